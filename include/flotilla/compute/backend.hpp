@@ -1,0 +1,76 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+#include "flotilla/model/operations.hpp"
+#include "flotilla/program/program.hpp"
+
+/// The layers' forward and backward on one device.
+namespace flotilla::compute {
+
+/// What does not change during a run on this rank.
+struct Setup {
+  model::Config model;
+  int length = 0;                ///< tokens in a sequence
+  int tensor_parallel = 1, tensor_index = 0;
+  Precision precision = Precision::fp32;
+  int threads = 1;
+  std::uint64_t seed = 0;        ///< of dropout
+};
+
+/// One run of one operation. Operands by role, nullptr where the operation has none; layouts are those of model/operations.hpp.
+struct Task {
+  model::Operation operation{};
+  int layer = 0;
+  int sequences = 1;             ///< in this microbatch
+  std::array<std::byte*, program::role_count> operands{};
+  const program::Part* part = nullptr;       ///< slots of `weights` (precision's element type) and `gradients` (fp32)
+  const program::Part* word_part = nullptr;  ///< slots of `word_weights` and `word_gradients`
+  bool training = true;          ///< dropout is on
+  std::int64_t step = 0;         ///< counts in dropout's key
+  std::int64_t first_sequence = 0;  ///< of the step's global batch: dropout's index is global, so no plan changes it
+  float loss_scale = 1;          ///< d loss / d (sum of token losses): 1 / tokens in the global batch
+
+  template <class T>
+  T* operand(program::Role role) const { return reinterpret_cast<T*>(operands[static_cast<std::size_t>(role)]); }
+};
+
+/// AdamW's numbers for one step (Loshchilov and Hutter 2019, algorithm 2).
+struct AdamW {
+  float learning_rate = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0.1f;
+  float gradient_factor = 1;     ///< clipping: min(1, limit / norm)
+  std::int64_t step = 1;         ///< counts from 1, for bias correction
+};
+
+/// One device. Calls return when the work is done (CPU) or enqueued (CUDA). Not thread-safe: the compute queue's thread alone calls it.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// Accumulates into gradients. Throws Error{internal} when the library would fall back to its reference code.
+  virtual void run(const Task&) = 0;
+  virtual void zero(std::span<std::byte>) = 0;
+  /// One part. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
+  /// the parameters themselves).
+  virtual void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
+                     const float* gradients, float* moment1, float* moment2) = 0;
+  /// Sum of squares in fp64, in an order that does not depend on the thread count.
+  virtual double squared_norm(std::span<const float>) = 0;
+  /// fp32 -> the precision's element type.
+  virtual void convert(std::span<const float> from, std::byte* to) = 0;
+  /// Bytes handed over as the library's scratchpad; lives in the arena.
+  virtual void set_scratch(std::span<std::byte>) = 0;
+  /// "oneDNN 2.6.3 brgemm:avx512_core ..." – what runs underneath.
+  virtual std::string description() const = 0;
+};
+
+std::unique_ptr<Backend> make_cpu_backend(const Setup&);
+/// Upper bound of the library's scratchpad for any operation of this setup and microbatch; constructs the primitives to ask.
+Bytes library_scratch(const Setup&, int sequences);
+
+}  // namespace flotilla::compute

@@ -1,0 +1,109 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "flotilla/base/precision.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/model/config.hpp"
+
+namespace flotilla::model {
+
+/// The arithmetic a layer is made of, cut where tensor parallelism must communicate. N = tokens of the microbatch, d = hidden,
+/// w = embedding_width, e = element type of the precision. `partial` is what an all-reduce over the tensor-parallel group makes whole.
+/// b1, b2: out.bias, down.bias; drop = dropout.
+///
+///   embedding_forward   tokens -> partial (N, w): rows of the word table that this rank holds, zero elsewhere
+///   embedding_end_forward   partial -> output (N, d): drop(project_in(partial) + position); keeps partial in `saved` if it projects
+///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, causal attention, out without b1
+///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1); ff_in = norm2(middle) (pre) or
+///                       norm1(middle) (post); up, activation, down without b2
+///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre); norm2(ff_in + drop(partial + b2)) (post)
+///   head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, word table^T;
+///                       a row of stats is (maximum, sum of exp(logit - maximum), logit of the target or -inf if it is not ours)
+///   head_loss           gathered_stats (tp, N, 3) -> scalars[0] += sum over tokens of -log p(target) in fp64
+///   head_backward       logits, gathered_stats -> partial (N, w): logits become d logits in place, times loss_scale; d word; d input of it
+///   head_end_backward   partial -> gradient (N, d): back through project_out and final norm
+///   mlp_backward        gradient (N, d) -> partial: back through block_end and mlp; `gradient` keeps the residual path's part
+///   attention_backward  gradient, partial -> partial: back through the norm before the mlp (adds to gradient), then attention
+///   block_begin_backward  gradient, partial -> gradient: back through norm1 (pre), adds the residual path
+///   embedding_backward  gradient -> d word, d position, d project_in
+enum class Operation : std::uint8_t {
+  embedding_forward, embedding_end_forward, attention_forward, mlp_forward, block_end_forward, head_forward, head_loss,
+  head_backward, head_end_backward, mlp_backward, attention_backward, block_begin_backward, embedding_backward,
+};
+inline constexpr int operation_count = 13;
+
+std::string_view to_string(Operation);
+/// Throws Error{bad_input}.
+Operation parse_operation(std::string_view);
+
+/// The piece of a layer that one rank computes for one microbatch.
+struct LayerShape {
+  int sequences = 1;       ///< sequences in the microbatch
+  int length = 1;          ///< tokens in a sequence
+  int tensor_parallel = 1;
+  int tensor_index = 0;
+  Precision precision = Precision::fp32;
+
+  bool operator==(const LayerShape&) const = default;
+  std::int64_t tokens() const { return std::int64_t{sequences} * length; }
+};
+
+/// Multiply-adds counted twice, matrix products only, on this rank.
+double flops(const Config&, const LayerShape&, Operation);
+
+/// Least bytes that the operation must move between memory and core: operands, results, weights, once each.
+Bytes traffic(const Config&, const LayerShape&, Operation);
+
+/// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation not counted;
+/// the convention of MFU (Chowdhery et al. 2022, appendix B): attention counted in full, not its causal half.
+double training_flops_per_token(const Config&, int length);
+
+/// A part of a buffer. Offsets are multiples of 64 bytes.
+struct Segment {
+  Bytes offset, size;
+};
+
+/// What a block keeps from forward to backward, for one microbatch. Sizes of absent parts are 0. H' heads, f' columns are the local ones.
+struct BlockLayout {
+  Segment norm1_stats;       ///< (N, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
+  Segment attention_input;   ///< (N, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
+  Segment qkv;               ///< (N, 3 H' head_size) e
+  Segment log_sum_exp;       ///< (sequences, H', length) fp32
+  Segment attention_output;  ///< (N, H' head_size) e
+  Segment middle;            ///< (N, d) e: input + drop(attention + bias)
+  Segment norm2_stats;       ///< (N, 2) fp32
+  Segment ff_input;          ///< (N, d) e: the norm of `middle`
+  Segment up;                ///< (N, f') e: before the activation; gelu only
+  Segment activated;         ///< (N, f') e
+  Segment end;               ///< (N, d) e: the sum before the last norm; post-norm only
+  Bytes total;
+};
+BlockLayout block_layout(const Config&, const LayerShape&);
+
+/// What the head keeps between its operations: the normed and projected input.
+struct HeadLayout {
+  Segment norm_stats;  ///< (N, 2) fp32; only with a final norm
+  Segment normed;      ///< (N, d) e; only with a final norm
+  Segment projected;   ///< (N, w) e; only where it projects
+  Bytes total;
+};
+HeadLayout head_layout(const Config&, const LayerShape&);
+
+/// What the embedding keeps: (N, w) e where it projects, else nothing.
+Bytes embedding_saved(const Config&, const LayerShape&);
+
+/// Local heads, columns and rows of the word table.
+int local_heads(const Config&, const LayerShape&);
+int local_columns(const Config&, const LayerShape&);
+int local_vocabulary(const Config&, const LayerShape&);
+
+/// Row pitch of the logits buffer in elements of fp32: local vocabulary rounded up to 16.
+std::int64_t logits_pitch(const Config&, const LayerShape&);
+
+/// Temporaries inside one operation, for `threads` compute threads: what a runtime that follows `Operation` needs at most, in one
+/// buffer reused by every operation. Ours uses exactly this; libraries' scratchpads are counted apart.
+Bytes workspace(const Config&, const LayerShape&, Operation, int threads);
+
+}  // namespace flotilla::model

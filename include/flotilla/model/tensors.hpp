@@ -1,0 +1,71 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flotilla/model/config.hpp"
+
+namespace flotilla::model {
+
+/// The logical axis along which tensor parallelism cuts a tensor.
+enum class Axis {
+  none,        ///< every rank of the group holds the whole tensor
+  head,        ///< attention heads
+  column,      ///< feed-forward columns
+  vocabulary,  ///< rows of the word table
+};
+
+/// How a tensor starts, as a pure function of (seed, tensor name, global element index).
+enum class Init { zeros, ones, normal, normal_residual };
+
+/// One named parameter of the whole model. Element order is row-major in `shape`.
+struct Tensor {
+  std::string name;  ///< "block.3.attention.qkv.weight", "embedding.word"
+  int layer = 0;     ///< the layer that owns it
+  int tied_layer = -1;  ///< a second layer that uses it too (the head uses the word table), or -1
+  std::vector<std::int64_t> shape;
+  Axis axis = Axis::none;
+  int dimension = -1;    ///< the dimension of `shape` that `axis` cuts, or -1
+  int fused = 1;         ///< equal parts one after the other along `dimension`, each cut alike (qkv: 3)
+  std::int64_t unit = 1; ///< elements of `dimension` per logical unit (a head: head_size)
+  Init init = Init::zeros;
+  bool decays = false;   ///< AdamW's weight decay applies (matrices yes, biases and norms no)
+
+  bool operator==(const Tensor&) const = default;
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (auto extent : shape) n *= extent;
+    return n;
+  }
+  /// Logical units along `axis` (heads, columns, rows); 1 where axis is none.
+  std::int64_t units() const { return axis == Axis::none ? 1 : shape[static_cast<std::size_t>(dimension)] / fused / unit; }
+};
+
+/// Every parameter, layer by layer, in a fixed order. Matrices are (output, input). Names and shapes, d = hidden, f = feed_forward,
+/// w = embedding_width, l = 0 … blocks-1:
+///
+///   embedding.word (vocabulary, w) axis vocabulary, tied to the head; embedding.position (position_offset + positions, d);
+///   embedding.project_in (d, w), only where w != d
+///   block.l.norm1.{weight,bias} (d); block.l.attention.qkv.{weight (3d, d), bias (3d)} axis head dimension 0 fused 3 unit head_size;
+///   block.l.attention.out.{weight (d, d) axis head dimension 1 unit head_size, bias (d)};
+///   block.l.norm2.{weight,bias} (d); block.l.feed_forward.up.{weight (f, d), bias (f)} axis column dimension 0;
+///   block.l.feed_forward.down.{weight (d, f) axis column dimension 1, bias (d)}
+///   head.norm.{weight,bias} (d), only where final_norm; head.project_out (w, d), only where w != d
+///
+/// Block l is layer l+1. Biases of qkv are cut like their matrices; out.bias and down.bias are whole on every rank.
+std::vector<Tensor> tensors(const Config&);
+
+/// Elements of all tensors, tied ones once.
+std::int64_t parameter_count(const Config&);
+
+/// Half-open range of logical units (of `units` in all) held by member `index` of a tensor-parallel group of `degree`:
+/// balanced, sizes differ by one at most; defined for any degree <= units.
+struct UnitRange {
+  std::int64_t first = 0, last = 0;
+  std::int64_t count() const { return last - first; }
+};
+constexpr UnitRange share(std::int64_t units, int degree, int index) {
+  return {units * index / degree, units * (index + 1) / degree};
+}
+
+}  // namespace flotilla::model

@@ -1,0 +1,217 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/ids.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/model/operations.hpp"
+#include "flotilla/model/tensors.hpp"
+#include "flotilla/plan/plan.hpp"
+
+/// A plan lowered to instructions. A value with two readers: the simulator interprets it, the trainer executes it.
+///
+/// Ranks that do the same work form a class. A class has *sites* (an instruction with its operands, stated once) and *blocks* (loops
+/// over sites, in issue order); a site runs once per microbatch or once per step. An *event* is (site, microbatch): "this run of this
+/// site is finished". An instruction starts when the events it waits for have happened and when its queue lets it: compute and reduce
+/// queues run one instruction to its end before the next; send and receive queues start instructions in order and let them finish in
+/// any order, so a receive is posted before its message comes and a send never blocks.
+namespace flotilla::program {
+
+enum class Queue : std::uint8_t { compute, send, receive, reduce, copy };
+inline constexpr int queue_count = 5;
+
+enum class Op : std::uint8_t {
+  load_tokens,     ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
+  zero,            ///< compute: gradients of all parts and scalars become 0
+  compute,         ///< compute: Site::operation on Site::layer
+  send, receive,   ///< one message of Site::bytes_per_sequence x sequences to or from peer slot Site::peer, in `message`
+  all_reduce,      ///< reduce: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
+  all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`
+  squared_norm,    ///< compute: scalars[1] += sum of squares of the gradients that this rank owns (fp64)
+  reduce_scalars,  ///< reduce: scalars summed over the group in its order -> totals
+  optimizer,       ///< compute: AdamW on one part, with the clipping factor from totals; refreshes the weights' copy
+};
+
+/// What an operand is for. Each site names each role at most once.
+enum class Role : std::uint8_t {
+  tokens, input, output, saved, partial, gradient, workspace, logits, stats, gathered_stats, scalars, totals,
+  weights, gradients,            ///< of the site's part
+  word_weights, word_gradients,  ///< of the part that holds the word table
+  parameters, moment1, moment2,  ///< fp32 master weights and AdamW state of the site's part
+  message, reduced,
+};
+inline constexpr int role_count = 21;
+
+enum class Mode : std::uint8_t { read, write, update };
+
+/// Why memory is held; the forecast's breakdown.
+enum class Category : std::uint8_t { parameters, gradients, optimizer, activations, communication, workspace };
+inline constexpr int category_count = 6;
+
+/// A region of the arena with `copies` instances, `stride` bytes apart; microbatch m uses instance m mod copies.
+struct Buffer {
+  std::string name;
+  Category category = Category::workspace;
+  Bytes size;
+  int copies = 1;
+  bool persistent = false;  ///< holds its value from step to step; never shares memory
+  Bytes offset, stride;     ///< set by the layout; offsets are multiples of arena_alignment
+  bool operator==(const Buffer&) const = default;
+};
+inline constexpr std::int64_t arena_alignment = 64;
+
+struct Access {
+  Role role;
+  int buffer = -1;  ///< index into RankClass::buffers
+  Mode mode = Mode::read;
+  bool operator==(const Access&) const = default;
+};
+
+/// The event (site, microbatch - lag), where that is >= 0 and the site runs per microbatch; or, with lag = last, its last run.
+struct Wait {
+  int site = -1;
+  int lag = 0;
+  bool operator==(const Wait&) const = default;
+};
+inline constexpr int last_run = -1;  ///< Wait::lag: the site's last microbatch of the step, or its only run
+
+struct Site {
+  std::string name;  ///< "attention_forward 3", "send activation", "optimizer block 2"
+  Op op = Op::compute;
+  Queue queue = Queue::compute;
+  model::Operation operation{};  ///< op == compute
+  int layer = -1;                ///< compute, or the layer a message or collective belongs to
+  int part = -1;                 ///< index into RankClass::parts: whose weights and gradients
+  bool per_microbatch = true;
+  bool backward = false;         ///< counts as backward work in breakdowns
+  bool recompute = false;        ///< repeats forward work
+  int peer = -1;                 ///< send, receive: peer slot
+  int channel = -1;              ///< send, receive: tells streams between the same two ranks apart
+  int group = -1;                ///< all_reduce, all_gather, reduce_scalars: group slot
+  Bytes bytes_per_sequence;      ///< messages and per-microbatch collectives
+  Bytes bytes;                   ///< once-per-step collectives
+  std::vector<Access> accesses;
+  std::vector<Wait> waits;
+  bool operator==(const Site&) const = default;
+};
+
+/// `repeat` times over `steps`; iteration i runs step s for microbatch s.microbatch + i.
+struct Block {
+  struct Step {
+    int site = -1;
+    int microbatch = 0;
+    bool operator==(const Step&) const = default;
+  };
+  int repeat = 1;
+  std::vector<Step> steps;
+  bool operator==(const Block&) const = default;
+};
+
+/// Parameters that are reduced and updated together: one layer's own, or the word table.
+struct Part {
+  std::string name;  ///< "layer 3", "word"
+  struct Slot {
+    int tensor = -1;              ///< index into model::tensors(plan.model)
+    std::int64_t offset = 0;      ///< elements from the part's start
+    std::int64_t elements = 0;    ///< of this rank's shard
+    bool operator==(const Slot&) const = default;
+  };
+  std::vector<Slot> slots;
+  std::int64_t elements = 0;
+  int parameters = -1, weights = -1, gradients = -1, moment1 = -1, moment2 = -1;  ///< buffers; weights == parameters in fp32
+  bool operator==(const Part&) const = default;
+};
+
+struct RankClass {
+  int stage = 0;
+  std::string device_type;
+  model::LayerShape shape;     ///< of a full microbatch; tensor_index is that of the class's first rank
+  int microbatches = 0;
+  int last_sequences = 0;      ///< sequences in the last microbatch
+  std::vector<Buffer> buffers;
+  std::vector<Site> sites;
+  std::vector<Block> blocks;
+  std::vector<Part> parts;
+  Bytes arena;                 ///< end of the highest buffer
+  bool operator==(const RankClass&) const = default;
+
+  int sequences(int microbatch) const { return microbatch == microbatches - 1 ? last_sequences : shape.sequences; }
+};
+
+/// An ordered set of ranks; sums run in this order.
+struct Group {
+  enum class Kind : std::uint8_t { tensor, data, tied, world };
+  Kind kind = Kind::world;
+  std::vector<Rank> members;
+  bool operator==(const Group&) const = default;
+};
+std::string to_string(Group::Kind);
+
+struct RankBinding {
+  int rank_class = -1;         ///< -1: this rank idles
+  int tensor_index = 0;
+  int replica = 0;
+  int first_sequence = 0;      ///< of the step's global batch
+  std::vector<Rank> peers;     ///< by peer slot
+  std::vector<int> groups;     ///< by group slot: index into Program::groups
+  std::vector<int> owned;      ///< tensors (model index) whose squares and checkpoint parts this rank owns
+  bool operator==(const RankBinding&) const = default;
+};
+
+enum class Purpose : std::uint8_t { training, evaluation };
+
+struct Program {
+  Purpose purpose = Purpose::training;
+  plan::Plan plan;
+  std::vector<model::Tensor> tensors;
+  std::vector<RankClass> classes;
+  std::vector<RankBinding> ranks;  ///< by rank
+  std::vector<Group> groups;
+  bool operator==(const Program&) const = default;
+};
+
+/// Who will execute.
+struct Runtime {
+  std::string name = "flotilla";
+  int threads = 1;             ///< compute threads per device (CPU); sizes the workspace
+  Bytes library_scratch{};     ///< scratchpad handed to the matrix library, beside the workspace
+  bool operator==(const Runtime&) const = default;
+};
+
+/// Pure. Throws Error{bad_input} for an invalid plan, Error{unavailable} naming the first stage that this runtime cannot execute.
+Program lower(const plan::Plan&, const Runtime&);
+/// Forward passes and the loss over `sequences` sequences dealt like the plan's batch; the persistent buffers sit where `lower` puts them.
+Program lower_evaluation(const plan::Plan&, const Runtime&);
+
+/// One instruction of one rank.
+struct Instruction {
+  int site = -1;
+  int microbatch = 0;
+  std::vector<int> waits;  ///< positions in the rank's list, all earlier
+  bool operator==(const Instruction&) const = default;
+};
+/// All instructions of a rank in issue order; its queues run them in this order.
+std::vector<Instruction> expand(const Program&, Rank);
+
+/// One broken rule: which rule, where, in words.
+struct Violation {
+  enum class Rule : std::uint8_t { structure, message_order, cycle, memory, group_order };
+  Rule rule;
+  std::string what;
+};
+/// Proof that the program ends and computes what it says; empty when it holds. Checks one representative of every kind of rank:
+/// references are in range; both ends of every ordered pair of ranks list the same messages in the same order; overlapping groups
+/// have one global order; queue order, waits, messages and collectives together have no cycle; two accesses of one byte of the arena
+/// of which one writes are ordered, and what is read is what was last written for that buffer and microbatch.
+std::vector<Violation> validate(const Program&);
+/// Throws Error{internal} with the first violation.
+void require_valid(const Program&);
+
+/// Offset in the arena of a buffer's instance.
+inline Bytes offset_of(const Buffer& b, int microbatch) { return b.offset + (microbatch % b.copies) * b.stride; }
+
+/// Bytes of a class's arena by category; overlapping buffers count where they end the arena, so the sum is the arena.
+std::vector<Bytes> arena_breakdown(const RankClass&);
+
+}  // namespace flotilla::program

@@ -1,0 +1,26 @@
+# flotilla_add_room(NAME SOURCES ... [DEPENDS room...] [OWNS library...])
+#
+# One static target per room, `flotilla::NAME`. DEPENDS names other rooms (public: their values appear in our headers). OWNS names
+# the outside library that only this room may include; it links PRIVATE, so its headers stay here.
+function(flotilla_add_room name)
+  cmake_parse_arguments(PARSE_ARGV 1 ROOM "" "" "SOURCES;DEPENDS;OWNS")
+  add_library(flotilla_${name} STATIC ${ROOM_SOURCES})
+  add_library(flotilla::${name} ALIAS flotilla_${name})
+  target_include_directories(flotilla_${name}
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>
+    PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(dependency IN LISTS ROOM_DEPENDS)
+    target_link_libraries(flotilla_${name} PUBLIC flotilla::${dependency})
+  endforeach()
+  target_link_libraries(flotilla_${name} PRIVATE flotilla_warnings ${ROOM_OWNS})
+  set_target_properties(flotilla_${name} PROPERTIES EXPORT_NAME ${name} FLOTILLA_DEPENDS "${ROOM_DEPENDS}")
+  set_property(GLOBAL APPEND PROPERTY FLOTILLA_ROOMS ${name})
+endfunction()
+
+add_library(flotilla_warnings INTERFACE)
+target_compile_options(flotilla_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
+  -Wcast-qual -Woverloaded-virtual $<$<BOOL:${FLOTILLA_WERROR}>:-Werror>)
+if(FLOTILLA_SANITIZE)
+  add_compile_options(-fsanitize=${FLOTILLA_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=${FLOTILLA_SANITIZE})
+endif()

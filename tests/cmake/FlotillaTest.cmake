@@ -1,0 +1,36 @@
+# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [TIMEOUT s])
+#   a GoogleTest program, one CTest entry, label room.<room>.
+# flotilla_add_mpi_test(NAME ROOM room RANKS n... SOURCES ... [LINKS ...] [LABELS ...] [TIMEOUT s])
+#   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi.
+set(FLOTILLA_MPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
+    --mca btl_base_warn_component_unused 0 CACHE STRING "Flags for mpirun in tests")
+
+function(flotilla_test_program name room sources links)
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE flotilla::${room} ${links} GTest::gtest flotilla_warnings)
+endfunction()
+
+function(flotilla_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT" "SOURCES;LINKS;LABELS")
+  flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES}" "${T_LINKS};GTest::gtest_main")
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 60)
+  endif()
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS}" TIMEOUT ${T_TIMEOUT})
+endfunction()
+
+function(flotilla_add_mpi_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT" "SOURCES;LINKS;LABELS;RANKS")
+  flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES};${CMAKE_SOURCE_DIR}/tests/mpi_gtest_main.cpp" "${T_LINKS};MPI::MPI_CXX")
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  foreach(ranks IN LISTS T_RANKS)
+    add_test(NAME ${name}.np${ranks}
+      COMMAND ${MPIEXEC_EXECUTABLE} ${FLOTILLA_MPI_FLAGS} -n ${ranks} $<TARGET_FILE:${name}> --gtest_brief=1)
+    set_tests_properties(${name}.np${ranks} PROPERTIES LABELS "room.${T_ROOM};mpi;np${ranks};${T_LABELS}"
+      PROCESSORS ${ranks} TIMEOUT ${T_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1")
+  endforeach()
+endfunction()
