@@ -39,9 +39,9 @@ enum class Role : std::uint8_t {
   weights, gradients,            ///< of the site's part
   word_weights, word_gradients,  ///< of the part that holds the word table
   parameters, moment1, moment2,  ///< fp32 master weights and AdamW state of the site's part
-  message, reduced,
+  message, reduced, staging,
 };
-inline constexpr int role_count = 21;
+inline constexpr int role_count = 22;
 
 enum class Mode : std::uint8_t { read, write, update };
 
@@ -133,6 +133,7 @@ struct RankClass {
   std::vector<Site> sites;
   std::vector<Block> blocks;
   std::vector<Part> parts;
+  int scratch = -1;            ///< the buffer handed to the matrix library as its scratchpad, or -1
   Bytes arena;                 ///< end of the highest buffer
   bool operator==(const RankClass&) const = default;
 
@@ -181,8 +182,9 @@ struct Runtime {
 
 /// Pure. Throws Error{bad_input} for an invalid plan, Error{unavailable} naming the first stage that this runtime cannot execute.
 Program lower(const plan::Plan&, const Runtime&);
-/// Forward passes and the loss over `sequences` sequences dealt like the plan's batch; the persistent buffers sit where `lower` puts them.
-Program lower_evaluation(const plan::Plan&, const Runtime&);
+/// Forward passes and the loss over `sequences` sequences, dealt to the replicas in proportion to the plan's shares; the persistent
+/// buffers sit where `lower` puts them.
+Program lower_evaluation(const plan::Plan&, const Runtime&, int sequences);
 
 /// One instruction of one rank.
 struct Instruction {
