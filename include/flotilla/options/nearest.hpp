@@ -1,0 +1,19 @@
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace flotilla::options {
+
+/// Least number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other (optimal string
+/// alignment).
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+/// The known word closest to `word`, or "" when none is close enough to be what was meant (more than a third of its letters differ).
+std::string nearest(std::string_view word, const std::vector<std::string>& known);
+
+/// "; did you mean '<nearest>'?", or "" when nothing is close. For the end of a message.
+std::string suggestion(std::string_view word, const std::vector<std::string>& known);
+
+}  // namespace flotilla::options
