@@ -28,6 +28,7 @@ namespace flotilla::model {
 ///   attention_backward  gradient, partial -> partial: back through the norm before the mlp (adds to gradient), then attention
 ///   block_begin_backward  gradient, partial -> gradient: back through norm1 (pre), adds the residual path
 ///   embedding_backward  gradient -> d word, d position, d project_in
+/// input, output, partial, gradient hold elements e; bf16's sums stay fp32 inside an operation.
 enum class Operation : std::uint8_t {
   embedding_forward, embedding_end_forward, attention_forward, mlp_forward, block_end_forward, head_forward, head_loss,
   head_backward, head_end_backward, mlp_backward, attention_backward, block_begin_backward, embedding_backward,
@@ -50,7 +51,8 @@ struct LayerShape {
   std::int64_t tokens() const { return std::int64_t{sequences} * length; }
 };
 
-/// Multiply-adds counted twice, matrix products only, on this rank.
+/// Multiply-adds counted twice, matrix products only, on this rank. Attention counts the causal half that is needed; its backward pass
+/// counts the scores that it computes once more.
 double flops(const Config&, const LayerShape&, Operation);
 
 /// Least bytes that the operation must move between memory and core: operands, results, weights, once each.
@@ -101,6 +103,9 @@ int local_vocabulary(const Config&, const LayerShape&);
 
 /// Row pitch of the logits buffer in elements of fp32: local vocabulary rounded up to 16.
 std::int64_t logits_pitch(const Config&, const LayerShape&);
+
+/// Queries that attention takes at a time against the keys up to its causal limit; sizes the workspace.
+inline constexpr int attention_block = 128;
 
 /// Temporaries inside one operation, for `threads` compute threads: what a runtime that follows `Operation` needs at most, in one
 /// buffer reused by every operation. Ours uses exactly this; libraries' scratchpads are counted apart.

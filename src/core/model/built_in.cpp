@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <cctype>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/model/config.hpp"
+
+namespace flotilla::model {
+namespace {
+
+struct Size {
+  const char* name;
+  int blocks, hidden, heads;
+};
+
+Config gpt2(const Size& size, int vocabulary, int positions, double dropout) {
+  Config c;
+  c.name = size.name;
+  c.family = "gpt2";
+  c.blocks = size.blocks;
+  c.hidden = c.embedding_width = size.hidden;
+  c.heads = size.heads;
+  c.feed_forward = 4 * size.hidden;
+  c.vocabulary = vocabulary;
+  c.positions = positions;
+  c.activation = Activation::gelu_tanh;
+  c.dropout = c.attention_dropout = dropout;
+  c.scaled_residual_init = true;
+  return c;
+}
+
+Config opt(const Size& size, int vocabulary, int positions, double dropout) {
+  Config c = gpt2(size, vocabulary, positions, dropout);
+  c.family = "opt";
+  c.position_offset = 2;
+  c.activation = Activation::relu;
+  c.attention_dropout = 0;
+  c.scaled_residual_init = false;
+  return c;
+}
+
+/// As OPT-350M differs from its sisters: the norm after the sum, none before the head, and a narrower word table.
+Config post_norm(Config c, int embedding_width) {
+  c.norm = NormPlacement::post;
+  c.final_norm = false;
+  c.embedding_width = embedding_width;
+  return c;
+}
+
+std::vector<Config> make_built_ins() {
+  std::vector<Config> all;
+  for (const Size& s : {Size{"gpt2", 12, 768, 12}, Size{"gpt2-medium", 24, 1024, 16}, Size{"gpt2-large", 36, 1280, 20},
+                        Size{"gpt2-xl", 48, 1600, 25}})
+    all.push_back(gpt2(s, 50257, 1024, 0.1));
+  for (const Size& s : {Size{"opt-125m", 12, 768, 12}, Size{"opt-350m", 24, 1024, 16}, Size{"opt-1.3b", 24, 2048, 32},
+                        Size{"opt-2.7b", 32, 2560, 32}, Size{"opt-6.7b", 32, 4096, 32}, Size{"opt-13b", 40, 5120, 40},
+                        Size{"opt-30b", 48, 7168, 56}, Size{"opt-66b", 64, 9216, 72}})
+    all.push_back(opt(s, 50272, 2048, 0.1));
+  for (Config& c : all)
+    if (c.name == "opt-350m") c = post_norm(c, 512);
+  all.push_back(gpt2({"gpt2-tiny", 2, 64, 4}, 256, 256, 0));
+  all.push_back(gpt2({"gpt2-mini", 4, 128, 8}, 256, 256, 0));
+  all.push_back(opt({"opt-tiny", 2, 64, 4}, 256, 256, 0));
+  all.push_back(post_norm(opt({"opt-post-tiny", 2, 64, 4}, 256, 256, 0), 32));
+  return all;
+}
+
+const std::vector<Config>& built_ins() {
+  static const std::vector<Config> all = make_built_ins();
+  return all;
+}
+
+std::string lower_case(std::string_view name) {
+  std::string lower{name};
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+/// Levenshtein distance.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Config built_in(std::string_view name) {
+  const std::string wanted = lower_case(name);
+  const Config* nearest = nullptr;
+  for (const Config& c : built_ins()) {
+    if (c.name == wanted) return c;
+    if (!nearest || distance(wanted, c.name) < distance(wanted, nearest->name)) nearest = &c;
+  }
+  throw Error{ErrorKind::bad_input, text("'", name, "' is not a built-in model; the nearest known name is '", nearest->name,
+                                         "' (a path to a Hugging Face config.json also works)")};
+}
+
+std::vector<std::string> built_in_names() {
+  std::vector<std::string> names;
+  for (const Config& c : built_ins()) names.push_back(c.name);
+  return names;
+}
+
+}  // namespace flotilla::model

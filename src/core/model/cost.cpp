@@ -1,0 +1,104 @@
+#include "flotilla/model/operations.hpp"
+
+namespace flotilla::model {
+namespace {
+
+/// What FLOPs and traffic are made of, on this rank, for one microbatch.
+struct Extents {
+  double n, d, w, a, f, v, length, pairs, e;  // a: local head columns; pairs: (query, key) pairs of one head under the causal mask
+  Extents(const Config& c, const LayerShape& s)
+      : n{static_cast<double>(s.tokens())},
+        d{static_cast<double>(c.hidden)},
+        w{static_cast<double>(c.embedding_width)},
+        a{static_cast<double>(local_heads(c, s)) * c.head_size()},
+        f{static_cast<double>(local_columns(c, s))},
+        v{static_cast<double>(local_vocabulary(c, s))},
+        length{static_cast<double>(s.length)},
+        pairs{s.sequences * length * (length + 1) / 2},
+        e{static_cast<double>(element_size(s.precision).count)} {}
+};
+
+bool pre_norm(const Config& c) { return c.norm == NormPlacement::pre; }
+
+/// Products of a (n, x) by (x, y) matrix: y = x W^T once, or its two gradients.
+double product(double n, double x, double y) { return 2 * n * x * y; }
+
+double embedding_bytes(const Config& c, const Extents& x, Operation operation) {
+  const double projection = c.projects() ? x.d * x.w * x.e : 0, projected = c.projects() ? x.n * x.w * x.e : 0;
+  switch (operation) {
+    case Operation::embedding_forward: return x.n * 4 + 2 * x.n * x.w * x.e;
+    case Operation::embedding_end_forward: return x.n * x.w * x.e + projected + projection + (x.length + x.n) * x.d * x.e;
+    default: return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + x.length * x.d) * 4 + projected + projection * (1 + 8 / x.e);
+  }
+}
+
+double attention_bytes(const Config& c, const Extents& x, bool backward) {
+  const double weights = 4 * x.d * x.a;  // elements of qkv and out
+  const double saved = x.n * (4 * x.a + (pre_norm(c) ? x.d : 0));
+  if (!backward) return (x.n * 2 * x.d + saved + weights) * x.e;
+  return (x.n * 4 * x.d + saved + weights) * x.e + x.n * x.d * x.e + 8 * weights;
+}
+
+double mlp_bytes(const Config& c, const Extents& x, bool backward) {
+  const double weights = 2 * x.d * x.f;
+  const double saved = x.n * (2 * x.d + x.f * (c.activation == Activation::gelu_tanh ? 2 : 1));
+  if (!backward) return (x.n * 3 * x.d + saved + weights) * x.e;
+  return (x.n * 2 * x.d + saved + weights) * x.e + 8 * weights;
+}
+
+double head_bytes(const Config& c, const Extents& x, Operation operation) {
+  const double word = x.v * x.w, projection = c.projects() ? x.d * x.w : 0;
+  switch (operation) {
+    case Operation::head_forward: return (x.n * (x.d + (c.final_norm ? x.d : 0) + (c.projects() ? x.w : 0)) + word + projection) * x.e + x.n * x.v * 4;
+    case Operation::head_loss: return x.n * 12;
+    case Operation::head_backward: return x.n * x.v * 8 + (2 * x.n * x.w + word) * x.e + 8 * word;
+    default: return (x.n * (x.w + 2 * x.d) + projection) * x.e + 8 * projection;
+  }
+}
+
+}  // namespace
+
+double flops(const Config& c, const LayerShape& s, Operation operation) {
+  const Extents x{c, s};
+  const double projection = c.projects() ? product(x.n, x.w, x.d) : 0;
+  const double attention_linear = 4 * product(x.n, x.d, x.a), mlp_linear = 2 * product(x.n, x.d, x.f);
+  const double attention_product = 2 * x.pairs * x.a;  // one of scores, values, or a gradient of either
+  switch (operation) {
+    case Operation::embedding_end_forward: return projection;
+    case Operation::attention_forward: return attention_linear + 2 * attention_product;
+    case Operation::mlp_forward: return mlp_linear;
+    case Operation::head_forward: return projection + product(x.n, x.w, x.v);
+    case Operation::head_backward: return 2 * product(x.n, x.w, x.v);
+    case Operation::head_end_backward: return 2 * projection;
+    case Operation::mlp_backward: return 2 * mlp_linear;
+    case Operation::attention_backward: return 2 * attention_linear + 5 * attention_product;  // scores once more, and four gradients
+    case Operation::embedding_backward: return 2 * projection;
+    default: return 0;
+  }
+}
+
+Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
+  const Extents x{c, s};
+  double bytes = 0;
+  switch (operation) {
+    case Operation::embedding_forward:
+    case Operation::embedding_end_forward:
+    case Operation::embedding_backward: bytes = embedding_bytes(c, x, operation); break;
+    case Operation::attention_forward: bytes = attention_bytes(c, x, false); break;
+    case Operation::attention_backward: bytes = attention_bytes(c, x, true); break;
+    case Operation::mlp_forward: bytes = mlp_bytes(c, x, false); break;
+    case Operation::mlp_backward: bytes = mlp_bytes(c, x, true); break;
+    case Operation::block_end_forward: bytes = x.n * x.d * x.e * (pre_norm(c) ? 3 : 4); break;
+    case Operation::block_begin_backward: bytes = x.n * x.d * x.e * (pre_norm(c) ? 4 : 3); break;
+    default: bytes = head_bytes(c, x, operation); break;
+  }
+  return {static_cast<std::int64_t>(bytes)};
+}
+
+double training_flops_per_token(const Config& c, int length) {
+  const double d = c.hidden, w = c.embedding_width;
+  const double matrices = c.blocks * (4 * d * d + 2 * d * c.feed_forward) + w * c.vocabulary + (c.projects() ? 2 * d * w : 0);
+  return 6 * matrices + 12.0 * c.blocks * d * length;
+}
+
+}  // namespace flotilla::model

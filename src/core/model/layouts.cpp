@@ -1,0 +1,73 @@
+#include "flotilla/model/operations.hpp"
+#include "flotilla/model/tensors.hpp"
+
+namespace flotilla::model {
+namespace {
+
+/// Hands out consecutive segments that start at multiples of 64 bytes.
+class Packer {
+ public:
+  Segment take(Bytes size) {
+    const Segment segment{end_, size};
+    end_ = align_up(end_ + size, 64);
+    return segment;
+  }
+  Segment take_if(bool present, Bytes size) { return take(present ? size : Bytes{}); }
+  Bytes end() const { return end_; }
+
+ private:
+  Bytes end_;
+};
+
+}  // namespace
+
+int local_heads(const Config& c, const LayerShape& s) { return static_cast<int>(share(c.heads, s.tensor_parallel, s.tensor_index).count()); }
+int local_columns(const Config& c, const LayerShape& s) {
+  return static_cast<int>(share(c.feed_forward, s.tensor_parallel, s.tensor_index).count());
+}
+int local_vocabulary(const Config& c, const LayerShape& s) {
+  return static_cast<int>(share(c.vocabulary, s.tensor_parallel, s.tensor_index).count());
+}
+
+std::int64_t logits_pitch(const Config& c, const LayerShape& s) { return (local_vocabulary(c, s) + 15) / 16 * 16; }
+
+BlockLayout block_layout(const Config& c, const LayerShape& s) {
+  const std::int64_t n = s.tokens();
+  const Bytes e = element_size(s.precision), f{4};
+  const std::int64_t attention = std::int64_t{local_heads(c, s)} * c.head_size();
+  const std::int64_t columns = local_columns(c, s);
+  const bool pre = c.norm == NormPlacement::pre;
+  Packer packer;
+  BlockLayout layout;
+  layout.norm1_stats = packer.take(f * (2 * n));
+  layout.attention_input = packer.take_if(pre, e * (n * c.hidden));
+  layout.qkv = packer.take(e * (n * 3 * attention));
+  layout.log_sum_exp = packer.take(f * (n * local_heads(c, s)));
+  layout.attention_output = packer.take(e * (n * attention));
+  layout.middle = packer.take(e * (n * c.hidden));
+  layout.norm2_stats = packer.take(f * (2 * n));
+  layout.ff_input = packer.take(e * (n * c.hidden));
+  layout.up = packer.take_if(c.activation == Activation::gelu_tanh, e * (n * columns));
+  layout.activated = packer.take(e * (n * columns));
+  layout.end = packer.take_if(!pre, e * (n * c.hidden));
+  layout.total = packer.end();
+  return layout;
+}
+
+HeadLayout head_layout(const Config& c, const LayerShape& s) {
+  const std::int64_t n = s.tokens();
+  const Bytes e = element_size(s.precision);
+  Packer packer;
+  HeadLayout layout;
+  layout.norm_stats = packer.take_if(c.final_norm, Bytes{8} * n);
+  layout.normed = packer.take_if(c.final_norm, e * (n * c.hidden));
+  layout.projected = packer.take_if(c.projects(), e * (n * c.embedding_width));
+  layout.total = packer.end();
+  return layout;
+}
+
+Bytes embedding_saved(const Config& c, const LayerShape& s) {
+  return c.projects() ? align_up(element_size(s.precision) * (s.tokens() * c.embedding_width), 64) : Bytes{};
+}
+
+}  // namespace flotilla::model

@@ -1,0 +1,24 @@
+#include <array>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/model/operations.hpp"
+
+namespace flotilla::model {
+namespace {
+
+constexpr std::array<std::string_view, operation_count> names{
+    "embedding_forward", "embedding_end_forward", "attention_forward", "mlp_forward",          "block_end_forward",
+    "head_forward",      "head_loss",             "head_backward",     "head_end_backward",    "mlp_backward",
+    "attention_backward", "block_begin_backward", "embedding_backward"};
+
+}  // namespace
+
+std::string_view to_string(Operation operation) { return names[static_cast<std::size_t>(operation)]; }
+
+Operation parse_operation(std::string_view name) {
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return static_cast<Operation>(i);
+  throw Error{ErrorKind::bad_input, text("'", name, "' is not an operation; expected one like 'attention_forward'")};
+}
+
+}  // namespace flotilla::model

@@ -1,0 +1,94 @@
+#include "flotilla/model/tensors.hpp"
+
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::model {
+namespace {
+
+class TensorList {
+ public:
+  explicit TensorList(const Config& c) : config_{c} {}
+
+  Tensor& matrix(int layer, std::string name, std::int64_t rows, std::int64_t columns, Init init = Init::normal) {
+    Tensor& t = add(layer, std::move(name), {rows, columns}, init);
+    t.decays = true;
+    return t;
+  }
+  Tensor& vector(int layer, std::string name, std::int64_t extent) { return add(layer, std::move(name), {extent}, Init::zeros); }
+  void norm(int layer, const std::string& name) {
+    vector(layer, name + ".weight", config_.hidden).init = Init::ones;
+    vector(layer, name + ".bias", config_.hidden);
+  }
+  std::vector<Tensor> take() { return std::move(list_); }
+
+ private:
+  Tensor& add(int layer, std::string name, std::vector<std::int64_t> shape, Init init) {
+    Tensor t;
+    t.name = std::move(name);
+    t.layer = layer;
+    t.shape = std::move(shape);
+    t.init = init;
+    return list_.emplace_back(std::move(t));
+  }
+
+  const Config& config_;
+  std::vector<Tensor> list_;
+};
+
+void cut(Tensor& t, Axis axis, int dimension, std::int64_t unit = 1, int fused = 1) {
+  t.axis = axis;
+  t.dimension = dimension;
+  t.unit = unit;
+  t.fused = fused;
+}
+
+void add_embedding(const Config& c, TensorList& list) {
+  Tensor& word = list.matrix(0, "embedding.word", c.vocabulary, c.embedding_width);
+  cut(word, Axis::vocabulary, 0);
+  word.tied_layer = c.blocks + 1;
+  list.matrix(0, "embedding.position", std::int64_t{c.position_offset} + c.positions, c.hidden);
+  if (c.projects()) list.matrix(0, "embedding.project_in", c.hidden, c.embedding_width);
+}
+
+void add_attention(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
+  const std::int64_t d = c.hidden;
+  cut(list.matrix(layer, name + ".qkv.weight", 3 * d, d), Axis::head, 0, c.head_size(), 3);
+  cut(list.vector(layer, name + ".qkv.bias", 3 * d), Axis::head, 0, c.head_size(), 3);
+  cut(list.matrix(layer, name + ".out.weight", d, d, output_init), Axis::head, 1, c.head_size());
+  list.vector(layer, name + ".out.bias", d);
+}
+
+void add_feed_forward(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
+  cut(list.matrix(layer, name + ".up.weight", c.feed_forward, c.hidden), Axis::column, 0);
+  cut(list.vector(layer, name + ".up.bias", c.feed_forward), Axis::column, 0);
+  cut(list.matrix(layer, name + ".down.weight", c.hidden, c.feed_forward, output_init), Axis::column, 1);
+  list.vector(layer, name + ".down.bias", c.hidden);
+}
+
+void add_block(const Config& c, TensorList& list, int block) {
+  const std::string name = text("block.", block);
+  const Init output_init = c.scaled_residual_init ? Init::normal_residual : Init::normal;
+  list.norm(block + 1, name + ".norm1");
+  add_attention(c, list, block + 1, name + ".attention", output_init);
+  list.norm(block + 1, name + ".norm2");
+  add_feed_forward(c, list, block + 1, name + ".feed_forward", output_init);
+}
+
+}  // namespace
+
+std::vector<Tensor> tensors(const Config& c) {
+  TensorList list{c};
+  add_embedding(c, list);
+  for (int block = 0; block < c.blocks; ++block) add_block(c, list, block);
+  if (c.final_norm) list.norm(c.blocks + 1, "head.norm");
+  if (c.projects()) list.matrix(c.blocks + 1, "head.project_out", c.embedding_width, c.hidden);
+  return list.take();
+}
+
+std::int64_t parameter_count(const Config& c) {
+  std::int64_t sum = 0;
+  for (const Tensor& t : tensors(c)) sum += t.elements();
+  return sum;
+}
+
+}  // namespace flotilla::model

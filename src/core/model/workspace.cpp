@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include "flotilla/model/operations.hpp"
+
+/// Closed forms of the temporaries that each operation takes, in the order in which the CPU kernels take them.
+namespace flotilla::model {
+namespace {
+
+constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
+
+struct Terms {
+  std::int64_t n, d, w, attention, columns, rows, length, head_size;
+  std::int64_t threads;
+  bool pre, drops, bf16;
+  Bytes e;
+
+  Terms(const Config& c, const LayerShape& s, int thread_count)
+      : n{s.tokens()},
+        d{c.hidden},
+        w{c.embedding_width},
+        attention{std::int64_t{local_heads(c, s)} * c.head_size()},
+        columns{local_columns(c, s)},
+        rows{std::min(s.length, attention_block)},
+        length{s.length},
+        head_size{c.head_size()},
+        threads{thread_count},
+        pre{c.norm == NormPlacement::pre},
+        drops{c.dropout > 0},
+        bf16{s.precision == Precision::bf16},
+        e{element_size(s.precision)} {}
+
+  Bytes elements(std::int64_t count) const { return align_up(e * count, 64); }
+  /// The gradient before the dropout it went through.
+  Bytes masked() const { return drops ? elements(n * d) : Bytes{}; }
+  /// Sums over rows, one partial sum per thread.
+  Bytes column_sums(std::int64_t width) const { return threads * floats(width); }
+  Bytes norm_sums() const { return column_sums(2 * d); }
+};
+
+/// Scores of a block of queries against all keys, fp32, and in bf16 a rounded copy for the next product.
+Bytes score_block(const Terms& t) { return floats(t.rows * t.length) + (t.bf16 ? t.elements(t.rows * t.length) : Bytes{}); }
+
+Bytes attention_backward_thread(const Terms& t) {
+  const Bytes key_value = t.bf16 ? 2 * floats(t.length * t.head_size) : Bytes{};  // fp32 sums of the key and value gradients
+  return 2 * score_block(t) + key_value;
+}
+
+Bytes mlp_backward(const Terms& t) {
+  return t.masked() + t.elements(t.n * t.columns) + (t.pre ? Bytes{} : t.norm_sums()) + t.column_sums(t.d) + t.column_sums(t.columns);
+}
+
+Bytes attention_backward(const Terms& t) {
+  return t.masked() + t.elements(t.n * t.attention) + t.elements(t.n * 3 * t.attention) + t.norm_sums() + t.column_sums(t.d) +
+         t.column_sums(3 * t.attention) + t.threads * attention_backward_thread(t);
+}
+
+Bytes head_end_backward(const Config& c, const Terms& t) {
+  return (c.projects() && c.final_norm ? t.elements(t.n * t.d) : Bytes{}) + (c.final_norm ? t.norm_sums() : Bytes{});
+}
+
+}  // namespace
+
+Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int threads) {
+  const Terms t{c, s, threads};
+  switch (operation) {
+    case Operation::attention_forward: return t.threads * score_block(t);
+    case Operation::head_end_backward: return head_end_backward(c, t);
+    case Operation::mlp_backward: return mlp_backward(t);
+    case Operation::attention_backward: return attention_backward(t);
+    case Operation::block_begin_backward: return t.pre ? t.norm_sums() : Bytes{};
+    case Operation::embedding_backward: return t.masked() + (c.projects() ? t.elements(t.n * t.w) : Bytes{});
+    default: return {};
+  }
+}
+
+}  // namespace flotilla::model

@@ -1,0 +1,83 @@
+#include "flotilla/model/config.hpp"
+
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::model {
+namespace {
+
+std::string message_of(const auto& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+TEST(BuiltIn, HuggingFaceShapes) {
+  const Config gpt2 = built_in("gpt2");
+  EXPECT_EQ(gpt2.blocks, 12);
+  EXPECT_EQ(gpt2.head_size(), 64);
+  EXPECT_EQ(gpt2.vocabulary, 50257);
+  EXPECT_EQ(gpt2.positions, 1024);
+  EXPECT_TRUE(gpt2.scaled_residual_init);
+  const Config opt = built_in("opt-350m");
+  EXPECT_EQ(opt.norm, NormPlacement::post);
+  EXPECT_TRUE(opt.projects());
+  EXPECT_FALSE(opt.final_norm);
+  EXPECT_EQ(opt.embedding_width, 512);
+  EXPECT_EQ(opt.position_offset, 2);
+  EXPECT_EQ(opt.activation, Activation::relu);
+}
+
+TEST(BuiltIn, EveryNameIsFoundInAnyCaseAndIsPossible) {
+  for (const std::string& name : built_in_names()) {
+    std::string upper = name;
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    const Config config = built_in(upper);
+    EXPECT_EQ(config.name, name);
+    EXPECT_NO_THROW(check(config, name));
+  }
+}
+
+TEST(BuiltIn, UnknownNameGetsTheNearest) {
+  const std::string message = message_of([] { built_in("opt-350"); });
+  EXPECT_NE(message.find("'opt-350'"), std::string::npos) << message;
+  EXPECT_NE(message.find("'opt-350m'"), std::string::npos) << message;
+  EXPECT_NE(message_of([] { built_in("gtp2"); }).find("'gpt2'"), std::string::npos);
+}
+
+TEST(Check, NamesPlaceFieldAndWhatItMustBe) {
+  Config c = built_in("gpt2-tiny");
+  c.heads = 7;
+  const std::string message = message_of([&] { check(c, "config.json"); });
+  EXPECT_EQ(message.rfind("config.json: ", 0), 0u) << message;
+  EXPECT_NE(message.find("multiple of heads (7)"), std::string::npos) << message;
+}
+
+TEST(Check, RefusesEveryImpossibleField) {
+  const auto refuses = [](auto&& spoil, const char* field) {
+    Config c = built_in("opt-post-tiny");
+    spoil(c);
+    EXPECT_NE(message_of([&] { check(c, "here"); }).find(field), std::string::npos) << field;
+  };
+  refuses([](Config& c) { c.blocks = 0; }, "blocks");
+  refuses([](Config& c) { c.hidden = -64; }, "hidden");
+  refuses([](Config& c) { c.heads = 0; }, "heads");
+  refuses([](Config& c) { c.feed_forward = 0; }, "feed_forward");
+  refuses([](Config& c) { c.vocabulary = 1 << 30; }, "vocabulary");
+  refuses([](Config& c) { c.positions = 0; }, "positions");
+  refuses([](Config& c) { c.position_offset = -1; }, "position_offset");
+  refuses([](Config& c) { c.embedding_width = 0; }, "embedding_width");
+  refuses([](Config& c) { c.norm_epsilon = 0; }, "norm_epsilon");
+  refuses([](Config& c) { c.init_std = std::numeric_limits<double>::quiet_NaN(); }, "init_std");
+  refuses([](Config& c) { c.dropout = 1; }, "dropout");
+  refuses([](Config& c) { c.attention_dropout = -0.1; }, "attention_dropout");
+}
+
+}  // namespace
+}  // namespace flotilla::model

@@ -1,0 +1,121 @@
+#include "flotilla/model/operations.hpp"
+
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/model/tensors.hpp"
+
+namespace flotilla::model {
+namespace {
+
+constexpr Operation all_operations(int i) { return static_cast<Operation>(i); }
+
+std::vector<Segment> segments(const BlockLayout& l) {
+  return {l.norm1_stats, l.attention_input, l.qkv,      l.log_sum_exp, l.attention_output, l.middle,
+          l.norm2_stats, l.ff_input,        l.up, l.activated,   l.end};
+}
+
+TEST(Operations, NamesRoundTrip) {
+  for (int i = 0; i < operation_count; ++i) EXPECT_EQ(parse_operation(to_string(all_operations(i))), all_operations(i));
+  EXPECT_THROW(parse_operation("attention"), Error);
+}
+
+TEST(BlockLayout, SegmentsAreAlignedAndDisjoint) {
+  for (const std::string& name : built_in_names())
+    for (Precision precision : {Precision::fp32, Precision::bf16})
+      for (int parallel : {1, 3}) {
+        const BlockLayout layout = block_layout(built_in(name), {2, 13, parallel, parallel - 1, precision});
+        Bytes end{};
+        for (const Segment& s : segments(layout)) {
+          EXPECT_EQ(s.offset.count % 64, 0);
+          EXPECT_GE(s.offset, end);
+          end = s.offset + s.size;
+        }
+        EXPECT_GE(layout.total, end);
+        EXPECT_LT(layout.total, end + Bytes{64});
+      }
+}
+
+TEST(BlockLayout, AbsentPartsAreEmpty) {
+  const LayerShape shape{2, 16};
+  EXPECT_EQ(block_layout(built_in("opt-post-tiny"), shape).attention_input.size, Bytes{0});
+  EXPECT_EQ(block_layout(built_in("opt-post-tiny"), shape).up.size, Bytes{0});
+  EXPECT_EQ(block_layout(built_in("gpt2-tiny"), shape).end.size, Bytes{0});
+  EXPECT_EQ(block_layout(built_in("gpt2-tiny"), shape).up.size, Bytes{2 * 16 * 256 * 4});
+  EXPECT_EQ(head_layout(built_in("opt-post-tiny"), shape).normed.size, Bytes{0});
+  EXPECT_EQ(head_layout(built_in("opt-post-tiny"), shape).projected.size, Bytes{2 * 16 * 32 * 4});
+  EXPECT_EQ(embedding_saved(built_in("gpt2-tiny"), shape), Bytes{0});
+  EXPECT_EQ(embedding_saved(built_in("opt-post-tiny"), shape), Bytes{2 * 16 * 32 * 4});
+}
+
+TEST(LocalExtents, SumToTheWhole) {
+  const Config c = built_in("gpt2");
+  for (int parallel : {1, 2, 3, 5, 12}) {
+    int heads = 0, columns = 0, vocabulary = 0;
+    for (int i = 0; i < parallel; ++i) {
+      const LayerShape s{1, 8, parallel, i};
+      heads += local_heads(c, s);
+      columns += local_columns(c, s);
+      vocabulary += local_vocabulary(c, s);
+      EXPECT_EQ(logits_pitch(c, s) % 16, 0);
+      EXPECT_GE(logits_pitch(c, s), local_vocabulary(c, s));
+    }
+    EXPECT_EQ(heads, c.heads);
+    EXPECT_EQ(columns, c.feed_forward);
+    EXPECT_EQ(vocabulary, c.vocabulary);
+  }
+}
+
+double whole_flops(const Config& c, int parallel, Operation operation) {
+  double sum = 0;
+  for (int i = 0; i < parallel; ++i) sum += flops(c, {2, 32, parallel, i}, operation);
+  return sum;
+}
+
+TEST(Flops, CutLayersShareTheWork) {
+  const Config c = built_in("gpt2");
+  for (Operation o : {Operation::attention_forward, Operation::mlp_forward, Operation::head_forward, Operation::attention_backward,
+                      Operation::mlp_backward, Operation::head_backward})
+    EXPECT_DOUBLE_EQ(whole_flops(c, 5, o), whole_flops(c, 1, o)) << to_string(o);
+}
+
+TEST(Flops, AgreeWithTheConventionOfModelFlops) {
+  for (const char* name : {"gpt2", "opt-350m"}) {
+    const Config c = built_in(name);
+    const int length = 64;
+    const LayerShape s{1, length};
+    double once = 0, per_block = 0;
+    for (Operation o : {Operation::embedding_end_forward, Operation::head_forward, Operation::head_backward, Operation::head_end_backward,
+                        Operation::embedding_backward})
+      once += flops(c, s, o);
+    for (Operation o : {Operation::attention_forward, Operation::mlp_forward, Operation::attention_backward, Operation::mlp_backward})
+      per_block += flops(c, s, o);
+    // The convention counts attention in full and the scores once: 6 products of length^2 instead of 7 of length (length + 1) / 2.
+    const double attention = 2.0 * c.hidden * length * (6.0 * length - 7.0 * (length + 1) / 2);
+    EXPECT_NEAR(training_flops_per_token(c, length) * length, once + c.blocks * (per_block + attention), 1e-9 * once * c.blocks);
+  }
+}
+
+TEST(Traffic, CoversWeightsAtLeast) {
+  const Config c = built_in("gpt2");
+  const LayerShape one{1, 1};
+  EXPECT_GE(traffic(c, one, Operation::mlp_forward).count, 2ll * 768 * 3072 * 4);
+  EXPECT_GE(traffic(c, one, Operation::attention_forward).count, 4ll * 768 * 768 * 4);
+  EXPECT_GE(traffic(c, one, Operation::head_forward).count, 50257ll * 768 * 4);
+  for (int i = 0; i < operation_count; ++i) EXPECT_GT(traffic(c, one, all_operations(i)).count, 0) << to_string(all_operations(i));
+}
+
+TEST(Workspace, GrowsWithThreadsAndIsAligned) {
+  for (const std::string& name : built_in_names())
+    for (int i = 0; i < operation_count; ++i) {
+      const Config c = built_in(name);
+      const LayerShape s{2, 130, 3, 1, Precision::bf16};
+      const Bytes one = workspace(c, s, all_operations(i), 1), four = workspace(c, s, all_operations(i), 4);
+      EXPECT_EQ(one.count % 64, 0);
+      EXPECT_GE(four, one);
+      EXPECT_LE(four, 4 * one);
+    }
+}
+
+}  // namespace
+}  // namespace flotilla::model

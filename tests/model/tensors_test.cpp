@@ -1,0 +1,76 @@
+#include "flotilla/model/tensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+namespace flotilla::model {
+namespace {
+
+TEST(Tensors, CountsAreThePublishedModels) {
+  const std::map<std::string, std::int64_t> published{
+      {"gpt2", 124439808},       {"gpt2-medium", 354823168}, {"gpt2-large", 774030080},  {"gpt2-xl", 1557611200}, {"opt-125m", 125239296},
+      {"opt-350m", 331196416},   {"opt-1.3b", 1315758080},   {"opt-2.7b", 2651596800},   {"opt-6.7b", 6658473984},
+      {"opt-13b", 12853473280}};
+  for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
+}
+
+TEST(Tensors, NamesAreUniqueAndLayersInOrder) {
+  for (const std::string& name : built_in_names()) {
+    const Config c = built_in(name);
+    std::set<std::string> names;
+    int layer = 0;
+    for (const Tensor& t : tensors(c)) {
+      EXPECT_TRUE(names.insert(t.name).second) << t.name;
+      EXPECT_GE(t.layer, layer);
+      layer = t.layer;
+      EXPECT_LT(t.layer, c.layers());
+      EXPECT_EQ(t.decays, t.shape.size() == 2) << t.name;
+    }
+  }
+}
+
+TEST(Tensors, CutsFallOnLogicalUnits) {
+  const Config c = built_in("opt-post-tiny");
+  std::map<std::string, Tensor> by_name;
+  for (const Tensor& t : tensors(c)) by_name[t.name] = t;
+  EXPECT_EQ(by_name.at("block.1.attention.qkv.weight").units(), c.heads);
+  EXPECT_EQ(by_name.at("block.1.attention.qkv.bias").units(), c.heads);
+  EXPECT_EQ(by_name.at("block.1.attention.out.weight").units(), c.heads);
+  EXPECT_EQ(by_name.at("block.1.feed_forward.up.weight").units(), c.feed_forward);
+  EXPECT_EQ(by_name.at("block.1.feed_forward.down.weight").units(), c.feed_forward);
+  EXPECT_EQ(by_name.at("embedding.word").units(), c.vocabulary);
+  EXPECT_EQ(by_name.at("embedding.word").tied_layer, c.blocks + 1);
+  EXPECT_EQ(by_name.at("embedding.position").shape, (std::vector<std::int64_t>{258, 64}));
+  EXPECT_EQ(by_name.at("embedding.project_in").shape, (std::vector<std::int64_t>{64, 32}));
+  EXPECT_EQ(by_name.at("head.project_out").shape, (std::vector<std::int64_t>{32, 64}));
+  EXPECT_EQ(by_name.at("block.0.norm1.weight").init, Init::ones);
+  EXPECT_FALSE(by_name.contains("head.norm.weight"));
+}
+
+TEST(Tensors, OnlyGpt2ScalesTheOutputMatrices) {
+  for (const char* name : {"gpt2-tiny", "opt-tiny"}) {
+    int scaled = 0;
+    for (const Tensor& t : tensors(built_in(name))) scaled += t.init == Init::normal_residual;
+    EXPECT_EQ(scaled, std::string{name} == "gpt2-tiny" ? 4 : 0);
+  }
+}
+
+TEST(Share, CoversWithoutGapAndIsBalanced) {
+  for (int units : {1, 6, 7, 50257})
+    for (int degree = 1; degree <= std::min(units, 8); ++degree) {
+      std::int64_t next = 0;
+      for (int i = 0; i < degree; ++i) {
+        const UnitRange r = share(units, degree, i);
+        EXPECT_EQ(r.first, next);
+        EXPECT_GE(r.count(), units / degree);
+        EXPECT_LE(r.count(), units / degree + 1);
+        next = r.last;
+      }
+      EXPECT_EQ(next, units);
+    }
+}
+
+}  // namespace
+}  // namespace flotilla::model
