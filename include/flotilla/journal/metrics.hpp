@@ -1,0 +1,112 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/exit_code.hpp"
+
+/// RUN/metrics.jsonl: a JSON object a line. Member names are the keys in the file.
+namespace flotilla::journal {
+
+/// A completed optimizer step. Its line has no "event" key.
+struct StepRecord {
+  std::int64_t step = 0;  ///< from 1: steps completed
+  double loss = 0;        ///< mean over the global batch's tokens; the exact value is kept (shortest decimal that reads back)
+  double tokens_per_second = 0;
+  double step_seconds = 0;
+  double share_of_peak = 0;  ///< model FLOPs over (step time x sum of the devices' peaks), 0 … 1
+  double learning_rate = 0;
+  double gradient_norm = 0;  ///< before clipping
+  double eta_seconds = 0;
+  double time = 0;        ///< seconds since 1970; 0: filled in when written
+  int incarnation = 0;    ///< filled in when written
+};
+
+/// {"event": "start"}: every start and restart.
+struct StartRecord {
+  std::int64_t step = 0;  ///< steps completed before: 0, or the checkpoint's
+  int ranks = 0;
+  std::string plan;       ///< plan::summary
+  std::string host;       ///< of rank 0
+  std::string version;    ///< of Flotilla
+  double time = 0;
+  int incarnation = 0;
+};
+
+/// {"event": "evaluation"}
+struct EvaluationRecord {
+  std::int64_t step = 0;
+  double loss = 0;
+  std::int64_t sequences = 0;
+  double seconds = 0;
+  double time = 0;
+  int incarnation = 0;
+};
+
+/// {"event": "checkpoint"}: committed.
+struct CheckpointRecord {
+  std::int64_t step = 0;
+  std::int64_t bytes = 0;
+  double seconds = 0;
+  double time = 0;
+  int incarnation = 0;
+};
+
+/// {"event": "stop"}: the last line of an incarnation that could still speak.
+struct StopRecord {
+  std::int64_t step = 0;
+  ExitCode exit_code = ExitCode::done;
+  std::string reason;
+  double time = 0;
+  int incarnation = 0;
+};
+
+/// Appends to RUN/metrics.jsonl, one write() a line. Rank 0 alone has one. Thread-safe. After opening nothing throws: metrics never stop
+/// training. The first line that cannot be written (disk full) is reported on standard error, once; later ones are tried again
+/// in silence, and what is missing is counted.
+class MetricsWriter {
+ public:
+  /// Makes the file or continues it: what a killed writer left after the last line end is cut off. Throws Error{unavailable} when it
+  /// cannot be opened for writing.
+  MetricsWriter(const std::filesystem::path& run, int incarnation);
+  MetricsWriter(MetricsWriter&&) noexcept;
+  MetricsWriter& operator=(MetricsWriter&&) noexcept;
+  ~MetricsWriter();
+
+  void write(const StepRecord&) noexcept;
+  void write(const StartRecord&) noexcept;
+  void write(const EvaluationRecord&) noexcept;
+  void write(const CheckpointRecord&) noexcept;
+  void write(const StopRecord&) noexcept;
+
+  /// Bytes of a torn last line that opening removed.
+  std::int64_t repaired_bytes() const;
+  /// Lines that could not be written.
+  std::int64_t lost_lines() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Everything in a metrics file, in its order.
+struct Metrics {
+  std::vector<StepRecord> steps;
+  std::vector<StartRecord> starts;
+  std::vector<EvaluationRecord> evaluations;
+  std::vector<CheckpointRecord> checkpoints;
+  std::vector<StopRecord> stops;
+  std::int64_t torn_bytes = 0;  ///< after the last line end: a killed writer's, ignored
+};
+
+/// Reads RUN/metrics.jsonl or the file itself. Throws Error{bad_input} with file:line for anything but a torn last line; unknown keys and
+/// events are passed over (a later version's).
+Metrics read_metrics(const std::filesystem::path& run_or_file);
+
+/// The run's history without what was lost and done again: a step that a later incarnation repeated counts in its last version, steps
+/// after the point a restart went back to are dropped. Steps increase strictly.
+std::vector<StepRecord> effective_steps(const Metrics&);
+
+}  // namespace flotilla::journal
