@@ -1,0 +1,71 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "facts.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::topology {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file{path};
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  return contents.str();
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
+}
+
+/// A line of /proc/meminfo, "MemAvailable:   12345 kB"; 0 when it is not there.
+Bytes memory_line(const std::string& meminfo, const std::string& key) {
+  const auto at = meminfo.find(key + ":");
+  if (at == std::string::npos) return {};
+  return Bytes{1024} * std::strtoll(meminfo.c_str() + at + key.size() + 1, nullptr, 10);
+}
+
+void add_memory(Node& node) {
+  const std::string meminfo = read_text("/proc/meminfo");
+  const Bytes total = memory_line(meminfo, "MemTotal");
+  if (total > Bytes{}) node.memory_total = total;
+  const Bytes available = memory_line(meminfo, "MemAvailable");
+  node.memory_available = available > Bytes{} ? available : node.memory_total;
+  if (node.limits.memory == Bytes{}) return;
+  const Bytes left = std::max(Bytes{}, node.limits.memory - node.limits.memory_used);
+  node.memory_available = std::min(node.memory_available, left);
+}
+
+}  // namespace
+
+Node this_node() {
+  const Topology topology = new_topology();
+  FLOTILLA_REQUIRE(hwloc_topology_load(topology.get()) == 0, ErrorKind::unavailable,
+                   "hwloc cannot describe this machine: ", std::strerror(errno), "; check HWLOC_XMLFILE and HWLOC_SYNTHETIC if they are set");
+  Node node = facts(topology.get());
+  node.host = host_name();
+  node.limits = read_limits(read_text("/proc/self/cgroup"), "/sys/fs/cgroup");
+  add_memory(node);
+  return node;
+}
+
+Node load_xml(const std::string& path) {
+  const Topology topology = new_topology();
+  const bool loaded =
+      hwloc_topology_set_xml(topology.get(), path.c_str()) == 0 && hwloc_topology_load(topology.get()) == 0;
+  FLOTILLA_REQUIRE(loaded, ErrorKind::bad_input, path, ": not a topology that hwloc can read; expected a file written by `lstopo node.xml`");
+  return facts(topology.get());
+}
+
+std::string library_version() {
+  const unsigned v = hwloc_get_api_version();
+  return text("hwloc ", v >> 16, ".", (v >> 8) & 0xff, ".", v & 0xff);
+}
+
+}  // namespace flotilla::topology

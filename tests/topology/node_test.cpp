@@ -1,0 +1,86 @@
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/topology/threads.hpp"
+#include "flotilla/topology/topology.hpp"
+
+namespace {
+
+using flotilla::Bytes;
+using flotilla::topology::load_xml;
+using flotilla::topology::Node;
+using flotilla::topology::this_node;
+
+TEST(LoadXml, NodeWithAGpu) {
+  const Node node = load_xml(FLOTILLA_TEST_DATA "/node-with-gpu.xml");
+  EXPECT_EQ(node.host, "vm");
+  EXPECT_EQ(node.cpu_model, "Intel(R) Xeon(R) Processor");
+  EXPECT_EQ(node.packages, 1);
+  EXPECT_EQ(node.numa_nodes, 1);
+  EXPECT_EQ(node.cores, 2);
+  EXPECT_EQ(node.processing_units, 2);
+  EXPECT_EQ(node.usable, (std::vector<int>{0, 1}));
+  EXPECT_EQ(node.memory_total, Bytes{12843552768});
+  EXPECT_EQ(node.memory_available, node.memory_total);
+  ASSERT_EQ(node.gpus.size(), 1u) << "disks and network cards are not GPUs";
+  const auto& gpu = node.gpus.front();
+  EXPECT_EQ(gpu.model, "NVIDIA A100-SXM4-40GB");
+  EXPECT_EQ(gpu.vendor, "NVIDIA Corporation");
+  EXPECT_EQ(gpu.bus_id, "0000:65:00.0");
+  EXPECT_EQ(gpu.backend, "CUDA");
+  EXPECT_EQ(gpu.memory, Bytes{std::int64_t{40} << 30});
+}
+
+TEST(LoadXml, BadFilesAreNamed) {
+  const auto broken = std::filesystem::temp_directory_path() / ("flotilla-broken-" + std::to_string(getpid()) + ".xml");
+  std::ofstream{broken} << "<topology><object type=";
+  for (const std::string& path : {broken.string(), std::string{"no-such-file.xml"}}) {
+    try {
+      load_xml(path);
+      ADD_FAILURE() << path << " was accepted";
+    } catch (const flotilla::Error& error) {
+      EXPECT_EQ(error.kind(), flotilla::ErrorKind::bad_input);
+      EXPECT_NE(std::string{error.what()}.find(path), std::string::npos) << error.what();
+    }
+  }
+  std::filesystem::remove(broken);
+}
+
+TEST(ThisNode, IsSane) {
+  const Node node = this_node();
+  char host[256] = {};
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  EXPECT_EQ(node.host, host);
+  EXPECT_FALSE(node.cpu_model.empty());
+  EXPECT_GE(node.packages, 1);
+  EXPECT_GE(node.cores, node.packages);
+  EXPECT_GE(node.processing_units, node.cores);
+  EXPECT_TRUE(std::is_sorted(node.usable.begin(), node.usable.end()));
+  EXPECT_GT(node.memory_total, Bytes{1 << 20});
+  EXPECT_GT(node.memory_available, Bytes{});
+  EXPECT_LE(node.memory_available, node.memory_total);
+}
+
+TEST(ThisNode, UsableFollowsTheBinding) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  const Node all = this_node();
+  EXPECT_EQ(all.usable.size(), static_cast<std::size_t>(CPU_COUNT(&before)));
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(all.usable.back()), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const Node bound = this_node();
+  EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_EQ(bound.usable, std::vector<int>{all.usable.back()});
+  EXPECT_EQ(bound.processing_units, all.processing_units) << "binding does not shrink the machine";
+}
+
+TEST(LibraryVersion, NamesTheLibrary) { EXPECT_EQ(flotilla::topology::library_version().rfind("hwloc 2.", 0), 0u); }
+
+}  // namespace
