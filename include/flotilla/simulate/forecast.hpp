@@ -1,0 +1,78 @@
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flotilla/base/ids.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/program/program.hpp"
+
+namespace flotilla::simulate {
+
+/// What a device does at an instant of a step. Every instant of every device has exactly one: what its compute queue runs; while that is
+/// idle the collective that is moving; else the message that is arriving; else nothing (bubble: pipeline fill and drain, waiting for others).
+enum class Activity : std::uint8_t {
+  forward, backward, recompute, tensor_collective, activation_transfer, gradient_reduction, optimizer, bubble,
+};
+inline constexpr int activity_count = 8;
+/// "forward", "tensor_collective", ...: keys of a forecast on disk.
+std::string_view to_string(Activity);
+
+/// Seconds of one step by activity; they sum to the iteration time.
+struct Breakdown {
+  std::array<Seconds, activity_count> seconds{};
+  Seconds& operator[](Activity a) { return seconds[static_cast<std::size_t>(a)]; }
+  Seconds operator[](Activity a) const { return seconds[static_cast<std::size_t>(a)]; }
+  Seconds total() const;
+  bool operator==(const Breakdown&) const = default;
+};
+
+/// Bytes of one device by reason, program::Category's order, and what is outside the arena.
+struct MemoryForecast {
+  std::array<Bytes, program::category_count> categories{};  ///< they sum to the arena
+  Bytes arena;             ///< exact
+  Bytes runtime_constant;  ///< stated bound of the rest of the process
+  Bytes peak() const { return arena + runtime_constant; }
+  bool operator==(const MemoryForecast&) const = default;
+};
+
+/// Ranks whose timelines are equal to the last bit: same work, same partners' timelines, same links.
+struct RankKind {
+  int rank_class = 0;
+  int stage = 0;
+  std::string device_type;
+  std::vector<Rank> ranks;  ///< ascending; the first one stands for all in Forecast::timeline
+  Breakdown breakdown;
+  Seconds busy;             ///< of the compute queue
+  MemoryForecast memory;
+  bool operator==(const RankKind&) const = default;
+};
+
+/// One run of one instruction. Messages and collectives: from the moment that data moves, not from when the first end was ready.
+struct Span {
+  Rank rank;
+  program::Queue queue = program::Queue::compute;
+  Activity activity = Activity::forward;
+  std::string name;  ///< the site's
+  int microbatch = 0;
+  Seconds start, end;
+  bool operator==(const Span&) const = default;
+};
+
+struct Forecast {
+  Seconds iteration;          ///< from the first instruction to the end of the last one on any rank
+  double relative_error = 0;  ///< error bar: iteration * (1 +- relative_error)
+  double estimated_share = 0; ///< of the busy time that was not measured but estimated by a roofline, 0 ... 1
+  Breakdown breakdown;        ///< mean over the ranks that work
+  std::vector<RankKind> kinds;  ///< in order of their first rank
+  std::vector<Span> timeline;   ///< empty unless asked for; one representative per kind, by rank, queue and start
+  Bytes peak_memory() const;    ///< the largest of any device
+  bool operator==(const Forecast&) const = default;
+};
+
+/// The timeline of every rank: each kind's spans once per rank, by rank, queue and start.
+std::vector<Span> spans_of_all_ranks(const Forecast&);
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,63 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/plan/plan.hpp"
+#include "flotilla/program/program.hpp"
+#include "flotilla/simulate/forecast.hpp"
+
+namespace flotilla::simulate {
+
+/// Least seconds of one layer for one microbatch on one device.
+struct LayerBound {
+  Seconds forward, backward;  ///< backward with the recomputation
+};
+
+/// Plan -> forecast on one cluster, and bounds that a search may prune by: never above what `forecast` would say.
+class Forecaster {
+ public:
+  virtual ~Forecaster() = default;
+
+  /// Of a bound plan. Throws Error{bad_input} for an invalid plan or a rank that the cluster does not have, Error{unavailable} when this
+  /// runtime cannot execute it.
+  virtual Forecast forecast(const plan::Plan&, bool timeline = false) const = 0;
+
+  /// At most forecast(plan).iteration; costs much less.
+  virtual Seconds lower_bound(const plan::Plan&) const = 0;
+
+  /// One microbatch of `shape` through `layer`.
+  virtual LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
+                                 const std::string& device_type) const = 0;
+  /// Least seconds of one step's optimizer on a device that holds that many elements.
+  virtual Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const = 0;
+  /// Least peak bytes of a device with layers [first, last) that keeps `in_flight` microbatches of `shape` at a time.
+  virtual Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const = 0;
+};
+
+/// Lowers the plan for a runtime and interprets the program with the profile's costs. Holds a reference: the profile must outlive it.
+/// Remembers costs between calls; threads need one each.
+class ProgramForecaster : public Forecaster {
+ public:
+  /// `runtime_constant`: stated bound of a process's memory outside the arena.
+  ProgramForecaster(const cluster::Profile&, program::Runtime, Bytes runtime_constant);
+  ~ProgramForecaster() override;
+  ProgramForecaster(const ProgramForecaster&) = delete;
+  ProgramForecaster& operator=(const ProgramForecaster&) = delete;
+
+  Forecast forecast(const plan::Plan&, bool timeline = false) const override;
+  Seconds lower_bound(const plan::Plan&) const override;
+  LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
+                         const std::string& device_type) const override;
+  Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const override;
+  Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const override;
+
+  /// Of an evaluation program, or any other that is already lowered.
+  Forecast forecast(const program::Program&, bool timeline = false) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flotilla::simulate

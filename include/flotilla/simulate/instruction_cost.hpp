@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+
+#include "flotilla/base/ids.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/program/program.hpp"
+
+namespace flotilla::simulate {
+
+/// How long something takes and how sure that is.
+struct Cost {
+  Seconds time;
+  double relative_error = 0;
+  bool estimated = false;  ///< by a roofline, not from a measurement
+};
+
+/// What instructions cost. All times are finite and not negative. Pure: equal arguments give equal costs.
+class InstructionCost {
+ public:
+  virtual ~InstructionCost() = default;
+
+  /// A site of a compute queue: load_tokens, zero, compute, squared_norm or optimizer. `sequences`: of the microbatch, or of a full one
+  /// where the site runs once per step.
+  virtual Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const = 0;
+
+  /// One message one way, both ends ready.
+  virtual Cost message(Rank from, Rank to, Bytes) const = 0;
+
+  /// all_reduce, all_gather or reduce_scalars over a group, every member ready. `bytes`: the reduced buffer, or one member's contribution;
+  /// `element`: size of one number.
+  virtual Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element) const = 0;
+
+  /// Equal for two pairs of ranks only when message() is equal between them for every size.
+  virtual std::uint64_t path(Rank from, Rank to) const = 0;
+  /// Equal for two groups only when collective() is equal on them for every operation and size.
+  virtual std::uint64_t path(const program::Group&) const = 0;
+};
+
+}  // namespace flotilla::simulate

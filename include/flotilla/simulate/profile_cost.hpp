@@ -1,0 +1,42 @@
+#pragma once
+#include <memory>
+#include <string>
+
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/model/config.hpp"
+#include "flotilla/model/operations.hpp"
+#include "flotilla/simulate/instruction_cost.hpp"
+
+namespace flotilla::simulate {
+
+/// Costs from a measured profile.
+///
+/// An operation takes its measured time (cluster::operation_time). A combination of (type, operation, tensor parallel, precision) that
+/// was never measured takes a roofline, max(flops / peak, traffic / bandwidth), times measured / roofline of the nearest degree
+/// that was; with none of the operation measured the roofline stands alone. Never zero, never silently: Cost::estimated says so.
+///
+/// Remembers what it was asked; calls from several threads need a copy each. Holds a reference: the profile must outlive it.
+class ProfileCost : public InstructionCost {
+ public:
+  explicit ProfileCost(const cluster::Profile&);
+  ~ProfileCost() override;
+  ProfileCost(const ProfileCost&) = delete;
+  ProfileCost& operator=(const ProfileCost&) = delete;
+
+  Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const override;
+  Cost message(Rank from, Rank to, Bytes) const override;
+  Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element) const override;
+  std::uint64_t path(Rank from, Rank to) const override;
+  std::uint64_t path(const program::Group&) const override;
+
+  /// One run of one operation. Throws Error{bad_input} when the profile knows neither the type's operation times nor its peak and bandwidth.
+  Cost operation(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&) const;
+  /// AdamW on that many elements of fp32 master weights, with the copy in `precision`.
+  Cost adamw(const std::string& device_type, std::int64_t elements, Precision) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flotilla::simulate
