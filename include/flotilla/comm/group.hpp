@@ -1,0 +1,79 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "flotilla/base/ids.hpp"
+#include "flotilla/base/precision.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/comm/operation.hpp"
+#include "flotilla/program/collectives.hpp"
+#include "flotilla/program/program.hpp"
+
+namespace flotilla::comm {
+
+enum class ElementType : std::uint8_t { fp32, bf16, fp64 };
+
+constexpr Bytes element_size(ElementType type) { return {type == ElementType::fp32 ? 4 : type == ElementType::bf16 ? 2 : 8}; }
+constexpr ElementType element_type(Precision p) { return p == Precision::fp32 ? ElementType::fp32 : ElementType::bf16; }
+/// What an all-reduce of `size` bytes needs beside the data.
+constexpr Bytes all_reduce_staging(Bytes size, ElementType type, int members) {
+  return program::all_reduce_staging(size, element_size(type), members);
+}
+
+/// An ordered set of ranks that reduce together. Backends: local (one member) and MPI. Members make the same operations in the same
+/// order; started operations may finish in any order, and members may start them in any order.
+class Group {
+ public:
+  virtual ~Group() = default;
+
+  const program::Group& value() const noexcept { return value_; }
+  const std::vector<Rank>& members() const noexcept { return value_.members; }
+  int size() const noexcept { return static_cast<int>(value_.members.size()); }
+  /// This rank's position among the members.
+  int index() const noexcept { return index_; }
+  /// "data group of rank 0 on n1, rank 2 on n2".
+  virtual std::string describe() const = 0;
+
+  /// Element-wise sum, in place. Piece j of the elements (program::piece) is summed by member j, contributions added in member order;
+  /// bf16 is added in fp32 and rounded once. So the bits depend on the members' order and nothing else. `staging` holds at least
+  /// all_reduce_staging(capacity, ...) bytes; both pointers are aligned for the type and outlive the operation. start(size) takes
+  /// a multiple of the element.
+  virtual std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType, Bytes capacity, std::byte* staging,
+                                                     Bytes staging_size) = 0;
+
+  /// After start(size): member i's `size` bytes at all + i * size. `capacity` is per member; `all` holds size() times that. `mine` may
+  /// point to its own place in `all`.
+  virtual std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) = 0;
+
+ protected:
+  Group(program::Group value, int index) : value_{std::move(value)}, index_{index} {}
+
+ private:
+  program::Group value_;
+  int index_;
+};
+
+/// Groups by index in the list given; nullptr where this rank is no member.
+using Groups = std::vector<std::unique_ptr<Group>>;
+
+/// Forms every group, all ranks giving the same list (Program::groups), and verifies them. Collective over the world. `world` must outlive
+/// them.
+Groups form(const World& world, const std::vector<program::Group>& groups, Seconds deadline);
+/// The same without the proof; local.
+Groups connect(const World& world, const std::vector<program::Group>& groups);
+
+/// Proves groups before they are used: each member says who it is and whom it takes for the members, then reductions whose answer, to the
+/// last bit, every member can compute (small and large messages, values that tell orders and members apart). Collective over the world,
+/// ends in agreement: throws Error{communication} naming the group's kind, its ranks and hosts, and what was wrong or who did not answer
+/// within `deadline`.
+void verify(const World& world, const Groups& groups, Seconds deadline);
+
+/// Backends. `tags` is the first of the `tag_count` tags on world.reduce() that are this group's own wherever its members meet.
+std::unique_ptr<Group> make_local_group(const World& world, program::Group value);
+std::unique_ptr<Group> make_mpi_group(const World& world, program::Group value, int tags, int tag_count);
+
+}  // namespace flotilla::comm

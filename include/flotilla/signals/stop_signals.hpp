@@ -1,0 +1,50 @@
+#pragma once
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+
+namespace flotilla::signals {
+
+/// A request to stop that came as a signal.
+struct StopSignal {
+  int number = 0;
+  Seconds when;  ///< on the clock of flotilla::now()
+  bool operator==(const StopSignal&) const = default;
+};
+
+/// "SIGTERM"; "signal 40" for those without a name here.
+std::string signal_name(int number);
+
+/// While one of these lives, the signals ask for a stop and do not kill: the first is remembered, later ones are counted, so a second
+/// SIGTERM cannot end a save half-way. The destructor puts the old handlers back. One at a time per process (a second throws
+/// Error{internal}); signals may reach any thread.
+class StopSignals {
+ public:
+  /// What Slurm, cloud sites and people send: SIGTERM (time limit, preemption), SIGUSR1 and SIGUSR2 (--signal), SIGINT (Ctrl-C).
+  static std::vector<int> usual() { return {SIGTERM, SIGUSR1, SIGUSR2, SIGINT}; }
+
+  /// Throws Error{internal} when one exists already, or for a signal that cannot be handled.
+  explicit StopSignals(const std::vector<int>& signals = usual());
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+  ~StopSignals();
+
+  /// The first signal since construction or clear(). Lock-free; cheap enough for every step.
+  std::optional<StopSignal> received() const noexcept;
+  /// How many have come, the first included.
+  int count() const noexcept;
+  /// Forgets what has come.
+  void clear() noexcept;
+
+ private:
+  struct Old {
+    int number;
+    struct sigaction action;
+  };
+  std::vector<Old> old_;
+};
+
+}  // namespace flotilla::signals
