@@ -1,0 +1,59 @@
+#include <algorithm>
+#include <array>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/cluster/cluster.hpp"
+
+namespace flotilla::cluster {
+namespace {
+
+const Device& device_of(const Profile& profile, Rank rank) {
+  // Devices stand by rank in a profile; a hand-edited one may not.
+  if (rank.valid() && rank.index() < profile.devices.size() && profile.devices[rank.index()].rank == rank)
+    return profile.devices[rank.index()];
+  const auto found = std::ranges::find(profile.devices, rank, &Device::rank);
+  FLOTILLA_REQUIRE(found != profile.devices.end(), ErrorKind::bad_input, "the cluster profile lists no device for rank ", rank,
+                   "; it has ", profile.devices.size(), " devices; measure again with 'flotilla probe'");
+  return *found;
+}
+
+/// The ends of a link as its level names them.
+struct Ends {
+  LinkLevel level;
+  const std::string &from, &to;
+};
+
+Ends ends(const Device& a, const Device& b) {
+  if (a.host == b.host) return {LinkLevel::node, a.host, b.host};
+  if (a.zone == b.zone) return {LinkLevel::zone, a.host, b.host};
+  return {LinkLevel::wide, a.zone, b.zone};
+}
+
+constexpr std::array<const char*, 3> level_names{"within a host", "between the hosts of a zone", "between zones"};
+constexpr Bytes reference_size{1 << 20};  // where links of one level are compared
+
+}  // namespace
+
+Seconds transfer_time(const Link& link, Bytes size) {
+  FLOTILLA_REQUIRE(!link.pieces.empty(), ErrorKind::internal, "the link from ", link.from, " to ", link.to, " has no pieces");
+  const auto after = std::ranges::upper_bound(link.pieces, size, {}, &LinkPiece::from);
+  const LinkPiece& piece = after == link.pieces.begin() ? *after : *(after - 1);
+  return piece.latency + size / piece.bandwidth;
+}
+
+const Link& link_between(const Profile& profile, Rank a, Rank b) {
+  const Ends wanted = ends(device_of(profile, a), device_of(profile, b));
+  const Link *reverse = nullptr, *slowest = nullptr;
+  for (const Link& link : profile.links) {
+    if (link.level != wanted.level) continue;
+    if (link.from == wanted.from && link.to == wanted.to) return link;
+    if (link.from == wanted.to && link.to == wanted.from) reverse = &link;
+    if (!slowest || transfer_time(link, reference_size) > transfer_time(*slowest, reference_size)) slowest = &link;
+  }
+  FLOTILLA_REQUIRE(slowest, ErrorKind::bad_input, "the cluster profile holds no link ",
+                   level_names[static_cast<std::size_t>(wanted.level)], ", which ranks ", a, " (", wanted.from, ") and ", b, " (",
+                   wanted.to, ") need; measure again with 'flotilla probe'");
+  return reverse ? *reverse : *slowest;
+}
+
+}  // namespace flotilla::cluster
