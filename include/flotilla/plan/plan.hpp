@@ -55,7 +55,7 @@ struct Problem {
   std::string where, what;
 };
 /// Everything wrong with the plan, empty when it is valid: layers cover 0 … blocks+1 without gap, sequences of every stage sum to the
-/// global batch, tensor degrees no more than heads, no device twice, devices all bound or none, counts positive.
+/// global batch, tensor degrees no more than heads, no device twice, devices all bound (to ranks 0 … n-1) or none, counts positive.
 std::vector<Problem> validate(const Plan&);
 /// Throws Error{bad_input}: "<source>: <where>: <what>" for the first problem.
 void require_valid(const Plan&, const std::string& source);
@@ -76,12 +76,14 @@ int route(const Plan&, int stage, int quantum);
 int first_sequence(const Plan&, int stage, int replica);
 
 /// The even plan: data x pipeline x tensor parallel degrees, layers cut by the given boundaries (pipeline+1 values from 0 to layers) or
-/// evenly over the blocks when empty, microbatch of k quanta. Rank = (stage * data + replica) * tensor + tensor_index.
-/// Throws Error{bad_input} when the degrees do not divide or exceed what they cut.
+/// evenly over the blocks when empty (embedding with the first stage, head with the last; over all layers when there are more stages than
+/// blocks). `microbatch` is in sequences; the quantum is its largest divisor that deals the batch evenly, replicas differ by one quantum
+/// at most. Rank = (stage * data + replica) * tensor + tensor_index. Throws Error{bad_input} when the degrees exceed what they cut.
 Plan even_plan(const model::Config&, int length, int global_batch, Precision, int data, int pipeline, int tensor, int microbatch,
                ScheduleKind = ScheduleKind::one_f_one_b, std::vector<int> cuts = {});
 
-/// One line: "2 stages: [0,4) 2x tp1, [4,8) 1x tp2 | 1f1b | batch 16 = 8 x 2".
+/// One line: "2 stages: [0,4) 2x tp1 mb4, [4,8) 1x tp2 mb8 | 1f1b | batch 16 = 8 x 2"; mb is the microbatch in sequences, the batch is
+/// quanta x quantum. Device types stand behind the degrees where a plan has several.
 std::string summary(const Plan&);
 
 }  // namespace flotilla::plan

@@ -1,0 +1,121 @@
+#include "flotilla/plan/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::plan {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Recompute>, 3> recomputes{
+    {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}};
+constexpr std::array<std::pair<std::string_view, ScheduleKind>, 2> schedules{
+    {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}}};
+
+template <class Table, class Value>
+std::string spelling(const Table& table, Value value) {
+  const auto found = std::ranges::find(table, value, [](const auto& entry) { return entry.second; });
+  FLOTILLA_ASSERT(found != table.end(), static_cast<int>(value));
+  return std::string{found->first};
+}
+
+template <class Table>
+auto parse(const Table& table, std::string_view what, const std::string& name) {
+  const auto found = std::ranges::find(table, std::string_view{name}, [](const auto& entry) { return entry.first; });
+  if (found != table.end()) return found->second;
+  std::string known;
+  for (const auto& entry : table) known += (known.empty() ? "" : ", ") + std::string{entry.first};
+  throw Error{ErrorKind::bad_input, text("'", name, "' is not a ", what, "; expected one of ", known)};
+}
+
+const Stage& stage_of(const Plan& plan, int stage) {
+  FLOTILLA_ASSERT(stage >= 0 && stage < static_cast<int>(plan.stages.size()), stage);
+  return plan.stages[static_cast<std::size_t>(stage)];
+}
+
+/// "2x tp1 mb4", with the device type where a plan has several.
+std::string describe(const Plan& plan, const Replica& replica, int copies, bool with_type) {
+  return text(copies, "x tp", replica.tensor_parallel, " mb", replica.quanta * plan.quantum,
+              with_type && !replica.device_type.empty() ? " " + replica.device_type : "");
+}
+
+bool looks_alike(const Replica& a, const Replica& b) {
+  return a.device_type == b.device_type && a.tensor_parallel == b.tensor_parallel && a.quanta == b.quanta;
+}
+
+std::string describe(const Plan& plan, const Stage& stage, bool with_type) {
+  std::string line = text("[", stage.first_layer, ",", stage.last_layer, ")");
+  const char* separator = " ";
+  for (auto replica = stage.replicas.begin(); replica != stage.replicas.end();) {
+    const auto end = std::find_if_not(replica, stage.replicas.end(), [&](const Replica& r) { return looks_alike(*replica, r); });
+    line += separator + describe(plan, *replica, static_cast<int>(end - replica), with_type);
+    separator = " + ";
+    replica = end;
+  }
+  return stage.recompute == Recompute::none ? line : line + " recompute " + to_string(stage.recompute);
+}
+
+bool has_several_types(const Plan& plan) {
+  std::set<std::string_view> types;
+  for (const Stage& stage : plan.stages)
+    for (const Replica& replica : stage.replicas) types.insert(replica.device_type);
+  return types.size() > 1;
+}
+
+}  // namespace
+
+std::string to_string(Recompute r) { return spelling(recomputes, r); }
+std::string to_string(ScheduleKind s) { return spelling(schedules, s); }
+Recompute parse_recompute(const std::string& name) { return parse(recomputes, "recompute setting", name); }
+ScheduleKind parse_schedule(const std::string& name) { return parse(schedules, "schedule", name); }
+
+int rank_count(const Plan& plan) {
+  int count = 0;
+  for (const Stage& stage : plan.stages)
+    for (const Replica& replica : stage.replicas) count += replica.tensor_parallel;
+  return count;
+}
+
+Place place_of(const Plan& plan, Rank rank) {
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r) {
+      const std::vector<Rank>& devices = plan.stages[s].replicas[r].devices;
+      const auto found = std::ranges::find(devices, rank);
+      if (found != devices.end()) return {static_cast<int>(s), static_cast<int>(r), static_cast<int>(found - devices.begin())};
+    }
+  return {};
+}
+
+int route(const Plan& plan, int stage, int quantum) {
+  FLOTILLA_ASSERT(quantum >= 0 && quantum < plan.global_batch / plan.quantum, quantum);
+  const std::vector<Replica>& replicas = stage_of(plan, stage).replicas;
+  int last = 0;
+  for (std::size_t r = 0; r < replicas.size(); ++r)
+    if (quantum < (last += replicas[r].sequences / plan.quantum)) return static_cast<int>(r);
+  assertion_failed("route", text("stage ", stage, " does not take quantum ", quantum));
+}
+
+int first_sequence(const Plan& plan, int stage, int replica) {
+  const std::vector<Replica>& replicas = stage_of(plan, stage).replicas;
+  FLOTILLA_ASSERT(replica >= 0 && replica < static_cast<int>(replicas.size()), replica);
+  int first = 0;
+  for (int r = 0; r < replica; ++r) first += replicas[static_cast<std::size_t>(r)].sequences;
+  return first;
+}
+
+std::string summary(const Plan& plan) {
+  const bool with_type = has_several_types(plan);
+  std::string line = text(plan.stages.size(), plan.stages.size() == 1 ? " stage: " : " stages: ");
+  const char* separator = "";
+  for (const Stage& stage : plan.stages) {
+    line += separator + describe(plan, stage, with_type);
+    separator = ", ";
+  }
+  return line + text(" | ", to_string(plan.schedule), " | batch ", plan.global_batch, " = ", plan.global_batch / plan.quantum, " x ", plan.quantum);
+}
+
+}  // namespace flotilla::plan

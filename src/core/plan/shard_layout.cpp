@@ -1,0 +1,57 @@
+#include "flotilla/plan/shard_layout.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::plan {
+namespace {
+
+bool lies_in(int layer, const Stage& stage) { return layer >= stage.first_layer && layer < stage.last_layer; }
+
+/// Adds the members of one replica; the first replica of a tensor's first stage owns it.
+void add_members(const model::Tensor& tensor, const Replica& replica, bool owns, std::vector<Holder>& holders) {
+  FLOTILLA_REQUIRE(static_cast<int>(replica.devices.size()) == replica.tensor_parallel, ErrorKind::internal,
+                   "the shard layout of a plan whose devices are not bound to ranks was asked for");
+  const bool whole = tensor.axis == model::Axis::none;
+  for (int i = 0; i < replica.tensor_parallel; ++i)
+    holders.push_back({replica.devices[static_cast<std::size_t>(i)], replica.tensor_parallel, i, owns && (!whole || i == 0)});
+}
+
+}  // namespace
+
+std::vector<int> tensors_of_stage(const std::vector<model::Tensor>& tensors, const Stage& stage) {
+  std::vector<int> indices;
+  for (std::size_t t = 0; t < tensors.size(); ++t)
+    if (lies_in(tensors[t].layer, stage) || lies_in(tensors[t].tied_layer, stage)) indices.push_back(static_cast<int>(t));
+  return indices;
+}
+
+ShardLayout shard_layout(const Plan& plan) {
+  ShardLayout layout{model::tensors(plan.model), {}};
+  layout.holders.resize(layout.tensors.size());
+  for (const Stage& stage : plan.stages)
+    for (const int t : tensors_of_stage(layout.tensors, stage)) {
+      const auto index = static_cast<std::size_t>(t);
+      std::vector<Holder>& holders = layout.holders[index];
+      for (const Replica& replica : stage.replicas) add_members(layout.tensors[index], replica, holders.empty(), holders);
+    }
+  return layout;
+}
+
+std::vector<model::UnitRange> common_refinement(const model::Tensor& tensor, int degree_a, int degree_b) {
+  FLOTILLA_ASSERT(degree_a >= 1 && degree_b >= 1, tensor.name, " ", degree_a, " ", degree_b);
+  const std::int64_t units = tensor.units();
+  if (tensor.axis == model::Axis::none) return {{0, units}};
+  std::vector<std::int64_t> cuts;
+  for (const int degree : {degree_a, degree_b})
+    for (int i = 0; i < degree; ++i) cuts.push_back(model::share(units, degree, i).first);
+  cuts.push_back(units);
+  std::ranges::sort(cuts);
+  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
+  std::vector<model::UnitRange> ranges;
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) ranges.push_back({cuts[i], cuts[i + 1]});
+  return ranges;
+}
+
+}  // namespace flotilla::plan

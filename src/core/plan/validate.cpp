@@ -1,0 +1,148 @@
+#include <cstdint>
+#include <limits>
+#include <map>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/plan.hpp"
+
+namespace flotilla::plan {
+namespace {
+
+/// Collects problems; `where` is spelled like the path to the field.
+struct Findings {
+  std::vector<Problem> problems;
+
+  template <class... Parts>
+  void expect(bool good, const std::string& where, const Parts&... what) {
+    if (!good) problems.push_back({where, text(what...)});
+  }
+};
+
+std::string at(const std::string& where, std::size_t index) { return text(where, "[", index, "]"); }
+
+/// A model that cannot be would make every other message nonsense.
+bool model_is_possible(const Plan& plan, Findings& found) {
+  try {
+    model::check(plan.model, "model");
+    return true;
+  } catch (const Error& error) {
+    const std::string what = error.what(), lead = "model: ";
+    found.problems.push_back({"model", what.starts_with(lead) ? what.substr(lead.size()) : what});
+    return false;
+  }
+}
+
+bool batch_is_possible(const Plan& plan, Findings& found) {
+  found.expect(plan.length >= 1 && plan.length <= plan.model.positions, "length", "is ", plan.length, ", expected 1 to ",
+               plan.model.positions, ", the model's positions");
+  found.expect(plan.global_batch >= 1, "global_batch", "is ", plan.global_batch, ", expected at least 1 sequence");
+  found.expect(plan.quantum >= 1 && plan.global_batch % std::max(plan.quantum, 1) == 0, "quantum", "is ", plan.quantum,
+               ", expected a divisor of the global batch, ", plan.global_batch);
+  return plan.global_batch >= 1 && plan.quantum >= 1 && plan.global_batch % plan.quantum == 0;
+}
+
+void check_layers(const Plan& plan, Findings& found) {
+  const int layers = plan.model.layers();
+  int next = 0;
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    const std::string where = at("stages", s) + ".layers";
+    found.expect(stage.first_layer == next, where, "starts at layer ", stage.first_layer, ", expected ", next,
+                 s == 0 ? ", the embedding" : ", where the stage before it ends");
+    found.expect(stage.last_layer > stage.first_layer && stage.last_layer <= layers, where, "ends before layer ", stage.last_layer,
+                 ", expected ", std::int64_t{stage.first_layer} + 1, " to ", layers);
+    next = stage.last_layer;
+  }
+  if (!plan.stages.empty())
+    found.expect(next == layers, at("stages", plan.stages.size() - 1) + ".layers", "ends before layer ", next, ", but the model has ",
+                 layers, " layers and the last stage must reach the head");
+}
+
+void check_degree(const Plan& plan, const Replica& replica, const std::string& where, Findings& found) {
+  const int most = std::min({plan.model.heads, plan.model.feed_forward, plan.model.vocabulary});
+  found.expect(replica.tensor_parallel >= 1 && replica.tensor_parallel <= most, where + ".tensor_parallel", "is ",
+               replica.tensor_parallel, ", expected 1 to ", most, most == plan.model.heads ? ", the number of heads" : "");
+}
+
+void check_shares(const Plan& plan, const Replica& replica, const std::string& where, Findings& found) {
+  found.expect(replica.quanta >= 1 && replica.quanta <= plan.global_batch / plan.quantum, where + ".quanta", "is ", replica.quanta,
+               ", expected 1 to ", plan.global_batch / plan.quantum, ", the quanta of the global batch");
+  found.expect(replica.sequences >= 1 && replica.sequences <= plan.global_batch && replica.sequences % plan.quantum == 0,
+               where + ".sequences", "is ", replica.sequences, ", expected a multiple of the quantum, ", plan.quantum, ", from ",
+               plan.quantum, " to ", plan.global_batch);
+}
+
+void check_sum(const Plan& plan, const Stage& stage, const std::string& where, Findings& found) {
+  std::int64_t sum = 0;
+  for (const Replica& replica : stage.replicas) sum += replica.sequences;
+  found.expect(sum == plan.global_batch, where, "handle ", sum, " sequences together, expected the global batch, ", plan.global_batch);
+}
+
+/// Devices: all bound or none; ranks 0 … n-1, each once.
+class Devices {
+ public:
+  Devices(const Plan& plan, Findings& found) : found_{found} {
+    for (const Stage& stage : plan.stages)
+      for (const Replica& replica : stage.replicas) {
+        needed_ += replica.tensor_parallel;
+        any_bound_ = any_bound_ || !replica.devices.empty();
+      }
+    found_.expect(needed_ <= std::numeric_limits<int>::max(), "stages", "need ", needed_, " devices together, expected at most ",
+                  std::numeric_limits<int>::max());
+  }
+
+  void check(const Replica& replica, const std::string& where) {
+    if (!any_bound_) return;
+    found_.expect(static_cast<std::int64_t>(replica.devices.size()) == replica.tensor_parallel, where, "names ", replica.devices.size(),
+                  " ranks, expected ", replica.tensor_parallel, ", the tensor-parallel degree (or no devices anywhere in the plan)");
+    for (std::size_t i = 0; i < replica.devices.size(); ++i) check(replica.devices[i], at(where, i));
+  }
+
+ private:
+  void check(Rank rank, const std::string& where) {
+    found_.expect(rank.valid() && rank.value < needed_, where, "is rank ", rank, ", expected 0 to ", needed_ - 1,
+                  ": a plan of n devices uses ranks 0 to n-1");
+    const auto [earlier, is_new] = seen_.try_emplace(rank, where);
+    found_.expect(is_new, where, "is rank ", rank, " again; it already stands at ", earlier->second);
+  }
+
+  Findings& found_;
+  std::map<Rank, std::string> seen_;
+  std::int64_t needed_ = 0;
+  bool any_bound_ = false;
+};
+
+void check_replicas(const Plan& plan, bool batch_possible, Findings& found) {
+  Devices devices{plan, found};
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const Stage& stage = plan.stages[s];
+    const std::string replicas = at("stages", s) + ".replicas";
+    found.expect(!stage.replicas.empty(), replicas, "is empty, expected at least one replica");
+    for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
+      const std::string where = at(replicas, r);
+      check_degree(plan, stage.replicas[r], where, found);
+      if (batch_possible) check_shares(plan, stage.replicas[r], where, found);
+      devices.check(stage.replicas[r], where + ".devices");
+    }
+    if (batch_possible && !stage.replicas.empty()) check_sum(plan, stage, replicas, found);
+  }
+}
+
+}  // namespace
+
+std::vector<Problem> validate(const Plan& plan) {
+  Findings found;
+  if (!model_is_possible(plan, found)) return found.problems;
+  const bool batch_possible = batch_is_possible(plan, found);
+  found.expect(!plan.stages.empty(), "stages", "is empty, expected at least one stage");
+  check_layers(plan, found);
+  check_replicas(plan, batch_possible, found);
+  return found.problems;
+}
+
+void require_valid(const Plan& plan, const std::string& source) {
+  const std::vector<Problem> problems = validate(plan);
+  FLOTILLA_REQUIRE(problems.empty(), ErrorKind::bad_input, source, ": ", problems.front().where, ": ", problems.front().what);
+}
+
+}  // namespace flotilla::plan
