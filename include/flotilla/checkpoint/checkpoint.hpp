@@ -1,0 +1,94 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+#include "flotilla/checkpoint/manifest.hpp"
+#include "flotilla/checkpoint/state.hpp"
+#include "flotilla/comm/world.hpp"
+
+/// Training state on disk: step-N/ in the run directory holds state.h5 (every tensor in its global shape, so that any layout loads what
+/// any other saved) and manifest.json, which is renamed into place last: a step without it does not exist. docs/formats/checkpoint.md.
+namespace flotilla::checkpoint {
+
+/// The phases of save(), in order.
+enum class Phase { prepare, reserve, write, flush, verify, commit, prune };
+std::string_view to_string(Phase);
+
+struct SaveOptions {
+  int keep = 2;           ///< committed steps to keep, this one included; older ones are removed. 0 keeps all
+  Seconds deadline{600};  ///< for each agreement of the ranks: how long the slowest may come after the first
+  /// Called on every rank when a phase begins; for progress lines.
+  std::function<void(Phase)> on_phase;
+};
+
+/// What a save cost, on this rank.
+struct SaveReport {
+  std::filesystem::path directory;
+  Bytes size;  ///< of state.h5
+  Seconds total, checksum, write, flush, verify;
+};
+
+/// Upper bound on the size of state.h5.
+Bytes predicted_size(const std::vector<model::Tensor>&);
+
+/// Commits `state` as `run`/step-<manifest.step>. Collective over the world, one thread, same arguments on every rank (the manifest counts
+/// on rank 0 alone); nobody may change the state meanwhile. Removes what dead incarnations left uncommitted, so the caller holds the run
+/// directory's lock. A committed step of the same number is replaced at once, where the file system can do that.
+/// All ranks return, or all throw the same comm::AgreedError: unavailable when the disk is too small (nothing is left behind) or a write
+/// failed (HDF5 is then poisoned: save and load no more); every committed checkpoint stays.
+SaveReport save(const comm::World&, const std::filesystem::path& run, const LocalState& state, const Manifest&, const SaveOptions& = {});
+
+struct LoadOptions {
+  Seconds deadline{600};
+};
+
+/// Fills every part of `state` and returns the manifest. Collective. Every byte is checked against the checksums by the rank that uses it.
+/// All ranks return, or all throw the same comm::AgreedError{bad_input} (damaged, or of another model) or {unavailable} (cannot be read);
+/// `state` is then undefined.
+Manifest load(const comm::World&, const std::filesystem::path& step_directory, const LocalState& state, const LoadOptions& = {});
+
+struct Loaded {
+  std::filesystem::path directory;
+  Manifest manifest;
+};
+/// load() of the newest committed step that is sound: rank 0 warns about each damaged one it passes over. Collective. Throws as load()
+/// does when none is left, when there is none, and at once when a checkpoint is of another model.
+Loaded load_newest_good(const comm::World&, const std::filesystem::path& run, const LocalState& state, const LoadOptions& = {});
+
+struct CommittedStep {
+  std::int64_t step = 0;
+  std::filesystem::path directory;
+  bool operator==(const CommittedStep&) const = default;
+};
+/// `run`/step-<step>.
+std::filesystem::path step_directory(const std::filesystem::path& run, std::int64_t step);
+/// Committed steps, ascending; empty when the run directory does not exist. Local.
+std::vector<CommittedStep> list(const std::filesystem::path& run);
+/// The newest committed step whose manifest can be read. Local.
+std::optional<Loaded> latest(const std::filesystem::path& run);
+
+/// One dataset of a checkpoint.
+struct TensorDescription {
+  Kind kind = Kind::parameters;
+  std::string name;
+  std::vector<std::int64_t> shape;
+  Bytes size;
+  std::int64_t segments = 0;  ///< checksummed pieces
+  std::vector<std::int64_t> damaged;  ///< segments whose checksum is wrong; empty when not verified
+};
+struct Description {
+  Manifest manifest;
+  std::vector<TensorDescription> tensors;
+  bool verified = false;  ///< checksums were computed
+  std::int64_t damaged_segments() const;
+};
+/// For people: what a checkpoint holds. With `verify`, reads and checks all of it. Local, needs no MPI. Throws Error{bad_input} when the
+/// manifest or the structure of state.h5 is broken.
+Description describe(const std::filesystem::path& step_directory, bool verify);
+
+}  // namespace flotilla::checkpoint

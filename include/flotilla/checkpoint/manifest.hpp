@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+
+namespace flotilla::checkpoint {
+
+/// A file of the checkpoint as it was when the checkpoint was committed.
+struct StateFile {
+  std::string name;  ///< "state.h5"
+  Bytes size;
+  std::uint32_t checksum = 0;  ///< CRC-32C of the file's checksum tables, see docs/formats/checkpoint.md
+  bool operator==(const StateFile&) const = default;
+};
+
+/// step-N/manifest.json, format "flotilla-checkpoint" version 1: docs/formats/checkpoint.md.
+struct Manifest {
+  std::int64_t step = 0;             ///< N: iterations done
+  std::int64_t optimizer_steps = 0;  ///< updates applied, AdamW's t; smaller than `step` where steps were skipped
+  std::int64_t sequences = 0;        ///< consumed since the beginning
+  std::uint64_t seed = 0;
+  std::string training;          ///< what must not change on resume, as text; the trainer compares it
+  std::string data_fingerprint;  ///< of the training data
+  std::string plan;              ///< JSON text (files::plan_to_json), or empty
+  std::string profile;           ///< JSON text of the cluster profile, or empty
+  /// Versions, hosts, CPU type, threads, incarnation, time, ... in the order to show them.
+  std::vector<std::pair<std::string, std::string>> provenance;
+  /// Filled by save(): fingerprint of the model's tensor names and shapes, and the files.
+  std::string tensors;
+  std::vector<StateFile> files;
+  bool operator==(const Manifest&) const = default;
+};
+
+/// Indented JSON with a newline at its end. Throws Error{bad_input} when plan or profile is not JSON.
+std::string manifest_to_json(const Manifest&);
+/// Throws Error{bad_input}: "<source>: <JSON pointer>: <what was expected>".
+Manifest manifest_from_json(std::string_view text, std::string_view source);
+/// Reads `step_directory`/manifest.json. Local.
+Manifest read_manifest(const std::filesystem::path& step_directory);
+
+}  // namespace flotilla::checkpoint
