@@ -1,0 +1,217 @@
+#include "class_builder.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/program/collectives.hpp"
+#include "layout.hpp"
+#include "schedule.hpp"
+
+namespace flotilla::program {
+namespace {
+
+constexpr std::int64_t slot_alignment = 16;  // elements: one cache line of fp32, half of one in bf16
+constexpr std::int64_t scalar_count = 8;     // loss sum, squared norm, stop request, save request, and room to spare
+constexpr Bytes fp32_size{4}, fp64_size{8};
+
+model::LayerShape shape_of(const ClassInput& in) {
+  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision};
+}
+
+}  // namespace
+
+ClassBuilder::ClassBuilder(const ClassInput& in)
+    : in_{in},
+      stage_{in.plan.stages[static_cast<std::size_t>(in.kind.stage)]},
+      slots_{slots_of(in.kind, has_embedding(), has_head(), training())} {
+  out_.stage = in.kind.stage;
+  out_.device_type = in.kind.device_type;
+  out_.shape = shape_of(in);
+  out_.microbatches = (in.kind.sequences + in.kind.microbatch - 1) / in.kind.microbatch;
+  out_.last_sequences = in.kind.sequences - std::max(0, out_.microbatches - 1) * in.kind.microbatch;
+}
+
+RankClass ClassBuilder::build() {
+  add_parts();
+  add_activations();
+  add_saved();
+  add_temporaries();
+  phase_ = &opening_;
+  add_opening_phase();
+  phase_ = &forward_;
+  add_forward_phase();
+  if (training()) {
+    phase_ = &backward_;
+    add_backward_phase();
+  } else if (has_head()) {
+    add_head_phase();
+  }
+  phase_ = &closing_;
+  add_closing_phase();
+  close_waits();
+  out_.blocks = loops(in_.plan.schedule, training(), static_cast<int>(in_.plan.stages.size()), in_.kind.stage, out_.microbatches,
+                      Phases{opening_, forward_, backward_, closing_});
+  lay_out(out_, forward_, backward_);
+  return std::move(out_);
+}
+
+int ClassBuilder::first_block() const { return std::max(stage_.first_layer, 1); }
+int ClassBuilder::last_block() const { return std::min(stage_.last_layer - 1, in_.plan.model.blocks); }
+
+int ClassBuilder::in_flight() const {
+  if (!training()) return 1;
+  const int stages = static_cast<int>(in_.plan.stages.size());
+  const int depth = in_.plan.schedule == plan::ScheduleKind::gpipe ? out_.microbatches : stages - in_.kind.stage;
+  return std::max(1, std::min(out_.microbatches, depth));
+}
+
+int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, int copies, bool persistent) {
+  Buffer buffer;
+  buffer.name = name;
+  buffer.category = category;
+  buffer.size = size;
+  buffer.copies = copies;
+  buffer.persistent = persistent;
+  buffer.stride = align_up(size, arena_alignment);
+  out_.buffers.push_back(std::move(buffer));
+  return static_cast<int>(out_.buffers.size()) - 1;
+}
+
+void ClassBuilder::add_parts() {
+  std::vector<int> word;
+  std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(stage_.last_layer - stage_.first_layer));
+  for (int t : plan::tensors_of_stage(in_.tensors, stage_)) {
+    const auto& tensor = in_.tensors[static_cast<std::size_t>(t)];
+    if (tensor.tied_layer >= 0) word.push_back(t);
+    else of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
+  }
+  for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
+    const auto& tensors = of_layer[static_cast<std::size_t>(layer - stage_.first_layer)];
+    layer_parts_.push_back(tensors.empty() ? -1 : static_cast<int>(out_.parts.size()));
+    if (!tensors.empty()) add_part(text("layer ", layer), tensors);
+  }
+  if (!word.empty()) {
+    word_part_ = static_cast<int>(out_.parts.size());
+    add_part("word", word);
+  }
+}
+
+void ClassBuilder::add_part(const std::string& name, const std::vector<int>& tensors) {
+  Part part;
+  part.name = name;
+  for (int t : tensors) {
+    const auto elements = plan::shard(in_.tensors[static_cast<std::size_t>(t)], in_.kind.tensor_parallel, in_.tensor_index).elements();
+    part.slots.push_back({t, part.elements, elements});
+    part.elements += (elements + slot_alignment - 1) / slot_alignment * slot_alignment;
+  }
+  add_persistent_buffers(part);
+  out_.parts.push_back(std::move(part));
+}
+
+void ClassBuilder::add_persistent_buffers(Part& part) {
+  const Bytes fp32 = part.elements * fp32_size;
+  part.parameters = add_buffer("parameters " + part.name, Category::parameters, fp32, 1, true);
+  part.weights = in_.plan.precision == Precision::fp32
+                     ? part.parameters
+                     : add_buffer("weights " + part.name, Category::parameters, part.elements * element_size(in_.plan.precision), 1, true);
+  part.gradients = add_buffer("gradients " + part.name, Category::gradients, fp32, 1, true);
+  part.moment1 = add_buffer("moment1 " + part.name, Category::optimizer, fp32, 1, true);
+  part.moment2 = add_buffer("moment2 " + part.name, Category::optimizer, fp32, 1, true);
+}
+
+// The activation entering each layer of the stage, and the one leaving its last. What is sent is needed until it is sent; what a
+// backward pass reads is needed once for each microbatch in flight.
+void ClassBuilder::add_activations() {
+  const Bytes size = out_.shape.tokens() * in_.plan.model.hidden * element_size(in_.plan.precision);
+  const int pair = std::max(1, std::min(2, out_.microbatches));
+  for (int layer = stage_.first_layer; layer <= stage_.last_layer; ++layer) {
+    const bool received = layer == stage_.first_layer && !has_embedding();
+    const bool sent = layer == stage_.last_layer;
+    const bool exists = layer > 0 && !(sent && has_head());
+    const int copies = sent ? pair : received ? std::max(in_flight(), pair) : in_flight();
+    activations_.push_back(exists ? add_buffer(text("activation ", layer), Category::activations, size, copies) : -1);
+  }
+}
+
+void ClassBuilder::add_saved() {
+  const auto& model = in_.plan.model;
+  const bool shared = recomputes() || !training();
+  int shared_block = -1;
+  for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
+    int buffer = -1;
+    if (model.is_block(layer)) {
+      const Bytes size = model::block_layout(model, out_.shape).total;
+      if (!shared) buffer = add_buffer(text("saved ", layer), Category::activations, size, in_flight());
+      else if (shared_block < 0) buffer = shared_block = add_buffer("saved", Category::activations, size);
+      else buffer = shared_block;
+    } else if (model.is_embedding(layer)) {
+      const Bytes size = model::embedding_saved(model, out_.shape);
+      if (size.count > 0) buffer = add_buffer("saved 0", Category::activations, size, in_flight());
+    } else {
+      const Bytes size = model::head_layout(model, out_.shape).total;
+      if (size.count > 0) buffer = head_saved_ = add_buffer("saved head", Category::activations, size);
+    }
+    saved_.push_back(buffer);
+  }
+}
+
+Bytes ClassBuilder::workspace_size() const {
+  using enum model::Operation;
+  std::vector<model::Operation> operations;
+  const auto use = [&](std::initializer_list<model::Operation> list) { operations.insert(operations.end(), list); };
+  if (has_embedding()) use({embedding_forward, embedding_end_forward});
+  if (first_block() <= last_block()) use({attention_forward, mlp_forward, block_end_forward});
+  if (has_head()) use({head_forward, head_loss});
+  if (training()) {
+    if (has_embedding()) use({embedding_backward});
+    if (first_block() <= last_block()) use({mlp_backward, attention_backward, block_begin_backward});
+    if (has_head()) use({head_backward, head_end_backward});
+  }
+  Bytes most{};
+  for (auto operation : operations)
+    most = std::max(most, model::workspace(in_.plan.model, out_.shape, operation, in_.runtime.threads));
+  return most;
+}
+
+void ClassBuilder::add_temporaries() {
+  const auto& model = in_.plan.model;
+  const std::int64_t tokens = out_.shape.tokens();
+  const Bytes element = element_size(in_.plan.precision);
+  scalars_ = add_buffer("scalars", Category::workspace, scalar_count * fp64_size, 1, true);
+  totals_ = add_buffer("totals", Category::workspace, scalar_count * fp64_size, 1, true);
+  if (in_.runtime.library_scratch.count > 0)
+    out_.scratch = add_buffer("library scratch", Category::workspace, in_.runtime.library_scratch, 1, true);
+  if (has_embedding() || has_head())
+    tokens_ = add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
+  const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
+  partial_ = add_buffer("partial", Category::workspace, partial);
+  if (training()) {
+    const bool messages = slots_.gradient_from >= 0 || !slots_.gradient_to.empty();
+    gradient_ = add_buffer("gradient", Category::activations, tokens * model.hidden * element,
+                           messages ? std::max(1, std::min(2, out_.microbatches)) : 1);
+    if (recomputes() && model.norm == model::NormPlacement::post)
+      discard_ = add_buffer("discarded activation", Category::workspace, tokens * model.hidden * element);
+  }
+  if (has_head()) {
+    const std::int64_t row = 3 * 4;
+    logits_ = add_buffer("logits", Category::workspace, tokens * model::logits_pitch(model, out_.shape) * fp32_size);
+    stats_ = add_buffer("stats", Category::workspace, {tokens * row});
+    gathered_ = in_.kind.tensor_parallel > 1
+                    ? add_buffer("gathered stats", Category::communication, {tokens * row * in_.kind.tensor_parallel})
+                    : stats_;
+  }
+  const Bytes workspace = workspace_size();
+  if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
+  Bytes staging{};
+  if (slots_.tensor >= 0) staging = all_reduce_staging(partial, element, in_.kind.tensor_parallel);
+  if (training())
+    for (std::size_t p = 0; p < out_.parts.size(); ++p) {
+      const bool tied = static_cast<int>(p) == word_part_ && slots_.tied >= 0;
+      const int members = tied ? in_.kind.tied_members : in_.kind.replicas;
+      staging = std::max(staging, all_reduce_staging(out_.parts[p].elements * fp32_size, fp32_size, members));
+    }
+  if (staging.count > 0) staging_ = add_buffer("sum staging", Category::communication, staging);
+}
+
+}  // namespace flotilla::program

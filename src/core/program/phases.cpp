@@ -1,0 +1,412 @@
+// The sites of a class, phase by phase. A site that another queue's site feeds waits for it explicitly; sites of the compute queue follow
+// one another by queue order alone.
+#include <algorithm>
+
+#include "class_builder.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::program {
+
+using model::Operation;
+
+namespace {
+
+constexpr int activation_channel = 0, gradient_channel = 1;
+
+bool touches(const Site& site, int buffer) {
+  return std::any_of(site.accesses.begin(), site.accesses.end(), [&](const Access& a) { return a.buffer == buffer; });
+}
+
+bool writes(const Site& site, int buffer) {
+  return std::any_of(site.accesses.begin(), site.accesses.end(),
+                     [&](const Access& a) { return a.buffer == buffer && a.mode != Mode::read; });
+}
+
+/// The last compute site of the phases that touches the buffer, or -1.
+int last_compute_touching(const std::vector<Site>& sites, std::initializer_list<const std::vector<int>*> phases, int buffer) {
+  int found = -1;
+  for (const auto* phase : phases)
+    for (int s : *phase)
+      if (sites[static_cast<std::size_t>(s)].queue == Queue::compute && touches(sites[static_cast<std::size_t>(s)], buffer)) found = s;
+  return found;
+}
+
+}  // namespace
+
+int ClassBuilder::add_site(Site site) {
+  const int index = static_cast<int>(out_.sites.size());
+  out_.sites.push_back(std::move(site));
+  phase_->push_back(index);
+  return index;
+}
+
+void ClassBuilder::consume(int event) {
+  if (event >= 0) next_waits_.push_back({event, 0});
+}
+
+int ClassBuilder::add_compute(Operation operation, int layer, std::vector<Access> accesses, bool recompute) {
+  Site site;
+  site.name = text(model::to_string(operation), " ", layer, recompute ? " again" : "");
+  site.op = Op::compute;
+  site.operation = operation;
+  site.layer = layer;
+  site.part = part_of(layer);
+  site.backward = phase_ == &backward_ && !recompute && operation != Operation::head_forward && operation != Operation::head_loss;
+  site.recompute = recompute;
+  site.accesses = std::move(accesses);
+  if (workspace_ >= 0) site.accesses.push_back({Role::workspace, workspace_, Mode::write});
+  site.waits = std::move(next_waits_);
+  next_waits_.clear();
+  return add_site(std::move(site));
+}
+
+std::vector<Access> ClassBuilder::weights(int layer, bool gradients) const {
+  const int part = part_of(layer);
+  if (part < 0) return {};
+  const auto& p = out_.parts[static_cast<std::size_t>(part)];
+  std::vector<Access> list{{Role::weights, p.weights, Mode::read}};
+  if (gradients) list.push_back({Role::gradients, p.gradients, Mode::update});
+  return list;
+}
+
+std::vector<Access> ClassBuilder::word(bool gradients) const {
+  const auto& p = out_.parts[static_cast<std::size_t>(word_part_)];
+  std::vector<Access> list{{Role::word_weights, p.weights, Mode::read}};
+  if (gradients) list.push_back({Role::word_gradients, p.gradients, Mode::update});
+  return list;
+}
+
+namespace {
+
+std::vector<Access> joined(std::vector<Access> a, std::initializer_list<std::vector<Access>> more) {
+  for (const auto& list : more) a.insert(a.end(), list.begin(), list.end());
+  std::erase_if(a, [](const Access& access) { return access.buffer < 0; });
+  return a;
+}
+
+}  // namespace
+
+int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
+  if (slots_.tensor < 0) return -1;
+  const auto& model = in_.plan.model;
+  const int width = model.is_block(layer) ? model.hidden : model.embedding_width;
+  Site site;
+  site.name = text("all-reduce ", layer, backward ? " backward" : "");
+  site.op = Op::all_reduce;
+  site.queue = Queue::reduce;
+  site.layer = layer;
+  site.backward = backward;
+  site.group = slots_.tensor;
+  site.bytes_per_sequence = std::int64_t{in_.plan.length} * width * element_size(in_.plan.precision);
+  site.accesses = {{Role::reduced, partial_, Mode::update}, {Role::staging, staging_, Mode::write}};
+  site.waits = {{producer, 0}};
+  return add_site(std::move(site));
+}
+
+void ClassBuilder::add_receive_activation() {
+  if (slots_.activation_from < 0) return;
+  Site site;
+  site.name = "receive activation";
+  site.op = Op::receive;
+  site.queue = Queue::receive;
+  site.layer = stage_.first_layer;
+  site.peer = slots_.activation_from;
+  site.channel = activation_channel;
+  site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
+  site.accesses = {{Role::message, activation(stage_.first_layer), Mode::write}};
+  receive_activation_ = add_site(std::move(site));
+  consume(receive_activation_);
+}
+
+void ClassBuilder::add_send_activation() {
+  if (slots_.activation_to.empty()) return;
+  const int producer = last_compute_touching(out_.sites, {&forward_}, activation(stage_.last_layer));
+  for (int peer : slots_.activation_to) {
+    Site site;
+    site.name = "send activation";
+    site.op = Op::send;
+    site.queue = Queue::send;
+    site.layer = stage_.last_layer;
+    site.peer = peer;
+    site.channel = activation_channel;
+    site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
+    site.accesses = {{Role::message, activation(stage_.last_layer), Mode::read}};
+    site.waits = {{producer, 0}};
+    send_activation_.push_back(add_site(std::move(site)));
+  }
+}
+
+void ClassBuilder::add_receive_gradient() {
+  if (slots_.gradient_from < 0) return;
+  Site site;
+  site.name = "receive gradient";
+  site.op = Op::receive;
+  site.queue = Queue::receive;
+  site.layer = stage_.last_layer;
+  site.backward = true;
+  site.peer = slots_.gradient_from;
+  site.channel = gradient_channel;
+  site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
+  site.accesses = {{Role::message, gradient_, Mode::write}};
+  receive_gradient_ = add_site(std::move(site));
+}
+
+void ClassBuilder::add_send_gradient() {
+  const int producer = last_compute_touching(out_.sites, {&backward_}, gradient_);
+  for (int peer : slots_.gradient_to) {
+    Site site;
+    site.name = "send gradient";
+    site.op = Op::send;
+    site.queue = Queue::send;
+    site.layer = stage_.first_layer;
+    site.backward = true;
+    site.peer = peer;
+    site.channel = gradient_channel;
+    site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
+    site.accesses = {{Role::message, gradient_, Mode::read}};
+    site.waits = {{producer, 0}};
+    send_gradient_.push_back(add_site(std::move(site)));
+  }
+}
+
+void ClassBuilder::add_opening_phase() {
+  Site scalars;
+  scalars.name = "zero scalars";
+  scalars.op = Op::zero;
+  scalars.per_microbatch = false;
+  scalars.accesses = {{Role::scalars, scalars_, Mode::write}};
+  add_site(std::move(scalars));
+  for (std::size_t p = 0; training() && p < out_.parts.size(); ++p) {
+    Site site;
+    site.name = "zero gradients " + out_.parts[p].name;
+    site.op = Op::zero;
+    site.part = static_cast<int>(p);
+    site.per_microbatch = false;
+    site.accesses = {{Role::gradients, out_.parts[p].gradients, Mode::write}};
+    add_site(std::move(site));
+  }
+}
+
+void ClassBuilder::add_forward_phase() {
+  if (tokens_ >= 0) {
+    Site load;
+    load.name = "load tokens";
+    load.op = Op::load_tokens;
+    load.accesses = {{Role::tokens, tokens_, Mode::write}};
+    add_site(std::move(load));
+  }
+  add_receive_activation();
+  if (has_embedding()) add_embedding_forward();
+  for (int layer = first_block(); layer <= last_block(); ++layer) add_block_forward(layer, false);
+  add_send_activation();
+}
+
+void ClassBuilder::add_embedding_forward() {
+  const int lookup = add_compute(Operation::embedding_forward, 0,
+                                 joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}}, {word(false)}));
+  consume(all_reduce_partial(0, lookup, false));
+  add_compute(Operation::embedding_end_forward, 0,
+              joined({{Role::partial, partial_, Mode::read}, {Role::saved, saved(0), Mode::write}, {Role::output, activation(1), Mode::write}},
+                     {weights(0, false)}));
+}
+
+void ClassBuilder::add_block_forward(int layer, bool recompute) {
+  const int input = activation(layer), kept = saved(layer);
+  const int attention =
+      add_compute(Operation::attention_forward, layer,
+                  joined({{Role::input, input, Mode::read}, {Role::saved, kept, Mode::write}, {Role::partial, partial_, Mode::write}},
+                         {weights(layer, false)}),
+                  recompute);
+  consume(all_reduce_partial(layer, attention, false));
+  const int mlp =
+      add_compute(Operation::mlp_forward, layer,
+                  joined({{Role::input, input, Mode::read}, {Role::saved, kept, Mode::update}, {Role::partial, partial_, Mode::update}},
+                         {weights(layer, false)}),
+                  recompute);
+  // Again in backward, a pre-norm block has now all it keeps; a post-norm one still needs its last norm's input.
+  if (recompute && in_.plan.model.norm == model::NormPlacement::pre) return;
+  consume(all_reduce_partial(layer, mlp, false));
+  add_compute(Operation::block_end_forward, layer,
+              joined({{Role::partial, partial_, Mode::read},
+                      {Role::saved, kept, Mode::update},
+                      {Role::output, recompute ? discard_ : activation(layer + 1), Mode::write}},
+                     {weights(layer, false)}),
+              recompute);
+}
+
+void ClassBuilder::add_head_phase() {
+  const int head = in_.plan.model.layers() - 1;
+  const int forward = add_compute(Operation::head_forward, head,
+                                  joined({{Role::input, activation(head), Mode::read},
+                                          {Role::tokens, tokens_, Mode::read},
+                                          {Role::saved, head_saved_, Mode::write},
+                                          {Role::logits, logits_, Mode::write},
+                                          {Role::stats, stats_, Mode::write}},
+                                         {weights(head, false), word(false)}));
+  if (slots_.tensor >= 0) {
+    Site gather;
+    gather.name = "gather stats";
+    gather.op = Op::all_gather;
+    gather.queue = Queue::reduce;
+    gather.layer = head;
+    gather.group = slots_.tensor;
+    gather.bytes_per_sequence = std::int64_t{in_.plan.length} * Bytes{3 * 4};
+    gather.accesses = {{Role::stats, stats_, Mode::read}, {Role::gathered_stats, gathered_, Mode::write}};
+    gather.waits = {{forward, 0}};
+    consume(add_site(std::move(gather)));
+  }
+  add_compute(Operation::head_loss, head,
+              joined({{Role::gathered_stats, gathered_, Mode::read},
+                      {Role::tokens, tokens_, Mode::read},
+                      {Role::scalars, scalars_, Mode::update}},
+                     {}));
+}
+
+void ClassBuilder::add_backward_phase() {
+  add_receive_gradient();
+  if (has_head()) {
+    add_head_phase();
+    const int head = in_.plan.model.layers() - 1;
+    const int backward = add_compute(Operation::head_backward, head,
+                                     joined({{Role::logits, logits_, Mode::update},
+                                             {Role::gathered_stats, gathered_, Mode::read},
+                                             {Role::tokens, tokens_, Mode::read},
+                                             {Role::input, activation(head), Mode::read},
+                                             {Role::saved, head_saved_, Mode::read},
+                                             {Role::partial, partial_, Mode::write}},
+                                            {weights(head, false), word(true)}));
+    consume(all_reduce_partial(head, backward, true));
+    add_compute(Operation::head_end_backward, head,
+                joined({{Role::partial, partial_, Mode::read},
+                        {Role::saved, head_saved_, Mode::read},
+                        {Role::input, activation(head), Mode::read},
+                        {Role::gradient, gradient_, Mode::write}},
+                       {weights(head, true)}));
+  }
+  for (int layer = last_block(); layer >= first_block(); --layer) {
+    if (recomputes()) add_block_forward(layer, true);
+    if (layer == last_block() && !has_head()) consume(receive_gradient_);
+    add_block_backward(layer);
+  }
+  if (has_embedding()) {
+    if (first_block() > last_block() && !has_head()) consume(receive_gradient_);
+    add_compute(Operation::embedding_backward, 0,
+                joined({{Role::gradient, gradient_, Mode::update}, {Role::tokens, tokens_, Mode::read}, {Role::saved, saved(0), Mode::read}},
+                       {weights(0, true), word(true)}));
+  }
+  add_send_gradient();
+}
+
+void ClassBuilder::add_block_backward(int layer) {
+  const int input = activation(layer), kept = saved(layer);
+  const auto operands = [&](Mode partial) {
+    return joined({{Role::gradient, gradient_, Mode::update},
+                   {Role::partial, partial_, partial},
+                   {Role::saved, kept, Mode::update},
+                   {Role::input, input, Mode::read}},
+                  {weights(layer, true)});
+  };
+  const int mlp = add_compute(Operation::mlp_backward, layer, operands(Mode::write));
+  consume(all_reduce_partial(layer, mlp, true));
+  const int attention = add_compute(Operation::attention_backward, layer, operands(Mode::update));
+  consume(all_reduce_partial(layer, attention, true));
+  add_compute(Operation::block_begin_backward, layer, operands(Mode::read));
+}
+
+void ClassBuilder::add_part_reductions() {
+  for (int p = static_cast<int>(out_.parts.size()) - 1; p >= 0; --p) {
+    // Layer parts from last to first, the order in which backward finishes them; the word table, shared by two stages, comes last.
+    const int part = word_part_ < 0 ? p : p > 0 ? p - 1 : word_part_;
+    const bool tied = part == word_part_ && slots_.tied >= 0;
+    const int group = tied ? slots_.tied : slots_.data;
+    const auto& about = out_.parts[static_cast<std::size_t>(part)];
+    int reduction = -1;
+    if (group >= 0) {
+      Site site;
+      site.name = "reduce gradients " + about.name;
+      site.op = Op::all_reduce;
+      site.queue = Queue::reduce;
+      site.part = part;
+      site.per_microbatch = false;
+      site.backward = true;
+      site.group = group;
+      site.bytes = {about.elements * 4};
+      site.accesses = {{Role::reduced, about.gradients, Mode::update}, {Role::staging, staging_, Mode::write}};
+      for (int s : backward_)
+        if (writes(out_.sites[static_cast<std::size_t>(s)], about.gradients)) site.waits = {{s, last_run}};
+      reduction = add_site(std::move(site));
+    }
+    Site norm;
+    norm.name = "squared norm " + about.name;
+    norm.op = Op::squared_norm;
+    norm.part = part;
+    norm.per_microbatch = false;
+    norm.backward = true;
+    norm.accesses = {{Role::gradients, about.gradients, Mode::read}, {Role::scalars, scalars_, Mode::update}};
+    if (reduction >= 0) norm.waits = {{reduction, last_run}};
+    add_site(std::move(norm));
+  }
+}
+
+void ClassBuilder::add_optimizer() {
+  const int totals = closing_.back();
+  for (std::size_t p = 0; p < out_.parts.size(); ++p) {
+    const auto& part = out_.parts[p];
+    Site site;
+    site.name = "optimizer " + part.name;
+    site.op = Op::optimizer;
+    site.part = static_cast<int>(p);
+    site.per_microbatch = false;
+    site.accesses = {{Role::parameters, part.parameters, Mode::update}, {Role::gradients, part.gradients, Mode::read},
+                     {Role::moment1, part.moment1, Mode::update},       {Role::moment2, part.moment2, Mode::update},
+                     {Role::totals, totals_, Mode::read}};
+    if (part.weights != part.parameters) site.accesses.push_back({Role::weights, part.weights, Mode::write});
+    if (p == 0) site.waits = {{totals, last_run}};  // queue order carries it to the others
+    add_site(std::move(site));
+  }
+}
+
+void ClassBuilder::add_closing_phase() {
+  if (training()) add_part_reductions();
+  const int last_scalar = last_compute_touching(out_.sites, {&forward_, &backward_, &closing_}, scalars_);
+  Site scalars;
+  scalars.name = "reduce scalars";
+  scalars.op = Op::reduce_scalars;
+  scalars.queue = Queue::reduce;
+  scalars.per_microbatch = false;
+  scalars.group = slots_.world;
+  scalars.bytes = out_.buffers[static_cast<std::size_t>(scalars_)].size;
+  scalars.accesses = {{Role::scalars, scalars_, Mode::read}, {Role::totals, totals_, Mode::write}};
+  scalars.waits = {{opening_.front(), last_run}};  // of itself enough where no microbatch runs
+  if (last_scalar >= 0) scalars.waits.push_back({last_scalar, last_run});
+  add_site(std::move(scalars));
+  if (training()) add_optimizer();
+}
+
+// What a queue must not overwrite before another queue is done with it: the same instance, `copies` microbatches ago.
+void ClassBuilder::close_waits() {
+  const auto site = [&](int s) -> Site& { return out_.sites[static_cast<std::size_t>(s)]; };
+  const auto copies = [&](int buffer) { return out_.buffers[static_cast<std::size_t>(buffer)].copies; };
+  if (receive_activation_ >= 0) {
+    const int buffer = activation(stage_.first_layer);
+    const int reader = last_compute_touching(out_.sites, {&forward_, &backward_}, buffer);
+    if (reader >= 0) site(receive_activation_).waits.push_back({reader, copies(buffer)});
+    for (int send : send_activation_)  // a stage without layers of its own between would forward the very buffer it received
+      if (touches(site(send), buffer)) site(receive_activation_).waits.push_back({send, copies(buffer)});
+  }
+  for (int send : send_activation_)
+    for (const auto& wait : std::vector<Wait>{site(send).waits})
+      site(wait.site).waits.push_back({send, copies(activation(stage_.last_layer))});
+  if (receive_gradient_ >= 0) {
+    site(receive_gradient_).waits.push_back({last_compute_touching(out_.sites, {&backward_}, gradient_), copies(gradient_)});
+    for (int send : send_gradient_) site(receive_gradient_).waits.push_back({send, copies(gradient_)});
+  } else {
+    for (int s : backward_)
+      if (writes(site(s), gradient_)) {
+        for (int send : send_gradient_) site(s).waits.push_back({send, copies(gradient_)});
+        break;
+      }
+  }
+}
+
+}  // namespace flotilla::program

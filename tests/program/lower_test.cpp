@@ -1,0 +1,138 @@
+// What lowering makes of a plan: who talks to whom, how often each site runs, how much memory it takes.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/program/program.hpp"
+#include "program/random_plan.hpp"
+
+namespace flotilla::program {
+namespace {
+
+plan::Plan even(int data, int pipeline, int tensor, int batch, int microbatch, plan::ScheduleKind kind = plan::ScheduleKind::one_f_one_b) {
+  return plan::even_plan(model::built_in("gpt2-mini"), 32, batch, Precision::fp32, data, pipeline, tensor, microbatch, kind);
+}
+
+TEST(Lower, EverySiteRunsOncePerMicrobatchOrStep) {
+  std::mt19937 random{3};
+  for (int trial = 0; trial < 100; ++trial) {
+    const auto program = lower(tests::random_plan(random), Runtime{});
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      const auto& c = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
+      std::map<int, int> runs;
+      for (const auto& instruction : expand(program, Rank{static_cast<int>(r)})) ++runs[instruction.site];
+      for (std::size_t s = 0; s < c.sites.size(); ++s)
+        ASSERT_EQ(runs[static_cast<int>(s)], c.sites[s].per_microbatch ? c.microbatches : 1) << c.sites[s].name;
+    }
+  }
+}
+
+TEST(Lower, AlikeRanksShareAClass) {
+  EXPECT_EQ(lower(even(4, 1, 1, 16, 2), Runtime{}).classes.size(), 1u);
+  EXPECT_EQ(lower(even(4, 2, 2, 16, 2), Runtime{}).classes.size(), 2u);
+  EXPECT_EQ(lower(even(3, 1, 1, 16, 2), Runtime{}).classes.size(), 2u);  // 5, 5, 6 sequences
+}
+
+TEST(Lower, OneFOneBKeepsAtMostTheStagesLeftInFlight) {
+  const auto program = lower(even(1, 3, 1, 12, 1), Runtime{});
+  ASSERT_EQ(program.classes.size(), 3u);
+  for (const auto& c : program.classes) {
+    int ahead = 0, most = 0;
+    const Rank rank{c.stage};
+    for (const auto& i : expand(program, rank)) {
+      const auto& site = c.sites[static_cast<std::size_t>(i.site)];
+      if (site.operation == model::Operation::attention_forward && site.op == Op::compute && site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1) most = std::max(most, ++ahead);
+      if (site.operation == model::Operation::attention_backward && site.op == Op::compute && site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1) --ahead;
+    }
+    EXPECT_LE(most, 3 - c.stage);
+  }
+  const auto piped = lower(even(1, 3, 1, 12, 1, plan::ScheduleKind::gpipe), Runtime{});
+  EXPECT_GT(piped.classes[0].arena.count, program.classes[0].arena.count);
+}
+
+TEST(Lower, EachTensorHasOneOwnerPerElement) {
+  std::mt19937 random{5};
+  for (int trial = 0; trial < 50; ++trial) {
+    const auto program = lower(tests::random_plan(random), Runtime{});
+    std::vector<std::int64_t> owned(program.tensors.size());
+    for (const auto& binding : program.ranks) {
+      const auto& c = program.classes[static_cast<std::size_t>(binding.rank_class)];
+      for (int t : binding.owned)
+        owned[static_cast<std::size_t>(t)] +=
+            plan::shard(program.tensors[static_cast<std::size_t>(t)], c.shape.tensor_parallel, binding.tensor_index).elements();
+    }
+    for (std::size_t t = 0; t < owned.size(); ++t) EXPECT_EQ(owned[t], program.tensors[t].elements()) << program.tensors[t].name;
+  }
+}
+
+TEST(Lower, PartsHoldTheStagesTensorsOnce) {
+  const auto program = lower(even(2, 2, 2, 8, 1), Runtime{});
+  for (const auto& c : program.classes) {
+    std::set<int> seen;
+    for (const auto& part : c.parts)
+      for (const auto& slot : part.slots) {
+        EXPECT_TRUE(seen.insert(slot.tensor).second);
+        EXPECT_LE(slot.offset + slot.elements, part.elements);
+        EXPECT_GE(c.buffers[static_cast<std::size_t>(part.parameters)].size.count, 4 * part.elements);
+      }
+    const auto& stage = program.plan.stages[static_cast<std::size_t>(c.stage)];
+    EXPECT_EQ(seen.size(), plan::tensors_of_stage(program.tensors, stage).size());
+  }
+}
+
+TEST(Lower, EvaluationKeepsPersistentBuffersInPlace) {
+  std::mt19937 random{11};
+  for (int trial = 0; trial < 50; ++trial) {
+    const auto plan = tests::random_plan(random);
+    const auto training = lower(plan, Runtime{}), evaluation = lower_evaluation(plan, Runtime{}, 1 + trial);
+    int sequences = 0;
+    for (std::size_t r = 0; r < training.ranks.size(); ++r) {
+      const auto& a = training.classes[static_cast<std::size_t>(training.ranks[r].rank_class)];
+      const auto& b = evaluation.classes[static_cast<std::size_t>(evaluation.ranks[r].rank_class)];
+      for (const auto& x : a.buffers)
+        if (x.persistent) {
+          const auto y = std::find_if(b.buffers.begin(), b.buffers.end(), [&](const Buffer& o) { return o.name == x.name; });
+          ASSERT_NE(y, b.buffers.end()) << x.name;
+          EXPECT_EQ(x.offset, y->offset) << x.name;
+        }
+      if (a.stage == 0 && evaluation.ranks[r].tensor_index == 0 && b.microbatches > 0)
+        sequences += (b.microbatches - 1) * b.shape.sequences + b.last_sequences;
+    }
+    EXPECT_EQ(sequences, 1 + trial);
+  }
+}
+
+TEST(Lower, ArenaIsNoLargerThanItsBuffersAndTheBreakdownSumsToIt) {
+  std::mt19937 random{13};
+  for (int trial = 0; trial < 50; ++trial)
+    for (const auto& c : lower(tests::random_plan(random), Runtime{}).classes) {
+      Bytes all{}, sum{};
+      for (const auto& b : c.buffers) all += b.copies * b.stride;
+      for (Bytes part : arena_breakdown(c)) sum += part;
+      EXPECT_LE(c.arena, all);
+      EXPECT_EQ(sum, c.arena);
+    }
+}
+
+TEST(Lower, PlansThatTheRuntimeCannotExecuteAreRefusedByStage) {
+  auto plan = even(2, 2, 1, 8, 1);
+  plan.stages[1].replicas[0].quanta = 2;
+  try {
+    lower(plan, Runtime{});
+    FAIL() << "lowered a plan with unlike columns";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::unavailable);
+    EXPECT_NE(std::string{e.what()}.find("stages[1]"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Lower, IsAPureFunction) {
+  std::mt19937 a{17}, b{17};
+  for (int trial = 0; trial < 20; ++trial) EXPECT_EQ(lower(tests::random_plan(a), Runtime{}), lower(tests::random_plan(b), Runtime{}));
+}
+
+}  // namespace
+}  // namespace flotilla::program

@@ -1,0 +1,42 @@
+#pragma once
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "flotilla/plan/plan.hpp"
+
+namespace flotilla::tests {
+
+inline int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>{low, high}(random); }
+
+/// A valid plan that our runtime executes: random degrees, cuts, uneven shares, microbatches, schedule, recomputation, precision.
+inline plan::Plan random_plan(std::mt19937& random) {
+  const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
+  const auto model = model::built_in(names[static_cast<std::size_t>(pick(random, 0, 3))]);
+  const int data = pick(random, 1, 3), pipeline = pick(random, 1, std::min(4, model.layers())), tensor = pick(random, 1, 3);
+  std::vector<int> cuts{0, model.layers()};
+  std::vector<int> inner;
+  for (int layer = 1; layer < model.layers(); ++layer) inner.push_back(layer);
+  std::shuffle(inner.begin(), inner.end(), random);
+  cuts.insert(cuts.end(), inner.begin(), inner.begin() + pipeline - 1);
+  std::sort(cuts.begin(), cuts.end());
+  const int microbatch = pick(random, 1, 3);
+  const int batch = data * microbatch * pick(random, 1, 5) + pick(random, 0, 2);
+  auto plan = plan::even_plan(model, 8 * pick(random, 1, 3), batch, pick(random, 0, 1) ? Precision::bf16 : Precision::fp32, data, pipeline, tensor,
+                              1, pick(random, 0, 1) ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b, cuts);
+  std::vector<int> share(static_cast<std::size_t>(data), 1);
+  for (int left = batch - data; left > 0; --left) ++share[static_cast<std::size_t>(pick(random, 0, data - 1))];
+  std::vector<int> quanta;
+  for (int r = 0; r < data; ++r) quanta.push_back(pick(random, 1, microbatch));
+  plan.quantum = 1;
+  for (auto& stage : plan.stages) {
+    if (pick(random, 0, 2) == 0) stage.recompute = plan::Recompute::full;
+    for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
+      stage.replicas[r].sequences = share[r];
+      stage.replicas[r].quanta = quanta[r];
+    }
+  }
+  return plan;
+}
+
+}  // namespace flotilla::tests
