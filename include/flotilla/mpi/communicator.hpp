@@ -44,6 +44,8 @@ class Communicator {
   Request barrier() const;
   /// `all` takes size() x mine.size() bytes in rank order; every rank gives the same size. Collective, non-blocking.
   Request all_gather(std::span<const std::byte> mine, std::span<std::byte> all) const;
+  /// The root's bytes on every rank, which all give the same size. Collective, non-blocking.
+  Request broadcast(std::span<std::byte> data, int root) const;
 
   const Native& native() const noexcept { return *native_; }
 

@@ -28,13 +28,15 @@ class Request {
   bool test();
   /// Bytes of the message that the last finished receive brought.
   Bytes received() const noexcept { return received_; }
-  /// Gives up. A receive is withdrawn, its buffer is free afterwards. A send or collective cannot be withdrawn: MPI may go on using its
-  /// buffers until the process ends, so this belongs on the way out of a failed run.
+  /// Gives up. A receive is withdrawn and its buffer free afterwards, unless its peer stops in the middle of the message (noticed after a
+  /// second). A send or collective cannot be withdrawn: MPI may go on using its buffers until the process ends, so this belongs on the
+  /// way out of a failed run.
   void cancel() noexcept;
 
  private:
   friend class Communicator;
   enum class Kind : unsigned char { none, send, receive, collective };
+  Request(Kind kind, const void* raw) noexcept;
   void take(Request& other) noexcept {
     raw_ = other.raw_;
     received_ = other.received_;

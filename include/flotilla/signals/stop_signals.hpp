@@ -40,6 +40,7 @@ class StopSignals {
   void clear() noexcept;
 
  private:
+  void restore() noexcept;
   struct Old {
     int number;
     struct sigaction action;

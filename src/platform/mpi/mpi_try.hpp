@@ -5,7 +5,7 @@
 
 namespace flotilla::mpi {
 
-/// Throws Error{communication} with the call's text, MPI's words for the code, and the place.
+/// Throws Error{communication} with the call's name, MPI's words for the code, and the place.
 [[noreturn]] void throw_mpi_error(const char* call, int code, std::source_location where = std::source_location::current());
 
 }  // namespace flotilla::mpi

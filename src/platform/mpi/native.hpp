@@ -2,10 +2,16 @@
 // Private: for this room, and for parallel HDF5 (`store`), which needs the MPI_Comm.
 #include <mpi.h>
 
+#include <atomic>
+
 #include "flotilla/base/unique_handle.hpp"
 #include "flotilla/mpi/communicator.hpp"
 
 namespace flotilla::mpi {
+
+/// A non-blocking collective was given up. Open MPI goes on trying to advance it and crashes when its communicator is gone, so from then
+/// on no communicator is freed.
+extern std::atomic<bool> collective_abandoned;
 
 struct CommunicatorTraits {
   using Raw = MPI_Comm;
@@ -13,7 +19,8 @@ struct CommunicatorTraits {
   static void destroy(Raw communicator) noexcept {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    if (!finalized) MPI_Comm_free(&communicator);
+    const bool predefined = communicator == MPI_COMM_WORLD || communicator == MPI_COMM_SELF;
+    if (!finalized && !predefined && !collective_abandoned) MPI_Comm_free(&communicator);
   }
 };
 

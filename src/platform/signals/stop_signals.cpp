@@ -1,0 +1,82 @@
+#include "flotilla/signals/stop_signals.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <ctime>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::signals {
+namespace {
+
+// What the handler may touch: lock-free atomics. `first` is written last, so whoever sees it sees the time.
+std::atomic<bool> installed{false};
+std::atomic<int> first{0};
+std::atomic<int> total{0};
+std::atomic<std::int64_t> first_ns{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+extern "C" void remember(int number) {
+  const int saved = errno;
+  if (total.fetch_add(1) == 0) {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);  // what std::chrono::steady_clock reads
+    first_ns.store(std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
+    first.store(number);
+  }
+  errno = saved;
+}
+
+}  // namespace
+
+std::string signal_name(int number) {
+  switch (number) {
+    case SIGTERM: return "SIGTERM";
+    case SIGINT: return "SIGINT";
+    case SIGHUP: return "SIGHUP";
+    case SIGUSR1: return "SIGUSR1";
+    case SIGUSR2: return "SIGUSR2";
+    case SIGXCPU: return "SIGXCPU";
+    default: return text("signal ", number);
+  }
+}
+
+StopSignals::StopSignals(const std::vector<int>& signals) {
+  FLOTILLA_REQUIRE(!installed.exchange(true), ErrorKind::internal, "stop signals are already being handled in this process");
+  clear();
+  struct sigaction action {};
+  action.sa_handler = remember;
+  action.sa_flags = SA_RESTART;  // a stop request is no reason for a read or write to fail
+  sigemptyset(&action.sa_mask);
+  for (const int number : signals) {
+    Old old{number, {}};
+    if (sigaction(number, &action, &old.action) != 0) {
+      restore();
+      throw Error{ErrorKind::internal, text(signal_name(number), " cannot be handled")};
+    }
+    old_.push_back(old);
+  }
+}
+
+StopSignals::~StopSignals() { restore(); }
+
+void StopSignals::restore() noexcept {
+  for (const Old& old : old_) sigaction(old.number, &old.action, nullptr);
+  installed.store(false);
+}
+
+std::optional<StopSignal> StopSignals::received() const noexcept {
+  const int number = first.load();
+  if (number == 0) return std::nullopt;
+  return StopSignal{number, {static_cast<double>(first_ns.load()) * 1e-9}};
+}
+
+int StopSignals::count() const noexcept { return total.load(); }
+
+void StopSignals::clear() noexcept {
+  first.store(0);
+  total.store(0);
+}
+
+}  // namespace flotilla::signals
