@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
+#include <iosfwd>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "flotilla/data/corpus.hpp"
@@ -15,6 +17,8 @@ struct Location {
   std::int64_t first = 0;     ///< token of the file (not of the section)
   bool operator==(const Location&) const = default;
 };
+/// "epoch 0, sequence 27: token 270 of file 0"
+std::ostream& operator<<(std::ostream&, const Location&);
 
 struct SamplerOptions {
   std::uint64_t seed = 0;
@@ -50,6 +54,9 @@ class Sampler {
 
   /// Fills `tokens` (length + 1 of them). Throws Error{bad_input} with file and byte offset for a token outside the vocabulary.
   void read(const Location&, std::span<std::int32_t> tokens) const;
+
+  /// Names files too short for one sequence, which are passed over; empty when all are used. One line, for a warning.
+  std::string unused() const;
 
   /// Epochs consumed when `step` begins: 1.5 is the middle of the second.
   double epoch_at(std::int64_t step) const;
