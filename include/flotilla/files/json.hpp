@@ -111,7 +111,7 @@ std::string json_array(const std::vector<std::int64_t>&);
 std::string json_array(const std::vector<double>&);
 std::string json_array(const std::vector<std::string>&);
 
-/// `name` as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.
-std::string quoted(std::string_view name);
+/// `text` as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.
+std::string json_string(std::string_view text);
 
 }  // namespace flotilla::files

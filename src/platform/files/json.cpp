@@ -1,0 +1,171 @@
+#include "flotilla/files/json.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "nearest.hpp"
+#include "node.hpp"
+
+namespace flotilla::files {
+
+namespace detail {
+
+std::string pointer_step(std::string_view key) {
+  std::string step = "/";
+  for (const char c : key) {
+    if (c == '~')
+      step += "~0";
+    else if (c == '/')
+      step += "~1";
+    else
+      step += c;
+  }
+  return step;
+}
+
+std::string excerpt(std::string_view what) {
+  constexpr std::size_t longest = 120;
+  std::string shown{what.substr(0, longest)};
+  for (char& c : shown)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return what.size() > longest ? shown + "..." : shown;
+}
+
+}  // namespace detail
+
+using detail::Member;
+using detail::Node;
+
+struct Json::Document {
+  std::string source;
+  Node root;
+};
+
+namespace {
+
+const Member* find(const Node& node, std::string_view key) {
+  const auto* object = std::get_if<Node::Object>(&node.value);
+  if (!object) return nullptr;
+  const auto found = std::ranges::find(*object, key, &Member::key);
+  return found == object->end() ? nullptr : &*found;
+}
+
+/// "the string 'abc'", "an array": what stands where something else was expected.
+std::string describe(const Node& node) {
+  switch (node.value.index()) {
+    case 0: return "null";
+    case 4: return "the string '" + detail::excerpt(std::get<std::string>(node.value)) + "'";
+    case 5: return "an array";
+    case 6: return "an object";
+    default: return detail::one_line(node);
+  }
+}
+
+constexpr double exact_integers = 0x1p53;  // every integer below is a double
+
+}  // namespace
+
+Json::Json(std::shared_ptr<const Document> document, const Node* node, std::string pointer)
+    : document_{std::move(document)}, node_{node}, pointer_{std::move(pointer)} {}
+
+Json Json::parse(std::string_view text, std::string_view source) {
+  const auto document = std::make_shared<const Document>(Document{std::string{source}, detail::parse(text, source)});
+  return {document, &document->root, ""};
+}
+
+Json Json::read(const std::filesystem::path& path) { return parse(read_text(path), path.string()); }
+
+const std::string& Json::source() const { return document_->source; }
+
+void Json::refuse(std::string_view what) const {
+  throw Error{ErrorKind::bad_input, text(source(), ": ", pointer_.empty() ? "" : detail::excerpt(pointer_) + ": ", what)};
+}
+
+bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(node_->value); }
+bool Json::is_bool() const { return std::holds_alternative<bool>(node_->value); }
+bool Json::is_number() const {
+  return std::holds_alternative<std::int64_t>(node_->value) || std::holds_alternative<double>(node_->value);
+}
+bool Json::is_string() const { return std::holds_alternative<std::string>(node_->value); }
+bool Json::is_array() const { return std::holds_alternative<Node::Array>(node_->value); }
+bool Json::is_object() const { return std::holds_alternative<Node::Object>(node_->value); }
+
+bool Json::as_bool() const {
+  if (const bool* value = std::get_if<bool>(&node_->value)) return *value;
+  refuse("expected true or false, got " + describe(*node_));
+}
+
+std::int64_t Json::as_int64(std::int64_t least, std::int64_t most) const {
+  const auto* value = std::get_if<std::int64_t>(&node_->value);
+  const auto* real = std::get_if<double>(&node_->value);
+  const bool whole = value || (real && std::fabs(*real) <= exact_integers && std::trunc(*real) == *real);
+  const std::int64_t found = value ? *value : whole ? static_cast<std::int64_t>(*real) : 0;
+  if (whole && found >= least && found <= most) return found;
+  refuse(most == std::numeric_limits<std::int64_t>::max() && least == std::numeric_limits<std::int64_t>::min()
+             ? text("expected an integer, got ", describe(*node_))
+         : most == std::numeric_limits<std::int64_t>::max() ? text("expected an integer of at least ", least, ", got ", describe(*node_))
+                                                            : text("expected an integer from ", least, " to ", most, ", got ", describe(*node_)));
+}
+
+int Json::as_int(int least, int most) const { return static_cast<int>(as_int64(least, most)); }
+
+double Json::as_double(double least, double most) const {
+  const auto* integer = std::get_if<std::int64_t>(&node_->value);
+  if (!integer && !std::holds_alternative<double>(node_->value)) refuse("expected a number, got " + describe(*node_));
+  const double value = integer ? static_cast<double>(*integer) : std::get<double>(node_->value);
+  if (value < least) refuse(text("expected a number of at least ", least, ", got ", describe(*node_)));
+  if (value > most) refuse(text("expected a number of at most ", most, ", got ", describe(*node_)));
+  return value;
+}
+
+std::string Json::as_string() const {
+  if (const auto* value = std::get_if<std::string>(&node_->value)) return *value;
+  refuse("expected a string, got " + describe(*node_));
+}
+
+bool Json::has(std::string_view key) const {
+  if (!is_object()) refuse("expected an object, got " + describe(*node_));
+  return find(*node_, key) != nullptr;
+}
+
+Json Json::at(std::string_view key) const {
+  if (!is_object()) refuse("expected an object, got " + describe(*node_));
+  const Member* member = find(*node_, key);
+  if (!member) refuse(text("key '", key, "' is missing"));
+  return {document_, &member->node, pointer_ + detail::pointer_step(key)};
+}
+
+std::vector<std::string> Json::keys() const {
+  if (!is_object()) refuse("expected an object, got " + describe(*node_));
+  std::vector<std::string> names;
+  for (const Member& member : std::get<Node::Object>(node_->value)) names.push_back(member.key);
+  return names;
+}
+
+void Json::expect_keys(std::initializer_list<std::string_view> known) const {
+  for (const std::string& key : keys())
+    if (std::ranges::find(known, key) == known.end())
+      refuse(text("unknown key '", detail::excerpt(key), "'", suggestion(key, {known.begin(), known.size()})));
+}
+
+std::vector<Json> Json::items() const {
+  if (!is_array()) refuse("expected an array, got " + describe(*node_));
+  std::vector<Json> elements;
+  for (const Node& node : std::get<Node::Array>(node_->value))
+    elements.push_back({document_, &node, text(pointer_, "/", elements.size())});
+  return elements;
+}
+
+std::size_t Json::size() const {
+  if (const auto* array = std::get_if<Node::Array>(&node_->value)) return array->size();
+  if (const auto* object = std::get_if<Node::Object>(&node_->value)) return object->size();
+  refuse("expected an array or an object, got " + describe(*node_));
+}
+
+std::string Json::one_line() const { return detail::one_line(*node_); }
+std::string Json::pretty() const { return detail::pretty(*node_); }
+
+}  // namespace flotilla::files

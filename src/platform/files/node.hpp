@@ -1,0 +1,56 @@
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace flotilla::files::detail {
+
+struct Member;
+
+/// A JSON value, read or about to be written. Members of objects keep their order.
+struct Node {
+  using Array = std::vector<Node>;
+  using Object = std::vector<Member>;
+  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value = nullptr;
+
+  Node() = default;
+  template <std::same_as<bool> T>
+  Node(T v) : value{v} {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  Node(T v) : value{static_cast<std::int64_t>(v)} {}
+  Node(double v) : value{v} {}
+  Node(const char* v) : value{std::string{v}} {}
+  Node(std::string v) : value{std::move(v)} {}
+  Node(Array v) : value{std::move(v)} {}
+  Node(Object v);
+};
+
+struct Member {
+  std::string key;
+  Node node;
+};
+
+inline Node::Node(Object v) : value{std::move(v)} {}
+
+/// Throws Error{bad_input}; see Json::parse.
+Node parse(std::string_view text, std::string_view source);
+
+/// On one line; indented, with what is short on one line.
+std::string one_line(const Node&);
+std::string pretty(const Node&);
+
+/// The shortest text that reads back as the same double; always with a point or an exponent. Finite numbers only.
+std::string number(double);
+
+/// One step of a JSON pointer, '~' and '/' escaped.
+std::string pointer_step(std::string_view key);
+
+/// At most 120 bytes of what a file holds, control characters as '?', for a message.
+std::string excerpt(std::string_view);
+
+}  // namespace flotilla::files::detail
