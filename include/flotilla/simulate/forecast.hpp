@@ -45,7 +45,7 @@ struct RankKind {
   std::string device_type;
   std::vector<Rank> ranks;  ///< ascending; the first one stands for all in Forecast::timeline
   Breakdown breakdown;
-  Seconds busy;             ///< of the compute queue
+  Seconds busy;             ///< forward, backward and recomputation: the work that MFU counts and its repetition
   MemoryForecast memory;
   bool operator==(const RankKind&) const = default;
 };

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/plan/plan.hpp"
@@ -9,9 +10,10 @@
 
 namespace flotilla::simulate {
 
-/// Least seconds of one layer for one microbatch on one device.
+/// Least seconds of one layer for one microbatch on one tensor-parallel group, sums over the group included.
 struct LayerBound {
-  Seconds forward, backward;  ///< backward with the recomputation
+  Seconds forward, backward;
+  Seconds recompute;  ///< part of the backward pass; the layer's gradient need not have arrived
 };
 
 /// Plan -> forecast on one cluster, and bounds that a search may prune by: never above what `forecast` would say.
@@ -26,9 +28,9 @@ class Forecaster {
   /// At most forecast(plan).iteration; costs much less.
   virtual Seconds lower_bound(const plan::Plan&) const = 0;
 
-  /// One microbatch of `shape` through `layer`.
+  /// One microbatch of `shape` through `layer` on the devices of one replica.
   virtual LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
-                                 const std::string& device_type) const = 0;
+                                 const std::string& device_type, const std::vector<Rank>& devices) const = 0;
   /// Least seconds of one step's optimizer on a device that holds that many elements.
   virtual Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const = 0;
   /// Least peak bytes of a device with layers [first, last) that keeps `in_flight` microbatches of `shape` at a time.
@@ -48,7 +50,7 @@ class ProgramForecaster : public Forecaster {
   Forecast forecast(const plan::Plan&, bool timeline = false) const override;
   Seconds lower_bound(const plan::Plan&) const override;
   LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
-                         const std::string& device_type) const override;
+                         const std::string& device_type, const std::vector<Rank>& devices) const override;
   Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const override;
   Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const override;
 

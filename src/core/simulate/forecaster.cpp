@@ -1,0 +1,80 @@
+#include "flotilla/simulate/forecaster.hpp"
+
+#include <map>
+#include <tuple>
+
+#include "bounds.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/simulate/interpret.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
+
+namespace flotilla::simulate {
+
+struct ProgramForecaster::State {
+  State(const cluster::Profile& p, program::Runtime r, Bytes constant)
+      : profile{p}, runtime{std::move(r)}, runtime_constant{constant}, cost{p} {}
+
+  using LayerKey = std::tuple<int, int, int, int, Precision, plan::Recompute, std::string, std::vector<Rank>>;
+  using MemoryKey = std::tuple<int, int, int, int, int, Precision, plan::Recompute, int>;
+
+  const cluster::Profile& profile;
+  program::Runtime runtime;
+  Bytes runtime_constant;
+  ProfileCost cost;
+  model::Config model;  // of what is remembered
+  std::map<LayerKey, LayerBound> layers;
+  std::map<MemoryKey, Bytes> arenas;
+
+  void remember_for(const model::Config& wanted) {
+    if (model == wanted) return;
+    layers.clear();
+    arenas.clear();
+    model = wanted;
+  }
+};
+
+ProgramForecaster::ProgramForecaster(const cluster::Profile& profile, program::Runtime runtime, Bytes runtime_constant)
+    : state_{std::make_unique<State>(profile, std::move(runtime), runtime_constant)} {}
+ProgramForecaster::~ProgramForecaster() = default;
+
+Forecast ProgramForecaster::forecast(const plan::Plan& plan, bool timeline) const {
+  return forecast(program::lower(plan, state_->runtime), timeline);
+}
+
+Forecast ProgramForecaster::forecast(const program::Program& program, bool timeline) const {
+  return interpret(program, state_->cost, {timeline, state_->runtime_constant});
+}
+
+Seconds ProgramForecaster::lower_bound(const plan::Plan& plan) const {
+  plan::require_valid(plan, "plan");
+  return bound_of_plan(*this, state_->cost, plan);
+}
+
+LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer, const model::LayerShape& shape, plan::Recompute recompute,
+                                          const std::string& device_type, const std::vector<Rank>& devices) const {
+  State& state = *state_;
+  state.remember_for(model);
+  const int alike = model.is_block(layer) ? 1 : layer;  // blocks are alike
+  const State::LayerKey key{alike, shape.sequences, shape.length, shape.tensor_parallel, shape.precision, recompute, device_type, devices};
+  const auto found = state.layers.find(key);
+  if (found != state.layers.end()) return found->second;
+  return state.layers[key] = bound_of_layer(state.cost, model, layer, shape, recompute, device_type, devices);
+}
+
+Seconds ProgramForecaster::optimizer_bound(std::int64_t elements, Precision precision, const std::string& device_type) const {
+  return state_->cost.adamw(device_type, elements, precision).time;
+}
+
+Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int last, const model::LayerShape& shape,
+                                      plan::Recompute recompute, int in_flight) const {
+  State& state = *state_;
+  state.remember_for(model);
+  const State::MemoryKey key{first, last, shape.sequences, shape.length, shape.tensor_parallel, shape.precision, recompute, in_flight};
+  const auto found = state.arenas.find(key);
+  const Bytes arena = found != state.arenas.end()
+                          ? found->second
+                          : state.arenas[key] = bound_of_arena(model, first, last, shape, recompute, in_flight);
+  return arena + state.runtime.library_scratch + state.runtime_constant;
+}
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,77 @@
+#include "paths.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::simulate {
+
+Paths::Paths(const cluster::Profile& profile) : profile_{profile} {
+  std::set<std::string> named;
+  for (const auto& link : profile.links)
+    if (link.level != cluster::LinkLevel::wide) named.insert({link.from, link.to});
+  std::map<std::string, int> hosts;
+  std::map<std::pair<std::string, std::string>, int> sites;
+  for (std::size_t i = 0; i < profile.devices.size(); ++i) {
+    const auto& device = profile.devices[i];
+    index_.emplace(device.rank.value, i);
+    const std::pair<std::string, std::string> site{device.zone, named.contains(device.host) ? device.host : ""};
+    places_.push_back({hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second,
+                       sites.try_emplace(site, static_cast<int>(sites.size())).first->second});
+  }
+}
+
+const cluster::Device& Paths::device(Rank rank) const {
+  const auto found = index_.find(rank.value);
+  FLOTILLA_REQUIRE(found != index_.end(), ErrorKind::bad_input, "the plan uses rank ", rank, ", but the cluster profile lists ",
+                   profile_.devices.size(), " devices and none for it; measure again with 'flotilla probe' or plan for these devices");
+  return profile_.devices[found->second];
+}
+
+const Paths::Place& Paths::place(Rank rank) const {
+  (void)device(rank);
+  return places_[index_.at(rank.value)];
+}
+
+int Paths::number_of(const cluster::Link& link) {
+  const auto same = [&](const cluster::Link* other) {
+    return other->level == link.level && other->pieces == link.pieces && other->relative_scatter == link.relative_scatter;
+  };
+  const auto found = std::ranges::find_if(links_, same);
+  if (found != links_.end()) return static_cast<int>(found - links_.begin());
+  links_.push_back(&link);
+  return static_cast<int>(links_.size()) - 1;
+}
+
+int Paths::between(Rank from, Rank to) {
+  const Place a = place(from), b = place(to);
+  const std::vector<int> key{a.site, b.site, a.host == b.host ? 1 : 0};
+  const auto found = known_.find(key);
+  if (found != known_.end()) return found->second;
+  return known_[key] = number_of(cluster::link_between(profile_, from, to));
+}
+
+std::vector<int> Paths::inside(const std::vector<Rank>& members) {
+  // One pair stands for all pairs of the same two sites; within a site it takes two members of one host and two of different hosts.
+  std::map<int, std::vector<Rank>> by_site;
+  for (Rank rank : members) by_site[place(rank).site].push_back(rank);
+  std::set<int> paths;
+  for (const auto& [site, ranks] : by_site) {
+    std::map<int, Rank> first_of_host;
+    bool shares_a_host = false;
+    for (Rank rank : ranks) {
+      const auto [first, fresh] = first_of_host.try_emplace(place(rank).host, rank);
+      if (!fresh && !shares_a_host) shares_a_host = true, paths.insert(between(first->second, rank));
+    }
+    if (first_of_host.size() > 1) {
+      const Rank one = first_of_host.begin()->second, two = std::next(first_of_host.begin())->second;
+      paths.insert({between(one, two), between(two, one)});
+    }
+    for (const auto& [other, others] : by_site)
+      if (other != site) paths.insert(between(ranks.front(), others.front()));
+  }
+  return {paths.begin(), paths.end()};
+}
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,165 @@
+#include "flotilla/simulate/profile_cost.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/philox.hpp"
+#include "flotilla/program/collectives.hpp"
+#include "operation_cost.hpp"
+#include "paths.hpp"
+
+namespace flotilla::simulate {
+namespace {
+
+using program::Op;
+
+constexpr std::int64_t fp32_bytes = 4;
+
+/// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
+std::int64_t adamw_bytes(Precision precision) {
+  return 7 * fp32_bytes + (precision == Precision::fp32 ? 0 : element_size(precision).count);
+}
+
+std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix(seed ^ Philox::mix(value)); }
+
+}  // namespace
+
+struct ProfileCost::State {
+  explicit State(const cluster::Profile& p) : profile{p}, paths{p} {}
+
+  using Key = std::tuple<std::string, int, int, int, int, int, Precision>;
+
+  const cluster::Profile& profile;
+  Paths paths;
+  model::Config model;            // of `operations`
+  std::map<Key, Cost> operations;
+  std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements;
+
+  std::optional<Cost> per_element(const std::string& type, const std::string& operation, Precision precision) {
+    auto [found, fresh] = elements.try_emplace({type, operation, precision});
+    if (fresh) found->second = element_cost(profile, type, operation, precision);
+    return found->second;
+  }
+
+  Cost streamed(const std::string& type, Bytes traffic) const {
+    return {roofline(profile, type, Precision::fp32, 0, traffic), roofline_error, true};
+  }
+
+  /// Adding `count` numbers of `element` bytes to as many others.
+  Cost add(const std::string& type, double count, Bytes element) {
+    const auto measured = per_element(type, "add", element.count == 2 ? Precision::bf16 : Precision::fp32);
+    if (measured) return {measured->time * count, measured->relative_error, false};
+    return streamed(type, {static_cast<std::int64_t>(count * 3) * element.count});
+  }
+
+  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, so the first takes its time and
+  /// each further one what it adds without the latency. The slowest pair decides.
+  Cost exchange(const std::vector<int>& links, Bytes size, std::size_t members) const {
+    Cost slowest;
+    for (int path : links) {
+      const auto& link = paths.link(path);
+      const Seconds one = cluster::transfer_time(link, size);
+      const Seconds further = std::max(Seconds{0}, one - cluster::transfer_time(link, {0}));
+      const Seconds all = one + static_cast<double>(members - 2) * further;
+      if (all >= slowest.time) slowest = {all, link.relative_scatter, false};
+    }
+    return slowest;
+  }
+
+  std::set<std::string> types_of(const program::Group& group) const {
+    std::set<std::string> types;
+    for (Rank rank : group.members) types.insert(paths.device(rank).type);
+    return types;
+  }
+
+  /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
+  Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element) {
+    const auto members = group.members.size();
+    const auto owners = static_cast<std::int64_t>(members);
+    const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
+    const Cost exchanged = exchange(paths.inside(group.members), piece * element, members);
+    Cost sum;
+    for (const auto& type : types_of(group)) {
+      const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
+      if (here.time >= sum.time) sum = here;
+    }
+    return combine(exchanged, exchanged, sum);
+  }
+
+  static Cost combine(const Cost& a, const Cost& b, const Cost& c) {
+    const Seconds time = a.time + b.time + c.time;
+    if (!(time.value > 0)) return {};
+    const Seconds error = a.time * a.relative_error + b.time * b.relative_error + c.time * c.relative_error;
+    const bool estimated = c.estimated && c.time > a.time + b.time;
+    return {time, error / time, estimated};
+  }
+};
+
+ProfileCost::ProfileCost(const cluster::Profile& profile) : state_{std::make_unique<State>(profile)} {}
+ProfileCost::~ProfileCost() = default;
+
+Cost ProfileCost::operation(const model::Config& model, const std::string& device_type, model::Operation operation,
+                            const model::LayerShape& shape) const {
+  State& state = *state_;
+  if (state.model != model) {
+    state.operations.clear();
+    state.model = model;
+  }
+  const State::Key key{device_type, static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index,
+                       shape.sequences, shape.length, shape.precision};
+  const auto found = state.operations.find(key);
+  if (found != state.operations.end()) return found->second;
+  return state.operations[key] = operation_cost(state.profile, model, device_type, operation, shape);
+}
+
+Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, Precision precision) const {
+  if (elements <= 0) return {};
+  const auto measured = state_->per_element(device_type, "adamw", precision);
+  if (measured) return {measured->time * static_cast<double>(elements), measured->relative_error, false};
+  return state_->streamed(device_type, {elements * adamw_bytes(precision)});
+}
+
+Cost ProfileCost::compute(const program::Program& program, const program::RankClass& c, const program::Site& site, int sequences) const {
+  const auto part_elements = [&] {
+    return site.part >= 0 ? c.parts.at(static_cast<std::size_t>(site.part)).elements : std::int64_t{0};
+  };
+  switch (site.op) {
+    case Op::compute: {
+      model::LayerShape shape = c.shape;
+      shape.sequences = sequences;
+      return operation(program.plan.model, c.device_type, site.operation, shape);
+    }
+    case Op::load_tokens: return state_->streamed(c.device_type, {2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)});
+    case Op::zero:
+    case Op::squared_norm: return state_->streamed(c.device_type, {std::max<std::int64_t>(1, part_elements()) * fp32_bytes});
+    case Op::optimizer: return adamw(c.device_type, part_elements(), program.plan.precision);
+    default: break;
+  }
+  throw Error{ErrorKind::internal, text("\"", site.name, "\" of the program is no computation, but stands on a queue as one")};
+}
+
+Cost ProfileCost::message(Rank from, Rank to, Bytes size) const {
+  const auto& link = state_->paths.link(state_->paths.between(from, to));
+  return {cluster::transfer_time(link, size), link.relative_scatter, false};
+}
+
+Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element) const {
+  if (group.members.size() < 2) return {};
+  if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element);
+  return state_->exchange(state_->paths.inside(group.members), bytes, group.members.size());
+}
+
+std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
+
+std::uint64_t ProfileCost::path(const program::Group& group) const {
+  std::uint64_t hash = group.members.size();
+  for (int path : state_->paths.inside(group.members)) hash = join(hash, static_cast<std::uint64_t>(path));
+  for (const auto& type : state_->types_of(group))
+    for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
+  return hash;
+}
+
+}  // namespace flotilla::simulate
