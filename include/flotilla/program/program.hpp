@@ -28,7 +28,7 @@ enum class Op : std::uint8_t {
   send, receive,   ///< one message of Site::bytes_per_sequence x sequences to or from peer slot Site::peer, in `message`
   all_reduce,      ///< reduce: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
   all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`
-  squared_norm,    ///< compute: scalars[1] += sum of squares of the gradients that this rank owns (fp64)
+  squared_norm,    ///< compute: scalar::squared_norm += sum of squares of the gradients that this rank owns
   reduce_scalars,  ///< reduce: scalars summed over the group in its order -> totals
   optimizer,       ///< compute: AdamW on one part, with the clipping factor from totals; refreshes the weights' copy
 };
@@ -60,6 +60,17 @@ struct Buffer {
   bool operator==(const Buffer&) const = default;
 };
 inline constexpr std::int64_t arena_alignment = 64;
+
+/// What the scalars and totals (fp64) of a step mean. Sums over the world run in rank order.
+namespace scalar {
+inline constexpr std::size_t loss = 0;          ///< sum of token losses; member 0 of a tensor-parallel group speaks for it
+inline constexpr std::size_t squared_norm = 1;  ///< of the gradient, every element once
+inline constexpr std::size_t stop = 2;          ///< how many ranks want to stop after this step
+inline constexpr std::size_t save = 3;          ///< how many ranks want a checkpoint after this step
+inline constexpr std::size_t not_finite = 4;    ///< how many ranks met a loss or gradient that is not finite
+inline constexpr std::size_t not_finite_rank = 5;  ///< sum of their numbers
+inline constexpr std::int64_t count = 8;
+}  // namespace scalar
 
 struct Access {
   Role role;

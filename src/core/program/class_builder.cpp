@@ -12,7 +12,6 @@ namespace flotilla::program {
 namespace {
 
 constexpr std::int64_t slot_alignment = 16;  // elements: one cache line of fp32, half of one in bf16
-constexpr std::int64_t scalar_count = 8;     // loss sum, squared norm, stop request, save request, and room to spare
 constexpr Bytes fp32_size{4}, fp64_size{8};
 
 model::LayerShape shape_of(const ClassInput& in) {
@@ -178,8 +177,8 @@ void ClassBuilder::add_temporaries() {
   const auto& model = in_.plan.model;
   const std::int64_t tokens = out_.shape.tokens();
   const Bytes element = element_size(in_.plan.precision);
-  scalars_ = add_buffer("scalars", Category::workspace, scalar_count * fp64_size, 1, true);
-  totals_ = add_buffer("totals", Category::workspace, scalar_count * fp64_size, 1, true);
+  scalars_ = add_buffer("scalars", Category::workspace, scalar::count * fp64_size, 1, true);
+  totals_ = add_buffer("totals", Category::workspace, scalar::count * fp64_size, 1, true);
   if (in_.runtime.library_scratch.count > 0)
     out_.scratch = add_buffer("library scratch", Category::workspace, in_.runtime.library_scratch, 1, true);
   if (has_embedding() || has_head())
@@ -203,8 +202,8 @@ void ClassBuilder::add_temporaries() {
   }
   const Bytes workspace = workspace_size();
   if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
-  Bytes staging{};
-  if (slots_.tensor >= 0) staging = all_reduce_staging(partial, element, in_.kind.tensor_parallel);
+  Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(in_.plan));
+  if (slots_.tensor >= 0) staging = std::max(staging, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   if (training())
     for (std::size_t p = 0; p < out_.parts.size(); ++p) {
       const bool tied = static_cast<int>(p) == word_part_ && slots_.tied >= 0;

@@ -41,6 +41,14 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
                                              first_replica(first).tensor_parallel)};
 }
 
+std::size_t highest_rank(const plan::Plan& plan) {
+  std::size_t highest = 0;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas)
+      for (Rank rank : replica.devices) highest = std::max(highest, rank.index());
+  return highest;
+}
+
 class Lowering {
  public:
   Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, std::vector<int> sequences)
@@ -48,7 +56,7 @@ class Lowering {
     program_.purpose = purpose;
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
-    program_.ranks.resize(static_cast<std::size_t>(plan::rank_count(plan)));
+    program_.ranks.resize(highest_rank(plan) + 1);
   }
 
   Program run() {

@@ -377,6 +377,7 @@ void ClassBuilder::add_closing_phase() {
   scalars.group = slots_.world;
   scalars.bytes = out_.buffers[static_cast<std::size_t>(scalars_)].size;
   scalars.accesses = {{Role::scalars, scalars_, Mode::read}, {Role::totals, totals_, Mode::write}};
+  if (staging_ >= 0) scalars.accesses.push_back({Role::staging, staging_, Mode::write});
   scalars.waits = {{opening_.front(), last_run}};  // of itself enough where no microbatch runs
   if (last_scalar >= 0) scalars.waits.push_back({last_scalar, last_run});
   add_site(std::move(scalars));
