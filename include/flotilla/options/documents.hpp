@@ -25,9 +25,9 @@ struct Command {
 
 struct Manual {
   std::string program, version, summary;
-  std::vector<std::string> description;                            ///< paragraphs
+  std::vector<std::string> description;  ///< paragraphs
   std::vector<Command> commands;
-  std::vector<std::pair<std::string, std::string>> exit_codes;     ///< "64", "the command line is wrong"
+  std::vector<std::pair<std::string, std::string>> exit_codes;  ///< "64", "the command line is wrong"
 };
 
 /// Section 1 manual page, man(7) macros. Options are listed once, under the first command that has them.

@@ -22,11 +22,11 @@ struct Details {
   std::optional<double> maximum{};  ///< inclusive
   std::optional<double> above{};    ///< exclusive
   std::optional<double> below{};    ///< exclusive
-  std::string value{};    ///< placeholder in help: "FILE", "N"; from the type when empty. FILE and DIRECTORY complete to paths
-  std::string unset{};    ///< what the default stands for where it is 0 or empty: "automatic", "off"
-  std::string example{};  ///< a value for messages, as on the command line; from the default or the type when empty
-  std::string alias{};    ///< short spelling: "plan" gives --plan
-  char letter = 0;        ///< 'o' gives -o
+  std::string value{};              ///< placeholder in help: "FILE", "N"; from the type when empty. FILE and DIRECTORY complete to paths
+  std::string unset{};              ///< what the default stands for where it is 0 or empty: "automatic", "off"
+  std::string example{};            ///< a value for messages, as on the command line; from the default or the type when empty
+  std::string alias{};              ///< short spelling: "plan" gives --plan
+  char letter = 0;                  ///< 'o' gives -o; not for flags
 };
 
 /// A closed set of values: its names and the two directions.
@@ -45,20 +45,20 @@ enum class Origin : std::uint8_t { standard, job_file, environment, command_line
 struct Setting {
   std::string name;
   std::string section;
-  std::string value_name;    ///< "N", "FILE", "SIZE", "fp32|bf16"
-  std::string kind;          ///< "an integer of at least 1", "a size with its unit, such as 64MiB", "one of fp32, bf16"
+  std::string value_name;  ///< "N", "FILE", "SIZE", "fp32|bf16"
+  std::string kind;        ///< "an integer of at least 1", "a size with its unit, such as 64MiB", "one of fp32, bf16"
   std::string help;
   std::string unset;
   std::string value;
   std::string default_value;
-  std::string toml;          ///< the value as a job file would spell it; "" where it is unset and has no spelling
-  std::string source;        ///< "default", "job.toml:12:3", "environment", "command line"
-  std::string environment;   ///< FLOTILLA_SECTION_KEY
+  std::string toml;         ///< the value as a job file would spell it; "" where it is unset and has no spelling
+  std::string source;       ///< "default", "job.toml:12:3", "environment", "command line"
+  std::string environment;  ///< FLOTILLA_SECTION_KEY
   std::string alias;
   char letter = 0;
   std::vector<std::string> choices;
-  bool flag = false;         ///< needs no value on the command line
-  bool list = false;         ///< may be repeated on the command line
+  bool flag = false;  ///< needs no value on the command line
+  bool list = false;  ///< may be repeated on the command line
 };
 
 struct Section {
@@ -95,8 +95,9 @@ class Table {
   template <class E>
   void add(std::string name, E* target, std::string help, Choice<E> choice, Details details = {}) {
     auto prepare = [target, choice](const std::string& word) { return [target, value = choice.parse(word)] { *target = value; }; };
-    add_choice(std::move(name), choice.names, std::move(prepare), [target, choice] { return choice.show(*target); }, std::move(help),
-               std::move(details));
+    add_choice(
+        std::move(name), choice.names, std::move(prepare), [target, choice] { return choice.show(*target); }, std::move(help),
+        std::move(details));
   }
 
   /// Arguments after the command's name. Returns those that are no options, in order; everything after "--" is one of them.

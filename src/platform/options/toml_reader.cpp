@@ -1,0 +1,180 @@
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "flotilla/options/nearest.hpp"
+#include "flotilla/options/table.hpp"
+#include "option.hpp"
+#include "toml_depth.hpp"
+
+namespace flotilla::options {
+namespace {
+
+using detail::Kind;
+using detail::Option;
+using detail::Words;
+
+constexpr std::size_t largest_file = 1 << 20;
+
+struct Leaf {
+  std::string name;
+  toml::source_position key;
+  const toml::node* value = nullptr;
+};
+
+std::string at(const std::string& source, const toml::source_position& where) { return text(source, ":", where.line, ":", where.column); }
+
+std::string describe_node(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table: return "a table";
+    case toml::node_type::array: return "a list";
+    case toml::node_type::string: return detail::quoted(node.as_string()->get());
+    case toml::node_type::integer: return text(node.as_integer()->get());
+    case toml::node_type::floating_point: return text(node.as_floating_point()->get());
+    case toml::node_type::boolean: return node.as_boolean()->get() ? "true" : "false";
+    default: return "a date or time";
+  }
+}
+
+/// The digits that give the same double again.
+std::string exact(double value) {
+  std::array<char, 64> out{};
+  return {out.data(), std::to_chars(out.data(), out.data() + out.size(), value).ptr};
+}
+
+bool fits(const toml::node& node, Kind kind) {
+  switch (kind) {
+    case Kind::boolean: return node.is_boolean();
+    case Kind::integer: return node.is_integer();
+    case Kind::real: return node.is_number();
+    // A bare number goes on: the quantity's own message says which line to write.
+    case Kind::size:
+    case Kind::duration:
+    case Kind::rate: return node.is_string() || node.is_number();
+    case Kind::text:
+    case Kind::choice: return node.is_string();
+  }
+  return false;
+}
+
+std::string word_of(const toml::node& node, const Option& option, const detail::Place& place) {
+  if (!fits(node, option.kind))
+    detail::refuse(option, {text("expected ", detail::kind_in_words(option), ", got ", describe_node(node)), {}}, place);
+  if (const auto* value = node.as_string()) return value->get();
+  if (const auto* value = node.as_integer()) return std::to_string(value->get());
+  if (const auto* value = node.as_floating_point()) return exact(value->get());
+  return node.as_boolean()->get() ? "true" : "false";
+}
+
+void assign_leaf(Option& option, const Leaf& leaf, const std::string& source) {
+  const detail::Place place{Origin::job_file, at(source, leaf.value->source().begin)};
+  if (!option.list) return detail::assign(option, {word_of(*leaf.value, option, place)}, place);
+  const auto* items = leaf.value->as_array();
+  if (items == nullptr)
+    detail::refuse(option, {text("expected ", detail::kind_in_words(option), ", got ", describe_node(*leaf.value)), {}}, place);
+  Words words;
+  for (const auto& item : *items) {
+    const detail::Place item_place{Origin::job_file, at(source, item.source().begin)};
+    words.push_back(word_of(item, option, item_place));
+    // One by one first, so that the message points at the item.
+    try {
+      option.prepare(option, {words.back()});
+    } catch (const detail::Fault& fault) {
+      detail::refuse(option, fault, item_place);
+    }
+  }
+  detail::assign(option, words, place);
+}
+
+bool is_section(const std::string& name, const std::vector<Section>& sections) {
+  return std::any_of(sections.begin(), sections.end(), [&](const Section& s) { return s.name == name; });
+}
+
+/// "[training] steps" for "training.steps".
+std::string in_a_file(const std::string& name) {
+  const auto dot = name.find('.');
+  return dot == std::string::npos ? "[" + name + "]" : "[" + name.substr(0, dot) + "] " + name.substr(dot + 1);
+}
+
+/// A known option whose own key is this one, in whatever section.
+std::string elsewhere(const std::string& key, const std::vector<std::string>& known) {
+  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& name) { return name.substr(name.find('.') + 1) == key; });
+  return found == known.end() ? "" : *found;
+}
+
+[[noreturn]] void refuse_key(const std::string& name, const std::string& where, const std::vector<std::string>& known) {
+  const std::string moved = elsewhere(name.substr(name.find('.') + 1), known);
+  const std::string meant = !moved.empty() ? moved : nearest(name, known);
+  throw Error{ErrorKind::bad_input,
+              text(where, ": unknown key ", detail::quoted(name),
+                   meant.empty() ? "; flotilla help train lists them all" : "; did you mean " + in_a_file(meant) + "?")};
+}
+
+[[noreturn]] void refuse_section(const std::string& name, const std::string& where, const std::vector<Section>& sections) {
+  std::vector<std::string> names;
+  for (const auto& section : sections) names.push_back("[" + section.name + "]");
+  throw Error{ErrorKind::bad_input, text(where, ": unknown section ", detail::quoted("[" + name + "]"), suggestion("[" + name + "]", names),
+                                         " (expected ", detail::join(names, " "), ")")};
+}
+
+/// Every key of the two levels that a job file has, in the order of the file.
+std::vector<Leaf> leaves_of(const toml::table& file, const std::string& source, const std::vector<Section>& sections,
+                            const std::vector<std::string>& known) {
+  std::vector<Leaf> leaves;
+  for (const auto& [key, node] : file) {
+    const std::string name{key.str()}, where = at(source, key.source().begin);
+    const auto* inner = node.as_table();
+    if (inner == nullptr && is_section(name, sections))
+      throw Error{ErrorKind::bad_input, text(where, ": expected a section, got ", describe_node(node), "; write [", name, "]")};
+    if (inner == nullptr) refuse_key(name, where, known);
+    if (!is_section(name, sections)) refuse_section(name, where, sections);
+    for (const auto& [inner_key, value] : *inner)
+      leaves.push_back({name + "." + std::string{inner_key.str()}, inner_key.source().begin, &value});
+  }
+  std::sort(leaves.begin(), leaves.end(), [](const Leaf& a, const Leaf& b) {
+    return std::pair{a.key.line, a.key.column} < std::pair{b.key.line, b.key.column};
+  });
+  return leaves;
+}
+
+toml::table parse(std::string_view toml, const std::string& source) {
+  detail::require_shallow(toml, source);
+  try {
+    return toml::parse(toml, source);
+  } catch (const toml::parse_error& error) {
+    throw Error{ErrorKind::bad_input, text(at(source, error.source().begin), ": not TOML: ", detail::printable(error.description()))};
+  }
+}
+
+}  // namespace
+
+void Table::read_toml(std::string_view toml, const std::string& source) {
+  std::vector<std::string> known;
+  for (const auto& option : options_) known.push_back(option.name);
+  const auto file = parse(toml, source);
+  for (const auto& leaf : leaves_of(file, source, sections_, known)) {
+    const auto found = std::find(known.begin(), known.end(), leaf.name);
+    if (found == known.end()) refuse_key(leaf.name, at(source, leaf.key), known);
+    assign_leaf(options_[static_cast<std::size_t>(found - known.begin())], leaf, source);
+  }
+}
+
+void Table::read_file(const std::string& path) {
+  std::error_code ignored;
+  FLOTILLA_REQUIRE(!std::filesystem::is_directory(path, ignored), ErrorKind::bad_input, path, ": is a folder; expected a job file (TOML)");
+  std::ifstream in{path, std::ios::binary};
+  FLOTILLA_REQUIRE(in, ErrorKind::bad_input, path, ": cannot be opened (", std::strerror(errno), "); expected a job file (TOML)");
+  std::string content(largest_file + 1, '\0');
+  in.read(content.data(), static_cast<std::streamsize>(content.size()));
+  FLOTILLA_REQUIRE(!in.bad(), ErrorKind::bad_input, path, ": cannot be read");
+  content.resize(static_cast<std::size_t>(in.gcount()));
+  FLOTILLA_REQUIRE(content.size() <= largest_file, ErrorKind::bad_input, path, ": larger than 1 MiB; expected a job file (TOML)");
+  read_toml(content, path);
+}
+
+}  // namespace flotilla::options

@@ -1,0 +1,49 @@
+#include "flotilla/options/nearest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace flotilla::options {
+namespace {
+
+TEST(EditDistance, KnownPairs) {
+  EXPECT_EQ(edit_distance("", ""), 0u);
+  EXPECT_EQ(edit_distance("", "abc"), 3u);
+  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
+  EXPECT_EQ(edit_distance("stpes", "steps"), 1u);
+  EXPECT_EQ(edit_distance("Steps", "steps"), 0u);
+  EXPECT_EQ(edit_distance("flaw", "lawn"), 2u);
+}
+
+TEST(EditDistance, SymmetricAndBoundedByEveryEdit) {
+  std::mt19937 random{11};
+  const auto word = [&] {
+    std::string out(random() % 12, ' ');
+    for (char& c : out) c = static_cast<char>('a' + random() % 4);
+    return out;
+  };
+  for (int round = 0; round < 500; ++round) {
+    const auto a = word(), b = word();
+    const auto distance = edit_distance(a, b);
+    EXPECT_EQ(distance, edit_distance(b, a));
+    EXPECT_LE(distance, std::max(a.size(), b.size()));
+    EXPECT_GE(distance, std::max(a.size(), b.size()) - std::min(a.size(), b.size()));
+    EXPECT_LE(edit_distance(a + "x", b), distance + 1);
+    EXPECT_EQ(distance == 0, a == b);
+  }
+}
+
+TEST(Nearest, OnlyWhatCouldBeMeant) {
+  const std::vector<std::string> known{"train", "probe", "inspect", "plan"};
+  EXPECT_EQ(nearest("trian", known), "train");
+  EXPECT_EQ(nearest("insepct", known), "inspect");
+  EXPECT_EQ(nearest("dance", known), "");
+  EXPECT_EQ(nearest("", known), "");
+  EXPECT_EQ(nearest(std::string(1 << 20, 'a'), known), "");
+  EXPECT_EQ(suggestion("prob", known), "; did you mean 'probe'?");
+  EXPECT_EQ(suggestion("xyzzy", known), "");
+}
+
+}  // namespace
+}  // namespace flotilla::options

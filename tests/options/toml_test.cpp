@@ -1,0 +1,144 @@
+#include <filesystem>
+#include <fstream>
+
+#include "fixture.hpp"
+
+namespace flotilla::options {
+namespace {
+
+TEST(JobFile, FillsEveryType) {
+  Fields f;
+  auto t = table_of(f);
+  t.read_toml(R"([training]
+steps = 12
+seed = -3
+learning-rate = 1e-3
+[model]
+name = 'opt-tiny'
+dropout = 0
+[data]
+train = ["a,b.txt", "c.txt"]
+[plan]
+replan = true
+cuts = [0, 3, 6]
+[device]
+memory = "1.5GiB"
+deadline = "2min"
+link = "1GB/s"
+colour = "green"
+)",
+              "job.toml");
+  EXPECT_EQ(f.steps, 12);
+  EXPECT_EQ(f.seed, -3);
+  EXPECT_EQ(f.rate, 1e-3);
+  EXPECT_EQ(f.dropout, 0.0);
+  EXPECT_EQ(f.name, "opt-tiny");
+  EXPECT_EQ(f.train, (std::vector<std::string>{"a,b.txt", "c.txt"}));
+  EXPECT_TRUE(f.replan);
+  EXPECT_EQ(f.cuts, (std::vector<int>{0, 3, 6}));
+  EXPECT_EQ(f.memory, Bytes{3ll << 29});
+  EXPECT_EQ(f.deadline, Seconds{120});
+  EXPECT_EQ(f.limit, BytesPerSecond{1e9});
+  EXPECT_EQ(f.colour, Colour::green);
+  EXPECT_EQ(t.describe("training.steps").source, "job.toml:2:9");
+}
+
+TEST(JobFile, DottedKeysAndInlineTablesAreTheSame) {
+  Fields f;
+  auto t = table_of(f);
+  t.read_toml("training.steps = 4\nmodel = { name = \"x\" }\n", "job.toml");
+  EXPECT_EQ(f.steps, 4);
+  EXPECT_EQ(f.name, "x");
+}
+
+struct Case {
+  const char* toml;
+  const char* message;
+};
+
+TEST(JobFile, MessagesNamePlaceExpectationAndRemedy) {
+  const Case cases[] = {
+      {"[training]\nstesp = 3", "job.toml:2:1: unknown key 'training.stesp'; did you mean [training] steps?"},
+      {"[model]\nsteps = 3", "job.toml:2:1: unknown key 'model.steps'; did you mean [training] steps?"},
+      {"steps = 3", "job.toml:1:1: unknown key 'steps'; did you mean [training] steps?"},
+      {"[training]\nqqqqqqqqqqqqqqqqqq = 3", "job.toml:2:1: unknown key 'training.qqqqqqqqqqqqqqqqqq'; flotilla help train lists them all"},
+      {"[trainng]\nsteps = 3",
+       "job.toml:1:2: unknown section '[trainng]'; did you mean '[training]'? (expected [training] [model] [data] [plan] [device])"},
+      {"training = 3", "job.toml:1:1: expected a section, got 3; write [training]"},
+      {"[[training]]\nsteps = 3", "job.toml:1:3: expected a section, got a list; write [training]"},
+      {"[training]\n  steps = \"ten\"",
+       "job.toml:2:11: training.steps: expected an integer of at least 1, got 'ten'; write for example steps = 100"},
+      {"[training]\nsteps = 1.5",
+       "job.toml:2:9: training.steps: expected an integer of at least 1, got 1.5; write for example steps = 100"},
+      {"[training]\nsteps = -1",
+       "job.toml:2:9: training.steps: expected an integer of at least 1, got '-1'; write for example steps = 100"},
+      {"[training]\nsteps = [1]",
+       "job.toml:2:9: training.steps: expected an integer of at least 1, got a list; write for example steps = 100"},
+      {"[training]\nsteps = 1979-05-27",
+       "job.toml:2:9: training.steps: expected an integer of at least 1, got a date or time; write for example steps = 100"},
+      {"[training.steps]\nx = 1",
+       "job.toml:1:1: training.steps: expected an integer of at least 1, got a table; write for example steps = 100"},
+      {"[training]\nlearning-rate = nan",
+       "job.toml:2:17: training.learning-rate: expected a number above 0 and below 1, got 'nan'; write for example learning-rate = 0.0006"},
+      {"[model]\nname = 3", "job.toml:2:8: model.name: expected a text, got 3; write for example name = \"gpt2\""},
+      {"[plan]\nreplan = 1", "job.toml:2:10: plan.replan: expected true or false, got 1; write for example replan = false"},
+      {"[data]\ntrain = \"a.txt\"",
+       "job.toml:2:9: data.train: expected a list, each a file name, got 'a.txt'; write for example train = [\"FILE\"]"},
+      {"[plan]\ncuts = [1,\n -2]",
+       "job.toml:3:2: plan.cuts: expected a list, each an integer of at least 0, got '-2'; write for example cuts = [1]"},
+      {"[device]\nmemory = 4",
+       "job.toml:2:10: device.memory: '4' has no unit; expected a size with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB); write memory "
+       "= "
+       "\"4GiB\""},
+      {"[device]\nmemory = \"4 parsecs\"",
+       "job.toml:2:10: device.memory: expected a size with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB), got '4 parsecs'; write for "
+       "example memory = \"4GiB\""},
+      {"[device]\ncolour = \"blue\"",
+       "job.toml:2:10: device.colour: expected one of red, green, got 'blue'; write for example colour = \"red\""},
+  };
+  for (const auto& c : cases) {
+    const auto error = toml_error(c.toml);
+    EXPECT_STREQ(error.what(), c.message) << c.toml;
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+  }
+}
+
+TEST(JobFile, SyntaxErrorsAndDuplicatesHaveLineAndColumn) {
+  const std::string duplicate = toml_error("[training]\nsteps = 1\nsteps = 2\n").what();
+  EXPECT_EQ(duplicate.rfind("job.toml:3:", 0), 0u) << duplicate;
+  EXPECT_NE(duplicate.find("steps"), std::string::npos) << duplicate;
+  const std::string section = toml_error("[training]\nsteps = 1\n[training]\nseed = 2\n").what();
+  EXPECT_EQ(section.rfind("job.toml:3:", 0), 0u) << section;
+  const std::string syntax = toml_error("[training]\nsteps = = 1\n").what();
+  EXPECT_EQ(syntax.rfind("job.toml:2:", 0), 0u) << syntax;
+  EXPECT_NE(syntax.find("not TOML"), std::string::npos) << syntax;
+}
+
+TEST(JobFile, TheFirstMistakeOfTheFileIsTheOneReported) {
+  const std::string message = toml_error("[training]\nsteps = \"x\"\nbogus = 1\n[data]\nbogus = 1\n").what();
+  EXPECT_EQ(message.rfind("job.toml:2:", 0), 0u) << message;
+}
+
+TEST(JobFile, MissingFolderAndOversizedFiles) {
+  Fields f;
+  auto t = table_of(f);
+  const auto folder = std::filesystem::temp_directory_path() / ("flotilla-options-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const auto missing = error_of([&] { t.read_file((folder / "none.toml").string()); });
+  EXPECT_EQ(missing.kind(), ErrorKind::bad_input);
+  EXPECT_NE(std::string{missing.what()}.find("none.toml: cannot be opened (No such file or directory)"), std::string::npos)
+      << missing.what();
+  EXPECT_NE(std::string{error_of([&] { t.read_file(folder.string()); }).what()}.find("is a folder"), std::string::npos);
+  const auto big = (folder / "big.toml").string();
+  std::ofstream{big} << "[training]\nsteps = 5\n" << std::string(1 << 20, '#');
+  EXPECT_NE(std::string{error_of([&] { t.read_file(big); }).what()}.find("larger than 1 MiB"), std::string::npos);
+  const auto good = (folder / "good.toml").string();
+  std::ofstream{good} << "[training]\nsteps = 5\n";
+  t.read_file(good);
+  EXPECT_EQ(f.steps, 5);
+  EXPECT_EQ(t.describe("training.steps").source, good + ":2:9");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace flotilla::options
