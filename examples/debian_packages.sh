@@ -1,0 +1,44 @@
+# Sourced by quickstart.sh and tests/run.sh: what Flotilla is built from, and how to get it on Debian 12.
+# need_packages NAME...   installs what is missing, or says what is and ends with 69.
+
+flotilla_build_packages="g++ cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libucx-dev libhdf5-openmpi-dev
+  libboost-program-options-dev libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libtomlplusplus-dev"
+flotilla_test_packages="libgtest-dev hdf5-tools"
+
+need_packages() {
+  local missing="" package as_root=""
+  if ! command -v dpkg-query >/dev/null; then
+    echo "flotilla: this is no Debian system; the libraries of docs/building.md must be there already" >&2
+    return 0
+  fi
+  for package in "$@"; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing="$missing $package"
+  done
+  [ -z "$missing" ] && return 0
+  if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+      as_root="sudo"
+    else
+      echo "flotilla: packages are missing and I may not install them; ask your administrator for:" >&2
+      echo "  apt-get install$missing" >&2
+      exit 69
+    fi
+  fi
+  echo "flotilla: installing$missing"
+  local quiet="-qq -o=Dpkg::Use-Pty=0"
+  $as_root apt-get $quiet update >/dev/null || echo "flotilla: apt-get update failed; trying with the package lists there are" >&2
+  # shellcheck disable=SC2086
+  if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get $quiet install -y --no-install-recommends $missing >/dev/null; then
+    echo "flotilla: apt-get could not install:$missing" >&2
+    exit 69
+  fi
+}
+
+# Parallel compilers: one per core, but at most one per 1.5 GiB of memory.
+flotilla_build_jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/MemAvailable/ {print int($2 / 1572864)}' /proc/meminfo)
+  [ "$memory" -lt 1 ] && memory=1
+  [ "$memory" -lt "$cores" ] && echo "$memory" || echo "$cores"
+}

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds Flotilla with its tests and runs every test.
+#
+#   tests/run.sh             install what is missing, build in build/, run all tests
+#   tests/run.sh -L room.plan      arguments go to ctest
+#
+# Exit code: ctest's; 69 when something is missing that may not be installed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. examples/debian_packages.sh
+
+# shellcheck disable=SC2086
+need_packages $flotilla_build_packages $flotilla_test_packages
+
+cmake --preset cpu-release -DFLOTILLA_TESTS=ON ${CI:+-DFLOTILLA_WERROR=ON} >/dev/null
+cmake --build --preset cpu-release -j "$(flotilla_build_jobs)"
+exec ctest --preset cpu-release --output-on-failure -j "$(nproc)" "$@"
