@@ -1,0 +1,31 @@
+#pragma once
+#include <cstdint>
+
+#include "flotilla/base/units.hpp"
+
+namespace flotilla::train {
+
+/// Linear warm-up from 0, then a half cosine from `peak` down to `minimum` at the last step (Loshchilov and Hutter 2017).
+struct LearningRate {
+  double peak = 3e-4;
+  double minimum = 3e-5;
+  std::int64_t warmup_steps = 0;
+  std::int64_t total_steps = 1;
+};
+/// Of the update made in `step`, counted from 0.
+double learning_rate(const LearningRate&, std::int64_t step);
+
+/// What a trainer does with a program; nothing here changes which instructions run.
+struct Options {
+  std::uint64_t seed = 1;
+  LearningRate learning_rate;
+  double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
+  double clip = 1.0;              ///< largest gradient norm, 0: no clipping
+  bool skip_non_finite = false;   ///< leave out the update of a step whose loss or gradient is not finite, and go on
+  int threads = 1;                ///< compute threads
+  Seconds deadline{600};          ///< a message or collective that does not move for longer is an error
+  bool poison = false;            ///< for tests: temporaries become NaN as soon as the program is done with them
+  bool record = false;            ///< keep when each instruction ran, for a timeline
+};
+
+}  // namespace flotilla::train

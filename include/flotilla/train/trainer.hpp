@@ -1,0 +1,82 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "flotilla/checkpoint/state.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/data/sampler.hpp"
+#include "flotilla/program/program.hpp"
+#include "flotilla/train/options.hpp"
+
+/// Executes a program on this rank: the arena, the queues, the step.
+namespace flotilla::train {
+
+/// What one rank wants to happen after a step; every rank of the crew learns of it with the step's sums.
+struct Wishes {
+  bool stop = false, save = false;
+};
+
+/// One step as all ranks of the crew know it, bit for bit the same.
+struct StepResult {
+  double loss = 0;           ///< mean over the global batch's tokens
+  double gradient_norm = 0;  ///< before clipping
+  double learning_rate = 0;
+  bool finite = true;
+  int not_finite_ranks = 0;  ///< ranks that met a value that is not finite
+  Rank not_finite_rank;      ///< that rank, when it is one
+  bool stop = false, save = false;  ///< some rank wished it
+};
+
+/// When an instruction ran on this rank, in seconds from the step's begin.
+struct Span {
+  int site = 0, microbatch = 0;
+  Seconds start, end;
+};
+
+/// Ranks that work on a plan are the crew: ranks 0 … n-1 of `crew`, numbered as in the program. Every member makes one trainer
+/// (collective: groups are formed and verified) and calls the same functions in the same order. One thread; a second one, ours, moves
+/// messages.
+class Trainer {
+ public:
+  /// Takes all memory that a step needs. `evaluation` and `validation` go together, or neither is given.
+  /// Throws Error{unavailable} when the arena cannot be had; comm::AgreedError when a group fails its proof.
+  Trainer(const comm::World& crew, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
+          std::optional<data::Sampler> validation_data, const Options&);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Parameters as a pure function of (seed, tensor name, element), moments zero. Local.
+  void initialize();
+  /// After a checkpoint filled state(): refreshes what is computed from it; `optimizer_steps` updates have been made. Local.
+  void adopt(std::int64_t optimizer_steps);
+  /// This rank's parameters and moments in the arena.
+  checkpoint::LocalState state();
+  std::int64_t optimizer_steps() const;
+
+  /// One iteration, `step` counted from 0. Collective over the crew. Throws Error{communication} when nothing moves for the deadline.
+  StepResult step(std::int64_t step, const Wishes& = {});
+  /// Mean loss over the evaluation program's sequences. Collective.
+  double evaluate();
+
+  /// Gradient of a tensor's shard after a step (summed over the crew, before clipping); empty when this rank does not hold it.
+  std::span<const float> gradient(int tensor) const;
+  /// The shard of a tensor that this rank holds.
+  const plan::Shard* shard(int tensor) const;
+
+  Bytes arena() const;
+  const program::Program& program() const;
+  /// Of the last step, in issue order; empty unless Options::record.
+  std::span<const Span> timeline() const;
+  /// What computes here: Backend::description().
+  std::string description() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flotilla::train

@@ -1,0 +1,67 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "arena.hpp"
+#include "flotilla/comm/group.hpp"
+#include "flotilla/comm/operation.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/compute/backend.hpp"
+#include "flotilla/program/program.hpp"
+
+namespace flotilla::train {
+
+/// One instruction of this rank with its operands resolved: what the executor runs.
+struct BoundInstruction {
+  const program::Site* site = nullptr;
+  int microbatch = 0;
+  int sequences = 0;
+  std::vector<int> waits;               ///< positions in the list
+  compute::Task task;                   ///< operands for every op; operation, layer, parts for computations
+  comm::Operation* operation = nullptr; ///< messages and collectives
+  Bytes size;                           ///< of the message or collective
+  bool awaited_by_other_thread = false; ///< some instruction of the other thread waits for this one
+};
+
+/// A program resolved for one rank: its instructions, its operations on the network, where its buffers are. The program must outlive it.
+class Binding {
+ public:
+  /// `channel_base` keeps the messages of two programs apart.
+  Binding(const program::Program&, Rank, const Arena&, const comm::World&, const comm::Groups&, int channel_base);
+
+  const program::Program& program() const { return program_; }
+  const program::RankClass& rank_class() const { return class_; }
+  const program::RankBinding& rank_binding() const { return binding_; }
+  Rank rank() const { return rank_; }
+  std::vector<BoundInstruction>& instructions() { return instructions_; }
+  std::byte* buffer(int index, int microbatch = 0) const;
+
+ private:
+  void bind(BoundInstruction&, const program::Instruction&);
+  void bind_message(BoundInstruction&);
+  void bind_collective(BoundInstruction&);
+  const program::Access* find(const program::Site&, program::Role) const;
+  comm::Operation* keep(std::unique_ptr<comm::Operation>);
+
+  const program::Program& program_;
+  const program::RankBinding& binding_;
+  const program::RankClass& class_;
+  const Rank rank_;
+  const Arena& arena_;
+  const comm::World& world_;
+  const comm::Groups& groups_;
+  const int channel_base_;
+  int word_part_ = -1;
+  std::vector<std::vector<comm::Operation*>> of_site_;  ///< by site and instance: made once, started many times
+  std::vector<std::unique_ptr<comm::Operation>> operations_;
+  std::vector<BoundInstruction> instructions_;
+};
+
+/// Send, receive and reduce queues run on the communication thread, compute and copy on the caller's.
+inline bool on_comm_thread(const program::Site& site) {
+  return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce;
+}
+
+}  // namespace flotilla::train

@@ -1,0 +1,161 @@
+#include "comm_thread.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/mpi/backoff.hpp"
+
+namespace flotilla::train {
+
+using program::Queue;
+
+CommThread::CommThread(const comm::World& world, Seconds deadline) : world_{world}, deadline_{deadline}, thread_{[this] { run(); }} {}
+
+CommThread::~CommThread() {
+  stop_ = true;
+  bell_.ring();
+  thread_.join();
+}
+
+void CommThread::begin(Binding& binding, Progress& progress, Bell& finished, const std::function<void(BoundInstruction&)>& before_start,
+                       std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin) {
+  if (queues_of_ != &binding) {
+    queues_.assign(3, {});
+    for (int i = 0; i < static_cast<int>(binding.instructions().size()); ++i) {
+      const auto queue = binding.instructions()[static_cast<std::size_t>(i)].site->queue;
+      if (queue == Queue::send) queues_[0].list.push_back(i);
+      if (queue == Queue::receive) queues_[1].list.push_back(i);
+      if (queue == Queue::reduce) queues_[2].list.push_back(i);
+    }
+    for (auto& queue : queues_) queue.in_flight.reserve(queue.list.size());
+    queues_[0].overlaps = queues_[1].overlaps = true;
+    queues_of_ = &binding;
+  }
+  for (auto& queue : queues_) {
+    queue.next = 0;
+    queue.in_flight.clear();
+  }
+  binding_ = &binding;
+  progress_ = &progress;
+  finished_ = &finished;
+  before_start_ = &before_start;
+  started_ = started;
+  ended_ = ended;
+  origin_ = origin;
+  ++passes_;
+  bell_.ring();
+}
+
+void CommThread::finish() {
+  for (;;) {
+    const auto heard = pass_done_.listen();
+    if (failed()) rethrow();
+    if (passes_done_ == passes_) return;
+    pass_done_.wait(heard);
+  }
+}
+
+void CommThread::rethrow() { std::rethrow_exception(error_); }
+
+void CommThread::run() {
+  while (!stop_) {
+    const auto heard = bell_.listen();
+    if (passes_done_ == passes_) {
+      bell_.wait(heard);
+      continue;
+    }
+    try {
+      run_pass();
+    } catch (...) {
+      if (!stop_) {
+        error_ = std::current_exception();
+        failed_ = true;
+        finished_->ring();
+      }
+      pass_done_.ring();
+      return;
+    }
+    ++passes_done_;
+    pass_done_.ring();
+  }
+}
+
+void CommThread::run_pass() {
+  mpi::Backoff backoff;
+  Seconds last_movement = now();
+  for (;;) {
+    FLOTILLA_REQUIRE(!stop_, ErrorKind::communication, "the step was given up");
+    const auto heard = bell_.listen();
+    bool moved = false, all_started = true, in_flight = false;
+    for (auto& queue : queues_) {
+      moved |= start_ready(queue);
+      moved |= poll(queue);
+      all_started &= queue.next == queue.list.size();
+      in_flight |= !queue.in_flight.empty();
+    }
+    if (moved) {
+      last_movement = now();
+      backoff.reset();
+      continue;
+    }
+    if (!in_flight) {
+      if (all_started) return;
+      bell_.wait(heard);  // only an instruction of the compute thread can make something ready
+      last_movement = now();
+      continue;
+    }
+    check_deadline(last_movement);
+    backoff.pause();
+  }
+}
+
+bool CommThread::ready(int instruction) const {
+  const auto& waits = binding_->instructions()[static_cast<std::size_t>(instruction)].waits;
+  return std::all_of(waits.begin(), waits.end(), [&](int wait) { return progress_->done(wait); });
+}
+
+bool CommThread::start_ready(InOrder& queue) {
+  bool moved = false;
+  while (queue.next < queue.list.size() && (queue.overlaps || queue.in_flight.empty()) && ready(queue.list[queue.next])) {
+    const int i = queue.list[queue.next++];
+    auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
+    if (started_ != nullptr) (*started_)[static_cast<std::size_t>(i)] = now() - origin_;
+    (*before_start_)(instruction);
+    instruction.operation->start(instruction.size);
+    queue.in_flight.push_back(i);
+    moved = true;
+  }
+  return moved;
+}
+
+bool CommThread::poll(InOrder& queue) {
+  const auto finished = std::remove_if(queue.in_flight.begin(), queue.in_flight.end(), [&](int i) {
+    auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
+    if (!instruction.operation->progress()) return false;
+    if (ended_ != nullptr) (*ended_)[static_cast<std::size_t>(i)] = now() - origin_;
+    progress_->mark(i);
+    if (instruction.awaited_by_other_thread) finished_->ring();
+    return true;
+  });
+  const bool moved = finished != queue.in_flight.end();
+  queue.in_flight.erase(finished, queue.in_flight.end());
+  return moved;
+}
+
+void CommThread::check_deadline(Seconds last_movement) const {
+  if (now() - last_movement > deadline_) overdue();
+}
+
+void CommThread::overdue() const {
+  std::string waiting;
+  for (const auto& queue : queues_)
+    for (int i : queue.in_flight) {
+      const auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
+      if (waiting.empty())
+        waiting = text("'", instruction.site->name, "' microbatch ", instruction.microbatch, " (", instruction.operation->describe(), ")");
+    }
+  throw Error{ErrorKind::communication, text("nothing has moved for ", deadline_, ": ", waiting, "; a peer or link is down or very slow (--comm.deadline)")};
+}
+
+}  // namespace flotilla::train

@@ -1,0 +1,68 @@
+#pragma once
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "binding.hpp"
+#include "flotilla/base/units.hpp"
+#include "progress.hpp"
+
+namespace flotilla::train {
+
+/// Runs the send, receive and reduce queues of a binding: one thread, three queues, nothing that blocks. It polls while something is in
+/// flight and sleeps otherwise, so that it takes little from the threads that compute.
+class CommThread {
+ public:
+  CommThread(const comm::World& world, Seconds deadline);
+  ~CommThread();
+
+  /// Starts a pass over the communication instructions of `binding`. They are marked in `progress` as they end, and `finished` rung.
+  /// `before_start` is called on the thread when one starts. Times since `origin` go to `started` and `ended` where they are given.
+  void begin(Binding& binding, Progress& progress, Bell& finished, const std::function<void(BoundInstruction&)>& before_start,
+             std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin);
+  /// An instruction of the compute thread is done: queues that wait for one may go on.
+  void wake() { bell_.ring(); }
+  /// Waits for the pass to end; rethrows what went wrong on the thread.
+  void finish();
+  /// What went wrong, if anything has. Any thread.
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  [[noreturn]] void rethrow();
+
+ private:
+  struct InOrder {                ///< one queue: its instructions, how far it has started
+    std::vector<int> list;
+    std::size_t next = 0;
+    std::vector<int> in_flight;
+    bool overlaps = false;
+  };
+  void run();
+  void run_pass();
+  bool start_ready(InOrder&);
+  bool poll(InOrder&);
+  bool ready(int instruction) const;
+  void check_deadline(Seconds last_movement) const;
+  [[noreturn]] void overdue() const;
+
+  const comm::World& world_;
+  const Seconds deadline_;
+  Binding* binding_ = nullptr;
+  Progress* progress_ = nullptr;
+  Bell* finished_ = nullptr;
+  const std::function<void(BoundInstruction&)>* before_start_ = nullptr;
+  std::vector<Seconds>* started_ = nullptr;
+  std::vector<Seconds>* ended_ = nullptr;
+  Seconds origin_;
+  std::vector<InOrder> queues_;
+  const Binding* queues_of_ = nullptr;  ///< whose instructions `queues_` lists
+
+  Bell bell_;                            ///< new pass, instruction done, or end
+  std::atomic<int> passes_{0}, passes_done_{0};
+  Bell pass_done_;
+  std::atomic<bool> stop_{false}, failed_{false};
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+}  // namespace flotilla::train

@@ -1,0 +1,142 @@
+#include "executor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::train {
+
+using program::Op;
+using program::Role;
+namespace scalar = program::scalar;
+
+Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm, bool poison, bool record)
+    : binding_{binding}, backend_{backend}, comm_{comm}, progress_{binding.instructions().size()}, poison_{binding, poison}, record_{record} {
+  const auto& c = binding.rank_class();
+  for (std::size_t b = 0; b < c.buffers.size(); ++b) {
+    if (c.buffers[b].name == "scalars") scalars_ = binding.buffer(static_cast<int>(b));
+    if (c.buffers[b].name == "totals") totals_ = binding.buffer(static_cast<int>(b));
+  }
+  const auto& owned = binding.rank_binding().owned;
+  for (const auto& part : c.parts) {
+    auto& decays = decays_.emplace_back();
+    auto& mine = owned_.emplace_back();
+    for (const auto& slot : part.slots) {
+      decays.push_back(binding.program().tensors[static_cast<std::size_t>(slot.tensor)].decays ? 1 : 0);
+      mine.push_back(std::find(owned.begin(), owned.end(), slot.tensor) != owned.end() ? 1 : 0);
+    }
+  }
+  before_start_ = [this](BoundInstruction& instruction) {
+    if (instruction.site->op == Op::reduce_scalars) fill_totals(*context_);
+  };
+  if (record) {
+    started_.resize(binding.instructions().size());
+    ended_.resize(binding.instructions().size());
+    timeline_.resize(binding.instructions().size());
+  }
+}
+
+void Executor::run(const StepContext& context) {
+  context_ = &context;
+  progress_.begin_pass();
+  const Seconds origin = now();
+  comm_.begin(binding_, progress_, finished_, before_start_, record_ ? &started_ : nullptr, record_ ? &ended_ : nullptr, origin);
+  auto& list = binding_.instructions();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (on_comm_thread(*list[i].site)) continue;
+    wait_for(list[i]);
+    if (record_) started_[i] = now() - origin;
+    execute(list[i], context);
+    poison_.after(i);
+    if (record_) ended_[i] = now() - origin;
+    progress_.mark(static_cast<int>(i));
+    if (list[i].awaited_by_other_thread) comm_.wake();
+  }
+  comm_.finish();
+  if (record_) collect_timeline();
+}
+
+void Executor::wait_for(const BoundInstruction& instruction) {
+  for (;;) {
+    const auto heard = finished_.listen();
+    if (comm_.failed()) comm_.rethrow();
+    if (std::all_of(instruction.waits.begin(), instruction.waits.end(), [&](int wait) { return progress_.done(wait); })) return;
+    finished_.wait(heard);
+  }
+}
+
+void Executor::execute(BoundInstruction& instruction, const StepContext& context) {
+  switch (instruction.site->op) {
+    case Op::load_tokens: return load_tokens(instruction, context);
+    case Op::zero: return zero(instruction);
+    case Op::squared_norm: return squared_norm(instruction);
+    case Op::optimizer: return optimize(instruction, context);
+    case Op::compute:
+      instruction.task.step = context.step;
+      return backend_.run(instruction.task);
+    default: FLOTILLA_ASSERT(false, instruction.site->name, " is not for the compute thread");
+  }
+}
+
+void Executor::load_tokens(BoundInstruction& instruction, const StepContext& context) {
+  const std::size_t row = static_cast<std::size_t>(binding_.program().plan.length) + 1;
+  auto* tokens = instruction.task.operand<std::int32_t>(Role::tokens);
+  for (int s = 0; s < instruction.sequences; ++s)
+    context.read_sequence(static_cast<int>(instruction.task.first_sequence) + s, {tokens + static_cast<std::size_t>(s) * row, row});
+}
+
+void Executor::zero(BoundInstruction& instruction) {
+  for (const auto& access : instruction.site->accesses) {
+    const auto& buffer = binding_.rank_class().buffers[static_cast<std::size_t>(access.buffer)];
+    backend_.zero({binding_.buffer(access.buffer), static_cast<std::size_t>(buffer.size.count)});
+  }
+}
+
+void Executor::squared_norm(BoundInstruction& instruction) {
+  const auto part = static_cast<std::size_t>(instruction.site->part);
+  const auto* gradients = instruction.task.operand<float>(Role::gradients);
+  double sum = 0;
+  const auto& slots = binding_.rank_class().parts[part].slots;
+  for (std::size_t s = 0; s < slots.size(); ++s)
+    if (owned_[part][s] != 0) sum += backend_.squared_norm({gradients + slots[s].offset, static_cast<std::size_t>(slots[s].elements)});
+  reinterpret_cast<double*>(scalars_)[scalar::squared_norm] += sum;
+}
+
+// Every rank of a tensor-parallel group has the whole loss of its sequences; the first speaks for all.
+void Executor::fill_totals(const StepContext& context) {
+  const auto* scalars = reinterpret_cast<const double*>(scalars_);
+  auto* totals = reinterpret_cast<double*>(totals_);
+  std::fill_n(totals, scalar::count, 0.0);
+  if (binding_.rank_binding().tensor_index == 0) totals[scalar::loss] = scalars[scalar::loss];
+  totals[scalar::squared_norm] = scalars[scalar::squared_norm];
+  totals[scalar::stop] = context.wishes.stop ? 1 : 0;
+  totals[scalar::save] = context.wishes.save ? 1 : 0;
+  if (!std::isfinite(scalars[scalar::loss]) || !std::isfinite(scalars[scalar::squared_norm])) {
+    totals[scalar::not_finite] = 1;
+    totals[scalar::not_finite_rank] = static_cast<double>(binding_.rank().value);
+  }
+}
+
+void Executor::optimize(BoundInstruction& instruction, const StepContext& context) {
+  const double norm = std::sqrt(totals()[scalar::squared_norm]);
+  if (!std::isfinite(norm) || !std::isfinite(totals()[scalar::loss])) return;  // the last good parameters stay
+  auto adamw = context.adamw;
+  adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
+  const auto part = static_cast<std::size_t>(instruction.site->part);
+  auto* parameters = instruction.task.operand<float>(Role::parameters);
+  auto* weights = instruction.task.operand<std::byte>(Role::weights);
+  backend_.adamw(adamw, binding_.rank_class().parts[part], decays_[part], parameters,
+                 weights == nullptr ? reinterpret_cast<std::byte*>(parameters) : weights, instruction.task.operand<float>(Role::gradients),
+                 instruction.task.operand<float>(Role::moment1), instruction.task.operand<float>(Role::moment2));
+}
+
+void Executor::collect_timeline() {
+  const auto& list = binding_.instructions();
+  for (std::size_t i = 0; i < list.size(); ++i)
+    timeline_[i] = {static_cast<int>(list[i].site - binding_.rank_class().sites.data()), list[i].microbatch, started_[i], ended_[i]};
+}
+
+}  // namespace flotilla::train

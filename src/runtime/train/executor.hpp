@@ -1,0 +1,63 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "binding.hpp"
+#include "comm_thread.hpp"
+#include "flotilla/train/trainer.hpp"
+#include "poison.hpp"
+#include "progress.hpp"
+
+namespace flotilla::train {
+
+/// What the instructions that are not layers need from the step they are in.
+struct StepContext {
+  std::int64_t step = 0;  ///< from 0; of dropout's key
+  Wishes wishes;
+  compute::AdamW adamw;
+  double clip = 0;        ///< 0: no clipping
+  /// Token ids of sequence `index` of the step (or of the evaluation).
+  std::function<void(int index, std::span<std::int32_t> tokens)> read_sequence;
+};
+
+/// Runs a bound program, pass after pass: compute instructions on the calling thread, messages and collectives on the communication
+/// thread, each when what it waits for is done.
+class Executor {
+ public:
+  Executor(Binding&, compute::Backend&, CommThread&, bool poison, bool record);
+
+  /// One pass. Collective over the program's ranks.
+  void run(const StepContext&);
+  /// The step's sums over all ranks; valid until the next pass.
+  const double* totals() const { return reinterpret_cast<const double*>(totals_); }
+  const std::vector<Span>& timeline() const { return timeline_; }
+
+ private:
+  void wait_for(const BoundInstruction&);
+  void execute(BoundInstruction&, const StepContext&);
+  void load_tokens(BoundInstruction&, const StepContext&);
+  void zero(BoundInstruction&);
+  void squared_norm(BoundInstruction&);
+  void optimize(BoundInstruction&, const StepContext&);
+  void fill_totals(const StepContext&);
+  void collect_timeline();
+
+  Binding& binding_;
+  compute::Backend& backend_;
+  CommThread& comm_;
+  Progress progress_;
+  Bell finished_;
+  Poison poison_;
+  std::byte* scalars_ = nullptr;
+  std::byte* totals_ = nullptr;
+  std::vector<std::vector<std::uint8_t>> decays_;    ///< by part, by slot
+  std::vector<std::vector<std::uint8_t>> owned_;     ///< by part, by slot: counts in this rank's squared norm
+  std::function<void(BoundInstruction&)> before_start_;
+  const StepContext* context_ = nullptr;
+  bool record_;
+  std::vector<Seconds> started_, ended_;
+  std::vector<Span> timeline_;
+};
+
+}  // namespace flotilla::train

@@ -1,0 +1,83 @@
+#pragma once
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "flotilla/comm/world.hpp"
+#include "flotilla/data/sampler.hpp"
+#include "flotilla/mpi/session.hpp"
+#include "flotilla/program/program.hpp"
+#include "flotilla/train/trainer.hpp"
+
+namespace flotilla::tests {
+
+inline constexpr Seconds patience{60};
+
+/// The one session of a test program whose main has started MPI.
+inline mpi::Session& session() {
+  static mpi::Session one;
+  return one;
+}
+
+inline const comm::World& everybody() {
+  static const comm::World world{session().world(), patience};
+  return world;
+}
+
+/// This rank alone, as a world of its own.
+inline const comm::World& myself() {
+  static const int me = session().world().rank();
+  static const comm::World world{session().world().subset(std::vector<int>{me}), patience};
+  return world;
+}
+
+/// The same pseudo-random text on every rank, in a file of this process's own.
+inline const std::filesystem::path& text_file() {
+  static const std::filesystem::path path = [] {
+    auto name = std::filesystem::temp_directory_path() / ("flotilla-train-test-" + std::to_string(getpid()) + ".txt");
+    std::mt19937 random{99};
+    std::ofstream out{name};
+    for (int i = 0; i < 20000; ++i) out << static_cast<char>('a' + std::uniform_int_distribution<int>{0, 25}(random));
+    return name;
+  }();
+  static const struct Remove {
+    ~Remove() { std::filesystem::remove(text_file()); }
+  } remove_at_exit;
+  return path;
+}
+
+inline data::Sampler sampler(const plan::Plan& plan, std::uint64_t seed = 5) {
+  data::CorpusOptions options;
+  options.training = {text_file()};
+  options.format = data::Format::text;
+  options.validation_fraction = 0;
+  data::SamplerOptions how;
+  how.seed = seed;
+  how.length = plan.length;
+  how.global_batch = plan.global_batch;
+  how.vocabulary = plan.model.vocabulary;
+  return {data::open_corpora(options).training, how};
+}
+
+inline program::Runtime runtime() {
+  program::Runtime runtime;
+  runtime.threads = 1;
+  runtime.library_scratch = Bytes{4 << 20};
+  return runtime;
+}
+
+inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, train::Options options = {}) {
+  options.deadline = patience;
+  auto program = program::lower(plan, runtime());
+  program::require_valid(program);
+  auto evaluation = program::lower_evaluation(plan, runtime(), plan.global_batch);
+  auto made = std::make_unique<train::Trainer>(crew, std::move(program), std::move(evaluation), sampler(plan), sampler(plan), options);
+  made->initialize();
+  return made;
+}
+
+}  // namespace flotilla::tests

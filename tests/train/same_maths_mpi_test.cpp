@@ -1,0 +1,125 @@
+// Whatever the plan, the loss and every gradient are those of one device over the global batch.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "flotilla/mpi/communicator.hpp"
+#include "flotilla/plan/shard_layout.hpp"
+#include "program/random_plan.hpp"
+#include "train/fixture.hpp"
+
+namespace flotilla::train {
+namespace {
+
+constexpr double loss_tolerance = 1e-5;
+constexpr double gradient_tolerance = 1e-5;  // x max(norm of the tensor, 1e-3 x the largest norm in its layer)
+constexpr double small_tensor = 1e-3;
+
+plan::Plan on_one_rank(plan::Plan plan) {
+  auto one = plan::even_plan(plan.model, plan.length, plan.global_batch, plan.precision, 1, 1, 1, 2);
+  return one;
+}
+
+/// Squared norms of (ours - reference) and of the reference by tensor, every element once, summed over the crew.
+struct Difference {
+  std::vector<double> apart, norm;
+};
+
+Difference compare(const comm::World& crew, const Trainer& ours, const Trainer& reference) {
+  const auto& tensors = ours.program().tensors;
+  const auto& owned = ours.program().ranks[crew.rank().index()].owned;
+  std::vector<double> apart(tensors.size()), norm(tensors.size());
+  for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
+    const auto whole = reference.gradient(t);
+    for (float g : whole) norm[static_cast<std::size_t>(t)] += double{g} * g;
+    if (std::find(owned.begin(), owned.end(), t) == owned.end()) continue;
+    const auto mine = ours.gradient(t);
+    for (const auto& box : plan::boxes(tensors[static_cast<std::size_t>(t)], *ours.shard(t)))
+      for (std::int64_t o = 0; o < box.outer; ++o)
+        for (std::int64_t i = 0; i < box.inner; ++i) {
+          const double d = double{mine[static_cast<std::size_t>(box.local_offset + o * box.local_stride + i)]} -
+                           whole[static_cast<std::size_t>(box.global_offset + o * box.global_stride + i)];
+          apart[static_cast<std::size_t>(t)] += d * d;
+        }
+  }
+  const auto all = mpi::all_gather_bytes(crew.control(), std::as_bytes(std::span{apart}), tests::patience);
+  std::vector<double> sum(tensors.size());
+  const auto* values = reinterpret_cast<const double*>(all.data());
+  for (std::size_t k = 0; k < all.size() / sizeof(double); ++k) sum[k % tensors.size()] += values[k];
+  return {sum, norm};
+}
+
+void expect_same_gradients(const comm::World& crew, const Trainer& ours, const Trainer& reference, double tolerance, const std::string& what) {
+  const auto difference = compare(crew, ours, reference);
+  const auto& tensors = ours.program().tensors;
+  std::vector<double> largest(static_cast<std::size_t>(ours.program().plan.model.layers()));
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    auto& most = largest[static_cast<std::size_t>(tensors[t].layer)];
+    most = std::max(most, std::sqrt(difference.norm[t]));
+  }
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const double scale = std::max(std::sqrt(difference.norm[t]), small_tensor * largest[static_cast<std::size_t>(tensors[t].layer)]);
+    EXPECT_LE(std::sqrt(difference.apart[t]), tolerance * scale) << what << ": " << tensors[t].name;
+  }
+}
+
+void expect_same_maths(const plan::Plan& plan, int steps, double loss_bound, double gradient_bound) {
+  const auto& crew = tests::everybody();
+  const std::string what = plan.model.name + " " + plan::summary(plan);
+  const auto reference = tests::trainer(tests::myself(), on_one_rank(plan));
+  const auto ours = tests::trainer(crew, plan);
+  for (int step = 0; step < steps; ++step) {
+    const auto want = reference->step(step), got = ours->step(step);
+    EXPECT_NEAR(got.loss, want.loss, loss_bound * want.loss) << what << " step " << step;
+    EXPECT_NEAR(got.gradient_norm, want.gradient_norm, 10 * gradient_bound * want.gradient_norm) << what << " step " << step;
+    if (step == 0) expect_same_gradients(crew, *ours, *reference, gradient_bound, what);
+  }
+  EXPECT_NEAR(ours->evaluate(), reference->evaluate(), loss_bound * 6) << what;
+}
+
+model::Config small(const std::string& name) {
+  auto model = model::built_in(name);
+  model.dropout = model.attention_dropout = 0.1;  // masks do not depend on the plan either
+  return model;
+}
+
+TEST(SameMaths, EveryCombinationOfDegrees) {
+  const int ranks = tests::everybody().size();
+  int combinations = 0;
+  for (const std::string name : {"gpt2-tiny", "opt-post-tiny"})
+    for (int data : {1, 2, 4})
+      for (int pipeline : {1, 2, 4})
+        for (int tensor : {1, 2, 4})
+          if (data * pipeline * tensor == ranks) {
+            const auto kind = combinations++ % 2 ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b;
+            expect_same_maths(plan::even_plan(small(name), 24, 8, Precision::fp32, data, pipeline, tensor, 1, kind), 2, loss_tolerance,
+                              gradient_tolerance);
+          }
+  if (ranks == 1 || ranks == 2 || ranks == 4 || ranks == 8) EXPECT_GT(combinations, 0);
+}
+
+TEST(SameMaths, RandomPlansThatDoNotDivideEvenly) {
+  const auto& crew = tests::everybody();
+  std::mt19937 random{static_cast<unsigned>(41 + crew.size())};
+  int tried = 0;
+  for (int draw = 0; draw < 4000 && tried < 4; ++draw) {
+    auto plan = tests::random_plan(random);
+    if (plan::rank_count(plan) != crew.size() || plan.precision != Precision::fp32) continue;
+    plan.model.dropout = 0.1;
+    ++tried;
+    expect_same_maths(plan, 1, loss_tolerance, gradient_tolerance);
+  }
+  EXPECT_EQ(tried, 4);
+}
+
+TEST(SameMaths, Bf16WithinItsRounding) {
+  // bf16 keeps 8 significant bits: one rounding is 2^-9 relative. Activations and weights are rounded alike under every plan; only sums
+  // over the tensor-parallel group and the order of accumulation differ, a few roundings per layer.
+  const int ranks = tests::everybody().size();
+  if (ranks > 4 || ranks == 3) return;
+  const auto plan = plan::even_plan(small("gpt2-tiny"), 24, 8, Precision::bf16, 1, ranks == 4 ? 2 : 1, ranks == 4 ? 2 : ranks, 1);
+  expect_same_maths(plan, 1, 2e-3, 4e-2);
+}
+
+}  // namespace
+}  // namespace flotilla::train

@@ -1,0 +1,123 @@
+// The step itself: same bits every run, poisoned temporaries change nothing, wishes reach everybody, bad numbers leave the parameters alone.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "train/fixture.hpp"
+
+namespace flotilla::train {
+namespace {
+
+plan::Plan mixed_plan(Precision precision = Precision::fp32, plan::Recompute recompute = plan::Recompute::none) {
+  const int ranks = tests::everybody().size();
+  auto model = model::built_in("opt-post-tiny");
+  model.dropout = 0.1;
+  auto plan = ranks == 4   ? plan::even_plan(model, 16, 7, precision, 1, 2, 2, 2)
+              : ranks == 3 ? plan::even_plan(model, 16, 7, precision, 1, 3, 1, 1)
+                           : plan::even_plan(model, 16, 7, precision, ranks, 1, 1, 2);
+  for (auto& stage : plan.stages) stage.recompute = recompute;
+  return plan;
+}
+
+std::vector<float> parameters(Trainer& trainer) {
+  std::vector<float> all;
+  const auto state = trainer.state();
+  for (const auto& part : state.parts) all.insert(all.end(), part.parameters.begin(), part.parameters.end());
+  return all;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::vector<float> after_steps(const plan::Plan& plan, int steps, Options options = {}) {
+  const auto trainer = tests::trainer(tests::everybody(), plan, options);
+  for (int step = 0; step < steps; ++step) trainer->step(step);
+  return parameters(*trainer);
+}
+
+TEST(Trainer, TwoRunsGiveTheSameBits) {
+  for (auto precision : {Precision::fp32, Precision::bf16})
+    EXPECT_TRUE(same_bits(after_steps(mixed_plan(precision), 3), after_steps(mixed_plan(precision), 3))) << to_string(precision);
+}
+
+TEST(Trainer, PoisonedTemporariesChangeNothing) {
+  Options poisoned;
+  poisoned.poison = true;
+  for (auto recompute : {plan::Recompute::none, plan::Recompute::full})
+    EXPECT_TRUE(same_bits(after_steps(mixed_plan(Precision::fp32, recompute), 2), after_steps(mixed_plan(Precision::fp32, recompute), 2, poisoned)))
+        << to_string(recompute);
+}
+
+TEST(Trainer, RecomputationChangesNoBits) {
+  EXPECT_TRUE(same_bits(after_steps(mixed_plan(), 2), after_steps(mixed_plan(Precision::fp32, plan::Recompute::full), 2)));
+}
+
+TEST(Trainer, LossFalls) {
+  const auto trainer = tests::trainer(tests::everybody(), mixed_plan(), [] {
+    Options options;
+    options.learning_rate = {1e-2, 1e-3, 2, 40};
+    return options;
+  }());
+  const double first = trainer->step(0).loss;
+  double last = first;
+  for (int step = 1; step < 40; ++step) last = trainer->step(step).loss;
+  EXPECT_LT(last, first - 1.0) << "from " << first;
+}
+
+TEST(Trainer, AWishOfAnyRankReachesAll) {
+  const auto& world = tests::everybody();
+  const auto trainer = tests::trainer(world, mixed_plan());
+  const int last = world.size() - 1;
+  EXPECT_FALSE(trainer->step(0).stop);
+  auto result = trainer->step(1, {world.rank().value == last, false});
+  EXPECT_TRUE(result.stop);
+  EXPECT_FALSE(result.save);
+  result = trainer->step(2, {false, world.rank().value == 0});
+  EXPECT_FALSE(result.stop);
+  EXPECT_TRUE(result.save);
+}
+
+TEST(Trainer, ABadGradientLeavesTheParametersAlone) {
+  const auto& world = tests::everybody();
+  const auto trainer = tests::trainer(world, mixed_plan());
+  trainer->step(0);
+  const auto state = trainer->state();
+  for (const auto& part : state.parts)
+    if (trainer->program().tensors[static_cast<std::size_t>(part.tensor)].name == "block.1.feed_forward.down.bias")
+      part.parameters[0] = std::nanf("");
+  const auto before = parameters(*trainer);
+  const auto result = trainer->step(1);
+  EXPECT_FALSE(result.finite);
+  EXPECT_GE(result.not_finite_ranks, 1);
+  EXPECT_TRUE(same_bits(before, parameters(*trainer)));
+  EXPECT_EQ(trainer->optimizer_steps(), 1);
+}
+
+TEST(Trainer, ArenaIsTheProgramsToTheByte) {
+  const auto plan = mixed_plan();
+  const auto trainer = tests::trainer(tests::everybody(), plan);
+  const auto training = program::lower(plan, tests::runtime()), evaluation = program::lower_evaluation(plan, tests::runtime(), plan.global_batch);
+  const auto arena = [&](const program::Program& p) {
+    return p.classes[static_cast<std::size_t>(p.ranks[tests::everybody().rank().index()].rank_class)].arena;
+  };
+  EXPECT_EQ(trainer->arena(), std::max(arena(training), arena(evaluation)));
+}
+
+TEST(Trainer, TimelineHoldsEveryInstructionInItsTime) {
+  Options options;
+  options.record = true;
+  const auto trainer = tests::trainer(tests::everybody(), mixed_plan(), options);
+  trainer->step(0);
+  const auto instructions = program::expand(trainer->program(), tests::everybody().rank());
+  const auto timeline = trainer->timeline();
+  ASSERT_EQ(timeline.size(), instructions.size());
+  for (std::size_t i = 0; i < timeline.size(); ++i) {
+    EXPECT_LE(timeline[i].start, timeline[i].end);
+    for (int wait : instructions[i].waits) EXPECT_GE(timeline[i].start, timeline[static_cast<std::size_t>(wait)].end) << i;
+  }
+}
+
+}  // namespace
+}  // namespace flotilla::train
