@@ -141,8 +141,8 @@ void extend_to_zero(Points& knots) {
 /// Rounding must not make a message cheaper by one byte more.
 void meet(LinkPiece& piece, const LinkPiece& before) {
   const auto time_at = [&](const LinkPiece& p) { return (p.latency + piece.from / p.bandwidth).value; };
-  for (double step = time_at(before) - time_at(piece); step > 0; step *= 2)
-    if (piece.latency.value += step; time_at(piece) >= time_at(before)) break;
+  const double target = time_at(before);
+  for (double growth = 1; time_at(piece) < target; growth *= 2) piece.latency.value += growth * (target - time_at(piece));
 }
 
 std::vector<LinkPiece> pieces_through(const Points& knots) {

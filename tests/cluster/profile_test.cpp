@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/cluster/cluster.hpp"
+
+namespace flotilla::cluster {
+namespace {
+
+Device device(int rank, std::string host, std::string zone) { return {Rank{rank}, "cpu", std::move(host), std::move(zone), 0, 2}; }
+Link link(LinkLevel level, std::string from, std::string to, double latency) {
+  return {level, std::move(from), std::move(to), {{{0}, {latency}, {1e9}}}, 0};
+}
+
+/// Hosts n1, n2 (two ranks on n1) in zone A and n3, n4 in zone B.
+Profile two_zones() {
+  Profile p;
+  p.devices = {device(0, "n1", "A"), device(1, "n1", "A"), device(2, "n2", "A"), device(3, "n3", "B"), device(4, "n4", "B")};
+  p.links = {link(LinkLevel::node, "n1", "n1", 1e-6), link(LinkLevel::zone, "n1", "n2", 10e-6), link(LinkLevel::zone, "n4", "n3", 30e-6),
+             link(LinkLevel::zone, "n2", "n1", 11e-6), link(LinkLevel::wide, "A", "B", 1e-3)};
+  return p;
+}
+
+double latency(const Profile& p, int a, int b) { return link_between(p, Rank{a}, Rank{b}).pieces[0].latency.value; }
+
+TEST(LinkBetween, FollowsHostsThenZones) {
+  const Profile p = two_zones();
+  EXPECT_EQ(latency(p, 0, 1), 1e-6);
+  EXPECT_EQ(latency(p, 1, 2), 10e-6);
+  EXPECT_EQ(latency(p, 2, 1), 11e-6) << "measured in that direction";
+  EXPECT_EQ(latency(p, 3, 4), 30e-6) << "measured in the other direction only";
+  EXPECT_EQ(latency(p, 0, 4), 1e-3);
+  EXPECT_EQ(latency(p, 4, 0), 1e-3);
+}
+
+TEST(LinkBetween, AnUnmeasuredPairHasTheSlowestLinkOfItsLevel) {
+  Profile p = two_zones();
+  p.devices[2].host = "n9";
+  EXPECT_EQ(latency(p, 0, 2), 30e-6);
+}
+
+TEST(LinkBetween, NamesWhatIsMissing) {
+  Profile p = two_zones();
+  p.links.pop_back();
+  try {
+    link_between(p, Rank{0}, Rank{3});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    EXPECT_NE(std::string{error.what()}.find("between zones"), std::string::npos) << error.what();
+  }
+  EXPECT_THROW(link_between(p, Rank{0}, Rank{5}), Error);
+  EXPECT_THROW(link_between(p, Rank{-1}, Rank{0}), Error);
+}
+
+OperationTime measured(int sequences, int length, double seconds) {
+  return {"cpu", "mlp_forward", 1, sequences, length, Precision::fp32, {seconds}, 0};
+}
+
+std::optional<double> ask(const std::vector<OperationTime>& times, int sequences, int length) {
+  Profile p;
+  p.operation_times = times;
+  const auto t = operation_time(p, "cpu", "mlp_forward", 1, sequences, length, Precision::fp32);
+  return t ? std::optional{t->value} : std::nullopt;
+}
+
+TEST(OperationTime, ExactThenLinearThenProportional) {
+  const std::vector<OperationTime> times{measured(4, 128, 5.0), measured(1, 128, 2.0), measured(2, 128, 3.0)};
+  EXPECT_EQ(ask(times, 2, 128), 3.0);
+  EXPECT_DOUBLE_EQ(*ask(times, 3, 128), 4.0);
+  EXPECT_DOUBLE_EQ(*ask(times, 8, 128), 10.0);
+  EXPECT_DOUBLE_EQ(*ask(times, 1, 64), 1.0) << "proportional below";
+  EXPECT_DOUBLE_EQ(*ask(times, 1, 192), 2.5) << "another length: by tokens";
+}
+
+TEST(OperationTime, PrefersItsOwnLength) {
+  const std::vector<OperationTime> times{measured(1, 1024, 100.0), measured(2, 128, 3.0), measured(8, 128, 9.0)};
+  EXPECT_DOUBLE_EQ(*ask(times, 16, 128), 18.0) << "2048 tokens, but in short sequences";
+  EXPECT_DOUBLE_EQ(*ask(times, 5, 128), 6.0);
+}
+
+TEST(OperationTime, OfAsManyTokensTheNearestLengthCounts) {
+  const std::vector<OperationTime> times{measured(8, 128, 1.0), measured(2, 512, 2.0), measured(4, 512, 4.0)};
+  EXPECT_DOUBLE_EQ(*ask(times, 4, 256), 1.0);
+  EXPECT_DOUBLE_EQ(*ask(times, 1, 1000), 2.0 * 1000 / 1024);
+}
+
+TEST(OperationTime, IsNeverNegativeAndRisesBetweenRisingSamples) {
+  const std::vector<OperationTime> times{measured(1, 64, 1e-3), measured(3, 64, 1.1e-3), measured(17, 64, 9e-3)};
+  double last = 0;
+  for (int sequences = 1; sequences < 40; ++sequences) {
+    const double now = *ask(times, sequences, 64);
+    EXPECT_GE(now, last);
+    last = now;
+  }
+}
+
+TEST(OperationTime, AnUnmeasuredCombinationHasNone) {
+  Profile p;
+  p.operation_times = {measured(1, 128, 1.0)};
+  EXPECT_TRUE(operation_time(p, "cpu", "mlp_forward", 1, 1, 128, Precision::fp32));
+  EXPECT_FALSE(operation_time(p, "gpu", "mlp_forward", 1, 1, 128, Precision::fp32));
+  EXPECT_FALSE(operation_time(p, "cpu", "adamw", 1, 1, 128, Precision::fp32));
+  EXPECT_FALSE(operation_time(p, "cpu", "mlp_forward", 2, 1, 128, Precision::fp32));
+  EXPECT_FALSE(operation_time(p, "cpu", "mlp_forward", 1, 1, 128, Precision::bf16));
+}
+
+TEST(WhyStale, SaysWhatChanged) {
+  Profile p = two_zones();
+  p.software = "oneDNN 2.6";
+  p.model_fingerprint = "f";
+  EXPECT_EQ(why_stale(p, p.devices, "oneDNN 2.6", "f"), "");
+  EXPECT_NE(why_stale(p, p.devices, "oneDNN 2.7", "f").find("oneDNN 2.7"), std::string::npos);
+  EXPECT_NE(why_stale(p, p.devices, "oneDNN 2.6", "g").find("model"), std::string::npos);
+  auto fewer = p.devices;
+  fewer.pop_back();
+  EXPECT_EQ(why_stale(p, fewer, "oneDNN 2.6", "f"), "it was measured on 5 devices, there are now 4");
+  auto other = p.devices;
+  other[2].threads = 7;
+  EXPECT_NE(why_stale(p, other, "oneDNN 2.6", "f").find("rank 2"), std::string::npos);
+}
+
+TEST(FindType, ByName) {
+  Profile p;
+  p.device_types.resize(2);
+  p.device_types[1].name = "A100-40";
+  EXPECT_EQ(find_type(p, "A100-40"), &p.device_types[1]);
+  EXPECT_EQ(find_type(p, "H100"), nullptr);
+}
+
+}  // namespace
+}  // namespace flotilla::cluster
