@@ -1,10 +1,14 @@
 // Thousands of damaged files with a fixed seed: each is read or refused with one line, never a crash, and what is read is in bounds.
 // tests/data/fuzz does the same with libFuzzer for as long as one likes.
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <random>
 
 #include "data/token_files.hpp"
 #include "flotilla/data/token_file.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
 
 namespace flotilla::data {
 namespace {
@@ -95,6 +99,18 @@ TEST(MutatedFile, OfAnyKindDetectedByContent) {
   expect_robust(4, 1500, [&](std::mt19937& random) {
     return std::pair{write(folder / "any", mutated(kinds[random() % kinds.size()], random)), Format::automatic};
   });
+}
+
+TEST(FuzzCorpus, StillHolds) {
+  int inputs = 0;
+  for (const auto& entry : std::filesystem::directory_iterator{FLOTILLA_FUZZ_CORPUS}) {
+    std::ifstream in{entry.path(), std::ios::binary};
+    const std::string bytes{std::istreambuf_iterator<char>{in}, {}};
+    SCOPED_TRACE(entry.path().string());
+    LLVMFuzzerTestOneInput(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());  // aborts when it does not hold
+    ++inputs;
+  }
+  EXPECT_GE(inputs, 10);
 }
 
 }  // namespace

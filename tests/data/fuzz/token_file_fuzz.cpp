@@ -48,6 +48,8 @@ void read_or_refuse(const std::filesystem::path& path, Format format) {
 
 }  // namespace
 
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
+
 /// The first byte chooses the format; for Megatron the second says how many of the bytes are the .bin.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (size < 2) return 0;
