@@ -78,7 +78,7 @@ struct TensorDescription {
   std::string name;
   std::vector<std::int64_t> shape;
   Bytes size;
-  std::int64_t segments = 0;  ///< checksummed pieces
+  std::int64_t segments = 0;          ///< checksummed pieces
   std::vector<std::int64_t> damaged;  ///< segments whose checksum is wrong; empty when not verified
 };
 struct Description {

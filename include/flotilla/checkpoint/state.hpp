@@ -22,9 +22,7 @@ struct LocalTensor {
   std::span<float> parameters, moment1, moment2;
   bool owner = false;  ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
 
-  std::span<float> values(Kind kind) const {
-    return kind == Kind::parameters ? parameters : kind == Kind::moment1 ? moment1 : moment2;
-  }
+  std::span<float> values(Kind kind) const { return kind == Kind::parameters ? parameters : kind == Kind::moment1 ? moment1 : moment2; }
 };
 
 /// What this rank holds of the training state. `tensors` is the whole model's list, the same on every rank.

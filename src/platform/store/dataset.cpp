@@ -1,0 +1,135 @@
+#include <functional>
+#include <numeric>
+
+#include "flotilla/store/file.hpp"
+#include "native.hpp"
+#include "rectangles.hpp"
+
+namespace flotilla::store {
+namespace {
+
+/// Elements moved by one HDF5 call: 64 MiB, well below where MPI's counts of bytes end.
+constexpr std::int64_t most_elements = std::int64_t{16} << 20;
+
+std::int64_t product(const std::vector<std::int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+}
+
+hsize_t size(std::int64_t value) { return static_cast<hsize_t>(value); }
+
+struct Selection {
+  SpaceId file, memory;
+};
+
+Selection select(const Dataset::Native& native, const Rectangle& rectangle, std::size_t local_elements) {
+  const auto place = native.place();
+  const auto doing = native.file->doing;
+  Selection selection{SpaceId{checked(H5Dget_space(native.id.get()), doing, place, "no dataspace")}, {}};
+  checked(H5Sselect_hyperslab(selection.file.get(), H5S_SELECT_SET, rectangle.start.data(), nullptr, rectangle.count.data(), nullptr),
+          doing, place, "cannot select");
+  const hsize_t extent = local_elements;
+  selection.memory = SpaceId{checked(H5Screate_simple(1, &extent, nullptr), doing, place, "no memory dataspace")};
+  const hsize_t start = size(rectangle.offset), count = size(rectangle.outer), block = size(rectangle.inner);
+  const hsize_t stride = size(std::max(rectangle.stride, rectangle.inner));
+  checked(H5Sselect_hyperslab(selection.memory.get(), H5S_SELECT_SET, &start, &stride, &count, &block), doing, place, "cannot select");
+  return selection;
+}
+
+void require_inside(const Dataset::Native& native, const plan::Box& box, std::size_t local_elements) {
+  if (box.outer <= 0 || box.inner <= 0) return;
+  const std::int64_t last_global = box.global_offset + (box.outer - 1) * box.global_stride + box.inner;
+  const std::int64_t last_local = box.local_offset + (box.outer - 1) * box.local_stride + box.inner;
+  FLOTILLA_ASSERT(box.global_offset >= 0 && last_global <= product(native.shape), native.place(), ": box ends at ", last_global);
+  FLOTILLA_ASSERT(box.local_offset >= 0 && last_local <= static_cast<std::int64_t>(local_elements), native.place(), ": box ends at ",
+                  last_local, " of ", local_elements, " local elements");
+}
+
+}  // namespace
+
+const std::string& Dataset::name() const noexcept { return native_->name; }
+const std::vector<std::int64_t>& Dataset::shape() const noexcept { return native_->shape; }
+std::int64_t Dataset::elements() const noexcept { return product(native_->shape); }
+Element Dataset::element() const noexcept { return native_->element; }
+
+Bytes Dataset::file_offset() const {
+  enter();
+  const haddr_t offset = H5Dget_offset(native_->id.get());
+  if (offset == HADDR_UNDEF) fail(native_->file->doing, native_->place(), "has no place in the file");
+  return {static_cast<std::int64_t>(offset)};
+}
+
+void Dataset::write(std::span<const float> local, const plan::Box& box) const {
+  enter();
+  require_inside(*native_, box, local.size());
+  for (const auto& rectangle : rectangles(native_->shape, box, most_elements)) {
+    const auto selection = select(*native_, rectangle, local.size());
+    checked(H5Dwrite(native_->id.get(), H5T_NATIVE_FLOAT, selection.memory.get(), selection.file.get(), H5P_DEFAULT, local.data()),
+            Doing::writing, native_->place(), "write failed");
+  }
+}
+
+void Dataset::read(std::span<float> local, const plan::Box& box) const {
+  enter();
+  require_inside(*native_, box, local.size());
+  for (const auto& rectangle : rectangles(native_->shape, box, most_elements)) {
+    const auto selection = select(*native_, rectangle, local.size());
+    checked(H5Dread(native_->id.get(), H5T_NATIVE_FLOAT, selection.memory.get(), selection.file.get(), H5P_DEFAULT, local.data()),
+            Doing::reading, native_->place(), "read failed");
+  }
+}
+
+void Dataset::write_all(std::span<const std::uint32_t> values) const {
+  enter();
+  FLOTILLA_ASSERT(element() == Element::uint32 && elements() == static_cast<std::int64_t>(values.size()), native_->place());
+  checked(H5Dwrite(native_->id.get(), H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), Doing::writing, native_->place(),
+          "write failed");
+}
+
+std::vector<std::uint32_t> Dataset::read_all() const {
+  enter();
+  FLOTILLA_REQUIRE(element() == Element::uint32, ErrorKind::bad_input, native_->place(), ": expected elements of type uint32");
+  std::vector<std::uint32_t> values(static_cast<std::size_t>(elements()));
+  checked(H5Dread(native_->id.get(), H5T_NATIVE_UINT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), Doing::reading, native_->place(),
+          "read failed");
+  return values;
+}
+
+namespace {
+
+std::vector<std::int64_t> read_shape(hid_t dataset, const std::string& place) {
+  const SpaceId space{checked(H5Dget_space(dataset), Doing::reading, place, "no dataspace")};
+  const int rank = checked(H5Sget_simple_extent_ndims(space.get()), Doing::reading, place, "no simple dataspace");
+  std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
+  checked(H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr), Doing::reading, place, "no extents");
+  return {extents.begin(), extents.end()};
+}
+
+Element read_element(hid_t dataset, const std::string& place) {
+  const TypeId type{checked(H5Dget_type(dataset), Doing::reading, place, "no type")};
+  for (auto element : {Element::fp32, Element::uint32})
+    if (H5Tequal(type.get(), file_type(element)) > 0) return element;
+  throw Error{ErrorKind::bad_input, text(place, ": expected elements of type 32-bit little-endian IEEE float or unsigned integer")};
+}
+
+void require_plain(hid_t dataset, const std::string& place) {
+  const PropertiesId properties{checked(H5Dget_create_plist(dataset), Doing::reading, place, "no properties")};
+  FLOTILLA_REQUIRE(H5Pget_layout(properties.get()) == H5D_CONTIGUOUS && H5Pget_external_count(properties.get()) == 0 &&
+                       H5Dget_offset(dataset) != HADDR_UNDEF,
+                   ErrorKind::bad_input, place, ": expected contiguous storage in this file");
+}
+
+}  // namespace
+
+Dataset checked_dataset(std::shared_ptr<const File::Native> file, const std::string& name, DatasetId id) {
+  const auto place = file->path + ": " + name;
+  require_plain(id.get(), place);
+  auto native = std::make_shared<Dataset::Native>();
+  native->shape = read_shape(id.get(), place);
+  native->element = read_element(id.get(), place);
+  native->file = std::move(file);
+  native->name = name;
+  native->id = std::move(id);
+  return Dataset{std::move(native)};
+}
+
+}  // namespace flotilla::store

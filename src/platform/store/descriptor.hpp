@@ -1,0 +1,29 @@
+#pragma once
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/unique_handle.hpp"
+
+namespace flotilla::store {
+
+struct DescriptorTraits {
+  using Raw = int;
+  static Raw null() noexcept { return -1; }
+  static void destroy(Raw descriptor) noexcept { ::close(descriptor); }
+};
+/// An open POSIX file.
+using Descriptor = UniqueHandle<DescriptorTraits>;
+
+/// Throws Error{unavailable} with the system's reason.
+inline Descriptor open_descriptor(const std::filesystem::path& path, int flags) {
+  Descriptor descriptor{::open(path.c_str(), flags | O_CLOEXEC, 0666)};
+  FLOTILLA_REQUIRE(descriptor, ErrorKind::unavailable, path.string(), ": ", std::strerror(errno));
+  return descriptor;
+}
+
+}  // namespace flotilla::store

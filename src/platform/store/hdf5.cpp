@@ -1,0 +1,61 @@
+#include "hdf5.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "flotilla/store/file.hpp"
+
+namespace flotilla::store {
+namespace {
+
+std::atomic<bool> write_failed{false};
+
+/// HDF5 started before MPI registers nothing on MPI_COMM_SELF, and told so before that, nothing with atexit(): neither way out of the
+/// process enters it again. Hence a static: it runs before main().
+[[maybe_unused]] const bool started = [] {
+  H5dont_atexit();
+  H5open();
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  return true;
+}();
+
+herr_t take_first(unsigned, const H5E_error2_t* error, void* message) {
+  auto& text = *static_cast<std::string*>(message);
+  if (text.empty() && error->desc) text = error->desc;
+  return 0;
+}
+
+}  // namespace
+
+void poison() noexcept { write_failed = true; }
+bool poisoned() noexcept { return write_failed; }
+
+void enter() {
+  static const auto owner = std::this_thread::get_id();
+  FLOTILLA_ASSERT(owner == std::this_thread::get_id(), "HDF5 is used from two threads");
+  FLOTILLA_REQUIRE(!poisoned(), ErrorKind::unavailable,
+                   "HDF5 cannot be used any more in this process because a write failed earlier; end it and start again");
+}
+
+std::string innermost_message() {
+  std::string message;
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_first, &message);
+  std::replace_if(
+      message.begin(), message.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return message.empty() ? "HDF5 gives no reason" : message;
+}
+
+void fail(Doing doing, std::string_view place, std::string_view what) {
+  const auto message = text(place, ": ", what, ": ", innermost_message());
+  if (doing == Doing::writing) poison();
+  throw Error{doing == Doing::writing ? ErrorKind::unavailable : ErrorKind::bad_input, message};
+}
+
+std::string library_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return text("HDF5 ", major, ".", minor, ".", release);
+}
+
+}  // namespace flotilla::store

@@ -1,0 +1,39 @@
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flotilla/store/file.hpp"
+#include "hdf5.hpp"
+
+namespace flotilla::store {
+
+struct File::Native {
+  std::string path;
+  FileId id;
+  Doing doing = Doing::reading;
+  bool parallel = false;
+
+  Native(std::string p, FileId file, Doing d, bool with_peers) : path{std::move(p)}, id{std::move(file)}, doing{d}, parallel{with_peers} {}
+  Native(const Native&) = delete;
+  Native& operator=(const Native&) = delete;
+  ~Native();
+};
+
+struct Dataset::Native {
+  std::shared_ptr<const File::Native> file;
+  std::string name;
+  DatasetId id;
+  std::vector<std::int64_t> shape;
+  Element element = Element::fp32;
+
+  std::string place() const { return file->path + ": " + name; }
+};
+
+/// Types in the file.
+inline hid_t file_type(Element element) { return element == Element::fp32 ? H5T_IEEE_F32LE : H5T_STD_U32LE; }
+
+/// Reads shape and type of an open dataset, refusing what we would not have written.
+Dataset checked_dataset(std::shared_ptr<const File::Native> file, const std::string& name, DatasetId id);
+
+}  // namespace flotilla::store
