@@ -104,10 +104,8 @@ std::int64_t Json::as_int64(std::int64_t least, std::int64_t most) const {
   const bool whole = value || (real && std::fabs(*real) <= exact_integers && std::trunc(*real) == *real);
   const std::int64_t found = value ? *value : whole ? static_cast<std::int64_t>(*real) : 0;
   if (whole && found >= least && found <= most) return found;
-  refuse(most == std::numeric_limits<std::int64_t>::max() && least == std::numeric_limits<std::int64_t>::min()
-             ? text("expected an integer, got ", describe(*node_))
-         : most == std::numeric_limits<std::int64_t>::max() ? text("expected an integer of at least ", least, ", got ", describe(*node_))
-                                                            : text("expected an integer from ", least, " to ", most, ", got ", describe(*node_)));
+  if (!whole) refuse("expected an integer, got " + describe(*node_));
+  refuse(text("expected at ", found < least ? "least " : "most ", found < least ? least : most, ", got ", describe(*node_)));
 }
 
 int Json::as_int(int least, int most) const { return static_cast<int>(as_int64(least, most)); }
@@ -116,8 +114,8 @@ double Json::as_double(double least, double most) const {
   const auto* integer = std::get_if<std::int64_t>(&node_->value);
   if (!integer && !std::holds_alternative<double>(node_->value)) refuse("expected a number, got " + describe(*node_));
   const double value = integer ? static_cast<double>(*integer) : std::get<double>(node_->value);
-  if (value < least) refuse(text("expected a number of at least ", least, ", got ", describe(*node_)));
-  if (value > most) refuse(text("expected a number of at most ", most, ", got ", describe(*node_)));
+  if (value < least) refuse(text("expected at least ", least, ", got ", describe(*node_)));
+  if (value > most) refuse(text("expected at most ", most, ", got ", describe(*node_)));
   return value;
 }
 

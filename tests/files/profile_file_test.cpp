@@ -1,0 +1,111 @@
+#include "flotilla/files/profile_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "files/expect_error.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using testing::expect_refused;
+using testing::replaced;
+
+cluster::Profile random_profile(std::mt19937_64& random) {
+  const auto positive = [&] { return std::ldexp(1 + std::uniform_real_distribution{}(random), static_cast<int>(random() % 80) - 40); };
+  cluster::Profile p{"0123456789abcdef", "oneDNN 2.6.3; Open MPI 4.1.4", "2026-01-02T03:04:05Z", {}, {}, {}, {}};
+  for (const char* name : {"cpu:Some \"CPU\":2t", "A100-40"})
+    p.device_types.push_back({name, random() % 2 ? cluster::DeviceKind::cpu : cluster::DeviceKind::gpu,
+                              {static_cast<std::int64_t>(random() >> 2) + 1}, {positive()}, {0}, {positive()}, "probe"});
+  for (int r = 0; r < static_cast<int>(random() % 5); ++r)
+    p.devices.push_back({Rank{r}, p.device_types[random() % 2].name, "n1", "zone", r, 1 + static_cast<int>(random() % 64)});
+  for (int l = 0; l < 3; ++l) {
+    cluster::Link link{static_cast<cluster::LinkLevel>(l), "n1", "n2", {}, positive()};
+    for (std::int64_t from = 0; from < 3000; from += 1 + static_cast<std::int64_t>(random() % 1000)) link.pieces.push_back({{from}, {positive()}, {positive()}});
+    p.links.push_back(link);
+  }
+  for (int t = 0; t < 5; ++t)
+    p.operation_times.push_back({"A100-40", "mlp_forward", 1 + t, 2, 128, t % 2 ? Precision::fp32 : Precision::bf16, {positive()}, positive()});
+  return p;
+}
+
+cluster::Profile example() {
+  cluster::Profile p{"f", "s", "t", {}, {}, {}, {}};
+  p.device_types = {{"cpu", cluster::DeviceKind::cpu, {1 << 30}, {1e11}, {2e11}, {1e10}, "probe"}};
+  p.devices = {{Rank{0}, "cpu", "n1", "", 0, 1}, {Rank{1}, "cpu", "n1", "", 1, 1}};
+  p.links = {{cluster::LinkLevel::node, "n1", "n1", {{{0}, {1e-6}, {1e9}}, {{4096}, {2e-6}, {4e9}}}, 0.05}};
+  p.operation_times = {{"cpu", "adamw", 1, 1, 1, Precision::fp32, {0.001}, 0.01}};
+  return p;
+}
+
+void refused(std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
+  const std::string text = replaced(profile_to_json(example()), from, to);
+  expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
+}
+
+TEST(ProfileFile, RandomProfilesRoundTripBitByBit) {
+  std::mt19937_64 random{2};
+  for (int i = 0; i < 200; ++i) {
+    const cluster::Profile profile = random_profile(random);
+    const std::string text = profile_to_json(profile);
+    const cluster::Profile back = profile_from_json(text, "p");
+    ASSERT_EQ(back, profile) << text;
+    for (std::size_t t = 0; t < profile.operation_times.size(); ++t)
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(back.operation_times[t].time.value), std::bit_cast<std::uint64_t>(profile.operation_times[t].time.value));
+  }
+}
+
+TEST(ProfileFile, AFittedLinkIsReadBack) {
+  cluster::Profile p = example();
+  std::vector<cluster::LinkSample> samples;
+  for (int e = 3; e < 22; ++e) samples.push_back({{1 << e}, {e < 12 ? 1e-6 * e : 1e-6 * (1 << (e - 9))}});
+  p.links[0].pieces = cluster::fit_pieces(samples);
+  ASSERT_GT(p.links[0].pieces.size(), 1u);
+  EXPECT_EQ(profile_from_json(profile_to_json(p), "p"), p);
+}
+
+TEST(ProfileFile, ReadsWhatItWritesOnDisk) {
+  const auto path = std::filesystem::path{::testing::TempDir()} / "flotilla_profile_file_test.json";
+  write_profile(path, example());
+  EXPECT_EQ(read_profile(path), example());
+  std::filesystem::remove(path);
+}
+
+TEST(ProfileFile, RefusesToWriteWhatIsNotFinite) {
+  cluster::Profile p = example();
+  p.operation_times[0].relative_scatter = std::nan("");
+  EXPECT_THROW(profile_to_json(p), Error);
+}
+
+TEST(ProfileFile, ThePageShowsAValidProfile) {
+  const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "profile.md");
+  const cluster::Profile profile = profile_from_json(testing::json_block(page), "profile.md");
+  EXPECT_FALSE(profile.operation_times.empty());
+  for (const std::string& key : Json::parse(profile_to_json(profile), "p").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
+}
+
+TEST(ProfileFile, RefusesByPointer) {
+  refused("\"flotilla-profile\"", "3", "/format: ", "string");
+  refused("\"version\": 1", "\"version\": 0", "/version: version 0 is unknown", "reads version 1");
+  refused("\"kind\": \"cpu\"", "\"kind\": \"tpu\"", "/device_types/0/kind: ", "cpu, gpu");
+  refused("\"memory_bytes\": 1073741824", "\"memory_bytes\": -1", "/device_types/0/memory_bytes: ", "at least 1");
+  refused("\"memory_bytes\": 1073741824", "\"memory_byte\": 1", "/device_types/0: unknown key", "'memory_bytes'");
+  refused("\"rank\": 1", "\"rank\": 0", "/devices/1/rank: ", "at least 1");
+  refused("\"type\": \"cpu\"", "\"type\": \"gpu9\"", "/devices/0/type: ", "gpu9");
+  refused("\"threads\": 1", "\"threads\": 0", "/devices/0/threads: ", "at least 1");
+  refused("\"from_bytes\": 4096", "\"from_bytes\": 0", "/links/0/pieces/1/from_bytes: ", "increasing");
+  refused("\"from_bytes\": 0", "\"from_bytes\": 1", "/links/0/pieces/0/from_bytes: ", "expected 0");
+  refused("\"bandwidth_bytes_per_s\": 1e+09", "\"bandwidth_bytes_per_s\": 0", "/links/0/pieces/0/bandwidth_bytes_per_s: ", "at least");
+  refused("\"latency_s\": 1e-06", "\"latency_s\": -1", "/links/0/pieces/0/latency_s: ", "less than no time");
+  refused("\"level\": \"node\"", "\"level\": \"far\"", "/links/0/level: ", "node, zone, wide");
+  refused("\"time_s\": 0.001", "\"time_s\": -0.001", "/operation_times/0/time_s: ", "at least 0");
+  refused("\"length\": 1", "\"length\": 0", "/operation_times/0/length: ", "at least 1");
+  refused("\"precision\": \"fp32\"", "\"precision\": \"fp64\"", "/operation_times/0/precision: ", "fp64");
+}
+
+}  // namespace
+}  // namespace flotilla::files
