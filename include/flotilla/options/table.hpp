@@ -52,6 +52,7 @@ struct Setting {
   std::string value;
   std::string default_value;
   std::string toml;         ///< the value as a job file would spell it; "" where it is unset and has no spelling
+  Origin origin = Origin::standard;
   std::string source;       ///< "default", "job.toml:12:3", "environment", "command line"
   std::string environment;  ///< FLOTILLA_SECTION_KEY
   std::string alias;
@@ -133,5 +134,8 @@ class Table {
 
 /// This process's environment, "NAME=value" each.
 std::vector<std::string> environment();
+
+/// "Boost 1.74.0, toml++ 3.3.0": what reads the options.
+std::string library_version();
 
 }  // namespace flotilla::options

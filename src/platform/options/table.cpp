@@ -113,6 +113,7 @@ Setting setting_of(const Option& option) {
   s.value = detail::join(option.show(), ",");
   s.default_value = detail::join(option.standard, ",");
   s.toml = detail::toml_value(option, option.show());
+  s.origin = option.origin;
   s.source = source_of(option);
   s.environment = detail::environment_name(option.name);
   s.alias = option.details.alias;

@@ -1,0 +1,184 @@
+#include "app/job.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/hugging_face.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/options/documents.hpp"
+
+namespace flotilla::app {
+namespace {
+
+const options::Setting& setting(const Job& job, const std::string& name) {
+  const auto found = std::find_if(job.settings.begin(), job.settings.end(), [&](const auto& s) { return s.name == name; });
+  FLOTILLA_ASSERT(found != job.settings.end(), name);
+  return *found;
+}
+
+bool is_set(const Job& job, const std::string& name) { return setting(job, name).origin != options::Origin::standard; }
+
+/// Throws the Error of an option whose value is right alone and wrong beside the others.
+template <class... Parts>
+[[noreturn]] void refuse(const Job& job, const std::string& name, const Parts&... what) {
+  const auto& s = setting(job, name);
+  if (s.origin == options::Origin::command_line) throw Error{ErrorKind::usage, text("--", name, " ", s.value, ": ", what...)};
+  const std::string place = s.origin == options::Origin::job_file      ? s.source + ": "
+                            : s.origin == options::Origin::environment ? s.environment + ": "
+                                                                       : "";
+  throw Error{ErrorKind::bad_input, text(place, name, s.value.empty() ? "" : " = " + s.value, ": ", what...)};
+}
+
+/// The option of two that somebody set, the second if both.
+const std::string& blame(const Job& job, const std::string& first, const std::string& second) {
+  return is_set(job, second) || !is_set(job, first) ? second : first;
+}
+
+/// A model is named once; where both ways are used, the one that was said later (command line before job file) counts.
+void choose_model(Job& job, const options::Table& table) {
+  const auto name = table.describe("model.name"), config = table.describe("model.config");
+  if (name.origin == options::Origin::standard || config.origin == options::Origin::standard) return;
+  FLOTILLA_REQUIRE(name.origin != config.origin, config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input,
+                   config.source, ": model.config = ", config.value, " stands beside model.name = ", name.value, "; keep one of them");
+  if (name.origin > config.origin) job.model.config.clear();
+}
+
+void check_training(const Job& job) {
+  const auto& t = job.training;
+  const int positions = job.architecture.positions;
+  if (t.length > positions)
+    refuse(job, "training.length", "longer than the ", positions, " positions of ", job.architecture.name, "; write at most ", positions);
+  if (t.minimum_learning_rate > t.learning_rate)
+    refuse(job, blame(job, "training.learning-rate", "training.minimum-learning-rate"), "the minimum learning rate ", t.minimum_learning_rate,
+           " is above the peak ", t.learning_rate, "; write for example training.minimum-learning-rate = ", t.learning_rate / 10);
+  if (t.warmup_steps >= t.steps && t.warmup_steps > 0)
+    refuse(job, blame(job, "training.steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps, " iterations does not end within the ",
+           t.steps, " of the run; write at most ", t.steps - 1);
+}
+
+void check_degrees(const Job& job) {
+  const auto& p = job.plan;
+  const auto& model = job.architecture;
+  if (p.data > job.training.global_batch)
+    refuse(job, "plan.data", "more replicas than the ", job.training.global_batch, " sequences of a step; write at most that");
+  if (p.tensor > model.heads) refuse(job, "plan.tensor", model.name, " has ", model.heads, " attention heads; write at most that");
+  if (p.pipeline > model.layers()) refuse(job, "plan.pipeline", model.name, " has ", model.layers(), " layers; write at most that");
+  const int share = job.training.global_batch / std::max(p.data, 1);
+  if (p.microbatch > std::max(share, 1))
+    refuse(job, "plan.microbatch", "a replica handles ", share, " sequences of a step; write at most that");
+}
+
+void check_cuts(const Job& job) {
+  const auto& cuts = job.plan.cuts;
+  if (cuts.empty()) return;
+  const int layers = job.architecture.layers();
+  const bool rising = std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>{}) == cuts.end();
+  if (cuts.size() < 2 || cuts.front() != 0 || cuts.back() != layers || !rising)
+    refuse(job, "plan.cuts", "expected rising layer numbers from 0 to ", layers, ", the layers of ", job.architecture.name,
+           "; write for example cuts = [0, ", layers / 2, ", ", layers, "]");
+  const int stages = static_cast<int>(cuts.size()) - 1;
+  if (job.plan.pipeline > 0 && job.plan.pipeline != stages)
+    refuse(job, "plan.cuts", "makes ", stages, " stages, but plan.pipeline = ", job.plan.pipeline, "; change one of them");
+}
+
+void check_plan_file(const Job& job) {
+  if (job.plan.file.empty()) return;
+  if (job.plan.replan) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
+  const auto origin = setting(job, "plan.file").origin;
+  for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.recompute", "plan.cuts"})
+    // --plan on the command line overrides what a job file says about the search.
+    if (is_set(job, name) && setting(job, name).origin >= origin) refuse(job, name, "the plan of ", job.plan.file, " says this already; remove one of them");
+}
+
+void check_data(const Job& job) {
+  const auto& d = job.data;
+  if (d.train.empty())
+    throw Error{ErrorKind::usage, "no training data; write --data.train FILE, or train = [\"FILE\"] under [data] in the job file"};
+  for (const auto& file : d.validation)
+    if (std::find(d.train.begin(), d.train.end(), file) != d.train.end())
+      refuse(job, "data.validation", "'", file, "' is training data too; remove it from one of them");
+  if (!d.validation.empty() && is_set(job, "data.validation-fraction") && d.validation_fraction > 0)
+    refuse(job, "data.validation-fraction", "has no meaning beside data.validation; remove one of them");
+  if (job.training.evaluate_every > 0 && d.validation.empty() && d.validation_fraction == 0)
+    refuse(job, "training.evaluate-every", "there is no held-out data; give data.validation or a data.validation-fraction above 0");
+}
+
+void check_watch(const Job& job) {
+  if (job.watch.deadline < job.watch.interval * 3)
+    refuse(job, blame(job, "watch.interval", "watch.deadline"), "a rank would count as lost between two heartbeats; write a watch.deadline of at least ",
+           (job.watch.interval * 3).value, "s");
+}
+
+model::Config resolve(const Job& job) {
+  const auto& m = job.model;
+  model::Config config;
+  try {
+    config = m.config.empty() ? model::built_in(m.name) : files::read_hugging_face_config(m.config);
+  } catch (const Error& error) {
+    if (m.config.empty()) refuse(job, "model.name", error.what());
+    throw;
+  }
+  if (m.dropout) config.dropout = *m.dropout;
+  if (m.attention_dropout) config.attention_dropout = *m.attention_dropout;
+  model::check(config, m.config.empty() ? "model.name = " + m.name : m.config);
+  return config;
+}
+
+}  // namespace
+
+void check(const Job& job, Need need) {
+  check_training(job);
+  check_degrees(job);
+  check_cuts(job);
+  check_plan_file(job);
+  check_watch(job);
+  if (need == Need::data) check_data(job);
+}
+
+Job read_job(std::span<const std::string> arguments, std::span<const std::string> environment, Need need) {
+  Job job;
+  auto table = job_table(job);
+  const auto operands = table.read_command_line(arguments);
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file, got ", operands.size(), " operands ('", operands.front(),
+                   "', '", operands.at(1), "'); a list's option is repeated for each item: --data.train A --data.train B");
+  table.read_environment(environment);
+  if (!operands.empty()) {
+    job.job_file = operands[0];
+    table.read_file(job.job_file);
+  }
+  choose_model(job, table);
+  job.settings = table.settings();
+  job.configuration = options::to_toml(table);
+  job.architecture = resolve(job);
+  if (job.training.length == 0) job.training.length = job.architecture.positions;
+  check(job, need);
+  return job;
+}
+
+Job read_job(std::span<const std::string> arguments, Need need) {
+  auto job = read_job(arguments, options::environment(), need);
+  log::set_level(job.output.log_level);
+  return job;
+}
+
+std::string training_identity(const Job& job) {
+  // Names and dropout may change: another spelling of the same model is the same training, and dropout is a knob like the learning rate.
+  auto shape = job.architecture;
+  shape.name = shape.family = "";
+  shape.dropout = shape.attention_dropout = 0;
+  std::string model = files::model_to_json(shape);
+  model.erase(std::remove_if(model.begin(), model.end(), [](char c) { return c == '\n' || c == ' '; }), model.end());
+  return text("model = ", model, "\nlength = ", job.training.length, "\nglobal-batch = ", job.training.global_batch,
+              "\nseed = ", job.training.seed, "\n");
+}
+
+std::string shared_configuration(const Job& job) {
+  std::string out;
+  for (const auto& s : job.settings) {
+    const bool own = s.name == "run.threads" || s.section == "device" || s.section == "output";
+    if (!own) out += text(s.name, " = ", s.toml, "\n");
+  }
+  return out;
+}
+
+}  // namespace flotilla::app
