@@ -27,7 +27,7 @@ namespace flotilla::model {
 ///   mlp_backward        gradient (N, d) -> partial: back through block_end and mlp; `gradient` keeps the residual path's part
 ///   attention_backward  gradient, partial -> partial: back through the norm before the mlp (adds to gradient), then attention
 ///   block_begin_backward  gradient, partial -> gradient: back through norm1 (pre), adds the residual path
-///   embedding_backward  gradient -> d word, d position, d project_in
+///   embedding_backward  gradient -> d word, d position, d project_in; uses gradient up
 /// input, output, partial, gradient hold elements e; bf16's sums stay fp32 inside an operation.
 enum class Operation : std::uint8_t {
   embedding_forward, embedding_end_forward, attention_forward, mlp_forward, block_end_forward, head_forward, head_loss,
@@ -106,6 +106,8 @@ std::int64_t logits_pitch(const Config&, const LayerShape&);
 
 /// Queries that attention takes at a time against the keys up to its causal limit; sizes the workspace.
 inline constexpr int attention_block = 128;
+/// Row pitch of their scores in elements of fp32: not a power of two, so that rows do not fall on the same cache sets.
+constexpr std::int64_t attention_pitch(int length) { return (length + 15) / 16 * 16 + 16; }
 
 /// Temporaries inside one operation, for `threads` compute threads: what a runtime that follows `Operation` needs at most, in one
 /// buffer reused by every operation. Ours uses exactly this; libraries' scratchpads are counted apart.

@@ -9,7 +9,7 @@ namespace {
 constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 
 struct Terms {
-  std::int64_t n, d, w, attention, columns, rows, length, head_size;
+  std::int64_t n, d, w, attention, columns, rows, pitch, length, head_size;
   std::int64_t threads;
   bool pre, drops, bf16;
   Bytes e;
@@ -21,6 +21,7 @@ struct Terms {
         attention{std::int64_t{local_heads(c, s)} * c.head_size()},
         columns{local_columns(c, s)},
         rows{std::min(s.length, attention_block)},
+        pitch{attention_pitch(s.length)},
         length{s.length},
         head_size{c.head_size()},
         threads{thread_count},
@@ -37,8 +38,8 @@ struct Terms {
   Bytes norm_sums() const { return column_sums(2 * d); }
 };
 
-/// Scores of a block of queries against all keys, fp32, and in bf16 a rounded copy for the next product.
-Bytes score_block(const Terms& t) { return floats(t.rows * t.length) + (t.bf16 ? t.elements(t.rows * t.length) : Bytes{}); }
+/// Scores of a block of queries against all keys.
+Bytes score_block(const Terms& t) { return floats(t.rows * t.pitch); }
 
 Bytes attention_backward_thread(const Terms& t) {
   const Bytes key_value = t.bf16 ? 2 * floats(t.length * t.head_size) : Bytes{};  // fp32 sums of the key and value gradients
@@ -68,7 +69,7 @@ Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int t
     case Operation::mlp_backward: return mlp_backward(t);
     case Operation::attention_backward: return attention_backward(t);
     case Operation::block_begin_backward: return t.pre ? t.norm_sums() : Bytes{};
-    case Operation::embedding_backward: return t.masked() + (c.projects() ? t.elements(t.n * t.w) : Bytes{});
+    case Operation::embedding_backward: return c.projects() ? t.elements(t.n * t.w) : Bytes{};
     default: return {};
   }
 }

@@ -1,0 +1,114 @@
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+
+using program::Role;
+
+template <class E>
+void Operations<E>::mlp_backward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const Precision p = setup_.precision;
+  E* gradient = f.at(Role::gradient);
+  E* before_drop = masked(f, gradient);
+  E* columns = f.workspace.template take<E>(f.n * columns_);  // gradient of `activated`, then of `up`
+  RowsBackward rows;
+  if (!pre_norm_)
+    rows.norm = {gradient, nullptr, f.saved(layout.end), f.weight(Parameter::norm2_weight), nullptr, f.template saved<float>(layout.norm2_stats),
+                 gradient, nullptr, d_};
+  rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::feed_forward), place(setup_, f.task)};
+  rows.norm_weight = Parameter::norm2_weight;
+  rows.norm_bias = Parameter::norm2_bias;
+  rows.bias = Parameter::down_bias;
+  rows_backward(f, rows);
+  products_.run(linear_input_gradient(p, f.n, d_, columns_), {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
+  products_.run(linear_weight_gradient(p, f.n, d_, columns_),
+                {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
+  activation_backward(f, layout, columns);
+  products_.run(linear_weight_gradient(p, f.n, columns_, d_),
+                {.a = columns, .b = f.saved(layout.ff_input), .c = f.gradient(Parameter::up_weight)});
+  products_.run(linear_input_gradient(p, f.n, columns_, d_), {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout& layout, E* gradient) {
+  const bool gelu = setup_.model.activation == model::Activation::gelu_tanh;
+  const E* kept = f.saved(gelu ? layout.up : layout.activated);
+  const ColumnSums bias{f.workspace, setup_.threads, columns_};
+  for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
+    const ActivationBackward<E> work{kept, gradient, bias.start(share), columns_};
+    gelu ? kernels_.gelu_backward(work, rows) : kernels_.relu_backward(work, rows);
+  });
+  bias.add_to(f.gradient(Parameter::up_bias), 0, columns_);
+}
+
+template <class E>
+void Operations<E>::attention_backward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const Precision p = setup_.precision;
+  E *gradient = f.at(Role::gradient), *partial = f.at(Role::partial);
+  E* before_drop = masked(f, gradient);
+  E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
+  E* qkv_gradient = f.workspace.template take<E>(f.n * 3 * attention_width_);
+  RowsBackward rows;
+  rows.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
+  rows.norm_bias = pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias;
+  const float* stats = f.template saved<float>(pre_norm_ ? layout.norm2_stats : layout.norm1_stats);
+  // Pre-norm: the norm's branch came back in `partial` and joins the residual path. Post-norm: both paths go through the norm.
+  rows.norm = {pre_norm_ ? partial : gradient, pre_norm_ ? nullptr : partial, f.saved(layout.middle), f.weight(rows.norm_weight),
+               pre_norm_ ? gradient : nullptr, stats, gradient, nullptr, d_};
+  rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), place(setup_, f.task)};
+  rows.bias = Parameter::out_bias;
+  rows_backward(f, rows);
+  const E* output = f.saved(layout.attention_output);
+  products_.run(linear_input_gradient(p, f.n, d_, attention_width_),
+                {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
+  products_.run(linear_weight_gradient(p, f.n, d_, attention_width_), {.a = before_drop, .b = output, .c = f.gradient(Parameter::out_weight)});
+  attention_.backward(f.task, f.saved(layout.qkv), output, f.template saved<float>(layout.log_sum_exp), output_gradient, qkv_gradient, f.workspace);
+  attention_weight_gradients(f, qkv_gradient);
+  products_.run(linear_input_gradient(p, f.n, 3 * attention_width_, d_),
+                {.a = qkv_gradient, .b = f.weight(Parameter::qkv_weight), .c = partial});
+}
+
+template <class E>
+void Operations<E>::attention_weight_gradients(const Frame& f, const E* qkv_gradient) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const std::int64_t width = 3 * attention_width_;
+  const ColumnSums bias{f.workspace, setup_.threads, width};
+  for_shares(setup_.threads, f.n, [&](int share, Rows rows) { kernels_.column_sums(qkv_gradient, bias.start(share), width, rows); });
+  bias.add_to(f.gradient(Parameter::qkv_bias), 0, width);
+  const E* input = pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
+  products_.run(linear_weight_gradient(setup_.precision, f.n, width, d_),
+                {.a = qkv_gradient, .b = input, .c = f.gradient(Parameter::qkv_weight)});
+}
+
+template <class E>
+void Operations<E>::block_begin_backward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  E* gradient = f.at(Role::gradient);
+  const E* partial = f.at(Role::partial);
+  if (!pre_norm_) {
+    for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+      const std::int64_t at = rows.first * d_;
+      kernels_.add(gradient + at, partial + at, gradient + at, rows.count() * d_);
+    });
+    return;
+  }
+  RowsBackward rows;
+  rows.norm = {partial, nullptr, f.at(Role::input), f.weight(Parameter::norm1_weight), gradient, f.template saved<float>(layout.norm1_stats), gradient,
+               nullptr, d_};
+  rows.norm_weight = Parameter::norm1_weight;
+  rows.norm_bias = Parameter::norm1_bias;
+  rows_backward(f, rows);
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                 \
+  template void Operations<E>::mlp_backward(const Frame&);                                      \
+  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*); \
+  template void Operations<E>::attention_backward(const Frame&);                                \
+  template void Operations<E>::attention_weight_gradients(const Frame&, const E*);              \
+  template void Operations<E>::block_begin_backward(const Frame&);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cpu

@@ -1,0 +1,88 @@
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+
+using program::Role;
+
+template <class E>
+void Operations<E>::attention_forward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const E* input = f.at(Role::input);
+  E *qkv = f.saved(layout.qkv), *output = f.saved(layout.attention_output);
+  if (pre_norm_) {
+    E* normed = f.saved(layout.attention_input);
+    normalize(f, norm(f, input, normed, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias));
+    input = normed;
+  }
+  ProductSpec to_qkv = linear_forward(setup_.precision, f.n, 3 * attention_width_, d_);
+  to_qkv.bias = true;
+  products_.run(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight(Parameter::qkv_bias), .c = qkv});
+  attention_.forward(f.task, qkv, output, f.template saved<float>(layout.log_sum_exp), f.workspace);
+  products_.run(linear_forward(setup_.precision, f.n, d_, attention_width_),
+                {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::mlp_forward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  E *partial = f.at(Role::partial), *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
+  const AddResidual<E> sum{f.at(Role::input), partial, f.weight(Parameter::out_bias), 0, middle, d_,
+                           dropout(setup_, f.task, DropSite::attention_output), place(setup_, f.task)};
+  const NormForward<E> normed =
+      pre_norm_ ? norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias)
+                : norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    for_pieces(rows, [&](Rows piece) {
+      kernels_.add_residual(sum, piece);
+      kernels_.norm_forward(normed, piece);
+    });
+  });
+  activate(f, layout);
+  products_.run(linear_forward(setup_.precision, f.n, d_, columns_),
+                {.a = f.saved(layout.activated), .b = f.weight(Parameter::down_weight), .c = partial});
+}
+
+/// ff_input -> up -> activated. ReLU rides on the product: its backward needs only its output.
+template <class E>
+void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
+  const bool gelu = setup_.model.activation == model::Activation::gelu_tanh;
+  E* activated = f.saved(layout.activated);
+  E* up = gelu ? f.saved(layout.up) : activated;
+  ProductSpec to_columns = linear_forward(setup_.precision, f.n, columns_, d_);
+  to_columns.bias = true;
+  to_columns.relu = !gelu;
+  products_.run(to_columns, {.a = f.saved(layout.ff_input), .b = f.weight(Parameter::up_weight), .bias = f.weight(Parameter::up_bias), .c = up});
+  if (!gelu) return;
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    kernels_.gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
+  });
+}
+
+template <class E>
+void Operations<E>::block_end_forward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  E* output = f.at(Role::output);
+  E* sum = pre_norm_ ? output : f.saved(layout.end);
+  const AddResidual<E> add{f.saved(pre_norm_ ? layout.middle : layout.ff_input), f.at(Role::partial), f.weight(Parameter::down_bias), 0, sum, d_,
+                           dropout(setup_, f.task, DropSite::feed_forward), place(setup_, f.task)};
+  const NormForward<E> normed =
+      pre_norm_ ? NormForward<E>{}
+                : norm(f, sum, output, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    for_pieces(rows, [&](Rows piece) {
+      kernels_.add_residual(add, piece);
+      if (!pre_norm_) kernels_.norm_forward(normed, piece);
+    });
+  });
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                         \
+  template void Operations<E>::attention_forward(const Frame&);         \
+  template void Operations<E>::mlp_forward(const Frame&);               \
+  template void Operations<E>::activate(const Frame&, const model::BlockLayout&); \
+  template void Operations<E>::block_end_forward(const Frame&);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cpu

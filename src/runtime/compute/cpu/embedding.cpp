@@ -1,0 +1,102 @@
+#include <cstring>
+
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+
+using program::Role;
+
+namespace {
+
+/// The input token of row n: tokens are (sequences, length + 1), the last of each sequence is a target only.
+std::int64_t input_token(const std::int32_t* tokens, std::int64_t length, std::int64_t row) {
+  return tokens[row / length * (length + 1) + row % length];
+}
+
+}  // namespace
+
+template <class E>
+void Operations<E>::embedding_forward(const Frame& f) {
+  const std::int32_t* tokens = f.template at<std::int32_t>(Role::tokens);
+  const E* word = f.weight(Parameter::word);
+  E* partial = f.at(Role::partial);
+  const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
+  const std::size_t row_bytes = sizeof(E) * static_cast<std::size_t>(w_);
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    for (std::int64_t row = rows.first; row < rows.last; ++row) {
+      const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
+      if (token >= 0 && token < mine.count()) {
+        std::memcpy(partial + row * w_, word + token * w_, row_bytes);
+      } else {
+        std::memset(static_cast<void*>(partial + row * w_), 0, row_bytes);
+      }
+    }
+  });
+}
+
+template <class E>
+void Operations<E>::embedding_end_forward(const Frame& f) {
+  const E* words = f.at(Role::partial);
+  E* output = f.at(Role::output);
+  if (setup_.model.projects()) {
+    E* kept = f.at(Role::saved);
+    std::memcpy(kept, words, sizeof(E) * static_cast<std::size_t>(f.n * w_));
+    products_.run(linear_forward(setup_.precision, f.n, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
+    words = output;
+  }
+  const E* positions = f.weight(Parameter::position) + setup_.model.position_offset * d_;
+  const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), place(setup_, f.task)};
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
+}
+
+template <class E>
+void Operations<E>::embedding_backward(const Frame& f) {
+  E* gradient = f.at(Role::gradient);
+  const DropBackward<E> drop{gradient, gradient, nullptr, d_, dropout(setup_, f.task, DropSite::embedding), place(setup_, f.task)};
+  if (drop.dropout.on) for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.drop_backward(drop, rows); });
+  position_gradient(f, gradient);
+  if (!setup_.model.projects()) return word_gradient(f, gradient);
+  E* words = f.workspace.template take<E>(f.n * w_);
+  products_.run(linear_weight_gradient(setup_.precision, f.n, d_, w_),
+                {.a = gradient, .b = f.at(Role::saved), .c = f.gradient(Parameter::project_in)});
+  products_.run(linear_input_gradient(setup_.precision, f.n, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
+  word_gradient(f, words);
+}
+
+template <class E>
+void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
+  float* positions = f.gradient(Parameter::position) + setup_.model.position_offset * d_;
+  for_shares(setup_.threads, setup_.length, [&](int, Rows rows) {
+    for (std::int64_t position = rows.first; position < rows.last; ++position)
+      for (std::int64_t sequence = 0; sequence < f.task.sequences; ++sequence)
+        kernels_.add_to_floats(gradient + (sequence * setup_.length + position) * d_, positions + position * d_, d_);
+  });
+}
+
+/// Threads take columns, not tokens: each row's sum runs over the tokens in order, whatever the number of threads.
+template <class E>
+void Operations<E>::word_gradient(const Frame& f, const E* gradient) {
+  const std::int32_t* tokens = f.template at<std::int32_t>(Role::tokens);
+  float* word = f.gradient(Parameter::word);
+  const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
+  constexpr std::int64_t line = 32;
+  for_shares(setup_.threads, (w_ + line - 1) / line, [&](int, Rows lines) {
+    const std::int64_t first = lines.first * line, count = std::min(lines.last * line, w_) - first;
+    for (std::int64_t row = 0; row < f.n && count > 0; ++row) {
+      const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
+      if (token >= 0 && token < mine.count()) kernels_.add_to_floats(gradient + row * w_ + first, word + token * w_ + first, count);
+    }
+  });
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                            \
+  template void Operations<E>::embedding_forward(const Frame&);            \
+  template void Operations<E>::embedding_end_forward(const Frame&);        \
+  template void Operations<E>::embedding_backward(const Frame&);           \
+  template void Operations<E>::position_gradient(const Frame&, const E*);  \
+  template void Operations<E>::word_gradient(const Frame&, const E*);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cpu

@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <cstring>
+
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+
+using program::Role;
+
+namespace {
+
+/// Rows whose losses one sum takes; sums are then added in order, so threads change nothing.
+constexpr std::int64_t loss_parts = 64;
+
+}  // namespace
+
+template <class E>
+HeadRows Operations<E>::head_rows(const Frame& f) const {
+  const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
+  const Task& t = f.task;
+  const float* gathered = t.operand<float>(Role::gathered_stats);
+  return {t.operand<float>(Role::logits), model::logits_pitch(setup_.model, f.shape), vocabulary_, f.template at<std::int32_t>(Role::tokens),
+          setup_.length, mine.first, t.operand<float>(Role::stats), gathered, setup_.tensor_parallel, f.n, t.loss_scale};
+}
+
+/// What the word table is multiplied with.
+template <class E>
+const E* Operations<E>::head_input(const Frame& f) const {
+  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  if (setup_.model.projects()) return f.saved(layout.projected);
+  return setup_.model.final_norm ? f.saved(layout.normed) : f.at(Role::input);
+}
+
+template <class E>
+void Operations<E>::head_forward(const Frame& f) {
+  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  const E* input = f.at(Role::input);
+  if (setup_.model.final_norm) {
+    E* normed = f.saved(layout.normed);
+    normalize(f, norm(f, input, normed, f.template saved<float>(layout.norm_stats), Parameter::head_norm_weight, Parameter::head_norm_bias));
+    input = normed;
+  }
+  if (setup_.model.projects())
+    products_.run(linear_forward(setup_.precision, f.n, w_, d_),
+                  {.a = input, .b = f.weight(Parameter::project_out), .c = f.saved(layout.projected)});
+  const HeadRows rows = head_rows(f);
+  ProductSpec to_logits = linear_forward(setup_.precision, f.n, vocabulary_, w_);
+  to_logits.c_fp32 = true;
+  to_logits.c_row = rows.pitch;
+  products_.run(to_logits, {.a = head_input(f), .b = f.weight(Parameter::word), .c = f.template at<float>(Role::logits)});
+  for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_stats(rows, share); });
+}
+
+template <class E>
+void Operations<E>::head_loss(const Frame& f) {
+  const HeadRows rows = head_rows(f);
+  std::array<double, loss_parts> sums{};
+  for_shares(setup_.threads, loss_parts, [&](int, Rows parts) {
+    for (std::int64_t p = parts.first; p < parts.last; ++p) {
+      const model::UnitRange range = model::share(f.n, loss_parts, static_cast<int>(p));
+      sums[static_cast<std::size_t>(p)] = kernels_.head_loss(rows, {range.first, range.last});
+    }
+  });
+  double* loss = f.template at<double>(Role::scalars);
+  for (double sum : sums) loss[0] += sum;
+}
+
+template <class E>
+void Operations<E>::head_backward(const Frame& f) {
+  const HeadRows rows = head_rows(f);
+  for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_gradient(rows, share); });
+  const std::int64_t pitch = rows.pitch * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
+  const E* gradient = f.at(Role::logits);
+  ProductSpec to_word = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
+  to_word.a_column = pitch;
+  products_.run(to_word, {.a = gradient, .b = head_input(f), .c = f.gradient(Parameter::word)});
+  ProductSpec to_input = linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
+  to_input.a_row = pitch;
+  products_.run(to_input, {.a = gradient, .b = f.weight(Parameter::word), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::head_end_backward(const Frame& f) {
+  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  const model::Config& c = setup_.model;
+  const E *input = f.at(Role::input), *normed_gradient = f.at(Role::partial);
+  E* gradient = f.at(Role::gradient);
+  if (c.projects()) {
+    E* before = c.final_norm ? f.workspace.template take<E>(f.n * d_) : gradient;
+    products_.run(linear_weight_gradient(setup_.precision, f.n, w_, d_),
+                  {.a = normed_gradient, .b = c.final_norm ? f.saved(layout.normed) : input, .c = f.gradient(Parameter::project_out)});
+    products_.run(linear_input_gradient(setup_.precision, f.n, w_, d_),
+                  {.a = normed_gradient, .b = f.weight(Parameter::project_out), .c = before});
+    normed_gradient = before;
+  }
+  if (!c.final_norm) {
+    if (normed_gradient != gradient) std::memcpy(gradient, normed_gradient, sizeof(E) * static_cast<std::size_t>(f.n * d_));
+    return;
+  }
+  RowsBackward rows;
+  rows.norm = {normed_gradient, nullptr, input, f.weight(Parameter::head_norm_weight), nullptr, f.template saved<float>(layout.norm_stats), gradient,
+               nullptr, d_};
+  rows.norm_weight = Parameter::head_norm_weight;
+  rows.norm_bias = Parameter::head_norm_bias;
+  rows_backward(f, rows);
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                          \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;        \
+  template const E* Operations<E>::head_input(const Frame&) const;       \
+  template void Operations<E>::head_forward(const Frame&);               \
+  template void Operations<E>::head_loss(const Frame&);                  \
+  template void Operations<E>::head_backward(const Frame&);              \
+  template void Operations<E>::head_end_backward(const Frame&);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cpu

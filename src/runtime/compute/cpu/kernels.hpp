@@ -1,0 +1,148 @@
+#pragma once
+#include <cstdint>
+
+/// The loops over rows that are ours: everything but matrix products. Serial; callers deal rows to threads. Compiled once for each
+/// instruction set (kernels_*.cpp) and chosen at run time; all arithmetic is fp32, whatever the element type.
+namespace flotilla::compute::cpu {
+
+/// Storage only; the kernels widen it to fp32 and round to nearest even.
+struct bfloat16 {
+  std::uint16_t bits;
+};
+
+/// Half-open.
+struct Rows {
+  std::int64_t first = 0, last = 0;
+  std::int64_t count() const { return last - first; }
+};
+
+/// One dropout site in one step. Element (sequence, head, row, column) is dropped where word (column / 16) % 4 of
+/// Philox{key}(column / 64 * 16 + column % 16 | row << 32, sequence | head << 32) is below `threshold`.
+struct Dropout {
+  std::uint32_t key0 = 0, key1 = 0;
+  std::uint32_t threshold = 0;  ///< probability * 2^32
+  float scale = 1;              ///< 1 / (1 - probability)
+  bool on = false;
+};
+
+/// Which (sequence, position) a row of an (N, width) matrix is.
+struct Place {
+  std::int64_t length = 1, first_sequence = 0;
+};
+
+/// sum = residual + drop(partial + bias). Without `residual` it counts as zero. `partial` may be `sum`.
+template <class E>
+struct AddResidual {
+  const E *residual, *partial, *bias;
+  std::int64_t bias_stride;  ///< from one position's bias to the next: 0, or the width (position table)
+  E* sum;
+  std::int64_t width;
+  Dropout dropout;
+  Place place;
+};
+
+/// y = (x - mean) * rstd * weight + bias; stats (rows, 2) get mean and rstd.
+template <class E>
+struct NormForward {
+  const E *x, *weight, *bias;
+  E* y;
+  float* stats;
+  std::int64_t width;
+  float epsilon;
+};
+
+/// With g = gradient (+ added): out = (residual +) d x, and sums (2, width) += g * normalized x, g.
+template <class E>
+struct NormBackward {
+  const E *gradient, *added, *x, *weight, *residual;
+  const float* stats;
+  E* out;
+  float* sums;
+  std::int64_t width;
+};
+
+/// masked = drop's backward of gradient; sums (width), where there are any, += masked. `masked` may be `gradient`.
+template <class E>
+struct DropBackward {
+  const E* gradient;
+  E* masked;
+  float* sums;
+  std::int64_t width;
+  Dropout dropout;
+  Place place;
+};
+
+/// gradient *= activation'(saved) in place; sums (width) += gradient. `saved` is the input of GELU, the output of ReLU.
+template <class E>
+struct ActivationBackward {
+  const E* saved;
+  E* gradient;
+  float* sums;
+  std::int64_t width;
+};
+
+/// Queries [first_query, first_query + rows) of one head against keys [0, first_query + rows).
+struct AttentionBlock {
+  float* scores;  ///< (rows, pitch) fp32; becomes probabilities in the element type, at the start of each row
+  std::int64_t pitch, rows, first_query;
+  float scale;  ///< 1 / sqrt(head size)
+  float* log_sum_exp;  ///< of these rows
+  Dropout dropout;
+  std::uint32_t sequence, head;  ///< global
+};
+
+template <class E>
+struct AttentionBackwardBlock {
+  AttentionBlock block;     ///< scores become dropped probabilities
+  float* gradients;         ///< (rows, pitch) fp32: of the dropped probabilities; become those of the scores, in the element type
+  const E *output, *output_gradient;  ///< (rows, head_size), pitch `output_pitch`
+  std::int64_t output_pitch, head_size;
+};
+
+/// Softmax over logits that are cut over `members` ranks.
+struct HeadRows {
+  float* logits;
+  std::int64_t pitch, width;
+  const std::int32_t* tokens;  ///< (sequences, length + 1); the target of (s, i) is token i + 1
+  std::int64_t length, first_token;  ///< first_token: vocabulary row of column 0
+  float* stats;                ///< (N, 3)
+  const float* gathered;       ///< (members, N, 3)
+  std::int64_t members, row_count;
+  float loss_scale;
+};
+
+struct AdamWRange {
+  float *parameters, *moment1, *moment2;
+  const float* gradients;
+  float step_size, beta1, beta2, epsilon, decay, gradient_factor, second_correction;  ///< decay: learning rate x weight decay, or 0
+};
+
+template <class E>
+struct Kernels {
+  void (*add_residual)(AddResidual<E>, Rows);
+  void (*norm_forward)(NormForward<E>, Rows);
+  void (*norm_backward)(NormBackward<E>, Rows);
+  void (*drop_backward)(DropBackward<E>, Rows);
+  void (*gelu)(const E* x, E* y, std::int64_t count);
+  void (*gelu_backward)(ActivationBackward<E>, Rows);
+  void (*relu_backward)(ActivationBackward<E>, Rows);
+  void (*add)(const E* a, const E* b, E* sum, std::int64_t count);
+  void (*add_to_floats)(const E* x, float* sum, std::int64_t count);
+  void (*softmax)(AttentionBlock);
+  void (*softmax_backward)(AttentionBackwardBlock<E>);
+  void (*narrow)(const float* x, E* y, std::int64_t count);
+  void (*head_stats)(HeadRows, Rows);
+  void (*head_gradient)(HeadRows, Rows);  ///< logits become d logits in the element type, at the start of each row
+  double (*head_loss)(HeadRows, Rows);
+  void (*adamw)(AdamWRange, E* weights, std::int64_t count);
+  double (*squared_sum)(const float* x, std::int64_t count);
+  void (*column_sums)(const E* x, float* sums, std::int64_t width, Rows);
+};
+
+/// The best set that this processor can run.
+template <class E>
+const Kernels<E>& kernels();
+/// "avx512", "avx2" or "baseline".
+const char* kernel_set();
+
+}  // namespace flotilla::compute::cpu

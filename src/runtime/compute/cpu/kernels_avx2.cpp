@@ -1,0 +1,2 @@
+#define FLOTILLA_KERNEL_SET avx2
+#include "kernel_set.inc"

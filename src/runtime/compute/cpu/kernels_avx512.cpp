@@ -1,0 +1,2 @@
+#define FLOTILLA_KERNEL_SET avx512
+#include "kernel_set.inc"

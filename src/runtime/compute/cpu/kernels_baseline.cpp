@@ -1,0 +1,2 @@
+#define FLOTILLA_KERNEL_SET baseline
+#include "kernel_set.inc"

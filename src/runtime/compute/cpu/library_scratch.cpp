@@ -1,0 +1,50 @@
+#include <algorithm>
+
+#include "attention.hpp"
+#include "products.hpp"
+
+namespace flotilla::compute {
+namespace {
+
+using namespace cpu;
+
+/// The products of every operation for microbatches of `sequences`, attention's apart.
+std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
+  const model::LayerShape shape{sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision};
+  const model::Config& c = s.model;
+  const std::int64_t n = shape.tokens(), d = c.hidden, w = c.embedding_width, columns = model::local_columns(c, shape);
+  const std::int64_t attention = std::int64_t{model::local_heads(c, shape)} * c.head_size();
+  std::vector<ProductSpec> all;
+  const auto add = [&](std::int64_t out, std::int64_t in, bool bias, bool relu) {
+    ProductSpec forward = linear_forward(s.precision, n, out, in);
+    forward.bias = bias;
+    forward.relu = relu;
+    all.insert(all.end(), {forward, linear_input_gradient(s.precision, n, out, in), linear_weight_gradient(s.precision, n, out, in)});
+  };
+  add(3 * attention, d, true, false);
+  add(d, attention, false, false);
+  add(columns, d, true, c.activation == model::Activation::relu);
+  add(d, columns, false, false);
+  if (c.projects()) add(d, w, false, false);
+  if (c.projects()) add(w, d, false, false);
+  const std::size_t head = all.size();
+  add(model::local_vocabulary(c, shape), w, false, false);
+  const std::int64_t pitch = model::logits_pitch(c, shape), gradient_pitch = s.precision == Precision::fp32 ? pitch : 2 * pitch;
+  all[head].c_fp32 = true;
+  all[head].c_row = pitch;
+  all[head + 1].a_row = gradient_pitch;
+  all[head + 2].a_column = gradient_pitch;
+  return all;
+}
+
+}  // namespace
+
+Bytes library_scratch(const Setup& setup, int sequences) {
+  const model::UnitRange heads = model::share(setup.model.heads, setup.tensor_parallel, setup.tensor_index);
+  std::int64_t most = attention_scratch(setup, static_cast<int>(heads.count()));
+  for (int shorter = 1; shorter <= sequences; ++shorter)  // a replica's last microbatch may be any of these
+    for (const ProductSpec& s : linear_products(setup, shorter)) most = std::max(most, scratch_bytes(s, setup.threads));
+  return align_up({most}, 64);
+}
+
+}  // namespace flotilla::compute

@@ -1,0 +1,116 @@
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+namespace {
+
+using model::Operation;
+
+model::LayerShape shape_of(const Setup& s, int sequences) { return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision}; }
+
+bool of_word(Parameter kind) { return kind == Parameter::word; }
+
+/// The word table belongs to layer 0 even where the head uses it.
+int layer_of(const Task& task, Parameter kind) { return of_word(kind) ? 0 : task.layer; }
+
+}  // namespace
+
+template <class E>
+Operations<E>::Frame::Frame(const Operations& o, const Task& t)
+    : task{t}, shape{shape_of(o.setup_, t.sequences)}, n{shape.tokens()}, workspace{t.operand<std::byte>(program::Role::workspace)},
+      parameters_{o.parameters_} {}
+
+template <class E>
+const E* Operations<E>::Frame::weight(Parameter kind) const {
+  const program::Part* part = of_word(kind) ? task.word_part : task.part;
+  FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
+  const auto role = of_word(kind) ? program::Role::word_weights : program::Role::weights;
+  return at(role) + parameters_.offset(*part, layer_of(task, kind), kind);
+}
+
+template <class E>
+float* Operations<E>::Frame::gradient(Parameter kind) const {
+  const program::Part* part = of_word(kind) ? task.word_part : task.part;
+  FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
+  const auto role = of_word(kind) ? program::Role::word_gradients : program::Role::gradients;
+  return at<float>(role) + parameters_.offset(*part, layer_of(task, kind), kind);
+}
+
+template <class E>
+Operations<E>::Operations(const Setup& setup)
+    : setup_{setup},
+      d_{setup.model.hidden},
+      w_{setup.model.embedding_width},
+      heads_{model::local_heads(setup.model, shape_of(setup, 1))},
+      attention_width_{heads_ * setup.model.head_size()},
+      columns_{model::local_columns(setup.model, shape_of(setup, 1))},
+      vocabulary_{model::local_vocabulary(setup.model, shape_of(setup, 1))},
+      pre_norm_{setup.model.norm == model::NormPlacement::pre},
+      parameters_{setup.model},
+      kernels_{kernels<E>()},
+      products_{setup.threads},
+      attention_{setup_, products_} {}
+
+template <class E>
+void Operations<E>::run(const Task& task) {
+  const Frame frame{*this, task};
+  switch (task.operation) {
+    case Operation::embedding_forward: embedding_forward(frame); break;
+    case Operation::embedding_end_forward: embedding_end_forward(frame); break;
+    case Operation::attention_forward: attention_forward(frame); break;
+    case Operation::mlp_forward: mlp_forward(frame); break;
+    case Operation::block_end_forward: block_end_forward(frame); break;
+    case Operation::head_forward: head_forward(frame); break;
+    case Operation::head_loss: head_loss(frame); break;
+    case Operation::head_backward: head_backward(frame); break;
+    case Operation::head_end_backward: head_end_backward(frame); break;
+    case Operation::mlp_backward: mlp_backward(frame); break;
+    case Operation::attention_backward: attention_backward(frame); break;
+    case Operation::block_begin_backward: block_begin_backward(frame); break;
+    case Operation::embedding_backward: embedding_backward(frame); break;
+  }
+  FLOTILLA_ASSERT(frame.workspace.used() == model::workspace(setup_.model, frame.shape, task.operation, setup_.threads),
+                  model::to_string(task.operation), " took ", frame.workspace.used().count, " bytes of workspace");
+}
+
+template <class E>
+NormForward<E> Operations<E>::norm(const Frame& f, const E* x, E* y, float* stats, Parameter weight, Parameter bias) const {
+  return {x, f.weight(weight), f.weight(bias), y, stats, d_, static_cast<float>(setup_.model.norm_epsilon)};
+}
+
+template <class E>
+void Operations<E>::normalize(const Frame& f, const NormForward<E>& norm) {
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.norm_forward(norm, rows); });
+}
+
+template <class E>
+E* Operations<E>::masked(const Frame& f, E* gradient) const {
+  E* apart = setup_.model.dropout > 0 ? f.workspace.template take<E>(f.n * d_) : nullptr;
+  return setup_.model.dropout > 0 && f.task.training ? apart : gradient;
+}
+
+template <class E>
+void Operations<E>::rows_backward(const Frame& f, RowsBackward work) {
+  const bool has_norm = work.norm.x, has_site = work.drop.gradient;
+  Workspace none{nullptr};
+  const ColumnSums norm_sums{has_norm ? f.workspace : none, setup_.threads, 2 * d_};
+  const ColumnSums bias_sums{has_site ? f.workspace : none, setup_.threads, d_};
+  for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
+    NormBackward<E> norm_work = work.norm;
+    DropBackward<E> drop_work = work.drop;
+    if (has_norm) norm_work.sums = norm_sums.start(share);
+    if (has_site) drop_work.sums = bias_sums.start(share);
+    for_pieces(rows, [&](Rows piece) {
+      if (has_norm) kernels_.norm_backward(norm_work, piece);
+      if (!has_site) return;
+      drop_work.dropout.on ? kernels_.drop_backward(drop_work, piece) : kernels_.column_sums(drop_work.gradient, drop_work.sums, d_, piece);
+    });
+  });
+  if (has_norm) norm_sums.add_to(f.gradient(work.norm_weight), 0, d_);
+  if (has_norm) norm_sums.add_to(f.gradient(work.norm_bias), d_, d_);
+  if (has_site) bias_sums.add_to(f.gradient(work.bias), 0, d_);
+}
+
+template class Operations<float>;
+template class Operations<bfloat16>;
+
+}  // namespace flotilla::compute::cpu

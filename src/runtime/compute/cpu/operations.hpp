@@ -1,0 +1,92 @@
+#pragma once
+#include "attention.hpp"
+#include "dropout.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
+#include "parameters.hpp"
+#include "products.hpp"
+
+namespace flotilla::compute::cpu {
+
+/// The thirteen operations for one element type.
+template <class E>
+class Operations {
+ public:
+  explicit Operations(const Setup&);
+
+  void run(const Task&);
+  void set_scratch(std::span<std::byte> scratch) { products_.set_scratch(scratch); }
+
+ private:
+  /// A task's shapes and operands.
+  class Frame {
+   public:
+    Frame(const Operations&, const Task&);
+
+    template <class T = E>
+    T* at(program::Role role) const {
+      T* operand = task.operand<T>(role);
+      FLOTILLA_ASSERT(operand, model::to_string(task.operation), " lacks operand ", static_cast<int>(role));
+      return operand;
+    }
+    template <class T = E>
+    T* saved(const model::Segment& segment) const { return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count); }
+    const E* weight(Parameter) const;
+    float* gradient(Parameter) const;
+
+    const Task& task;
+    model::LayerShape shape;
+    std::int64_t n;  ///< tokens
+    mutable Workspace workspace;
+
+   private:
+    const ParameterIndex& parameters_;
+  };
+
+  // embedding.cpp
+  void embedding_forward(const Frame&);
+  void embedding_end_forward(const Frame&);
+  void embedding_backward(const Frame&);
+  void position_gradient(const Frame&, const E* gradient);
+  void word_gradient(const Frame&, const E* gradient);
+  // block_forward.cpp
+  void attention_forward(const Frame&);
+  void mlp_forward(const Frame&);
+  void block_end_forward(const Frame&);
+  void activate(const Frame&, const model::BlockLayout&);
+  // block_backward.cpp
+  void mlp_backward(const Frame&);
+  void attention_backward(const Frame&);
+  void block_begin_backward(const Frame&);
+  void attention_weight_gradients(const Frame&, const E* qkv_gradient);
+  void activation_backward(const Frame&, const model::BlockLayout&, E* gradient);
+  // head.cpp
+  void head_forward(const Frame&);
+  void head_loss(const Frame&);
+  void head_backward(const Frame&);
+  void head_end_backward(const Frame&);
+  HeadRows head_rows(const Frame&) const;
+  const E* head_input(const Frame&) const;
+
+  NormForward<E> norm(const Frame&, const E* x, E* y, float* stats, Parameter weight, Parameter bias) const;
+  void normalize(const Frame&, const NormForward<E>&);
+  /// out = (residual +) the norm's backward of gradient (+ added), and below it the backward of a dropout site with its bias, one pass over the rows.
+  struct RowsBackward {
+    NormBackward<E> norm{};  ///< norm.x null: no norm
+    DropBackward<E> drop{};  ///< drop.gradient null: no site
+    Parameter norm_weight{}, norm_bias{}, bias{};
+  };
+  void rows_backward(const Frame&, RowsBackward);
+  /// Where the gradient before a dropout site goes: workspace where there is dropout, else the gradient itself.
+  E* masked(const Frame&, E* gradient) const;
+
+  Setup setup_;
+  std::int64_t d_, w_, heads_, attention_width_, columns_, vocabulary_;
+  bool pre_norm_;
+  ParameterIndex parameters_;
+  const Kernels<E>& kernels_;
+  Products products_;
+  Attention<E> attention_;
+};
+
+}  // namespace flotilla::compute::cpu

@@ -1,0 +1,188 @@
+#include "products.hpp"
+
+#include <omp.h>
+
+#include <array>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::compute::cpu {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine cpu{dnnl::engine::kind::cpu, 0};
+  return cpu;
+}
+
+memory::data_type type_of(Precision p) { return p == Precision::fp32 ? memory::data_type::f32 : memory::data_type::bf16; }
+
+/// oneDNN reads OpenMP's thread count when it constructs a primitive and again when it runs it.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_{omp_get_max_threads()} { omp_set_num_threads(threads); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+dnnl::primitive_attr attributes(const ProductSpec& s) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::post_ops post;
+  if (s.accumulate) post.append_sum(1.0f);
+  if (s.relu) post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+  attributes.set_post_ops(post);
+  return attributes;
+}
+
+dnnl::matmul::primitive_desc describe(const ProductSpec& s, int threads) {
+  const ThreadCount count{s.per_thread ? 1 : threads};
+  const auto type = type_of(s.precision);
+  const memory::desc a{{s.m, s.k}, type, memory::dims{s.a_row, s.a_column}}, b{{s.k, s.n}, type, memory::dims{s.b_row, s.b_column}};
+  const memory::desc c{{s.m, s.n}, s.c_fp32 ? memory::data_type::f32 : type, memory::dims{s.c_row, 1}};
+  const memory::desc bias{{1, s.n}, type, memory::dims{s.n, 1}};
+  const auto operation = s.bias ? dnnl::matmul::desc{a, b, bias, c} : dnnl::matmul::desc{a, b, c};
+  return {operation, attributes(s), engine()};
+}
+
+std::string shape_of(const ProductSpec& s) { return text(s.m, " x ", s.k, " by ", s.k, " x ", s.n, " in ", to_string(s.precision)); }
+
+[[noreturn]] void fail(const ProductSpec& s, const dnnl::error& error) {
+  throw Error{ErrorKind::internal, text("oneDNN cannot multiply ", shape_of(s), ": ", error.what(), " (status ", static_cast<int>(error.status), ")")};
+}
+
+dnnl::matmul::primitive_desc checked_description(const ProductSpec& s, int threads) {
+  try {
+    auto description = describe(s, threads);
+    const std::string name = description.impl_info_str();
+    FLOTILLA_REQUIRE(name.find("ref") == std::string::npos, ErrorKind::internal, "oneDNN has only its reference code ('", name,
+                     "') for the product of ", shape_of(s), " on this processor; use fp32 or a processor with AVX-512");
+    return description;
+  } catch (const dnnl::error& error) {
+    fail(s, error);
+  }
+}
+
+}  // namespace
+
+ProductSpec linear_forward(Precision p, std::int64_t n, std::int64_t out, std::int64_t in) {
+  return {.m = n, .n = out, .k = in, .a_row = in, .a_column = 1, .b_row = 1, .b_column = in, .c_row = out, .precision = p};
+}
+
+ProductSpec linear_input_gradient(Precision p, std::int64_t n, std::int64_t out, std::int64_t in) {
+  return {.m = n, .n = in, .k = out, .a_row = out, .a_column = 1, .b_row = in, .b_column = 1, .c_row = in, .precision = p};
+}
+
+ProductSpec linear_weight_gradient(Precision p, std::int64_t n, std::int64_t out, std::int64_t in) {
+  return {.m = out, .n = in, .k = n, .a_row = 1, .a_column = out, .b_row = in, .b_column = 1, .c_row = in, .precision = p, .c_fp32 = true,
+          .accumulate = true};
+}
+
+struct Product::State {
+  /// Memory objects are made once; a run only points them at its operands.
+  struct Context {
+    dnnl::stream stream{engine()};
+    memory a, b, bias, c, scratch;
+    std::array<dnnl_exec_arg_t, 5> arguments{};
+  };
+
+  dnnl::matmul primitive;
+  std::int64_t scratch_bytes = 0;
+  bool has_bias = false;
+  int threads = 1;
+  std::vector<Context> contexts;
+
+  State(const ProductSpec& s, int thread_count, int context_count) : has_bias{s.bias}, threads{s.per_thread ? 1 : thread_count} {
+    const auto description = checked_description(s, thread_count);
+    const ThreadCount count{threads};
+    primitive = dnnl::matmul{description};
+    scratch_bytes = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
+    contexts.resize(static_cast<std::size_t>(context_count));
+    for (Context& c : contexts) fill(c, description);
+  }
+
+  static void fill(Context& c, const dnnl::matmul::primitive_desc& d) {
+    c.a = memory{d.src_desc(), engine(), DNNL_MEMORY_NONE};
+    c.b = memory{d.weights_desc(), engine(), DNNL_MEMORY_NONE};
+    c.bias = memory{d.bias_desc(), engine(), DNNL_MEMORY_NONE};
+    c.c = memory{d.dst_desc(), engine(), DNNL_MEMORY_NONE};
+    c.scratch = memory{d.scratchpad_desc(), engine(), DNNL_MEMORY_NONE};
+    c.arguments = {{{DNNL_ARG_SRC, c.a.get()},
+                    {DNNL_ARG_WEIGHTS, c.b.get()},
+                    {DNNL_ARG_DST, c.c.get()},
+                    {DNNL_ARG_SCRATCHPAD, c.scratch.get()},
+                    {DNNL_ARG_BIAS, c.bias.get()}}};
+  }
+};
+
+Product::Product(const ProductSpec& s, int threads, int contexts) {
+  try {
+    state_ = std::make_unique<State>(s, threads, contexts);
+  } catch (const dnnl::error& error) {
+    fail(s, error);
+  }
+}
+Product::Product(Product&&) noexcept = default;
+Product& Product::operator=(Product&&) noexcept = default;
+Product::~Product() = default;
+
+std::int64_t Product::scratch_bytes() const { return state_->scratch_bytes; }
+
+bool Product::run(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
+  State::Context& c = state_->contexts[static_cast<std::size_t>(context)];
+  const auto set = [](const memory& m, const void* p) { return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success; };
+  bool good = set(c.a, operands.a) && set(c.b, operands.b) && set(c.c, operands.c) && set(c.scratch, scratch);
+  if (state_->has_bias) good = good && set(c.bias, operands.bias);
+  const int arguments = state_->has_bias ? 5 : 4;
+  return good && dnnl_primitive_execute(state_->primitive.get(), c.stream.get(), arguments, c.arguments.data()) == dnnl_success &&
+         dnnl_stream_wait(c.stream.get()) == dnnl_success;
+}
+
+std::int64_t scratch_bytes(const ProductSpec& s, int threads) {
+  return static_cast<std::int64_t>(checked_description(s, threads).scratchpad_desc().get_size());
+}
+
+std::string implementation(const ProductSpec& s, int threads) { return checked_description(s, threads).impl_info_str(); }
+
+std::string library_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return text("oneDNN ", v->major, '.', v->minor, '.', v->patch);
+}
+
+std::size_t Products::Hash::operator()(const ProductSpec& s) const noexcept {
+  std::uint64_t h = 0;
+  for (std::int64_t v : {s.m, s.n, s.k, s.a_row, s.a_column, s.b_row, s.b_column, s.c_row}) h = (h ^ static_cast<std::uint64_t>(v)) * 0x9E3779B97F4A7C15u;
+  return static_cast<std::size_t>(h ^ (h >> 32));
+}
+
+Product& Products::find(const ProductSpec& s) {
+  const auto found = products_.find(s);
+  if (found != products_.end()) return found->second;
+  return products_.emplace(s, Product{s, threads_, s.per_thread ? threads_ : 1}).first->second;
+}
+
+void Products::run(const ProductSpec& s, const ProductOperands& operands) {
+  Product& product = find(s);
+  require_scratch(product.scratch_bytes());
+  const ThreadCount count{threads_};
+  FLOTILLA_REQUIRE(product.run(operands, scratch_.data()), ErrorKind::internal, "oneDNN failed to multiply ", shape_of(s));
+}
+
+Product& Products::per_thread(const ProductSpec& s) { return find(s); }
+
+std::byte* Products::thread_scratch(int thread, std::int64_t bytes) const {
+  return scratch_.data() + thread * align_up(Bytes{bytes}, 64).count;
+}
+
+void Products::require_scratch(std::int64_t bytes) const {
+  FLOTILLA_REQUIRE(bytes <= static_cast<std::int64_t>(scratch_.size()), ErrorKind::internal, "oneDNN needs a scratchpad of ", bytes,
+                   " bytes, set_scratch() gave ", scratch_.size());
+}
+
+}  // namespace flotilla::compute::cpu

@@ -1,0 +1,116 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compute/harness.hpp"
+#include "compute/reference_model.hpp"
+#include "flotilla/base/philox.hpp"
+
+/// Loss and every gradient against a plain double-precision model and its finite differences.
+namespace flotilla::compute::test {
+namespace {
+
+struct Kind {
+  const char* name;
+  model::NormPlacement norm;
+  model::Activation activation;
+  bool projects;
+  double dropout;
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
+Case make_case(const Kind& kind) {
+  Case c;
+  c.model = uneven_model(kind.norm, kind.activation, kind.projects);
+  c.model.dropout = kind.dropout;
+  c.model.attention_dropout = kind.dropout * 1.5;
+  c.microbatches = {2, 1};
+  c.length = 7;
+  return c;
+}
+
+/// d loss / d direction by central differences of the double-precision loss.
+double difference(const Case& c, const Values& parameters, const std::vector<std::int32_t>& tokens, const std::string& name,
+                  const std::vector<double>& direction) {
+  const double h = 1e-5;
+  Values moved = parameters;
+  const auto loss = [&](double by) {
+    for (std::size_t i = 0; i < direction.size(); ++i) moved[name][i] = parameters.at(name)[i] + by * direction[i];
+    return reference_loss(c, moved, tokens);
+  };
+  return (loss(h) - loss(-h)) / (2 * h);
+}
+
+class Gradients : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
+  const Case c = make_case(GetParam());
+  const Values parameters = random_parameters(c.model, 5);
+  const auto tokens = random_tokens(c.model, c.sequences(), c.length, 6);
+  const Outcome outcome = run(c, parameters, tokens);
+  EXPECT_NEAR(outcome.loss, reference_loss(c, parameters, tokens), 2e-6 * outcome.loss);
+  double largest = 0;
+  for (const auto& [name, gradient] : outcome.gradients) largest = std::max(largest, norm(gradient));
+  std::uint64_t stream = 0;
+  for (const auto& [name, gradient] : outcome.gradients) {
+    for (int sample = 0; sample < 4; ++sample) {
+      std::vector<double> direction(gradient.size());
+      const Philox random{11, ++stream};
+      if (sample < 2)
+        for (std::size_t i = 0; i < direction.size(); ++i) direction[i] = static_cast<double>(uniform(random(i)[0])) - 0.5;
+      else
+        direction[random(0)[0] % direction.size()] = 1;
+      double expected = 0;
+      for (std::size_t i = 0; i < direction.size(); ++i) expected += gradient[i] * direction[i];
+      const double scale = norm(direction) * std::max(norm(gradient), 1e-3 * largest);
+      EXPECT_NEAR(difference(c, parameters, tokens, name, direction), expected, 3e-5 * scale) << name << ", sample " << sample;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
+                         ::testing::Values(Kind{"pre_gelu", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0},
+                                           Kind{"pre_relu", model::NormPlacement::pre, model::Activation::relu, false, 0},
+                                           Kind{"pre_gelu_projected", model::NormPlacement::pre, model::Activation::gelu_tanh, true, 0},
+                                           Kind{"post_relu_projected", model::NormPlacement::post, model::Activation::relu, true, 0},
+                                           Kind{"post_gelu", model::NormPlacement::post, model::Activation::gelu_tanh, false, 0},
+                                           Kind{"pre_gelu_dropout", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.2},
+                                           Kind{"post_relu_projected_dropout", model::NormPlacement::post, model::Activation::relu, true, 0.2}),
+                         [](const auto& kind) { return std::string{kind.param.name}; });
+
+/// Longer than one block of queries, and not a multiple of it.
+TEST(LongSequence, MatchesThePlainModel) {
+  Case c = make_case({"", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.1});
+  c.model.blocks = 1;
+  c.length = 150;
+  c.microbatches = {1};
+  const Values parameters = random_parameters(c.model, 15);
+  const auto tokens = random_tokens(c.model, 1, c.length, 16);
+  const Outcome outcome = run(c, parameters, tokens);
+  EXPECT_NEAR(outcome.loss, reference_loss(c, parameters, tokens), 2e-6 * outcome.loss);
+  for (const char* name : {"block.0.attention.qkv.weight", "block.0.attention.qkv.bias", "embedding.position"}) {
+    const auto& gradient = outcome.gradients.at(name);
+    std::vector<double> direction(gradient.size());
+    double expected = 0;
+    for (std::size_t i = 0; i < direction.size(); ++i) {
+      direction[i] = static_cast<double>(uniform(Philox{12, 1}(i)[0])) - 0.5;
+      expected += gradient[i] * direction[i];
+    }
+    EXPECT_NEAR(difference(c, parameters, tokens, name, direction), expected, 3e-5 * norm(direction) * norm(gradient)) << name;
+  }
+}
+
+TEST(Evaluation, DropsNothing) {
+  Case c = make_case({"", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.5});
+  c.training = false;
+  const Values parameters = random_parameters(c.model, 5);
+  const auto tokens = random_tokens(c.model, c.sequences(), c.length, 6);
+  Case plain = c;
+  plain.model.dropout = plain.model.attention_dropout = 0;
+  plain.training = true;
+  EXPECT_EQ(run(c, parameters, tokens).loss, run(plain, parameters, tokens).loss);
+}
+
+}  // namespace
+}  // namespace flotilla::compute::test

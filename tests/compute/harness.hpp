@@ -1,0 +1,58 @@
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "flotilla/compute/backend.hpp"
+#include "flotilla/model/tensors.hpp"
+
+/// Drives the operations over whole models, without a program: what a trainer does, on a tensor-parallel group in one process.
+namespace flotilla::compute::test {
+
+/// Whole tensors by name, in double.
+using Values = std::map<std::string, std::vector<double>>;
+
+/// Every weight random, norms and biases too, so that no gradient is zero by symmetry.
+Values random_parameters(const model::Config&, std::uint64_t seed);
+/// (sequences, length + 1)
+std::vector<std::int32_t> random_tokens(const model::Config&, int sequences, int length, std::uint64_t seed);
+
+struct Case {
+  model::Config model;
+  int length = 8;
+  std::vector<int> microbatches{3};  ///< sequences in each
+  int tensor_parallel = 1;
+  Precision precision = Precision::fp32;
+  int threads = 2;
+  std::uint64_t seed = 7;
+  std::int64_t step = 3;
+  bool training = true;
+
+  int sequences() const {
+    int sum = 0;
+    for (int s : microbatches) sum += s;
+    return sum;
+  }
+};
+
+struct Outcome {
+  double loss = 0;  ///< mean over tokens
+  Values gradients;
+};
+
+/// One forward and backward pass of the whole batch. Asserts (gtest) that nothing wrote outside its buffers and that tensors which every
+/// member holds got the same gradient everywhere.
+Outcome run(const Case&, const Values& parameters, const std::vector<std::int32_t>& tokens);
+
+/// A small model that no extent divides evenly.
+model::Config uneven_model(model::NormPlacement, model::Activation, bool projects);
+
+double norm(const std::vector<double>&);
+/// ‖a - b‖ / max(‖b‖, floor)
+double relative_difference(const std::vector<double>& a, const std::vector<double>& b, double floor);
+/// The largest relative_difference over the tensors, with 1e-3 of the largest norm as the floor (the key bias's gradient is zero but for noise).
+double worst_difference(const Values& a, const Values& b);
+
+}  // namespace flotilla::compute::test

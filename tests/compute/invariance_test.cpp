@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include "compute/harness.hpp"
+
+/// What must not change the result: tensor parallelism, microbatches, threads, repetition.
+namespace flotilla::compute::test {
+namespace {
+
+using model::Activation;
+using model::NormPlacement;
+
+Case base_case(NormPlacement norm, Activation activation, bool projects) {
+  Case c;
+  c.model = uneven_model(norm, activation, projects);
+  c.model.dropout = 0.2;
+  c.model.attention_dropout = 0.3;
+  c.microbatches = {4};
+  c.length = 9;
+  return c;
+}
+
+std::vector<Case> base_cases() {
+  return {base_case(NormPlacement::pre, Activation::gelu_tanh, false), base_case(NormPlacement::post, Activation::relu, true),
+          base_case(NormPlacement::pre, Activation::relu, true)};
+}
+
+Outcome run_case(const Case& c) {
+  return run(c, random_parameters(c.model, 21), random_tokens(c.model, c.sequences(), c.length, 22));
+}
+
+TEST(Invariance, TensorParallelShardsSumToTheWhole) {
+  for (Case c : base_cases()) {
+    const Outcome whole = run_case(c);
+    for (int degree : {2, 3, 4, 6}) {
+      c.tensor_parallel = degree;
+      const Outcome cut = run_case(c);
+      EXPECT_NEAR(cut.loss, whole.loss, 1e-6 * whole.loss) << degree;
+      EXPECT_LT(worst_difference(cut.gradients, whole.gradients), 1e-5) << degree;
+    }
+  }
+}
+
+TEST(Invariance, MicrobatchesOfAnySizeGiveTheSameSums) {
+  for (Case c : base_cases()) {
+    const Outcome whole = run_case(c);
+    for (const std::vector<int>& split : {std::vector{2, 2}, std::vector{3, 1}, std::vector{1, 1, 1, 1}}) {
+      c.microbatches = split;
+      const Outcome cut = run_case(c);
+      EXPECT_NEAR(cut.loss, whole.loss, 1e-6 * whole.loss);
+      EXPECT_LT(worst_difference(cut.gradients, whole.gradients), 1e-5);
+    }
+  }
+}
+
+TEST(Invariance, ThreadsOnlyChangeTheOrderOfSums) {
+  for (Case c : base_cases()) {
+    c.threads = 1;
+    const Outcome one = run_case(c);
+    c.threads = 3;
+    const Outcome three = run_case(c);
+    EXPECT_NEAR(one.loss, three.loss, 1e-6 * one.loss);
+    EXPECT_LT(worst_difference(three.gradients, one.gradients), 1e-5);
+  }
+}
+
+TEST(Invariance, RepetitionGivesTheSameBits) {
+  for (Case c : base_cases())
+    for (Precision precision : {Precision::fp32, Precision::bf16}) {
+      c.precision = precision;
+      c.tensor_parallel = 2;
+      const Outcome first = run_case(c), second = run_case(c);
+      EXPECT_EQ(first.loss, second.loss);
+      EXPECT_EQ(first.gradients, second.gradients);
+    }
+}
+
+TEST(Invariance, SeedAndStepChangeTheMasks) {
+  Case c = base_cases().front();
+  const Outcome first = run_case(c);
+  c.step += 1;
+  EXPECT_NE(run_case(c).loss, first.loss);
+  c.step -= 1;
+  c.seed += 1;
+  EXPECT_NE(run_case(c).loss, first.loss);
+}
+
+}  // namespace
+}  // namespace flotilla::compute::test

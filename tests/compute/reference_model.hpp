@@ -1,0 +1,10 @@
+#pragma once
+#include "compute/harness.hpp"
+
+namespace flotilla::compute::test {
+
+/// The mean loss of the batch, written as the definition says it, in double: the oracle. Dropout masks come from flotilla::Philox by the
+/// documented key and counter.
+double reference_loss(const Case&, const Values& parameters, const std::vector<std::int32_t>& tokens);
+
+}  // namespace flotilla::compute::test
