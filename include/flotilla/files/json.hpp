@@ -21,7 +21,7 @@ struct Node;
 class Json {
  public:
   /// `source` names the text in messages (a file). Refuses what is not JSON (line and column), a key that occurs twice in an object,
-  /// nesting deeper than 64 and more than four million values.
+  /// nesting deeper than 64 and more than two million values.
   static Json parse(std::string_view text, std::string_view source);
   /// The file's text, parsed; the path is the source.
   static Json read(const std::filesystem::path&);
@@ -110,6 +110,10 @@ class JsonLine {
 std::string json_array(const std::vector<std::int64_t>&);
 std::string json_array(const std::vector<double>&);
 std::string json_array(const std::vector<std::string>&);
+
+/// The head of each of our files: "format" and "version". Refuses another format, and a version this program does not read, naming the
+/// one it does.
+void require_format(const Json& document, std::string_view format, std::int64_t version);
 
 /// `text` as a JSON string, quotes included; bytes that are not UTF-8 become U+FFFD.
 std::string json_string(std::string_view text);

@@ -6,9 +6,6 @@
 
 namespace flotilla::files {
 
-/// The head of each of our files. Refuses another format, and a version this program does not read, naming the one it does.
-void require_format(const Json& document, std::string_view format, std::int64_t version);
-
 /// `parse` applied to the string at `place`; its Error is told with file and pointer.
 template <class Parse>
 auto parse_at(const Json& place, Parse parse) {
