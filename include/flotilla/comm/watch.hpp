@@ -6,6 +6,7 @@
 
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/comm/last_words.hpp"
 #include "flotilla/comm/world.hpp"
 
 namespace flotilla::comm {
@@ -28,8 +29,8 @@ struct Trouble {
   Kind kind = Kind::silent;
   Rank rank;
   std::string host;
-  Seconds silence;      ///< silent
-  std::string message;  ///< failed: the rank's own words
+  Seconds silence;  ///< silent
+  LastWords words;  ///< failed: the rank's own; silent: ExitCode::lost_peer and to_string() of this
 };
 /// One line: "rank 3 on n2 has been silent for 10 s", "rank 3 on n2 failed: ...".
 std::string to_string(const Trouble&);
@@ -57,8 +58,9 @@ class Watch {
   std::optional<StopRequest> stop_requested() const;
   /// First trouble this rank knows of. Any thread.
   std::optional<Trouble> trouble() const;
-  /// Tells everybody why this rank is about to end the job, and returns when the word has gone out, or after `deadline`. Any thread.
-  void announce_failure(const std::string& message, Seconds deadline);
+  /// Tells everybody why this rank is about to end the job, and returns when the word has gone out, or after `deadline`. Any thread; on the
+  /// watch thread it returns at once.
+  void announce_failure(const LastWords& words, Seconds deadline);
   /// Clean end: waits until every rank is here; nobody is missed meanwhile. Throws Error{communication} on trouble or after `deadline`. The
   /// watch is over either way.
   void close(Seconds deadline);

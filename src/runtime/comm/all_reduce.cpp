@@ -1,0 +1,161 @@
+// The fixed-order sum: pieces out, each summed by its owner in member order, sums back (program/collectives.hpp states it). Every message
+// has a tag of its own operation and phase, so that operations may overtake each other.
+#include <algorithm>
+#include <vector>
+
+#include "flotilla/base/error.hpp"
+#include "mpi_operations.hpp"
+#include "ordered_sum.hpp"
+#include "transfer.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+/// Summed in one progress() at most, so that the thread which also moves everybody else's messages gets back to them.
+constexpr Bytes slice{256 << 10};
+
+class DirectAllReduce final : public Operation {
+ public:
+  DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity, std::byte* staging);
+  void start(Bytes size) override;
+  bool progress() override;
+  std::string describe() const override;
+
+ private:
+  enum class Phase { idle, collecting, summing, returning };
+  /// The traffic with one other member.
+  struct Peer {
+    int member;
+    program::Piece piece;          // of the elements; theirs to sum
+    Transfer piece_out, piece_in;  // first phase
+    Transfer sum_out, sum_in;      // second phase
+    bool waits_for_sum = false;    // sum_in has been started
+  };
+
+  std::byte* at(std::int64_t element) const { return data_ + element * width_; }
+  bool collect();
+  void sum_slice();
+  void return_sums();
+  bool take_sums();
+
+  const Group& group_;
+  std::byte* data_;
+  std::byte* staging_;
+  ElementType type_;
+  Bytes capacity_;
+  std::int64_t width_;                   // bytes of an element
+  std::vector<Peer> peers_;              // in member order, without this rank
+  std::vector<const std::byte*> parts_;  // of my piece, by member
+  Phase phase_ = Phase::idle;
+  std::int64_t elements_ = 0;
+  program::Piece mine_;
+  std::int64_t summed_ = 0;  // elements of my piece
+};
+
+DirectAllReduce::DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity,
+                                 std::byte* staging)
+    : group_{group},
+      data_{data},
+      staging_{staging},
+      type_{type},
+      capacity_{capacity},
+      width_{element_size(type).count},
+      parts_(static_cast<std::size_t>(group.size())) {
+  using enum Transfer::Direction;
+  for (int member = 0; member < group.size(); ++member) {
+    if (member == group.index()) continue;
+    const Rank rank = group.members()[static_cast<std::size_t>(member)];
+    const auto transfer = [&](Transfer::Direction direction, int phase) {
+      return Transfer{world, world.reduce(), direction, rank, tag + phase};
+    };
+    peers_.push_back({member, {}, transfer(send, 0), transfer(receive, 0), transfer(send, 1), transfer(receive, 1)});
+  }
+}
+
+void DirectAllReduce::start(Bytes size) {
+  FLOTILLA_ASSERT(phase_ == Phase::idle, "started twice: ", describe());
+  FLOTILLA_ASSERT(size <= capacity_ && size.count % width_ == 0, size.count, " bytes: ", describe());
+  elements_ = size.count / width_;
+  mine_ = program::piece(elements_, group_.size(), group_.index());
+  summed_ = 0;
+  const std::int64_t stride = mine_.count() * width_;  // no larger than the largest piece that the staging is sized for
+  std::byte* place = staging_;
+  parts_[static_cast<std::size_t>(group_.index())] = at(mine_.first);
+  for (Peer& peer : peers_) {
+    peer.piece = program::piece(elements_, group_.size(), peer.member);
+    peer.waits_for_sum = false;
+    parts_[static_cast<std::size_t>(peer.member)] = place;
+    peer.piece_in.start_receive(place, stride);
+    peer.piece_out.start_send(at(peer.piece.first), peer.piece.count() * width_);
+    place += stride;
+  }
+  phase_ = Phase::collecting;
+}
+
+bool DirectAllReduce::progress() {
+  if (phase_ == Phase::idle) return true;
+  const bool sums_here = take_sums();
+  if (phase_ == Phase::collecting && collect()) phase_ = Phase::summing;
+  if (phase_ == Phase::summing) {
+    sum_slice();
+    if (summed_ < mine_.count()) return false;
+    return_sums();
+    phase_ = Phase::returning;
+  }
+  if (phase_ != Phase::returning || !sums_here) return false;
+  for (Peer& peer : peers_)
+    if (!peer.sum_out.done()) return false;
+  phase_ = Phase::idle;
+  return true;
+}
+
+/// True when every other member's copy of my piece is here.
+bool DirectAllReduce::collect() {
+  bool all = true;
+  for (Peer& peer : peers_) all = peer.piece_in.done() && all;
+  return all;
+}
+
+/// True when every other piece has its sum. A sum is received into the very place that its piece was sent from, thus only after that.
+bool DirectAllReduce::take_sums() {
+  bool all = true;
+  for (Peer& peer : peers_) {
+    if (!peer.piece_out.done()) {
+      all = false;
+      continue;
+    }
+    if (!peer.waits_for_sum) peer.sum_in.start_receive(at(peer.piece.first), peer.piece.count() * width_);
+    peer.waits_for_sum = true;
+    all = peer.sum_in.done() && all;
+  }
+  return all;
+}
+
+void DirectAllReduce::sum_slice() {
+  const std::int64_t count = std::min(slice.count / width_, mine_.count() - summed_);
+  if (count <= 0) return;
+  ordered_sum(type_, parts_, at(mine_.first + summed_), count);
+  for (const std::byte*& part : parts_) part += count * width_;
+  summed_ += count;
+}
+
+void DirectAllReduce::return_sums() {
+  for (Peer& peer : peers_) peer.sum_out.start_send(at(mine_.first), mine_.count() * width_);
+}
+
+std::string DirectAllReduce::describe() const {
+  std::string line = text("all-reduce ", Bytes{elements_ * width_}, " over the ", group_.describe());
+  for (const Peer& peer : peers_)
+    for (const Transfer* transfer : {&peer.piece_in, &peer.piece_out, &peer.sum_in, &peer.sum_out})
+      if (transfer->in_flight()) return text(line, ", waiting to ", transfer->describe());
+  return line;
+}
+
+}  // namespace
+
+std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type,
+                                                  Bytes capacity, std::byte* staging) {
+  return std::make_unique<DirectAllReduce>(world, group, tag, data, type, capacity, staging);
+}
+
+}  // namespace flotilla::comm

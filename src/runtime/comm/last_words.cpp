@@ -1,0 +1,24 @@
+#include "flotilla/comm/last_words.hpp"
+
+#include <exception>
+#include <new>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::comm {
+
+LastWords last_words() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return {exit_code(error.kind()), error.what()};
+  } catch (const std::bad_alloc&) {
+    return {ExitCode::unavailable, "out of memory"};
+  } catch (const std::exception& error) {
+    return {ExitCode::internal, error.what()};
+  } catch (...) {
+    return {ExitCode::internal, "an exception of unknown type"};
+  }
+}
+
+}  // namespace flotilla::comm

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "group_text.hpp"
+#include "mpi_operations.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+class MpiGroup final : public Group {
+ public:
+  MpiGroup(const World& world, program::Group value, int index, int tags, int tag_count)
+      : Group{std::move(value), index}, world_{world}, next_tag_{tags}, end_of_tags_{tags + tag_count} {}
+
+  std::string describe() const override { return comm::describe(world_, value()); }
+
+  std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                             Bytes staging_size) override {
+    FLOTILLA_REQUIRE(staging_size >= all_reduce_staging(capacity, type, size()), ErrorKind::internal, "staging of ", staging_size.count,
+                     " bytes is too small for an all-reduce of ", capacity.count, " over the ", describe());
+    return make_direct_all_reduce(world_, *this, take_tags(tags_per_all_reduce), data, type, capacity, staging);
+  }
+
+  std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
+    return make_direct_all_gather(world_, *this, take_tags(tags_per_all_gather), mine, all, capacity);
+  }
+
+ private:
+  int take_tags(int count) {
+    FLOTILLA_REQUIRE(count <= end_of_tags_ - next_tag_, ErrorKind::unavailable,
+                     "this MPI library has too few tags for the operations of the ", describe(), "; use one with more than ",
+                     world_.largest_tag());
+    next_tag_ += count;
+    return next_tag_ - count;
+  }
+
+  const World& world_;
+  int next_tag_, end_of_tags_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_mpi_group(const World& world, program::Group value, int tags, int tag_count) {
+  const int index = index_in(world, value);
+  return std::make_unique<MpiGroup>(world, std::move(value), index, tags, tag_count);
+}
+
+}  // namespace flotilla::comm

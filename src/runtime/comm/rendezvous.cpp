@@ -1,0 +1,121 @@
+#include "rendezvous.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "graveyard.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+struct Letter {
+  std::int32_t size = 0;
+  std::uint8_t everyone = 1, ok = 1;
+  ErrorKind kind = ErrorKind::internal;
+  std::array<char, longest_word> characters{};
+
+  void set(const std::string& text) {
+    size = static_cast<std::int32_t>(std::min(text.size(), characters.size()));
+    std::copy_n(text.begin(), size, characters.begin());
+  }
+  std::string get() const { return {characters.data(), static_cast<std::size_t>(size)}; }
+  std::span<std::byte> bytes() { return std::as_writable_bytes(std::span{this, 1}); }
+};
+static_assert(std::is_trivially_copyable_v<Letter>);
+
+/// Rank 0's side. Kept alive when somebody is missing: the verdict to a stopped rank is in flight until it wakes or the job ends.
+struct Desk {
+  std::vector<Letter> letters;
+  std::vector<mpi::Request> requests;
+  Letter verdict;
+};
+
+/// Tests all that are still in flight until none is, or until `end`. True when all finished.
+bool finish_all(std::vector<mpi::Request>& requests, Seconds end) {
+  for (mpi::Backoff backoff;; backoff.pause()) {
+    bool all = true;
+    for (mpi::Request& request : requests) all = request.test() && all;
+    if (all) return true;
+    if (now() >= end) return false;
+  }
+}
+
+Gathered gather(const World& world, const std::string& mine, int tag, Desk& desk, Seconds deadline) {
+  const auto size = static_cast<std::size_t>(world.size());
+  desk.letters.resize(size);
+  desk.requests.resize(size);
+  for (int r = 1; r < world.size(); ++r)
+    desk.requests[static_cast<std::size_t>(r)] = world.control().receive(desk.letters[static_cast<std::size_t>(r)].bytes(), r, tag);
+  finish_all(desk.requests, now() + deadline);
+  Gathered gathered;
+  gathered.words.push_back(mine);
+  for (int r = 1; r < world.size(); ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    const bool came = !desk.requests[i].active();
+    gathered.words.push_back(came ? desk.letters[i].get() : "");
+    if (!came) gathered.missing.push_back(Rank{r});
+  }
+  return gathered;
+}
+
+Verdict preside(const World& world, const std::string& mine, const Judge& judge, int tag, Seconds deadline) {
+  auto desk = std::make_unique<Desk>();
+  const Gathered gathered = gather(world, mine, tag, *desk, deadline);
+  const Verdict verdict = judge(gathered);
+  desk->verdict.everyone = verdict.everyone;
+  desk->verdict.ok = verdict.outcome.ok;
+  desk->verdict.kind = verdict.outcome.kind;
+  desk->verdict.set(verdict.outcome.message);
+  for (int r = 1; r < world.size(); ++r) desk->requests[static_cast<std::size_t>(r)] = world.control().send(desk->verdict.bytes(), r, tag);
+  if (!finish_all(desk->requests, now() + deadline)) bury(std::move(desk));
+  return verdict;
+}
+
+Verdict rank_zero_is_silent(const World& world, Seconds deadline) {
+  const Rank zero{0};
+  return {false, {false, ErrorKind::communication, no_answer(world, std::span{&zero, 1}, deadline)}};
+}
+
+struct Visit {
+  Letter mine, verdict;
+  std::vector<mpi::Request> requests;
+};
+
+Verdict attend(const World& world, const std::string& mine, int tag, Seconds deadline) {
+  auto visit = std::make_unique<Visit>();
+  visit->mine.set(mine);
+  visit->requests.push_back(world.control().send(visit->mine.bytes(), 0, tag));
+  visit->requests.push_back(world.control().receive(visit->verdict.bytes(), 0, tag));
+  // Rank 0 may come a deadline after us and then wait a deadline for somebody else.
+  const Seconds patience = 2.0 * deadline + Seconds{0.5};
+  if (!finish_all(visit->requests, now() + patience)) {
+    visit->requests.pop_back();  // withdraws the receive
+    bury(std::move(visit));
+    return rank_zero_is_silent(world, patience);
+  }
+  const Letter& verdict = visit->verdict;
+  return {verdict.everyone != 0, {verdict.ok != 0, verdict.kind, verdict.get()}};
+}
+
+}  // namespace
+
+Verdict rendezvous(const World& world, const std::string& mine, const Judge& judge, Seconds deadline) {
+  const int tag = world.next_agreement() & 0x3fff;  // a late letter of an agreement that failed meets no later one
+  return world.rank() == Rank{0} ? preside(world, mine, judge, tag, deadline) : attend(world, mine, tag, deadline);
+}
+
+void enforce(const Verdict& verdict) {
+  if (verdict.outcome.ok) return;
+  if (verdict.everyone) throw AgreedError{verdict.outcome.kind, verdict.outcome.message};
+  throw Error{verdict.outcome.kind, verdict.outcome.message};
+}
+
+std::string no_answer(const World& world, std::span<const Rank> missing, Seconds deadline) {
+  return text("no answer within ", deadline, " from ", world.names(missing), " (stopped, dead or cut off?)");
+}
+
+}  // namespace flotilla::comm

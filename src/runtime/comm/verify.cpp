@@ -1,0 +1,135 @@
+// Groups are proved before they are used: NCCL across generations hangs or returns wrong sums in the field, and a mistake in forming groups
+// would train a wrong model without a word.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/hash.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/comm/group.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "graveyard.hpp"
+#include "known_answer.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+/// Elements of the large reduction: pieces beyond what networks send eagerly (64 kB over TCP), within 1 MiB.
+std::int64_t large_count(int members) { return std::min<std::int64_t>(17'000 * members, 1 << 18); }
+/// And of the small one, in uneven pieces.
+std::int64_t small_count(int members) { return 3 * members + 1; }
+
+/// Who a member is and whom it takes for the group.
+struct Identity {
+  std::uint64_t group = 0;
+  std::int32_t rank = -1, index = -1;
+  bool operator==(const Identity&) const = default;
+};
+
+std::uint64_t fingerprint(const program::Group& group) {
+  std::string members = to_string(group.kind);
+  for (const Rank member : group.members) members += text(' ', member);
+  return fnv1a(members);
+}
+
+/// One group's proof: identities, then the reductions; all in flight together, checked when all are finished.
+class Proof {
+ public:
+  explicit Proof(Group& group) : group_{group}, identities_(group.members().size()) {
+    mine_ = {fingerprint(group.value()), group.members()[static_cast<std::size_t>(group.index())].value, group.index()};
+    operations_.push_back(group.make_all_gather(bytes(&mine_), bytes(identities_.data()), {sizeof mine_}));
+    operations_.back()->start({sizeof mine_});
+    reduce(small_, small_count(group.size()), small_staging_);
+    reduce(large_, large_count(group.size()), large_staging_);
+  }
+
+  bool progress() {
+    bool all = true;
+    for (const auto& operation : operations_) all = operation->progress() && all;
+    return all;
+  }
+
+  /// Of the first unfinished operation.
+  std::string waiting_for() const {
+    for (const auto& operation : operations_)
+      if (!operation->progress()) return operation->describe();
+    return {};
+  }
+
+  void check(const World& world) const {
+    for (int i = 0; i < group_.size(); ++i) {
+      const Rank rank = group_.members()[static_cast<std::size_t>(i)];
+      const Identity expected{mine_.group, rank.value, i};
+      FLOTILLA_REQUIRE(identities_[static_cast<std::size_t>(i)] == expected, ErrorKind::communication, group_.describe(), ": ",
+                       world.name(rank), " takes other ranks, or another order of them, for the group");
+    }
+    check_sum(small_);
+    check_sum(large_);
+  }
+
+ private:
+  template <class T>
+  static std::byte* bytes(T* data) {
+    return reinterpret_cast<std::byte*>(data);
+  }
+
+  void reduce(std::vector<float>& values, std::int64_t count, std::vector<float>& staging) {
+    const Bytes size{count * 4};
+    const Bytes staging_size = all_reduce_staging(size, ElementType::fp32, group_.size());
+    values.resize(static_cast<std::size_t>(count));
+    staging.resize(static_cast<std::size_t>(staging_size.count / 4));
+    fill_known(group_.index(), values);
+    operations_.push_back(group_.make_all_reduce(bytes(values.data()), ElementType::fp32, size, bytes(staging.data()), staging_size));
+    operations_.back()->start(size);
+  }
+
+  void check_sum(const std::vector<float>& values) const {
+    const std::int64_t wrong = first_wrong(group_.size(), values);
+    FLOTILLA_REQUIRE(wrong < 0, ErrorKind::communication, group_.describe(), ": a sum of known values came out wrong (element ", wrong,
+                     " of ", values.size(), ": ", values[static_cast<std::size_t>(wrong)], " instead of ", known_sum(group_.size(), wrong),
+                     "); take these ranks out one by one to find the culprit");
+  }
+
+  Group& group_;
+  Identity mine_;
+  std::vector<Identity> identities_;
+  std::vector<float> small_, large_, small_staging_, large_staging_;
+  std::vector<std::unique_ptr<Operation>> operations_;  // after the buffers they use
+};
+
+using Proofs = std::vector<std::unique_ptr<Proof>>;
+
+bool progress(const Proofs& proofs) {
+  bool all = true;
+  for (const auto& proof : proofs) all = proof->progress() && all;
+  return all;
+}
+
+void run(const World& world, Proofs& proofs, Seconds deadline) {
+  const Seconds end = now() + deadline;
+  for (mpi::Backoff backoff; !progress(proofs); backoff.pause()) {
+    if (now() < end) continue;
+    const auto stuck = std::ranges::find_if(proofs, [](const auto& proof) { return !proof->progress(); });
+    if (stuck == proofs.end()) break;
+    throw Error{ErrorKind::communication, text("no answer within ", deadline, " in ", (*stuck)->waiting_for())};
+  }
+  for (const auto& proof : proofs) proof->check(world);
+}
+
+}  // namespace
+
+void verify(const World& world, const Groups& groups, Seconds deadline) {
+  auto proofs = std::make_unique<Proofs>();
+  const Outcome mine = outcome_of("verifying the groups", [&] {
+    for (const auto& group : groups)
+      if (group) proofs->push_back(std::make_unique<Proof>(*group));
+    run(world, *proofs, deadline);
+  });
+  if (!mine.ok) bury(std::move(proofs));  // messages to a silent member are still in flight
+  // A rank whose groups are fine waits here while another waits for its silent member.
+  agree(world, mine, 2.0 * deadline + Seconds{1.0});
+}
+
+}  // namespace flotilla::comm

@@ -1,0 +1,17 @@
+#include "flotilla/comm/watch.hpp"
+
+#include "watch_loop.hpp"
+
+namespace flotilla::comm {
+
+Watch::Watch(const World& world, WatchOptions options, OnTrouble on_trouble)
+    : loop_{std::make_unique<Loop>(world, options, std::move(on_trouble))} {}
+Watch::~Watch() = default;
+
+void Watch::request_stop(const std::string& reason) { loop_->request_stop(reason); }
+std::optional<StopRequest> Watch::stop_requested() const { return loop_->stop_requested(); }
+std::optional<Trouble> Watch::trouble() const { return loop_->trouble(); }
+void Watch::announce_failure(const LastWords& words, Seconds deadline) { loop_->announce_failure(words, deadline); }
+void Watch::close(Seconds deadline) { loop_->close(deadline); }
+
+}  // namespace flotilla::comm
