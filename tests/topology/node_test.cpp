@@ -26,6 +26,7 @@ TEST(LoadXml, NodeWithAGpu) {
   EXPECT_EQ(node.cores, 2);
   EXPECT_EQ(node.processing_units, 2);
   EXPECT_EQ(node.usable, (std::vector<int>{0, 1}));
+  EXPECT_EQ(node.last_level_cache, Bytes{110100480});
   EXPECT_EQ(node.memory_total, Bytes{12843552768});
   EXPECT_EQ(node.memory_available, node.memory_total);
   ASSERT_EQ(node.gpus.size(), 1u) << "disks and network cards are not GPUs";

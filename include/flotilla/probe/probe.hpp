@@ -28,7 +28,8 @@ struct ProbeRequest {
 /// Who is here, without measuring anything: enough to decide whether an older profile still stands. The same on every rank.
 struct Discovery {
   std::vector<cluster::Device> devices;  ///< by rank
-  std::vector<Bytes> memory;             ///< by rank
+  std::vector<Bytes> memory;             ///< by rank: what its device may use
+  std::vector<Bytes> cache;              ///< by rank: its part of the node's last-level caches
   std::string software;                  ///< versions of what runs underneath; those of all ranks where they differ
   std::string model_fingerprint;
 };

@@ -34,6 +34,7 @@ struct Node {
   int cores = 0;
   int processing_units = 0;    ///< hardware threads of the machine
   std::vector<int> usable;     ///< kernel numbers of the hardware threads this process may run on (binding, cpuset), ascending
+  Bytes last_level_cache;      ///< all of the machine's together
   Bytes memory_total;          ///< of the machine
   Bytes memory_available;      ///< to this process now: the kernel's estimate, within the control group's limit
   Limits limits;

@@ -33,6 +33,15 @@ std::string cpu_model(hwloc_topology_t topology) {
                    info(root, "Architecture"), "unknown CPU"});
 }
 
+Bytes last_level_cache(hwloc_topology_t topology) {
+  std::uint64_t sum = 0;
+  for (const auto type : {HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE}) {
+    for (hwloc_obj_t cache = nullptr; (cache = hwloc_get_next_obj_by_type(topology, type, cache)) != nullptr;) sum += cache->attr->cache.size;
+    if (sum > 0) break;
+  }
+  return {static_cast<std::int64_t>(sum)};
+}
+
 std::vector<int> members(hwloc_const_bitmap_t set) {
   std::vector<int> numbers;
   for (int i = hwloc_bitmap_first(set); i >= 0; i = hwloc_bitmap_next(set, i)) numbers.push_back(i);
@@ -121,6 +130,7 @@ Node facts(hwloc_topology_t topology) {
   node.processing_units = count(topology, HWLOC_OBJ_PU);
   node.cores = std::max(1, count(topology, HWLOC_OBJ_CORE));
   node.usable = usable(topology);
+  node.last_level_cache = last_level_cache(topology);
   node.memory_total = {static_cast<std::int64_t>(root->total_memory)};
   node.memory_available = node.memory_total;
   node.gpus = gpus(topology);

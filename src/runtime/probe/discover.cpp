@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "coverage.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/compute/backend.hpp"
+#include "flotilla/mpi/session.hpp"
+#include "flotilla/probe/freshness.hpp"
+#include "flotilla/topology/topology.hpp"
+#include "flotilla/ucx/worker.hpp"
+#include "rank_facts.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+std::string up_to_comma(const std::string& line) { return line.substr(0, line.find(',')); }
+
+std::string software_here(const ProbeRequest& request) {
+  const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), std::max(1, request.threads), 0};
+  return text(compute::make_cpu_backend(setup)->description(), "; ", up_to_comma(mpi::library_version()), "; ", ucx::library_version(), "; ",
+              topology::library_version(), "; g++ ", __VERSION__);
+}
+
+RankFacts facts_here(const ProbeRequest& request) {
+  check(request);
+  const topology::Node node = topology::this_node();
+  FLOTILLA_REQUIRE(!node.usable.empty(), ErrorKind::unavailable, "this process may not run on any CPU that hwloc knows of");
+  return {node.cpu_model,          {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available,
+          request.memory_limit, request.threads,               request.zone,          software_here(request)};
+}
+
+/// Ranks by host, in rank order.
+std::map<std::string, std::vector<std::size_t>> by_host(const comm::World& world) {
+  std::map<std::string, std::vector<std::size_t>> hosts;
+  for (int r = 0; r < world.size(); ++r) hosts[world.host(Rank{r})].push_back(static_cast<std::size_t>(r));
+  return hosts;
+}
+
+cluster::Device device(const RankFacts& facts, Rank rank, const std::string& host, int local_rank,
+                       const std::vector<topology::CpuShare>& neighbours) {
+  const int threads = facts.threads > 0 ? facts.threads : topology::threads_per_rank(neighbours, local_rank);
+  return {rank, cpu_type_name(facts.cpu_model, threads), host, facts.zone, local_rank, threads};
+}
+
+/// One text where all ranks run the same; otherwise every kind of rank shows.
+std::string software_of_all(const std::vector<RankFacts>& facts) {
+  std::set<std::string> different;
+  for (const auto& f : facts) different.insert(f.software);
+  std::string all;
+  for (const auto& s : different) all += (all.empty() ? "" : " | ") + s;
+  return all;
+}
+
+Discovery describe(const comm::World& world, const ProbeRequest& request, const std::vector<RankFacts>& facts) {
+  Discovery found;
+  found.devices.resize(facts.size());
+  found.memory.resize(facts.size());
+  found.cache.resize(facts.size());
+  for (const auto& [host, ranks] : by_host(world)) {
+    std::vector<topology::CpuShare> shares;
+    for (std::size_t r : ranks) shares.push_back(facts[r].cpus);
+    for (std::size_t local = 0; local < ranks.size(); ++local) {
+      const std::size_t r = ranks[local];
+      found.devices[r] = device(facts[r], Rank{static_cast<int>(r)}, host, static_cast<int>(local), shares);
+      const Bytes share{facts[r].memory_available.count / static_cast<std::int64_t>(ranks.size())};
+      found.cache[r] = {facts[r].last_level_cache.count / static_cast<std::int64_t>(ranks.size())};
+      found.memory[r] = facts[r].memory_limit.count > 0 ? facts[r].memory_limit : share;
+    }
+  }
+  found.software = software_of_all(facts);
+  found.model_fingerprint = model_fingerprint(request.model, request.length);
+  return found;
+}
+
+}  // namespace
+
+Discovery discover(const comm::World& world, const ProbeRequest& request) {
+  const RankFacts mine = comm::agree_on(world, "describing this node", [&] { return facts_here(request); }, request.deadline);
+  const auto texts = mpi::all_gather_strings(world.control(), to_text(mine), request.deadline);
+  return comm::agree_on(world, "reading the other ranks' descriptions", [&] {
+    std::vector<RankFacts> facts;
+    for (const auto& t : texts) facts.push_back(facts_from_text(t));
+    return describe(world, request, facts);
+  }, request.deadline);
+}
+
+}  // namespace flotilla::probe

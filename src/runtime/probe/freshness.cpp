@@ -1,0 +1,67 @@
+#include "flotilla/probe/freshness.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include "coverage.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/model/operations.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+/// Seconds since 1970, or -1 when it is not such a time.
+double parse_utc(const std::string& text) {
+  std::tm parts{};
+  const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return end != nullptr && *end == '\0' ? static_cast<double>(timegm(&parts)) : -1;
+}
+
+/// The first required thing that the profile does not hold.
+std::string missing(const cluster::Profile& profile, const ProbeRequest& request) {
+  for (const auto& type : profile.device_types)
+    for (const Shape& shape : shapes(request, static_cast<int>(profile.devices.size()))) {
+      if (!shape.required) continue;
+      for (int o = 0; o < model::operation_count; ++o) {
+        const std::string name{model::to_string(static_cast<model::Operation>(o))};
+        if (!cluster::operation_time(profile, type.name, name, shape.tensor_parallel, shape.sequences, request.length, shape.precision))
+          return text("it lacks ", name, " at tensor-parallel degree ", shape.tensor_parallel, " in ", to_string(shape.precision));
+      }
+    }
+  return "";
+}
+
+std::string too_old(const cluster::Profile& profile, Seconds longest_age, const std::string& now) {
+  const double then = parse_utc(profile.measured_at), current = parse_utc(now);
+  if (then < 0) return "it does not say when it was measured";
+  const Seconds age{current - then};
+  if (age.value < -60) return text("it was measured at ", profile.measured_at, ", which is yet to come");
+  return age > longest_age ? text("it is ", age, " old, older than ", longest_age) : "";
+}
+
+}  // namespace
+
+std::string model_fingerprint(const model::Config& m, int length) {
+  return text("hidden ", m.hidden, ", heads ", m.heads, ", feed-forward ", m.feed_forward, ", vocabulary ", m.vocabulary, ", embedding ",
+              m.embedding_width, ", ", m.norm == model::NormPlacement::pre ? "pre" : "post", "-norm, ",
+              m.activation == model::Activation::relu ? "relu" : "gelu", m.final_norm ? ", final norm" : "",
+              m.dropout > 0 ? ", dropout" : "", m.attention_dropout > 0 ? ", attention dropout" : "", ", length ", length);
+}
+
+std::string why_not_fresh(const cluster::Profile& profile, const Discovery& here, const ProbeRequest& request, Seconds longest_age,
+                          const std::string& now) {
+  if (auto why = cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint); !why.empty()) return why;
+  if (auto why = missing(profile, request); !why.empty()) return why;
+  return too_old(profile, longest_age, now);
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char buffer[32];
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return buffer;
+}
+
+}  // namespace flotilla::probe

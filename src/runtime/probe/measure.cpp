@@ -1,0 +1,69 @@
+#include <cstring>
+
+#include "coverage.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/probe/freshness.hpp"
+#include "links.hpp"
+#include "merge.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+// Parts of the budget.
+constexpr double for_rates = 0.15, for_operations = 0.6, for_links = 0.25;
+
+/// What only the ranks' own numbers may differ in, whoever started them.
+std::string common_part(const ProbeRequest& request) {
+  std::string all = model_fingerprint(request.model, request.length);
+  for (Precision p : request.precisions) all += ", " + to_string(p);
+  for (int degree : request.tensor_parallel) all += text(", tp", degree);
+  for (int sequences : request.sequences) all += text(", ", sequences, " sequences");
+  return all + text(", budget ", request.budget);
+}
+
+std::vector<Measured> everybodys(const comm::World& world, const Measured& mine, Seconds deadline) {
+  const auto values = numbers(mine);
+  const auto bytes = mpi::all_gather_bytes(world.control(), std::as_bytes(std::span{values}), deadline);
+  std::vector<Measured> all;
+  for (int r = 0; r < world.size(); ++r) {
+    std::vector<double> theirs(values.size());
+    std::memcpy(theirs.data(), bytes.data() + static_cast<std::size_t>(r) * values.size() * sizeof(double), values.size() * sizeof(double));
+    all.push_back(with_numbers(mine, theirs));
+  }
+  return all;
+}
+
+/// Everybody merged the same numbers, but clocks differ, and so may the last bit of sums on different machines: rank 0's copy counts.
+cluster::Profile rank_0s(const comm::World& world, const cluster::Profile& profile, Seconds deadline) {
+  const std::string json = comm::agree_on(world, "writing the profile", [&] {
+    return world.rank() == Rank{0} ? files::profile_to_json(profile) : std::string{};
+  }, deadline);
+  const std::string agreed = mpi::broadcast_string(world.control(), json, 0, deadline);
+  return comm::agree_on(world, "reading the profile", [&] { return files::profile_from_json(agreed, "rank 0's profile"); }, deadline);
+}
+
+}  // namespace
+
+cluster::Profile measure(const comm::World& world, const ProbeRequest& request, const Discovery& here) {
+  comm::require_same(world, "the probe's request", common_part(request), request.deadline);
+  const std::size_t me = world.rank().index();
+  const int threads = here.devices[me].threads;
+  Measured mine;
+  mine.rates = comm::agree_on(world, "measuring this device", [&] {
+    return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates);
+  }, request.deadline + 10 * request.budget);
+  mine.shapes = operation_times(world, request, threads, here.memory[me], request.budget * for_operations);
+  const auto links = measure_links(world, here.devices, request.budget * for_links, request.deadline);
+  const auto all = everybodys(world, mine, request.deadline);
+  cluster::Profile profile = merge(request, here, all);
+  profile.model_fingerprint = here.model_fingerprint;
+  profile.software = here.software;
+  profile.measured_at = utc_now();
+  profile.links = links;
+  return rank_0s(world, profile, request.deadline);
+}
+
+cluster::Profile measure(const comm::World& world, const ProbeRequest& request) { return measure(world, request, discover(world, request)); }
+
+}  // namespace flotilla::probe

@@ -1,0 +1,132 @@
+#include "merge.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/model/operations.hpp"
+#include "samples.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+/// Calls `visit` on every number, in order; `M` is Measured or const Measured.
+template <class M, class Visit>
+void for_numbers(M& m, Visit visit) {
+  visit(m.rates.peak_fp32.value);
+  visit(m.rates.peak_bf16.value);
+  visit(m.rates.memory_bandwidth.value);
+  for (auto& elements : m.rates.elements)
+    for (auto& element : elements) {
+      visit(element.per_million.value);
+      visit(element.relative_scatter);
+    }
+  for (auto& shape : m.shapes) {
+    for (auto& s : shape.seconds) visit(s.value);
+    for (auto& s : shape.scatter) visit(s);
+  }
+}
+
+using Ranks = std::vector<std::size_t>;
+using Number = std::function<double(const Measured&)>;
+
+double middle(const std::vector<Measured>& all, const Ranks& ranks, const Number& number) {
+  std::vector<double> values;
+  for (std::size_t r : ranks) values.push_back(number(all[r]));
+  return median(values);
+}
+
+/// Scatter inside a rank, or between the ranks of the type where that is more.
+double scatter(const std::vector<Measured>& all, const Ranks& ranks, const Number& time, const Number& inside) {
+  std::vector<double> times;
+  for (std::size_t r : ranks) times.push_back(time(all[r]));
+  return std::max(middle(all, ranks, inside), relative_scatter(times));
+}
+
+/// One device type's part of the profile.
+class TypeMerge {
+ public:
+  TypeMerge(const ProbeRequest& request, const std::string& name, const Ranks& ranks, const std::vector<Measured>& all,
+            cluster::Profile& profile)
+      : request_{request}, name_{name}, ranks_{ranks}, all_{all}, profile_{profile} {}
+
+  void add(Bytes memory) {
+    type_ = {name_,
+             cluster::DeviceKind::cpu,
+             memory,
+             {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_fp32.value; })},
+             {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_bf16.value; })},
+             {middle(all_, ranks_, [](const Measured& m) { return m.rates.memory_bandwidth.value; })},
+             "probe"};
+    for (std::size_t s = 0; s < all_.front().shapes.size(); ++s)
+      for (std::size_t o = 0; o < model::operation_count; ++o) add_operation(s, o);
+    for (std::size_t p = 0; p < request_.precisions.size(); ++p)
+      for (std::size_t e = 0; e < all_.front().rates.elements[p].size(); ++e) add_element(p, e);
+    profile_.device_types.push_back(type_);
+  }
+
+ private:
+  void add_operation(std::size_t s, std::size_t o) {
+    const Number time = [=](const Measured& m) { return m.shapes[s].seconds[o].value; };
+    const Number inside = [=](const Measured& m) { return m.shapes[s].scatter[o]; };
+    const Shape& shape = all_.front().shapes[s].shape;
+    const auto operation = static_cast<model::Operation>(o);
+    const Seconds seconds{middle(all_, ranks_, time)};
+    profile_.operation_times.push_back({name_, std::string{model::to_string(operation)}, shape.tensor_parallel, shape.sequences,
+                                        request_.length, shape.precision, seconds, scatter(all_, ranks_, time, inside)});
+    const model::LayerShape layer{shape.sequences, request_.length, shape.tensor_parallel, 0, shape.precision};
+    raise_peak(shape.precision, model::flops(request_.model, layer, operation) / std::max(seconds.value, 1e-9));
+  }
+
+  void raise_peak(Precision precision, double rate) {
+    FlopsPerSecond& peak = precision == Precision::bf16 ? type_.peak_bf16 : type_.peak_fp32;
+    peak.value = std::max(peak.value, rate);
+  }
+
+  void add_element(std::size_t p, std::size_t e) {
+    const Number time = [=](const Measured& m) { return m.rates.elements[p][e].per_million.value; };
+    const Number inside = [=](const Measured& m) { return m.rates.elements[p][e].relative_scatter; };
+    profile_.operation_times.push_back({name_, all_.front().rates.elements[p][e].operation, 1, 1, 1, request_.precisions[p],
+                                        {middle(all_, ranks_, time)}, scatter(all_, ranks_, time, inside)});
+  }
+
+  const ProbeRequest& request_;
+  const std::string& name_;
+  const Ranks& ranks_;
+  const std::vector<Measured>& all_;
+  cluster::Profile& profile_;
+  cluster::DeviceType type_;
+};
+
+}  // namespace
+
+std::vector<double> numbers(const Measured& measured) {
+  std::vector<double> values;
+  for_numbers(measured, [&](double v) { values.push_back(v); });
+  return values;
+}
+
+Measured with_numbers(Measured form, const std::vector<double>& values) {
+  std::size_t next = 0;
+  for_numbers(form, [&](double& v) {
+    FLOTILLA_ASSERT(next < values.size(), next, " of ", values.size());
+    v = values[next++];
+  });
+  return form;
+}
+
+cluster::Profile merge(const ProbeRequest& request, const Discovery& here, const std::vector<Measured>& by_rank) {
+  cluster::Profile profile;
+  profile.devices = here.devices;
+  std::map<std::string, Ranks> types;
+  for (const auto& device : here.devices) types[device.type].push_back(device.rank.index());
+  for (const auto& [name, ranks] : types) {
+    Bytes least = here.memory[ranks.front()];
+    for (std::size_t r : ranks) least = std::min(least, here.memory[r]);
+    TypeMerge{request, name, ranks, by_rank, profile}.add(least);
+  }
+  return profile;
+}
+
+}  // namespace flotilla::probe

@@ -1,0 +1,173 @@
+#include "one_block.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::probe {
+
+using program::Access;
+using program::Op;
+using program::Role;
+
+namespace {
+
+compute::Setup setup_of(const model::Config& model, int length, const Shape& shape, int threads) {
+  return {model, length, shape.tensor_parallel, 0, shape.precision, threads, 0};
+}
+
+/// Blocks beyond the first would repeat its operations.
+model::Config with_one_block(model::Config model) {
+  model.blocks = 1;
+  return model;
+}
+
+/// A cheap generator is enough: no operation's time depends on how random its values are, only on their not being zero or denormal.
+float uniform(std::mt19937& random, float scale) { return scale * (2 * (static_cast<float>(random() >> 8) * 0x1p-24f) - 1); }
+
+int buffer_of(const program::Site& site, Role role) {
+  const auto found = std::ranges::find(site.accesses, role, &Access::role);
+  return found == site.accesses.end() ? -1 : found->buffer;
+}
+
+}  // namespace
+
+Pages::Pages(Bytes size) : size_{static_cast<std::size_t>(std::max<std::int64_t>(1, size.count))} {
+  void* pages = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  FLOTILLA_REQUIRE(pages != MAP_FAILED, ErrorKind::unavailable, "the probe cannot get ", size, " of memory: ", std::strerror(errno));
+  data_ = static_cast<std::byte*>(pages);
+}
+
+Pages::~Pages() { munmap(data_, size_); }
+
+OneBlock::OneBlock(const model::Config& model, int length, Shape shape, int threads)
+    : model_{with_one_block(model)}, length_{length}, shape_{shape}, threads_{threads} {
+  const auto plan = plan::even_plan(model_, length, shape.sequences, shape.precision, 1, 1, shape.tensor_parallel, shape.sequences);
+  const Bytes scratch = compute::library_scratch(setup_of(model_, length, shape, threads), shape.sequences);
+  program_ = program::lower(plan, {"flotilla probe", threads, scratch});
+  order_ = program::expand(program_, Rank{0});
+}
+
+Bytes OneBlock::memory() const {
+  Bytes total = rank_class().arena;
+  for (const auto& part : rank_class().parts) total = total - part.elements * Bytes{2 * sizeof(float)};
+  return total;
+}
+
+double OneBlock::flops() const {
+  double sum = 0;
+  for (int o = 0; o < model::operation_count; ++o) sum += model::flops(model_, rank_class().shape, static_cast<model::Operation>(o));
+  return sum;
+}
+
+std::byte* OneBlock::at(int buffer) const {
+  return arena_->data() + program::offset_of(rank_class().buffers[static_cast<std::size_t>(buffer)], 0).count;
+}
+
+void OneBlock::prepare() {
+  const auto& c = rank_class();
+  arena_ = std::make_unique<Pages>(c.arena);
+  backend_ = compute::make_cpu_backend(setup_of(model_, length_, shape_, threads_));
+  if (c.scratch >= 0)
+    backend_->set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
+  std::mt19937 random{20261120};
+  for (const auto& part : c.parts) fill_part(part, random);
+  fill_activations(random);
+  fill_tokens(random);
+  fill_other_members_stats();
+}
+
+void OneBlock::fill_part(const program::Part& part, std::mt19937& random) {
+  auto* parameters = reinterpret_cast<float*>(at(part.parameters));
+  for (const auto& slot : part.slots) {
+    const auto& tensor = program_.tensors[static_cast<std::size_t>(slot.tensor)];
+    const bool one = tensor.init == model::Init::ones;
+    const float scale = tensor.init == model::Init::zeros ? 0 : static_cast<float>(model_.init_std * 1.7320508);  // same variance
+    for (std::int64_t i = 0; i < slot.elements; ++i) parameters[slot.offset + i] = one ? 1.0f : uniform(random, scale);
+  }
+  if (part.weights != part.parameters)
+    backend_->convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
+}
+
+void OneBlock::fill_tokens(std::mt19937& random) {
+  const auto& buffers = rank_class().buffers;
+  const auto tokens = std::ranges::find(buffers, "tokens", &program::Buffer::name);
+  FLOTILLA_ASSERT(tokens != buffers.end(), "a program without tokens");
+  auto* ids = reinterpret_cast<std::int32_t*>(arena_->data() + tokens->offset.count);
+  const std::int64_t count = std::int64_t{shape_.sequences} * (length_ + 1);
+  for (std::int64_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(random() % static_cast<unsigned>(model_.vocabulary));
+}
+
+/// So that an operation may run without those before it: its inputs hold ordinary numbers.
+void OneBlock::fill_activations(std::mt19937& random) {
+  for (const auto& site : rank_class().sites)
+    for (const auto& access : site.accesses) {
+      if (access.role != Role::input && access.role != Role::partial && access.role != Role::gradient) continue;
+      const auto& buffer = rank_class().buffers[static_cast<std::size_t>(access.buffer)];
+      const auto count = static_cast<std::size_t>(buffer.size.count / element_size(shape_.precision).count);
+      std::vector<float> values(count);
+      for (float& v : values) v = uniform(random, 1.0f);
+      backend_->convert(values, at(access.buffer));
+    }
+}
+
+/// The rows that an all-gather would bring: (maximum, sum of exponentials, logit of the target), finite.
+void OneBlock::fill_other_members_stats() {
+  for (const auto& site : rank_class().sites) {
+    const int buffer = buffer_of(site, Role::gathered_stats);
+    if (site.op != Op::all_gather || buffer < 0) continue;
+    auto* rows = reinterpret_cast<float*>(at(buffer));
+    const std::int64_t count = rank_class().shape.tokens() * shape_.tensor_parallel;
+    for (std::int64_t i = 0; i < count; ++i) std::copy_n(std::array{0.0f, 1.0f, 0.0f}.data(), 3, rows + 3 * i);
+  }
+}
+
+void OneBlock::gather_stats(const program::Site& site) {
+  const std::byte* own = at(buffer_of(site, Role::stats));
+  std::copy_n(own, rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float)), at(buffer_of(site, Role::gathered_stats)));
+}
+
+compute::Task OneBlock::task(const program::Site& site) const {
+  compute::Task task;
+  task.operation = site.operation;
+  task.layer = site.layer;
+  task.sequences = shape_.sequences;
+  for (const auto& access : site.accesses) task.operands[static_cast<std::size_t>(access.role)] = at(access.buffer);
+  const auto& parts = rank_class().parts;
+  if (site.part >= 0) task.part = &parts[static_cast<std::size_t>(site.part)];
+  const int word = buffer_of(site, Role::word_weights), word_gradients = buffer_of(site, Role::word_gradients);
+  for (const auto& part : parts)
+    if (part.weights == word || part.gradients == word_gradients) task.word_part = &part;
+  task.loss_scale = 1.0f / static_cast<float>(rank_class().shape.tokens());
+  return task;
+}
+
+void OneBlock::pass(std::vector<Seconds>& seconds) {
+  seconds.assign(model::operation_count, Seconds{});
+  for (const auto& instruction : order_) {
+    const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
+    if (site.op == Op::all_gather) gather_stats(site);
+    if (site.op != Op::compute) continue;
+    const compute::Task work = task(site);
+    const Seconds start = now();
+    backend_->run(work);
+    seconds[static_cast<std::size_t>(site.operation)] += now() - start;
+  }
+}
+
+Seconds OneBlock::run(model::Operation operation) {
+  const auto& sites = rank_class().sites;
+  const auto site = std::ranges::find_if(sites, [&](const auto& s) { return s.op == Op::compute && s.operation == operation; });
+  FLOTILLA_ASSERT(site != sites.end(), "a program without ", model::to_string(operation));
+  const compute::Task work = task(*site);
+  const Seconds start = now();
+  backend_->run(work);
+  return now() - start;
+}
+
+}  // namespace flotilla::probe

@@ -1,0 +1,67 @@
+#include "rank_facts.hpp"
+
+#include <iomanip>
+#include <limits>
+#include <regex>
+#include <sstream>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+std::string one_line(std::string value) {
+  for (char& c : value)
+    if (c == '\n' || c == '\r') c = ' ';
+  return value;
+}
+
+void read_field(RankFacts& facts, const std::string& key, std::istringstream& value) {
+  const auto rest = [&] { std::string line; std::getline(value >> std::ws, line); return line; };
+  if (key == "cpu_model") facts.cpu_model = rest();
+  if (key == "zone") facts.zone = rest();
+  if (key == "software") facts.software = rest();
+  if (key == "cpu_limit") value >> facts.cpus.cpu_limit;
+  if (key == "last_level_cache") value >> facts.last_level_cache.count;
+  if (key == "memory_available") value >> facts.memory_available.count;
+  if (key == "memory_limit") value >> facts.memory_limit.count;
+  if (key == "threads") value >> facts.threads;
+  if (key == "cpus")
+    for (int cpu = 0; value >> cpu;) facts.cpus.usable.push_back(cpu);
+}
+
+}  // namespace
+
+std::string to_text(const RankFacts& facts) {
+  std::ostringstream out;
+  out << std::setprecision(std::numeric_limits<double>::max_digits10);
+  out << "cpu_model " << one_line(facts.cpu_model) << "\nzone " << one_line(facts.zone) << "\nsoftware " << one_line(facts.software)
+      << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache " << facts.last_level_cache.count << "\nmemory_available " << facts.memory_available.count << "\nmemory_limit "
+      << facts.memory_limit.count << "\nthreads " << facts.threads << "\ncpus";
+  for (int cpu : facts.cpus.usable) out << ' ' << cpu;
+  out << '\n';
+  return out.str();
+}
+
+RankFacts facts_from_text(const std::string& text) {
+  RankFacts facts;
+  std::istringstream lines{text};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream value{line};
+    std::string key;
+    value >> key;
+    read_field(facts, key, value);
+  }
+  FLOTILLA_REQUIRE(!facts.cpus.usable.empty() && facts.memory_available.count > 0 && !facts.software.empty(), ErrorKind::communication,
+                   "a rank described itself in a way that this version does not understand; start the same flotilla on every rank");
+  return facts;
+}
+
+std::string cpu_type_name(const std::string& cpu_model, int threads) {
+  static const std::regex noise{R"(\((R|TM|r|tm)\)|\s@.*|\b\d+-Core\b|\bProcessor\b|\bCPU\b)"}, blanks{R"(\s+)"}, ends{R"(^ | $)"};
+  std::string name = std::regex_replace(cpu_model, noise, " ");
+  name = std::regex_replace(std::regex_replace(name, blanks, " "), ends, "");
+  return flotilla::text("cpu:", name.empty() ? "unknown" : name, ":", threads, "t");
+}
+
+}  // namespace flotilla::probe

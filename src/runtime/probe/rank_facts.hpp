@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+#include "flotilla/topology/threads.hpp"
+
+namespace flotilla::probe {
+
+/// What one rank tells the others about itself.
+struct RankFacts {
+  std::string cpu_model;
+  topology::CpuShare cpus;
+  Bytes last_level_cache;  ///< of the node
+  Bytes memory_available;  ///< of the node, to this process
+  Bytes memory_limit;      ///< ProbeRequest's
+  int threads = 0;         ///< ProbeRequest's
+  std::string zone;
+  std::string software;
+  bool operator==(const RankFacts&) const = default;
+};
+
+/// As text for other ranks, which may be other builds: one "key value" line each, unknown keys are skipped.
+std::string to_text(const RankFacts&);
+/// Throws Error{communication}.
+RankFacts facts_from_text(const std::string&);
+
+/// Name of a CPU device type: "cpu:AMD EPYC 9654:2t" from "AMD EPYC 9654 96-Core Processor" and 2 threads. What vendors repeat for every
+/// model (marks, core counts, clock rates) is left out.
+std::string cpu_type_name(const std::string& cpu_model, int threads);
+
+}  // namespace flotilla::probe

@@ -1,0 +1,127 @@
+#include "flotilla/probe/report.hpp"
+
+#include <algorithm>
+#include <iomanip>
+#include <map>
+#include <sstream>
+#include <vector>
+
+#include "flotilla/base/text.hpp"
+#include "flotilla/model/operations.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+std::string fixed(double value, int digits) {
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(digits) << value;
+  return out.str();
+}
+
+/// Three significant digits where there are no more than three before the point.
+std::string rate(double value) { return fixed(value, value < 10 ? 2 : value < 100 ? 1 : 0); }
+
+using Row = std::vector<std::string>;
+
+/// Columns as wide as their widest cell, the first flush left, the others flush right; the first row is the head.
+void print(std::ostream& out, const std::string& title, const std::vector<Row>& rows) {
+  if (rows.size() < 2) return;
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  out << title << '\n';
+  for (const auto& row : rows) {
+    for (std::size_t c = 0; c < row.size(); ++c)
+      out << "  " << (c == 0 ? std::left : std::right) << std::setw(static_cast<int>(widths[c])) << row[c];
+    out << '\n';
+  }
+  out << '\n';
+}
+
+std::vector<Row> type_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{{"type", "devices", "memory", "fp32 GFLOP/s", "bf16 GFLOP/s", "memory rate"}};
+  for (const auto& t : profile.device_types) {
+    const auto count = std::ranges::count(profile.devices, t.name, &cluster::Device::type);
+    rows.push_back({t.name, text(count), to_string(t.memory), rate(t.peak_fp32.value / 1e9),
+                    t.peak_bf16.value > 0 ? rate(t.peak_bf16.value / 1e9) : "-", to_string(t.memory_bandwidth)});
+  }
+  return rows;
+}
+
+/// Ranks of a host with the same type and zone stand in one row.
+std::vector<Row> device_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{{"host", "zone", "ranks", "threads each", "type"}};
+  std::vector<std::vector<const cluster::Device*>> groups;
+  for (const auto& d : profile.devices) {
+    const auto same = [&](const auto& g) { return g[0]->host == d.host && g[0]->type == d.type && g[0]->zone == d.zone; };
+    const auto found = std::ranges::find_if(groups, same);
+    if (found == groups.end()) groups.push_back({&d});
+    else found->push_back(&d);
+  }
+  for (const auto& g : groups)
+    rows.push_back({g[0]->host, g[0]->zone.empty() ? "-" : g[0]->zone,
+                    g.size() == 1 ? text(g[0]->rank) : text(g.front()->rank, " ... ", g.back()->rank, " (", g.size(), ")"),
+                    text(g[0]->threads), g[0]->type});
+  return rows;
+}
+
+std::vector<Row> link_rows(const cluster::Profile& profile) {
+  static const std::map<cluster::LinkLevel, std::string> levels{
+      {cluster::LinkLevel::node, "node"}, {cluster::LinkLevel::zone, "zone"}, {cluster::LinkLevel::wide, "wide"}};
+  std::vector<Row> rows{{"level", "from", "to", "latency (8 B)", "64 KiB", "1 MiB", "8 MiB", "scatter"}};
+  for (const auto& link : profile.links) {
+    Row row{levels.at(link.level), link.from, link.to, to_string(cluster::transfer_time(link, {8}))};
+    for (Bytes size : {Bytes{64 << 10}, Bytes{1 << 20}, Bytes{8 << 20}})
+      row.push_back(to_string(BytesPerSecond{static_cast<double>(size.count) / cluster::transfer_time(link, size).value}));
+    row.push_back(fixed(100 * link.relative_scatter, 0) + " %");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Row operation_row(const cluster::Profile& profile, const model::Config& model, const cluster::OperationTime& t) {
+  Row row{t.operation, to_string(t.precision), text(t.tensor_parallel), text(t.sequences), to_string(t.time)};
+  const model::LayerShape shape{t.sequences, t.length, t.tensor_parallel, 0, t.precision};
+  const double flops = model::flops(model, shape, model::parse_operation(t.operation));
+  const auto* type = cluster::find_type(profile, t.device_type);
+  const double peak = type == nullptr ? 0 : (t.precision == Precision::bf16 ? type->peak_bf16 : type->peak_fp32).value;
+  const double reached = t.time.value > 0 ? flops / t.time.value : 0;
+  row.push_back(flops > 0 ? rate(reached / 1e9) : "-");
+  row.push_back(flops > 0 && peak > 0 ? fixed(100 * reached / peak, 0) + " %" : "-");
+  row.push_back(fixed(100 * t.relative_scatter, 0) + " %");
+  return row;
+}
+
+bool is_per_element(const cluster::OperationTime& t) { return t.operation == "adamw" || t.operation == "cast" || t.operation == "add"; }
+
+std::vector<Row> operation_rows(const cluster::Profile& profile, const model::Config& model, const std::string& type) {
+  std::vector<Row> rows{{"operation", "precision", "tp", "sequences", "time", "GFLOP/s", "of peak", "scatter"}};
+  for (const auto& t : profile.operation_times)
+    if (t.device_type == type && !is_per_element(t)) rows.push_back(operation_row(profile, model, t));
+  return rows;
+}
+
+std::vector<Row> element_rows(const cluster::Profile& profile, const std::string& type) {
+  std::vector<Row> rows{{"per million elements", "precision", "time", "scatter"}};
+  for (const auto& t : profile.operation_times)
+    if (t.device_type == type && is_per_element(t))
+      rows.push_back({t.operation, to_string(t.precision), to_string(t.time), fixed(100 * t.relative_scatter, 0) + " %"});
+  return rows;
+}
+
+}  // namespace
+
+std::string table(const cluster::Profile& profile, const model::Config& model) {
+  std::ostringstream out;
+  out << "measured " << profile.measured_at << " with " << profile.software << "\nfor " << profile.model_fingerprint << "\n\n";
+  print(out, "Device types", type_rows(profile));
+  print(out, "Devices", device_rows(profile));
+  print(out, "Links (one way)", link_rows(profile));
+  for (const auto& type : profile.device_types) {
+    print(out, "Operations on " + type.name, operation_rows(profile, model, type.name));
+    print(out, "Vectors on " + type.name, element_rows(profile, type.name));
+  }
+  return out.str();
+}
+
+}  // namespace flotilla::probe

@@ -1,0 +1,43 @@
+#include "device.hpp"
+
+#include <gtest/gtest.h>
+
+#include "elements.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace {
+
+using flotilla::Bytes;
+using flotilla::Precision;
+using flotilla::Seconds;
+
+TEST(MemoryBandwidth, IsPositiveForAnyThreadCount) {
+  for (int threads : {1, 2, 3}) EXPECT_GT(flotilla::probe::memory_bandwidth(threads, Bytes{3 << 20}).value, 1e6) << threads;
+  EXPECT_GT(flotilla::probe::memory_bandwidth(3, Bytes{12}).value, 0) << "fewer elements than threads";
+}
+
+TEST(TriadSize, LeavesTheCacheButNotTheMemory) {
+  EXPECT_EQ(flotilla::probe::triad_size(Bytes{32 << 20}, Bytes{std::int64_t{64} << 30}), Bytes{128 << 20});
+  EXPECT_EQ(flotilla::probe::triad_size(Bytes{0}, Bytes{std::int64_t{64} << 30}), Bytes{24 << 20});
+  EXPECT_EQ(flotilla::probe::triad_size(Bytes{32 << 20}, Bytes{64 << 20}), Bytes{8 << 20});
+  EXPECT_EQ(flotilla::probe::triad_size(Bytes{0}, Bytes{0}), Bytes{3 << 20});
+}
+
+TEST(Peak, IsARate) {
+  const double peak = flotilla::probe::peak(Precision::fp32, 1, Seconds{0.01}).value;
+  EXPECT_GT(peak, 1e8);
+  EXPECT_LT(peak, 1e14);
+}
+
+TEST(ElementTimes, AllThreeInEachPrecision) {
+  for (Precision precision : {Precision::fp32, Precision::bf16}) {
+    const auto times = flotilla::probe::element_times(flotilla::model::built_in("gpt2-tiny"), 16, precision, 1, Seconds{0.01});
+    ASSERT_EQ(times.size(), 3u);
+    EXPECT_EQ(times[0].operation, "adamw");
+    EXPECT_EQ(times[1].operation, "cast");
+    EXPECT_EQ(times[2].operation, "add");
+    for (const auto& t : times) EXPECT_GT(t.per_million.value, 1e-6) << t.operation << ": a million elements do not pass in a microsecond";
+  }
+}
+
+}  // namespace

@@ -1,0 +1,54 @@
+#include "flotilla/probe/report.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "flotilla/model/operations.hpp"
+
+namespace {
+
+using flotilla::Bytes;
+using flotilla::Precision;
+using flotilla::Rank;
+using flotilla::Seconds;
+using flotilla::cluster::LinkLevel;
+using flotilla::cluster::Profile;
+
+TEST(Table, HoldsDevicesLinksRatesAndShares) {
+  const auto model = flotilla::model::built_in("gpt2-tiny");
+  const flotilla::model::LayerShape shape{2, 16, 1, 0, Precision::fp32};
+  const double flops = flotilla::model::flops(model, shape, flotilla::model::Operation::mlp_forward);
+  Profile profile;
+  profile.software = "oneDNN 2.6";
+  profile.model_fingerprint = "hidden 64";
+  profile.measured_at = "2026-11-20T12:00:00Z";
+  profile.device_types = {{"cpu:x:2t", flotilla::cluster::DeviceKind::cpu, Bytes{1 << 30}, {4 * flops}, {0}, {1e10}, "probe"}};
+  profile.devices = {{Rank{0}, "cpu:x:2t", "n1", "", 0, 2}, {Rank{1}, "cpu:x:2t", "n1", "", 1, 2}};
+  profile.links = {{LinkLevel::node, "n1", "n1", {{Bytes{0}, Seconds{2e-6}, {4e9}}}, 0.25}};
+  profile.operation_times = {{"cpu:x:2t", "mlp_forward", 1, 2, 16, Precision::fp32, Seconds{0.5}, 0.07},
+                             {"cpu:x:2t", "head_loss", 1, 2, 16, Precision::fp32, Seconds{0.25}, 0},
+                             {"cpu:x:2t", "adamw", 1, 1, 1, Precision::fp32, Seconds{0.002}, 0.5}};
+  const std::string table = flotilla::probe::table(profile, model);
+  std::istringstream lines{table};
+  std::string mlp, loss, adamw, link, devices;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("mlp_forward") != std::string::npos) mlp = line;
+    if (line.find("head_loss") != std::string::npos) loss = line;
+    if (line.find("adamw") != std::string::npos) adamw = line;
+    if (line.find("node") != std::string::npos) link = line;
+    if (line.find("0 ... 1 (2)") != std::string::npos) devices = line;
+  }
+  EXPECT_NE(mlp.find("50 %"), std::string::npos) << "twice the FLOPs a second of half the peak:\n" << table;
+  EXPECT_NE(mlp.find("7 %"), std::string::npos) << table;
+  EXPECT_NE(loss.find(" - "), std::string::npos) << "no products, no rate:\n" << table;
+  EXPECT_NE(adamw.find("2.00 ms"), std::string::npos) << table;
+  EXPECT_NE(link.find("GB/s"), std::string::npos) << table;
+  EXPECT_NE(link.find("25 %"), std::string::npos) << table;
+  EXPECT_NE(devices.find("n1"), std::string::npos) << table;
+  EXPECT_EQ(table.find('\r'), std::string::npos);
+}
+
+TEST(Table, WithoutLinksThereIsNoEmptyTable) { EXPECT_EQ(flotilla::probe::table({}, {}).find("Links"), std::string::npos); }
+
+}  // namespace
