@@ -15,18 +15,18 @@ struct Member;
 struct Node {
   using Array = std::vector<Node>;
   using Object = std::vector<Member>;
-  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value = nullptr;
+  std::variant<std::nullptr_t, bool, std::int64_t, double, std::string, Array, Object> value;
 
-  Node() = default;
+  Node();
   template <std::same_as<bool> T>
-  Node(T v) : value{v} {}
+  Node(T v);
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Node(T v) : value{static_cast<std::int64_t>(v)} {}
-  Node(double v) : value{v} {}
-  Node(const char* v) : value{std::string{v}} {}
-  Node(std::string v) : value{std::move(v)} {}
-  Node(Array v) : value{std::move(v)} {}
+  Node(T v);
+  Node(double v);
+  Node(const char* v);
+  Node(std::string v);
+  Node(Array v);
   Node(Object v);
 };
 
@@ -35,6 +35,17 @@ struct Member {
   Node node;
 };
 
+// Out of the class: a vector of Member may only be touched once Member is complete.
+inline Node::Node() : value{nullptr} {}
+template <std::same_as<bool> T>
+Node::Node(T v) : value{v} {}
+template <std::integral T>
+  requires(!std::same_as<T, bool>)
+Node::Node(T v) : value{static_cast<std::int64_t>(v)} {}
+inline Node::Node(double v) : value{v} {}
+inline Node::Node(const char* v) : value{std::string{v}} {}
+inline Node::Node(std::string v) : value{std::move(v)} {}
+inline Node::Node(Array v) : value{std::move(v)} {}
 inline Node::Node(Object v) : value{std::move(v)} {}
 
 /// Throws Error{bad_input}; see Json::parse.

@@ -10,7 +10,7 @@ namespace detail {
 namespace {
 
 constexpr std::size_t deepest = 64;
-constexpr std::size_t most_values = 4'000'000;
+constexpr std::size_t most_values = 2'000'000;
 
 /// "12:7": line and column, from 1, of the byte at `offset`.
 std::string line_and_column(std::string_view text, std::size_t offset) {

@@ -16,6 +16,8 @@ template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
 
 bool is_scalar(const Node& node) {
   return !std::holds_alternative<Node::Array>(node.value) && !std::holds_alternative<Node::Object>(node.value);
