@@ -68,6 +68,8 @@ class File {
   /// be alive, since HDF5 has no deadlines.
   static File open_for_writing(const std::filesystem::path&, const mpi::Communicator&);
 
+  std::filesystem::path path() const;
+
   /// `name` may name groups on the way ("parameters/head.norm.bias"); they are made. The space is allocated at once and not filled.
   Dataset create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Element) const;
   /// Refuses what is not a plain dataset of this file: links to elsewhere, external storage, filters, other element types.

@@ -118,6 +118,15 @@ void require_plain(hid_t dataset, const std::string& place) {
                    ErrorKind::bad_input, place, ": expected contiguous storage in this file");
 }
 
+/// Extents as a file may claim them: none is zero, and together they are what the file stores.
+void require_sound(hid_t dataset, const std::vector<std::int64_t>& shape, const std::string& place) {
+  std::int64_t bytes = 4;
+  bool sound = !shape.empty();
+  for (auto extent : shape) sound = sound && extent > 0 && !__builtin_mul_overflow(bytes, extent, &bytes);
+  FLOTILLA_REQUIRE(sound && H5Dget_storage_size(dataset) == size(bytes), ErrorKind::bad_input, place,
+                   ": expected extents that agree with the bytes stored");
+}
+
 }  // namespace
 
 Dataset checked_dataset(std::shared_ptr<const File::Native> file, const std::string& name, DatasetId id) {
@@ -126,6 +135,7 @@ Dataset checked_dataset(std::shared_ptr<const File::Native> file, const std::str
   auto native = std::make_shared<Dataset::Native>();
   native->shape = read_shape(id.get(), place);
   native->element = read_element(id.get(), place);
+  require_sound(id.get(), native->shape, place);
   native->file = std::move(file);
   native->name = name;
   native->id = std::move(id);

@@ -120,6 +120,8 @@ File File::open_for_writing(const std::filesystem::path& path, const mpi::Commun
   return File{std::make_shared<Native>(name, std::move(id), Doing::writing, true)};
 }
 
+std::filesystem::path File::path() const { return native_->path; }
+
 Dataset File::create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Element element) const {
   enter();
   const auto place = native_->path + ": " + name;

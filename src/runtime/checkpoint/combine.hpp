@@ -1,0 +1,17 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "flotilla/mpi/communicator.hpp"
+
+namespace flotilla::checkpoint {
+
+/// XOR, or sum, of all ranks' values, element by element; on rank 0 (the others keep partial results). Same length everywhere. Collective;
+/// a tree of messages, so the traffic of a rank does not grow with their number. Throws Error{communication} after `deadline`.
+void combine_xor(const mpi::Communicator&, std::vector<std::uint32_t>& values, Seconds deadline);
+void combine_sum(const mpi::Communicator&, std::vector<std::uint64_t>& values, Seconds deadline);
+
+/// Rank 0's values, on all. Collective.
+std::vector<std::uint32_t> broadcast(const mpi::Communicator&, const std::vector<std::uint32_t>& values, Seconds deadline);
+
+}  // namespace flotilla::checkpoint

@@ -1,0 +1,180 @@
+#include <algorithm>
+#include <sstream>
+
+#include "directory.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "flotilla/store/file.hpp"
+#include "state_file.hpp"
+
+namespace flotilla::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The manifest as rank 0 reads it, on every rank.
+Manifest read_together(const comm::World& world, const fs::path& directory, Seconds deadline) {
+  const auto path = directory / manifest_name;
+  const auto mine = comm::agree_on(
+      world, "reading the manifest", [&] { return world.rank().value == 0 ? files::read_text(path) : std::string{}; }, deadline);
+  const auto content = mpi::broadcast_string(world.control(), mine, 0, deadline);
+  return comm::agree_on(
+      world, "reading the manifest", [&] { return manifest_from_json(content, path.string()); }, deadline);
+}
+
+void require_same_model(const comm::World& world, const fs::path& directory, const Manifest& manifest, const LocalState& state,
+                        Seconds deadline) {
+  comm::agree_on(
+      world, "comparing the model",
+      [&] {
+        FLOTILLA_REQUIRE(
+            manifest.tensors == fingerprint(*state.tensors), ErrorKind::bad_input, (directory / manifest_name).string(),
+            ": /tensors: the checkpoint is of another model: names or shapes of its tensors differ; resume with the model it was "
+            "saved with, or start in another run directory");
+      },
+      deadline);
+}
+
+/// The shape of the file and of its checksums is what the manifest says.
+std::vector<std::uint32_t> read_all_checksums(const store::File& file, const std::vector<model::Tensor>& tensors,
+                                              const ChecksumIndex& index, const StateFile& expected) {
+  std::vector<std::uint32_t> checksums(index.size());
+  for (auto kind : kinds)
+    for (std::size_t t = 0; t < tensors.size(); ++t)
+      std::ranges::copy(read_checksums(file, kind, tensors[t].name, tensors[t].shape), index.part(checksums, kind, t).begin());
+  FLOTILLA_REQUIRE(checksum_of_table(checksums) == expected.checksum, ErrorKind::bad_input, file.path().string(),
+                   ": checksums: they are not those that the manifest was made for");
+  return checksums;
+}
+
+/// Copies what a box and a run of the whole have in common; `run_values` begins at the run's first element.
+void copy_common(const plan::Box& box, const Run& run, std::span<const float> run_values, std::span<float> local) {
+  const std::int64_t stride = std::max<std::int64_t>(box.global_stride, 1);
+  const std::int64_t before = run.first - box.global_offset - box.inner + 1;  // runs of the box that end before
+  for (std::int64_t o = before > 0 && box.outer > 1 ? (before + stride - 1) / stride : 0; o < box.outer; ++o) {
+    const std::int64_t start = box.global_offset + o * box.global_stride;
+    const std::int64_t first = std::max(start, run.first), last = std::min(start + box.inner, run.last());
+    if (start >= run.last()) return;
+    if (first < last)
+      std::copy_n(run_values.begin() + (first - run.first), last - first,
+                  local.begin() + (box.local_offset + o * box.local_stride + first - start));
+  }
+}
+
+/// Segments that hold some element of the boxes, ascending.
+std::vector<std::int64_t> segments_of(const std::vector<plan::Box>& boxes, const Segments& segments) {
+  std::vector<bool> needed(static_cast<std::size_t>(segments.count()));
+  for (const auto& box : boxes)
+    for (std::int64_t o = 0; o < box.outer && box.inner > 0; ++o) {
+      const std::int64_t first = box.global_offset + o * box.global_stride;
+      const std::int64_t last = segments.of_element(first + box.inner - 1);
+      for (std::int64_t s = segments.of_element(first); s <= last; ++s) needed[static_cast<std::size_t>(s)] = true;
+    }
+  std::vector<std::int64_t> result;
+  for (std::int64_t s = 0; s < segments.count(); ++s)
+    if (needed[static_cast<std::size_t>(s)]) result.push_back(s);
+  return result;
+}
+
+class Loader {
+ public:
+  Loader(const store::File& file, const LocalState& state, const StateFile& expected)
+      : file_{file},
+        tensors_{*state.tensors},
+        index_{*state.tensors},
+        checksums_{read_all_checksums(file, *state.tensors, index_, expected)} {}
+
+  void load(Kind kind, const LocalTensor& part) {
+    const auto number = static_cast<std::size_t>(part.tensor);
+    const auto& tensor = tensors_.at(number);
+    const Segments segments{tensor.shape};
+    const auto boxes = plan::boxes(tensor, part.shard);
+    const auto data = open_tensor(file_, kind, tensor.name, tensor.shape);
+    buffer_.resize(static_cast<std::size_t>(segments.most_elements()));
+    for (auto segment : segments_of(boxes, segments)) {
+      const auto found = read_segment(data, segments, segment, buffer_), expected = checksums_[index_.at(kind, number, segment)];
+      FLOTILLA_REQUIRE(found == expected, ErrorKind::bad_input,
+                       describe_mismatch(file_.path().string(), data.name(), segments, segment, found, expected),
+                       ": the file is damaged; an earlier checkpoint may be whole");
+      for (const auto& box : boxes) copy_common(box, segments.run(segment), buffer_, part.values(kind));
+    }
+  }
+
+ private:
+  const store::File& file_;
+  const std::vector<model::Tensor>& tensors_;
+  ChecksumIndex index_;
+  std::vector<std::uint32_t> checksums_;
+  std::vector<float> buffer_;
+};
+
+void load_parts(const fs::path& directory, const Manifest& manifest, const LocalState& state) {
+  for (const auto& part : state.parts)
+    for (auto kind : kinds)
+      FLOTILLA_REQUIRE(std::ssize(part.values(kind)) == part.shard.elements(), ErrorKind::internal, "checkpoint: part of tensor ",
+                       part.tensor, " has ", part.values(kind).size(), " values in memory, its shard has ", part.shard.elements());
+  const auto expected = require_state_file(directory, manifest);
+  const auto file = store::File::open_for_reading(directory / state_name);
+  Loader loader{file, state, expected};
+  for (const auto& part : state.parts)
+    for (auto kind : kinds) loader.load(kind, part);
+}
+
+std::vector<fs::path> newest_first(const comm::World& world, const fs::path& run, Seconds deadline) {
+  std::string lines;
+  if (world.rank().value == 0) {
+    auto steps = list(run);
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) lines += step->directory.string() + "\n";
+  }
+  std::istringstream in{mpi::broadcast_string(world.control(), lines, 0, deadline)};
+  std::vector<fs::path> directories;
+  for (std::string line; std::getline(in, line);) directories.emplace_back(line);
+  return directories;
+}
+
+/// What is wrong with this checkpoint, when that is damage; anything else is thrown.
+std::optional<std::string> try_load(const comm::World& world, const fs::path& directory, const LocalState& state, Seconds deadline,
+                                    Manifest& manifest) {
+  try {
+    manifest = read_together(world, directory, deadline);
+  } catch (const comm::AgreedError& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return error.what();
+  }
+  require_same_model(world, directory, manifest, state, deadline);
+  try {
+    comm::agree_on(
+        world, "loading the checkpoint", [&] { load_parts(directory, manifest, state); }, deadline);
+  } catch (const comm::AgreedError& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    return error.what();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Manifest load(const comm::World& world, const fs::path& step_directory, const LocalState& state, const LoadOptions& options) {
+  Manifest manifest;
+  if (const auto damage = try_load(world, step_directory, state, options.deadline, manifest))
+    throw comm::AgreedError{ErrorKind::bad_input, *damage};
+  return manifest;
+}
+
+Loaded load_newest_good(const comm::World& world, const fs::path& run, const LocalState& state, const LoadOptions& options) {
+  std::string newest;
+  for (const auto& directory : newest_first(world, run, options.deadline)) {
+    Loaded loaded{directory, {}};
+    const auto damage = try_load(world, directory, state, options.deadline, loaded.manifest);
+    if (!damage) return loaded;
+    if (newest.empty()) newest = *damage;
+    if (world.rank().value == 0) log::warning(*damage, "; trying an earlier checkpoint");
+  }
+  throw comm::AgreedError{ErrorKind::bad_input, newest.empty() ? text(run.string(), ": there is no committed checkpoint")
+                                                               : text(run.string(), ": no checkpoint can be loaded; the newest: ", newest)};
+}
+
+}  // namespace flotilla::checkpoint

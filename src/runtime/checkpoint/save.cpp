@@ -1,0 +1,228 @@
+#include <optional>
+
+#include "combine.hpp"
+#include "directory.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/store/disk.hpp"
+#include "flotilla/store/file.hpp"
+#include "state_file.hpp"
+
+namespace flotilla::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One save, phase by phase. Each phase ends in agreement, so that nobody enters a collective call of HDF5 that a rank will not reach.
+class Saver {
+ public:
+  Saver(const comm::World& world, const fs::path& run, const LocalState& state, const Manifest& manifest, const SaveOptions& options)
+      : world_{world}, run_{run}, state_{state}, tensors_{*state.tensors}, manifest_{manifest}, options_{options}, index_{*state.tensors} {}
+
+  SaveReport save() {
+    const Seconds start = now();
+    try {
+      prepare();
+      reserve();
+      write();
+      flush();
+      verify();
+      commit();
+    } catch (...) {
+      if (root() && !committed_ && !working_.empty()) remove(working_);
+      throw;
+    }
+    prune();
+    report_.total = now() - start;
+    return report_;
+  }
+
+ private:
+  bool root() const { return world_.rank().value == 0; }
+  fs::path state_path() const { return working_ / state_name; }
+  void begin(Phase phase) const {
+    if (options_.on_phase) options_.on_phase(phase);
+  }
+  template <class Work>
+  void agree_on(const char* what, Work&& work) const {
+    comm::agree_on(world_, what, work, options_.deadline);
+  }
+
+  void prepare() {
+    begin(Phase::prepare);
+    comm::require_same(world_, "the checkpoint to save", text(run_.string(), " step ", manifest_.step, " tensors ", fingerprint(tensors_)),
+                       options_.deadline);
+    // Collective calls stay outside agree_on: who failed before one would leave the others waiting in it.
+    const auto communicator = world_.control().duplicate(options_.deadline);
+    const Seconds start = now();
+    std::vector<std::uint32_t> remainders;
+    std::vector<std::uint64_t> owned;
+    agree_on("computing checksums", [&] {
+      check_parts();
+      remainders = owned_remainders(state_, index_);
+      owned = owned_elements(state_);
+    });
+    agree_on("combining checksums", [&] {
+      combine_xor(communicator, remainders, options_.deadline);
+      combine_sum(communicator, owned, options_.deadline);
+      checksums_ = broadcast(communicator, checksums_of(tensors_, index_, std::move(remainders)), options_.deadline);
+      if (root()) check_owned(owned);
+    });
+    report_.checksum = now() - start;
+  }
+
+  /// Ours to get right, so an internal error; but one that all ranks hear of.
+  void check_parts() const {
+    for (const auto& part : state_.parts)
+      for (auto kind : kinds)
+        FLOTILLA_REQUIRE(std::ssize(part.values(kind)) == part.shard.elements(), ErrorKind::internal,
+                         "checkpoint: ", dataset_name(kind, tensors_.at(static_cast<std::size_t>(part.tensor)).name), " has ",
+                         part.values(kind).size(), " values in memory, its shard has ", part.shard.elements());
+  }
+
+  void check_owned(const std::vector<std::uint64_t>& owned) const {
+    for (std::size_t t = 0; t < tensors_.size(); ++t)
+      FLOTILLA_REQUIRE(owned[t] == static_cast<std::uint64_t>(tensors_[t].elements()), ErrorKind::internal,
+                       "checkpoint: ", tensors_[t].name, " has ", tensors_[t].elements(), " elements, of which the ranks own ", owned[t]);
+  }
+
+  void reserve() {
+    begin(Phase::reserve);
+    agree_on("preparing the checkpoint", [&] {
+      if (root()) prepare_directory();
+    });
+    working_ = mpi::broadcast_string(world_.control(), working_.string(), 0, options_.deadline);
+    agree_on("reserving space for the checkpoint", [&] {
+      if (!root()) return;
+      const Bytes size = create_state_file(state_path(), tensors_, index_, checksums_, manifest_.step);
+      manifest_.files = {{std::string{state_name}, size, checksum_of_table(checksums_)}};
+      manifest_.tensors = fingerprint(tensors_);
+      prepare_manifest(working_, manifest_to_json(manifest_));
+    });
+  }
+
+  void prepare_directory() {
+    for (const auto& folder : debris(run_)) remove_step(folder);
+    const auto working = working_directory(run_, manifest_.step);
+    make_directory(working);
+    working_ = working;
+  }
+
+  /// Independent transfers: a collective one on a disk that fills up returns success and hangs later (docs/design/checkpoint.md).
+  void write() {
+    begin(Phase::write);
+    const Seconds start = now();
+    const auto communicator = world_.control().duplicate(options_.deadline);
+    try {
+      std::optional<store::File> file;
+      agree_on("opening the checkpoint", [&] { file = store::File::open_for_writing(state_path(), communicator); });
+      agree_on("writing the checkpoint", [&] { write_owned(*file, state_); });
+      agree_on("closing the checkpoint", [&] { file->close(); });
+    } catch (...) {
+      store::poison();
+      throw;
+    }
+    report_.write = now() - start;
+  }
+
+  void flush() {
+    begin(Phase::flush);
+    const Seconds start = now();
+    agree_on("flushing the checkpoint", [&] {
+      store::flush(state_path());
+      report_.size = {static_cast<std::int64_t>(fs::file_size(state_path()))};
+    });
+    report_.flush = now() - start;
+  }
+
+  /// What is on the disk is what was in memory: the ranks share the segments out and read them back.
+  void verify() {
+    begin(Phase::verify);
+    const Seconds start = now();
+    agree_on("verifying the checkpoint", [&] {
+      const auto file = store::File::open_for_reading(state_path());
+      std::int64_t number = 0;
+      for (auto kind : kinds)
+        for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);
+    });
+    report_.verify = now() - start;
+  }
+
+  void verify_share(const store::File& file, Kind kind, std::size_t tensor, std::int64_t& number) const {
+    const Segments segments{tensors_[tensor].shape};
+    const std::int64_t first = (world_.rank().value - number % world_.size() + world_.size()) % world_.size();
+    number += segments.count();
+    if (first >= segments.count()) return;
+    const auto data = open_tensor(file, kind, tensors_[tensor].name, tensors_[tensor].shape);
+    std::vector<float> values(static_cast<std::size_t>(segments.most_elements()));
+    for (std::int64_t s = first; s < segments.count(); s += world_.size()) {
+      const auto found = read_segment(data, segments, s, values), expected = checksums_[index_.at(kind, tensor, s)];
+      FLOTILLA_REQUIRE(found == expected, ErrorKind::unavailable,
+                       describe_mismatch(state_path().string(), data.name(), segments, s, found, expected),
+                       ": what was read back is not what was written");
+    }
+  }
+
+  void commit() {
+    begin(Phase::commit);
+    agree_on("committing the checkpoint", [&] {
+      if (!root()) return;
+      checkpoint::commit(working_, run_, manifest_.step);
+      committed_ = true;
+    });
+    report_.directory = step_directory(run_, manifest_.step);
+  }
+
+  /// The checkpoint stands: what cannot be removed now is no failure.
+  void prune() const {
+    begin(Phase::prune);
+    if (!root()) return;
+    for (const auto& folder : debris(run_)) remove(folder);
+    for (const auto& folder : beyond_keep(run_, manifest_.step, options_.keep)) remove(folder);
+  }
+
+  static void remove(const fs::path& folder) {
+    try {
+      remove_step(folder);
+    } catch (const std::exception& error) {
+      log::warning(error.what());
+    }
+  }
+
+  const comm::World& world_;
+  const fs::path run_;
+  const LocalState& state_;
+  const std::vector<model::Tensor>& tensors_;
+  Manifest manifest_;
+  const SaveOptions& options_;
+  const ChecksumIndex index_;
+  std::vector<std::uint32_t> checksums_;
+  fs::path working_;
+  bool committed_ = false;
+  SaveReport report_;
+};
+
+}  // namespace
+
+std::string_view to_string(Phase phase) {
+  switch (phase) {
+    case Phase::prepare: return "prepare";
+    case Phase::reserve: return "reserve";
+    case Phase::write: return "write";
+    case Phase::flush: return "flush";
+    case Phase::verify: return "verify";
+    case Phase::commit: return "commit";
+    case Phase::prune: return "prune";
+  }
+  FLOTILLA_ASSERT(false, "phase ", static_cast<int>(phase));
+}
+
+SaveReport save(const comm::World& world, const fs::path& run, const LocalState& state, const Manifest& manifest,
+                const SaveOptions& options) {
+  return Saver{world, run, state, manifest, options}.save();
+}
+
+}  // namespace flotilla::checkpoint

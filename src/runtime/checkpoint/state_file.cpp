@@ -1,0 +1,121 @@
+#include "state_file.hpp"
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/hash.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/store/disk.hpp"
+
+namespace flotilla::checkpoint {
+namespace {
+
+constexpr std::int64_t element_bytes = 4;
+
+// Upper bounds on what HDF5 1.10 adds: object header, link and index of a dataset; the padding before a large one; the file's own.
+constexpr std::int64_t bytes_per_dataset = 1024, padding = 4096, bytes_per_file = 64 << 10;
+
+void create_datasets(const store::File& file, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
+                     std::vector<std::uint32_t>& checksums) {
+  for (auto kind : kinds)
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      file.create_dataset(dataset_name(kind, tensors[t].name), tensors[t].shape, store::Element::fp32);
+      const auto numbers = index.part(checksums, kind, t);
+      file.create_dataset(checksum_name(kind, tensors[t].name), {std::ssize(numbers)}, store::Element::uint32).write_all(numbers);
+    }
+}
+
+std::string hex8(std::uint32_t value) { return hex(value).substr(8); }
+
+}  // namespace
+
+std::string_view group_of(Kind kind) {
+  switch (kind) {
+    case Kind::parameters: return "parameters";
+    case Kind::moment1: return "adamw/moment1";
+    case Kind::moment2: return "adamw/moment2";
+  }
+  FLOTILLA_ASSERT(false, "kind ", static_cast<int>(kind));
+}
+
+std::string dataset_name(Kind kind, const std::string& tensor) { return text(group_of(kind), "/", tensor); }
+std::string checksum_name(Kind kind, const std::string& tensor) { return "checksums/" + dataset_name(kind, tensor); }
+
+std::string fingerprint(const std::vector<model::Tensor>& tensors) {
+  std::string lines;
+  for (const auto& tensor : tensors) {
+    lines += tensor.name;
+    for (auto extent : tensor.shape) lines += text(" ", extent);
+    lines += "\n";
+  }
+  return hex(fnv1a(lines));
+}
+
+Bytes predicted_size(const std::vector<model::Tensor>& tensors) {
+  std::int64_t bytes = bytes_per_file;
+  for (const auto& tensor : tensors) {
+    const std::int64_t content = tensor.elements() * element_bytes + Segments{tensor.shape}.count() * element_bytes;
+    bytes += std::ssize(kinds) * (content + 2 * (bytes_per_dataset + padding + std::ssize(tensor.name)));
+  }
+  return {bytes};
+}
+
+Bytes create_state_file(const std::filesystem::path& path, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
+                        std::vector<std::uint32_t>& checksums, std::int64_t step) {
+  store::File::create_reserved(path, predicted_size(tensors));
+  auto file = store::File::open_for_writing(path);
+  file.write_attribute("format", std::string{"flotilla-checkpoint"});
+  file.write_attribute("version", 1);
+  file.write_attribute("step", step);
+  create_datasets(file, tensors, index, checksums);
+  file.close();
+  const Bytes size{static_cast<std::int64_t>(std::filesystem::file_size(path))};
+  store::reserve(path, size);
+  return size;
+}
+
+void write_owned(const store::File& file, const LocalState& state) {
+  for (auto kind : kinds)
+    for (const auto& part : state.parts) {
+      if (!part.owner) continue;
+      const auto& tensor = (*state.tensors)[static_cast<std::size_t>(part.tensor)];
+      const auto data = file.dataset(dataset_name(kind, tensor.name));
+      for (const auto& box : plan::boxes(tensor, part.shard)) data.write(part.values(kind), box);
+    }
+}
+
+store::Dataset open_tensor(const store::File& file, Kind kind, const std::string& name, const std::vector<std::int64_t>& shape) {
+  auto data = file.dataset(dataset_name(kind, name));
+  FLOTILLA_REQUIRE(data.element() == store::Element::fp32, ErrorKind::bad_input, file.path().string(), ": ", data.name(),
+                   ": expected elements of type float");
+  if (data.shape() == shape) return data;
+  const auto spell = [](const std::vector<std::int64_t>& extents) {
+    std::string word;
+    for (auto extent : extents) word += text(word.empty() ? "" : " x ", extent);
+    return word;
+  };
+  throw Error{ErrorKind::bad_input,
+              text(file.path().string(), ": ", data.name(), ": the shape is ", spell(data.shape()), ", expected ", spell(shape))};
+}
+
+std::vector<std::uint32_t> read_checksums(const store::File& file, Kind kind, const std::string& name,
+                                          const std::vector<std::int64_t>& shape) {
+  const auto data = file.dataset(checksum_name(kind, name));
+  const std::int64_t expected = Segments{shape}.count();
+  FLOTILLA_REQUIRE(data.shape().size() == 1 && data.elements() == expected, ErrorKind::bad_input, file.path().string(), ": ", data.name(),
+                   ": expected ", expected, " checksums, found ", data.elements());
+  return data.read_all();
+}
+
+std::uint32_t read_segment(const store::Dataset& data, const Segments& segments, std::int64_t segment, std::span<float> values) {
+  const auto run = segments.run(segment);
+  data.read(values, {.outer = 1, .inner = run.count, .global_offset = run.first});
+  return crc32c(std::as_bytes(values.first(static_cast<std::size_t>(run.count))));
+}
+
+std::string describe_mismatch(const std::string& file, const std::string& dataset, const Segments& segments, std::int64_t segment,
+                              std::uint32_t found, std::uint32_t expected) {
+  const std::int64_t row = segment * segments.rows_each();
+  return text(file, ": ", dataset, ": segment ", segment, " (from row ", row, " on) has checksum ", hex8(found), ", expected ",
+              hex8(expected));
+}
+
+}  // namespace flotilla::checkpoint

@@ -1,0 +1,39 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checksums.hpp"
+#include "flotilla/checkpoint/state.hpp"
+#include "flotilla/store/file.hpp"
+
+/// What state.h5 holds and how it is read: docs/formats/checkpoint.md. All local unless said otherwise.
+namespace flotilla::checkpoint {
+
+/// "parameters/block.3.norm1.bias" and "checksums/parameters/block.3.norm1.bias".
+std::string dataset_name(Kind, const std::string& tensor);
+std::string checksum_name(Kind, const std::string& tensor);
+
+/// Fingerprint of names and shapes, in order.
+std::string fingerprint(const std::vector<model::Tensor>&);
+
+/// The file with every dataset in place, its checksums written, its tensors not yet, and all of its space reserved. Returns its size.
+Bytes create_state_file(const std::filesystem::path&, const std::vector<model::Tensor>&, const ChecksumIndex&,
+                        std::vector<std::uint32_t>& checksums, std::int64_t step);
+/// Writes what this rank owns.
+void write_owned(const store::File&, const LocalState&);
+
+/// The dataset of a tensor. Throws Error{bad_input} when it is missing or has another type or shape.
+store::Dataset open_tensor(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
+/// The checksums of a dataset with this shape. Throws Error{bad_input} when they are missing or their number is wrong.
+std::vector<std::uint32_t> read_checksums(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
+
+/// Reads one segment into `values` (of at least its size) and returns its CRC-32C.
+std::uint32_t read_segment(const store::Dataset&, const Segments&, std::int64_t segment, std::span<float> values);
+/// "state.h5: parameters/x: segment 3 (from row 96 on) has checksum 1234abcd, expected 5678cdef".
+std::string describe_mismatch(const std::string& file, const std::string& dataset, const Segments&, std::int64_t segment,
+                              std::uint32_t found, std::uint32_t expected);
+
+}  // namespace flotilla::checkpoint
