@@ -203,17 +203,17 @@ Bytes bound_of_arena(const model::Config& model, int first, int last, const mode
                      int in_flight) {
   const std::int64_t state = 4 * fp32_bytes + (shape.precision == Precision::fp32 ? 0 : element_size(shape.precision).count);
   Bytes sum = {elements_of(model, first, last, shape.tensor_parallel) * state};
+  const bool keeps = recompute != plan::Recompute::full;
   const Bytes saved = model::block_layout(model, shape).total;
-  bool has_block = false;
+  Bytes logits, of_a_block;  // alive at different times where a block's intermediates are recomputed
   for (int layer = first; layer < last; ++layer) {
     if (layer > 0) sum += activation_bytes(model, shape) * in_flight;
-    if (model.is_head(layer)) sum += {shape.tokens() * model::logits_pitch(model, shape) * fp32_bytes};
+    if (model.is_head(layer)) logits = {shape.tokens() * model::logits_pitch(model, shape) * fp32_bytes};
     if (!model.is_block(layer)) continue;
-    if (recompute != plan::Recompute::full) sum += saved * in_flight;
-    else if (!has_block) sum += saved;
-    has_block = true;
+    if (keeps) sum += saved * in_flight;
+    else of_a_block = saved;
   }
-  return sum;
+  return sum + std::max(logits, of_a_block);
 }
 
 Seconds bound_of_plan(const Forecaster& forecaster, const ProfileCost& cost, const plan::Plan& plan) {

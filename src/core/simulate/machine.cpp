@@ -39,6 +39,7 @@ struct QueueState {
   std::size_t head = 0;
   double available = 0;  // serial queues: the end of the instruction before; posting queues: its start
   bool joined = false;   // the head is a collective that waits for its partners
+  bool waiting = false;  // it stands in the list of an event's waiters
   int next_waiter = nobody;
 };
 
@@ -123,7 +124,7 @@ class Machine {
   void advance(int queue) {
     QueueState& state = queues_[static_cast<std::size_t>(queue)];
     const auto& order = order_of(queue);
-    while (state.head < order.size() && !state.joined) {
+    while (state.head < order.size() && !state.joined && !state.waiting) {
       const int item = order[state.head];
       double ready = state.available;
       if (!waits_met(queue, item, ready)) return;
@@ -138,7 +139,9 @@ class Machine {
       const Moment& moment = rank.moments[static_cast<std::size_t>(wait)];
       if (!moment.done()) {
         int& first = waiters_[static_cast<std::size_t>(queue / program::queue_count)][static_cast<std::size_t>(wait)];
-        queues_[static_cast<std::size_t>(queue)].next_waiter = first;
+        QueueState& state = queues_[static_cast<std::size_t>(queue)];
+        state.next_waiter = first;
+        state.waiting = true;
         first = queue;
         return false;
       }
@@ -242,7 +245,10 @@ class Machine {
     auto& moment = ranks_[static_cast<std::size_t>(rank)].moments[static_cast<std::size_t>(item)];
     moment = {start, end};
     int& first = waiters_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(item)];
-    for (int queue = first; queue != nobody; queue = queues_[static_cast<std::size_t>(queue)].next_waiter) work_.push_back(queue);
+    for (int queue = first; queue != nobody; queue = queues_[static_cast<std::size_t>(queue)].next_waiter) {
+      queues_[static_cast<std::size_t>(queue)].waiting = false;
+      work_.push_back(queue);
+    }
     first = nobody;
   }
 

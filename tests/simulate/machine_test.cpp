@@ -1,0 +1,220 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "fake_cost.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/simulate/interpret.hpp"
+
+// Small programs written by hand: each test states one rule of program.hpp and the exact times that follow from it.
+namespace flotilla {
+namespace {
+
+using fixture::FakeCost;
+using program::Op;
+using program::Program;
+using program::Queue;
+using program::RankClass;
+using program::Site;
+using simulate::Forecast;
+using simulate::Span;
+
+Site compute(const std::string& name, std::vector<program::Wait> waits = {}) {
+  Site site;
+  site.name = name;
+  site.waits = std::move(waits);
+  return site;
+}
+Site message(const std::string& name, Op op, int peer, std::vector<program::Wait> waits = {}) {
+  Site site = compute(name, std::move(waits));
+  site.op = op;
+  site.queue = op == Op::send ? Queue::send : Queue::receive;
+  site.peer = peer;
+  site.channel = 0;
+  site.bytes_per_sequence = {100};
+  return site;
+}
+Site sum(const std::string& name, int group, std::vector<program::Wait> waits = {}) {
+  Site site = compute(name, std::move(waits));
+  site.op = Op::all_reduce;
+  site.queue = Queue::reduce;
+  site.group = group;
+  site.bytes_per_sequence = {64};
+  return site;
+}
+
+/// Every site once per microbatch, in the order given.
+RankClass rank_class(std::vector<Site> sites, int microbatches = 1) {
+  RankClass c;
+  c.microbatches = microbatches;
+  c.last_sequences = 1;
+  c.sites = std::move(sites);
+  program::Block block{microbatches, {}};
+  for (std::size_t s = 0; s < c.sites.size(); ++s) block.steps.push_back({static_cast<int>(s), 0});
+  c.blocks = {block};
+  return c;
+}
+
+void add_rank(Program& p, RankClass c, std::vector<int> peers = {}, std::vector<int> groups = {}) {
+  program::RankBinding binding;
+  binding.rank_class = static_cast<int>(p.classes.size());
+  for (int peer : peers) binding.peers.push_back(Rank{peer});
+  binding.groups = std::move(groups);
+  p.classes.push_back(std::move(c));
+  p.ranks.push_back(std::move(binding));
+}
+
+FakeCost seconds_by_name() {
+  FakeCost cost;  // "3" takes three seconds
+  cost.compute_seconds = [](const Site& site, int) { return std::stod(site.name); };
+  return cost;
+}
+
+const Span& span_of(const Forecast& forecast, int rank, const std::string& name, int microbatch = 0) {
+  const auto found = std::ranges::find_if(forecast.timeline, [&](const Span& s) {
+    return s.rank == Rank{rank} && s.name == name && s.microbatch == microbatch;
+  });
+  if (found == forecast.timeline.end()) throw std::runtime_error{"no span " + name};
+  return *found;
+}
+
+std::string error_of(const Program& p, const FakeCost& cost) {
+  try {
+    interpret(p, cost);
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::internal ? error.what() : "of another kind";
+  }
+  return "no error";
+}
+
+TEST(Machine, OneDeviceIsTheSumOfItsInstructions) {
+  Program p;
+  add_rank(p, rank_class({compute("1"), compute("0.5"), compute("0.25")}, 3));
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(f.iteration.value, 3 * 1.75);
+  EXPECT_EQ(span_of(f, 0, "0.5", 2).start.value, 2 * 1.75 + 1);
+  EXPECT_EQ(f.breakdown[simulate::Activity::forward].value, 3 * 1.75);
+  EXPECT_EQ(f.breakdown[simulate::Activity::bubble].value, 0);
+  EXPECT_NEAR(f.relative_error, 0.1, 1e-12);
+}
+
+TEST(Machine, TheShortLastMicrobatchCostsItsOwnSize) {
+  Program p;
+  RankClass c = rank_class({compute("x")}, 3);
+  c.shape.sequences = 4;
+  c.last_sequences = 1;
+  add_rank(p, c);
+  FakeCost cost;
+  cost.compute_seconds = [](const Site&, int sequences) { return 1.0 * sequences; };
+  EXPECT_EQ(interpret(p, cost).iteration.value, 4 + 4 + 1);
+}
+
+TEST(Machine, MessageMovesWhenBothEndsHaveStarted) {
+  Program p;
+  add_rank(p, rank_class({compute("1"), message("s", Op::send, 0, {{0, 0}})}), {1});
+  add_rank(p, rank_class({compute("3"), message("r", Op::receive, 0, {{0, 0}}), compute("2", {{1, 0}})}), {0});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 0, "s").start.value, 3);
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 3.25);
+  EXPECT_EQ(f.iteration.value, 5.25);
+  EXPECT_EQ(f.kinds[1].breakdown[simulate::Activity::activation_transfer].value, 0.25);
+  EXPECT_EQ(f.kinds[0].breakdown[simulate::Activity::bubble].value, 4.25);
+}
+
+TEST(Machine, SendNeverBlocksItsQueueAndReceiveIsPostedEarly) {
+  Program p;  // the receive waits for nothing: the sender's data arrives while the receiver computes
+  add_rank(p, rank_class({compute("1"), message("s", Op::send, 0, {{0, 0}}), compute("4")}), {1});
+  add_rank(p, rank_class({message("r", Op::receive, 0), compute("3"), compute("2", {{0, 0}})}), {0});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 1.25);
+  EXPECT_EQ(span_of(f, 0, "4").start.value, 1);
+  EXPECT_EQ(f.iteration.value, 5);
+}
+
+TEST(Machine, MessagesBetweenTwoRanksShareTheirPath) {
+  Program p;
+  add_rank(p, rank_class({message("s", Op::send, 0)}, 4), {1});
+  add_rank(p, rank_class({message("r", Op::receive, 0)}, 4), {0});
+  EXPECT_EQ(interpret(p, FakeCost{}).iteration.value, 4 * 0.25);
+}
+
+TEST(Machine, ReceivesFromTwoRanksFinishInAnyOrder) {
+  Program p;
+  add_rank(p, rank_class({compute("9"), message("s", Op::send, 0, {{0, 0}})}), {2});
+  add_rank(p, rank_class({message("s", Op::send, 0)}), {2});
+  add_rank(p, rank_class({message("late", Op::receive, 0), message("early", Op::receive, 1), compute("1", {{1, 0}})}), {0, 1});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 2, "early").end.value, 0.25);
+  EXPECT_EQ(span_of(f, 2, "1").start.value, 0.25);
+  EXPECT_EQ(span_of(f, 2, "late").end.value, 9.25);
+}
+
+TEST(Machine, CollectiveStartsWithItsLastMemberAndBlocksItsQueue) {
+  Program p;
+  p.groups = {{program::Group::Kind::tensor, {Rank{0}, Rank{1}}}};
+  add_rank(p, rank_class({compute("1"), sum("a", 0, {{0, 0}}), sum("b", 0), compute("2", {{1, 0}})}), {}, {0});
+  add_rank(p, rank_class({compute("4"), sum("a", 0, {{0, 0}}), sum("b", 0), compute("2", {{1, 0}})}), {}, {0});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 0, "a").start.value, 4);
+  EXPECT_EQ(span_of(f, 0, "b").start.value, 4.5);
+  EXPECT_EQ(span_of(f, 0, "2").start.value, 4.5);
+  EXPECT_EQ(f.iteration.value, 6.5);
+  EXPECT_EQ(f.kinds[0].breakdown[simulate::Activity::tensor_collective].value, 0.5);  // the second hides behind compute
+  EXPECT_EQ(f.kinds[0].breakdown[simulate::Activity::bubble].value, 3);
+}
+
+TEST(Machine, WaitsNameEarlierMicrobatches) {
+  Program p;  // a sum may begin its microbatch only when the compute two microbatches before it is done
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({sum("s", 0, {{1, 2}}), compute("3", {{0, 0}})}, 4), {}, {0});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 0, "s", 1).start.value, 0.5);
+  EXPECT_EQ(span_of(f, 0, "s", 2).start.value, 3.5);
+  EXPECT_EQ(span_of(f, 0, "s", 3).start.value, 6.5);
+}
+
+TEST(Machine, CrossedMessagesAreRefusedNotWaitedFor) {
+  Program p;  // each sends only after it has received
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", Op::receive, 0), message("s", Op::send, 0, {{0, 0}})}), {1 - r});
+  EXPECT_NE(error_of(p, FakeCost{}).find("never ends"), std::string::npos) << error_of(p, FakeCost{});
+}
+
+TEST(Machine, MessageWithoutItsOtherEndIsRefused) {
+  Program p;
+  add_rank(p, rank_class({message("lonely", Op::send, 0)}), {1});
+  add_rank(p, rank_class({compute("1")}), {0});
+  EXPECT_NE(error_of(p, seconds_by_name()).find("\"lonely\" of microbatch 0 of rank 0 never meets its other end"), std::string::npos);
+}
+
+TEST(Machine, CollectivesInAnotherOrderAreRefused) {
+  Program p;
+  p.groups = {{program::Group::Kind::tensor, {Rank{0}, Rank{1}}}, {program::Group::Kind::data, {Rank{0}, Rank{1}}}};
+  add_rank(p, rank_class({sum("a", 0), sum("b", 1)}), {}, {0, 1});
+  add_rank(p, rank_class({sum("b", 1), sum("a", 0)}), {}, {0, 1});
+  EXPECT_NE(error_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"a\" of microbatch 0"), std::string::npos);
+}
+
+TEST(Machine, WrongReferencesAreRefused) {
+  Program p;
+  add_rank(p, rank_class({message("s", Op::send, 3)}), {0});
+  EXPECT_NE(error_of(p, FakeCost{}).find("peer slot 3"), std::string::npos);
+  Program q;
+  add_rank(q, rank_class({compute("1", {{7, 0}})}));
+  EXPECT_NE(error_of(q, FakeCost{}).find("waits for site 7"), std::string::npos);
+  Program r;
+  add_rank(r, rank_class({sum("s", 2)}), {}, {});
+  EXPECT_NE(error_of(r, FakeCost{}).find("group slot 2"), std::string::npos);
+}
+
+TEST(Machine, IdleRanksTakeNoPart) {
+  Program p;
+  add_rank(p, rank_class({compute("2")}));
+  p.ranks.push_back({});
+  const Forecast f = interpret(p, seconds_by_name());
+  EXPECT_EQ(f.iteration.value, 2);
+  ASSERT_EQ(f.kinds.size(), 1u);
+  EXPECT_EQ(f.kinds[0].ranks, std::vector<Rank>{Rank{0}});
+}
+
+}  // namespace
+}  // namespace flotilla
