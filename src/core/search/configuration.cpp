@@ -1,0 +1,99 @@
+#include "configuration.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace flotilla::search {
+namespace {
+
+/// 1 ... most, or the fixed one when it is among them.
+std::vector<int> choices(const std::optional<int>& fixed, int most) {
+  std::vector<int> list;
+  if (fixed) {
+    if (*fixed <= most) list.push_back(*fixed);
+    return list;
+  }
+  for (int i = 1; i <= most; ++i) list.push_back(i);
+  return list;
+}
+
+/// The smallest microbatch for every possible number of microbatches: any other only takes memory and pads.
+std::vector<int> microbatch_sizes(const Request& request, int sequences) {
+  if (request.fixed.microbatch) return {*request.fixed.microbatch};
+  std::set<int> sizes;
+  for (int count = 1; count <= sequences; ++count) sizes.insert((sequences + count - 1) / count);
+  return {sizes.begin(), sizes.end()};
+}
+
+std::vector<plan::Recompute> recomputations(const Request& request) {
+  // `selective` is what the runtime makes of it; where it makes nothing of it, trying it would show every plan twice.
+  if (request.fixed.recompute) return {*request.fixed.recompute};
+  return {plan::Recompute::none, plan::Recompute::full};
+}
+
+std::vector<plan::ScheduleKind> schedules(const Request& request, int pipeline) {
+  if (request.fixed.schedule) return {*request.fixed.schedule};
+  // With one stage both run the same instructions' worth of work; 1F1B keeps one microbatch.
+  if (pipeline == 1) return {plan::ScheduleKind::one_f_one_b};
+  return {plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::gpipe};
+}
+
+void add_configurations(const Problem& problem, Placement placement, std::vector<Configuration>& all) {
+  const auto shared = std::make_shared<const Placement>(std::move(placement));
+  for (int microbatch : microbatch_sizes(problem.request, *std::ranges::max_element(shared->sequences)))
+    for (auto schedule : schedules(problem.request, shared->pipeline))
+      for (auto recompute : recomputations(problem.request)) all.push_back({shared, microbatch, schedule, recompute});
+}
+
+}  // namespace
+
+int Configuration::most_sequences() const { return *std::ranges::max_element(placement->sequences); }
+
+int Configuration::microbatches(int replica) const {
+  return (placement->sequences[static_cast<std::size_t>(replica)] + microbatch - 1) / microbatch;
+}
+
+int Configuration::in_flight(int stage, int replica) const {
+  const int count = microbatches(replica);
+  return schedule == plan::ScheduleKind::gpipe ? count : std::min(count, placement->pipeline - stage);
+}
+
+std::vector<Configuration> configurations(const Problem& problem) {
+  const Request& request = problem.request;
+  const Fixed& fixed = request.fixed;
+  const auto pipeline_fixed = fixed.cuts.empty() ? fixed.pipeline : std::optional<int>{static_cast<int>(fixed.cuts.size()) - 1};
+  const int most_tensor = std::min({request.model.heads, request.model.feed_forward, request.model.vocabulary, problem.ranks()});
+  std::vector<Configuration> all;
+  for (int tensor : choices(fixed.tensor, most_tensor))
+    for (int pipeline : choices(pipeline_fixed, std::min(request.model.layers(), problem.ranks() / tensor)))
+      for (int data : choices(fixed.data, std::min(request.global_batch, problem.ranks() / (tensor * pipeline))))
+        for (auto& placement : placements(problem, data, pipeline, tensor)) add_configurations(problem, std::move(placement), all);
+  std::ranges::stable_sort(all, {}, [](const Configuration& c) { return c.placement->device_count(); });
+  return all;
+}
+
+plan::Plan make_plan(const Problem& problem, const Configuration& c, const std::vector<int>& cuts) {
+  const Request& request = problem.request;
+  const Placement& p = *c.placement;
+  plan::Plan plan = plan::even_plan(request.model, request.length, request.global_batch, request.precision, p.data, p.pipeline, p.tensor,
+                                    c.microbatch, c.schedule, cuts);
+  const bool dealt_alike = std::ranges::equal(plan.stages.front().replicas, p.sequences, {}, &plan::Replica::sequences);
+  if (!dealt_alike) plan.quantum = 1;
+  for (int s = 0; s < p.pipeline; ++s) {
+    plan::Stage& stage = plan.stages[static_cast<std::size_t>(s)];
+    stage.recompute = c.recompute;
+    for (int r = 0; r < p.data; ++r) {
+      plan::Replica& replica = stage.replicas[static_cast<std::size_t>(r)];
+      replica.devices = p.devices(s, r);
+      const auto& device = problem.device(replica.devices.front());
+      replica.device_type = device.type;
+      replica.zone = device.zone;
+      if (dealt_alike) continue;
+      replica.sequences = p.sequences[static_cast<std::size_t>(r)];
+      replica.quanta = std::min(c.microbatch, c.most_sequences());
+    }
+  }
+  return plan;
+}
+
+}  // namespace flotilla::search

@@ -1,0 +1,67 @@
+#include "explain.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::search {
+namespace {
+
+std::string words(simulate::Activity activity) {
+  std::string name{to_string(activity)};
+  std::ranges::replace(name, '_', ' ');
+  return activity == simulate::Activity::bubble ? "pipeline bubble and waiting" : name;
+}
+
+constexpr std::array<const char*, program::category_count> category_names{"parameters",  "gradients",     "optimizer",
+                                                                          "activations", "communication", "workspace"};
+
+std::string cuts_of(const plan::Plan& plan) {
+  std::string cuts = "0";
+  for (const auto& stage : plan.stages) cuts += text("-", stage.last_layer);
+  return cuts;
+}
+
+std::string percent(double ratio) {
+  const double rounded = std::round(ratio * 1000) / 10;
+  return text(rounded, " %");
+}
+
+}  // namespace
+
+std::string why_lost(const Evaluated& other, const Evaluated& best) {
+  if (!other.fits())
+    return text("does not fit: rank ", other.tightest, " would need ", to_string(other.needed), " of ", to_string(other.limit));
+  const auto &theirs = other.forecast.breakdown, &ours = best.forecast.breakdown;
+  std::size_t worst = 0;
+  const auto more = [&](std::size_t a) { return theirs.seconds[a] - ours.seconds[a]; };
+  for (std::size_t a = 1; a < theirs.seconds.size(); ++a)
+    if (more(a) > more(worst)) worst = a;
+  const double slower = other.forecast.iteration / best.forecast.iteration - 1;
+  if (!(slower > 0)) return text("as fast with ", other.devices, " devices in place of ", best.devices);
+  return text(percent(slower), " slower: a device spends ", to_string(more(worst)), " more on ", words(static_cast<simulate::Activity>(worst)));
+}
+
+std::string contributors(const simulate::MemoryForecast& memory) {
+  std::vector<std::pair<Bytes, std::string>> parts;
+  for (std::size_t c = 0; c < memory.categories.size(); ++c) parts.emplace_back(memory.categories[c], category_names[c]);
+  parts.emplace_back(memory.runtime_constant, "the rest of the process");
+  std::ranges::stable_sort(parts, std::ranges::greater{}, [](const auto& part) { return part.first; });
+  std::string line;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (parts[i].first.count > 0) line += (line.empty() ? "" : ", ") + parts[i].second + " " + to_string(parts[i].first);
+  return line;
+}
+
+std::string describe(const plan::Plan& plan) {
+  const auto& stage = plan.stages.front();
+  const auto& replica = stage.replicas.front();
+  std::string line = text("data ", stage.replicas.size(), " x pipeline ", plan.stages.size(), " x tensor ", replica.tensor_parallel,
+                          ", microbatch ", replica.quanta * plan.quantum, ", ", to_string(plan.schedule), ", ",
+                          stage.recompute == plan::Recompute::none ? "no" : to_string(stage.recompute), " recomputation");
+  if (plan.stages.size() > 1) line += ", layers " + cuts_of(plan);
+  return line;
+}
+
+}  // namespace flotilla::search

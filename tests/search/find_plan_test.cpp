@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/search/search.hpp"
+#include "simulate/cluster_fixture.hpp"
+
+namespace flotilla {
+namespace {
+
+using search::Answer;
+using search::Request;
+using simulate::ProgramForecaster;
+
+constexpr Bytes runtime_constant{16 << 20};
+
+Request request(const std::string& model = "gpt2-mini", int batch = 16, int length = 64) {
+  Request r;
+  r.model = model::built_in(model);
+  r.length = length;
+  r.global_batch = batch;
+  return r;
+}
+
+Answer find(const Request& r, const cluster::Profile& profile) {
+  return search::find_plan(r, profile, ProgramForecaster{profile, {}, runtime_constant});
+}
+
+std::string error_of(const Request& r, const cluster::Profile& profile) {
+  try {
+    find(r, profile);
+  } catch (const Error& error) {
+    return error.kind() == ErrorKind::bad_input ? error.what() : "of another kind";
+  }
+  return "no error";
+}
+
+cluster::Profile measured(int hosts, int per_host, const std::string& model = "gpt2-mini", int length = 64) {
+  auto profile = fixture::uniform_cluster(hosts, per_host);
+  fixture::measure(profile, model::built_in(model), length, Precision::fp32, {1, 2, 4}, {1, 2, 4, 8, 16});
+  return profile;
+}
+
+TEST(FindPlan, AnswerIsAValidPlanBoundToTheFirstRanks) {
+  const auto profile = measured(2, 4);
+  const Answer a = find(request(), profile);
+  ASSERT_TRUE(a.plan);
+  EXPECT_TRUE(plan::validate(*a.plan).empty());
+  EXPECT_TRUE(a.finished);
+  EXPECT_EQ(a.bound_gap, 0);
+  EXPECT_GT(a.considered, 0);
+  EXPECT_EQ(a.forecast, (ProgramForecaster{profile, {}, runtime_constant}.forecast(*a.plan)));
+  for (const auto& stage : a.plan->stages)
+    for (const auto& replica : stage.replicas)
+      for (Rank rank : replica.devices) {
+        EXPECT_EQ(profile.devices[rank.index()].type, replica.device_type);
+        EXPECT_EQ(profile.devices[rank.index()].host, profile.devices[replica.devices.front().index()].host) << "tensor parallel across hosts";
+      }
+}
+
+TEST(FindPlan, SameInputSamePlan) {
+  const auto profile = measured(2, 4);
+  const Answer a = find(request(), profile), b = find(request(), profile);
+  EXPECT_EQ(a.plan, b.plan);
+  EXPECT_EQ(a.forecast, b.forecast);
+  EXPECT_EQ(a.considered, b.considered);
+}
+
+TEST(FindPlan, SlowLinksLeaveRanksIdle) {
+  auto profile = measured(8, 1, "gpt2-tiny", 16);
+  profile.links[1].pieces[0] = {{0}, {1.0}, {1e6}};  // a second for every message
+  const Answer a = find(request("gpt2-tiny", 8, 16), profile);
+  ASSERT_TRUE(a.plan);
+  EXPECT_EQ(plan::rank_count(*a.plan), 1);
+}
+
+TEST(FindPlan, FastLinksUseEveryRank) {
+  auto profile = measured(1, 4);
+  profile.links[0].pieces[0] = {{0}, {1e-9}, {1e13}};
+  const Answer a = find(request(), profile);
+  ASSERT_TRUE(a.plan);
+  EXPECT_EQ(plan::rank_count(*a.plan), 4);
+}
+
+TEST(FindPlan, FixedChoicesAreKept) {
+  const auto profile = measured(1, 8);
+  Request r = request();
+  r.fixed = {2, 2, 2, 2, plan::ScheduleKind::gpipe, plan::Recompute::full, {0, 2, 6}};
+  const Answer a = find(r, profile);
+  ASSERT_TRUE(a.plan);
+  EXPECT_EQ(search::describe(*a.plan), "data 2 x pipeline 2 x tensor 2, microbatch 2, gpipe, full recomputation, layers 0-2-6");
+  r.fixed = {};
+  r.fixed.pipeline = 3;
+  EXPECT_EQ(find(r, profile).plan->stages.size(), 3u);
+  r.fixed = {};
+  r.fixed.tensor = 4;
+  EXPECT_EQ(find(r, profile).plan->stages[0].replicas[0].tensor_parallel, 4);
+  r.fixed = {};
+  r.fixed.microbatch = 5;
+  const auto plan = *find(r, profile).plan;
+  EXPECT_LE(plan.stages[0].replicas[0].quanta * plan.quantum, 5);
+}
+
+TEST(FindPlan, TensorParallelismStaysInsideAHost) {
+  const auto profile = measured(4, 1);
+  Request r = request();
+  r.fixed.tensor = 2;
+  const Answer a = find(r, profile);
+  EXPECT_FALSE(a.plan);
+  EXPECT_FALSE(a.nearest_miss);
+  EXPECT_NE(a.no_plan_reason.find("inside one host"), std::string::npos) << a.no_plan_reason;
+}
+
+TEST(FindPlan, TooFewRanksIsAValueWithAReason) {
+  Request r = request();
+  r.fixed.data = 4, r.fixed.pipeline = 2;
+  const Answer a = find(r, measured(1, 4));
+  EXPECT_FALSE(a.plan);
+  EXPECT_NE(a.no_plan_reason.find("4 ranks"), std::string::npos) << a.no_plan_reason;
+}
+
+TEST(FindPlan, MemoryLimitIsKeptAndAnsweredByAnotherPlan) {
+  const auto profile = measured(1, 4);
+  Request r = request();
+  const Answer free = find(r, profile);
+  Bytes limit = free.forecast.peak_memory() - Bytes{1};
+  for (int round = 0; round < 3; ++round) {
+    r.memory_limit = limit;
+    const Answer tight = find(r, profile);
+    ASSERT_TRUE(tight.plan);
+    EXPECT_LE(tight.forecast.peak_memory(), limit);
+    EXPECT_GE(tight.forecast.iteration, free.forecast.iteration);
+    limit = tight.forecast.peak_memory() - Bytes{1};
+  }
+}
+
+TEST(FindPlan, NothingFitsNamesTheNearestMissAndWhatWouldMendIt) {
+  const auto profile = measured(1, 2);
+  Request r = request();
+  r.fixed.microbatch = 16;
+  r.memory_limit = Bytes{24 << 20};
+  const Answer a = find(r, profile);
+  EXPECT_FALSE(a.plan);
+  ASSERT_TRUE(a.nearest_miss);
+  EXPECT_GT(a.nearest_miss->needed, a.nearest_miss->limit);
+  EXPECT_EQ(a.nearest_miss->limit, *r.memory_limit);
+  EXPECT_EQ(a.nearest_miss->memory.peak(), a.nearest_miss->needed);
+  EXPECT_NE(a.no_plan_reason.find("no plan fits"), std::string::npos);
+  // What it says would fit does.
+  r.memory_limit = a.nearest_miss->needed;
+  const Answer mended = find(r, profile);
+  ASSERT_TRUE(mended.plan);
+  EXPECT_LE(mended.forecast.peak_memory(), a.nearest_miss->needed);
+}
+
+TEST(FindPlan, ASmallerMicrobatchIsNamedWhereItWouldFit) {
+  const auto profile = measured(1, 1);
+  Request r = request();
+  r.fixed.microbatch = 16;
+  r.fixed.recompute = plan::Recompute::full;
+  const Bytes large = find(r, profile).forecast.peak_memory();
+  r.memory_limit = large - Bytes{1 << 20};
+  const Answer a = find(r, profile);
+  ASSERT_TRUE(a.nearest_miss);
+  EXPECT_NE(a.nearest_miss->change.find("in place of 16"), std::string::npos) << a.nearest_miss->change;
+}
+
+TEST(FindPlan, AlternativesAreOtherShapesAndSayWhyTheyLost) {
+  const Answer a = find(request(), measured(1, 4));
+  ASSERT_TRUE(a.plan);
+  ASSERT_EQ(a.alternatives.size(), 4u);
+  Seconds before = a.forecast.iteration;
+  for (const auto& other : a.alternatives) {
+    EXPECT_NE(search::describe(other.plan), search::describe(*a.plan));
+    EXPECT_GE(other.iteration, before);
+    before = other.iteration;
+    EXPECT_TRUE(other.reason.find("slower") != std::string::npos || other.reason.find("as fast") != std::string::npos) << other.reason;
+  }
+}
+
+TEST(FindPlan, StopsWhenAskedAndSaysSo) {
+  const auto profile = measured(1, 4);
+  Request r = request();
+  int calls = 0;
+  r.should_stop = [&] { return ++calls > 12; };
+  const Answer cut_off = find(r, profile);
+  EXPECT_FALSE(cut_off.finished);
+  r.should_stop = [] { return true; };
+  const Answer nothing = find(r, profile);
+  EXPECT_FALSE(nothing.plan);
+  EXPECT_NE(nothing.no_plan_reason.find("stopped"), std::string::npos);
+  if (cut_off.plan) {
+    EXPECT_GT(cut_off.bound_gap, 0);
+  }
+}
+
+TEST(FindPlan, SlowAndFastDevicesShareTheWorkBySpeed) {
+  auto profile = fixture::uniform_cluster(2, 1);
+  profile.device_types.push_back(fixture::device_type("fast", 150, 30));
+  profile.devices[1].type = "fast";
+  profile.links[1].pieces[0] = {{0}, {1e-7}, {1e12}};
+  const Answer a = find(request("gpt2-mini", 32), profile);
+  ASSERT_TRUE(a.plan);
+  Request alone = request("gpt2-mini", 32);
+  alone.fixed.data = 1, alone.fixed.pipeline = 1;
+  EXPECT_EQ(plan::rank_count(*a.plan), 2);
+  EXPECT_LT(a.forecast.iteration.value, 0.4 * find(alone, profile).forecast.iteration.value);  // rank 0, the slow one, alone; ideal: 0.25
+}
+
+TEST(FindPlan, ContradictionsAreNamed) {
+  const auto profile = measured(1, 2);
+  Request r = request();
+  r.fixed.cuts = {0, 3, 6}, r.fixed.pipeline = 3;
+  EXPECT_NE(error_of(r, profile).find("2 stages"), std::string::npos);
+  r.fixed = {};
+  r.fixed.cuts = {0, 4, 3, 6};
+  EXPECT_NE(error_of(r, profile).find("rise from 0 to 6"), std::string::npos);
+  r.fixed = {};
+  r.fixed.tensor = 64;
+  EXPECT_NE(error_of(r, profile).find("heads"), std::string::npos);
+  r.fixed = {};
+  r.fixed.microbatch = 0;
+  EXPECT_NE(error_of(r, profile).find("microbatch is 0"), std::string::npos);
+  r = request();
+  r.length = 1000000;
+  EXPECT_NE(error_of(r, profile).find("sequence length"), std::string::npos);
+  EXPECT_NE(error_of(request(), {}).find("no devices"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace flotilla

@@ -1,0 +1,127 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <random>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/search/search.hpp"
+#include "simulate/cluster_fixture.hpp"
+
+// The planner against plain enumeration, over random small instances.
+namespace flotilla {
+namespace {
+
+using search::Answer;
+using search::Request;
+using simulate::ProgramForecaster;
+
+constexpr int length = 16;
+
+struct Instance {
+  cluster::Profile profile;
+  Request request;
+};
+
+Instance random_instance(std::mt19937_64& random) {
+  Instance i;
+  i.profile = fixture::uniform_cluster(1, fixture::pick(random, 1, 4), fixture::device_type("slow", 50, 10, {1LL << 40}));
+  i.profile.links[0].pieces[0] = {{0}, {1e-6 * fixture::pick(random, 1, 50)}, {1e8 * fixture::pick(random, 1, 100)}};
+  i.request.model = model::built_in("gpt2-tiny");
+  i.request.model.blocks = fixture::pick(random, 1, 4);
+  i.request.length = length;
+  i.request.global_batch = fixture::pick(random, 1, 6);
+  i.request.alternatives = 1;
+  if (random() % 2) fixture::measure(i.profile, i.request.model, length, Precision::fp32, {1, 2}, {1, 4});
+  if (random() % 2) {
+    // Something between what the whole model and the smallest part of it needs, to make memory decide.
+    const auto whole = plan::even_plan(i.request.model, length, i.request.global_batch, Precision::fp32, 1, 1, 1, 1);
+    auto bound = whole;
+    bound.stages[0].replicas[0].device_type = "slow";
+    const Bytes needed = ProgramForecaster{i.profile, {}, {}}.forecast(bound).peak_memory();
+    i.request.memory_limit = Bytes{needed.count * fixture::pick(random, 30, 110) / 100};
+  }
+  return i;
+}
+
+void for_each_cut(int layers, int stages, std::vector<int> cuts, const std::function<void(const std::vector<int>&)>& visit) {
+  if (static_cast<int>(cuts.size()) == stages) {
+    cuts.push_back(layers);
+    visit(cuts);
+    return;
+  }
+  for (int next = cuts.back() + 1; next < layers; ++next) {
+    auto longer = cuts;
+    longer.push_back(next);
+    for_each_cut(layers, stages, std::move(longer), visit);
+  }
+}
+
+/// Every even plan of the instance.
+void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&)>& visit) {
+  const Request& r = i.request;
+  const int ranks = static_cast<int>(i.profile.devices.size());
+  for (int tensor = 1; tensor <= std::min(ranks, r.model.heads); ++tensor)
+    for (int pipeline = 1; pipeline * tensor <= ranks && pipeline <= r.model.layers(); ++pipeline)
+      for (int data = 1; data * pipeline * tensor <= ranks && data <= r.global_batch; ++data)
+        for (int microbatch = 1; microbatch <= (r.global_batch + data - 1) / data; ++microbatch)
+          for (auto schedule : {plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b})
+            for (auto recompute : {plan::Recompute::none, plan::Recompute::full})
+              for_each_cut(r.model.layers(), pipeline, {0}, [&](const std::vector<int>& cuts) {
+                auto plan = plan::even_plan(r.model, r.length, r.global_batch, r.precision, data, pipeline, tensor, microbatch, schedule, cuts);
+                for (auto& stage : plan.stages) {
+                  stage.recompute = recompute;
+                  for (auto& replica : stage.replicas) replica.device_type = "slow";
+                }
+                visit(plan);
+              });
+}
+
+Answer find(const Instance& i) { return search::find_plan(i.request, i.profile, ProgramForecaster{i.profile, {}, {}}); }
+
+class Optimality : public testing::TestWithParam<int> {};
+
+TEST_P(Optimality, EqualsEnumeration) {
+  std::mt19937_64 random{static_cast<std::uint64_t>(GetParam())};
+  const Instance i = random_instance(random);
+  const ProgramForecaster forecaster{i.profile, {}, {}};
+  std::optional<Seconds> best;
+  for_each_plan(i, [&](const plan::Plan& plan) {
+    const auto f = forecaster.forecast(plan);
+    if (i.request.memory_limit && f.peak_memory() > *i.request.memory_limit) return;
+    if (!best || f.iteration < *best) best = f.iteration;
+  });
+  const Answer a = find(i);
+  ASSERT_EQ(a.plan.has_value(), best.has_value()) << a.no_plan_reason;
+  EXPECT_TRUE(a.finished);
+  if (!best) {
+    ASSERT_TRUE(a.nearest_miss);
+    EXPECT_GT(a.nearest_miss->needed, *i.request.memory_limit);
+    return;
+  }
+  EXPECT_LE(a.forecast.iteration.value, best->value * (1 + 1e-12)) << search::describe(*a.plan);
+  if (i.request.memory_limit) {
+    EXPECT_LE(a.forecast.peak_memory(), *i.request.memory_limit);
+  }
+}
+
+TEST_P(Optimality, MoreMemoryOrMoreRanksAreNeverWorse) {
+  std::mt19937_64 random{static_cast<std::uint64_t>(GetParam()) + 1000};
+  Instance i = random_instance(random);
+  const Answer before = find(i);
+  const auto no_worse = [&](const Answer& after) {
+    return !before.plan || (after.plan && after.forecast.iteration.value <= before.forecast.iteration.value * (1 + 1e-12));
+  };
+  Instance roomier = i;
+  if (roomier.request.memory_limit) roomier.request.memory_limit = *i.request.memory_limit + Bytes{fixture::pick(random, 1, 1 << 20)};
+  EXPECT_TRUE(no_worse(find(roomier)));
+  Instance larger = i;
+  const int ranks = static_cast<int>(i.profile.devices.size());
+  larger.profile.devices.push_back({Rank{ranks}, "slow", "h0", "", ranks, 1});
+  EXPECT_TRUE(no_worse(find(larger)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Random, Optimality, testing::Range(0, 40));
+
+}  // namespace
+}  // namespace flotilla
