@@ -28,9 +28,9 @@ struct StepRecord {
 struct StartRecord {
   std::int64_t step = 0;  ///< steps completed before: 0, or the checkpoint's
   int ranks = 0;
-  std::string plan;       ///< plan::summary
-  std::string host;       ///< of rank 0
-  std::string version;    ///< of Flotilla
+  std::string plan = {};       ///< plan::summary
+  std::string host = {};       ///< of rank 0
+  std::string version = {};    ///< of Flotilla
   double time = 0;
   int incarnation = 0;
 };
@@ -58,7 +58,7 @@ struct CheckpointRecord {
 struct StopRecord {
   std::int64_t step = 0;
   ExitCode exit_code = ExitCode::done;
-  std::string reason;
+  std::string reason = {};
   double time = 0;
   int incarnation = 0;
 };

@@ -13,9 +13,9 @@ namespace flotilla::journal {
 struct Outcome {
   int incarnation = 0;
   int rank = 0;
-  std::string host;
+  std::string host = {};
   ExitCode exit_code = ExitCode::done;
-  std::string reason;     ///< one line: "finished", "SIGUSR1: saved at step 40", an error's message
+  std::string reason = {};     ///< one line: "finished", "SIGUSR1: saved at step 40", an error's message
   std::int64_t step = 0;  ///< steps completed
   double time = 0;        ///< seconds since 1970; 0: filled in when written
   bool operator==(const Outcome&) const = default;

@@ -11,7 +11,7 @@
 namespace flotilla::journal {
 
 struct LockOptions {
-  std::string job;           ///< the batch system's job id, "" without one
+  std::string job = {};      ///< the batch system's job id, "" without one
   Seconds stale_after{120};  ///< a holder whose heartbeat is older than this is taken for dead, wherever it is
   Seconds heartbeat{10};     ///< a thread of ours refreshes the heartbeat this often; 0: only `touch()` does
   /// How long to wait for a holder that may be dying before giving up. A holder with our own job id (Slurm requeued the job, so the
@@ -22,11 +22,11 @@ struct LockOptions {
 /// Who holds or held a run directory: what its incarnation file says.
 struct Holder {
   int incarnation = 0;
-  std::string host;
+  std::string host = {};
   int pid = 0;
-  std::string job;
+  std::string job = {};
   double started = 0;       ///< seconds since 1970
-  double heartbeat_age = 0; ///< seconds, by the file system's clock
+  double heartbeat_age = 0; ///< seconds, by this host's clock
   bool released = false;    ///< it ended in good order
 };
 

@@ -1,0 +1,58 @@
+#include "append_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::journal {
+namespace {
+
+std::int64_t size_of(int file) {
+  struct ::stat facts {};
+  return ::fstat(file, &facts) == 0 ? facts.st_size : 0;
+}
+
+/// The byte after the last line end, searched from behind; 0 without one.
+std::int64_t end_of_lines(int file, std::int64_t size) {
+  std::array<char, 4096> block{};
+  for (auto end = size; end > 0;) {
+    const auto begin = std::max<std::int64_t>(0, end - static_cast<std::int64_t>(block.size()));
+    const auto got = ::pread(file, block.data(), static_cast<std::size_t>(end - begin), begin);
+    if (got <= 0) return size;
+    const auto found = std::string_view{block.data(), static_cast<std::size_t>(got)}.rfind('\n');
+    if (found != std::string_view::npos) return begin + static_cast<std::int64_t>(found) + 1;
+    end = begin;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void DescriptorTraits::destroy(Raw descriptor) noexcept { ::close(descriptor); }
+
+AppendFile::AppendFile(const std::filesystem::path& path) : file_{::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)} {
+  FLOTILLA_REQUIRE(file_, ErrorKind::unavailable, path.string(), ": cannot be opened for writing: ", std::strerror(errno));
+  const auto size = size_of(file_.get()), whole = end_of_lines(file_.get(), size);
+  if (whole == size) return;
+  FLOTILLA_REQUIRE(::ftruncate(file_.get(), whole) == 0, ErrorKind::unavailable, path.string(), ": byte ", whole,
+                   ": the line that a killed writer left half-written cannot be cut off: ", std::strerror(errno));
+  repaired_bytes_ = size - whole;
+}
+
+int AppendFile::append(std::string_view line) noexcept {
+  const auto wrote = ::write(file_.get(), line.data(), line.size());
+  if (wrote == static_cast<ssize_t>(line.size())) return 0;
+  const int error = wrote < 0 ? errno : ENOSPC;
+  // A part is there: nobody else appends, so it is at the end.
+  if (wrote > 0 && ::ftruncate(file_.get(), size_of(file_.get()) - wrote) != 0) return errno;
+  return error;
+}
+
+}  // namespace flotilla::journal

@@ -1,0 +1,126 @@
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/journal/metrics.hpp"
+#include "flotilla/journal/run_directory.hpp"
+
+namespace flotilla::journal {
+namespace {
+
+using files::Json;
+
+/// What is not a number is written as null: JSON has no NaN.
+double number(const Json& json, const char* key) {
+  const auto value = json.at(key);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.as_double();
+}
+
+template <class Record>
+Record with_stamps(const Json& json) {
+  Record record;
+  record.step = json.get_int64("step", 0);
+  record.time = json.get_double("time");
+  record.incarnation = json.get_int("incarnation", 0);
+  return record;
+}
+
+StepRecord read_step(const Json& json) {
+  auto r = with_stamps<StepRecord>(json);
+  r.loss = number(json, "loss");
+  r.tokens_per_second = number(json, "tokens_per_second");
+  r.step_seconds = number(json, "step_seconds");
+  r.share_of_peak = number(json, "share_of_peak");
+  r.learning_rate = number(json, "learning_rate");
+  r.gradient_norm = number(json, "gradient_norm");
+  r.eta_seconds = number(json, "eta_seconds");
+  return r;
+}
+StartRecord read_start(const Json& json) {
+  auto r = with_stamps<StartRecord>(json);
+  r.ranks = json.get_int("ranks", 0);
+  r.plan = json.get_string("plan");
+  r.host = json.get_string("host");
+  r.version = json.get_string("version");
+  return r;
+}
+EvaluationRecord read_evaluation(const Json& json) {
+  auto r = with_stamps<EvaluationRecord>(json);
+  r.loss = number(json, "loss");
+  r.sequences = json.get_int64("sequences", 0);
+  r.seconds = number(json, "seconds");
+  return r;
+}
+CheckpointRecord read_checkpoint(const Json& json) {
+  auto r = with_stamps<CheckpointRecord>(json);
+  r.bytes = json.get_int64("bytes", 0);
+  r.seconds = number(json, "seconds");
+  return r;
+}
+StopRecord read_stop(const Json& json) {
+  auto r = with_stamps<StopRecord>(json);
+  r.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
+  r.reason = json.get_string("reason");
+  return r;
+}
+
+void add_line(Metrics& metrics, const Json& json) {
+  if (!json.is_object()) json.refuse("expected an object");
+  if (!json.has("event")) return metrics.steps.push_back(read_step(json));
+  const auto event = json.get_string("event");
+  if (event == "start") metrics.starts.push_back(read_start(json));
+  if (event == "evaluation") metrics.evaluations.push_back(read_evaluation(json));
+  if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
+  if (event == "stop") metrics.stops.push_back(read_stop(json));
+}
+
+std::filesystem::path file_in(const std::filesystem::path& run_or_file) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(run_or_file, ignored) ? metrics_file(run_or_file) : run_or_file;
+}
+
+/// A step or a start: what moves the run's position.
+struct Move {
+  int incarnation = 0;
+  std::int64_t back_to = 0;  ///< steps after this one were lost or are done again
+  const StepRecord* step = nullptr;
+};
+
+std::vector<Move> moves_in(const Metrics& metrics) {
+  std::vector<Move> moves;
+  for (const auto& start : metrics.starts) moves.push_back({start.incarnation, start.step, nullptr});
+  for (const auto& step : metrics.steps) moves.push_back({step.incarnation, step.step - 1, &step});
+  // Stable: within an incarnation the start, then its steps in order. An old one that wrote late comes before who replaced it.
+  std::ranges::stable_sort(moves, {}, &Move::incarnation);
+  return moves;
+}
+
+}  // namespace
+
+Metrics read_metrics(const std::filesystem::path& run_or_file) {
+  const auto path = file_in(run_or_file);
+  std::ifstream in{path, std::ios::binary};
+  FLOTILLA_REQUIRE(in, ErrorKind::bad_input, path.string(), ": cannot be opened; expected the metrics of a run");
+  Metrics metrics;
+  std::string line;
+  for (std::int64_t number = 1; std::getline(in, line); ++number) {
+    // getline stops at the end of the file, too: then there was no line end.
+    if (in.eof()) metrics.torn_bytes = static_cast<std::int64_t>(line.size());
+    else add_line(metrics, Json::parse(line, text(path.string(), ":", number)));
+  }
+  FLOTILLA_REQUIRE(!in.bad(), ErrorKind::bad_input, path.string(), ": cannot be read");
+  return metrics;
+}
+
+std::vector<StepRecord> effective_steps(const Metrics& metrics) {
+  std::vector<StepRecord> steps;
+  for (const auto& move : moves_in(metrics)) {
+    while (!steps.empty() && steps.back().step > move.back_to) steps.pop_back();
+    if (move.step != nullptr) steps.push_back(*move.step);
+  }
+  return steps;
+}
+
+}  // namespace flotilla::journal

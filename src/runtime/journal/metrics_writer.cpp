@@ -1,0 +1,101 @@
+#include <cstring>
+#include <mutex>
+
+#include "append_file.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/journal/metrics.hpp"
+#include "flotilla/journal/run_directory.hpp"
+#include "process.hpp"
+
+namespace flotilla::journal {
+namespace {
+
+using files::JsonLine;
+
+JsonLine event(const char* name, std::int64_t step) {
+  JsonLine line;
+  line.add("event", name).add("step", step);
+  return line;
+}
+
+JsonLine members(const StepRecord& r) {
+  JsonLine line;
+  line.add("step", r.step).add("loss", r.loss).add("tokens_per_second", r.tokens_per_second).add("step_seconds", r.step_seconds);
+  line.add("share_of_peak", r.share_of_peak).add("learning_rate", r.learning_rate).add("gradient_norm", r.gradient_norm);
+  line.add("eta_seconds", r.eta_seconds);
+  return line;
+}
+JsonLine members(const StartRecord& r) {
+  auto line = event("start", r.step);
+  line.add("ranks", r.ranks).add("plan", r.plan).add("host", r.host).add("version", r.version);
+  return line;
+}
+JsonLine members(const EvaluationRecord& r) {
+  auto line = event("evaluation", r.step);
+  line.add("loss", r.loss).add("sequences", r.sequences).add("seconds", r.seconds);
+  return line;
+}
+JsonLine members(const CheckpointRecord& r) {
+  auto line = event("checkpoint", r.step);
+  line.add("bytes", r.bytes).add("seconds", r.seconds);
+  return line;
+}
+JsonLine members(const StopRecord& r) {
+  auto line = event("stop", r.step);
+  line.add("exit_code", static_cast<int>(r.exit_code)).add("reason", r.reason);
+  return line;
+}
+
+}  // namespace
+
+struct MetricsWriter::State {
+  std::filesystem::path path;
+  int incarnation = 0;
+  AppendFile file;
+  mutable std::mutex mutex;
+  std::int64_t lost_lines = 0;
+
+  template <class Record>
+  void write(const Record& record) noexcept {
+    try {
+      auto line = members(record);
+      line.add("time", record.time == 0 ? wall_clock() : record.time).add("incarnation", incarnation);
+      append(line.text() + "\n");
+    } catch (...) {
+      const std::lock_guard lock{mutex};
+      ++lost_lines;
+    }
+  }
+
+  void append(const std::string& line) {
+    const std::lock_guard lock{mutex};
+    const int error = file.append(line);
+    if (error == 0 || lost_lines++ > 0) return;
+    log::warning(path.string(), ": a line could not be written: ", std::strerror(error),
+                 "; training goes on, but metrics are missing from here until there is room again");
+  }
+};
+
+MetricsWriter::MetricsWriter(const std::filesystem::path& run, int incarnation) : state_{std::make_unique<State>()} {
+  state_->path = metrics_file(run);
+  state_->incarnation = incarnation;
+  state_->file = AppendFile{state_->path};
+}
+MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
+MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
+MetricsWriter::~MetricsWriter() = default;
+
+void MetricsWriter::write(const StepRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const StartRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const StopRecord& record) noexcept { state_->write(record); }
+
+std::int64_t MetricsWriter::repaired_bytes() const { return state_->file.repaired_bytes(); }
+std::int64_t MetricsWriter::lost_lines() const {
+  const std::lock_guard lock{state_->mutex};
+  return state_->lost_lines;
+}
+
+}  // namespace flotilla::journal

@@ -1,0 +1,181 @@
+#include "flotilla/journal/run_directory.hpp"
+
+#include <thread>
+
+#include "journal/run_folder.hpp"
+
+namespace flotilla::journal {
+namespace {
+
+using namespace testing;
+
+constexpr LockOptions no_heart{.job = "", .stale_after = {100}, .heartbeat = {0}, .wait = {0}};
+
+TEST(RunDirectory, CountsIncarnationsUp) {
+  const RunFolder folder;
+  const auto run = folder / "deep/er";
+  for (int expected = 1; expected <= 12; ++expected) {
+    auto held = RunDirectory::open(run);
+    EXPECT_EQ(held.incarnation(), expected);
+    EXPECT_EQ(held.path(), run);
+    EXPECT_EQ(held.note(), "");
+    EXPECT_TRUE(held.still_mine());
+    held.release();
+    EXPECT_FALSE(held.still_mine());
+    EXPECT_FALSE(held.touch());
+  }
+  EXPECT_EQ(newest_holder(run)->incarnation, 12);
+  EXPECT_TRUE(newest_holder(run)->released);
+}
+
+TEST(RunDirectory, RefusesASecondHolderAndNamesTheFirst) {
+  const RunFolder run;
+  const auto first = RunDirectory::open(run, {.job = "4711"});
+  const auto message = refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run); });
+  expect_contains(message, std::filesystem::path{run}.string() + ": in use by incarnation 1 (host ");
+  expect_contains(message, text("pid ", getpid(), ", job 4711), started 20"));
+  expect_contains(message, "wait until it ends, stop it, or choose another run directory");
+  EXPECT_TRUE(first.still_mine());
+  EXPECT_NO_THROW(first.require_mine());
+}
+
+TEST(RunDirectory, ReleasesInItsDestructorAndWhenReplaced) {
+  const RunFolder run;
+  { const auto first = RunDirectory::open(run); }
+  auto second = RunDirectory::open(run);
+  EXPECT_EQ(second.incarnation(), 2);
+  const auto moved = std::move(second);
+  EXPECT_TRUE(moved.still_mine());
+  const RunFolder other;
+  auto third = RunDirectory::open(other);
+  third = RunDirectory::open(other / "inner");
+  EXPECT_EQ(RunDirectory::open(other).incarnation(), 2);
+}
+
+TEST(RunDirectory, TakesOverAStaleHolderWhichNotices) {
+  const RunFolder run;
+  auto first = RunDirectory::open(run, no_heart);
+  age(run / "incarnations/1.json", 90);
+  expect_contains(refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, no_heart); }), "last heartbeat 90.0 s ago");
+  age(run / "incarnations/1.json", 101);
+  const auto second = RunDirectory::open(run, no_heart);
+  EXPECT_EQ(second.incarnation(), 2);
+  expect_contains(second.note(), "incarnation 1 (host ");
+  expect_contains(second.note(), "no longer answers; taken over");
+  EXPECT_FALSE(first.still_mine());
+  EXPECT_FALSE(first.touch());
+  const auto message = refusal(ErrorKind::unavailable, [&] { first.require_mine(); });
+  expect_contains(message, "incarnation 1 no longer holds it: taken over by incarnation 2");
+  first.release();
+  EXPECT_TRUE(second.still_mine());
+  expect_contains(refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, no_heart); }), "incarnation 2");
+}
+
+TEST(RunDirectory, ATouchKeepsItFresh) {
+  const RunFolder run;
+  auto first = RunDirectory::open(run, no_heart);
+  age(run / "incarnations/1.json", 101);
+  EXPECT_TRUE(first.touch());
+  EXPECT_LT(newest_holder(run)->heartbeat_age, 50);
+  refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, no_heart); });
+}
+
+TEST(RunDirectory, TheHeartBeatsByItself) {
+  const RunFolder run;
+  const auto first = RunDirectory::open(run, {.stale_after = {100}, .heartbeat = {0.01}});
+  age(run / "incarnations/1.json", 101);
+  wait_until([&] { return newest_holder(run)->heartbeat_age < 50; });
+  EXPECT_TRUE(first.still_mine());
+}
+
+TEST(RunDirectory, WaitsForADyingHolder) {
+  const RunFolder run;
+  auto first = RunDirectory::open(run);
+  std::jthread dying{[&] {
+    usleep(50000);
+    first.release();
+  }};
+  EXPECT_EQ(RunDirectory::open(run, {.wait = {60}}).incarnation(), 2);
+}
+
+TEST(RunDirectory, WaitsForTheEarlierStartOfItsOwnJobUntilThatIsStale) {
+  const RunFolder run;
+  const LockOptions requeued{.job = "77", .stale_after = {0.3}, .heartbeat = {0}, .wait = {0}};
+  const auto first = RunDirectory::open(run, requeued);
+  LockOptions other = requeued;
+  other.job = "78";
+  other.stale_after = {100};
+  refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, other); });
+  EXPECT_EQ(RunDirectory::open(run, requeued).incarnation(), 2);
+  EXPECT_FALSE(first.still_mine());
+}
+
+TEST(RunDirectory, DoesNotWaitForEverForItsOwnJob) {
+  const RunFolder run;
+  const auto first = RunDirectory::open(run, {.job = "77", .stale_after = {100}, .heartbeat = {0.05}});
+  expect_contains(refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, {.job = "77", .stale_after = {0.5}, .heartbeat = {0.1}}); }),
+                  "in use by incarnation 1");
+}
+
+TEST(RunDirectory, JudgesADamagedClaimByItsHeartbeat) {
+  const RunFolder run;
+  std::filesystem::create_directories(run / "incarnations");
+  for (const auto* damaged : {"", "{\"host\": \"n2\"", "[]", "{\"incarnation\": 7}"}) {
+    write(run / "incarnations/7.json", damaged);
+    expect_contains(refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run); }), "incarnation 7 (its file is damaged)");
+  }
+  age(run / "incarnations/7.json", 500);
+  EXPECT_EQ(RunDirectory::open(run).incarnation(), 8);
+}
+
+TEST(RunDirectory, IgnoresOtherFilesAmongTheIncarnations) {
+  const RunFolder run;
+  std::filesystem::create_directories(run / "incarnations");
+  for (const auto* name : {"x.json", "0.json", "-3.json", "5.json.n2.41.0.own", "6", "99999999999999.json", "7.jsonl"}) {
+    write(run / ("incarnations/" + std::string{name}), "{}");
+  }
+  EXPECT_EQ(RunDirectory::open(run).incarnation(), 1);
+}
+
+TEST(RunDirectory, IsLostWhenItsFilesAreTakenAway) {
+  const RunFolder run;
+  auto first = RunDirectory::open(run, no_heart);
+  std::filesystem::remove_all(run / "incarnations");
+  EXPECT_FALSE(first.still_mine());
+  EXPECT_FALSE(first.touch());
+  expect_contains(refusal(ErrorKind::unavailable, [&] { first.require_mine(); }), "gone");
+  first.release();
+  EXPECT_FALSE(std::filesystem::exists(run / "incarnations"));
+}
+
+TEST(RunDirectory, RefusesWhatIsNoFolder) {
+  const RunFolder folder;
+  write(folder / "file", "x");
+  expect_contains(refusal(ErrorKind::bad_input, [&] { RunDirectory::open(folder / "file"); }), "cannot be made a run directory");
+}
+
+TEST(RunDirectory, LeavesNoOtherFilesBehind) {
+  const RunFolder run;
+  RunDirectory::open(run).release();
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator{std::filesystem::path{run}}) files += entry.is_regular_file();
+  EXPECT_EQ(files, 1);
+}
+
+TEST(RunDirectory, StartsWithoutTheOutcomeOfTheLastIncarnation) {
+  const RunFolder run;
+  RunDirectory::open(run).release();
+  write(outcome_file(run), "{}");
+  const auto second = RunDirectory::open(run);
+  EXPECT_FALSE(std::filesystem::exists(outcome_file(run)));
+}
+
+TEST(RunDirectory, NamesItsFiles) {
+  EXPECT_EQ(step_folder("run", 40), "run/step-40");
+  EXPECT_EQ(metrics_file("run"), "run/metrics.jsonl");
+  EXPECT_EQ(outcome_file("run"), "run/outcome.json");
+  EXPECT_FALSE(newest_holder("/nonexistent").has_value());
+}
+
+}  // namespace
+}  // namespace flotilla::journal
