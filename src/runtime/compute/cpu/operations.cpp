@@ -52,6 +52,7 @@ Operations<E>::Operations(const Setup& setup)
 
 template <class E>
 void Operations<E>::run(const Task& task) {
+  const ThreadCount threads{setup_.threads};
   const Frame frame{*this, task};
   switch (task.operation) {
     case Operation::embedding_forward: embedding_forward(frame); break;

@@ -11,6 +11,18 @@
 
 namespace flotilla::compute::cpu {
 
+/// Sets the calling thread's OpenMP thread count for a while. oneDNN reads it when it constructs a primitive and again when it runs it.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_{omp_get_max_threads()} { omp_set_num_threads(threads); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
 /// Deals rows to `threads` shares, fixed whatever threads OpenMP really grants, and calls body(share, Rows) for each.
 template <class Body>
 void for_shares(int threads, std::int64_t rows, const Body& body) {

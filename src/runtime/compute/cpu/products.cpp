@@ -1,11 +1,10 @@
 #include "products.hpp"
 
-#include <omp.h>
-
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "flotilla/base/error.hpp"
+#include "parallel.hpp"
 
 namespace flotilla::compute::cpu {
 namespace {
@@ -18,18 +17,6 @@ const dnnl::engine& engine() {
 }
 
 memory::data_type type_of(Precision p) { return p == Precision::fp32 ? memory::data_type::f32 : memory::data_type::bf16; }
-
-/// oneDNN reads OpenMP's thread count when it constructs a primitive and again when it runs it.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) : before_{omp_get_max_threads()} { omp_set_num_threads(threads); }
-  ~ThreadCount() { omp_set_num_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int before_;
-};
 
 dnnl::primitive_attr attributes(const ProductSpec& s) {
   dnnl::primitive_attr attributes;
@@ -170,7 +157,6 @@ Product& Products::find(const ProductSpec& s) {
 void Products::run(const ProductSpec& s, const ProductOperands& operands) {
   Product& product = find(s);
   require_scratch(product.scratch_bytes());
-  const ThreadCount count{threads_};
   FLOTILLA_REQUIRE(product.run(operands, scratch_.data()), ErrorKind::internal, "oneDNN failed to multiply ", shape_of(s));
 }
 
