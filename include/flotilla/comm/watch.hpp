@@ -44,7 +44,7 @@ class Watch {
   /// fail_world(), must not call close().
   using OnTrouble = std::function<void(const Trouble&)>;
 
-  /// Collective in the sense that every rank makes one; does not wait. `world` must outlive it.
+  /// Collective in the sense that every rank makes one; does not wait. One per World, which must outlive it.
   Watch(const World& world, WatchOptions options, OnTrouble on_trouble);
   /// Without close() (an exception is passing) it just stops, and the peers will notice the silence.
   ~Watch();

@@ -11,6 +11,8 @@
 namespace flotilla::comm {
 namespace {
 
+constexpr int most_tags = 1 << 20;  // of a group, where MPI has plenty; two for each all-reduce of a program
+
 void require_ranks(const World& world, const program::Group& group) {
   std::set<Rank> seen;
   for (const Rank member : group.members)
@@ -34,7 +36,7 @@ int index_in(const World& world, const program::Group& group) {
 Groups connect(const World& world, const std::vector<program::Group>& groups) {
   for (const program::Group& group : groups) require_ranks(world, group);
   const TagSlots tags = tag_slots(groups, world.size());
-  const int tag_count = static_cast<int>((world.largest_tag() + std::int64_t{1}) / std::max(tags.slots, 1));
+  const int tag_count = std::min(world.largest_tag() / std::max(tags.slots, 1), most_tags);
   Groups mine(groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (std::ranges::find(groups[g].members, world.rank()) == groups[g].members.end()) continue;

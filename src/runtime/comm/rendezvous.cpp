@@ -52,7 +52,7 @@ Gathered gather(const World& world, const std::string& mine, int tag, Desk& desk
     desk.requests[static_cast<std::size_t>(r)] = world.control().receive(desk.letters[static_cast<std::size_t>(r)].bytes(), r, tag);
   finish_all(desk.requests, now() + deadline);
   Gathered gathered;
-  gathered.words.push_back(mine);
+  gathered.words.push_back(mine.substr(0, longest_word));
   for (int r = 1; r < world.size(); ++r) {
     const auto i = static_cast<std::size_t>(r);
     const bool came = !desk.requests[i].active();
@@ -65,7 +65,8 @@ Gathered gather(const World& world, const std::string& mine, int tag, Desk& desk
 Verdict preside(const World& world, const std::string& mine, const Judge& judge, int tag, Seconds deadline) {
   auto desk = std::make_unique<Desk>();
   const Gathered gathered = gather(world, mine, tag, *desk, deadline);
-  const Verdict verdict = judge(gathered);
+  Verdict verdict = judge(gathered);
+  verdict.outcome.message.resize(std::min(verdict.outcome.message.size(), longest_word));
   desk->verdict.everyone = verdict.everyone;
   desk->verdict.ok = verdict.outcome.ok;
   desk->verdict.kind = verdict.outcome.kind;

@@ -34,15 +34,20 @@ std::uint64_t fingerprint(const program::Group& group) {
   return fnv1a(members);
 }
 
-/// One group's proof: identities, then the reductions; all in flight together, checked when all are finished.
+/// One group's proof, in two parts, of which the second makes sense only where the first holds for everybody.
 class Proof {
  public:
-  explicit Proof(Group& group) : group_{group}, identities_(group.members().size()) {
-    mine_ = {fingerprint(group.value()), group.members()[static_cast<std::size_t>(group.index())].value, group.index()};
-    operations_.push_back(group.make_all_gather(bytes(&mine_), bytes(identities_.data()), {sizeof mine_}));
+  explicit Proof(Group& group) : group_{group}, identities_(group.members().size()) {}
+
+  void start_identities() {
+    mine_ = {fingerprint(group_.value()), group_.members()[static_cast<std::size_t>(group_.index())].value, group_.index()};
+    operations_.push_back(group_.make_all_gather(bytes(&mine_), bytes(identities_.data()), {sizeof mine_}));
     operations_.back()->start({sizeof mine_});
-    reduce(small_, small_count(group.size()), small_staging_);
-    reduce(large_, large_count(group.size()), large_staging_);
+  }
+
+  void start_sums() {
+    reduce(small_, small_count(group_.size()), small_staging_);
+    reduce(large_, large_count(group_.size()), large_staging_);
   }
 
   bool progress() {
@@ -58,13 +63,16 @@ class Proof {
     return {};
   }
 
-  void check(const World& world) const {
+  void check_identities(const World& world) const {
     for (int i = 0; i < group_.size(); ++i) {
       const Rank rank = group_.members()[static_cast<std::size_t>(i)];
       const Identity expected{mine_.group, rank.value, i};
       FLOTILLA_REQUIRE(identities_[static_cast<std::size_t>(i)] == expected, ErrorKind::communication, group_.describe(), ": ",
                        world.name(rank), " takes other ranks, or another order of them, for the group");
     }
+  }
+
+  void check_sums() const {
     check_sum(small_);
     check_sum(large_);
   }
@@ -107,29 +115,41 @@ bool progress(const Proofs& proofs) {
   return all;
 }
 
-void run(const World& world, Proofs& proofs, Seconds deadline) {
+void finish(const Proofs& proofs, Seconds deadline) {
   const Seconds end = now() + deadline;
   for (mpi::Backoff backoff; !progress(proofs); backoff.pause()) {
     if (now() < end) continue;
-    const auto stuck = std::ranges::find_if(proofs, [](const auto& proof) { return !proof->progress(); });
-    if (stuck == proofs.end()) break;
-    throw Error{ErrorKind::communication, text("no answer within ", deadline, " in ", (*stuck)->waiting_for())};
+    for (const auto& proof : proofs)
+      if (const std::string what = proof->waiting_for(); !what.empty())
+        throw Error{ErrorKind::communication, text("no answer within ", deadline, " in ", what)};
   }
-  for (const auto& proof : proofs) proof->check(world);
+}
+
+/// One part on all of this rank's groups, then the agreement of all ranks. A rank whose groups are fine waits there while another waits for
+/// its silent member.
+template <class Part>
+void prove(const World& world, std::unique_ptr<Proofs>& proofs, Seconds deadline, const Part& part) {
+  const Outcome mine = outcome_of("verifying the groups", part);
+  if (!mine.ok) bury(std::move(proofs));  // messages to a silent member are still in flight
+  agree(world, mine, 2.0 * deadline + Seconds{1.0});
 }
 
 }  // namespace
 
 void verify(const World& world, const Groups& groups, Seconds deadline) {
   auto proofs = std::make_unique<Proofs>();
-  const Outcome mine = outcome_of("verifying the groups", [&] {
-    for (const auto& group : groups)
-      if (group) proofs->push_back(std::make_unique<Proof>(*group));
-    run(world, *proofs, deadline);
+  for (const auto& group : groups)
+    if (group) proofs->push_back(std::make_unique<Proof>(*group));
+  prove(world, proofs, deadline, [&] {
+    for (const auto& proof : *proofs) proof->start_identities();
+    finish(*proofs, deadline);
+    for (const auto& proof : *proofs) proof->check_identities(world);
   });
-  if (!mine.ok) bury(std::move(proofs));  // messages to a silent member are still in flight
-  // A rank whose groups are fine waits here while another waits for its silent member.
-  agree(world, mine, 2.0 * deadline + Seconds{1.0});
+  prove(world, proofs, deadline, [&] {
+    for (const auto& proof : *proofs) proof->start_sums();
+    finish(*proofs, deadline);
+    for (const auto& proof : *proofs) proof->check_sums();
+  });
 }
 
 }  // namespace flotilla::comm

@@ -1,0 +1,236 @@
+// Collectives of overlapping groups, to the last bit, from one polling loop.
+#include "flotilla/comm/group.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/philox.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "world_fixture.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+using Kind = program::Group::Kind;
+
+/// A member's value at an element: any rank can compute everybody's, so the expected bits are known everywhere.
+double value(int rank, std::int64_t element, int seed) {
+  const std::uint64_t bits =
+      Philox::mix(static_cast<std::uint64_t>(element * 1000 + rank) ^ (std::uint64_t{static_cast<unsigned>(seed)} << 40));
+  return std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits >> 12)) * 0x1p-51 - 1.0, static_cast<int>(bits % 13));
+}
+
+std::uint16_t to_bf16(float x) {  // finite values only
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+float from_bf16(std::uint16_t x) { return std::bit_cast<float>(std::uint32_t{x} << 16); }
+
+/// One all-reduce with its buffers: filled, started, checked.
+class Case {
+ public:
+  Case(Group& group, ElementType type, std::int64_t capacity) : group_{group}, type_{type}, width_{element_size(type).count} {
+    const Bytes size{capacity * width_};
+    const Bytes staging = all_reduce_staging(size, type, group.size());
+    data_.resize(static_cast<std::size_t>(size.count));
+    staging_.resize(static_cast<std::size_t>(staging.count) + 8, guard);
+    operation = group.make_all_reduce(data_.data(), type, size, staging_.data(), staging);
+  }
+
+  void start(std::int64_t elements, int seed) {
+    elements_ = elements;
+    seed_ = seed;
+    const int me = group_.members()[static_cast<std::size_t>(group_.index())].value;
+    for (std::int64_t i = 0; i < elements; ++i) put(i, value(me, i, seed));
+    operation->start({elements * width_});
+  }
+
+  void check() const {
+    for (std::int64_t i = 0; i < elements_; ++i) ASSERT_TRUE(right(i)) << group_.describe() << " element " << i << " of " << elements_;
+    ASSERT_TRUE(std::all_of(staging_.end() - 8, staging_.end(), [](std::byte b) { return b == guard; })) << "staging overrun";
+  }
+
+  std::unique_ptr<Operation> operation;
+
+ private:
+  static constexpr std::byte guard{0xa5};
+  template <class T>
+  T& at(std::int64_t i) {
+    return reinterpret_cast<T*>(data_.data())[i];
+  }
+  template <class T>
+  const T& at(std::int64_t i) const {
+    return reinterpret_cast<const T*>(data_.data())[i];
+  }
+  void put(std::int64_t i, double x) {
+    if (type_ == ElementType::fp32) at<float>(i) = static_cast<float>(x);
+    if (type_ == ElementType::fp64) at<double>(i) = x;
+    if (type_ == ElementType::bf16) at<std::uint16_t>(i) = to_bf16(static_cast<float>(x));
+  }
+  template <class T, class Convert>
+  T ordered(std::int64_t i, Convert convert) const {
+    T sum = convert(value(group_.members()[0].value, i, seed_));
+    for (std::size_t k = 1; k < group_.members().size(); ++k) sum += convert(value(group_.members()[k].value, i, seed_));
+    return sum;
+  }
+  bool right(std::int64_t i) const {
+    if (type_ == ElementType::fp64) return at<double>(i) == ordered<double>(i, [](double x) { return x; });
+    if (type_ == ElementType::fp32) return at<float>(i) == ordered<float>(i, [](double x) { return static_cast<float>(x); });
+    const float sum = ordered<float>(i, [](double x) { return from_bf16(to_bf16(static_cast<float>(x))); });
+    return at<std::uint16_t>(i) ==
+           (group_.size() == 1 ? to_bf16(static_cast<float>(value(group_.members()[0].value, i, seed_))) : to_bf16(sum));
+  }
+
+  Group& group_;
+  ElementType type_;
+  std::int64_t width_;
+  std::int64_t elements_ = 0;
+  int seed_ = 0;
+  std::vector<std::byte> data_, staging_;
+};
+
+void finish(const std::vector<Operation*>& operations) {
+  const Seconds end = now() + patience;
+  for (mpi::Backoff backoff;; backoff.pause()) {
+    bool all = true;
+    for (Operation* operation : operations) all = operation->progress() && all;
+    if (all) return;
+    if (now() < end) continue;
+    for (Operation* operation : operations) ASSERT_TRUE(operation->progress()) << "hangs: " << operation->describe();
+  }
+}
+
+class GroupTest : public WorldTest {
+ protected:
+  program::Group everybody() const {
+    program::Group group{Kind::world, {}};
+    for (int r = 0; r < size; ++r) group.members.push_back(Rank{r});
+    return group;
+  }
+  /// Random groups that overlap, in random member orders; the same on all ranks.
+  std::vector<program::Group> random_groups(unsigned seed) const {
+    std::mt19937 engine{seed};
+    std::vector<program::Group> groups{everybody()};
+    for (const Kind kind : {Kind::tensor, Kind::data, Kind::tied, Kind::data}) {
+      program::Group group = everybody();
+      group.kind = kind;
+      std::shuffle(group.members.begin(), group.members.end(), engine);
+      group.members.resize(1 + engine() % static_cast<unsigned>(size));
+      groups.push_back(group);
+    }
+    return groups;
+  }
+};
+
+TEST_F(GroupTest, SumsHaveTheBitsOfTheMemberOrder) {
+  const Groups groups = connect(world, random_groups(1));
+  for (const ElementType type : {ElementType::fp32, ElementType::bf16, ElementType::fp64}) {
+    for (const std::int64_t elements : {0, 1, 2, 3, 7, 64, 1000, 4099}) {
+      std::vector<std::unique_ptr<Case>> cases;
+      std::vector<Operation*> operations;
+      for (const auto& group : groups) {
+        if (!group) continue;
+        cases.push_back(std::make_unique<Case>(*group, type, elements));
+        cases.back()->start(elements, static_cast<int>(elements));
+        operations.push_back(cases.back()->operation.get());
+      }
+      finish(operations);
+      for (const auto& one : cases) one->check();
+    }
+  }
+}
+
+TEST_F(GroupTest, LargeSumsInFlightTogetherInAnyOrderOfStarts) {
+  const Groups groups = connect(world, random_groups(2));
+  std::vector<std::unique_ptr<Case>> cases;
+  for (const auto& group : groups)
+    for (int copy = 0; group && copy < 2; ++copy) cases.push_back(std::make_unique<Case>(*group, ElementType::fp32, 300'001));
+  std::mt19937 engine{static_cast<unsigned>(me)};  // different on every rank
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::size_t> order(cases.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::shuffle(order.begin(), order.end(), engine);
+    std::vector<Operation*> operations;
+    for (const std::size_t i : order) {
+      cases[i]->start(300'001 - 1000 * round, round);
+      operations.push_back(cases[i]->operation.get());
+    }
+    finish(operations);
+    for (const auto& one : cases) one->check();
+  }
+}
+
+/// Nobody waits for the others between the steps: a fast member is several steps' messages ahead.
+TEST_F(GroupTest, RestartedManyTimesWithChangingSizes) {
+  const Groups groups = connect(world, {everybody()});
+  Case one{*groups[0], ElementType::fp32, 5000};
+  Case other{*groups[0], ElementType::bf16, 5000};
+  for (int step = 0; step < 200; ++step) {
+    one.start((step * 37) % 5001, step);
+    other.start((step * 91) % 300, step + 1000);
+    finish({one.operation.get(), other.operation.get()});
+    one.check();
+    other.check();
+  }
+}
+
+TEST_F(GroupTest, GathersInMemberOrderWithoutGaps) {
+  const Groups groups = connect(world, random_groups(3));
+  for (const auto& group : groups) {
+    if (!group) continue;
+    constexpr std::int64_t capacity = 100'000;
+    std::vector<std::byte> mine(capacity);
+    std::vector<std::byte> all(static_cast<std::size_t>(capacity * group->size()));
+    const auto gather = group->make_all_gather(mine.data(), all.data(), {capacity});
+    for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, capacity}) {
+      std::fill(mine.begin(), mine.end(), static_cast<std::byte>(me * 7 + bytes % 5));
+      gather->start({bytes});
+      finish({gather.get()});
+      for (int k = 0; k < group->size(); ++k) {
+        const auto expected = static_cast<std::byte>(group->members()[static_cast<std::size_t>(k)].value * 7 + bytes % 5);
+        const auto* block = all.data() + k * bytes;
+        EXPECT_TRUE(std::all_of(block, block + bytes, [&](std::byte b) { return b == expected; }));
+      }
+    }
+  }
+}
+
+TEST_F(GroupTest, GathersFromItsOwnPlace) {
+  const Groups groups = connect(world, {everybody()});
+  std::vector<std::int64_t> all(static_cast<std::size_t>(size), -1);
+  auto* bytes = reinterpret_cast<std::byte*>(all.data());
+  all[static_cast<std::size_t>(me)] = me * 5;
+  const auto gather = groups[0]->make_all_gather(bytes + me * 8, bytes, {8});
+  gather->start({8});
+  finish({gather.get()});
+  for (int r = 0; r < size; ++r) EXPECT_EQ(all[static_cast<std::size_t>(r)], r * 5);
+}
+
+TEST_F(GroupTest, KnowsItsMembersAndWhereThisRankIsAmongThem) {
+  for (const auto& group : connect(world, random_groups(4))) {
+    if (!group) continue;
+    EXPECT_EQ(group->members()[static_cast<std::size_t>(group->index())], world.rank());
+    EXPECT_EQ(group->describe().rfind(to_string(group->value().kind) + " group of rank ", 0), 0u) << group->describe();
+  }
+  const Groups none = connect(world, {{Kind::data, {Rank{0}}}});
+  EXPECT_EQ(none[0] != nullptr, me == 0);
+}
+
+TEST_F(GroupTest, RefusesGroupsThatCannotBe) {
+  EXPECT_THROW(connect(world, {{Kind::data, {Rank{0}, Rank{size}}}}), Error);
+  EXPECT_THROW(connect(world, {{Kind::data, {Rank{0}, Rank{0}}}}), Error);
+  if (size == 1) return;  // alone no staging is needed
+  const Groups groups = connect(world, {everybody()});
+  std::vector<std::byte> data(4000);
+  EXPECT_THROW(groups[0]->make_all_reduce(data.data(), ElementType::fp32, {4000}, data.data(), {0}), Error);
+  const auto few_tags = make_mpi_group(world, everybody(), 0, 1);
+  EXPECT_THROW(few_tags->make_all_reduce(data.data(), ElementType::fp32, {0}, nullptr, {0}), Error);
+}
+
+}  // namespace
+}  // namespace flotilla::comm

@@ -1,0 +1,43 @@
+// The proof's data must tell faults apart, or the proof proves nothing.
+#include "known_answer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace flotilla::comm {
+namespace {
+
+constexpr std::size_t count = 200;
+
+std::vector<float> add(const std::vector<int>& members) {
+  std::vector<float> sum(count);
+  fill_known(members.front(), sum);
+  for (std::size_t k = 1; k < members.size(); ++k)
+    for (std::size_t i = 0; i < count; ++i) sum[i] += known_contribution(members[k], static_cast<std::int64_t>(i));
+  return sum;
+}
+
+TEST(KnownAnswer, RightSumPasses) { EXPECT_EQ(first_wrong(5, add({0, 1, 2, 3, 4})), -1); }
+TEST(KnownAnswer, MissingMemberShows) { EXPECT_GE(first_wrong(5, add({0, 1, 2, 4})), 0); }
+TEST(KnownAnswer, MemberCountedTwiceShows) { EXPECT_GE(first_wrong(5, add({0, 1, 2, 3, 3, 4})), 0); }
+TEST(KnownAnswer, StrangerInAMembersPlaceShows) { EXPECT_GE(first_wrong(5, add({0, 1, 7, 3, 4})), 0); }
+TEST(KnownAnswer, AnotherOrderShows) { EXPECT_GE(first_wrong(5, add({0, 1, 3, 2, 4})), 0); }
+
+TEST(KnownAnswer, ShiftedElementsShow) {
+  auto sum = add({0, 1, 2});
+  sum.erase(sum.begin());
+  EXPECT_EQ(first_wrong(3, sum), 0);
+}
+
+TEST(KnownAnswer, OneWrongBitShowsAndItsPlace) {
+  auto sum = add({0, 1, 2});
+  sum[137] = std::nextafter(sum[137], 0.0f);
+  EXPECT_EQ(first_wrong(3, sum), 137);
+}
+
+TEST(KnownAnswer, NothingIsRight) { EXPECT_EQ(first_wrong(3, {}), -1); }
+
+}  // namespace
+}  // namespace flotilla::comm

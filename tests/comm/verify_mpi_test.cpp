@@ -1,0 +1,123 @@
+// Groups that lie, are formed wrongly or fall silent must not pass.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/comm/group.hpp"
+#include "world_fixture.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+using Kind = program::Group::Kind;
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// An all-reduce that spoils one element of this rank's sums, as a faulty link or library would.
+class SpoiledSum final : public Operation {
+ public:
+  SpoiledSum(std::unique_ptr<Operation> operation, std::byte* data) : operation_{std::move(operation)}, data_{data} {}
+  void start(Bytes size) override {
+    spoiled_ = false;
+    operation_->start(size);
+  }
+  bool progress() override {
+    if (!operation_->progress()) return false;
+    if (!std::exchange(spoiled_, true)) data_[5] ^= std::byte{1};
+    return true;
+  }
+  std::string describe() const override { return operation_->describe(); }
+
+ private:
+  std::unique_ptr<Operation> operation_;
+  std::byte* data_;
+  bool spoiled_ = false;
+};
+
+class FaultyGroup final : public Group {
+ public:
+  explicit FaultyGroup(std::unique_ptr<Group> good) : Group{good->value(), good->index()}, good_{std::move(good)} {}
+  std::string describe() const override { return good_->describe(); }
+  std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging, Bytes size) override {
+    return std::make_unique<SpoiledSum>(good_->make_all_reduce(data, type, capacity, staging, size), data);
+  }
+  std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
+    return good_->make_all_gather(mine, all, capacity);
+  }
+
+ private:
+  std::unique_ptr<Group> good_;
+};
+
+class VerifyTest : public WorldTest {
+ protected:
+  program::Group members(Kind kind, int first, int end) const {
+    program::Group group{kind, {}};
+    for (int r = first; r < end; ++r) group.members.push_back(Rank{r});
+    return group;
+  }
+  std::string failure(const Groups& groups, Seconds deadline) {
+    try {
+      verify(world, groups, deadline);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::communication);
+      return error.what();
+    }
+  }
+};
+
+TEST_F(VerifyTest, GoodGroupsPass) {
+  std::vector<program::Group> groups{members(Kind::world, 0, size), members(Kind::data, 0, (size + 1) / 2),
+                                     members(Kind::tied, size - 1, size)};
+  for (int r = 0; r + 1 < size; r += 2) groups.push_back(members(Kind::tensor, r, r + 2));
+  std::reverse(groups[0].members.begin(), groups[0].members.end());
+  const Groups mine = form(world, groups, patience);
+  EXPECT_EQ(mine.size(), groups.size());
+  verify(world, mine, patience);  // and may be proved again
+}
+
+TEST_F(VerifyTest, NoGroupsAtAllPass) { EXPECT_TRUE(form(world, {}, patience).empty()); }
+
+TEST_F(VerifyTest, WrongSumOnOneRankFailsEverywhereWithNames) {
+  if (size == 1) return;  // a sum over oneself does not travel
+  Groups groups = connect(world, {members(Kind::data, 0, size)});
+  if (me == 1) groups[0] = std::make_unique<FaultyGroup>(std::move(groups[0]));
+  const std::string why = failure(groups, patience);
+  EXPECT_TRUE(contains(why, to_string(Kind::data) + " group of ")) << why;
+  EXPECT_TRUE(contains(why, world.name(Rank{1}))) << why;
+  EXPECT_TRUE(contains(why, "known values came out wrong (element 1 of")) << why;
+}
+
+TEST_F(VerifyTest, RankThatTakesAnotherOrderOfMembersIsFound) {
+  if (size < 3) return;  // takes two others to swap
+  program::Group group = members(Kind::tensor, 0, size);
+  if (me == 0) std::swap(group.members[1], group.members[2]);
+  Groups groups;
+  groups.push_back(make_mpi_group(world, group, 0, 1000));
+  const std::string why = failure(groups, patience);
+  EXPECT_TRUE(contains(why, to_string(Kind::tensor) + " group of ")) << why;
+  EXPECT_TRUE(contains(why, "another order of them")) << why;
+}
+
+/// A member that is stopped, as by a debugger, a dying node or swapping: named, with the group and its kind, within the deadline.
+TEST_F(VerifyTest, StoppedMemberIsNamed) {
+  if (size < 3) return;  // takes rank 0, a waiting member and the stopped one
+  const Groups groups = connect(world, {members(Kind::data, 1, size), members(Kind::world, 0, 1)});
+  meet();
+  if (me == size - 1) {
+    const std::string pid = std::to_string(getpid());
+    ASSERT_EQ(std::system(("(sleep 4; kill -CONT " + pid + ") & kill -STOP " + pid).c_str()), 0);
+  }
+  const std::string why = failure(groups, {0.8});
+  if (me == size - 1) return;  // by then the others have given up
+  EXPECT_TRUE(contains(why, to_string(Kind::data) + " group of ")) << why;
+  EXPECT_TRUE(contains(why, "from " + world.name(Rank{size - 1}))) << why;
+}
+
+}  // namespace
+}  // namespace flotilla::comm

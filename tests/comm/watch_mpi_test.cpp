@@ -1,0 +1,206 @@
+#include "flotilla/comm/watch.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <ctime>
+#include <thread>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "world_fixture.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+constexpr WatchOptions quick{{0.05}, {1.0}};
+
+void sleep(Seconds time) { std::this_thread::sleep_for(std::chrono::duration<double>{time.value}); }
+
+/// Remembers what the watch says.
+class Listener {
+ public:
+  Watch::OnTrouble callback() {
+    return [this](const Trouble& trouble) {
+      const std::lock_guard lock{mutex_};
+      heard_.push_back(trouble);
+      told_.notify_all();
+    };
+  }
+  std::vector<Trouble> heard() const {
+    const std::lock_guard lock{mutex_};
+    return heard_;
+  }
+  std::optional<Trouble> wait() {
+    std::unique_lock lock{mutex_};
+    told_.wait_for(lock, std::chrono::seconds{20}, [&] { return !heard_.empty(); });
+    return heard_.empty() ? std::nullopt : std::optional{heard_.front()};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable told_;
+  std::vector<Trouble> heard_;
+};
+
+template <class Condition>
+bool becomes_true(const Condition& condition) {
+  const Seconds end = now() + Seconds{20};
+  while (!condition() && now() < end) sleep({0.005});
+  return condition();
+}
+
+class WatchTest : public WorldTest {
+ protected:
+  /// Each watch has a world of its own: what a failed one leaves in flight must not reach the next.
+  World fresh() const { return {world.control(), patience}; }
+  Listener listener;
+};
+
+TEST_F(WatchTest, QuietWhileAllAreWell) {
+  const World own = fresh();
+  Watch watch{own, quick, listener.callback()};
+  sleep(quick.deadline * 1.5);
+  EXPECT_FALSE(watch.stop_requested());
+  EXPECT_FALSE(watch.trouble());
+  watch.close(patience);
+  EXPECT_TRUE(listener.heard().empty());
+}
+
+TEST_F(WatchTest, ClosesAtOnceAndAgain) {
+  for (int i = 0; i < 5; ++i) {
+    const World own = fresh();
+    Watch watch{own, quick, listener.callback()};
+    watch.close(patience);
+  }
+  EXPECT_TRUE(listener.heard().empty());
+}
+
+/// Whoever finishes early is not missed, and whoever finishes late is waited for.
+TEST_F(WatchTest, FinishingAtDifferentTimesIsNotTrouble) {
+  for (const int late : {0, size - 1}) {
+    const World own = fresh();
+    Watch watch{own, quick, listener.callback()};
+    if (me == late) sleep(quick.deadline * 1.8);
+    watch.close(patience);
+  }
+  EXPECT_TRUE(listener.heard().empty());
+}
+
+TEST_F(WatchTest, StopRequestOfAnyRankReachesAll) {
+  for (int origin = 0; origin < size; ++origin) {
+    const World own = fresh();
+    Watch watch{own, quick, listener.callback()};
+    if (me == origin) watch.request_stop("SIGTERM");
+    ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+    EXPECT_EQ(*watch.stop_requested(), (StopRequest{Rank{origin}, "SIGTERM"}));
+    watch.close(patience);
+  }
+}
+
+TEST_F(WatchTest, RanksThatAskAtOnceGetOneAnswer) {
+  const World own = fresh();
+  Watch watch{own, quick, listener.callback()};
+  watch.request_stop(text("asked by ", me));
+  watch.request_stop("asked again");
+  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+  const StopRequest mine = *watch.stop_requested();
+  EXPECT_EQ(mine.reason, text("asked by ", mine.origin));
+  for (const int other : mpi::all_gather(world.messages(), mine.origin.value, patience)) EXPECT_EQ(other, mine.origin.value);
+  watch.close(patience);
+}
+
+TEST_F(WatchTest, LastWordsReachAllAndTheSpeakerIsNotCalled) {
+  for (int origin = 0; origin < size; ++origin) {
+    Listener ears;
+    const World own = fresh();
+    Watch watch{own, quick, ears.callback()};
+    if (me == origin) {
+      watch.announce_failure({ExitCode::bad_input, "token file is cut short"}, patience);
+      EXPECT_TRUE(watch.trouble());
+      EXPECT_TRUE(ears.heard().empty());
+    } else {
+      const auto trouble = ears.wait();
+      ASSERT_TRUE(trouble);
+      EXPECT_EQ(trouble->kind, Trouble::Kind::failed);
+      EXPECT_EQ(trouble->rank, Rank{origin});
+      EXPECT_EQ(trouble->words, (LastWords{ExitCode::bad_input, "token file is cut short"}));
+      EXPECT_EQ(to_string(*trouble), world.name(Rank{origin}) + " failed: token file is cut short");
+    }
+    EXPECT_THROW(watch.close(patience), Error);
+    meet();
+  }
+}
+
+TEST_F(WatchTest, CloseGivesUpOnARankThatDoesNotCome) {
+  if (size == 1) return;  // nobody to wait for
+  {
+    const World own = fresh();
+    Watch watch{own, quick, listener.callback()};
+    if (me != size - 1) {
+      EXPECT_THROW(watch.close({0.3}), Error);
+      meet();
+    } else {
+      meet();
+    }
+  }
+  EXPECT_TRUE(listener.heard().empty()) << "its watch still lived";
+}
+
+/// The stopped rank cannot say a word; a child of it wakes it up again.
+TEST_F(WatchTest, StoppedRankIsNamedToAllWithinTheDeadline) {
+  if (size == 1) return;  // nobody to notice
+  for (const int stopped : {size - 1, 0}) {
+    meet();
+    Listener ears;
+    const Seconds begin = now();
+    {
+      const World own = fresh();
+      Watch watch{own, quick, ears.callback()};
+      if (me == stopped) {
+        sleep({0.3});
+        const std::string pid = std::to_string(getpid());
+        ASSERT_EQ(std::system(("(sleep 3; kill -CONT " + pid + ") & kill -STOP " + pid).c_str()), 0);
+      } else {
+        const auto trouble = ears.wait();
+        ASSERT_TRUE(trouble);
+        EXPECT_EQ(trouble->kind, Trouble::Kind::silent);
+        EXPECT_EQ(trouble->rank, Rank{stopped});
+        EXPECT_EQ(trouble->host, world.host(Rank{stopped}));
+        EXPECT_GE(trouble->silence, quick.deadline);
+        EXPECT_EQ(trouble->words.code, ExitCode::lost_peer);
+        EXPECT_LT(now() - begin, Seconds{3.3}) << "noticed only after it had woken up";
+        EXPECT_THROW(watch.close({0.1}), Error);
+      }
+      meet();
+    }
+    meet();
+  }
+}
+
+/// The whole job suspended and continued (scontrol suspend): everybody was away, nobody is lost.
+TEST_F(WatchTest, SuspendedJobIsNotTrouble) {
+  const World own = fresh();
+  Watch watch{own, quick, listener.callback()};
+  meet();
+  const std::string pid = std::to_string(getpid());
+  ASSERT_EQ(std::system(("(sleep 2.5; kill -CONT " + pid + ") & kill -STOP " + pid).c_str()), 0);
+  sleep({0.3});
+  watch.close(patience);
+  EXPECT_TRUE(listener.heard().empty()) << to_string(listener.heard().front());
+}
+
+TEST_F(WatchTest, SleepsBetweenBeats) {
+  const auto cpu_seconds = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  const World own = fresh();
+  Watch watch{own, {}, listener.callback()};
+  const double before = cpu_seconds();
+  sleep({1.0});
+  EXPECT_LT(cpu_seconds() - before, 0.2) << "CPU seconds in a second of watching";
+  watch.close(patience);
+}
+
+}  // namespace
+}  // namespace flotilla::comm
