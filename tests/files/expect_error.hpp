@@ -18,7 +18,8 @@ void expect_refused(Run run, Parts... parts) {
     const std::string what = error.what();
     EXPECT_EQ(error.kind(), ErrorKind::bad_input) << what;
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    for (const std::string_view part : {std::string_view{parts}...}) EXPECT_NE(what.find(part), std::string::npos) << what << "\nlacks " << part;
+    for (const std::string_view part : {std::string_view{parts}...})
+      EXPECT_NE(what.find(part), std::string::npos) << what << "\nlacks " << part;
   }
 }
 

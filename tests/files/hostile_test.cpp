@@ -46,8 +46,9 @@ std::vector<std::string> corpus(const Reader& reader) {
   return texts;
 }
 
-const std::vector<std::string> nasty{"-1",  "0", "1e308", "-0.0", "18446744073709551616", "2147483648", "null", "[]", "{}", "\"\"",
-                                     "[[[", "}", ",",     "\"",   "\xff",                  "\\u0000",    "true", "NaN"};
+const std::vector<std::string> nasty{
+    "-1",   "0",       "1e308", "-0.0", "18446744073709551616", "2147483648", "null", "[]", "{}", "\"\"", "[[[", "}", ",", "\"",
+    "\xff", "\\u0000", "true",  "NaN"};
 
 /// A number elsewhere in the text takes the place of one here, or a few bytes change, vanish, repeat or turn nasty.
 std::string mutate(std::string text, std::mt19937& random) {
@@ -93,8 +94,10 @@ TEST(Hostile, MutationsAreAnswered) {
 TEST(Hostile, LongListsAreRefusedNotObeyed) {
   std::string devices = "0";
   for (int i = 1; i < 500'000; ++i) devices += "," + std::to_string(i);
-  const std::string plan = R"({"format": "flotilla-plan", "version": 1, "model": "gpt2-tiny", "length": 8, "global_batch": 1, "precision": "fp32",
-    "stages": [{"layers": [0, 4], "replicas": [{"quanta": 1, "sequences": 1, "tensor_parallel": 1, "devices": [)" + devices + "]}]}]}";
+  const std::string plan =
+      R"({"format": "flotilla-plan", "version": 1, "model": "gpt2-tiny", "length": 8, "global_batch": 1, "precision": "fp32",
+    "stages": [{"layers": [0, 4], "replicas": [{"quanta": 1, "sequences": 1, "tensor_parallel": 1, "devices": [)" +
+      devices + "]}]}]}";
   testing::expect_refused([&] { plan_from_json(plan, "p"); }, "/stages/0/replicas/0/devices: names 500000 ranks");
 }
 

@@ -25,7 +25,9 @@ const std::string opt_350m_json = R"({
   "model_type": "opt", "num_attention_heads": 16, "num_hidden_layers": 24, "pad_token_id": 1, "prefix": "</s>",
   "torch_dtype": "float16", "use_cache": true, "vocab_size": 50272, "word_embed_proj_dim": 512})";
 
-model::Config read(const std::string& text, std::string_view name = "m") { return hugging_face_config_from_json(text, "config.json", name); }
+model::Config read(const std::string& text, std::string_view name = "m") {
+  return hugging_face_config_from_json(text, "config.json", name);
+}
 
 void refused(const std::string& json, std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
   expect_refused([&] { read(replaced(json, from, to)); }, part, other, "config.json");
@@ -63,7 +65,8 @@ TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
   refused(gpt2_json, "\"embd_pdrop\": 0.1", "\"embd_pdrop\": 0.2", "/embd_pdrop: expected 0.1", "resid_pdrop");
   refused(gpt2_json, "\"n_ctx\": 1024", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
   refused(gpt2_json, "\"n_ctx\": 1024", "\"scale_attn_weights\": false", "/scale_attn_weights: expected true", "");
-  refused(gpt2_json, "\"n_ctx\": 1024", "\"scale_attn_by_inverse_layer_idx\": true", "/scale_attn_by_inverse_layer_idx: expected false", "");
+  refused(gpt2_json, "\"n_ctx\": 1024", "\"scale_attn_by_inverse_layer_idx\": true", "/scale_attn_by_inverse_layer_idx: expected false",
+          "");
   refused(gpt2_json, "\"n_ctx\": 1024", "\"add_cross_attention\": true", "/add_cross_attention: expected false", "");
   refused(opt_350m_json, "\"layerdrop\": 0.0", "\"layerdrop\": 0.1", "/layerdrop: expected 0", "0.1");
   refused(opt_350m_json, "\"layerdrop\": 0.0", "\"enable_bias\": false", "/enable_bias: expected true", "");

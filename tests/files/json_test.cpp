@@ -137,7 +137,9 @@ TEST(JsonLine, EmbedsJsonOnOneLine) {
 TEST(JsonLine, BytesThatAreNotUtf8StillMakeJson) {
   JsonLine line;
   line.add("host", std::string{"a\xff\xfe"} + "b");
-  EXPECT_EQ(parse(line.text()).get_string("host"), "a\xef\xbf\xbd\xef\xbf\xbd" "b");
+  EXPECT_EQ(parse(line.text()).get_string("host"),
+            "a\xef\xbf\xbd\xef\xbf\xbd"
+            "b");
 }
 
 }  // namespace

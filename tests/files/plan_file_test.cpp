@@ -52,7 +52,8 @@ TEST(PlanFile, ReadsWhatItWritesOnDisk) {
 
 TEST(PlanFile, OptionalKeysHaveDefaults) {
   const plan::Plan plan = plan_from_json(R"({"format": "flotilla-plan", "version": 1, "model": "opt-tiny", "length": 32, "global_batch": 4,
-    "precision": "fp32", "stages": [{"layers": [0, 4], "replicas": [{"quanta": 2, "sequences": 4}]}]})", "p");
+    "precision": "fp32", "stages": [{"layers": [0, 4], "replicas": [{"quanta": 2, "sequences": 4}]}]})",
+                                         "p");
   EXPECT_EQ(plan.model, model::built_in("opt-tiny"));
   EXPECT_EQ(plan.schedule, plan::ScheduleKind::one_f_one_b);
   EXPECT_EQ(plan.quantum, 1);
@@ -64,7 +65,8 @@ TEST(PlanFile, ThePageShowsAValidPlan) {
   const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "plan.md");
   const plan::Plan plan = plan_from_json(testing::json_block(page), "plan.md");
   EXPECT_GT(plan.stages.size(), 1u);
-  for (const std::string& key : Json::parse(plan_to_json(plan), "p").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
+  for (const std::string& key : Json::parse(plan_to_json(plan), "p").keys())
+    EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
 }
 
 TEST(PlanFile, RefusesByPointer) {

@@ -19,17 +19,24 @@ cluster::Profile random_profile(std::mt19937_64& random) {
   const auto positive = [&] { return std::ldexp(1 + std::uniform_real_distribution{}(random), static_cast<int>(random() % 80) - 40); };
   cluster::Profile p{"0123456789abcdef", "oneDNN 2.6.3; Open MPI 4.1.4", "2026-01-02T03:04:05Z", {}, {}, {}, {}};
   for (const char* name : {"cpu:Some \"CPU\":2t", "A100-40"})
-    p.device_types.push_back({name, random() % 2 ? cluster::DeviceKind::cpu : cluster::DeviceKind::gpu,
-                              {static_cast<std::int64_t>(random() >> 2) + 1}, {positive()}, {0}, {positive()}, "probe"});
+    p.device_types.push_back({name,
+                              random() % 2 ? cluster::DeviceKind::cpu : cluster::DeviceKind::gpu,
+                              {static_cast<std::int64_t>(random() >> 2) + 1},
+                              {positive()},
+                              {0},
+                              {positive()},
+                              "probe"});
   for (int r = 0; r < static_cast<int>(random() % 5); ++r)
     p.devices.push_back({Rank{r}, p.device_types[random() % 2].name, "n1", "zone", r, 1 + static_cast<int>(random() % 64)});
   for (int l = 0; l < 3; ++l) {
     cluster::Link link{static_cast<cluster::LinkLevel>(l), "n1", "n2", {}, positive()};
-    for (std::int64_t from = 0; from < 3000; from += 1 + static_cast<std::int64_t>(random() % 1000)) link.pieces.push_back({{from}, {positive()}, {positive()}});
+    for (std::int64_t from = 0; from < 3000; from += 1 + static_cast<std::int64_t>(random() % 1000))
+      link.pieces.push_back({{from}, {positive()}, {positive()}});
     p.links.push_back(link);
   }
   for (int t = 0; t < 5; ++t)
-    p.operation_times.push_back({"A100-40", "mlp_forward", 1 + t, 2, 128, t % 2 ? Precision::fp32 : Precision::bf16, {positive()}, positive()});
+    p.operation_times.push_back(
+        {"A100-40", "mlp_forward", 1 + t, 2, 128, t % 2 ? Precision::fp32 : Precision::bf16, {positive()}, positive()});
   return p;
 }
 
@@ -55,7 +62,8 @@ TEST(ProfileFile, RandomProfilesRoundTripBitByBit) {
     const cluster::Profile back = profile_from_json(text, "p");
     ASSERT_EQ(back, profile) << text;
     for (std::size_t t = 0; t < profile.operation_times.size(); ++t)
-      ASSERT_EQ(std::bit_cast<std::uint64_t>(back.operation_times[t].time.value), std::bit_cast<std::uint64_t>(profile.operation_times[t].time.value));
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(back.operation_times[t].time.value),
+                std::bit_cast<std::uint64_t>(profile.operation_times[t].time.value));
   }
 }
 
@@ -85,7 +93,8 @@ TEST(ProfileFile, ThePageShowsAValidProfile) {
   const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "profile.md");
   const cluster::Profile profile = profile_from_json(testing::json_block(page), "profile.md");
   EXPECT_FALSE(profile.operation_times.empty());
-  for (const std::string& key : Json::parse(profile_to_json(profile), "p").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
+  for (const std::string& key : Json::parse(profile_to_json(profile), "p").keys())
+    EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
 }
 
 TEST(ProfileFile, RefusesByPointer) {

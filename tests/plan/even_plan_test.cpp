@@ -9,7 +9,8 @@ namespace flotilla::plan {
 namespace {
 
 Plan make(int batch, int data, int pipeline, int tensor, int microbatch, const char* name = "gpt2-mini", std::vector<int> cuts = {}) {
-  return even_plan(model::built_in(name), 32, batch, Precision::fp32, data, pipeline, tensor, microbatch, ScheduleKind::gpipe, std::move(cuts));
+  return even_plan(model::built_in(name), 32, batch, Precision::fp32, data, pipeline, tensor, microbatch, ScheduleKind::gpipe,
+                   std::move(cuts));
 }
 
 TEST(EvenPlan, NumbersRanksStageByStage) {

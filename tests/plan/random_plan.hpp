@@ -38,7 +38,8 @@ inline Plan random_plan(std::mt19937& random) {
     layer += layers;
     for (const int share : split(random, quanta, between(random, 1, 4))) {
       const int degree = between(random, 1, plan.model.heads);
-      stage.replicas.push_back({between(random, 0, 1) ? "fast" : "slow", "z", degree, {}, between(random, 1, quanta), share * plan.quantum});
+      stage.replicas.push_back(
+          {between(random, 0, 1) ? "fast" : "slow", "z", degree, {}, between(random, 1, quanta), share * plan.quantum});
       devices += degree;
     }
     plan.stages.push_back(stage);

@@ -52,9 +52,7 @@ class Json {
   std::int64_t get_int64(std::string_view key, std::int64_t least = std::numeric_limits<std::int64_t>::min()) const {
     return at(key).as_int64(least);
   }
-  double get_double(std::string_view key, double least = std::numeric_limits<double>::lowest()) const {
-    return at(key).as_double(least);
-  }
+  double get_double(std::string_view key, double least = std::numeric_limits<double>::lowest()) const { return at(key).as_double(least); }
   std::string get_string(std::string_view key) const { return at(key).as_string(); }
   /// Refuses any other key, naming the nearest of these.
   void expect_keys(std::initializer_list<std::string_view> known) const;
@@ -89,10 +87,11 @@ class JsonLine {
   JsonLine& add(std::string_view key, const char* value) { return add(key, std::string_view{value}); }
   JsonLine& add(std::string_view key, const std::string& value) { return add(key, std::string_view{value}); }
   template <std::same_as<bool> T>
-  JsonLine& add(std::string_view key, T value) { return append(key, value ? "true" : "false"); }
+  JsonLine& add(std::string_view key, T value) {
+    return append(key, value ? "true" : "false");
+  }
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  JsonLine& add(std::string_view key, T value) { return append(key, std::to_string(value)); }
+  requires(!std::same_as<T, bool>) JsonLine& add(std::string_view key, T value) { return append(key, std::to_string(value)); }
   JsonLine& add(std::string_view key, double value);
   JsonLine& add_null(std::string_view key) { return append(key, "null"); }
   /// `json` must be one JSON value; line breaks in it are removed. Throws Error{bad_input} when it is not JSON.

@@ -17,9 +17,9 @@ struct Point {
 using Points = std::vector<Point>;
 
 constexpr std::size_t most_pieces = 6;
-constexpr double piece_price = 0.005;    // a further piece must lower the sum of squared relative errors by this
-constexpr double least_slope = 1e-15;    // seconds per byte; a flat stretch has no finite bandwidth to write down
-constexpr double shortest = 1e-9;        // seconds; below it a clock says nothing, so it bounds the weights
+constexpr double piece_price = 0.005;  // a further piece must lower the sum of squared relative errors by this
+constexpr double least_slope = 1e-15;  // seconds per byte; a flat stretch has no finite bandwidth to write down
+constexpr double shortest = 1e-9;      // seconds; below it a clock says nothing, so it bounds the weights
 
 double weight(double time) { return 1 / std::pow(std::max(time, shortest), 2); }
 

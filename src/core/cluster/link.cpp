@@ -12,8 +12,8 @@ const Device& device_of(const Profile& profile, Rank rank) {
   if (rank.valid() && rank.index() < profile.devices.size() && profile.devices[rank.index()].rank == rank)
     return profile.devices[rank.index()];
   const auto found = std::ranges::find(profile.devices, rank, &Device::rank);
-  FLOTILLA_REQUIRE(found != profile.devices.end(), ErrorKind::bad_input, "the cluster profile lists no device for rank ", rank,
-                   "; it has ", profile.devices.size(), " devices; measure again with 'flotilla probe'");
+  FLOTILLA_REQUIRE(found != profile.devices.end(), ErrorKind::bad_input, "the cluster profile lists no device for rank ", rank, "; it has ",
+                   profile.devices.size(), " devices; measure again with 'flotilla probe'");
   return *found;
 }
 
@@ -50,9 +50,8 @@ const Link& link_between(const Profile& profile, Rank a, Rank b) {
     if (link.from == wanted.to && link.to == wanted.from) reverse = &link;
     if (!slowest || transfer_time(link, reference_size) > transfer_time(*slowest, reference_size)) slowest = &link;
   }
-  FLOTILLA_REQUIRE(slowest, ErrorKind::bad_input, "the cluster profile holds no link ",
-                   level_names[static_cast<std::size_t>(wanted.level)], ", which ranks ", a, " (", wanted.from, ") and ", b, " (",
-                   wanted.to, ") need; measure again with 'flotilla probe'");
+  FLOTILLA_REQUIRE(slowest, ErrorKind::bad_input, "the cluster profile holds no link ", level_names[static_cast<std::size_t>(wanted.level)],
+                   ", which ranks ", a, " (", wanted.from, ") and ", b, " (", wanted.to, ") need; measure again with 'flotilla probe'");
   return reverse ? *reverse : *slowest;
 }
 

@@ -31,9 +31,8 @@ Seconds interpolate(const std::vector<Sample>& samples, std::int64_t wanted) {
 
 /// In order of tokens; of several with as many tokens, the one of the nearest length.
 void sort_and_thin(std::vector<Sample>& samples) {
-  std::ranges::stable_sort(samples, [](const Sample& a, const Sample& b) {
-    return a.tokens != b.tokens ? a.tokens < b.tokens : a.distance < b.distance;
-  });
+  std::ranges::stable_sort(
+      samples, [](const Sample& a, const Sample& b) { return a.tokens != b.tokens ? a.tokens < b.tokens : a.distance < b.distance; });
   const auto [first, last] = std::ranges::unique(samples, {}, &Sample::tokens);
   samples.erase(first, last);
 }
@@ -53,7 +52,8 @@ std::optional<Seconds> operation_time(const Profile& profile, const std::string&
                                       int tensor_parallel, int sequences, int length, Precision precision) {
   std::vector<Sample> same_length, all;
   for (const OperationTime& t : profile.operation_times) {
-    if (t.tensor_parallel != tensor_parallel || t.precision != precision || t.operation != operation || t.device_type != device_type) continue;
+    if (t.tensor_parallel != tensor_parallel || t.precision != precision || t.operation != operation || t.device_type != device_type)
+      continue;
     if (t.sequences == sequences && t.length == length) return t.time;
     const Sample sample{tokens(t.sequences, t.length), std::abs(t.length - length), t.time};
     all.push_back(sample);

@@ -24,8 +24,8 @@ void require_degrees(const model::Config& model, int length, int global_batch, i
   const int most = std::min({model.heads, model.feed_forward, model.vocabulary});
   FLOTILLA_REQUIRE(tensor >= 1 && tensor <= most, ErrorKind::bad_input, "the tensor-parallel degree is ", tensor, "; expected 1 to ", most,
                    ", the heads of ", model.name);
-  FLOTILLA_REQUIRE(std::int64_t{data} * pipeline * tensor <= most_devices, ErrorKind::bad_input, "degrees ", data, " x ", pipeline,
-                   " x ", tensor, " need more than ", most_devices, " devices");
+  FLOTILLA_REQUIRE(std::int64_t{data} * pipeline * tensor <= most_devices, ErrorKind::bad_input, "degrees ", data, " x ", pipeline, " x ",
+                   tensor, " need more than ", most_devices, " devices");
 }
 
 /// Blocks spread evenly, embedding with the first stage and head with the last; with more stages than blocks, all layers evenly.
@@ -41,10 +41,11 @@ std::vector<int> even_cuts(const model::Config& model, int pipeline) {
 }
 
 void require_cuts(const std::vector<int>& cuts, const model::Config& model, int pipeline) {
-  FLOTILLA_REQUIRE(static_cast<int>(cuts.size()) == pipeline + 1, ErrorKind::bad_input, "there are ", cuts.size(),
-                   " layer cuts; expected ", pipeline + 1, " for ", pipeline, " stages");
-  FLOTILLA_REQUIRE(cuts.front() == 0 && cuts.back() == model.layers() && std::ranges::adjacent_find(cuts, std::ranges::greater_equal{}) == cuts.end(),
-                   ErrorKind::bad_input, "the layer cuts must rise from 0 to ", model.layers(), ", the layers of ", model.name);
+  FLOTILLA_REQUIRE(static_cast<int>(cuts.size()) == pipeline + 1, ErrorKind::bad_input, "there are ", cuts.size(), " layer cuts; expected ",
+                   pipeline + 1, " for ", pipeline, " stages");
+  FLOTILLA_REQUIRE(
+      cuts.front() == 0 && cuts.back() == model.layers() && std::ranges::adjacent_find(cuts, std::ranges::greater_equal{}) == cuts.end(),
+      ErrorKind::bad_input, "the layer cuts must rise from 0 to ", model.layers(), ", the layers of ", model.name);
 }
 
 /// Sequences of the busiest replica when the batch is dealt in quanta of q.
@@ -87,8 +88,7 @@ Plan even_plan(const model::Config& model, int length, int global_batch, Precisi
   Plan plan{model, length, global_batch, choose_quantum(global_batch, data, microbatch), precision, schedule, {}};
   for (int s = 0; s < pipeline; ++s) {
     const auto at = static_cast<std::size_t>(s);
-    plan.stages.push_back(
-        {cuts[at], cuts[at + 1], Recompute::none, even_replicas(plan, data, tensor, microbatch, s * data * tensor)});
+    plan.stages.push_back({cuts[at], cuts[at + 1], Recompute::none, even_replicas(plan, data, tensor, microbatch, s * data * tensor)});
   }
   return plan;
 }

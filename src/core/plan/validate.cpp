@@ -60,8 +60,8 @@ void check_layers(const Plan& plan, Findings& found) {
 
 void check_degree(const Plan& plan, const Replica& replica, const std::string& where, Findings& found) {
   const int most = std::min({plan.model.heads, plan.model.feed_forward, plan.model.vocabulary});
-  found.expect(replica.tensor_parallel >= 1 && replica.tensor_parallel <= most, where + ".tensor_parallel", "is ",
-               replica.tensor_parallel, ", expected 1 to ", most, most == plan.model.heads ? ", the number of heads" : "");
+  found.expect(replica.tensor_parallel >= 1 && replica.tensor_parallel <= most, where + ".tensor_parallel", "is ", replica.tensor_parallel,
+               ", expected 1 to ", most, most == plan.model.heads ? ", the number of heads" : "");
 }
 
 void check_shares(const Plan& plan, const Replica& replica, const std::string& where, Findings& found) {

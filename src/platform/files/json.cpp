@@ -86,9 +86,7 @@ void Json::refuse(std::string_view what) const {
 
 bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(node_->value); }
 bool Json::is_bool() const { return std::holds_alternative<bool>(node_->value); }
-bool Json::is_number() const {
-  return std::holds_alternative<std::int64_t>(node_->value) || std::holds_alternative<double>(node_->value);
-}
+bool Json::is_number() const { return std::holds_alternative<std::int64_t>(node_->value) || std::holds_alternative<double>(node_->value); }
 bool Json::is_string() const { return std::holds_alternative<std::string>(node_->value); }
 bool Json::is_array() const { return std::holds_alternative<Node::Array>(node_->value); }
 bool Json::is_object() const { return std::holds_alternative<Node::Object>(node_->value); }
@@ -152,8 +150,7 @@ void Json::expect_keys(std::initializer_list<std::string_view> known) const {
 std::vector<Json> Json::items() const {
   if (!is_array()) refuse("expected an array, got " + describe(*node_));
   std::vector<Json> elements;
-  for (const Node& node : std::get<Node::Array>(node_->value))
-    elements.push_back({document_, &node, text(pointer_, "/", elements.size())});
+  for (const Node& node : std::get<Node::Array>(node_->value)) elements.push_back({document_, &node, text(pointer_, "/", elements.size())});
   return elements;
 }
 

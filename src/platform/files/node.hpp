@@ -21,8 +21,7 @@ struct Node {
   template <std::same_as<bool> T>
   Node(T v);
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Node(T v);
+  requires(!std::same_as<T, bool>) Node(T v);
   Node(double v);
   Node(const char* v);
   Node(std::string v);
@@ -40,8 +39,7 @@ inline Node::Node() : value{nullptr} {}
 template <std::same_as<bool> T>
 Node::Node(T v) : value{v} {}
 template <std::integral T>
-  requires(!std::same_as<T, bool>)
-Node::Node(T v) : value{static_cast<std::int64_t>(v)} {}
+requires(!std::same_as<T, bool>) Node::Node(T v) : value{static_cast<std::int64_t>(v)} {}
 inline Node::Node(double v) : value{v} {}
 inline Node::Node(const char* v) : value{std::string{v}} {}
 inline Node::Node(std::string v) : value{std::move(v)} {}

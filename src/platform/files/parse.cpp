@@ -60,8 +60,8 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception& error) override {
-    throw Error{ErrorKind::bad_input, flotilla::text(source_, ":", line_and_column(text_, position == 0 ? 0 : position - 1), ": not JSON: ",
-                                                     without_lead(error.what()))};
+    throw Error{ErrorKind::bad_input, flotilla::text(source_, ":", line_and_column(text_, position == 0 ? 0 : position - 1),
+                                                     ": not JSON: ", without_lead(error.what()))};
   }
 
  private:

@@ -15,12 +15,8 @@ constexpr std::int64_t version = 1;
 Node object_of(const plan::Replica& replica) {
   Node::Array devices;
   for (const Rank rank : replica.devices) devices.emplace_back(rank.value);
-  return Node::Object{{"device_type", replica.device_type},
-                      {"zone", replica.zone},
-                      {"tensor_parallel", replica.tensor_parallel},
-                      {"devices", std::move(devices)},
-                      {"quanta", replica.quanta},
-                      {"sequences", replica.sequences}};
+  return Node::Object{{"device_type", replica.device_type}, {"zone", replica.zone},     {"tensor_parallel", replica.tensor_parallel},
+                      {"devices", std::move(devices)},      {"quanta", replica.quanta}, {"sequences", replica.sequences}};
 }
 
 Node object_of(const plan::Stage& stage) {

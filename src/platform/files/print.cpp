@@ -95,7 +95,8 @@ void write_pretty(const Node& node, std::size_t indent, std::size_t used, std::s
   if (is_flat_object(node))
     if (const std::string line = one_line(node); used + line.size() <= line_width) return void(out += line);
   if (const auto* object = std::get_if<Node::Object>(&node.value)) return write_members(*object, indent, out);
-  write_lines(std::get<Node::Array>(node.value), '[', ']', indent, out, [&](const Node& n) { write_pretty(n, indent + 2, indent + 2, out); });
+  write_lines(std::get<Node::Array>(node.value), '[', ']', indent, out,
+              [&](const Node& n) { write_pretty(n, indent + 2, indent + 2, out); });
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ Node type_object(const cluster::DeviceType& t) {
 }
 
 Node device_object(const cluster::Device& d) {
-  return Node::Object{{"rank", d.rank.value}, {"type", d.type},           {"host", d.host},
-                      {"zone", d.zone},       {"local_rank", d.local_rank}, {"threads", d.threads}};
+  return Node::Object{{"rank", d.rank.value},       {"type", d.type},      {"host", d.host}, {"zone", d.zone},
+                      {"local_rank", d.local_rank}, {"threads", d.threads}};
 }
 
 Node piece_object(const cluster::LinkPiece& p) {
@@ -81,8 +81,8 @@ Node time_object(const cluster::OperationTime& t) {
 }
 
 cluster::DeviceType type_of(const Json& object) {
-  object.expect_keys({"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "memory_bandwidth_bytes_per_s",
-                      "source"});
+  object.expect_keys(
+      {"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "memory_bandwidth_bytes_per_s", "source"});
   return {object.get_string("name"),
           parse_enum<DeviceKind>(object.at("kind"), kinds),
           {object.get_int64("memory_bytes", 1)},
@@ -102,12 +102,8 @@ std::string known_type(const Json& place, const cluster::Profile& profile) {
 cluster::Device device_of(const Json& object, const cluster::Profile& profile) {
   object.expect_keys({"rank", "type", "host", "zone", "local_rank", "threads"});
   const int next = static_cast<int>(profile.devices.size());
-  return {Rank{object.get_int("rank", next, next)},
-          known_type(object.at("type"), profile),
-          object.get_string("host"),
-          get_string_or(object, "zone", ""),
-          object.get_int("local_rank", 0),
-          object.get_int("threads", 1)};
+  return {Rank{object.get_int("rank", next, next)}, known_type(object.at("type"), profile), object.get_string("host"),
+          get_string_or(object, "zone", ""),        object.get_int("local_rank", 0),        object.get_int("threads", 1)};
 }
 
 cluster::LinkPiece piece_of(const Json& object) {
@@ -167,8 +163,8 @@ std::string profile_to_json(const cluster::Profile& p) {
 
 cluster::Profile profile_from_json(const Json& document) {
   require_format(document, format, version);
-  document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
-                        "operation_times"});
+  document.expect_keys(
+      {"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links", "operation_times"});
   cluster::Profile profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");
   profile.software = document.get_string("software");
