@@ -1,6 +1,7 @@
+#include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
+#include <unordered_map>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/plan.hpp"
@@ -91,23 +92,32 @@ class Devices {
                   std::numeric_limits<int>::max());
   }
 
-  void check(const Replica& replica, const std::string& where) {
+  void check(const Replica& replica, int stage, int index) {
     if (!any_bound_) return;
-    found_.expect(static_cast<std::int64_t>(replica.devices.size()) == replica.tensor_parallel, where, "names ", replica.devices.size(),
-                  " ranks, expected ", replica.tensor_parallel, ", the tensor-parallel degree (or no devices anywhere in the plan)");
-    for (std::size_t i = 0; i < replica.devices.size(); ++i) check(replica.devices[i], at(where, i));
+    if (static_cast<std::int64_t>(replica.devices.size()) != replica.tensor_parallel) {
+      found_.expect(false, where({stage, index, -1}), "names ", replica.devices.size(), " ranks, expected ", replica.tensor_parallel,
+                    ", the tensor-parallel degree (or no devices anywhere in the plan)");
+      return;
+    }
+    for (int i = 0; i < replica.tensor_parallel; ++i) check(replica.devices[static_cast<std::size_t>(i)], {stage, index, i});
   }
 
  private:
-  void check(Rank rank, const std::string& where) {
-    found_.expect(rank.valid() && rank.value < needed_, where, "is rank ", rank, ", expected 0 to ", needed_ - 1,
-                  ": a plan of n devices uses ranks 0 to n-1");
-    const auto [earlier, is_new] = seen_.try_emplace(rank, where);
-    found_.expect(is_new, where, "is rank ", rank, " again; it already stands at ", earlier->second);
+  /// Spelled only for what is wrong: a plan may have 100,000 devices.
+  static std::string where(const Place& place) {
+    const std::string devices = text("stages[", place.stage, "].replicas[", place.replica, "].devices");
+    return place.tensor_index < 0 ? devices : text(devices, "[", place.tensor_index, "]");
+  }
+
+  void check(Rank rank, const Place& place) {
+    if (!rank.valid() || rank.value >= needed_)
+      found_.expect(false, where(place), "is rank ", rank, ", expected 0 to ", needed_ - 1, ": a plan of n devices uses ranks 0 to n-1");
+    const auto [earlier, is_new] = seen_.try_emplace(rank, place);
+    if (!is_new) found_.expect(false, where(place), "is rank ", rank, " again; it already stands at ", where(earlier->second));
   }
 
   Findings& found_;
-  std::map<Rank, std::string> seen_;
+  std::unordered_map<Rank, Place> seen_;
   std::int64_t needed_ = 0;
   bool any_bound_ = false;
 };
@@ -122,7 +132,7 @@ void check_replicas(const Plan& plan, bool batch_possible, Findings& found) {
       const std::string where = at(replicas, r);
       check_degree(plan, stage.replicas[r], where, found);
       if (batch_possible) check_shares(plan, stage.replicas[r], where, found);
-      devices.check(stage.replicas[r], where + ".devices");
+      devices.check(stage.replicas[r], static_cast<int>(s), static_cast<int>(r));
     }
     if (batch_possible && !stage.replicas.empty()) check_sum(plan, stage, replicas, found);
   }
