@@ -35,8 +35,8 @@ const Command& require(std::span<const Command> commands, const std::string& nam
   if (const auto* command = find(commands, name)) return *command;
   std::vector<std::string> names{"help"};
   for (const auto& command : commands) names.push_back(command.name);
-  throw Error{ErrorKind::usage, text("no command is called '", name.substr(0, 60), "'", options::suggestion(name, names),
-                                     "; flotilla help lists them all")};
+  throw Error{ErrorKind::usage,
+              text("no command is called '", name.substr(0, 60), "'", options::suggestion(name, names), "; flotilla help lists them all")};
 }
 
 /// --help or -h before any "--".
@@ -46,8 +46,7 @@ bool asks_for_help(std::span<const std::string> arguments) {
 }
 
 int print(const std::string& text) {
-  std::cout << text << std::flush;
-  FLOTILLA_REQUIRE(std::cout, ErrorKind::unavailable, "standard output cannot be written; is the disk full?");
+  write_output({}, text);
   return 0;
 }
 
@@ -129,7 +128,8 @@ int run_command(std::span<const Command> commands, std::span<const std::string> 
 std::string usage(std::span<const Command> commands) {
   std::string out = "usage: flotilla COMMAND [OPTIONS] [FILE]\n\n";
   std::vector<std::pair<std::string, std::string>> lines;
-  for (const auto& c : documented(commands).commands) lines.emplace_back("  " + c.name + (c.operands.empty() ? "" : " " + c.operands), c.summary);
+  for (const auto& c : documented(commands).commands)
+    lines.emplace_back("  " + c.name + (c.operands.empty() ? "" : " " + c.operands), c.summary);
   return out + key_values(lines) + "\nflotilla help COMMAND lists a command's options; flotilla --version says what was linked.\n";
 }
 
@@ -137,8 +137,12 @@ std::string command_help(const Command& command, int width) {
   std::string out = "usage: flotilla " + command.name + (command.options ? " [OPTIONS]" : "") +
                     (command.operands.empty() ? "" : " " + command.operands) + "\n\n" + command.summary + ".\n";
   if (!command.options) return out;
-  out += "\n" + options::wrap("Every option may also stand in the environment (FLOTILLA_SECTION_KEY); the job file has [section] and key. "
-                              "Command line beats environment beats job file.", 0, width) + "\n\n";
+  out += "\n" +
+         options::wrap(
+             "Every option may also stand in the environment (FLOTILLA_SECTION_KEY); the job file has [section] and key. "
+             "Command line beats environment beats job file.",
+             0, width) +
+         "\n\n";
   return out + options::help(command.options().table, width);
 }
 
@@ -157,13 +161,16 @@ std::vector<std::pair<std::string, std::string>> exit_codes() {
 std::string manual(std::span<const Command> commands) {
   const auto all = documented(commands);
   return options::man_page(
-      {"flotilla", FLOTILLA_VERSION, "plan and train transformers on mixed accelerators",
+      {"flotilla",
+       FLOTILLA_VERSION,
+       "plan and train transformers on mixed accelerators",
        {"Flotilla measures the nodes it was given, works out the best way to split a transformer over them, trains it, and when the "
         "allocation changes comes back on a different mix and carries on at the same sample. train and probe are started on every rank, "
         "by mpirun or srun.",
         "Every option may stand on the command line (--section.key value), in the environment (FLOTILLA_SECTION_KEY) or in the job file, "
         "in TOML (key = value under [section]). Command line beats environment beats job file. Quantities need a unit: 64MiB, 90s."},
-       all.commands, exit_codes()});
+       all.commands,
+       exit_codes()});
 }
 
 std::string completion(std::span<const Command> commands) { return options::bash_completion("flotilla", documented(commands).commands); }

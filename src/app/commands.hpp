@@ -26,7 +26,7 @@ struct Command {
   std::function<int(std::span<const std::string>)> run;
   /// The options, for help, man page and completion; empty where there are none.
   std::function<BoundTable()> options;
-  bool hidden = false;   ///< not in the list of `flotilla help`
+  bool hidden = false;  ///< not in the list of `flotilla help`
 };
 
 /// The options of a job, for commands that read one.

@@ -16,7 +16,11 @@ const options::Setting& setting(const Job& job, const std::string& name) {
   return *found;
 }
 
-bool is_set(const Job& job, const std::string& name) { return setting(job, name).origin != options::Origin::standard; }
+/// Somebody asked for something else than the default. Writing the default down, as a printed configuration does, asks for nothing.
+bool is_set(const Job& job, const std::string& name) {
+  const auto& s = setting(job, name);
+  return s.origin != options::Origin::standard && s.value != s.default_value;
+}
 
 /// Throws the Error of an option whose value is right alone and wrong beside the others.
 template <class... Parts>
@@ -37,9 +41,10 @@ const std::string& blame(const Job& job, const std::string& first, const std::st
 /// A model is named once; where both ways are used, the one that was said later (command line before job file) counts.
 void choose_model(Job& job, const options::Table& table) {
   const auto name = table.describe("model.name"), config = table.describe("model.config");
-  if (name.origin == options::Origin::standard || config.origin == options::Origin::standard) return;
-  FLOTILLA_REQUIRE(name.origin != config.origin, config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input,
-                   config.source, ": model.config = ", config.value, " stands beside model.name = ", name.value, "; keep one of them");
+  if (config.value.empty()) return;
+  FLOTILLA_REQUIRE(name.origin != config.origin || name.value == name.default_value,
+                   config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input, config.source,
+                   ": model.config = ", config.value, " stands beside model.name = ", name.value, "; keep one of them");
   if (name.origin > config.origin) job.model.config.clear();
 }
 
@@ -49,11 +54,12 @@ void check_training(const Job& job) {
   if (t.length > positions)
     refuse(job, "training.length", "longer than the ", positions, " positions of ", job.architecture.name, "; write at most ", positions);
   if (t.minimum_learning_rate > t.learning_rate)
-    refuse(job, blame(job, "training.learning-rate", "training.minimum-learning-rate"), "the minimum learning rate ", t.minimum_learning_rate,
-           " is above the peak ", t.learning_rate, "; write for example training.minimum-learning-rate = ", t.learning_rate / 10);
+    refuse(job, blame(job, "training.learning-rate", "training.minimum-learning-rate"), "the minimum learning rate ",
+           t.minimum_learning_rate, " is above the peak ", t.learning_rate,
+           "; write for example training.minimum-learning-rate = ", t.learning_rate / 10);
   if (t.warmup_steps >= t.steps && t.warmup_steps > 0)
-    refuse(job, blame(job, "training.steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps, " iterations does not end within the ",
-           t.steps, " of the run; write at most ", t.steps - 1);
+    refuse(job, blame(job, "training.steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
+           " iterations does not end within the ", t.steps, " of the run; write at most ", t.steps - 1);
 }
 
 void check_degrees(const Job& job) {
@@ -87,7 +93,8 @@ void check_plan_file(const Job& job) {
   const auto origin = setting(job, "plan.file").origin;
   for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.recompute", "plan.cuts"})
     // --plan on the command line overrides what a job file says about the search.
-    if (is_set(job, name) && setting(job, name).origin >= origin) refuse(job, name, "the plan of ", job.plan.file, " says this already; remove one of them");
+    if (is_set(job, name) && setting(job, name).origin >= origin)
+      refuse(job, name, "the plan of ", job.plan.file, " says this already; remove one of them");
 }
 
 void check_data(const Job& job) {
@@ -105,8 +112,8 @@ void check_data(const Job& job) {
 
 void check_watch(const Job& job) {
   if (job.watch.deadline < job.watch.interval * 3)
-    refuse(job, blame(job, "watch.interval", "watch.deadline"), "a rank would count as lost between two heartbeats; write a watch.deadline of at least ",
-           (job.watch.interval * 3).value, "s");
+    refuse(job, blame(job, "watch.interval", "watch.deadline"),
+           "a rank would count as lost between two heartbeats; write a watch.deadline of at least ", (job.watch.interval * 3).value, "s");
 }
 
 model::Config resolve(const Job& job) {

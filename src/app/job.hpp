@@ -36,7 +36,7 @@ struct Job {
     double learning_rate = 3e-4, minimum_learning_rate = 3e-5;
     std::int64_t warmup_steps = 0;
     double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
-    double clip = 1.0;  ///< 0: off
+    double clip = 1.0;                ///< 0: off
     std::int64_t evaluate_every = 0;  ///< steps; 0: off
     std::int64_t evaluate_sequences = 64;
     bool skip_non_finite = false;
@@ -114,5 +114,8 @@ std::string training_identity(const Job&);
 
 /// What every rank must have read alike, one "key = value" a line: all settings but those that are a rank's own (threads, memory, output).
 std::string shared_configuration(const Job&);
+
+/// To the file of -o, whole or not at all, else to standard output. Throws Error{unavailable} where it cannot be written.
+void write_output(const Job::Output&, const std::string& text);
 
 }  // namespace flotilla::app

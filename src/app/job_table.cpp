@@ -32,16 +32,14 @@ Choice<std::optional<plan::Recompute>> recomputes() {
 }
 
 Choice<bool> output_formats() {
-  return {{"table", "json"}, [](const std::string& name) { return name == "json"; },
-          [](const bool& json) { return json ? "json" : "table"; }};
+  return {
+      {"table", "json"}, [](const std::string& name) { return name == "json"; }, [](const bool& json) { return json ? "json" : "table"; }};
 }
 
 Choice<log::Level> levels() {
   static const std::vector<std::string> names{"error", "warning", "info", "debug"};
   return {names,
-          [](const std::string& name) {
-            return static_cast<log::Level>(std::find(names.begin(), names.end(), name) - names.begin());
-          },
+          [](const std::string& name) { return static_cast<log::Level>(std::find(names.begin(), names.end(), name) - names.begin()); },
           [](const log::Level& level) { return names.at(static_cast<std::size_t>(level)); }};
 }
 
@@ -66,7 +64,8 @@ void add_data(Table& t, Job::Data& d) {
   t.add("data.train", &d.train, "files to train on", {.value = "FILE", .unset = "none", .example = "text.txt"});
   t.add("data.validation", &d.validation, "files to evaluate on", {.value = "FILE", .unset = "none", .example = "held-out.txt"});
   t.add("data.validation-fraction", &d.validation_fraction,
-        "share of every training file, at its end, that is held out where data.validation is empty", {.minimum = 0, .below = 1});
+        "share of every training file, at its end, that is held out for evaluation where data.validation is empty",
+        {.minimum = 0, .below = 1});
   t.add("data.format", &d.format, "how tokens lie in the files; text: every byte is a token", formats());
 }
 
@@ -85,7 +84,7 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.beta1", &r.beta1, "AdamW's decay of the first moment", {.minimum = 0, .below = 1});
   t.add("training.beta2", &r.beta2, "AdamW's decay of the second moment", {.minimum = 0, .below = 1});
   t.add("training.epsilon", &r.epsilon, "AdamW's term in the denominator", {.above = 0});
-  t.add("training.clip", &r.clip, "largest global norm of the gradient", {.minimum = 0, .unset = "off", .example = "1"});
+  t.add("training.clip", &r.clip, "largest global norm of the gradient; 0: no clipping", {.minimum = 0});
   t.add("training.evaluate-every", &r.evaluate_every, "iterations between evaluations on held-out data",
         {.minimum = 0, .unset = "off", .example = "100"});
   t.add("training.evaluate-sequences", &r.evaluate_sequences, "sequences of an evaluation", {.minimum = 1});
@@ -128,7 +127,8 @@ void add_watching(Table& t, Job& job) {
   t.section("probe", "Measuring devices and links");
   t.add("probe.file", &job.probe.file, "cluster profile to reuse while it is fresh, and to write",
         {.value = "FILE", .unset = "profile.json in the run directory"});
-  t.add("probe.fresh-for", &job.probe.fresh_for, "age up to which a profile of the same devices, software and model is reused; 0s measures always");
+  t.add("probe.fresh-for", &job.probe.fresh_for,
+        "age up to which a profile of the same devices, software and model is reused; 0s measures always");
   t.add("probe.budget", &job.probe.budget, "time to aim for when measuring", {.above = 0});
   t.section("watch", "Lost peers");
   t.add("watch.interval", &job.watch.interval, "time between heartbeats", {.minimum = 0.01, .maximum = 3600});

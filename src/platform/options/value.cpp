@@ -152,6 +152,7 @@ std::string limit(const Option& option, double value) {
     case Kind::size: return show_word(Bytes{static_cast<std::int64_t>(value)});
     case Kind::duration: return show_word(Seconds{value});
     case Kind::rate: return show_word(BytesPerSecond{value});
+    case Kind::integer: return std::to_string(static_cast<std::int64_t>(value));
     default: return number(value);
   }
 }

@@ -1,0 +1,37 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "app/commands.hpp"
+#include "app/job.hpp"
+#include "app/table.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/plan/plan.hpp"
+
+namespace flotilla::app {
+
+/// Options of `flotilla inspect`.
+struct InspectOptions {
+  Job::Output output;
+  bool verify = false;  ///< read a checkpoint whole and compare its checksums
+};
+options::Table inspect_table(InspectOptions&);
+BoundTable inspect_options();
+
+/// `flotilla inspect FILE`: what a plan, profile or checkpoint (a run directory: its newest) holds. Local.
+/// Exit code bad_input after printing when --verify finds damage. Throws Error{usage, bad_input}.
+int inspect(std::span<const std::string> arguments);
+
+/// A plan for people: the job in a few lines, then a row per stage and replica with its devices and sequences.
+std::string plan_text(const plan::Plan&, const Style& = {});
+/// A profile for people: devices, links and operation times.
+std::string profile_text(const cluster::Profile&, const Style& = {});
+/// A checkpoint for people: where the run stands, its plan, its provenance, its tensors.
+std::string checkpoint_text(const checkpoint::Description&, const std::filesystem::path& directory, const Style& = {});
+
+/// The same for programs: one JSON document that ends in a newline. Plans and profiles are their own files' JSON.
+std::string checkpoint_json(const checkpoint::Description&, const std::filesystem::path& directory);
+
+}  // namespace flotilla::app

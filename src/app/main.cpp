@@ -1,0 +1,12 @@
+#include <string>
+#include <vector>
+
+#include "app/command_table.hpp"
+#include "app/commands.hpp"
+#include "app/versions.hpp"
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const auto commands = flotilla::app::command_table();
+  return flotilla::app::run_command(commands, arguments, flotilla::app::versions);
+}

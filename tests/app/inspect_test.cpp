@@ -1,0 +1,147 @@
+#include "app/inspect.hpp"
+
+#include "app/temporary.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/profile_file.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+plan::Plan small_plan() { return plan::even_plan(model::built_in("gpt2-mini"), 64, 12, Precision::fp32, 2, 2, 1, 4); }
+
+cluster::Profile small_profile() {
+  cluster::Profile p;
+  p.model_fingerprint = "hidden 64";
+  p.software = "oneDNN 2.6.3";
+  p.measured_at = "2026-11-20T09:30:00Z";
+  p.device_types = {{"cpu:test:1t", cluster::DeviceKind::cpu, Bytes{1 << 30}, {50e9}, {80e9}, {10e9}, "probe"}};
+  p.devices = {{Rank{0}, "cpu:test:1t", "n1", "", 0, 1}, {Rank{1}, "cpu:test:1t", "n1", "", 1, 1}};
+  p.links = {{cluster::LinkLevel::node, "n1", "n1", {{Bytes{0}, {2e-6}, {5e9}}, {Bytes{65536}, {9e-6}, {8e9}}}, 0.05}};
+  p.operation_times = {{"cpu:test:1t", "attention_forward", 1, 2, 64, Precision::fp32, {0.00125}, 0.031}};
+  return p;
+}
+
+struct Printed {
+  int code = 0;
+  std::string out;
+};
+Printed run(const Words& arguments) {
+  testing::internal::CaptureStdout();
+  Printed printed;
+  printed.code = inspect(arguments);
+  printed.out = testing::internal::GetCapturedStdout();
+  return printed;
+}
+
+/// The cells of a line, for tables whose columns may get wider.
+std::string squeezed(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    if (c != ' ' || (!out.empty() && out.back() != ' ' && out.back() != '\n')) out += c;
+  return out;
+}
+
+TEST(InspectPlan, HasARowForEveryReplica) {
+  const auto text = squeezed(plan_text(small_plan()));
+  EXPECT_NE(text.find("batch 12 sequences of 64 tokens\n"), std::string::npos) << text;
+  const auto plan = small_plan();
+  int rows = 0;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) {
+      ++rows;
+      EXPECT_NE(text.find(" 1 " + std::to_string(replica.devices[0].value) + " "), std::string::npos) << text;
+    }
+  EXPECT_EQ(rows, 4);
+  EXPECT_NE(text.find(" 0-5 2 x 4\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 6-11 2 x 4\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("+embedding"), std::string::npos);
+  EXPECT_NE(text.find("+head"), std::string::npos);
+}
+
+TEST(InspectPlan, FromAFileAsTableAndJson) {
+  const TemporaryFolder folder;
+  const auto file = (folder.path() / "plan.json").string();
+  files::write_plan(file, small_plan());
+  EXPECT_EQ(run({file}).out, plan_text(small_plan()));
+  EXPECT_EQ(files::plan_from_json(run({file, "--format", "json"}).out, "stdout"), small_plan());
+  const auto copy = (folder.path() / "copy.json").string();
+  EXPECT_EQ(run({file, "--format=json", "-o", copy}).out, "");
+  EXPECT_EQ(files::read_plan(copy), small_plan());
+}
+
+TEST(InspectProfile, ShowsDevicesLinksAndTimes) {
+  const TemporaryFolder folder;
+  const auto file = (folder.path() / "profile.json").string();
+  files::write_profile(file, small_profile());
+  const auto text = squeezed(run({file}).out);
+  for (const char* words : {"measured at 2026-11-20T09:30:00Z\n", "cpu:test:1t 1.00 GiB 50.0 GFLOP/s 80.0 GFLOP/s 10.0 GB/s probe\n",
+                            "1 n1 1 1 cpu:test:1t\n", "node n1 n1 0 B 2.00 us 5.00 GB/s 5.0 %\n", "64.0 KiB 9.00 us 8.00 GB/s\n",
+                            "attention_forward cpu:test:1t fp32 1 2 64 1.25 ms 3.1 %\n"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
+  EXPECT_EQ(files::profile_from_json(run({file, "--format", "json"}).out, "stdout"), small_profile());
+}
+
+checkpoint::Description small_checkpoint() {
+  checkpoint::Description d;
+  d.manifest.step = 40;
+  d.manifest.optimizer_steps = 39;
+  d.manifest.sequences = 480;
+  d.manifest.seed = 7;
+  d.manifest.data_fingerprint = "0123456789abcdef";
+  d.manifest.plan = files::plan_to_json(small_plan());
+  d.manifest.provenance = {{"host", "n1"}, {"oneDNN", "2.6.3"}};
+  d.manifest.files = {{"state.h5", Bytes{1 << 20}, 1}};
+  d.tensors = {{checkpoint::Kind::parameters, "embedding.word", {256, 64}, Bytes{65536}, 4, {1, 3}},
+               {checkpoint::Kind::moment1, "embedding.word", {256, 64}, Bytes{65536}, 4, {}}};
+  d.verified = true;
+  return d;
+}
+
+TEST(InspectCheckpoint, ShowsWhereTheRunStandsAndWhatIsDamaged) {
+  const auto text = squeezed(checkpoint_text(small_checkpoint(), "run/step-40"));
+  for (const std::string& words :
+       {std::string{"step 40 (39 updates applied)\n"}, std::string{"sequences 480 consumed\n"}, std::string{"oneDNN 2.6.3\n"},
+        "plan " + plan::summary(small_plan()) + "\n", std::string{"parameters embedding.word 256 x 64 64.0 KiB 2 of 4 segments damaged\n"},
+        std::string{"adamw/moment1 embedding.word 256 x 64 64.0 KiB sound\n"}})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
+  auto unverified = small_checkpoint();
+  unverified.verified = false;
+  EXPECT_NE(checkpoint_text(unverified, "x").find("not checked"), std::string::npos);
+}
+
+TEST(InspectCheckpoint, JsonHasStableKeys) {
+  const auto json = files::Json::parse(checkpoint_json(small_checkpoint(), "run/step-40"), "stdout");
+  EXPECT_EQ(json.get_string("directory"), "run/step-40");
+  EXPECT_EQ(json.at("manifest").get_int("step"), 40);
+  EXPECT_EQ(json.get_int("damaged_segments"), 2);
+  EXPECT_TRUE(json.get_bool("verified"));
+  EXPECT_EQ(json.at("tensors").size(), 2u);
+  EXPECT_EQ(json.at("tensors").items()[1].get_string("group"), "adamw/moment1");
+  EXPECT_EQ(json.at("tensors").items()[0].get_int64("size_bytes"), 65536);
+}
+
+TEST(Inspect, RefusesWhatItDoesNotKnow) {
+  const TemporaryFolder folder;
+  const std::pair<Words, ErrorKind> cases[] = {
+      {{}, ErrorKind::usage},
+      {{"a", "b"}, ErrorKind::usage},
+      {{"--verfy", "a"}, ErrorKind::usage},
+      {{(folder.path() / "none").string()}, ErrorKind::bad_input},
+      {{folder.path().string()}, ErrorKind::bad_input},
+      {{folder.write("other.json", "{\"format\": \"x\"}")}, ErrorKind::bad_input},
+      {{folder.write("list.json", "[1]")}, ErrorKind::bad_input},
+      {{folder.write("text", "not json")}, ErrorKind::bad_input},
+      {{folder.write("empty.json", "")}, ErrorKind::bad_input},
+  };
+  for (const auto& [arguments, kind] : cases) {
+    const auto error = error_of([&, words = arguments] { inspect(words); });
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_EQ(std::string{error.what()}.find('\n'), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace flotilla::app

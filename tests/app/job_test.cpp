@@ -1,0 +1,192 @@
+#include "app/job.hpp"
+
+#include "app/temporary.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using Words = std::vector<std::string>;
+const Words no_environment;
+
+Job read(Words arguments, Need need = Need::data) { return read_job(arguments, no_environment, need); }
+
+/// A job that is right, with some arguments more.
+Error refused(Words arguments) {
+  for (const char* word : {"--data.train", "a.txt"}) arguments.emplace_back(word);
+  return error_of([&] { read(arguments); });
+}
+
+TEST(Job, DefaultsNeedOnlyData) {
+  const auto job = read({"--data.train", "a.txt"});
+  EXPECT_EQ(job.architecture.name, "gpt2-mini");
+  EXPECT_EQ(job.training.length, job.architecture.positions);
+  EXPECT_EQ(job.data.train, Words{"a.txt"});
+  EXPECT_EQ(job.job_file, "");
+  const auto error = error_of([] { read({}); });
+  EXPECT_EQ(error.kind(), ErrorKind::usage);
+  EXPECT_NE(std::string{error.what()}.find("--data.train FILE"), std::string::npos) << error.what();
+  EXPECT_NO_THROW(read({}, Need::model));
+}
+
+TEST(Job, ReadsAFileAndLetsTheCommandLineOverride) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("job.toml", R"(
+[model]
+name = "gpt2-tiny"
+dropout = 0.25
+[data]
+train = ["a.txt"]
+format = "text"
+[training]
+steps = 7
+global-batch = 6
+length = 16
+precision = "bf16"
+[plan]
+schedule = "gpipe"
+recompute = "full"
+[checkpoint]
+every-time = "10min"
+)");
+  const auto job = read({file, "--training.steps", "9", "--plan.schedule", "auto"});
+  EXPECT_EQ(job.training.steps, 9);
+  EXPECT_EQ(job.training.global_batch, 6);
+  EXPECT_EQ(job.training.length, 16);
+  EXPECT_EQ(job.training.precision, Precision::bf16);
+  EXPECT_EQ(job.data.format, data::Format::text);
+  EXPECT_FALSE(job.plan.schedule.has_value());
+  EXPECT_EQ(job.plan.recompute, plan::Recompute::full);
+  EXPECT_EQ(job.checkpoint.every_time, Seconds{600});
+  EXPECT_EQ(job.architecture.dropout, 0.25);
+  EXPECT_EQ(job.job_file, file);
+  EXPECT_NE(job.configuration.find("steps = 9                               # command line"), std::string::npos) << job.configuration;
+  EXPECT_NE(job.configuration.find(file + ":10:16"), std::string::npos) << job.configuration;
+}
+
+TEST(Job, TheConfigurationIsAJobFileThatReadsTheSame) {
+  const TemporaryFolder folder;
+  const auto first = read(
+      {"--data.train", "a.txt", "--training.steps", "5", "--model.dropout", "0.1", "--plan.cuts", "0,2,6", "--model.name", "gpt2-mini"});
+  const auto second = read({folder.write("again.toml", first.configuration)});
+  EXPECT_EQ(shared_configuration(second), shared_configuration(first));
+  EXPECT_EQ(second.architecture, first.architecture);
+}
+
+TEST(Job, AModelIsNamedOnce) {
+  const TemporaryFolder folder;
+  const auto both = folder.write("both.toml", "[model]\nname = \"gpt2-tiny\"\nconfig = \"x/config.json\"\n[data]\ntrain = [\"a.txt\"]\n");
+  const std::string message = error_of([&] { read({both}); }).what();
+  EXPECT_NE(message.find("both.toml:3:10: model.config"), std::string::npos) << message;
+  const auto config = folder.write("config.toml", "[model]\nconfig = \"x/config.json\"\n[data]\ntrain = [\"a.txt\"]\n");
+  for (const char* name : {"gpt2-tiny", "gpt2-mini"}) EXPECT_EQ(read({config, "--model.name", name}).architecture.name, name);
+}
+
+TEST(Job, ReadsAHuggingFaceConfig) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("small.json", R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 32, "n_head": 4, "n_positions": 64,
+    "vocab_size": 300, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5})");
+  const auto job = read({"--model.config", file, "--data.train", "a.txt", "--model.attention-dropout", "0.5"});
+  EXPECT_EQ(job.architecture.blocks, 2);
+  EXPECT_EQ(job.architecture.attention_dropout, 0.5);
+  EXPECT_EQ(job.training.length, 64);
+  const std::string message = refused({"--model.config", (folder.path() / "none.json").string()}).what();
+  EXPECT_NE(message.find("none.json"), std::string::npos) << message;
+}
+
+struct Case {
+  Words arguments;
+  std::string message;  ///< part of it
+};
+
+TEST(Job, RulesThatSpanOptions) {
+  const std::vector<Case> cases{
+      {{"--training.length", "100000"}, "--training.length 100000: longer than the"},
+      {{"--training.minimum-learning-rate", "1"},
+       "--training.minimum-learning-rate 1: the minimum learning rate 1 is above the peak 0.0003"},
+      {{"--training.steps", "10", "--training.warmup-steps", "10"}, "does not end within the 10 of the run; write at most 9"},
+      {{"--plan.data", "17"}, "--plan.data 17: more replicas than the 16 sequences of a step"},
+      {{"--plan.tensor", "1000"}, "attention heads; write at most that"},
+      {{"--plan.pipeline", "1000"}, "layers; write at most that"},
+      {{"--plan.microbatch", "9", "--plan.data", "2"}, "a replica handles 8 sequences of a step"},
+      {{"--plan.cuts", "0,3,2,6"}, "expected rising layer numbers from 0 to 6"},
+      {{"--plan.cuts", "1,6"}, "expected rising layer numbers from 0 to 6"},
+      {{"--plan.cuts", "0,7"}, "expected rising layer numbers from 0 to 6"},
+      {{"--plan.cuts", "0,3,6", "--plan.pipeline", "3"}, "makes 2 stages, but plan.pipeline = 3"},
+      {{"--plan", "p.json", "--plan.data", "2"}, "--plan.data 2: the plan of p.json says this already"},
+      {{"--plan", "p.json", "--replan"}, "--replan would search for another plan"},
+      {{"--data.validation", "a.txt"}, "'a.txt' is training data too"},
+      {{"--data.validation", "b.txt", "--data.validation-fraction", "0.1"}, "has no meaning beside data.validation"},
+      {{"--data.validation-fraction", "0", "--training.evaluate-every", "5"}, "there is no held-out data"},
+      {{"--watch.interval", "5s"}, "write a watch.deadline of at least 15s"},
+      {{"--model.name", "gpt2-tinny"},
+       "--model.name gpt2-tinny: 'gpt2-tinny' is not a built-in model; the nearest known name is 'gpt2-tiny'"},
+      {{"a.toml", "b.toml"}, "expected one job file, got 2 operands ('a.toml', 'b.toml')"},
+  };
+  for (const auto& c : cases) {
+    const auto error = refused(c.arguments);
+    EXPECT_NE(std::string{error.what()}.find(c.message), std::string::npos) << error.what() << "\nexpected: " << c.message;
+    EXPECT_EQ(error.kind(), ErrorKind::usage) << error.what();
+  }
+}
+
+TEST(Job, RulesNameThePlaceInTheFile) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("job.toml", "[training]\nlength = 100000\n[data]\ntrain = [\"a.txt\"]\n");
+  const auto error = error_of([&] { read({file}); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+  EXPECT_EQ(std::string{error.what()}.rfind(file + ":2:10: training.length = 100000: longer than", 0), 0u) << error.what();
+  const Words environment{"FLOTILLA_TRAINING_LENGTH=100000"};
+  const auto other = error_of([&] { read_job(Words{"--data.train", "a.txt"}, environment); });
+  EXPECT_EQ(std::string{other.what()}.rfind("FLOTILLA_TRAINING_LENGTH: training.length = 100000: longer than", 0), 0u) << other.what();
+}
+
+TEST(Job, APlanOnTheCommandLineOverridesTheSearchOfTheFile) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("job.toml", "[plan]\ndata = 2\n[data]\ntrain = [\"a.txt\"]\n");
+  EXPECT_EQ(read({file, "--plan", "p.json"}).plan.file, "p.json");
+}
+
+TEST(Job, DefaultsWrittenDownAskForNothing) {
+  const TemporaryFolder folder;
+  const auto printed = read({"--data.train", "a.txt", "--data.validation", "b.txt", "--plan", "p.json"}).configuration;
+  EXPECT_EQ(read({folder.write("printed.toml", printed)}).plan.file, "p.json");
+}
+
+TEST(Job, MissingFileIsBadInput) {
+  const auto error = error_of([] { read({"/nonexistent/job.toml"}); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+  EXPECT_NE(std::string{error.what()}.find("/nonexistent/job.toml: cannot be opened"), std::string::npos) << error.what();
+}
+
+TEST(TrainingIdentity, ChangesWithWhatASampleDependsOnAndNothingElse) {
+  const Words base{"--data.train", "a.txt", "--training.length", "16"};
+  const auto identity = [&](Words more) {
+    more.insert(more.end(), base.begin(), base.end());
+    return training_identity(read(more));
+  };
+  const auto same = identity({});
+  for (const Words& more : {Words{"--training.seed", "2"}, {"--training.global-batch", "8"}, {"--model.name", "opt-tiny"}})
+    EXPECT_NE(identity(more), same) << more[0];
+  for (const Words& more : {Words{"--training.steps", "5"},
+                            {"--training.learning-rate", "1e-2"},
+                            {"--plan.data", "2"},
+                            {"--run.directory", "x"},
+                            {"--model.dropout", "0.1"},
+                            {"--training.precision", "bf16"},
+                            {"--device.memory", "1GiB"}})
+    EXPECT_EQ(identity(more), same) << more[0];
+}
+
+TEST(SharedConfiguration, LeavesOutWhatIsARanksOwn) {
+  const auto of = [](const Words& more) {
+    Words all{"--data.train", "a.txt"};
+    all.insert(all.end(), more.begin(), more.end());
+    return shared_configuration(read(all));
+  };
+  EXPECT_EQ(of({"--run.threads", "3", "--device.memory", "1GiB", "--log-level", "debug"}), of({}));
+  EXPECT_NE(of({"--training.learning-rate", "1e-2"}), of({}));
+  EXPECT_NE(of({"--plan.data", "2"}), of({}));
+}
+
+}  // namespace
+}  // namespace flotilla::app
