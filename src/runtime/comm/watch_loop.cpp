@@ -213,15 +213,15 @@ void Watch::Loop::speak_on(Line& line, const Beat& beat) {
   }
 }
 
-/// Rank 0's last beat tells everybody that all have left; it must be out before the thread ends. Those who left send nothing any more.
+/// What must still get out before the thread ends: at rank 0 that everybody has left (after which nobody sends to it any more), at any rank
+/// the trouble it knows of. A line that is stuck keeps us for an interval at most in the second case.
 void Watch::Loop::farewell() {
-  {
-    const std::lock_guard lock{mutex_};
-    if (!is_hub() || !over_) return;
-  }
   const Beat beat = compose();
-  const Seconds end = now() + options_.deadline;
-  for (Line& line : *lines_) line.set_due();
+  const bool over = beat.leaving != 0 && is_hub();
+  if (!over && beat.trouble_rank < 0) return;
+  if (over)
+    for (Line& line : *lines_) line.set_due();
+  const Seconds end = now() + (over ? options_.deadline : options_.interval);
   for (mpi::Backoff backoff; now() < end; backoff.pause()) {
     for (Line& line : *lines_)
       if (line.due()) speak_on(line, beat);
