@@ -3,6 +3,7 @@
 #include <random>
 #include <vector>
 
+#include "allocations.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/operation.hpp"
@@ -49,9 +50,11 @@ TEST_F(MessagesTest, RestartedWithChangingSizes) {
     const std::size_t bytes = round == 0 ? 0 : round == 1 ? capacity : engine() % (round % 2 == 0 ? 5000 : capacity);
     std::ranges::copy(pattern(capacity, me + round), out.begin());
     std::ranges::fill(in, std::byte{0xee});
+    const long before = allocations();
     operations[0]->start({static_cast<std::int64_t>(bytes)});
     operations[1]->start({static_cast<std::int64_t>(bytes)});
     finish(operations);
+    EXPECT_EQ(allocations(), before);
     const auto expected = pattern(capacity, previous.value + round);
     ASSERT_TRUE(std::equal(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(bytes), expected.begin())) << round;
     ASSERT_TRUE(std::all_of(in.begin() + static_cast<std::ptrdiff_t>(bytes), in.end(), [](std::byte b) { return b == std::byte{0xee}; }));
