@@ -82,6 +82,6 @@ TEST(ThisNode, UsableFollowsTheBinding) {
   EXPECT_EQ(bound.processing_units, all.processing_units) << "binding does not shrink the machine";
 }
 
-TEST(LibraryVersion, NamesTheLibrary) { EXPECT_EQ(flotilla::topology::library_version().rfind("hwloc 2.", 0), 0u); }
+TEST(LibraryVersion, NamesTheLibrary) { EXPECT_EQ(flotilla::topology::library_version().rfind("hwloc API 2.", 0), 0u); }
 
 }  // namespace

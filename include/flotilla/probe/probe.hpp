@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct ProbeRequest {
   std::string zone;                  ///< this rank's partition, zone or hetjob component
   Seconds budget{8};                 ///< aim for all measurements; a large model's least set may take longer
   Seconds deadline{60};              ///< of each wait for another rank, beyond the time that its measurement may take
+  std::function<void(const std::string&)> progress;  ///< told what is being measured next: "operations, fp32, tensor parallel 2, ..."
 };
 
 /// Who is here, without measuring anything: enough to decide whether an older profile still stands. The same on every rank.
@@ -30,6 +32,7 @@ struct Discovery {
   std::vector<cluster::Device> devices;  ///< by rank
   std::vector<Bytes> memory;             ///< by rank: what its device may use
   std::vector<Bytes> cache;              ///< by rank: its part of the node's last-level caches
+  std::vector<char> crowded;             ///< by rank: 1 where its host has fewer CPUs for the job than compute threads
   std::string software;                  ///< versions of what runs underneath; those of all ranks where they differ
   std::string model_fingerprint;
 };

@@ -54,7 +54,7 @@ Node load_xml(const std::string& path);
 /// (/sys/fs/cgroup). A hierarchy or file that is not there limits nothing.
 Limits read_limits(const std::string& self_cgroup, const std::string& root);
 
-/// "hwloc 2.9.0", of the library that is loaded.
+/// "hwloc API 2.8.0", of the library that is loaded.
 std::string library_version();
 
 }  // namespace flotilla::topology

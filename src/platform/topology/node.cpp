@@ -64,8 +64,8 @@ Node load_xml(const std::string& path) {
 }
 
 std::string library_version() {
-  const unsigned v = hwloc_get_api_version();
-  return text("hwloc ", v >> 16, ".", (v >> 8) & 0xff, ".", v & 0xff);
+  const unsigned v = hwloc_get_api_version();  // of the library that is loaded; its own version is known only to its header
+  return text("hwloc API ", v >> 16, ".", (v >> 8) & 0xff, ".", v & 0xff);
 }
 
 }  // namespace flotilla::topology

@@ -21,6 +21,11 @@ std::vector<int> degrees(const ProbeRequest&, int ranks);
 /// measured cannot be forecast well, then larger microbatches, to which times of one sequence extrapolate in proportion.
 std::vector<Shape> shapes(const ProbeRequest&, int ranks);
 
+/// Tells whoever wants to know.
+inline void report_progress(const ProbeRequest& request, const std::string& what) {
+  if (request.progress) request.progress(what);
+}
+
 /// Throws Error{bad_input} naming the value that cannot be measured.
 void check(const ProbeRequest&);
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <regex>
 #include <set>
 
 #include "coverage.hpp"
@@ -16,9 +17,15 @@ namespace {
 
 std::string up_to_comma(const std::string& line) { return line.substr(0, line.find(',')); }
 
+/// Threads are the devices' affair, not the software's.
+std::string without_threads(const std::string& description) {
+  static const std::regex threads{R"(, \d+ threads?$)"};
+  return std::regex_replace(description, threads, "");
+}
+
 std::string software_here(const ProbeRequest& request) {
-  const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), std::max(1, request.threads), 0};
-  return text(compute::make_cpu_backend(setup)->description(), "; ", up_to_comma(mpi::library_version()), "; ", ucx::library_version(), "; ",
+  const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
+  return text(without_threads(compute::make_cpu_backend(setup)->description()), "; ", up_to_comma(mpi::library_version()), "; ", ucx::library_version(), "; ",
               topology::library_version(), "; g++ ", __VERSION__);
 }
 
@@ -52,11 +59,24 @@ std::string software_of_all(const std::vector<RankFacts>& facts) {
   return all;
 }
 
+/// CPUs' worth of time that the ranks of a host have together.
+double cpus_of(const std::vector<topology::CpuShare>& ranks) {
+  std::set<int> all;
+  double limit = 0;
+  for (const auto& rank : ranks) {
+    all.insert(rank.usable.begin(), rank.usable.end());
+    limit = std::max(limit, rank.cpu_limit);
+  }
+  const auto count = static_cast<double>(all.size());
+  return limit > 0 ? std::min(limit, count) : count;
+}
+
 Discovery describe(const comm::World& world, const ProbeRequest& request, const std::vector<RankFacts>& facts) {
   Discovery found;
   found.devices.resize(facts.size());
   found.memory.resize(facts.size());
   found.cache.resize(facts.size());
+  found.crowded.resize(facts.size());
   for (const auto& [host, ranks] : by_host(world)) {
     std::vector<topology::CpuShare> shares;
     for (std::size_t r : ranks) shares.push_back(facts[r].cpus);
@@ -67,6 +87,9 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
       found.cache[r] = {facts[r].last_level_cache.count / static_cast<std::int64_t>(ranks.size())};
       found.memory[r] = facts[r].memory_limit.count > 0 ? facts[r].memory_limit : share;
     }
+    int threads = 0;
+    for (std::size_t r : ranks) threads += found.devices[r].threads;
+    for (std::size_t r : ranks) found.crowded[r] = threads > cpus_of(shares) ? 1 : 0;
   }
   found.software = software_of_all(facts);
   found.model_fingerprint = model_fingerprint(request.model, request.length);

@@ -50,10 +50,12 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   const std::size_t me = world.rank().index();
   const int threads = here.devices[me].threads;
   Measured mine;
+  report_progress(request, "device");
   mine.rates = comm::agree_on(world, "measuring this device", [&] {
     return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates);
   }, request.deadline + 10 * request.budget);
-  mine.shapes = operation_times(world, request, threads, here.memory[me], request.budget * for_operations);
+  mine.shapes = operation_times(world, request, here, request.budget * for_operations);
+  report_progress(request, "links");
   const auto links = measure_links(world, here.devices, request.budget * for_links, request.deadline);
   const auto all = everybodys(world, mine, request.deadline);
   cluster::Profile profile = merge(request, here, all);

@@ -3,11 +3,14 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/philox.hpp"
 
 namespace flotilla::probe {
 
@@ -27,8 +30,23 @@ model::Config with_one_block(model::Config model) {
   return model;
 }
 
-/// A cheap generator is enough: no operation's time depends on how random its values are, only on their not being zero or denormal.
-float uniform(std::mt19937& random, float scale) { return scale * (2 * (static_cast<float>(random() >> 8) * 0x1p-24f) - 1); }
+/// Numbers in (-1, 1), over and over. No operation's time depends on how random its values are, only on their not being zero or denormal.
+const std::vector<float>& ordinary_numbers() {
+  static const std::vector<float> numbers = [] {
+    std::vector<float> values(4093);  // a prime, so that rows of a matrix differ
+    const Philox random{20261120, 1};
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 2 * flotilla::uniform(random(i)[0]) - 1;
+    return values;
+  }();
+  return numbers;
+}
+
+void fill_ordinary(std::span<float> values, float scale) {
+  const auto& numbers = ordinary_numbers();
+  for (std::size_t i = 0; i < values.size(); i += numbers.size())
+    std::transform(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(std::min(numbers.size(), values.size() - i)),
+                   values.begin() + static_cast<std::ptrdiff_t>(i), [scale](float v) { return scale * v; });
+}
 
 int buffer_of(const program::Site& site, Role role) {
   const auto found = std::ranges::find(site.accesses, role, &Access::role);
@@ -75,43 +93,45 @@ void OneBlock::prepare() {
   backend_ = compute::make_cpu_backend(setup_of(model_, length_, shape_, threads_));
   if (c.scratch >= 0)
     backend_->set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
-  std::mt19937 random{20261120};
-  for (const auto& part : c.parts) fill_part(part, random);
-  fill_activations(random);
-  fill_tokens(random);
+  for (const auto& part : c.parts) fill_part(part);
+  fill_activations();
+  fill_tokens();
   fill_other_members_stats();
 }
 
-void OneBlock::fill_part(const program::Part& part, std::mt19937& random) {
+void OneBlock::fill_part(const program::Part& part) {
   auto* parameters = reinterpret_cast<float*>(at(part.parameters));
   for (const auto& slot : part.slots) {
-    const auto& tensor = program_.tensors[static_cast<std::size_t>(slot.tensor)];
-    const bool one = tensor.init == model::Init::ones;
-    const float scale = tensor.init == model::Init::zeros ? 0 : static_cast<float>(model_.init_std * 1.7320508);  // same variance
-    for (std::int64_t i = 0; i < slot.elements; ++i) parameters[slot.offset + i] = one ? 1.0f : uniform(random, scale);
+    const std::span values{parameters + slot.offset, static_cast<std::size_t>(slot.elements)};
+    switch (program_.tensors[static_cast<std::size_t>(slot.tensor)].init) {
+      case model::Init::zeros: break;
+      case model::Init::ones: std::ranges::fill(values, 1.0f); break;
+      default: fill_ordinary(values, static_cast<float>(model_.init_std * 1.7320508));  // a uniform distribution's width for this variance
+    }
   }
   if (part.weights != part.parameters)
     backend_->convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
 }
 
-void OneBlock::fill_tokens(std::mt19937& random) {
+void OneBlock::fill_tokens() {
   const auto& buffers = rank_class().buffers;
   const auto tokens = std::ranges::find(buffers, "tokens", &program::Buffer::name);
   FLOTILLA_ASSERT(tokens != buffers.end(), "a program without tokens");
   auto* ids = reinterpret_cast<std::int32_t*>(arena_->data() + tokens->offset.count);
   const std::int64_t count = std::int64_t{shape_.sequences} * (length_ + 1);
-  for (std::int64_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(random() % static_cast<unsigned>(model_.vocabulary));
+  const Philox random{20261120, 2};
+  for (std::int64_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(random(static_cast<std::uint64_t>(i))[0] % static_cast<unsigned>(model_.vocabulary));
 }
 
 /// So that an operation may run without those before it: its inputs hold ordinary numbers.
-void OneBlock::fill_activations(std::mt19937& random) {
+void OneBlock::fill_activations() {
   for (const auto& site : rank_class().sites)
     for (const auto& access : site.accesses) {
       if (access.role != Role::input && access.role != Role::partial && access.role != Role::gradient) continue;
       const auto& buffer = rank_class().buffers[static_cast<std::size_t>(access.buffer)];
       const auto count = static_cast<std::size_t>(buffer.size.count / element_size(shape_.precision).count);
       std::vector<float> values(count);
-      for (float& v : values) v = uniform(random, 1.0f);
+      fill_ordinary(values, 1.0f);
       backend_->convert(values, at(access.buffer));
     }
 }

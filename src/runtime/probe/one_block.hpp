@@ -1,6 +1,5 @@
 #pragma once
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "coverage.hpp"
@@ -46,9 +45,9 @@ class OneBlock {
  private:
   const program::RankClass& rank_class() const { return program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)]; }
   std::byte* at(int buffer) const;
-  void fill_part(const program::Part&, std::mt19937&);
-  void fill_tokens(std::mt19937&);
-  void fill_activations(std::mt19937&);
+  void fill_part(const program::Part&);
+  void fill_tokens();
+  void fill_activations();
   void fill_other_members_stats();
   void gather_stats(const program::Site&);
   compute::Task task(const program::Site&) const;

@@ -1,6 +1,7 @@
 #include "operations.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "device.hpp"
 #include "flotilla/base/clock.hpp"
@@ -22,7 +23,7 @@ Seconds patience(const ProbeRequest& request, const OneBlock& block, Seconds sli
   return request.deadline + slice * 4 + Seconds{(least_passes + 1) * block.flops() / slowest_flops};
 }
 
-ShapeTimes measure_passes(OneBlock& block, const Shape& shape, Seconds slice) {
+ShapeTimes measure_passes(OneBlock& block, const Shape& shape, bool crowded, Seconds slice) {
   block.prepare();
   std::vector<std::vector<double>> samples(model::operation_count);
   std::vector<Seconds> seconds;
@@ -35,12 +36,7 @@ ShapeTimes measure_passes(OneBlock& block, const Shape& shape, Seconds slice) {
     block.pass(seconds);
     for (std::size_t o = 0; o < samples.size(); ++o) samples[o].push_back(seconds[o].value);
   }
-  ShapeTimes result{shape, {}, {}};
-  for (const auto& s : samples) {
-    result.seconds.push_back({median(s)});
-    result.scatter.push_back(relative_scatter(s));
-  }
-  return result;
+  return summarize(shape, samples, crowded);
 }
 
 /// The same answer on every rank: whether the shape fits all of them.
@@ -70,8 +66,14 @@ Seconds expected(const std::vector<ShapeTimes>& done, const Shape& shape) {
 
 class Series {
  public:
-  Series(const comm::World& world, const ProbeRequest& request, int threads, Bytes memory, Seconds budget)
-      : world_{world}, request_{request}, threads_{threads}, memory_{memory}, end_{now() + budget}, slice_{budget} {}
+  Series(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget)
+      : world_{world},
+        request_{request},
+        threads_{here.devices[world.rank().index()].threads},
+        memory_{here.memory[world.rank().index()]},
+        crowded_{here.crowded[world.rank().index()] != 0},
+        end_{now() + budget},
+        slice_{budget} {}
 
   std::vector<ShapeTimes> run() {
     const auto order = shapes(request_, world_.size());
@@ -86,11 +88,13 @@ class Series {
 
  private:
   void measure(const Shape& shape) {
+    report_progress(request_, text("operations, ", to_string(shape.precision), ", tensor parallel ", shape.tensor_parallel, ", ", shape.sequences,
+                                   shape.sequences == 1 ? " sequence" : " sequences"));
     auto block = comm::agree_on(world_, "lowering the probe's program", [&] {
       return OneBlock{request_.model, request_.length, shape, threads_};
     }, request_.deadline);
     if (!fits_everywhere(world_, request_, block, memory_)) return leave_out(shape, block);
-    done_.push_back(comm::agree_on(world_, "measuring operations", [&] { return measure_passes(block, shape, slice_); },
+    done_.push_back(comm::agree_on(world_, "measuring operations", [&] { return measure_passes(block, shape, crowded_, slice_); },
                                    patience(request_, block, slice_)));
   }
 
@@ -112,6 +116,7 @@ class Series {
   const ProbeRequest& request_;
   int threads_;
   Bytes memory_;
+  bool crowded_;
   Seconds end_, slice_;
   std::vector<ShapeTimes> done_;
 };
@@ -127,8 +132,22 @@ FlopsPerSecond peak_if_there(const ProbeRequest& request, Precision precision, i
 
 }  // namespace
 
-std::vector<ShapeTimes> operation_times(const comm::World& world, const ProbeRequest& request, int threads, Bytes memory, Seconds budget) {
-  return Series{world, request, threads, memory, budget}.run();
+ShapeTimes summarize(const Shape& shape, const std::vector<std::vector<double>>& samples, bool crowded) {
+  ShapeTimes result{shape, {}, {}};
+  double mean_pass = 0;
+  for (const auto& s : samples) {
+    result.seconds.push_back({median(s)});
+    result.scatter.push_back(relative_scatter(s));
+    mean_pass += std::accumulate(s.begin(), s.end(), 0.0) / static_cast<double>(s.size());
+  }
+  const Seconds medians = pass_time(result);
+  if (crowded && medians.value > 0 && mean_pass > medians.value)
+    for (Seconds& s : result.seconds) s = s * (mean_pass / medians.value);
+  return result;
+}
+
+std::vector<ShapeTimes> operation_times(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
+  return Series{world, request, here, budget}.run();
 }
 
 DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, Bytes memory, Seconds budget) {
