@@ -1,5 +1,5 @@
-// Seconds of every operation of one layer of each kind, beside the same matrix products alone in oneDNN: the same shapes, the causal half of
-// attention, the scores computed once more in backward, and nothing else. Passes of both are interleaved; medians are printed.
+// Seconds of every operation of one layer of each kind, beside the same matrix products alone in oneDNN: the same shapes, the causal half
+// of attention, the scores computed once more in backward, and nothing else. Passes of both are interleaved; medians are printed.
 //
 //   compute_benchmark [model=gpt2] [length=1024] [sequences=1] [precision=fp32|bf16] [threads=2] [passes=7] [dropout=0] [clock=wall|cpu]
 //
@@ -7,8 +7,8 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <ctime>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <map>
 #include <string>
@@ -123,10 +123,14 @@ program::Part Layers::part_of(int layer) const {
 }
 
 Layers::Layers(const Options& o)
-    : setup_{make_setup(o)}, shape_{o.sequences, o.length, 1, 0, o.precision}, backend_{compute::make_cpu_backend(setup_)},
-      word_part_{part_of(-1)}, scratch_{compute::library_scratch(setup_, o.sequences)},
+    : setup_{make_setup(o)},
+      shape_{o.sequences, o.length, 1, 0, o.precision},
+      backend_{compute::make_cpu_backend(setup_)},
+      word_part_{part_of(-1)},
+      scratch_{compute::library_scratch(setup_, o.sequences)},
       tokens_(static_cast<std::size_t>(o.sequences * (o.length + 1))) {
-  for (std::size_t i = 0; i < tokens_.size(); ++i) tokens_[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(setup_.model.vocabulary));
+  for (std::size_t i = 0; i < tokens_.size(); ++i)
+    tokens_[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(setup_.model.vocabulary));
   backend_->set_scratch({scratch_.data(), static_cast<std::size_t>(compute::library_scratch(setup_, o.sequences).count)});
   const auto hold = [&](int layer, Role role, Bytes size) { memory_.try_emplace({layer, role}, size); };
   const Bytes e = element_size(o.precision);
@@ -242,8 +246,9 @@ class ProductsAlone {
     std::int64_t scratch = 0;
     for (const auto& b : specs_) {
       auto& list = blocks.emplace_back();
-      for (const ProductSpec* s : backward ? std::vector{&b.scores, &b.probability_gradient, &b.query_gradient, &b.key_gradient, &b.value_gradient}
-                                           : std::vector{&b.scores, &b.values}) {
+      for (const ProductSpec* s :
+           backward ? std::vector{&b.scores, &b.probability_gradient, &b.query_gradient, &b.key_gradient, &b.value_gradient}
+                    : std::vector{&b.scores, &b.values}) {
         list.push_back(&products_.per_thread(*s));
         scratch = std::max(scratch, list.back()->scratch_bytes());
       }
@@ -254,7 +259,8 @@ class ProductsAlone {
       const int thread = omp_get_thread_num();
       std::byte* scores = scores_->data() + 2 * score_bytes_ * thread;
 #pragma omp for schedule(dynamic, 1)
-      for (std::int64_t i = 0; i < tasks; ++i) attention_block(blocks[static_cast<std::size_t>(i / pairs)], i % pairs, scores, thread, scratch);
+      for (std::int64_t i = 0; i < tasks; ++i)
+        attention_block(blocks[static_cast<std::size_t>(i / pairs)], i % pairs, scores, thread, scratch);
     }
   }
 
@@ -281,9 +287,7 @@ class ProductsAlone {
   std::int64_t score_bytes_ = 0;
 };
 
-double seconds(bool cpu_clock) {
-  return cpu_clock ? static_cast<double>(std::clock()) / CLOCKS_PER_SEC : now().value;
-}
+double seconds(bool cpu_clock) { return cpu_clock ? static_cast<double>(std::clock()) / CLOCKS_PER_SEC : now().value; }
 
 double timed(bool cpu_clock, const std::function<void()>& work) {
   const double start = seconds(cpu_clock);
@@ -302,7 +306,8 @@ struct Row {
 };
 
 void print(const char* name, double ours, double alone, double flops) {
-  std::printf("%-24s %9.3f ms  %9.3f ms  %6.2f  %8.1f GFLOP/s\n", name, ours * 1e3, alone * 1e3, alone > 0 ? ours / alone : 0, flops / ours * 1e-9);
+  std::printf("%-24s %9.3f ms  %9.3f ms  %6.2f  %8.1f GFLOP/s\n", name, ours * 1e3, alone * 1e3, alone > 0 ? ours / alone : 0,
+              flops / ours * 1e-9);
 }
 
 void print_sum(const char* name, const std::vector<Row>& rows, std::size_t first, std::size_t last, const Layers& layers) {
@@ -325,8 +330,8 @@ void benchmark(const Options& o) {
   std::vector<Row> rows;
   for (Operation op : {Operation::attention_forward, Operation::mlp_forward, Operation::block_end_forward, Operation::mlp_backward,
                        Operation::attention_backward, Operation::block_begin_backward, Operation::head_forward, Operation::head_loss,
-                       Operation::head_backward, Operation::head_end_backward, Operation::embedding_forward, Operation::embedding_end_forward,
-                       Operation::embedding_backward})
+                       Operation::head_backward, Operation::head_end_backward, Operation::embedding_forward,
+                       Operation::embedding_end_forward, Operation::embedding_backward})
     rows.push_back({op, {}, {}});
   for (int pass = -1; pass < o.passes; ++pass)
     for (Row& row : rows) {
@@ -336,8 +341,8 @@ void benchmark(const Options& o) {
       row.ours.push_back(ours);
       row.alone.push_back(products);
     }
-  std::printf("%s, length %d, %d sequences, %s, %d threads, dropout %g, median of %d interleaved passes\n", o.model.c_str(), o.length, o.sequences,
-              to_string(o.precision).c_str(), o.threads, o.dropout, o.passes);
+  std::printf("%s, length %d, %d sequences, %s, %d threads, dropout %g, median of %d interleaved passes\n", o.model.c_str(), o.length,
+              o.sequences, to_string(o.precision).c_str(), o.threads, o.dropout, o.passes);
   std::printf("%-24s %12s  %12s  %6s\n", "operation", "ours", "products", "ratio");
   for (const Row& row : rows)
     print(std::string{model::to_string(row.operation)}.c_str(), median(row.ours), median(row.alone), layers.flops(row.operation));

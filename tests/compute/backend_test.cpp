@@ -31,9 +31,10 @@ TEST(AdamW, IsTheTextbookUpdate) {
   program::Part part;
   part.slots = {{0, 0, 40}, {1, 48, 29}};
   part.elements = 77;
-  const AdamW a{.learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-6f, .weight_decay = 0.1f, .gradient_factor = 0.5f, .step = 3};
-  make_cpu_backend(setup())->adamw(a, part, std::vector<std::uint8_t>{1, 0}, parameters.data(), reinterpret_cast<std::byte*>(parameters.data()),
-                                   gradients.data(), moment1.data(), moment2.data());
+  const AdamW a{
+      .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-6f, .weight_decay = 0.1f, .gradient_factor = 0.5f, .step = 3};
+  make_cpu_backend(setup())->adamw(a, part, std::vector<std::uint8_t>{1, 0}, parameters.data(),
+                                   reinterpret_cast<std::byte*>(parameters.data()), gradients.data(), moment1.data(), moment2.data());
   for (std::size_t i = 0; i < n; ++i) {
     if (i >= 40 && i < 48) {
       EXPECT_EQ(parameters[i], p0[i]) << "between slots";
@@ -54,8 +55,9 @@ TEST(AdamW, RefreshesTheRoundedCopy) {
   part.slots = {{0, 0, 3}};
   part.elements = 3;
   std::vector<float> second(3);
-  make_cpu_backend(setup(Precision::bf16))->adamw({.learning_rate = 0.1f}, part, std::vector<std::uint8_t>{0}, parameters.data(),
-                                                  reinterpret_cast<std::byte*>(weights.data()), gradients.data(), moments.data(), second.data());
+  make_cpu_backend(setup(Precision::bf16))
+      ->adamw({.learning_rate = 0.1f}, part, std::vector<std::uint8_t>{0}, parameters.data(), reinterpret_cast<std::byte*>(weights.data()),
+              gradients.data(), moments.data(), second.data());
   EXPECT_EQ(weights, (std::vector<std::uint16_t>{0x3f80, 0xc000, 0x3e9a}));
 }
 
@@ -71,8 +73,15 @@ TEST(SquaredNorm, HasTheSameBitsOnAnyThreadCount) {
 
 TEST(Convert, RoundsToNearestEvenAndKeepsTheSpecialValues) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::bit_cast<float>(0x7fffffffu);
-  const std::vector<float> values{1.0f, std::bit_cast<float>(0x3f808000u), std::bit_cast<float>(0x3f818000u), std::bit_cast<float>(0x3f808001u),
-                                  infinity, -infinity, nan, std::numeric_limits<float>::max(), -0.0f};
+  const std::vector<float> values{1.0f,
+                                  std::bit_cast<float>(0x3f808000u),
+                                  std::bit_cast<float>(0x3f818000u),
+                                  std::bit_cast<float>(0x3f808001u),
+                                  infinity,
+                                  -infinity,
+                                  nan,
+                                  std::numeric_limits<float>::max(),
+                                  -0.0f};
   std::vector<std::uint16_t> bits(values.size());
   make_cpu_backend(setup(Precision::bf16))->convert(values, reinterpret_cast<std::byte*>(bits.data()));
   EXPECT_EQ(bits, (std::vector<std::uint16_t>{0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x7f80, 0xff80, 0x7fc0, 0x7f80, 0x8000}));

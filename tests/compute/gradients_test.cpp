@@ -54,10 +54,10 @@ TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
   for (const auto& [name, gradient] : outcome.gradients) largest = std::max(largest, norm(gradient));
   std::uint64_t stream = 0;
   for (const auto& [name, gradient] : outcome.gradients) {
-    for (int sample = 0; sample < 4; ++sample) {
+    for (int sample = 0; sample < 3; ++sample) {
       std::vector<double> direction(gradient.size());
       const Philox random{11, ++stream};
-      if (sample < 2)
+      if (sample == 0)
         for (std::size_t i = 0; i < direction.size(); ++i) direction[i] = static_cast<double>(uniform(random(i)[0])) - 0.5;
       else
         direction[random(0)[0] % direction.size()] = 1;
@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
                                            Kind{"post_relu_projected", model::NormPlacement::post, model::Activation::relu, true, 0},
                                            Kind{"post_gelu", model::NormPlacement::post, model::Activation::gelu_tanh, false, 0},
                                            Kind{"pre_gelu_dropout", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.2},
-                                           Kind{"post_relu_projected_dropout", model::NormPlacement::post, model::Activation::relu, true, 0.2}),
+                                           Kind{"post_relu_projected_dropout", model::NormPlacement::post, model::Activation::relu, true,
+                                                0.2}),
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
 /// Longer than one block of queries, and not a multiple of it.

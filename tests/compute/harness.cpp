@@ -24,7 +24,9 @@ class Memory {
   }
   std::byte* data() { return start_; }
   template <class T>
-  T* as() { return reinterpret_cast<T*>(start_); }
+  T* as() {
+    return reinterpret_cast<T*>(start_);
+  }
   std::size_t size() const { return size_; }
   bool intact() const {
     return std::all_of(start_ + size_, start_ + size_ + guard, [](std::byte b) { return b == std::byte{0xA5}; });
@@ -84,7 +86,8 @@ Setup setup_of(const Case& c, int index) { return {c.model, c.length, c.tensor_p
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
   Bytes most{};
-  for (int i = 0; i < model::operation_count; ++i) most = std::max(most, model::workspace(c.model, s, static_cast<Operation>(i), c.threads));
+  for (int i = 0; i < model::operation_count; ++i)
+    most = std::max(most, model::workspace(c.model, s, static_cast<Operation>(i), c.threads));
   return most;
 }
 
@@ -190,7 +193,8 @@ class GroupRun {
       m->task.sequences = sequences;
       m->task.first_sequence = first_sequence;
       const std::size_t per_sequence = static_cast<std::size_t>(case_.length) + 1;
-      std::memcpy(m->tokens.data(), tokens + static_cast<std::size_t>(first_sequence) * per_sequence, 4 * per_sequence * static_cast<std::size_t>(sequences));
+      std::memcpy(m->tokens.data(), tokens + static_cast<std::size_t>(first_sequence) * per_sequence,
+                  4 * per_sequence * static_cast<std::size_t>(sequences));
     }
     forward();
     backward();
@@ -216,7 +220,8 @@ class GroupRun {
   void gather() {
     for (auto& to : members_)
       for (std::size_t i = 0; i < members_.size(); ++i)
-        std::memcpy(to->gathered.as<float>() + static_cast<std::int64_t>(i) * 3 * n_, members_[i]->stats.data(), static_cast<std::size_t>(12 * n_));
+        std::memcpy(to->gathered.as<float>() + static_cast<std::int64_t>(i) * 3 * n_, members_[i]->stats.data(),
+                    static_cast<std::size_t>(12 * n_));
   }
 
   void forward() {
@@ -318,7 +323,8 @@ Values random_parameters(const model::Config& c, std::uint64_t seed) {
 
 std::vector<std::int32_t> random_tokens(const model::Config& c, int sequences, int length, std::uint64_t seed) {
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(sequences) * (static_cast<std::size_t>(length) + 1));
-  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(Philox{seed, 99}(i)[0] % static_cast<unsigned>(c.vocabulary));
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<std::int32_t>(Philox{seed, 99}(i)[0] % static_cast<unsigned>(c.vocabulary));
   return tokens;
 }
 

@@ -52,7 +52,8 @@ model::Config uneven_model(model::NormPlacement, model::Activation, bool project
 double norm(const std::vector<double>&);
 /// ‖a - b‖ / max(‖b‖, floor)
 double relative_difference(const std::vector<double>& a, const std::vector<double>& b, double floor);
-/// The largest relative_difference over the tensors, with 1e-3 of the largest norm as the floor (the key bias's gradient is zero but for noise).
+/// The largest relative_difference over the tensors, with 1e-3 of the largest norm as the floor (the key bias's gradient is zero but for
+/// noise).
 double worst_difference(const Values& a, const Values& b);
 
 }  // namespace flotilla::compute::test

@@ -24,9 +24,7 @@ std::vector<Case> base_cases() {
           base_case(NormPlacement::pre, Activation::relu, true)};
 }
 
-Outcome run_case(const Case& c) {
-  return run(c, random_parameters(c.model, 21), random_tokens(c.model, c.sequences(), c.length, 22));
-}
+Outcome run_case(const Case& c) { return run(c, random_parameters(c.model, 21), random_tokens(c.model, c.sequences(), c.length, 22)); }
 
 TEST(Invariance, TensorParallelShardsSumToTheWhole) {
   for (Case c : base_cases()) {

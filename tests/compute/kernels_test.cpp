@@ -11,9 +11,15 @@
 
 namespace flotilla::compute::cpu {
 
-namespace baseline { extern const Kernels<float> float_table; }
-namespace avx2 { extern const Kernels<float> float_table; }
-namespace avx512 { extern const Kernels<float> float_table; }
+namespace baseline {
+extern const Kernels<float> float_table;
+}
+namespace avx2 {
+extern const Kernels<float> float_table;
+}
+namespace avx512 {
+extern const Kernels<float> float_table;
+}
 
 namespace {
 

@@ -48,10 +48,11 @@ class Reference {
   /// x W^T + bias.
   Matrix linear(const Matrix& x, const std::string& weight, const std::string& bias) const {
     const Vector& w = parameter(weight);
+    const Vector* b = bias.empty() ? nullptr : &parameter(bias);
     Matrix y{x.rows, w.size() / x.columns};
     for (std::size_t i = 0; i < y.rows; ++i)
       for (std::size_t o = 0; o < y.columns; ++o) {
-        double sum = bias.empty() ? 0 : parameter(bias)[o];
+        double sum = b ? (*b)[o] : 0;
         for (std::size_t k = 0; k < x.columns; ++k) sum += x(i, k) * w[o * x.columns + k];
         y(i, o) = sum;
       }
@@ -59,6 +60,7 @@ class Reference {
   }
 
   Matrix normalized(const Matrix& x, const std::string& name) const {
+    const Vector &weight = parameter(name + ".weight"), &bias = parameter(name + ".bias");
     Matrix y{x.rows, x.columns};
     const double width = static_cast<double>(x.columns);
     for (std::size_t i = 0; i < x.rows; ++i) {
@@ -66,7 +68,7 @@ class Reference {
       for (std::size_t j = 0; j < x.columns; ++j) mean += x(i, j) / width;
       for (std::size_t j = 0; j < x.columns; ++j) variance += (x(i, j) - mean) * (x(i, j) - mean) / width;
       for (std::size_t j = 0; j < x.columns; ++j)
-        y(i, j) = (x(i, j) - mean) / std::sqrt(variance + case_.model.norm_epsilon) * parameter(name + ".weight")[j] + parameter(name + ".bias")[j];
+        y(i, j) = (x(i, j) - mean) / std::sqrt(variance + case_.model.norm_epsilon) * weight[j] + bias[j];
     }
     return y;
   }
@@ -95,12 +97,13 @@ class Reference {
 
   Matrix embed(const std::int32_t* tokens, std::uint64_t sequence) const {
     const auto length = static_cast<std::size_t>(case_.length), w = static_cast<std::size_t>(case_.model.embedding_width);
+    const Vector &word = parameter("embedding.word"), &position = parameter("embedding.position");
     Matrix words{length, w};
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < w; ++j) words(i, j) = parameter("embedding.word")[static_cast<std::size_t>(tokens[i]) * w + j];
+      for (std::size_t j = 0; j < w; ++j) words(i, j) = word[static_cast<std::size_t>(tokens[i]) * w + j];
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < d_; ++j) x(i, j) += parameter("embedding.position")[(static_cast<std::size_t>(case_.model.position_offset) + i) * d_ + j];
+      for (std::size_t j = 0; j < d_; ++j) x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i) * d_ + j];
     return dropped(x, embedding_site, 0, sequence);
   }
 
@@ -114,7 +117,8 @@ class Reference {
     return linear(output, name + ".out.weight", name + ".out.bias");
   }
 
-  void attend(const Matrix& qkv, Matrix& output, int block, std::uint64_t sequence, std::size_t head, std::size_t i, std::size_t size) const {
+  void attend(const Matrix& qkv, Matrix& output, int block, std::uint64_t sequence, std::size_t head, std::size_t i,
+              std::size_t size) const {
     Vector p(i + 1);
     double total = 0;
     for (std::size_t k = 0; k <= i; ++k) {

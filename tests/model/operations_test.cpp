@@ -11,8 +11,8 @@ namespace {
 constexpr Operation all_operations(int i) { return static_cast<Operation>(i); }
 
 std::vector<Segment> segments(const BlockLayout& l) {
-  return {l.norm1_stats, l.attention_input, l.qkv,      l.log_sum_exp, l.attention_output, l.middle,
-          l.norm2_stats, l.ff_input,        l.up, l.activated,   l.end};
+  return {l.norm1_stats, l.attention_input, l.qkv, l.log_sum_exp, l.attention_output, l.middle, l.norm2_stats, l.ff_input,
+          l.up,          l.activated,       l.end};
 }
 
 TEST(Operations, NamesRoundTrip) {

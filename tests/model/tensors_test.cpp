@@ -10,9 +10,8 @@ namespace {
 
 TEST(Tensors, CountsAreThePublishedModels) {
   const std::map<std::string, std::int64_t> published{
-      {"gpt2", 124439808},       {"gpt2-medium", 354823168}, {"gpt2-large", 774030080},  {"gpt2-xl", 1557611200}, {"opt-125m", 125239296},
-      {"opt-350m", 331196416},   {"opt-1.3b", 1315758080},   {"opt-2.7b", 2651596800},   {"opt-6.7b", 6658473984},
-      {"opt-13b", 12853473280}};
+      {"gpt2", 124439808},     {"gpt2-medium", 354823168}, {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200},  {"opt-125m", 125239296},
+      {"opt-350m", 331196416}, {"opt-1.3b", 1315758080},   {"opt-2.7b", 2651596800},  {"opt-6.7b", 6658473984}, {"opt-13b", 12853473280}};
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
 }
 

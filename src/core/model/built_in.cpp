@@ -48,12 +48,12 @@ Config post_norm(Config c, int embedding_width) {
 
 std::vector<Config> make_built_ins() {
   std::vector<Config> all;
-  for (const Size& s : {Size{"gpt2", 12, 768, 12}, Size{"gpt2-medium", 24, 1024, 16}, Size{"gpt2-large", 36, 1280, 20},
-                        Size{"gpt2-xl", 48, 1600, 25}})
+  for (const Size& s :
+       {Size{"gpt2", 12, 768, 12}, Size{"gpt2-medium", 24, 1024, 16}, Size{"gpt2-large", 36, 1280, 20}, Size{"gpt2-xl", 48, 1600, 25}})
     all.push_back(gpt2(s, 50257, 1024, 0.1));
-  for (const Size& s : {Size{"opt-125m", 12, 768, 12}, Size{"opt-350m", 24, 1024, 16}, Size{"opt-1.3b", 24, 2048, 32},
-                        Size{"opt-2.7b", 32, 2560, 32}, Size{"opt-6.7b", 32, 4096, 32}, Size{"opt-13b", 40, 5120, 40},
-                        Size{"opt-30b", 48, 7168, 56}, Size{"opt-66b", 64, 9216, 72}})
+  for (const Size& s :
+       {Size{"opt-125m", 12, 768, 12}, Size{"opt-350m", 24, 1024, 16}, Size{"opt-1.3b", 24, 2048, 32}, Size{"opt-2.7b", 32, 2560, 32},
+        Size{"opt-6.7b", 32, 4096, 32}, Size{"opt-13b", 40, 5120, 40}, Size{"opt-30b", 48, 7168, 56}, Size{"opt-66b", 64, 9216, 72}})
     all.push_back(opt(s, 50272, 2048, 0.1));
   for (Config& c : all)
     if (c.name == "opt-350m") c = post_norm(c, 512);

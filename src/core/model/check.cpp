@@ -19,7 +19,8 @@ constexpr int largest_extent = 1 << 24;
 
 void bounded(std::string_view where, const char* field, int value) {
   positive(where, field, value);
-  FLOTILLA_REQUIRE(value <= largest_extent, ErrorKind::bad_input, where, ": ", field, " is ", value, "; it must be at most ", largest_extent);
+  FLOTILLA_REQUIRE(value <= largest_extent, ErrorKind::bad_input, where, ": ", field, " is ", value, "; it must be at most ",
+                   largest_extent);
 }
 
 }  // namespace
@@ -32,8 +33,8 @@ void check(const Config& c, std::string_view where) {
   bounded(where, "vocabulary", c.vocabulary);
   bounded(where, "positions", c.positions);
   bounded(where, "embedding_width", c.embedding_width);
-  FLOTILLA_REQUIRE(c.hidden % c.heads == 0, ErrorKind::bad_input, where, ": hidden is ", c.hidden, "; it must be a multiple of heads (", c.heads,
-                   ")");
+  FLOTILLA_REQUIRE(c.hidden % c.heads == 0, ErrorKind::bad_input, where, ": hidden is ", c.hidden, "; it must be a multiple of heads (",
+                   c.heads, ")");
   FLOTILLA_REQUIRE(c.position_offset >= 0 && c.position_offset <= largest_extent, ErrorKind::bad_input, where, ": position_offset is ",
                    c.position_offset, "; it must be 0 or more");
   FLOTILLA_REQUIRE(std::isfinite(c.norm_epsilon) && c.norm_epsilon > 0, ErrorKind::bad_input, where, ": norm_epsilon is ", c.norm_epsilon,

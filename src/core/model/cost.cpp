@@ -49,7 +49,8 @@ double mlp_bytes(const Config& c, const Extents& x, bool backward) {
 double head_bytes(const Config& c, const Extents& x, Operation operation) {
   const double word = x.v * x.w, projection = c.projects() ? x.d * x.w : 0;
   switch (operation) {
-    case Operation::head_forward: return (x.n * (x.d + (c.final_norm ? x.d : 0) + (c.projects() ? x.w : 0)) + word + projection) * x.e + x.n * x.v * 4;
+    case Operation::head_forward:
+      return (x.n * (x.d + (c.final_norm ? x.d : 0) + (c.projects() ? x.w : 0)) + word + projection) * x.e + x.n * x.v * 4;
     case Operation::head_loss: return x.n * 12;
     case Operation::head_backward: return x.n * x.v * 8 + (2 * x.n * x.w + word) * x.e + 8 * word;
     default: return (x.n * (x.w + 2 * x.d) + projection) * x.e + 8 * projection;

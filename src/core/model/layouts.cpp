@@ -21,7 +21,9 @@ class Packer {
 
 }  // namespace
 
-int local_heads(const Config& c, const LayerShape& s) { return static_cast<int>(share(c.heads, s.tensor_parallel, s.tensor_index).count()); }
+int local_heads(const Config& c, const LayerShape& s) {
+  return static_cast<int>(share(c.heads, s.tensor_parallel, s.tensor_index).count());
+}
 int local_columns(const Config& c, const LayerShape& s) {
   return static_cast<int>(share(c.feed_forward, s.tensor_parallel, s.tensor_index).count());
 }

@@ -7,9 +7,9 @@ namespace flotilla::model {
 namespace {
 
 constexpr std::array<std::string_view, operation_count> names{
-    "embedding_forward", "embedding_end_forward", "attention_forward", "mlp_forward",          "block_end_forward",
-    "head_forward",      "head_loss",             "head_backward",     "head_end_backward",    "mlp_backward",
-    "attention_backward", "block_begin_backward", "embedding_backward"};
+    "embedding_forward", "embedding_end_forward", "attention_forward", "mlp_forward",  "block_end_forward",  "head_forward",
+    "head_loss",         "head_backward",         "head_end_backward", "mlp_backward", "attention_backward", "block_begin_backward",
+    "embedding_backward"};
 
 }  // namespace
 

@@ -15,16 +15,43 @@ AttentionSpecs specs_of_block(const Setup& setup, std::int64_t heads, std::int64
   const std::int64_t pitch = model::attention_pitch(setup.length);
   const std::int64_t probability_pitch = fp32 ? pitch : 2 * pitch;  // bf16 rows begin where fp32 ones do
   AttentionSpecs s{first_query, rows, keys, {}, {}, {}, {}, {}, {}};
-  s.scores = {.m = rows, .n = keys, .k = size, .a_row = row, .a_column = 1, .b_row = 1, .b_column = row, .c_row = pitch, .precision = p,
-              .c_fp32 = true, .per_thread = true};
-  s.values = {.m = rows, .n = size, .k = keys, .a_row = probability_pitch, .a_column = 1, .b_row = row, .b_column = 1, .c_row = output_row,
-              .precision = p, .per_thread = true};
+  s.scores = {.m = rows,
+              .n = keys,
+              .k = size,
+              .a_row = row,
+              .a_column = 1,
+              .b_row = 1,
+              .b_column = row,
+              .c_row = pitch,
+              .precision = p,
+              .c_fp32 = true,
+              .per_thread = true};
+  s.values = {.m = rows,
+              .n = size,
+              .k = keys,
+              .a_row = probability_pitch,
+              .a_column = 1,
+              .b_row = row,
+              .b_column = 1,
+              .c_row = output_row,
+              .precision = p,
+              .per_thread = true};
   s.probability_gradient = s.scores;
   s.probability_gradient.a_row = output_row;
   s.query_gradient = s.values;
   s.query_gradient.c_row = row;
-  s.key_gradient = {.m = keys, .n = size, .k = rows, .a_row = 1, .a_column = probability_pitch, .b_row = row, .b_column = 1,
-                    .c_row = fp32 ? row : size, .precision = p, .c_fp32 = true, .accumulate = !last, .per_thread = true};
+  s.key_gradient = {.m = keys,
+                    .n = size,
+                    .k = rows,
+                    .a_row = 1,
+                    .a_column = probability_pitch,
+                    .b_row = row,
+                    .b_column = 1,
+                    .c_row = fp32 ? row : size,
+                    .precision = p,
+                    .c_fp32 = true,
+                    .accumulate = !last,
+                    .per_thread = true};
   s.value_gradient = s.key_gradient;
   s.value_gradient.b_row = output_row;
   return s;
@@ -52,7 +79,11 @@ std::int64_t attention_scratch(const Setup& setup, int heads) {
 
 template <class E>
 Attention<E>::Attention(const Setup& setup, Products& products)
-    : setup_{setup}, products_{products}, kernels_{kernels<E>()}, head_size_{setup.model.head_size()}, length_{setup.length},
+    : setup_{setup},
+      products_{products},
+      kernels_{kernels<E>()},
+      head_size_{setup.model.head_size()},
+      length_{setup.length},
       pitch_{model::attention_pitch(setup.length)} {
   const model::UnitRange mine = model::share(setup.model.heads, setup.tensor_parallel, setup.tensor_index);
   heads_ = mine.count();
@@ -88,8 +119,15 @@ template <class E>
 AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int64_t sequence, std::int64_t head, float* scores) const {
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_size_));
   float* log_sum_exp = pass.log_sum_exp + (sequence * heads_ + head) * length_ + b.first_query;
-  return {scores, pitch_, b.rows, b.first_query, scale, log_sum_exp, pass.dropout,
-          static_cast<std::uint32_t>(pass.task.first_sequence + sequence), static_cast<std::uint32_t>(first_head_ + head)};
+  return {scores,
+          pitch_,
+          b.rows,
+          b.first_query,
+          scale,
+          log_sum_exp,
+          pass.dropout,
+          static_cast<std::uint32_t>(pass.task.first_sequence + sequence),
+          static_cast<std::uint32_t>(first_head_ + head)};
 }
 
 template <class E>
@@ -111,7 +149,8 @@ bool Attention<E>::run_backward(const Pass& pass, const Block& b, std::int64_t s
   const E *k = pass.qkv + at + width, *v = k + width, *gradient = pass.gradient + output_at;
   bool good = b.scores->run({.a = pass.qkv + block_at, .b = k, .c = t.scores}, t.scratch, t.thread);
   good = b.probability_gradient->run({.a = gradient, .b = v, .c = t.gradients}, t.scratch, t.thread) && good;
-  kernels_.softmax_backward({describe(pass, b, sequence, head, t.scores), t.gradients, pass.output + output_at, gradient, width, head_size_});
+  kernels_.softmax_backward(
+      {describe(pass, b, sequence, head, t.scores), t.gradients, pass.output + output_at, gradient, width, head_size_});
   good = b.value_gradient->run({.a = t.scores, .b = gradient, .c = t.value_gradient}, t.scratch, t.thread) && good;
   good = b.query_gradient->run({.a = t.gradients, .b = k, .c = pass.result + block_at}, t.scratch, t.thread) && good;
   return b.key_gradient->run({.a = t.gradients, .b = pass.qkv + block_at, .c = t.key_gradient}, t.scratch, t.thread) && good;
@@ -155,7 +194,8 @@ void Attention<E>::forward(const Task& task, const E* qkv, E* output, float* log
 #pragma omp parallel num_threads(setup_.threads)
   {
     const int thread = omp_get_thread_num();
-    const Temporaries t{scores + thread * (score_bytes / 4), nullptr, nullptr, nullptr, products_.thread_scratch(thread, scratch_per_thread_), thread};
+    const Temporaries t{
+        scores + thread * (score_bytes / 4), nullptr, nullptr, nullptr, products_.thread_scratch(thread, scratch_per_thread_), thread};
 #pragma omp for schedule(dynamic, 1)
     for (std::int64_t i = 0; i < tasks; ++i) {
       const std::int64_t pair = i % pairs;
@@ -169,11 +209,12 @@ template <class E>
 void Attention<E>::backward(const Task& task, const E* qkv, const E* output, const float* log_sum_exp, const E* gradient, E* qkv_gradient,
                             Workspace& workspace) {
   prepare(true);
-  const Pass pass{task, dropout(setup_, task, DropSite::attention_probabilities), qkv, output, qkv_gradient, gradient,
-                  const_cast<float*>(log_sum_exp)};
+  const Pass pass{
+      task, dropout(setup_, task, DropSite::attention_probabilities), qkv, output, qkv_gradient, gradient, const_cast<float*>(log_sum_exp)};
   constexpr bool sums_apart = sizeof(E) != sizeof(float);
   const std::int64_t rows = std::min<std::int64_t>(model::attention_block, length_);
-  const std::int64_t scores = align_up({4 * rows * pitch_}, 64).count / 4, sums = sums_apart ? align_up({4 * length_ * head_size_}, 64).count / 4 : 0;
+  const std::int64_t scores = align_up({4 * rows * pitch_}, 64).count / 4,
+                     sums = sums_apart ? align_up({4 * length_ * head_size_}, 64).count / 4 : 0;
   const std::int64_t per_thread = 2 * scores + 2 * sums;
   float* first = workspace.take<float>(per_thread * setup_.threads);
   const std::int64_t tasks = task.sequences * heads_;
@@ -182,7 +223,8 @@ void Attention<E>::backward(const Task& task, const E* qkv, const E* output, con
   {
     const int thread = omp_get_thread_num();
     float* mine = first + thread * per_thread;
-    const Temporaries t{mine, mine + scores, mine + 2 * scores, mine + 2 * scores + sums, products_.thread_scratch(thread, scratch_per_thread_), thread};
+    const Temporaries t{
+        mine, mine + scores, mine + 2 * scores, mine + 2 * scores + sums, products_.thread_scratch(thread, scratch_per_thread_), thread};
 #pragma omp for schedule(dynamic, 1)
     for (std::int64_t i = 0; i < tasks; ++i)
       if (!run_backward(pass, i / heads_, i % heads_, t)) good = false;

@@ -11,7 +11,7 @@ namespace flotilla::compute::cpu {
 /// The products of one block of queries against the keys up to its causal limit.
 struct AttentionSpecs {
   std::int64_t first_query = 0, rows = 0, keys = 0;
-  ProductSpec scores, values;                                                  // forward
+  ProductSpec scores, values;                                                      // forward
   ProductSpec probability_gradient, query_gradient, key_gradient, value_gradient;  // backward
 };
 /// Last block first: it sees all keys, so its key and value gradients are stored and the others' are added. The longest comes first, too.

@@ -18,8 +18,8 @@ class CpuBackend final : public Backend {
 
   void run(const Task& task) override { operations_.run(task); }
   void zero(std::span<std::byte>) override;
-  void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights, const float* gradients,
-             float* moment1, float* moment2) override;
+  void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
+             const float* gradients, float* moment1, float* moment2) override;
   double squared_norm(std::span<const float>) override;
   void convert(std::span<const float> from, std::byte* to) override;
   void set_scratch(std::span<std::byte> scratch) override { operations_.set_scratch(scratch); }
@@ -33,14 +33,13 @@ class CpuBackend final : public Backend {
 
 template <class E>
 void CpuBackend<E>::zero(std::span<std::byte> bytes) {
-  for_shares(setup_.threads, static_cast<std::int64_t>(bytes.size()), [&](int, Rows share) {
-    std::memset(bytes.data() + share.first, 0, static_cast<std::size_t>(share.count()));
-  });
+  for_shares(setup_.threads, static_cast<std::int64_t>(bytes.size()),
+             [&](int, Rows share) { std::memset(bytes.data() + share.first, 0, static_cast<std::size_t>(share.count())); });
 }
 
 template <class E>
-void CpuBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
-                          const float* gradients, float* moment1, float* moment2) {
+void CpuBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<const std::uint8_t> decays, float* parameters,
+                          std::byte* weights, const float* gradients, float* moment1, float* moment2) {
   const double step = static_cast<double>(a.step), first = 1 - std::pow(static_cast<double>(a.beta1), step);
   const double second = 1 - std::pow(static_cast<double>(a.beta2), step);
   E* copies = reinterpret_cast<E*>(weights);
@@ -49,8 +48,8 @@ void CpuBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<c
     const float decay = decays[i] ? a.learning_rate * a.weight_decay : 0.0f;
     for_shares(setup_.threads, slot.elements, [&](int, Rows share) {
       const std::int64_t at = slot.offset + share.first;
-      kernels_.adamw({parameters + at, moment1 + at, moment2 + at, gradients + at, static_cast<float>(a.learning_rate / first), a.beta1, a.beta2,
-                      a.epsilon, decay, a.gradient_factor, static_cast<float>(1 / std::sqrt(second))},
+      kernels_.adamw({parameters + at, moment1 + at, moment2 + at, gradients + at, static_cast<float>(a.learning_rate / first), a.beta1,
+                      a.beta2, a.epsilon, decay, a.gradient_factor, static_cast<float>(1 / std::sqrt(second))},
                      copies + at, share.count());
     });
   }
@@ -73,16 +72,16 @@ double CpuBackend<E>::squared_norm(std::span<const float> values) {
 template <class E>
 void CpuBackend<E>::convert(std::span<const float> from, std::byte* to) {
   E* converted = reinterpret_cast<E*>(to);
-  for_shares(setup_.threads, static_cast<std::int64_t>(from.size()), [&](int, Rows share) {
-    kernels_.narrow(from.data() + share.first, converted + share.first, share.count());
-  });
+  for_shares(setup_.threads, static_cast<std::int64_t>(from.size()),
+             [&](int, Rows share) { kernels_.narrow(from.data() + share.first, converted + share.first, share.count()); });
 }
 
 template <class E>
 std::string CpuBackend<E>::description() const {
   const std::int64_t d = setup_.model.hidden;
   const std::string product = implementation(linear_forward(setup_.precision, setup_.length, d, d), setup_.threads);
-  return text(library_version(), ' ', product, ", ", kernel_set(), " kernels, ", setup_.threads, setup_.threads == 1 ? " thread" : " threads");
+  return text(library_version(), ' ', product, ", ", kernel_set(), " kernels, ", setup_.threads,
+              setup_.threads == 1 ? " thread" : " threads");
 }
 
 }  // namespace

@@ -13,8 +13,15 @@ void Operations<E>::mlp_backward(const Frame& f) {
   E* columns = f.workspace.template take<E>(f.n * columns_);  // gradient of `activated`, then of `up`
   RowsBackward rows;
   if (!pre_norm_)
-    rows.norm = {gradient, nullptr, f.saved(layout.end), f.weight(Parameter::norm2_weight), nullptr, f.template saved<float>(layout.norm2_stats),
-                 gradient, nullptr, d_};
+    rows.norm = {gradient,
+                 nullptr,
+                 f.saved(layout.end),
+                 f.weight(Parameter::norm2_weight),
+                 nullptr,
+                 f.template saved<float>(layout.norm2_stats),
+                 gradient,
+                 nullptr,
+                 d_};
   rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::feed_forward), place(setup_, f.task)};
   rows.norm_weight = Parameter::norm2_weight;
   rows.norm_bias = Parameter::norm2_bias;
@@ -54,16 +61,25 @@ void Operations<E>::attention_backward(const Frame& f) {
   rows.norm_bias = pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias;
   const float* stats = f.template saved<float>(pre_norm_ ? layout.norm2_stats : layout.norm1_stats);
   // Pre-norm: the norm's branch came back in `partial` and joins the residual path. Post-norm: both paths go through the norm.
-  rows.norm = {pre_norm_ ? partial : gradient, pre_norm_ ? nullptr : partial, f.saved(layout.middle), f.weight(rows.norm_weight),
-               pre_norm_ ? gradient : nullptr, stats, gradient, nullptr, d_};
+  rows.norm = {pre_norm_ ? partial : gradient,
+               pre_norm_ ? nullptr : partial,
+               f.saved(layout.middle),
+               f.weight(rows.norm_weight),
+               pre_norm_ ? gradient : nullptr,
+               stats,
+               gradient,
+               nullptr,
+               d_};
   rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), place(setup_, f.task)};
   rows.bias = Parameter::out_bias;
   rows_backward(f, rows);
   const E* output = f.saved(layout.attention_output);
   products_.run(linear_input_gradient(p, f.n, d_, attention_width_),
                 {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
-  products_.run(linear_weight_gradient(p, f.n, d_, attention_width_), {.a = before_drop, .b = output, .c = f.gradient(Parameter::out_weight)});
-  attention_.backward(f.task, f.saved(layout.qkv), output, f.template saved<float>(layout.log_sum_exp), output_gradient, qkv_gradient, f.workspace);
+  products_.run(linear_weight_gradient(p, f.n, d_, attention_width_),
+                {.a = before_drop, .b = output, .c = f.gradient(Parameter::out_weight)});
+  attention_.backward(f.task, f.saved(layout.qkv), output, f.template saved<float>(layout.log_sum_exp), output_gradient, qkv_gradient,
+                      f.workspace);
   attention_weight_gradients(f, qkv_gradient);
   products_.run(linear_input_gradient(p, f.n, 3 * attention_width_, d_),
                 {.a = qkv_gradient, .b = f.weight(Parameter::qkv_weight), .c = partial});
@@ -94,18 +110,25 @@ void Operations<E>::block_begin_backward(const Frame& f) {
     return;
   }
   RowsBackward rows;
-  rows.norm = {partial, nullptr, f.at(Role::input), f.weight(Parameter::norm1_weight), gradient, f.template saved<float>(layout.norm1_stats), gradient,
-               nullptr, d_};
+  rows.norm = {partial,
+               nullptr,
+               f.at(Role::input),
+               f.weight(Parameter::norm1_weight),
+               gradient,
+               f.template saved<float>(layout.norm1_stats),
+               gradient,
+               nullptr,
+               d_};
   rows.norm_weight = Parameter::norm1_weight;
   rows.norm_bias = Parameter::norm1_bias;
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                 \
-  template void Operations<E>::mlp_backward(const Frame&);                                      \
+#define FLOTILLA_INSTANTIATE(E)                                                                  \
+  template void Operations<E>::mlp_backward(const Frame&);                                       \
   template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*); \
-  template void Operations<E>::attention_backward(const Frame&);                                \
-  template void Operations<E>::attention_weight_gradients(const Frame&, const E*);              \
+  template void Operations<E>::attention_backward(const Frame&);                                 \
+  template void Operations<E>::attention_weight_gradients(const Frame&, const E*);               \
   template void Operations<E>::block_begin_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

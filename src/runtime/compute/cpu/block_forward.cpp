@@ -26,8 +26,9 @@ template <class E>
 void Operations<E>::mlp_forward(const Frame& f) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
   E *partial = f.at(Role::partial), *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
-  const AddResidual<E> sum{f.at(Role::input), partial, f.weight(Parameter::out_bias), 0, middle, d_,
-                           dropout(setup_, f.task, DropSite::attention_output), place(setup_, f.task)};
+  const AddResidual<E> sum{
+      f.at(Role::input),    partial, f.weight(Parameter::out_bias), 0, middle, d_, dropout(setup_, f.task, DropSite::attention_output),
+      place(setup_, f.task)};
   const NormForward<E> normed =
       pre_norm_ ? norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias)
                 : norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
@@ -51,7 +52,8 @@ void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
   ProductSpec to_columns = linear_forward(setup_.precision, f.n, columns_, d_);
   to_columns.bias = true;
   to_columns.relu = !gelu;
-  products_.run(to_columns, {.a = f.saved(layout.ff_input), .b = f.weight(Parameter::up_weight), .bias = f.weight(Parameter::up_bias), .c = up});
+  products_.run(to_columns,
+                {.a = f.saved(layout.ff_input), .b = f.weight(Parameter::up_weight), .bias = f.weight(Parameter::up_bias), .c = up});
   if (!gelu) return;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     kernels_.gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
@@ -63,8 +65,9 @@ void Operations<E>::block_end_forward(const Frame& f) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
   E* output = f.at(Role::output);
   E* sum = pre_norm_ ? output : f.saved(layout.end);
-  const AddResidual<E> add{f.saved(pre_norm_ ? layout.middle : layout.ff_input), f.at(Role::partial), f.weight(Parameter::down_bias), 0, sum, d_,
-                           dropout(setup_, f.task, DropSite::feed_forward), place(setup_, f.task)};
+  const AddResidual<E> add{
+      f.saved(pre_norm_ ? layout.middle : layout.ff_input), f.at(Role::partial),  f.weight(Parameter::down_bias), 0, sum, d_,
+      dropout(setup_, f.task, DropSite::feed_forward),      place(setup_, f.task)};
   const NormForward<E> normed =
       pre_norm_ ? NormForward<E>{}
                 : norm(f, sum, output, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
@@ -76,9 +79,9 @@ void Operations<E>::block_end_forward(const Frame& f) {
   });
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                         \
-  template void Operations<E>::attention_forward(const Frame&);         \
-  template void Operations<E>::mlp_forward(const Frame&);               \
+#define FLOTILLA_INSTANTIATE(E)                                                   \
+  template void Operations<E>::attention_forward(const Frame&);                   \
+  template void Operations<E>::mlp_forward(const Frame&);                         \
   template void Operations<E>::activate(const Frame&, const model::BlockLayout&); \
   template void Operations<E>::block_end_forward(const Frame&);
 FLOTILLA_INSTANTIATE(float)

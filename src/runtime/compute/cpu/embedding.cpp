@@ -89,11 +89,11 @@ void Operations<E>::word_gradient(const Frame& f, const E* gradient) {
   });
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                            \
-  template void Operations<E>::embedding_forward(const Frame&);            \
-  template void Operations<E>::embedding_end_forward(const Frame&);        \
-  template void Operations<E>::embedding_backward(const Frame&);           \
-  template void Operations<E>::position_gradient(const Frame&, const E*);  \
+#define FLOTILLA_INSTANTIATE(E)                                           \
+  template void Operations<E>::embedding_forward(const Frame&);           \
+  template void Operations<E>::embedding_end_forward(const Frame&);       \
+  template void Operations<E>::embedding_backward(const Frame&);          \
+  template void Operations<E>::position_gradient(const Frame&, const E*); \
   template void Operations<E>::word_gradient(const Frame&, const E*);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -19,8 +19,17 @@ HeadRows Operations<E>::head_rows(const Frame& f) const {
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
   const Task& t = f.task;
   const float* gathered = t.operand<float>(Role::gathered_stats);
-  return {t.operand<float>(Role::logits), model::logits_pitch(setup_.model, f.shape), vocabulary_, f.template at<std::int32_t>(Role::tokens),
-          setup_.length, mine.first, t.operand<float>(Role::stats), gathered, setup_.tensor_parallel, f.n, t.loss_scale};
+  return {t.operand<float>(Role::logits),
+          model::logits_pitch(setup_.model, f.shape),
+          vocabulary_,
+          f.template at<std::int32_t>(Role::tokens),
+          setup_.length,
+          mine.first,
+          t.operand<float>(Role::stats),
+          gathered,
+          setup_.tensor_parallel,
+          f.n,
+          t.loss_scale};
 }
 
 /// What the word table is multiplied with.
@@ -37,7 +46,8 @@ void Operations<E>::head_forward(const Frame& f) {
   const E* input = f.at(Role::input);
   if (setup_.model.final_norm) {
     E* normed = f.saved(layout.normed);
-    normalize(f, norm(f, input, normed, f.template saved<float>(layout.norm_stats), Parameter::head_norm_weight, Parameter::head_norm_bias));
+    normalize(f,
+              norm(f, input, normed, f.template saved<float>(layout.norm_stats), Parameter::head_norm_weight, Parameter::head_norm_bias));
     input = normed;
   }
   if (setup_.model.projects())
@@ -98,19 +108,19 @@ void Operations<E>::head_end_backward(const Frame& f) {
     return;
   }
   RowsBackward rows;
-  rows.norm = {normed_gradient, nullptr, input, f.weight(Parameter::head_norm_weight), nullptr, f.template saved<float>(layout.norm_stats), gradient,
-               nullptr, d_};
+  rows.norm = {normed_gradient, nullptr, input, f.weight(Parameter::head_norm_weight), nullptr, f.template saved<float>(layout.norm_stats),
+               gradient,        nullptr, d_};
   rows.norm_weight = Parameter::head_norm_weight;
   rows.norm_bias = Parameter::head_norm_bias;
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                          \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;        \
-  template const E* Operations<E>::head_input(const Frame&) const;       \
-  template void Operations<E>::head_forward(const Frame&);               \
-  template void Operations<E>::head_loss(const Frame&);                  \
-  template void Operations<E>::head_backward(const Frame&);              \
+#define FLOTILLA_INSTANTIATE(E)                                    \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;  \
+  template const E* Operations<E>::head_input(const Frame&) const; \
+  template void Operations<E>::head_forward(const Frame&);         \
+  template void Operations<E>::head_loss(const Frame&);            \
+  template void Operations<E>::head_backward(const Frame&);        \
   template void Operations<E>::head_end_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

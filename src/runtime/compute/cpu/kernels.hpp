@@ -85,7 +85,7 @@ struct ActivationBackward {
 struct AttentionBlock {
   float* scores;  ///< (rows, pitch) fp32; becomes probabilities in the element type, at the start of each row
   std::int64_t pitch, rows, first_query;
-  float scale;  ///< 1 / sqrt(head size)
+  float scale;         ///< 1 / sqrt(head size)
   float* log_sum_exp;  ///< of these rows
   Dropout dropout;
   std::uint32_t sequence, head;  ///< global
@@ -93,8 +93,8 @@ struct AttentionBlock {
 
 template <class E>
 struct AttentionBackwardBlock {
-  AttentionBlock block;     ///< scores become dropped probabilities
-  float* gradients;         ///< (rows, pitch) fp32: of the dropped probabilities; become those of the scores, in the element type
+  AttentionBlock block;               ///< scores become dropped probabilities
+  float* gradients;                   ///< (rows, pitch) fp32: of the dropped probabilities; become those of the scores, in the element type
   const E *output, *output_gradient;  ///< (rows, head_size), pitch `output_pitch`
   std::int64_t output_pitch, head_size;
 };
@@ -103,10 +103,10 @@ struct AttentionBackwardBlock {
 struct HeadRows {
   float* logits;
   std::int64_t pitch, width;
-  const std::int32_t* tokens;  ///< (sequences, length + 1); the target of (s, i) is token i + 1
+  const std::int32_t* tokens;        ///< (sequences, length + 1); the target of (s, i) is token i + 1
   std::int64_t length, first_token;  ///< first_token: vocabulary row of column 0
-  float* stats;                ///< (N, 3)
-  const float* gathered;       ///< (members, N, 3)
+  float* stats;                      ///< (N, 3)
+  const float* gathered;             ///< (members, N, 3)
   std::int64_t members, row_count;
   float loss_scale;
 };

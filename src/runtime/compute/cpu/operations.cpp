@@ -16,7 +16,10 @@ int layer_of(const Task& task, Parameter kind) { return of_word(kind) ? 0 : task
 
 template <class E>
 Operations<E>::Frame::Frame(const Operations& o, const Task& t)
-    : task{t}, shape{shape_of(o.setup_, t.sequences)}, n{shape.tokens()}, workspace{t.operand<std::byte>(program::Role::workspace)},
+    : task{t},
+      shape{shape_of(o.setup_, t.sequences)},
+      n{shape.tokens()},
+      workspace{t.operand<std::byte>(program::Role::workspace)},
       parameters_{o.parameters_} {}
 
 template <class E>

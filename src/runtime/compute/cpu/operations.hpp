@@ -30,7 +30,9 @@ class Operations {
       return operand;
     }
     template <class T = E>
-    T* saved(const model::Segment& segment) const { return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count); }
+    T* saved(const model::Segment& segment) const {
+      return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count);
+    }
     const E* weight(Parameter) const;
     float* gradient(Parameter) const;
 
@@ -70,7 +72,8 @@ class Operations {
 
   NormForward<E> norm(const Frame&, const E* x, E* y, float* stats, Parameter weight, Parameter bias) const;
   void normalize(const Frame&, const NormForward<E>&);
-  /// out = (residual +) the norm's backward of gradient (+ added), and below it the backward of a dropout site with its bias, one pass over the rows.
+  /// out = (residual +) the norm's backward of gradient (+ added), and below it the backward of a dropout site with its bias, one pass over
+  /// the rows.
   struct RowsBackward {
     NormBackward<E> norm{};  ///< norm.x null: no norm
     DropBackward<E> drop{};  ///< drop.gradient null: no site

@@ -9,10 +9,24 @@ namespace flotilla::compute::cpu {
 namespace {
 
 /// How the names end, by Parameter.
-constexpr std::array<std::string_view, parameter_kinds> endings{
-    "embedding.word", "embedding.position", "embedding.project_in", "norm1.weight", "norm1.bias", "attention.qkv.weight",
-    "attention.qkv.bias", "attention.out.weight", "attention.out.bias", "norm2.weight", "norm2.bias", "feed_forward.up.weight",
-    "feed_forward.up.bias", "feed_forward.down.weight", "feed_forward.down.bias", "head.norm.weight", "head.norm.bias", "head.project_out"};
+constexpr std::array<std::string_view, parameter_kinds> endings{"embedding.word",
+                                                                "embedding.position",
+                                                                "embedding.project_in",
+                                                                "norm1.weight",
+                                                                "norm1.bias",
+                                                                "attention.qkv.weight",
+                                                                "attention.qkv.bias",
+                                                                "attention.out.weight",
+                                                                "attention.out.bias",
+                                                                "norm2.weight",
+                                                                "norm2.bias",
+                                                                "feed_forward.up.weight",
+                                                                "feed_forward.up.bias",
+                                                                "feed_forward.down.weight",
+                                                                "feed_forward.down.bias",
+                                                                "head.norm.weight",
+                                                                "head.norm.bias",
+                                                                "head.project_out"};
 
 }  // namespace
 
@@ -28,7 +42,8 @@ std::int64_t ParameterIndex::offset(const program::Part& part, int layer, Parame
   const int tensor = by_layer_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(kind)];
   for (const auto& slot : part.slots)
     if (slot.tensor == tensor) return slot.offset;
-  assertion_failed("slot of the tensor", text("part '", part.name, "' has no ", endings[static_cast<std::size_t>(kind)], " of layer ", layer));
+  assertion_failed("slot of the tensor",
+                   text("part '", part.name, "' has no ", endings[static_cast<std::size_t>(kind)], " of layer ", layer));
 }
 
 }  // namespace flotilla::compute::cpu

@@ -8,10 +8,24 @@ namespace flotilla::compute::cpu {
 
 /// A tensor's place in its layer.
 enum class Parameter {
-  word, position, project_in,
-  norm1_weight, norm1_bias, qkv_weight, qkv_bias, out_weight, out_bias,
-  norm2_weight, norm2_bias, up_weight, up_bias, down_weight, down_bias,
-  head_norm_weight, head_norm_bias, project_out,
+  word,
+  position,
+  project_in,
+  norm1_weight,
+  norm1_bias,
+  qkv_weight,
+  qkv_bias,
+  out_weight,
+  out_bias,
+  norm2_weight,
+  norm2_bias,
+  up_weight,
+  up_bias,
+  down_weight,
+  down_bias,
+  head_norm_weight,
+  head_norm_bias,
+  project_out,
 };
 inline constexpr std::size_t parameter_kinds = 18;
 

@@ -41,7 +41,8 @@ dnnl::matmul::primitive_desc describe(const ProductSpec& s, int threads) {
 std::string shape_of(const ProductSpec& s) { return text(s.m, " x ", s.k, " by ", s.k, " x ", s.n, " in ", to_string(s.precision)); }
 
 [[noreturn]] void fail(const ProductSpec& s, const dnnl::error& error) {
-  throw Error{ErrorKind::internal, text("oneDNN cannot multiply ", shape_of(s), ": ", error.what(), " (status ", static_cast<int>(error.status), ")")};
+  throw Error{ErrorKind::internal,
+              text("oneDNN cannot multiply ", shape_of(s), ": ", error.what(), " (status ", static_cast<int>(error.status), ")")};
 }
 
 dnnl::matmul::primitive_desc checked_description(const ProductSpec& s, int threads) {
@@ -67,7 +68,16 @@ ProductSpec linear_input_gradient(Precision p, std::int64_t n, std::int64_t out,
 }
 
 ProductSpec linear_weight_gradient(Precision p, std::int64_t n, std::int64_t out, std::int64_t in) {
-  return {.m = out, .n = in, .k = n, .a_row = 1, .a_column = out, .b_row = in, .b_column = 1, .c_row = in, .precision = p, .c_fp32 = true,
+  return {.m = out,
+          .n = in,
+          .k = n,
+          .a_row = 1,
+          .a_column = out,
+          .b_row = in,
+          .b_column = 1,
+          .c_row = in,
+          .precision = p,
+          .c_fp32 = true,
           .accumulate = true};
 }
 
@@ -123,7 +133,9 @@ std::int64_t Product::scratch_bytes() const { return state_->scratch_bytes; }
 
 bool Product::run(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
   State::Context& c = state_->contexts[static_cast<std::size_t>(context)];
-  const auto set = [](const memory& m, const void* p) { return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success; };
+  const auto set = [](const memory& m, const void* p) {
+    return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success;
+  };
   bool good = set(c.a, operands.a) && set(c.b, operands.b) && set(c.c, operands.c) && set(c.scratch, scratch);
   if (state_->has_bias) good = good && set(c.bias, operands.bias);
   const int arguments = state_->has_bias ? 5 : 4;
@@ -144,7 +156,8 @@ std::string library_version() {
 
 std::size_t Products::Hash::operator()(const ProductSpec& s) const noexcept {
   std::uint64_t h = 0;
-  for (std::int64_t v : {s.m, s.n, s.k, s.a_row, s.a_column, s.b_row, s.b_column, s.c_row}) h = (h ^ static_cast<std::uint64_t>(v)) * 0x9E3779B97F4A7C15u;
+  for (std::int64_t v : {s.m, s.n, s.k, s.a_row, s.a_column, s.b_row, s.b_column, s.c_row})
+    h = (h ^ static_cast<std::uint64_t>(v)) * 0x9E3779B97F4A7C15u;
   return static_cast<std::size_t>(h ^ (h >> 32));
 }
 

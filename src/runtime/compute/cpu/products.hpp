@@ -68,7 +68,8 @@ class Products {
   explicit Products(int threads) : threads_{threads} {}
   void set_scratch(std::span<std::byte> scratch) { scratch_ = scratch; }
 
-  /// Runs on all threads; the caller has set OpenMP's thread count to ours. Throws Error{internal} when the scratchpad is too small or oneDNN fails.
+  /// Runs on all threads; the caller has set OpenMP's thread count to ours. Throws Error{internal} when the scratchpad is too small or
+  /// oneDNN fails.
   void run(const ProductSpec&, const ProductOperands&);
   /// A product for use inside a parallel region; the reference stays valid.
   Product& per_thread(const ProductSpec&);
