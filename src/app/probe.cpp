@@ -55,7 +55,8 @@ void print(const Job& job, const cluster::Profile& profile) {
 }
 
 int measure(const comm::World& world, std::span<const std::string> arguments) {
-  const Job job = comm::agree_on(world, "reading the job", [&] { return read_job(arguments, Need::model); }, start_deadline);
+  const Job job = comm::agree_on(
+      world, "reading the job", [&] { return read_job(arguments, Need::model); }, start_deadline);
   comm::require_same(world, "the job", shared_configuration(job), start_deadline);
   const bool speaks = world.rank() == Rank{0};
   auto request = request_of(job);
@@ -66,12 +67,15 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
     if (speaks) request.progress = [&](const std::string& what) { line.show("measuring " + what); };
     profile = flotilla::probe::measure(world, request);
   }
-  comm::agree_on(world, "writing the profile", [&] {
-    if (!speaks) return;
-    if (!job.output.file.empty()) files::write_profile(job.output.file, profile);
-    print(job, profile);
-    log::info("measured in ", now() - start, job.output.file.empty() ? "" : "; profile written to " + job.output.file);
-  }, job.comm.deadline);
+  comm::agree_on(
+      world, "writing the profile",
+      [&] {
+        if (!speaks) return;
+        if (!job.output.file.empty()) files::write_profile(job.output.file, profile);
+        print(job, profile);
+        log::info("measured in ", now() - start, job.output.file.empty() ? "" : "; profile written to " + job.output.file);
+      },
+      job.comm.deadline);
   return static_cast<int>(ExitCode::done);
 }
 

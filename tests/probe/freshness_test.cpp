@@ -34,9 +34,7 @@ struct Freshness : ::testing::Test {
         profile.operation_times.push_back({"cpu:x:1t", std::string{to_string(static_cast<flotilla::model::Operation>(o))}, degree, 1, 16,
                                            Precision::fp32, Seconds{1}, 0});
   }
-  std::string why(const std::string& now = "2026-11-21T12:00:00Z") const {
-    return why_not_fresh(profile, here, request, 7 * day, now);
-  }
+  std::string why(const std::string& now = "2026-11-21T12:00:00Z") const { return why_not_fresh(profile, here, request, 7 * day, now); }
   ProbeRequest request;
   Discovery here;
   Profile profile;
@@ -84,7 +82,14 @@ TEST(ModelFingerprint, TellsWhatChangesALayersTime) {
     change(other);
     return model_fingerprint(other, 64);
   };
-  EXPECT_EQ(changed([](auto& m) { m.blocks += 3; m.name = "other"; m.family = "opt"; m.init_std = 1; }), same) << "layers are alike";
+  EXPECT_EQ(changed([](auto& m) {
+              m.blocks += 3;
+              m.name = "other";
+              m.family = "opt";
+              m.init_std = 1;
+            }),
+            same)
+      << "layers are alike";
   EXPECT_NE(model_fingerprint(base, 65), same);
   EXPECT_NE(changed([](auto& m) { m.hidden *= 2; }), same);
   EXPECT_NE(changed([](auto& m) { m.heads *= 2; }), same);

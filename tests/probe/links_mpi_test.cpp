@@ -56,7 +56,8 @@ TEST(MeasureLinks, TheSameOnEveryRank) {
   const auto links = probe::measure_links(world(), pretended(false), Seconds{0.2}, patience);
   std::string all;
   for (const auto& link : links)
-    for (const auto& piece : link.pieces) all += text(piece.from.count, " ", std::hexfloat, piece.latency.value, " ", piece.bandwidth.value, "\n");
+    for (const auto& piece : link.pieces)
+      all += text(piece.from.count, " ", std::hexfloat, piece.latency.value, " ", piece.bandwidth.value, "\n");
   EXPECT_NO_THROW(comm::require_same(world(), "the links", all, patience));
 }
 

@@ -24,7 +24,10 @@ ProbeRequest request() {
 /// Everything takes `scale` seconds.
 Measured measured(double scale) {
   Measured m;
-  m.rates = {{1e9 / scale}, {2e9 / scale}, {1e10 / scale}, {{{"adamw", Seconds{scale}, 0.1}, {"cast", Seconds{scale}, 0}, {"add", Seconds{scale}, 0}}}};
+  m.rates = {{1e9 / scale},
+             {2e9 / scale},
+             {1e10 / scale},
+             {{{"adamw", Seconds{scale}, 0.1}, {"cast", Seconds{scale}, 0}, {"add", Seconds{scale}, 0}}}};
   m.shapes = {{{Precision::fp32, 1, 1, true}, std::vector<Seconds>(13, Seconds{scale}), std::vector<double>(13, 0.05)}};
   return m;
 }
@@ -63,7 +66,8 @@ TEST(Merge, NoOperationIsFasterThanThePeak) {
   const auto r = request();
   const flotilla::model::LayerShape shape{1, r.length, 1, 0, Precision::fp32};
   for (int o = 0; o < flotilla::model::operation_count; ++o)
-    EXPECT_LE(flotilla::model::flops(r.model, shape, static_cast<flotilla::model::Operation>(o)) / 1e-9, profile.device_types[0].peak_fp32.value);
+    EXPECT_LE(flotilla::model::flops(r.model, shape, static_cast<flotilla::model::Operation>(o)) / 1e-9,
+              profile.device_types[0].peak_fp32.value);
 }
 
 TEST(Summarize, MediansAndWhereThreadsTakeTurnsTheMeanPass) {

@@ -17,8 +17,7 @@ Device device(int rank, const std::string& host, const std::string& zone = "") {
 TEST(Pairs, OneRankHasNoLinks) { EXPECT_TRUE(pairs({device(0, "a")}).empty()); }
 
 TEST(Pairs, OneHost) {
-  EXPECT_EQ(pairs({device(0, "a"), device(1, "a"), device(2, "a")}),
-            (std::vector<Pair>{{Rank{0}, Rank{1}, LinkLevel::node, "a", "a"}}));
+  EXPECT_EQ(pairs({device(0, "a"), device(1, "a"), device(2, "a")}), (std::vector<Pair>{{Rank{0}, Rank{1}, LinkLevel::node, "a", "a"}}));
 }
 
 TEST(Pairs, HostsByTheirFirstRanks) {
@@ -31,8 +30,7 @@ TEST(Pairs, HostsByTheirFirstRanks) {
 
 TEST(Pairs, ZonesAreNamedByZone) {
   const auto found = pairs({device(0, "a", "east"), device(1, "b", "east"), device(2, "c", "west")});
-  EXPECT_EQ(found, (std::vector<Pair>{{Rank{0}, Rank{1}, LinkLevel::zone, "a", "b"},
-                                      {Rank{0}, Rank{2}, LinkLevel::wide, "east", "west"}}));
+  EXPECT_EQ(found, (std::vector<Pair>{{Rank{0}, Rank{1}, LinkLevel::zone, "a", "b"}, {Rank{0}, Rank{2}, LinkLevel::wide, "east", "west"}}));
 }
 
 TEST(Pairs, ManyHostsAreSampledAndAllTakePart) {
@@ -44,8 +42,10 @@ TEST(Pairs, ManyHostsAreSampledAndAllTakePart) {
   for (const auto& pair : pairs(devices)) {
     EXPECT_NE(pair.a, pair.b);
     EXPECT_TRUE(links.emplace(pair.from, pair.to).second) << "measured twice: " << pair.from << " " << pair.to;
-    if (pair.level == LinkLevel::node) ++inside;
-    else ranks.insert({pair.a.value, pair.b.value});
+    if (pair.level == LinkLevel::node)
+      ++inside;
+    else
+      ranks.insert({pair.a.value, pair.b.value});
   }
   EXPECT_EQ(inside, 16);
   EXPECT_EQ(ranks.size(), 100u) << "the first rank of every host";

@@ -8,8 +8,8 @@
 
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
-#include "flotilla/mpi/session.hpp"
 #include "flotilla/model/operations.hpp"
+#include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/freshness.hpp"
 
 namespace {
@@ -52,7 +52,8 @@ TEST(Discover, EveryRankSeesEveryRank) {
     EXPECT_EQ(d.type.rfind("cpu:", 0), 0u) << d.type;
     EXPECT_GT(found.memory[static_cast<std::size_t>(r)], Bytes{});
   }
-  for (const char* part : {"oneDNN", "Open MPI", "UCX", "hwloc", "g++"}) EXPECT_NE(found.software.find(part), std::string::npos) << found.software;
+  for (const char* part : {"oneDNN", "Open MPI", "UCX", "hwloc", "g++"})
+    EXPECT_NE(found.software.find(part), std::string::npos) << found.software;
 }
 
 TEST(Discover, ARanksOwnMemoryLimitIsItsOwn) {

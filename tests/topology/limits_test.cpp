@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 class LimitsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::temp_directory_path() / ("flotilla-cgroup-" + std::to_string(getpid()) + "-" +
-                                         ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    root_ = fs::temp_directory_path() /
+            ("flotilla-cgroup-" + std::to_string(getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
     fs::create_directories(root_);
   }
   void TearDown() override { fs::remove_all(root_); }

@@ -15,15 +15,15 @@ namespace flotilla::probe {
 /// What to measure; the same on every rank, but for `threads`, `memory_limit` and `zone`, which are the rank's own.
 struct ProbeRequest {
   model::Config model;
-  int length = 0;                    ///< tokens in a sequence
+  int length = 0;  ///< tokens in a sequence
   std::vector<Precision> precisions{Precision::fp32};
-  std::vector<int> tensor_parallel;  ///< degrees; empty: 1, 2, 4, 8 as far as ranks and heads go
-  std::vector<int> sequences;        ///< microbatch sizes; empty: 1, and 2, 4, 8 as far as memory and budget go
-  int threads = 0;                   ///< compute threads of this rank; 0: topology::threads_per_rank
-  Bytes memory_limit;                ///< what this rank's device may use; 0: available memory / ranks on the node
-  std::string zone;                  ///< this rank's partition, zone or hetjob component
-  Seconds budget{8};                 ///< aim for all measurements; a large model's least set may take longer
-  Seconds deadline{60};              ///< of each wait for another rank, beyond the time that its measurement may take
+  std::vector<int> tensor_parallel;                  ///< degrees; empty: 1, 2, 4, 8 as far as ranks and heads go
+  std::vector<int> sequences;                        ///< microbatch sizes; empty: 1, and 2, 4, 8 as far as memory and budget go
+  int threads = 0;                                   ///< compute threads of this rank; 0: topology::threads_per_rank
+  Bytes memory_limit;                                ///< what this rank's device may use; 0: available memory / ranks on the node
+  std::string zone;                                  ///< this rank's partition, zone or hetjob component
+  Seconds budget{8};                                 ///< aim for all measurements; a large model's least set may take longer
+  Seconds deadline{60};                              ///< of each wait for another rank, beyond the time that its measurement may take
   std::function<void(const std::string&)> progress;  ///< told what is being measured next: "operations, fp32, tensor parallel 2, ..."
 };
 

@@ -19,26 +19,26 @@ struct Gpu {
 
 /// What a control group (cgroup v1 or v2, the tightest on the way to the root) grants. 0: no limit.
 struct Limits {
-  double cpus = 0;     ///< CPU time per time: quota / period
+  double cpus = 0;  ///< CPU time per time: quota / period
   Bytes memory;
-  Bytes memory_used;   ///< of `memory`, page cache that can be dropped not counted
+  Bytes memory_used;  ///< of `memory`, page cache that can be dropped not counted
   bool operator==(const Limits&) const = default;
 };
 
 /// One node, seen by one process.
 struct Node {
   std::string host;
-  std::string cpu_model;       ///< "AMD EPYC 9654 96-Core Processor"; the architecture when the kernel does not say
+  std::string cpu_model;  ///< "AMD EPYC 9654 96-Core Processor"; the architecture when the kernel does not say
   int packages = 0;
   int numa_nodes = 0;
   int cores = 0;
-  int processing_units = 0;    ///< hardware threads of the machine
-  std::vector<int> usable;     ///< kernel numbers of the hardware threads this process may run on (binding, cpuset), ascending
-  Bytes last_level_cache;      ///< all of the machine's together
-  Bytes memory_total;          ///< of the machine
-  Bytes memory_available;      ///< to this process now: the kernel's estimate, within the control group's limit
+  int processing_units = 0;  ///< hardware threads of the machine
+  std::vector<int> usable;   ///< kernel numbers of the hardware threads this process may run on (binding, cpuset), ascending
+  Bytes last_level_cache;    ///< all of the machine's together
+  Bytes memory_total;        ///< of the machine
+  Bytes memory_available;    ///< to this process now: the kernel's estimate, within the control group's limit
   Limits limits;
-  std::vector<Gpu> gpus;       ///< by bus id
+  std::vector<Gpu> gpus;  ///< by bus id
   bool operator==(const Node&) const = default;
 };
 

@@ -41,8 +41,8 @@ class Worker {
   std::shared_ptr<State> state_;
 };
 
-/// One end of a connection. Messages match by tag alone, so let the tag name the sender. Buffers belong to the caller and are free when the call
-/// returns or throws. Every call has a deadline, after which the request is cancelled and Error{communication} names the peer.
+/// One end of a connection. Messages match by tag alone, so let the tag name the sender. Buffers belong to the caller and are free when the
+/// call returns or throws. Every call has a deadline, after which the request is cancelled and Error{communication} names the peer.
 class Endpoint {
  public:
   Endpoint(Endpoint&&) noexcept;

@@ -36,7 +36,8 @@ std::string cpu_model(hwloc_topology_t topology) {
 Bytes last_level_cache(hwloc_topology_t topology) {
   std::uint64_t sum = 0;
   for (const auto type : {HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE}) {
-    for (hwloc_obj_t cache = nullptr; (cache = hwloc_get_next_obj_by_type(topology, type, cache)) != nullptr;) sum += cache->attr->cache.size;
+    for (hwloc_obj_t cache = nullptr; (cache = hwloc_get_next_obj_by_type(topology, type, cache)) != nullptr;)
+      sum += cache->attr->cache.size;
     if (sum > 0) break;
   }
   return {static_cast<std::int64_t>(sum)};
@@ -78,7 +79,8 @@ void add_vendor_facts(Gpu& gpu, hwloc_obj_t device) {
   if (!model.empty()) gpu.model = model;
   if (gpu.vendor.empty()) gpu.vendor = info(device, "GPUVendor");
   if (gpu.backend.empty() || info(device, "Backend") == "CUDA") gpu.backend = info(device, "Backend");
-  const std::string memory = first_of({info(device, "CUDAGlobalMemorySize"), info(device, "NVMLMemory"), info(device, "OpenCLGlobalMemorySize")});
+  const std::string memory =
+      first_of({info(device, "CUDAGlobalMemorySize"), info(device, "NVMLMemory"), info(device, "OpenCLGlobalMemorySize")});
   if (gpu.memory == Bytes{} && !memory.empty()) gpu.memory = kibibytes(memory);
 }
 

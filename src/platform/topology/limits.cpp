@@ -80,9 +80,7 @@ void read_v1_memory(Limits& limits, const std::string& folder) {
 /// A line of /proc/self/cgroup: "4:memory:/path", "1:cpu,cpuacct:/path", "0::/path".
 struct Membership {
   std::string controllers, group;
-  bool has(const std::string& controller) const {
-    return ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
-  }
+  bool has(const std::string& controller) const { return ("," + controllers + ",").find("," + controller + ",") != std::string::npos; }
 };
 
 std::optional<Membership> parse(const std::string& line) {

@@ -47,7 +47,8 @@ void add_memory(Node& node) {
 Node this_node() {
   const Topology topology = new_topology();
   FLOTILLA_REQUIRE(hwloc_topology_load(topology.get()) == 0, ErrorKind::unavailable,
-                   "hwloc cannot describe this machine: ", std::strerror(errno), "; check HWLOC_XMLFILE and HWLOC_SYNTHETIC if they are set");
+                   "hwloc cannot describe this machine: ", std::strerror(errno),
+                   "; check HWLOC_XMLFILE and HWLOC_SYNTHETIC if they are set");
   Node node = facts(topology.get());
   node.host = host_name();
   node.limits = read_limits(read_text("/proc/self/cgroup"), "/sys/fs/cgroup");
@@ -57,9 +58,9 @@ Node this_node() {
 
 Node load_xml(const std::string& path) {
   const Topology topology = new_topology();
-  const bool loaded =
-      hwloc_topology_set_xml(topology.get(), path.c_str()) == 0 && hwloc_topology_load(topology.get()) == 0;
-  FLOTILLA_REQUIRE(loaded, ErrorKind::bad_input, path, ": not a topology that hwloc can read; expected a file written by `lstopo node.xml`");
+  const bool loaded = hwloc_topology_set_xml(topology.get(), path.c_str()) == 0 && hwloc_topology_load(topology.get()) == 0;
+  FLOTILLA_REQUIRE(loaded, ErrorKind::bad_input, path,
+                   ": not a topology that hwloc can read; expected a file written by `lstopo node.xml`");
   return facts(topology.get());
 }
 

@@ -10,7 +10,6 @@ constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
 
 void note_failure(void* argument, ucp_ep_h, ucs_status_t status) { *static_cast<ucs_status_t*>(argument) = status; }
 
-
 /// A request under way. Whatever happens it is completed or cancelled before the buffer goes back to its owner.
 class Request {
  public:
@@ -41,7 +40,8 @@ class Request {
   /// the endpoint's forced close is what ends it.
   ucs_status_t cancel(ucs_status_t reason) {
     ucp_request_cancel(worker_, request_);
-    for (int round = 0; round < cancel_rounds && ucp_request_check_status(request_) == UCS_INPROGRESS; ++round) ucp_worker_progress(worker_);
+    for (int round = 0; round < cancel_rounds && ucp_request_check_status(request_) == UCS_INPROGRESS; ++round)
+      ucp_worker_progress(worker_);
     return reason;
   }
 
@@ -51,7 +51,8 @@ class Request {
 
 [[noreturn]] void fail(const std::string& peer, const char* doing, ucs_status_t status, Seconds deadline) {
   if (status == UCS_ERR_TIMED_OUT)
-    throw Error{ErrorKind::communication, text(peer, ": no answer within ", deadline, " while ", doing, "; the process or its network is gone or stuck")};
+    throw Error{ErrorKind::communication,
+                text(peer, ": no answer within ", deadline, " while ", doing, "; the process or its network is gone or stuck")};
   throw Error{ErrorKind::communication, text(peer, ": UCX reports \"", ucs_status_string(status), "\" while ", doing)};
 }
 

@@ -8,11 +8,11 @@
 #include "flotilla/ucx/worker.hpp"
 
 /// Checks one UCX call; the library or its environment is at fault, not the user's input.
-#define UCX_TRY(call)                                                                                                              \
-  do {                                                                                                                             \
-    const ucs_status_t ucx_try_status = (call);                                                                                    \
-    FLOTILLA_REQUIRE(ucx_try_status == UCS_OK, ErrorKind::unavailable, "UCX: ", #call, ": ", ucs_status_string(ucx_try_status),    \
-                     "; check UCX_TLS and UCX_NET_DEVICES if they are set");                                                       \
+#define UCX_TRY(call)                                                                                                           \
+  do {                                                                                                                          \
+    const ucs_status_t ucx_try_status = (call);                                                                                 \
+    FLOTILLA_REQUIRE(ucx_try_status == UCS_OK, ErrorKind::unavailable, "UCX: ", #call, ": ", ucs_status_string(ucx_try_status), \
+                     "; check UCX_TLS and UCX_NET_DEVICES if they are set");                                                    \
   } while (false)
 
 namespace flotilla::ucx {

@@ -25,16 +25,17 @@ std::string without_threads(const std::string& description) {
 
 std::string software_here(const ProbeRequest& request) {
   const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
-  return text(without_threads(compute::make_cpu_backend(setup)->description()), "; ", up_to_comma(mpi::library_version()), "; ", ucx::library_version(), "; ",
-              topology::library_version(), "; g++ ", __VERSION__);
+  return text(without_threads(compute::make_cpu_backend(setup)->description()), "; ", up_to_comma(mpi::library_version()), "; ",
+              ucx::library_version(), "; ", topology::library_version(), "; g++ ", __VERSION__);
 }
 
 RankFacts facts_here(const ProbeRequest& request) {
   check(request);
   const topology::Node node = topology::this_node();
   FLOTILLA_REQUIRE(!node.usable.empty(), ErrorKind::unavailable, "this process may not run on any CPU that hwloc knows of");
-  return {node.cpu_model,          {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available,
-          request.memory_limit, request.threads,               request.zone,          software_here(request)};
+  return {
+      node.cpu_model, {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available, request.memory_limit, request.threads,
+      request.zone,   software_here(request)};
 }
 
 /// Ranks by host, in rank order.
@@ -99,13 +100,17 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
 }  // namespace
 
 Discovery discover(const comm::World& world, const ProbeRequest& request) {
-  const RankFacts mine = comm::agree_on(world, "describing this node", [&] { return facts_here(request); }, request.deadline);
+  const RankFacts mine = comm::agree_on(
+      world, "describing this node", [&] { return facts_here(request); }, request.deadline);
   const auto texts = mpi::all_gather_strings(world.control(), to_text(mine), request.deadline);
-  return comm::agree_on(world, "reading the other ranks' descriptions", [&] {
-    std::vector<RankFacts> facts;
-    for (const auto& t : texts) facts.push_back(facts_from_text(t));
-    return describe(world, request, facts);
-  }, request.deadline);
+  return comm::agree_on(
+      world, "reading the other ranks' descriptions",
+      [&] {
+        std::vector<RankFacts> facts;
+        for (const auto& t : texts) facts.push_back(facts_from_text(t));
+        return describe(world, request, facts);
+      },
+      request.deadline);
 }
 
 }  // namespace flotilla::probe

@@ -47,8 +47,13 @@ struct Round {
 class Measurement {
  public:
   Measurement(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget, Seconds deadline)
-      : world_{world}, devices_{devices}, pairs_{pairs(devices)}, budget_{budget / static_cast<double>(std::max<std::size_t>(1, pairs_.size()))},
-        deadline_{deadline}, worker_{comm::agree_on(world, "opening UCX", [&] { return ucx::Worker{world.size()}; }, deadline)} {}
+      : world_{world},
+        devices_{devices},
+        pairs_{pairs(devices)},
+        budget_{budget / static_cast<double>(std::max<std::size_t>(1, pairs_.size()))},
+        deadline_{deadline},
+        worker_{comm::agree_on(
+            world, "opening UCX", [&] { return ucx::Worker{world.size()}; }, deadline)} {}
 
   std::vector<cluster::Link> run() {
     addresses_ = mpi::all_gather_strings(world_.control(), to_text(worker_.address()), deadline_);
@@ -73,7 +78,7 @@ class Measurement {
     for (mpi::Backoff backoff; !round->request.test(); backoff.pause()) {
       worker_.progress();
       if (now() < end) continue;
-      static_cast<void>(round.release());  // MPI may still write into it
+      static_cast<void>(round.release());    // MPI may still write into it
       comm::agree(world_, mine, deadline_);  // names who is missing
       throw Error{ErrorKind::communication, "probe: the measurement of a link did not end"};
     }
@@ -109,7 +114,8 @@ class Measurement {
     std::vector<std::size_t> taken(static_cast<std::size_t>(world_.size()), 0);
     for (const Pair& pair : pairs_) {
       const std::size_t mine = taken[pair.a.index()]++;
-      const std::string packed = mpi::broadcast_string(world_.control(), pair.a == world_.rank() ? pack(samples_[mine]) : "", pair.a.value, deadline_);
+      const std::string packed =
+          mpi::broadcast_string(world_.control(), pair.a == world_.rank() ? pack(samples_[mine]) : "", pair.a.value, deadline_);
       const auto samples = unpack(packed);
       cluster::Link link{pair.level, pair.from, pair.to, cluster::fit_pieces(samples), 0};
       link.relative_scatter = scatter_about(link, samples);

@@ -36,11 +36,11 @@ std::vector<Measured> everybodys(const comm::World& world, const Measured& mine,
 
 /// Everybody merged the same numbers, but clocks differ, and so may the last bit of sums on different machines: rank 0's copy counts.
 cluster::Profile rank_0s(const comm::World& world, const cluster::Profile& profile, Seconds deadline) {
-  const std::string json = comm::agree_on(world, "writing the profile", [&] {
-    return world.rank() == Rank{0} ? files::profile_to_json(profile) : std::string{};
-  }, deadline);
+  const std::string json = comm::agree_on(
+      world, "writing the profile", [&] { return world.rank() == Rank{0} ? files::profile_to_json(profile) : std::string{}; }, deadline);
   const std::string agreed = mpi::broadcast_string(world.control(), json, 0, deadline);
-  return comm::agree_on(world, "reading the profile", [&] { return files::profile_from_json(agreed, "rank 0's profile"); }, deadline);
+  return comm::agree_on(
+      world, "reading the profile", [&] { return files::profile_from_json(agreed, "rank 0's profile"); }, deadline);
 }
 
 }  // namespace
@@ -51,9 +51,10 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   const int threads = here.devices[me].threads;
   Measured mine;
   report_progress(request, "device");
-  mine.rates = comm::agree_on(world, "measuring this device", [&] {
-    return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates);
-  }, request.deadline + 10 * request.budget);
+  mine.rates = comm::agree_on(
+      world, "measuring this device",
+      [&] { return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates); },
+      request.deadline + 10 * request.budget);
   mine.shapes = operation_times(world, request, here, request.budget * for_operations);
   report_progress(request, "links");
   const auto links = measure_links(world, here.devices, request.budget * for_links, request.deadline);
@@ -66,6 +67,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   return rank_0s(world, profile, request.deadline);
 }
 
-cluster::Profile measure(const comm::World& world, const ProbeRequest& request) { return measure(world, request, discover(world, request)); }
+cluster::Profile measure(const comm::World& world, const ProbeRequest& request) {
+  return measure(world, request, discover(world, request));
+}
 
 }  // namespace flotilla::probe

@@ -87,8 +87,14 @@ class TypeMerge {
   void add_element(std::size_t p, std::size_t e) {
     const Number time = [=](const Measured& m) { return m.rates.elements[p][e].per_million.value; };
     const Number inside = [=](const Measured& m) { return m.rates.elements[p][e].relative_scatter; };
-    profile_.operation_times.push_back({name_, all_.front().rates.elements[p][e].operation, 1, 1, 1, request_.precisions[p],
-                                        {middle(all_, ranks_, time)}, scatter(all_, ranks_, time, inside)});
+    profile_.operation_times.push_back({name_,
+                                        all_.front().rates.elements[p][e].operation,
+                                        1,
+                                        1,
+                                        1,
+                                        request_.precisions[p],
+                                        {middle(all_, ranks_, time)},
+                                        scatter(all_, ranks_, time, inside)});
   }
 
   const ProbeRequest& request_;

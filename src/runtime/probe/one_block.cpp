@@ -109,8 +109,7 @@ void OneBlock::fill_part(const program::Part& part) {
       default: fill_ordinary(values, static_cast<float>(model_.init_std * 1.7320508));  // a uniform distribution's width for this variance
     }
   }
-  if (part.weights != part.parameters)
-    backend_->convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
+  if (part.weights != part.parameters) backend_->convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
 }
 
 void OneBlock::fill_tokens() {
@@ -120,7 +119,8 @@ void OneBlock::fill_tokens() {
   auto* ids = reinterpret_cast<std::int32_t*>(arena_->data() + tokens->offset.count);
   const std::int64_t count = std::int64_t{shape_.sequences} * (length_ + 1);
   const Philox random{20261120, 2};
-  for (std::int64_t i = 0; i < count; ++i) ids[i] = static_cast<std::int32_t>(random(static_cast<std::uint64_t>(i))[0] % static_cast<unsigned>(model_.vocabulary));
+  for (std::int64_t i = 0; i < count; ++i)
+    ids[i] = static_cast<std::int32_t>(random(static_cast<std::uint64_t>(i))[0] % static_cast<unsigned>(model_.vocabulary));
 }
 
 /// So that an operation may run without those before it: its inputs hold ordinary numbers.

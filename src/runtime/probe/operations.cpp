@@ -13,10 +13,10 @@
 namespace flotilla::probe {
 namespace {
 
-constexpr int least_passes = 3;          // after the first, which makes the library's primitives and touches the memory
+constexpr int least_passes = 3;  // after the first, which makes the library's primitives and touches the memory
 constexpr int most_passes = 500;
-constexpr Seconds long_pass{0.5};        // of a pass this long one is enough: it is not noise that it measures
-constexpr double slowest_flops = 1e9;    // per thread and second; a device slower than that is taken for lost
+constexpr Seconds long_pass{0.5};      // of a pass this long one is enough: it is not noise that it measures
+constexpr double slowest_flops = 1e9;  // per thread and second; a device slower than that is taken for lost
 
 /// How long the others may take for this shape: passes at the slowest rate, beside the request's deadline.
 Seconds patience(const ProbeRequest& request, const OneBlock& block, Seconds slice) {
@@ -82,20 +82,24 @@ class Series {
       if (!shape.required && !rank_0_says(world_, request_, now() + expected(done_, shape) < end_)) break;
       measure(shape);
     }
-    comm::agree_on(world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
+    comm::agree_on(
+        world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
     return std::move(done_);
   }
 
  private:
   void measure(const Shape& shape) {
-    report_progress(request_, text("operations, ", to_string(shape.precision), ", tensor parallel ", shape.tensor_parallel, ", ", shape.sequences,
-                                   shape.sequences == 1 ? " sequence" : " sequences"));
-    auto block = comm::agree_on(world_, "lowering the probe's program", [&] {
-      return OneBlock{request_.model, request_.length, shape, threads_};
-    }, request_.deadline);
+    report_progress(request_, text("operations, ", to_string(shape.precision), ", tensor parallel ", shape.tensor_parallel, ", ",
+                                   shape.sequences, shape.sequences == 1 ? " sequence" : " sequences"));
+    auto block = comm::agree_on(
+        world_, "lowering the probe's program",
+        [&] {
+          return OneBlock{request_.model, request_.length, shape, threads_};
+        },
+        request_.deadline);
     if (!fits_everywhere(world_, request_, block, memory_)) return leave_out(shape, block);
-    done_.push_back(comm::agree_on(world_, "measuring operations", [&] { return measure_passes(block, shape, crowded_, slice_); },
-                                   patience(request_, block, slice_)));
+    done_.push_back(comm::agree_on(
+        world_, "measuring operations", [&] { return measure_passes(block, shape, crowded_, slice_); }, patience(request_, block, slice_)));
   }
 
   void leave_out(const Shape& shape, const OneBlock& block) {

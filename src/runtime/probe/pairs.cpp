@@ -7,8 +7,8 @@
 namespace flotilla::probe {
 namespace {
 
-constexpr std::size_t most_hosts = 16;          // whose inside is measured
-constexpr std::size_t most_complete = 8;        // places of which every two are measured
+constexpr std::size_t most_hosts = 16;    // whose inside is measured
+constexpr std::size_t most_complete = 8;  // places of which every two are measured
 
 /// In order of the first rank that is there.
 struct Place {

@@ -17,7 +17,11 @@ std::string one_line(std::string value) {
 }
 
 void read_field(RankFacts& facts, const std::string& key, std::istringstream& value) {
-  const auto rest = [&] { std::string line; std::getline(value >> std::ws, line); return line; };
+  const auto rest = [&] {
+    std::string line;
+    std::getline(value >> std::ws, line);
+    return line;
+  };
   if (key == "cpu_model") facts.cpu_model = rest();
   if (key == "zone") facts.zone = rest();
   if (key == "software") facts.software = rest();
@@ -36,8 +40,8 @@ std::string to_text(const RankFacts& facts) {
   std::ostringstream out;
   out << std::setprecision(std::numeric_limits<double>::max_digits10);
   out << "cpu_model " << one_line(facts.cpu_model) << "\nzone " << one_line(facts.zone) << "\nsoftware " << one_line(facts.software)
-      << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache " << facts.last_level_cache.count << "\nmemory_available " << facts.memory_available.count << "\nmemory_limit "
-      << facts.memory_limit.count << "\nthreads " << facts.threads << "\ncpus";
+      << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache " << facts.last_level_cache.count << "\nmemory_available "
+      << facts.memory_available.count << "\nmemory_limit " << facts.memory_limit.count << "\nthreads " << facts.threads << "\ncpus";
   for (int cpu : facts.cpus.usable) out << ' ' << cpu;
   out << '\n';
   return out.str();

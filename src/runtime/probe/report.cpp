@@ -55,8 +55,10 @@ std::vector<Row> device_rows(const cluster::Profile& profile) {
   for (const auto& d : profile.devices) {
     const auto same = [&](const auto& g) { return g[0]->host == d.host && g[0]->type == d.type && g[0]->zone == d.zone; };
     const auto found = std::ranges::find_if(groups, same);
-    if (found == groups.end()) groups.push_back({&d});
-    else found->push_back(&d);
+    if (found == groups.end())
+      groups.push_back({&d});
+    else
+      found->push_back(&d);
   }
   for (const auto& g : groups)
     rows.push_back({g[0]->host, g[0]->zone.empty() ? "-" : g[0]->zone,

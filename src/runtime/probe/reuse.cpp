@@ -27,22 +27,26 @@ Older read_older(const std::filesystem::path& path, const Discovery& here, const
 
 }  // namespace
 
-Probed measure_or_reuse(const comm::World& world, const ProbeRequest& request, const std::filesystem::path& path, const ReusePolicy& policy) {
+Probed measure_or_reuse(const comm::World& world, const ProbeRequest& request, const std::filesystem::path& path,
+                        const ReusePolicy& policy) {
   const Discovery here = discover(world, request);
   const bool first = world.rank() == Rank{0};
-  const Older older = comm::agree_on(world, "looking for an older profile", [&] {
-    return first ? read_older(path, here, request, policy) : Older{};
-  }, request.deadline);
+  const Older older = comm::agree_on(
+      world, "looking for an older profile", [&] { return first ? read_older(path, here, request, policy) : Older{}; }, request.deadline);
   const std::string json = mpi::broadcast_string(world.control(), older.json, 0, request.deadline);
   const std::string why = mpi::broadcast_string(world.control(), older.why_not, 0, request.deadline);
   if (!json.empty()) {
-    auto profile = comm::agree_on(world, "reading the profile", [&] { return files::profile_from_json(json, "rank 0's profile"); }, request.deadline);
+    auto profile = comm::agree_on(
+        world, "reading the profile", [&] { return files::profile_from_json(json, "rank 0's profile"); }, request.deadline);
     return {std::move(profile), true, ""};
   }
   Probed probed{measure(world, request, here), false, why};
-  comm::agree(world, comm::outcome_of("writing the profile", [&] {
-    if (first && !path.empty()) files::write_profile(path, probed.profile);
-  }), request.deadline);
+  comm::agree(world,
+              comm::outcome_of("writing the profile",
+                               [&] {
+                                 if (first && !path.empty()) files::write_profile(path, probed.profile);
+                               }),
+              request.deadline);
   return probed;
 }
 
