@@ -77,7 +77,8 @@ TEST(Fingerprint, OfACorpusKnowsOrderAndSections) {
   const auto of = [&](std::vector<std::filesystem::path> files, double fraction) {
     return open_corpora({files, {}, Format::automatic, fraction}).training.fingerprint();
   };
-  const std::set<std::uint64_t> different{of({a}, 0), of({b}, 0), of({a, b}, 0), of({b, a}, 0), of({a, a}, 0), of({a, b}, 0.1), of({a, b}, 0.2)};
+  const std::set<std::uint64_t> different{of({a}, 0),    of({b}, 0),      of({a, b}, 0),  of({b, a}, 0),
+                                          of({a, a}, 0), of({a, b}, 0.1), of({a, b}, 0.2)};
   EXPECT_EQ(different.size(), 7u);
   std::filesystem::rename(a, folder / "moved.txt");
   EXPECT_TRUE(different.contains(of({folder / "moved.txt", b}, 0.1)));

@@ -18,7 +18,8 @@ TEST(DetectFormat, TellsEveryFormatByItsContent) {
   const auto tokens = some_tokens(100, 1000);
   EXPECT_EQ(detect_format(write(folder / "a.bin", llmc_bytes(tokens))), Format::llmc);
   EXPECT_EQ(detect_format(write(folder / "no_suffix", llmc_bytes(tokens))), Format::llmc);
-  EXPECT_EQ(detect_format(write(folder / "tokens", npy_header(1, npy_dictionary("<u2", 3)) + elements<std::uint16_t>({1, 2, 3}))), Format::npy);
+  EXPECT_EQ(detect_format(write(folder / "tokens", npy_header(1, npy_dictionary("<u2", 3)) + elements<std::uint16_t>({1, 2, 3}))),
+            Format::npy);
   EXPECT_EQ(detect_format(write(folder / "book.txt", "to be or not to be")), Format::text);
   EXPECT_EQ(detect_format(write(folder / "utf16.txt", std::string("a\0b\0", 4))), Format::text);
   EXPECT_EQ(detect_format(write(folder / "README", "text without a suffix")), Format::text);
@@ -29,7 +30,8 @@ TEST(DetectFormat, TakesMegatronByIndexTokensOrPrefix) {
   const auto bytes = megatron_bytes<std::uint16_t>(some_tokens(10, 1000), {4, 6}, 8);
   write(folder / "corpus.v2.idx", bytes.index);
   write(folder / "corpus.v2.bin", bytes.tokens);
-  for (const auto* name : {"corpus.v2.idx", "corpus.v2.bin", "corpus.v2"}) EXPECT_EQ(detect_format(folder / name), Format::megatron) << name;
+  for (const auto* name : {"corpus.v2.idx", "corpus.v2.bin", "corpus.v2"})
+    EXPECT_EQ(detect_format(folder / name), Format::megatron) << name;
 }
 
 TEST(DetectFormat, RefusesToGuessBareTokens) {

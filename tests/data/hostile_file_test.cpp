@@ -134,7 +134,8 @@ TEST_F(HostileFile, MegatronIndex) {
   };
   expect_contains(with(0, std::uint8_t{0}), "byte 0: expected Megatron's magic");
   expect_contains(with(9, std::uint64_t{2}), "byte 9: expected version 1");
-  for (const int code : {0, 6, 7, 9, 255}) expect_contains(with(17, static_cast<std::uint8_t>(code)), "byte 17: expected the code of an integer type");
+  for (const int code : {0, 6, 7, 9, 255})
+    expect_contains(with(17, static_cast<std::uint8_t>(code)), "byte 17: expected the code of an integer type");
   expect_contains(with(17, std::uint8_t{4}), "expected it to end there");
   expect_contains(with(18, std::uint64_t{3}), "byte 18: 3 sequences and 3 document entries need a file of");
   expect_contains(with(18, ~std::uint64_t{0}), "byte 18: promises 18446744073709551615 sequences");
@@ -145,7 +146,8 @@ TEST_F(HostileFile, MegatronIndex) {
   expect_contains(with(38, std::int32_t{-6}), "expected it to end there");
   expect_contains(with(50, ~std::int64_t{0}), "expected it to end there");
   expect_contains(refusal_of("c.idx", good.index.substr(0, good.index.size() - 1)), "need a file of");
-  expect_contains(refusal_of("c.idx", good.index.substr(0, 20)), "byte 20: the file ends here; expected a Megatron index header of 34 bytes");
+  expect_contains(refusal_of("c.idx", good.index.substr(0, 20)),
+                  "byte 20: the file ends here; expected a Megatron index header of 34 bytes");
 }
 
 TEST_F(HostileFile, MegatronTokens) {

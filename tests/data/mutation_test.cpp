@@ -53,7 +53,8 @@ bool read_or_refuse(const std::filesystem::path& path, Format format) {
   }
 }
 
-void expect_robust(std::uint32_t seed, int rounds, const std::function<std::pair<std::filesystem::path, Format>(std::mt19937&)>& write_one) {
+void expect_robust(std::uint32_t seed, int rounds,
+                   const std::function<std::pair<std::filesystem::path, Format>(std::mt19937&)>& write_one) {
   std::mt19937 random{seed};
   int refused = 0;
   for (int round = 0; round < rounds && !::testing::Test::HasFailure(); ++round) {
@@ -76,7 +77,8 @@ TEST(MutatedFile, Llmc) {
 TEST(MutatedFile, Npy) {
   const TemporaryFolder folder;
   expect_robust(2, 2500, [&](std::mt19937& random) {
-    const auto bytes = npy_header(static_cast<int>(random() % 3) + 1, npy_dictionary("<u2", 20)) + elements<std::uint16_t>(some_tokens(20, 1000));
+    const auto bytes =
+        npy_header(static_cast<int>(random() % 3) + 1, npy_dictionary("<u2", 20)) + elements<std::uint16_t>(some_tokens(20, 1000));
     return std::pair{write(folder / "a.npy", mutated(bytes, random)), Format::automatic};
   });
 }

@@ -53,7 +53,8 @@ TEST(Permutation, StaysInsideHugeSizesWithoutCollision) {
 }
 
 TEST(Permutation, DependsOnSeedAndPurpose) {
-  const std::set<std::vector<std::int64_t>> orders{order_of({100, 1, 1}), order_of({100, 1, 2}), order_of({100, 2, 1}), order_of({100, 2, 2})};
+  const std::set<std::vector<std::int64_t>> orders{order_of({100, 1, 1}), order_of({100, 1, 2}), order_of({100, 2, 1}),
+                                                   order_of({100, 2, 2})};
   EXPECT_EQ(orders.size(), 4u);
   EXPECT_EQ(order_of({100, 1, 2}), order_of({100, 1, 2}));
 }

@@ -159,8 +159,8 @@ TEST_F(SamplerTest, DependsOnTheSeed) {
 TEST_F(SamplerTest, KeepsItsOrderBetweenVersions) {
   // A run of an earlier version must resume with the same data: these places are kept.
   const auto s = sampler({1000, 300}, 10, 4, 1234);
-  const std::vector<Location> expected{{0, 27, 0, 270}, {0, 119, 1, 218}, {0, 68, 0, 680}, {0, 37, 0, 370},
-                                       {3, 43, 0, 438}, {3, 25, 0, 258}, {3, 119, 1, 217}, {3, 90, 0, 908}};
+  const std::vector<Location> expected{{0, 27, 0, 270}, {0, 119, 1, 218}, {0, 68, 0, 680},  {0, 37, 0, 370},
+                                       {3, 43, 0, 438}, {3, 25, 0, 258},  {3, 119, 1, 217}, {3, 90, 0, 908}};
   std::vector<Location> found;
   for (const std::int64_t step : {0, 100}) {
     for (int i = 0; i < 4; ++i) found.push_back(s.locate(step, i));

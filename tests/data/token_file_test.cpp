@@ -67,8 +67,9 @@ TEST(TokenFile, ReadsEveryIntegerTypeOfNumpyInEveryVersion) {
 TEST(TokenFile, ReadsNumpyHeadersInAnyLayout) {
   const TemporaryFolder folder;
   const auto data = elements<std::uint16_t>({5, 6, 7});
-  for (const auto* dictionary : {"{\"shape\":(3,),\"descr\":\"<u2\",\"fortran_order\":False}", "{ 'fortran_order' : False ,'shape' : ( 3 , ) , 'descr' : '<u2' }",
-                                 "{'descr': '<u2', 'fortran_order': False, 'shape': (3), }"}) {
+  for (const auto* dictionary :
+       {"{\"shape\":(3,),\"descr\":\"<u2\",\"fortran_order\":False}", "{ 'fortran_order' : False ,'shape' : ( 3 , ) , 'descr' : '<u2' }",
+        "{'descr': '<u2', 'fortran_order': False, 'shape': (3), }"}) {
     EXPECT_EQ(read_all(TokenFile::open(write(folder / "a.npy", npy_header(1, dictionary) + data))), (std::vector<std::int64_t>{5, 6, 7}));
   }
 }
@@ -133,7 +134,8 @@ TEST(TokenFile, RefusesNegativeAndHugeTokens) {
   std::vector<std::int32_t> one(1);
   expect_contains(refusal([&] { first_of("<i4", elements<std::int32_t>({-1}), 1).read(0, one, 1 << 30); }), "token -1");
   expect_contains(refusal([&] { first_of("|i1", elements<std::int8_t>({-128}), 1).read(0, one, 1 << 30); }), "token -128");
-  expect_contains(refusal([&] { first_of("<i8", elements<std::int64_t>({std::int64_t{1} << 32}), 1).read(0, one, 1 << 30); }), "token 4294967296");
+  expect_contains(refusal([&] { first_of("<i8", elements<std::int64_t>({std::int64_t{1} << 32}), 1).read(0, one, 1 << 30); }),
+                  "token 4294967296");
   expect_contains(refusal([&] { first_of("<u8", elements<std::uint64_t>({-1}), 1).read(0, one, 1 << 30); }), "token 18446744073709551615");
   expect_contains(refusal([&] { first_of("<u4", elements<std::uint32_t>({-1}), 1).read(0, one, 1 << 30); }), "token 4294967295");
 }

@@ -27,7 +27,8 @@ void expect_documented(const std::filesystem::path& file, const std::string& hea
   int lines = 0;
   for (; std::getline(in, line); ++lines) {
     const auto json = files::Json::parse(line, file.string());
-    for (const auto& key : json.keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key << " is not documented under " << heading;
+    for (const auto& key : json.keys())
+      EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key << " is not documented under " << heading;
     if (json.has("event")) {
       const auto event = json.get_string("event");
       EXPECT_NE(page.find("`" + event + "`"), std::string::npos) << event << " is not documented under " << heading;

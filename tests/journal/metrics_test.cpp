@@ -37,9 +37,11 @@ TEST(Metrics, EveryRecordReadsBackAsWritten) {
   const auto& s = m.steps[0];
   EXPECT_EQ(std::tuple(s.step, s.loss, s.tokens_per_second, s.step_seconds, s.share_of_peak), std::tuple(11, 2.5, 12345.5, 0.345, 0.412));
   EXPECT_EQ(std::tuple(s.learning_rate, s.gradient_norm, s.eta_seconds, s.time, s.incarnation), std::tuple(3e-4, 1.25, 323.0, 1011.5, 4));
-  EXPECT_EQ(std::tuple(m.evaluations[0].step, m.evaluations[0].loss, m.evaluations[0].sequences, m.evaluations[0].seconds), std::tuple(11, 2.25, 64, 1.5));
+  EXPECT_EQ(std::tuple(m.evaluations[0].step, m.evaluations[0].loss, m.evaluations[0].sequences, m.evaluations[0].seconds),
+            std::tuple(11, 2.25, 64, 1.5));
   EXPECT_EQ(std::tuple(m.checkpoints[0].step, m.checkpoints[0].bytes, m.checkpoints[0].seconds), std::tuple(11, 1 << 30, 2.5));
-  EXPECT_EQ(std::tuple(m.stops[0].step, m.stops[0].exit_code, m.stops[0].reason), std::tuple(11, ExitCode::requeue, std::string{"SIGTERM"}));
+  EXPECT_EQ(std::tuple(m.stops[0].step, m.stops[0].exit_code, m.stops[0].reason),
+            std::tuple(11, ExitCode::requeue, std::string{"SIGTERM"}));
   EXPECT_EQ(read_metrics(metrics_file(run)).steps.size(), 1u);
 }
 

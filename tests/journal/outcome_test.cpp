@@ -110,7 +110,9 @@ TEST(Outcome, ADamagedFileDoesNotHideTheOthers) {
 
 TEST(Outcome, RefusesFilesThatAreNoOutcome) {
   const RunFolder run;
-  for (const auto* damaged : {"", "[]", "{}", "{\"incarnation\": 1, \"rank\": 0, \"host\": \"n\", \"exit_code\": 1, \"reason\": \"\", \"step\": 0, \"time\": 0}"}) {
+  for (const auto* damaged :
+       {"", "[]", "{}",
+        "{\"incarnation\": 1, \"rank\": 0, \"host\": \"n\", \"exit_code\": 1, \"reason\": \"\", \"step\": 0, \"time\": 0}"}) {
     write(outcome_file(run), damaged);
     expect_contains(refusal(ErrorKind::bad_input, [&] { read_outcome(run); }), outcome_file(run).string());
   }

@@ -113,8 +113,9 @@ TEST(RunDirectory, WaitsForTheEarlierStartOfItsOwnJobUntilThatIsStale) {
 TEST(RunDirectory, DoesNotWaitForEverForItsOwnJob) {
   const RunFolder run;
   const auto first = RunDirectory::open(run, {.job = "77", .stale_after = {100}, .heartbeat = {0.05}});
-  expect_contains(refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, {.job = "77", .stale_after = {0.5}, .heartbeat = {0.1}}); }),
-                  "in use by incarnation 1");
+  expect_contains(
+      refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, {.job = "77", .stale_after = {0.5}, .heartbeat = {0.1}}); }),
+      "in use by incarnation 1");
 }
 
 TEST(RunDirectory, JudgesADamagedClaimByItsHeartbeat) {

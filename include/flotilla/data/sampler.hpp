@@ -14,7 +14,7 @@ struct Location {
   std::int64_t epoch = 0;
   std::int64_t sequence = 0;  ///< its number among the epoch's sequences, in file order
   int section = 0;
-  std::int64_t first = 0;     ///< token of the file (not of the section)
+  std::int64_t first = 0;  ///< token of the file (not of the section)
   bool operator==(const Location&) const = default;
 };
 /// "epoch 0, sequence 27: token 270 of file 0"

@@ -20,17 +20,17 @@ struct StepRecord {
   double learning_rate = 0;
   double gradient_norm = 0;  ///< before clipping
   double eta_seconds = 0;
-  double time = 0;        ///< seconds since 1970; 0: filled in when written
-  int incarnation = 0;    ///< filled in when written
+  double time = 0;      ///< seconds since 1970; 0: filled in when written
+  int incarnation = 0;  ///< filled in when written
 };
 
 /// {"event": "start"}: every start and restart.
 struct StartRecord {
   std::int64_t step = 0;  ///< steps completed before: 0, or the checkpoint's
   int ranks = 0;
-  std::string plan = {};       ///< plan::summary
-  std::string host = {};       ///< of rank 0
-  std::string version = {};    ///< of Flotilla
+  std::string plan = {};     ///< plan::summary
+  std::string host = {};     ///< of rank 0
+  std::string version = {};  ///< of Flotilla
   double time = 0;
   int incarnation = 0;
 };

@@ -15,20 +15,20 @@ struct Outcome {
   int rank = 0;
   std::string host = {};
   ExitCode exit_code = ExitCode::done;
-  std::string reason = {};     ///< one line: "finished", "SIGUSR1: saved at step 40", an error's message
-  std::int64_t step = 0;  ///< steps completed
-  double time = 0;        ///< seconds since 1970; 0: filled in when written
+  std::string reason = {};  ///< one line: "finished", "SIGUSR1: saved at step 40", an error's message
+  std::int64_t step = 0;    ///< steps completed
+  double time = 0;          ///< seconds since 1970; 0: filled in when written
   bool operator==(const Outcome&) const = default;
 };
 
-/// Writes RUN/outcomes/<incarnation>.<rank>.json, then RUN/outcome.json as the merge of all of that incarnation's. Both appear whole or not at
-/// all, and whoever writes last, outcome.json ends as the merge of all. An incarnation older than the newest leaves outcome.json alone.
+/// Writes RUN/outcomes/<incarnation>.<rank>.json, then RUN/outcome.json as the merge of all of that incarnation's. Both appear whole or not
+/// at all, and whoever writes last, outcome.json ends as the merge of all. An incarnation older than the newest leaves outcome.json alone.
 /// Any rank, any thread, without agreement with others; a rank's first outcome of an incarnation stays (what follows is a
 /// consequence). Never throws: false when it could not be written, after a line on standard error. Not for signal handlers.
 bool write_outcome(const std::filesystem::path& run, Outcome) noexcept;
 
-/// The one that tells why: the gravest first (our bug, bad input, something missing, no plan, usage, lost peer, requeue, done; a lost peer is
-/// what the others see when one rank fails for another reason), then the earliest, then the lowest rank. Nothing when empty.
+/// The one that tells why: the gravest first (our bug, bad input, something missing, no plan, usage, lost peer, requeue, done; a lost peer
+/// is what the others see when one rank fails for another reason), then the earliest, then the lowest rank. Nothing when empty.
 std::optional<Outcome> merge(const std::vector<Outcome>&);
 
 /// All outcomes of one incarnation, by rank. Throws Error{bad_input}: file, what was expected.

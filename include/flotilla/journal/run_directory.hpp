@@ -25,9 +25,9 @@ struct Holder {
   std::string host = {};
   int pid = 0;
   std::string job = {};
-  double started = 0;       ///< seconds since 1970
-  double heartbeat_age = 0; ///< seconds, by this host's clock
-  bool released = false;    ///< it ended in good order
+  double started = 0;        ///< seconds since 1970
+  double heartbeat_age = 0;  ///< seconds, by this host's clock
+  bool released = false;     ///< it ended in good order
 };
 
 /// A run directory that this process holds: exactly one does, over all hosts that share the file system. Each start is an incarnation
@@ -51,7 +51,8 @@ class RunDirectory {
 
   /// Refreshes the heartbeat. False when the lock is lost; then this process must write nothing more into the directory.
   bool touch() noexcept;
-  /// False once another incarnation has taken over, or our own incarnation file is gone. One folder listing; ask before every write that counts.
+  /// False once another incarnation has taken over, or our own incarnation file is gone. One folder listing; ask before every write that
+  /// counts.
   bool still_mine() const noexcept;
   /// Throws Error{unavailable} naming who took over.
   void require_mine() const;

@@ -15,7 +15,8 @@ std::uint64_t block_hash(FileBytes bytes, std::uint64_t hash) {
   const auto size = byte_count(bytes);
   std::int64_t at = 0;
   for (; at + 32 <= size; at += 32) {
-    for (std::size_t i = 0; i < 4; ++i) chains[i] = Philox::mix(chains[i] ^ load<std::uint64_t>(bytes, at + 8 * static_cast<std::int64_t>(i)));
+    for (std::size_t i = 0; i < 4; ++i)
+      chains[i] = Philox::mix(chains[i] ^ load<std::uint64_t>(bytes, at + 8 * static_cast<std::int64_t>(i)));
   }
   for (; at < size; ++at) chains[0] = Philox::mix(chains[0] ^ load<std::uint8_t>(bytes, at));
   for (const auto chain : chains) hash = combine(hash, chain);

@@ -29,7 +29,8 @@ Layout llmc_layout(FileBytes, const std::filesystem::path&);
 Layout npy_layout(FileBytes, const std::filesystem::path&);
 
 /// `index` is the .idx, `tokens` the .bin; the pointers are checked at both ends only.
-Layout megatron_layout(FileBytes index, const std::filesystem::path& index_path, FileBytes tokens, const std::filesystem::path& tokens_path);
+Layout megatron_layout(FileBytes index, const std::filesystem::path& index_path, FileBytes tokens,
+                       const std::filesystem::path& tokens_path);
 /// Every length, pointer and document of the index.
 void check_megatron_index(FileBytes index, const std::filesystem::path& index_path);
 struct MegatronPaths {

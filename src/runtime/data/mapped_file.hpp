@@ -25,9 +25,7 @@ class MappedFile {
   static MappedFile open(const std::filesystem::path&);
 
   const std::filesystem::path& path() const { return path_; }
-  std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(mapping_.get().address), mapping_.get().size};
-  }
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(mapping_.get().address), mapping_.get().size}; }
   /// Throws Error{bad_input} when the file was cut since it was mapped: reading beyond its end would kill the process (SIGBUS).
   void require_whole() const;
 

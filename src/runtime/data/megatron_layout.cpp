@@ -104,8 +104,7 @@ Layout megatron_layout(FileBytes index_bytes, const std::filesystem::path& index
   const auto last = index.sequences - 1;
   const auto last_pointer = load<std::int64_t>(index_bytes, index.pointers_at + 8 * last);
   const auto last_length = length_of(index_bytes, last);
-  if (last_pointer < 0 || last_length < 0 || last_pointer > byte_count(tokens) ||
-      last_pointer + last_length * each != byte_count(tokens)) {
+  if (last_pointer < 0 || last_length < 0 || last_pointer > byte_count(tokens) || last_pointer + last_length * each != byte_count(tokens)) {
     refuse(index_path, index.pointers_at + 8 * last, "the last sequence begins at byte ", last_pointer, " and has ", last_length,
            " tokens of ", each, " bytes, but ", tokens_path.string(), " has ", byte_count(tokens), " bytes; expected it to end there");
   }

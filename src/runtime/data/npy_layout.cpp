@@ -135,7 +135,8 @@ class HeaderParser {
 std::string printable(std::string text) {
   constexpr std::size_t longest = 40;
   if (text.size() > longest) text = text.substr(0, longest) + "...";
-  std::ranges::replace_if(text, [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::ranges::replace_if(
+      text, [](char c) { return c < ' ' || c > '~'; }, '?');
   return text;
 }
 

@@ -39,10 +39,10 @@ void check(const SamplerOptions& options) {
   FLOTILLA_REQUIRE(!corpus.empty(), ErrorKind::bad_input, "no data to take sequences from; expected at least one file of ", length + 1,
                    " tokens");
   const auto& longest = *std::ranges::max_element(corpus.sections(), {}, &Section::size);
-  throw Error{ErrorKind::bad_input,
-              text(longest.file->path().string(), ": tokens ", longest.first, " to ", longest.last, " are ", longest.size(),
-                   ", too few for one sequence; expected at least ", length + 1, " (length ", length,
-                   " and the last target); use a longer file or a shorter length", longest.first > 0 ? " or a larger validation fraction" : "")};
+  throw Error{ErrorKind::bad_input, text(longest.file->path().string(), ": tokens ", longest.first, " to ", longest.last, " are ",
+                                         longest.size(), ", too few for one sequence; expected at least ", length + 1, " (length ", length,
+                                         " and the last target); use a longer file or a shorter length",
+                                         longest.first > 0 ? " or a larger validation fraction" : "")};
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ Location Sampler::place(std::int64_t epoch, std::int64_t sequence, bool shifted)
 }
 
 void Sampler::read(const Location& location, std::span<std::int32_t> tokens) const {
-  FLOTILLA_ASSERT(tokens.size() == static_cast<std::size_t>(options_.length) + 1, "room for ", tokens.size(), " tokens, length ", options_.length);
+  FLOTILLA_ASSERT(tokens.size() == static_cast<std::size_t>(options_.length) + 1, "room for ", tokens.size(), " tokens, length ",
+                  options_.length);
   corpus_.sections().at(static_cast<std::size_t>(location.section)).file->read(location.first, tokens, options_.vocabulary);
 }
 

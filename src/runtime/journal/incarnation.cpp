@@ -35,9 +35,7 @@ void fill(Claim& claim, const files::Json& json) {
 
 std::filesystem::path incarnations_folder(const std::filesystem::path& run) { return run / "incarnations"; }
 
-std::filesystem::path claim_file(const std::filesystem::path& run, int number) {
-  return incarnations_folder(run) / text(number, ".json");
-}
+std::filesystem::path claim_file(const std::filesystem::path& run, int number) { return incarnations_folder(run) / text(number, ".json"); }
 
 int newest_incarnation(const std::filesystem::path& run) {
   std::error_code missing;
@@ -87,8 +85,8 @@ Standing judge(const Claim& claim, double now, Seconds stale_after) {
 std::string description(const Claim& claim, double now) {
   const Seconds age{std::max(0.0, std::round(now - claim.heartbeat))};
   if (!claim.readable) return text("incarnation ", claim.number, " (its file is damaged), last heartbeat ", age, " ago");
-  return text("incarnation ", claim.number, " (host ", claim.process.host, ", pid ", claim.process.pid,
-              claim.job.empty() ? "" : ", job ", claim.job, "), started ", utc_text(claim.started), ", last heartbeat ", age, " ago");
+  return text("incarnation ", claim.number, " (host ", claim.process.host, ", pid ", claim.process.pid, claim.job.empty() ? "" : ", job ",
+              claim.job, "), started ", utc_text(claim.started), ", last heartbeat ", age, " ago");
 }
 
 }  // namespace flotilla::journal

@@ -107,8 +107,10 @@ Metrics read_metrics(const std::filesystem::path& run_or_file) {
   std::string line;
   for (std::int64_t number = 1; std::getline(in, line); ++number) {
     // getline stops at the end of the file, too: then there was no line end.
-    if (in.eof()) metrics.torn_bytes = static_cast<std::int64_t>(line.size());
-    else add_line(metrics, Json::parse(line, text(path.string(), ":", number)));
+    if (in.eof())
+      metrics.torn_bytes = static_cast<std::int64_t>(line.size());
+    else
+      add_line(metrics, Json::parse(line, text(path.string(), ":", number)));
   }
   FLOTILLA_REQUIRE(!in.bad(), ErrorKind::bad_input, path.string(), ": cannot be read");
   return metrics;

@@ -88,7 +88,8 @@ void update_summary(const std::filesystem::path& run, int incarnation) {
 }
 
 std::string one_line(std::string reason) {
-  std::ranges::replace_if(reason, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::ranges::replace_if(
+      reason, [](char c) { return c == '\n' || c == '\r'; }, ' ');
   return reason;
 }
 
@@ -103,7 +104,8 @@ bool write_outcome(const std::filesystem::path& run, Outcome outcome) noexcept {
     update_summary(run, outcome.incarnation);
     return true;
   } catch (const std::exception& error) {
-    log::error("the outcome (exit code ", static_cast<int>(outcome.exit_code), ", ", outcome.reason, ") could not be written: ", error.what());
+    log::error("the outcome (exit code ", static_cast<int>(outcome.exit_code), ", ", outcome.reason,
+               ") could not be written: ", error.what());
   }
   return false;
 }

@@ -53,9 +53,9 @@ std::string takeover_note(const Claim& holder, Standing standing, double now) {
 }
 
 [[noreturn]] void refuse_held(const std::filesystem::path& run, const Claim& holder, double now, const LockOptions& options) {
-  throw Error{ErrorKind::unavailable,
-              text(run.string(), ": in use by ", description(holder, now), "; wait until it ends, stop it, or choose another run directory (",
-                   "without a heartbeat it is taken over after ", options.stale_after, ")")};
+  throw Error{ErrorKind::unavailable, text(run.string(), ": in use by ", description(holder, now),
+                                           "; wait until it ends, stop it, or choose another run directory (",
+                                           "without a heartbeat it is taken over after ", options.stale_after, ")")};
 }
 
 /// Waits until nobody holds the directory; returns the number of the last incarnation, 0 for none, and what to note.
@@ -185,8 +185,9 @@ void RunDirectory::release() noexcept {
 std::optional<Holder> newest_holder(const std::filesystem::path& run) {
   const auto claim = read_claim(run, newest_incarnation(run));
   if (!claim) return std::nullopt;
-  return Holder{claim->number,  claim->process.host, claim->process.pid, claim->job, claim->started,
-                std::max(0.0, wall_clock() - claim->heartbeat), claim->released > 0};
+  return Holder{claim->number,      claim->process.host, claim->process.pid,
+                claim->job,         claim->started,      std::max(0.0, wall_clock() - claim->heartbeat),
+                claim->released > 0};
 }
 
 std::filesystem::path step_folder(const std::filesystem::path& run, std::int64_t step) { return run / text("step-", step); }

@@ -53,7 +53,8 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
 /// The first byte chooses the format; for Megatron the second says how many of the bytes are the .bin.
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   if (size < 2) return 0;
-  constexpr std::array formats{Format::automatic, Format::text, Format::llmc, Format::npy, Format::raw_uint16, Format::raw_uint32, Format::megatron};
+  constexpr std::array formats{Format::automatic,  Format::text,       Format::llmc,    Format::npy,
+                               Format::raw_uint16, Format::raw_uint32, Format::megatron};
   const auto format = formats[data[0] % formats.size()];
   const std::span bytes{data + 2, size - 2};
   const auto tokens = format == Format::megatron ? std::min<std::size_t>(data[1], bytes.size()) : bytes.size();
