@@ -84,6 +84,13 @@ class Layers {
  public:
   explicit Layers(const Options&);
   void run(Operation);
+  /// What follows the microbatches, on a block's parameters: gradients to zero, their norm, AdamW.
+  void zero() { backend_->zero({at(1, Role::gradients), 4 * static_cast<std::size_t>(parts_[1].elements)}); }
+  double squared_norm() {
+    return backend_->squared_norm({reinterpret_cast<float*>(at(1, Role::gradients)), static_cast<std::size_t>(parts_[1].elements)});
+  }
+  void adamw();
+  std::int64_t block_parameters() const { return parts_[1].elements; }
   double flops(Operation o) const { return model::flops(setup_.model, shape_, o); }
 
  private:
@@ -91,6 +98,7 @@ class Layers {
   Bytes activation_bytes() const { return element_size(setup_.precision) * (shape_.tokens() * setup_.model.hidden); }
   program::Part part_of(int layer) const;
   int layer_of(Operation) const;
+  std::byte* at(int layer, Role role) { return memory_.at({layer, role}).data(); }
 
   compute::Setup setup_;
   model::LayerShape shape_;
@@ -150,6 +158,7 @@ Layers::Layers(const Options& o)
     parts_[layer] = part_of(layer);
     hold(layer, Role::weights, e * parts_[layer].elements);
     hold(layer, Role::gradients, Bytes{4} * parts_[layer].elements);
+    for (Role role : {Role::parameters, Role::moment1, Role::moment2}) hold(layer, role, Bytes{4} * parts_[layer].elements);
     hold(layer, Role::saved, saved[layer]);
     hold(layer, Role::input, activation_bytes());
     hold(layer, Role::output, activation_bytes());
@@ -184,6 +193,13 @@ void Layers::run(Operation o) {
   set(Role::tokens, reinterpret_cast<std::byte*>(tokens_.data()));
   set(Role::scalars, reinterpret_cast<std::byte*>(loss_));
   backend_->run(t);
+}
+
+void Layers::adamw() {
+  const std::vector<std::uint8_t> decays(parts_[1].slots.size(), 1);
+  const auto floats = [&](Role role) { return reinterpret_cast<float*>(at(1, role)); };
+  backend_->adamw({}, parts_[1], decays, floats(Role::parameters), at(1, Role::weights), floats(Role::gradients), floats(Role::moment1),
+                  floats(Role::moment2));
 }
 
 /// The products of an operation and nothing else.
@@ -323,6 +339,20 @@ void print_sum(const char* name, const std::vector<Row>& rows, std::size_t first
   std::printf("%-24s median of the passes' ratios %.3f\n", "", median(ratios));
 }
 
+/// Once per step, in nanoseconds for a parameter.
+void print_optimizer(Layers& layers, const Options& o) {
+  std::vector<double> zero, norm, adamw;
+  double sink = 0;
+  for (int pass = 0; pass < o.passes; ++pass) {
+    zero.push_back(timed(o.cpu_clock, [&] { layers.zero(); }));
+    norm.push_back(timed(o.cpu_clock, [&] { sink += layers.squared_norm(); }));
+    adamw.push_back(timed(o.cpu_clock, [&] { layers.adamw(); }));
+  }
+  const double per = 1e9 / static_cast<double>(layers.block_parameters());
+  std::printf("per parameter: zero %.3f ns, squared norm %.3f ns, AdamW %.3f ns (norm %g)\n", median(zero) * per, median(norm) * per,
+              median(adamw) * per, sink);
+}
+
 void benchmark(const Options& o) {
   omp_set_num_threads(o.threads);
   Layers layers{o};
@@ -348,6 +378,7 @@ void benchmark(const Options& o) {
     print(std::string{model::to_string(row.operation)}.c_str(), median(row.ours), median(row.alone), layers.flops(row.operation));
   print_sum("block, both passes", rows, 0, 6, layers);
   print_sum("head, both passes", rows, 6, 10, layers);
+  print_optimizer(layers, o);
 }
 
 }  // namespace

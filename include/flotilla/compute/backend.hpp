@@ -70,7 +70,8 @@ class Backend {
 };
 
 std::unique_ptr<Backend> make_cpu_backend(const Setup&);
-/// Upper bound of the library's scratchpad for any operation of this setup and microbatch; constructs the primitives to ask.
+/// Upper bound of the library's scratchpad for any operation of this setup and microbatches of up to `sequences`; asks the library.
+/// Throws Error{unavailable} where this processor cannot multiply in the precision, Error{internal} where only reference code would.
 Bytes library_scratch(const Setup&, int sequences);
 
 }  // namespace flotilla::compute

@@ -41,6 +41,8 @@ dnnl::matmul::primitive_desc describe(const ProductSpec& s, int threads) {
 std::string shape_of(const ProductSpec& s) { return text(s.m, " x ", s.k, " by ", s.k, " x ", s.n, " in ", to_string(s.precision)); }
 
 [[noreturn]] void fail(const ProductSpec& s, const dnnl::error& error) {
+  FLOTILLA_REQUIRE(error.status != dnnl_unimplemented || s.precision == Precision::fp32, ErrorKind::unavailable, library_version(),
+                   " cannot multiply in bf16 on this processor (it needs AVX-512); use fp32");
   throw Error{ErrorKind::internal,
               text("oneDNN cannot multiply ", shape_of(s), ": ", error.what(), " (status ", static_cast<int>(error.status), ")")};
 }
