@@ -7,11 +7,9 @@
 namespace flotilla::app {
 
 std::vector<Command> command_table() {
-  return {
-      {"train", "probe, plan and train a transformer, or resume the run; on every rank, under mpirun or srun", "[JOB]", train, job_options},
-      {"probe", "measure devices and links and write the cluster profile; on every rank, under mpirun or srun", "[JOB]", probe,
-       job_options},
-      {"inspect", "say what a plan, a profile, a checkpoint or a run directory holds", "FILE", inspect, inspect_options}};
+  return {{"train", "probe, plan, train or resume; on every rank (mpirun, srun)", "[JOB]", train, job_options},
+          {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options},
+          {"inspect", "say what a plan, a profile, a checkpoint or a run directory holds", "FILE", inspect, inspect_options}};
 }
 
 }  // namespace flotilla::app

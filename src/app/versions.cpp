@@ -1,6 +1,6 @@
 #include "app/versions.hpp"
 
-#include "flotilla/base/text.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/options/table.hpp"
@@ -9,12 +9,27 @@
 #include "flotilla/ucx/worker.hpp"
 
 namespace flotilla::app {
+namespace {
+
+/// The matrix library and what it picked for this CPU; --version answers on a CPU that cannot compute, too.
+std::string compute_version() {
+  compute::Setup setup;
+  setup.model = model::built_in("gpt2-tiny");
+  setup.length = setup.model.positions;
+  try {
+    return compute::make_cpu_backend(setup)->description();
+  } catch (const Error& error) {
+    return text("not usable here: ", error.what());
+  }
+}
+
+}  // namespace
 
 std::vector<std::pair<std::string, std::string>> versions() {
-  return {{"flotilla", FLOTILLA_VERSION},         {"compiler", text("g++ ", __VERSION__)},
-          {"mpi", mpi::library_version()},        {"topology", topology::library_version()},
-          {"ucx", ucx::library_version()},        {"store", store::library_version()},
-          {"options", options::library_version()}};
+  return {{"flotilla", FLOTILLA_VERSION},  {"compiler", text("g++ ", __VERSION__)},
+          {"mpi", mpi::library_version()}, {"topology", topology::library_version()},
+          {"ucx", ucx::library_version()}, {"store", store::library_version()},
+          {"compute", compute_version()},  {"options", options::library_version()}};
 }
 
 }  // namespace flotilla::app
