@@ -18,12 +18,12 @@ build() {
   cmake --build --preset cpu-release -j "$(flotilla_build_jobs)" --target flotilla
 }
 
-# Real text that is on every Debian system; elsewhere this project's own documents.
+# Real text that is on every Debian system, as options; elsewhere this project's own documents.
 texts() {
   local found
   found=$(find /usr/share/common-licenses -maxdepth 1 -type f -size +8k 2>/dev/null | sort)
   [ -n "$found" ] || found=$(find docs README.md -name '*.md' -size +2k | sort)
-  echo "$found" | paste -sd,
+  sed 's/^/--data.train=/' <<<"$found"
 }
 
 # flotilla under mpirun on N ranks; ranks may share cores.
@@ -33,7 +33,7 @@ train_on() {
   local as_root=()
   [ "$(id -u)" -eq 0 ] && as_root=(--allow-run-as-root)
   mpirun "${as_root[@]}" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl_base_warn_component_unused 0 \
-    -n "$ranks" build/src/app/flotilla train examples/quickstart.toml --data.train "$(texts)" --run.directory "$run" --run.log-every 20 "$@"
+    -n "$ranks" build/src/app/flotilla train examples/quickstart.toml "${texts[@]}" --run.directory "$run" --run.log-every 20 "$@"
 }
 
 steps_done() {
@@ -66,6 +66,7 @@ curve() {
 }
 
 build
+mapfile -t texts < <(texts)
 rm -rf "$run"
 mkdir -p "$run"
 

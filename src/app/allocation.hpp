@@ -1,0 +1,56 @@
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/job.hpp"
+#include "flotilla/comm/watch.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/journal/run_directory.hpp"
+#include "flotilla/signals/stop_signals.hpp"
+
+namespace flotilla::app {
+
+/// What every rank of a run holds from its start to its end: the run directory's lock (rank 0), the watch, the signals, and what to say
+/// when the end comes early.
+class Allocation {
+ public:
+  /// Collective: opens the run directory, starts the watch.
+  Allocation(const comm::World&, const Job&);
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  const comm::World& world() const { return world_; }
+  const std::filesystem::path& run() const { return run_; }
+  int incarnation() const { return incarnation_; }
+
+  /// Local: a signal reached this rank, or some rank asked through the watch. Says why.
+  std::optional<std::string> stop_wanted();
+  /// Passes a signal that reached a rank without work on to those that have some.
+  void relay_signals();
+
+  /// Rank 0: throws Error{unavailable} when another incarnation has taken the run directory.
+  void require_lock() const;
+  void set_step(std::int64_t steps_done) { step_ = steps_done; }
+  /// This rank's outcome file. Any thread.
+  void write_outcome(ExitCode, const std::string& reason) noexcept;
+  /// Ends watch and lock in good order; collective.
+  void close();
+  comm::Watch* watch() { return watch_.get(); }
+
+ private:
+  const comm::World& world_;
+  const Seconds deadline_;
+  std::optional<journal::RunDirectory> lock_;  ///< rank 0
+  std::filesystem::path run_;
+  int incarnation_ = 0;
+  std::atomic<std::int64_t> step_{0};
+  signals::StopSignals signals_;
+  bool relayed_ = false;
+  std::unique_ptr<comm::Watch> watch_;
+};
+
+}  // namespace flotilla::app

@@ -1,0 +1,118 @@
+#include "app/plan_choice.hpp"
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/mpi/communicator.hpp"
+#include "flotilla/simulate/forecaster.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// Rank 0's text on every rank.
+std::string from_rank_0(const comm::World& world, const std::string& text, Seconds deadline) {
+  return mpi::broadcast_string(world.control(), text, 0, deadline);
+}
+
+/// The checkpoint's plan and profile as JSON where they may be kept; both empty where not.
+struct Kept {
+  std::string plan, profile;
+  std::int64_t step = 0;
+};
+Kept kept_from(const PlanRequest& request, const probe::Discovery& here) {
+  if (!request.resume || request.replan || !request.file.empty()) return {};
+  const auto& manifest = request.resume->manifest;
+  if (manifest.plan.empty() || manifest.profile.empty()) return {};
+  const auto profile = files::profile_from_json(manifest.profile, request.resume->directory.string());
+  if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return {};
+  return {manifest.plan, manifest.profile, manifest.step};
+}
+
+std::string miss_text(const search::Answer& answer) {
+  std::string line = answer.no_plan_reason;
+  if (answer.nearest_miss) {
+    const auto& miss = *answer.nearest_miss;
+    line += text("; nearest: ", search::describe(miss.plan), " needs ", miss.needed, " on rank ", miss.rank, " where ", miss.limit,
+                 " is the limit (", miss.contributors, "); ", miss.change);
+  }
+  return line;
+}
+
+plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster, ChosenPlan& chosen) {
+  const Seconds begin = now();
+  chosen.answer = search::find_plan(request.search, chosen.profile, forecaster);
+  FLOTILLA_REQUIRE(chosen.answer.plan, ErrorKind::no_plan, miss_text(chosen.answer));
+  chosen.origin = text("searched: ", chosen.answer.considered, " plans forecast, ", chosen.answer.pruned, " excluded by bounds, ", now() - begin);
+  return *chosen.answer.plan;
+}
+
+/// Devices of a plan written by hand may be left out: ranks are then dealt in order.
+plan::Plan bound(plan::Plan plan, int ranks, const std::string& source) {
+  const int needed = plan::rank_count(plan);
+  FLOTILLA_REQUIRE(needed <= ranks, ErrorKind::no_plan, source, ": the plan needs ", needed, " ranks, the job has ", ranks, "; start ", needed,
+                   " ranks or give another plan");
+  int next = 0;
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas)
+      for (int t = static_cast<int>(replica.devices.size()); t < replica.tensor_parallel; ++t) replica.devices.push_back(Rank{next++});
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas)
+      for (Rank rank : replica.devices)
+        FLOTILLA_REQUIRE(rank.value < ranks, ErrorKind::bad_input, source, ": device rank ", rank, " of the plan; the job has ranks 0 to ",
+                         ranks - 1);
+  return plan;
+}
+
+void require_matches_job(const plan::Plan& plan, const search::Request& job, const std::string& source) {
+  const auto differ = [&](const char* what, const auto& theirs, const auto& ours) {
+    throw Error{ErrorKind::bad_input, text(source, ": ", what, " is ", theirs, ", the job says ", ours, "; make them the same")};
+  };
+  auto theirs = plan.model, ours = job.model;
+  theirs.name = ours.name;
+  if (theirs != ours) differ("model", plan.model.name, job.model.name + " (or its shape differs)");
+  if (plan.length != job.length) differ("length", plan.length, job.length);
+  if (plan.global_batch != job.global_batch) differ("global_batch", plan.global_batch, job.global_batch);
+  if (plan.precision != job.precision) differ("precision", to_string(plan.precision), to_string(job.precision));
+}
+
+}  // namespace
+
+Bytes runtime_constant(int world_size) { return Bytes{160 << 20} + world_size * Bytes{8 << 20}; }
+
+ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
+  ChosenPlan chosen;
+  const auto here = probe::discover(world, request.probe);
+  const auto kept = comm::agree_on(world, "reading the checkpoint's plan", [&] { return kept_from(request, here); }, deadline);
+  const std::string plan_text = from_rank_0(world, kept.plan, deadline);
+  if (!plan_text.empty()) {
+    chosen.profile = files::profile_from_json(from_rank_0(world, kept.profile, deadline), "the checkpoint's profile");
+  } else {
+    auto probed = probe::measure_or_reuse(world, request.probe, request.profile, request.reuse);
+    chosen.profile = std::move(probed.profile);
+  }
+  // Rank 0 decides, so that no difference between machines can make two plans.
+  const std::string decided = comm::agree_on(world, "planning", [&]() -> std::string {
+    if (world.rank() != Rank{0}) return {};
+    const simulate::ProgramForecaster forecaster{chosen.profile, request.runtime, request.runtime_constant};
+    if (!request.file.empty()) {
+      auto plan = files::read_plan(request.file);
+      require_matches_job(plan, request.search, request.file.string());
+      chosen.plan = bound(std::move(plan), world.size(), request.file.string());
+      chosen.origin = "--plan " + request.file.string();
+    } else if (!plan_text.empty()) {
+      chosen.plan = bound(files::plan_from_json(plan_text, "the checkpoint's plan"), world.size(), "the checkpoint's plan");
+      chosen.origin = text("kept from step ", kept.step);
+    } else {
+      chosen.plan = search_plan(request, forecaster, chosen);
+    }
+    chosen.forecast = forecaster.forecast(chosen.plan);
+    return files::plan_to_json(chosen.plan);
+  }, deadline);
+  chosen.plan = files::plan_from_json(from_rank_0(world, decided, deadline), "rank 0's plan");
+  chosen.origin = from_rank_0(world, chosen.origin, deadline);
+  return chosen;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,165 @@
+#include "app/training_loop.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/journal/console.hpp"
+
+#ifndef FLOTILLA_VERSION
+#error "the build defines FLOTILLA_VERSION"
+#endif
+
+namespace flotilla::app {
+namespace {
+
+constexpr std::size_t recent_steps = 32;
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()}, terminal_{isatty(STDOUT_FILENO) != 0} {
+  const auto& plan = in_.trainer.program().plan;
+  flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
+  if (in_.crew.rank() == Rank{0}) {
+    metrics_.emplace(in_.allocation.run(), in_.allocation.incarnation());
+    journal::StartRecord start;
+    start.step = done_;
+    start.ranks = in_.crew.size();
+    start.plan = in_.plan_summary;
+    start.host = in_.crew.host(Rank{0});
+    start.version = FLOTILLA_VERSION;
+    metrics_->write(start);
+  }
+  recent_.reserve(recent_steps);
+}
+
+Ending TrainingLoop::run() {
+  const auto& job = in_.job;
+  in_.allocation.set_step(done_);
+  while (done_ < job.training.steps) {
+    const Seconds begin = now();
+    const auto result = one_step();
+    require_finite(result);
+    ++done_;
+    in_.allocation.set_step(done_);
+    report(result, now() - begin);
+    evaluate_if_due();
+    const bool last = done_ == job.training.steps;
+    if (result.stop && !last) {
+      save();
+      return ended(ExitCode::requeue, text(stop_reason_.empty() ? "a stop was asked for" : stop_reason_, ": saved at step ", done_));
+    }
+    if (last || save_due(result)) save();
+  }
+  return ended(ExitCode::done, "finished");
+}
+
+train::Wishes TrainingLoop::wishes() {
+  train::Wishes wishes;
+  if (const auto stop = in_.allocation.stop_wanted()) {
+    if (stop_reason_.empty()) stop_reason_ = *stop;
+    wishes.stop = true;
+  }
+  const auto& every = in_.job.checkpoint.every_time;
+  wishes.save = every.value > 0 && in_.crew.rank() == Rank{0} && now() - last_save_ >= every;
+  return wishes;
+}
+
+train::StepResult TrainingLoop::one_step() { return in_.trainer.step(done_, wishes()); }
+
+void TrainingLoop::require_finite(const train::StepResult& result) const {
+  if (result.finite) return;
+  const std::string where = result.not_finite_ranks == 1 ? "first on " + in_.crew.name(result.not_finite_rank)
+                            : result.not_finite_ranks > 1 ? text("on ", result.not_finite_ranks, " ranks")
+                                                          : "in the sum over the ranks";
+  const std::string line = text("step ", done_ + 1, ": loss ", result.loss, ", gradient norm ", result.gradient_norm, ": not finite, ", where);
+  if (in_.job.training.skip_non_finite) {
+    if (speaks()) log::warning(line, "; the update is left out");
+    return;
+  }
+  // Every rank comes here with the same totals, so agreement is immediate and the parameters are those of the step before.
+  throw comm::AgreedError{ErrorKind::bad_input,
+                          line + "; the last checkpoint is good: lower --training.learning-rate or set --training.skip-non-finite"};
+}
+
+void TrainingLoop::report(const train::StepResult& result, Seconds took) {
+  if (!speaks()) return;
+  if (recent_.size() < recent_steps) recent_.push_back(took.value);
+  else recent_[static_cast<std::size_t>(done_) % recent_steps] = took.value;
+  const auto& plan = in_.trainer.program().plan;
+  journal::StepRecord record;
+  record.step = done_;
+  record.loss = result.loss;
+  record.tokens_per_second = static_cast<double>(plan.global_batch) * plan.length / took.value;
+  record.step_seconds = took.value;
+  record.share_of_peak = in_.peak_flops > 0 ? flops_per_step_ / (took.value * in_.peak_flops) : 0;
+  record.learning_rate = result.learning_rate;
+  record.gradient_norm = result.gradient_norm;
+  record.eta_seconds = journal::remaining_time(recent_, in_.job.training.steps - done_).value;
+  metrics_->write(record);
+  if (journal::gets_line(done_, in_.first_step + 1, in_.job.training.steps, in_.job.run.log_every, terminal_))
+    say(journal::step_line(record, in_.job.training.steps));
+}
+
+void TrainingLoop::evaluate_if_due() {
+  const auto every = in_.job.training.evaluate_every;
+  if (every <= 0 || (done_ % every != 0 && done_ != in_.job.training.steps)) return;
+  const Seconds begin = now();
+  journal::EvaluationRecord record;
+  record.step = done_;
+  record.loss = in_.trainer.evaluate();
+  record.sequences = in_.job.training.evaluate_sequences;
+  record.seconds = (now() - begin).value;
+  if (!speaks()) return;
+  metrics_->write(record);
+  say(journal::evaluation_line(record, in_.job.training.steps));
+}
+
+bool TrainingLoop::save_due(const train::StepResult& result) const {
+  const auto every = in_.job.checkpoint.every;
+  return result.save || (every > 0 && done_ % every == 0);
+}
+
+void TrainingLoop::save() {
+  if (saved_ == done_) return;
+  comm::agree_on(in_.crew, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.job.comm.deadline);
+  auto manifest = in_.manifest;
+  manifest.step = done_;
+  manifest.optimizer_steps = in_.trainer.optimizer_steps();
+  manifest.sequences = done_ * in_.job.training.global_batch;
+  checkpoint::SaveOptions options;
+  options.keep = in_.job.checkpoint.keep;
+  options.deadline = in_.job.comm.deadline;
+  const auto report = checkpoint::save(in_.crew, in_.allocation.run(), in_.trainer.state(), manifest, options);
+  saved_ = done_;
+  last_save_ = now();
+  if (!speaks()) return;
+  journal::CheckpointRecord record;
+  record.step = done_;
+  record.bytes = report.size.count;
+  record.seconds = report.total.value;
+  metrics_->write(record);
+  say(journal::checkpoint_line(record, in_.job.training.steps));
+}
+
+Ending TrainingLoop::ended(ExitCode code, std::string reason) {
+  if (speaks()) {
+    journal::StopRecord stop;
+    stop.step = done_;
+    stop.exit_code = code;
+    stop.reason = reason;
+    metrics_->write(stop);
+  }
+  return {code, std::move(reason), done_};
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,63 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/allocation.hpp"
+#include "app/job.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/journal/metrics.hpp"
+#include "flotilla/train/trainer.hpp"
+
+namespace flotilla::app {
+
+/// How a run ended, on every rank of the crew alike.
+struct Ending {
+  ExitCode code = ExitCode::done;
+  std::string reason;
+  std::int64_t step = 0;  ///< steps done
+};
+
+/// What the loop needs beside the trainer; all of it decided before the first step.
+struct LoopInput {
+  const Job& job;
+  Allocation& allocation;
+  const comm::World& crew;
+  train::Trainer& trainer;
+  checkpoint::Manifest manifest;  ///< what every checkpoint of this incarnation says; step, sequences and time are filled in
+  std::int64_t first_step = 0;    ///< steps already done
+  double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
+  std::string plan_summary;
+};
+
+/// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
+class TrainingLoop {
+ public:
+  explicit TrainingLoop(LoopInput);
+  Ending run();
+
+ private:
+  train::Wishes wishes();
+  train::StepResult one_step();
+  void report(const train::StepResult&, Seconds took);
+  void require_finite(const train::StepResult&) const;
+  void evaluate_if_due();
+  void save();
+  bool save_due(const train::StepResult&) const;
+  bool speaks() const { return metrics_.has_value(); }
+  Ending ended(ExitCode, std::string reason);
+
+  LoopInput in_;
+  std::int64_t done_;         ///< steps
+  std::int64_t saved_ = -1;   ///< step of the last checkpoint of this incarnation
+  Seconds last_save_;
+  std::string stop_reason_;
+  bool terminal_ = false;
+  std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
+  std::vector<double> recent_;  ///< seconds of the last steps, a ring
+  double flops_per_step_ = 0;
+};
+
+}  // namespace flotilla::app
