@@ -31,9 +31,15 @@ class Forecaster {
   /// One microbatch of `shape` through `layer` on the devices of one replica.
   virtual LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
                                  const std::string& device_type, const std::vector<Rank>& devices) const = 0;
+  /// One microbatch's activations, or their gradients, from the devices of one stage's replica to those of the next stage's.
+  virtual Seconds message_bound(const model::Config&, const model::LayerShape&, const std::vector<Rank>& from,
+                                const std::vector<Rank>& to) const = 0;
   /// Least seconds of one step's optimizer on a device that holds that many elements.
   virtual Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const = 0;
+  /// Least seconds of the sum of that many fp32 gradients over the ranks.
+  virtual Seconds sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const = 0;
   /// Least peak bytes of a device with layers [first, last) that keeps `in_flight` microbatches of `shape` at a time.
+  /// Blocks are alike: it depends on how many of them there are, and on whether the embedding and the head are among the layers.
   virtual Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const = 0;
 };
 
@@ -51,7 +57,10 @@ class ProgramForecaster : public Forecaster {
   Seconds lower_bound(const plan::Plan&) const override;
   LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
                          const std::string& device_type, const std::vector<Rank>& devices) const override;
+  Seconds message_bound(const model::Config&, const model::LayerShape&, const std::vector<Rank>& from,
+                        const std::vector<Rank>& to) const override;
   Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const override;
+  Seconds sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const override;
   Bytes memory_bound(const model::Config&, int first, int last, const model::LayerShape&, plan::Recompute, int in_flight) const override;
 
   /// Of an evaluation program, or any other that is already lowered.

@@ -1,7 +1,9 @@
 #include "cuts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -9,6 +11,12 @@ namespace flotilla::search {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
+
+/// Sequences of a replica's full microbatch and of its last one.
+std::pair<int, int> microbatch_sizes(const Configuration& c, int replica) {
+  const int sequences = c.placement->sequences[static_cast<std::size_t>(replica)], full = std::min(c.microbatch, sequences);
+  return {full, sequences - (c.microbatches(replica) - 1) * full};
+}
 
 /// Seconds of a layer on a replica.
 struct LayerWork {
@@ -20,8 +28,8 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const Placement& p = *c.placement;
   const auto& devices = p.devices(stage, replica);
   const auto& type = problem.device(devices.front()).type;
-  const int sequences = p.sequences[static_cast<std::size_t>(replica)], count = c.microbatches(replica);
-  const int full = std::min(c.microbatch, sequences), last = sequences - (count - 1) * full;
+  const int count = c.microbatches(replica);
+  const auto [full, last] = microbatch_sizes(c, replica);
   const auto bound_of = [&](int microbatch) {
     return problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision}, c.recompute, type,
                                           devices);
@@ -29,6 +37,31 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const auto most = bound_of(full), least = last == full ? most : bound_of(last);
   const auto total = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
   return {(count - 1) * total(most) + total(least), std::min(most.forward, least.forward).value, std::min(most.backward, least.backward).value};
+}
+
+/// Seconds that a microbatch's activations need from a stage to the next one, and their gradients back.
+struct Hop {
+  double there = 0, back = 0;
+};
+
+Hop hop_of(const Problem& problem, const Configuration& c, int stage, int replica, int sequences) {
+  const Request& request = problem.request;
+  const Placement& p = *c.placement;
+  const model::LayerShape shape{sequences, request.length, p.tensor, 0, request.precision};
+  const auto &here = p.devices(stage, replica), &next = p.devices(stage + 1, replica);
+  return {problem.forecaster.message_bound(request.model, shape, here, next).value,
+          problem.forecaster.message_bound(request.model, shape, next, here).value};
+}
+
+double least_hop(const Problem& problem, const Configuration& c, int stage) {
+  if (stage + 1 == c.placement->pipeline) return 0;
+  double least = never;
+  for (int r = 0; r < c.placement->data; ++r) {
+    const auto [full, last] = microbatch_sizes(c, r);
+    const Hop hop = hop_of(problem, c, stage, r, std::min(full, last));
+    least = std::min(least, hop.there + hop.back);
+  }
+  return least;
 }
 
 Bytes memory_of(const Problem& problem, const Configuration& c, int first, int last, int in_flight) {
@@ -46,17 +79,33 @@ Demands demands(const Problem& problem, const Configuration& c, int stage) {
   return found;
 }
 
-/// The last layer boundary up to which every replica can hold a stage that begins at `first`; `first` when not even one layer.
-int furthest_end(const Problem& problem, const Configuration& c, const Demands& wanted, int first) {
-  const auto fits = [&](int last) {
-    return std::ranges::all_of(wanted, [&](const auto& demand) { return memory_of(problem, c, first, last, demand.first) <= demand.second; });
-  };
-  int fitting = first, failing = problem.request.model.layers() + 1;
+/// The largest n in [0, most] for which `holds`, which does not come back once it has failed; it holds for 0.
+template <class Predicate>
+int largest(int most, Predicate holds) {
+  int fitting = 0, failing = most + 1;
   while (failing - fitting > 1) {
     const int middle = std::midpoint(fitting, failing);
-    (fits(middle) ? fitting : failing) = middle;
+    (holds(middle) ? fitting : failing) = middle;
   }
   return fitting;
+}
+
+/// By first layer: the last layer boundary up to which every replica can hold the stage; the first layer itself when not even one layer.
+/// Blocks are alike, so three questions answer for all of them.
+std::vector<int> furthest_ends(const Problem& problem, const Configuration& c, const Demands& wanted) {
+  const int layers = problem.request.model.layers(), head = layers - 1;
+  const auto fits = [&](int first, int last) {
+    return std::ranges::all_of(wanted, [&](const auto& demand) { return memory_of(problem, c, first, last, demand.first) <= demand.second; });
+  };
+  std::vector<int> ends(static_cast<std::size_t>(layers));
+  ends[0] = largest(layers, [&](int n) { return fits(0, n); });
+  const int blocks = largest(head - 1, [&](int n) { return fits(1, 1 + n); });
+  const int with_head = largest(head, [&](int n) { return fits(layers - n, layers); });
+  for (int first = 1; first < layers; ++first) {
+    const bool reaches_head = layers - first <= with_head;
+    ends[static_cast<std::size_t>(first)] = reaches_head ? layers : std::min(first + blocks, head);
+  }
+  return ends;
 }
 
 }  // namespace
@@ -78,26 +127,32 @@ CutSearch::CutSearch(const Problem& problem, const Configuration& configuration)
 CutSearch::Stage CutSearch::stage_of(int stage) const {
   Stage out;
   const auto layers = static_cast<std::size_t>(layers_);
-  std::vector<double> forward(layers + 1, 0), backward(layers + 1, 0);
+  const auto kind = [&](std::size_t layer) -> std::size_t { return layer == 0 ? 0 : layer + 1 == layers ? 2 : 1; };
+  const auto prefix_sums = [&](const std::array<double, 3>& of_kind) {
+    std::vector<double> sums(layers + 1, 0);
+    for (std::size_t l = 0; l < layers; ++l) sums[l + 1] = sums[l] + of_kind[kind(l)];
+    return sums;
+  };
+  std::array<LayerWork, 3> least;
+  least.fill({0, never, never});
   for (int r = 0; r < configuration_.placement->data; ++r) {
-    Replica replica{std::vector<double>(layers + 1, 0)};
-    std::vector<double> here_forward(layers + 1, 0), here_backward(layers + 1, 0);
-    for (std::size_t l = 0; l < layers; ++l) {
-      const auto work = layer_work(problem_, configuration_, stage, r, static_cast<int>(l));
-      replica.work[l + 1] = replica.work[l] + work.all;
-      here_forward[l + 1] = r == 0 ? work.least_forward : std::min(forward[l + 1], work.least_forward);
-      here_backward[l + 1] = r == 0 ? work.least_backward : std::min(backward[l + 1], work.least_backward);
+    std::array<double, 3> work{};
+    for (std::size_t k = 0; k < work.size(); ++k) {
+      const LayerWork here = layer_work(problem_, configuration_, stage, r, k == 0 ? 0 : k == 1 ? 1 : layers_ - 1);
+      work[k] = here.all;
+      least[k].least_forward = std::min(least[k].least_forward, here.least_forward);
+      least[k].least_backward = std::min(least[k].least_backward, here.least_backward);
     }
-    forward = std::move(here_forward);
-    backward = std::move(here_backward);
+    Replica replica{prefix_sums(work)};
     const auto same = [&](const Replica& other) { return other.work == replica.work; };
     if (std::ranges::none_of(out.replicas, same)) out.replicas.push_back(std::move(replica));
   }
   // Layer by layer the least of any replica: at most what the fastest replica needs for them together.
-  out.least_pass.assign(layers + 1, 0);
-  for (std::size_t l = 0; l < layers; ++l) out.least_pass[l + 1] = out.least_pass[l] + forward[l + 1] + backward[l + 1];
-  const Demands wanted = demands(problem_, configuration_, stage);
-  for (int first = 0; first < layers_; ++first) out.last.push_back(furthest_end(problem_, configuration_, wanted, first));
+  std::array<double, 3> pass{};
+  for (std::size_t k = 0; k < pass.size(); ++k) pass[k] = least[k].least_forward + least[k].least_backward;
+  out.least_pass = prefix_sums(pass);
+  out.hop = least_hop(problem_, configuration_, stage);
+  out.last = furthest_ends(problem_, configuration_, demands(problem_, configuration_, stage));
   return out;
 }
 
@@ -126,7 +181,7 @@ void CutSearch::solve() {
         if (!allowed(s, first, last)) continue;
         const double own = work(stage, first, last);
         if (own >= best) break;  // longer stages only work more
-        const double later = span(stage.least_pass, first, last) + rest_[static_cast<std::size_t>(s) + 1][static_cast<std::size_t>(last)];
+        const double later = span(stage.least_pass, first, last) + stage.hop + rest_[static_cast<std::size_t>(s) + 1][static_cast<std::size_t>(last)];
         best = std::min(best, s + 1 == count_ ? (last == layers_ ? own : never) : std::max(own, later));
       }
     }
@@ -141,7 +196,7 @@ void CutSearch::expand(const Node& node) {
     const double own = work(stage, first, last);
     Node next = node;
     next.so_far = std::max(node.so_far, node.passed + own);
-    next.passed += span(stage.least_pass, first, last);
+    next.passed += span(stage.least_pass, first, last) + stage.hop;
     next.bound = std::max(next.so_far, s + 1 == count_ ? 0 : next.passed + rest);
     next.spread += own * own;
     next.cuts.push_back(last);
@@ -150,7 +205,7 @@ void CutSearch::expand(const Node& node) {
   }
 }
 
-double CutSearch::bound() const { return heap_.empty() ? never : heap_.front().bound; }
+double CutSearch::bound() const { return heap_.empty() ? never : heap_.front().bound + configuration_.placement->tail; }
 
 std::vector<int> CutSearch::next() {
   while (!heap_.empty()) {
@@ -163,23 +218,82 @@ std::vector<int> CutSearch::next() {
   return {};
 }
 
-double quick_bound(const Problem& problem, const Configuration& c) {
+namespace {
+
+/// What a column's microbatches need whatever the cuts: one of them through the whole pipeline and back, and all of their work.
+struct ColumnWay {
+  double way = 0, work = 0;
+};
+
+ColumnWay column_way(const Problem& problem, const Configuration& c, int replica) {
   const auto& model = problem.request.model;
-  const Placement& p = *c.placement;
-  std::vector<int> kinds{0, model.layers() - 1};
-  if (model.blocks > 0) kinds.push_back(1);
-  double bound = 0;
-  for (int r = 0; r < p.data; ++r) {
-    double column = 0;
-    for (int layer : kinds) {
-      double least = never;
-      for (int s = 0; s < p.pipeline; ++s) least = std::min(least, layer_work(problem, c, s, r, layer).all);
-      column += least * (model.is_block(layer) ? model.blocks : 1);
+  ColumnWay sum;
+  for (int layer : {0, 1, model.layers() - 1}) {
+    const int count = layer == 1 ? model.blocks : 1;
+    double way = never, work = never;
+    for (int s = 0; s < c.placement->pipeline; ++s) {
+      const LayerWork here = layer_work(problem, c, s, replica, layer);
+      way = std::min(way, here.least_forward + here.least_backward);
+      work = std::min(work, here.all);
     }
-    bound = std::max(bound, column / p.pipeline);
+    sum.way += way * count;
+    sum.work += work * count;
   }
+  return sum;
+}
+
+double column_bound(const Problem& problem, const Configuration& c, int replica) {
+  const int stages = c.placement->pipeline, behind = c.microbatches(replica) - 1;
+  auto [way, work] = column_way(problem, c, replica);
+  const auto [full, last] = microbatch_sizes(c, replica);
+  double messages = 0;
+  for (int s = 0; s + 1 < stages; ++s) {
+    const Hop least = hop_of(problem, c, s, replica, std::min(full, last)), each = hop_of(problem, c, s, replica, full);
+    way += least.there + least.back;
+    messages = std::max({messages, each.there, each.back});
+  }
+  double bound = std::max(work / stages, way + behind * messages);
+  // The backward pass of microbatch m stands before the forward pass of m + stages on the first stage's queue.
+  if (c.schedule == plan::ScheduleKind::one_f_one_b) bound = std::max(bound, way * (behind / stages + 1));
   return bound;
 }
+
+}  // namespace
+
+double quick_bound(const Problem& problem, const Configuration& c) {
+  double bound = 0;
+  for (int r = 0; r < c.placement->data; ++r) bound = std::max(bound, column_bound(problem, c, r));
+  return bound + c.placement->tail;
+}
+
+namespace {
+
+/// How far stages are over the limits of their devices, looked up: blocks are alike, so it depends on how many layers there are and on whether
+/// the embedding and the head are among them.
+class StageExcess {
+ public:
+  StageExcess(const Problem& problem, const Configuration& c, int stage) : layers_{problem.request.model.layers()} {
+    const Demands wanted = demands(problem, c, stage);
+    for (int n = 1; n <= layers_; ++n) {
+      add(problem, c, wanted, 0, n);
+      if (n < layers_) add(problem, c, wanted, layers_ - n, layers_);
+      if (n < layers_ - 1) add(problem, c, wanted, 1, 1 + n);
+    }
+  }
+  std::int64_t of(int first, int last) const { return known_.at(key(first, last)); }
+
+ private:
+  std::array<int, 2> key(int first, int last) const { return {(first == 0 ? 1 : 0) + (last == layers_ ? 2 : 0), last - first}; }
+  void add(const Problem& problem, const Configuration& c, const Demands& wanted, int first, int last) {
+    std::int64_t most = std::numeric_limits<std::int64_t>::min();
+    for (const auto& [in_flight, limit] : wanted) most = std::max(most, (memory_of(problem, c, first, last, in_flight) - limit).count);
+    known_[key(first, last)] = most;
+  }
+  int layers_;
+  std::map<std::array<int, 2>, std::int64_t> known_;
+};
+
+}  // namespace
 
 LeastMemory least_memory_cuts(const Problem& problem, const Configuration& c) {
   const int layers = problem.request.model.layers(), stages = c.placement->pipeline;
@@ -190,14 +304,12 @@ LeastMemory least_memory_cuts(const Problem& problem, const Configuration& c) {
   least[index(stages, layers)] = std::numeric_limits<std::int64_t>::min();
   const auto& fixed = problem.request.fixed.cuts;
   for (int s = stages - 1; s >= 0; --s) {
-    const auto wanted = demands(problem, c, s);
+    const StageExcess stage{problem, c, s};
     for (int first = s; first < layers; ++first)
       for (int last = first + 1; last <= layers; ++last) {
         if (!fixed.empty() && (fixed[static_cast<std::size_t>(s)] != first || fixed[static_cast<std::size_t>(s) + 1] != last)) continue;
         if (least[index(s + 1, last)] == never_fits) continue;
-        std::int64_t excess = least[index(s + 1, last)];
-        for (const auto& [in_flight, limit] : wanted)
-          excess = std::max(excess, (memory_of(problem, c, first, last, in_flight) - limit).count);
+        const std::int64_t excess = std::max(least[index(s + 1, last)], stage.of(first, last));
         if (excess < least[index(s, first)]) least[index(s, first)] = excess, choice[index(s, first)] = last;
       }
   }

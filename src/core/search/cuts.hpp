@@ -18,6 +18,7 @@ class CutSearch {
 
   /// Bound of the cuts that next() has yet to yield; infinity when there are none.
   double bound() const;
+  /// Empty when there are no more.
   std::vector<int> next();
 
  private:
@@ -27,6 +28,7 @@ class CutSearch {
   struct Stage {
     std::vector<Replica> replicas;        // those that differ
     std::vector<double> least_pass;       // prefix sums: one microbatch forward and backward on the fastest replica
+    double hop = 0;                       // its activations to the next stage and their gradients back
     std::vector<int> last;                // by first layer: the furthest end that memory allows
   };
   struct Node {
@@ -56,7 +58,8 @@ class CutSearch {
   std::vector<Node> heap_;
 };
 
-/// A bound of every cut of the configuration that is quick to compute: the mean work of its stages.
+/// A bound of every cut of the configuration that is quick to compute: the mean work of its stages, the messages of a boundary one after
+/// another, and in 1F1B the ways through the pipeline that must follow one another.
 double quick_bound(const Problem&, const Configuration&);
 
 /// The cuts whose most loaded device is the least over its limit by the memory bounds, and by how much.

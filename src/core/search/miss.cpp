@@ -1,6 +1,7 @@
 #include "miss.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "explain.hpp"
 #include "flotilla/base/error.hpp"
@@ -19,68 +20,80 @@ std::optional<Evaluated> try_evaluate(const Problem& problem, const Configuratio
   }
 }
 
-std::optional<Evaluated> nearest_of_excluded(const Problem& problem, const std::vector<Configuration>& all) {
+/// Of every placement the configuration that needs the least memory: small microbatches, recomputation, 1F1B.
+std::vector<const Configuration*> smallest(const std::vector<Configuration>& all) {
+  const auto size = [](const Configuration& c) {
+    return std::tuple{c.microbatch, c.recompute != plan::Recompute::full, c.schedule != plan::ScheduleKind::one_f_one_b};
+  };
+  std::vector<const Configuration*> list;
+  for (const auto& c : all) {
+    const auto same = std::ranges::find(list, c.placement, &Configuration::placement);
+    if (same == list.end()) list.push_back(&c);
+    else if (size(c) < size(**same)) *same = &c;
+  }
+  return list;
+}
+
+/// Of these configurations the exact look at those that need the least, until one fits.
+std::optional<Evaluated> nearest_of(const Problem& problem, const std::vector<Configuration>& all) {
   std::vector<std::pair<LeastMemory, const Configuration*>> near;
-  for (const auto& c : all) near.emplace_back(least_memory_cuts(problem, c), &c);
+  for (const Configuration* c : smallest(all)) near.emplace_back(least_memory_cuts(problem, *c), c);
   std::ranges::stable_sort(near, {}, [](const auto& n) { return n.first.excess; });
   std::optional<Evaluated> best;
   for (std::size_t i = 0; i < near.size() && i < exact_looks; ++i) {
     auto found = try_evaluate(problem, *near[i].second, near[i].first.cuts);
     if (found && (!best || found->excess() < best->excess())) best = std::move(found);
+    if (best && best->fits()) break;
   }
   return best;
 }
 
-/// A plan of the changed request that fits, the first that is found.
-std::optional<plan::Plan> any_fit(const Problem& problem, Request changed) {
-  bool found = false;
-  changed.alternatives = 0;
-  // The first plan that is found to fit ends the search.
+/// A plan of the changed request that fits.
+std::optional<plan::Plan> any_fit(const Problem& problem, const Request& changed) {
   const Problem inner{changed, problem.profile, problem.forecaster};
-  BestFirst search{inner};
-  const BestFirst* watched = &search;
-  changed.should_stop = [&, outer = problem.request.should_stop] {
-    found = watched->incumbents().best() != nullptr;
-    return found || (outer && outer());
-  };
-  search.run();
-  if (!search.incumbents().best()) return std::nullopt;
-  return search.incumbents().best()->plan;
+  auto nearest = nearest_of(inner, configurations(inner));
+  if (!nearest || !nearest->fits()) return std::nullopt;
+  return std::move(nearest->plan);
+}
+
+template <class Change>
+std::optional<plan::Plan> fit_with(const Problem& problem, Change change) {
+  Request changed = problem.request;
+  change(changed);
+  return any_fit(problem, changed);
+}
+
+std::string smaller_microbatch(const Problem& problem) {
+  const auto fixed = problem.request.fixed.microbatch;
+  for (int size = fixed.value_or(1) / 2; size >= 1; size /= 2)
+    if (fit_with(problem, [&](Request& r) { r.fixed.microbatch = size; })) return text("a microbatch of ", size, " in place of ", *fixed);
+  return "";
 }
 
 /// What the user decided, freed one at a time, the least intrusive first.
 std::string freed_option(const Problem& problem) {
   const Fixed& fixed = problem.request.fixed;
-  const auto attempt = [&](bool is_fixed, auto&& release) -> std::optional<plan::Plan> {
-    if (!is_fixed) return std::nullopt;
-    Request changed = problem.request;
-    release(changed.fixed);
-    return any_fit(problem, changed);
-  };
-  if (const auto p = attempt(fixed.recompute.has_value(), [](Fixed& f) { f.recompute.reset(); }))
+  if (const auto p = fixed.recompute ? fit_with(problem, [](Request& r) { r.fixed.recompute.reset(); }) : std::nullopt)
     return text("recompute ", to_string(p->stages.front().recompute), " in place of ", to_string(*fixed.recompute));
-  if (const auto p = attempt(fixed.microbatch.has_value(), [](Fixed& f) { f.microbatch.reset(); }))
-    return text("a microbatch of ", p->stages.front().replicas.front().quanta * p->quantum, " in place of ", *fixed.microbatch);
-  if (const auto p = attempt(fixed.schedule.has_value(), [](Fixed& f) { f.schedule.reset(); }))
+  if (const std::string smaller = smaller_microbatch(problem); !smaller.empty()) return smaller;
+  if (const auto p = fixed.schedule ? fit_with(problem, [](Request& r) { r.fixed.schedule.reset(); }) : std::nullopt)
     return text("the schedule ", to_string(p->schedule), " in place of ", to_string(*fixed.schedule));
-  if (const auto p = attempt(!fixed.cuts.empty(), [&](Fixed& f) {
-        f.pipeline = static_cast<int>(f.cuts.size()) - 1;
-        f.cuts.clear();
-      }))
-    return text("other layer cuts: ", describe(*p));
-  if (const auto p = attempt(fixed.data || fixed.pipeline || fixed.tensor || !fixed.cuts.empty(), [](Fixed& f) {
-        f.data.reset(), f.pipeline.reset(), f.tensor.reset(), f.cuts.clear();
-      }))
-    return text("other degrees: ", describe(*p));
+  const auto free_cuts = [](Request& r) {
+    r.fixed.pipeline = static_cast<int>(r.fixed.cuts.size()) - 1;
+    r.fixed.cuts.clear();
+  };
+  if (const auto p = !fixed.cuts.empty() ? fit_with(problem, free_cuts) : std::nullopt) return text("other layer cuts: ", describe(*p));
+  const auto free_degrees = [](Request& r) { r.fixed.data.reset(), r.fixed.pipeline.reset(), r.fixed.tensor.reset(), r.fixed.cuts.clear(); };
+  const bool has_degrees = fixed.data || fixed.pipeline || fixed.tensor || !fixed.cuts.empty();
+  if (const auto p = has_degrees ? fit_with(problem, free_degrees) : std::nullopt) return text("other degrees: ", describe(*p));
   return "";
 }
 
 std::string shorter_sequences(const Problem& problem) {
-  for (int length = problem.request.length / 2; length >= 1; length /= 2) {
-    Request changed = problem.request;
-    changed.length = length;
-    if (any_fit(problem, changed)) return text("sequences of ", length, " tokens in place of ", problem.request.length);
-  }
+  const auto fits = [&](int length) { return fit_with(problem, [&](Request& r) { r.length = length; }).has_value(); };
+  if (!fits(1)) return "";
+  for (int length = problem.request.length / 2; length >= 1; length /= 2)
+    if (fits(length)) return text("sequences of ", length, " tokens in place of ", problem.request.length);
   return "";
 }
 
@@ -94,7 +107,7 @@ std::string smallest_change(const Problem& problem, const Evaluated& nearest) {
 }  // namespace
 
 std::optional<Miss> nearest_miss(const Problem& problem, const BestFirst& search) {
-  std::optional<Evaluated> nearest = nearest_of_excluded(problem, search.all());
+  std::optional<Evaluated> nearest = nearest_of(problem, search.all());
   const auto& forecast = search.incumbents().nearest();
   if (forecast && (!nearest || forecast->excess() < nearest->excess())) nearest = forecast;
   if (!nearest || nearest->fits()) return std::nullopt;

@@ -1,11 +1,12 @@
 #include "placement.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
 #include <set>
 #include <tuple>
 
 #include "flotilla/model/tensors.hpp"
+#include "flotilla/plan/shard_layout.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -82,6 +83,38 @@ std::vector<int> shares_by_speed(int batch, const std::vector<double>& seconds) 
   return shares;
 }
 
+std::int64_t word_elements(const model::Config& model, int tensor_parallel) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : model::tensors(model))
+    if (tensor.tied_layer >= 0) elements += plan::shard(tensor, tensor_parallel, 0).elements();
+  return elements;
+}
+
+/// The word table's gradient, whose last part the last backward pass made, is summed over the first and last stages; then every optimizer
+/// runs, the busiest on a stage's share of the parameters at least.
+double tail_of(const Problem& problem, const Placement& p) {
+  const Request& request = problem.request;
+  std::vector<Rank> members;
+  for (int r = 0; r < p.data; ++r) members.push_back(p.devices(0, r).front());
+  for (int r = 0; p.pipeline > 1 && r < p.data; ++r) members.push_back(p.devices(p.pipeline - 1, r).front());
+  const Seconds word = problem.forecaster.sum_bound(word_elements(request.model, p.tensor), members);
+  const std::int64_t share = model::parameter_count(request.model) / (std::int64_t{p.pipeline} * p.tensor);
+  Seconds update{std::numeric_limits<double>::infinity()};
+  for (const auto& group : p.groups)
+    update = std::min(update, problem.forecaster.optimizer_bound(share, request.precision, problem.device(group.front()).type));
+  return (word + update).value;
+}
+
+/// With equal shares, and where speeds differ also with shares by speed.
+void add_shares(const Problem& problem, Placement p, bool mixed, std::vector<Placement>& all) {
+  p.tail = tail_of(problem, p);
+  p.sequences = equal_shares(problem.request.global_batch, p.data);
+  all.push_back(p);
+  if (!mixed || p.data == 1) return;
+  p.sequences = shares_by_speed(problem.request.global_batch, seconds_per_sequence(problem, p));
+  if (p.sequences != all.back().sequences) all.push_back(std::move(p));
+}
+
 }  // namespace
 
 std::vector<Placement> placements(const Problem& problem, int data, int pipeline, int tensor) {
@@ -93,13 +126,7 @@ std::vector<Placement> placements(const Problem& problem, int data, int pipeline
   if (spread && data > 1 && pipeline > 1) orders.push_back(transposed(stage_major, data, pipeline));
   if (mixed && pipeline > 1) orders.emplace_back(stage_major.rbegin(), stage_major.rend());
   std::vector<Placement> all;
-  for (auto& groups : orders) {
-    Placement p{data, pipeline, tensor, std::move(groups), equal_shares(problem.request.global_batch, data)};
-    all.push_back(p);
-    if (!mixed || data == 1) continue;
-    p.sequences = shares_by_speed(problem.request.global_batch, seconds_per_sequence(problem, p));
-    if (p.sequences != all.back().sequences) all.push_back(std::move(p));
-  }
+  for (auto& groups : orders) add_shares(problem, {data, pipeline, tensor, std::move(groups), {}, 0}, mixed, all);
   return all;
 }
 

@@ -38,7 +38,7 @@ std::vector<Interval> attribute_idle(const std::vector<Interval>& idle, const st
 
 /// In order of start; what overlaps an earlier one is cut off.
 void make_disjoint(std::vector<Busy>& busy) {
-  std::ranges::stable_sort(busy, {}, &Busy::start);
+  if (!std::ranges::is_sorted(busy, {}, &Busy::start)) std::ranges::stable_sort(busy, {}, &Busy::start);
   double end = 0;
   for (Busy& b : busy) {
     b.start = std::max(b.start, end);
@@ -47,20 +47,24 @@ void make_disjoint(std::vector<Busy>& busy) {
   }
 }
 
-enum class Layer { compute, collectives, arrivals };
+/// What decides an instant's activity, the first of them that is busy.
+struct Layers {
+  std::vector<Busy> compute, collectives, arrivals;
+};
 
-std::vector<Busy> busy_of(const program::Program& program, const SimulatedRank& rank, Layer layer) {
-  std::vector<Busy> busy;
+Layers layers_of(const SimulatedRank& rank, const std::vector<Activity>& by_site) {
+  Layers layers;
+  layers.compute.reserve(rank.moments.size());
   for (std::size_t i = 0; i < rank.moments.size(); ++i) {
-    const auto& site = rank.rank_class->sites[static_cast<std::size_t>(rank.listing.items[i].site)];
-    const bool computes = site.queue == Queue::compute && !is_collective(site.op);
-    const bool wanted = layer == Layer::compute       ? computes
-                        : layer == Layer::collectives ? is_collective(site.op)
-                                                      : site.op == Op::receive;
-    if (wanted) busy.push_back({rank.moments[i].start, rank.moments[i].finish, activity_of(program, rank, static_cast<int>(i))});
+    const auto s = static_cast<std::size_t>(rank.listing.items[i].site);
+    const auto& site = rank.rank_class->sites[s];
+    const Busy busy{rank.moments[i].start, rank.moments[i].finish, by_site[s]};
+    if (is_collective(site.op)) layers.collectives.push_back(busy);
+    else if (site.queue == Queue::compute) layers.compute.push_back(busy);
+    else if (site.op == Op::receive) layers.arrivals.push_back(busy);
   }
-  make_disjoint(busy);
-  return busy;
+  for (auto* busy : {&layers.compute, &layers.collectives, &layers.arrivals}) make_disjoint(*busy);
+  return layers;
 }
 
 }  // namespace
@@ -82,18 +86,22 @@ Activity activity_of(const program::Site& site, program::Group::Kind group) {
   return Activity::optimizer;
 }
 
-Activity activity_of(const program::Program& program, const SimulatedRank& rank, int item) {
-  const auto& site = rank.rank_class->sites[static_cast<std::size_t>(rank.listing.items[static_cast<std::size_t>(item)].site)];
-  if (!is_collective(site.op)) return activity_of(site, program::Group::Kind::world);
+std::vector<Activity> activities_of(const program::Program& program, const SimulatedRank& rank) {
   const auto& groups = program.ranks[rank.kind->ranks.front().index()].groups;
-  return activity_of(site, program.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(site.group)])].kind);
+  std::vector<Activity> activities;
+  for (const auto& site : rank.rank_class->sites) {
+    const bool of_group = is_collective(site.op);
+    const auto kind = of_group ? program.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(site.group)])].kind : program::Group::Kind::world;
+    activities.push_back(activity_of(site, kind));
+  }
+  return activities;
 }
 
-Breakdown attribute(const program::Program& program, const SimulatedRank& rank, Seconds iteration) {
+Breakdown attribute(const SimulatedRank& rank, const std::vector<Activity>& by_site, Seconds iteration) {
   Breakdown breakdown;
+  const Layers layers = layers_of(rank, by_site);
   std::vector<Interval> idle{{0, iteration.value}};
-  for (Layer layer : {Layer::compute, Layer::collectives, Layer::arrivals})
-    idle = attribute_idle(idle, busy_of(program, rank, layer), breakdown);
+  for (const auto* busy : {&layers.compute, &layers.collectives, &layers.arrivals}) idle = attribute_idle(idle, *busy, breakdown);
   for (const auto& [start, end] : idle) breakdown[Activity::bubble] += Seconds{end - start};
   return breakdown;
 }

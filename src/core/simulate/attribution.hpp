@@ -6,10 +6,10 @@ namespace flotilla::simulate {
 
 Activity activity_of(const program::Site&, program::Group::Kind);
 
-/// The step of one simulated rank, instant by instant (Activity says the rule); sums to `iteration`.
-Breakdown attribute(const program::Program&, const SimulatedRank&, Seconds iteration);
+/// By site of a simulated rank.
+std::vector<Activity> activities_of(const program::Program&, const SimulatedRank&);
 
-/// Activity of an item of a simulated rank.
-Activity activity_of(const program::Program&, const SimulatedRank&, int item);
+/// The step of one simulated rank, instant by instant (Activity says the rule); sums to `iteration`.
+Breakdown attribute(const SimulatedRank&, const std::vector<Activity>& by_site, Seconds iteration);
 
 }  // namespace flotilla::simulate

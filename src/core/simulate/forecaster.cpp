@@ -24,6 +24,7 @@ struct ProgramForecaster::State {
   model::Config model;  // of what is remembered
   std::map<LayerKey, LayerBound> layers;
   std::map<MemoryKey, Bytes> arenas;
+  ElementTables elements;
 
   void remember_for(const model::Config& wanted) {
     if (model == wanted) return;
@@ -47,7 +48,7 @@ Forecast ProgramForecaster::forecast(const program::Program& program, bool timel
 
 Seconds ProgramForecaster::lower_bound(const plan::Plan& plan) const {
   plan::require_valid(plan, "plan");
-  return bound_of_plan(*this, state_->cost, plan);
+  return bound_of_plan(*this, state_->elements, plan);
 }
 
 LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer, const model::LayerShape& shape, plan::Recompute recompute,
@@ -55,14 +56,27 @@ LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer,
   State& state = *state_;
   state.remember_for(model);
   const int alike = model.is_block(layer) ? 1 : layer;  // blocks are alike
-  const State::LayerKey key{alike, shape.sequences, shape.length, shape.tensor_parallel, shape.precision, recompute, device_type, devices};
+  const State::LayerKey key{alike,     shape.sequences, shape.length, shape.tensor_parallel,
+                            shape.precision, recompute, device_type,  devices.size() > 1 ? devices : std::vector<Rank>{}};
   const auto found = state.layers.find(key);
   if (found != state.layers.end()) return found->second;
   return state.layers[key] = bound_of_layer(state.cost, model, layer, shape, recompute, device_type, devices);
 }
 
+Seconds ProgramForecaster::message_bound(const model::Config& model, const model::LayerShape& shape, const std::vector<Rank>& from,
+                                         const std::vector<Rank>& to) const {
+  if (from.empty() || to.empty()) return {};
+  return state_->cost.message(from.front(), to.front(), shape.tokens() * model.hidden * element_size(shape.precision)).time;
+}
+
 Seconds ProgramForecaster::optimizer_bound(std::int64_t elements, Precision precision, const std::string& device_type) const {
   return state_->cost.adamw(device_type, elements, precision).time;
+}
+
+Seconds ProgramForecaster::sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const {
+  if (ranks.size() < 2 || elements <= 0) return {};
+  constexpr Bytes fp32{4};
+  return state_->cost.collective(program::Op::all_reduce, {program::Group::Kind::data, ranks}, elements * fp32, fp32).time;
 }
 
 Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int last, const model::LayerShape& shape,
@@ -73,7 +87,8 @@ Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int
   const auto found = state.arenas.find(key);
   const Bytes arena = found != state.arenas.end()
                           ? found->second
-                          : state.arenas[key] = bound_of_arena(model, first, last, shape, recompute, in_flight);
+                          : state.arenas[key] = bound_of_arena(model, state.elements.of(model, shape.tensor_parallel), first, last,
+                                                                         shape, recompute, in_flight);
   return arena + state.runtime.library_scratch + state.runtime_constant;
 }
 

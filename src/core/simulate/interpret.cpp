@@ -45,24 +45,24 @@ Seconds busy_of(const Breakdown& b) {
   return b[Activity::forward] + b[Activity::backward] + b[Activity::recompute];
 }
 
-RankKind summary_of(const program::Program& program, const SimulatedRank& rank, Seconds iteration, Bytes runtime_constant) {
+RankKind summary_of(const SimulatedRank& rank, const std::vector<Activity>& activities, Seconds iteration, Bytes runtime_constant) {
   RankKind kind;
   kind.rank_class = rank.kind->rank_class;
   kind.stage = rank.rank_class->stage;
   kind.device_type = rank.rank_class->device_type;
   kind.ranks = rank.kind->ranks;
-  kind.breakdown = attribute(program, rank, iteration);
+  kind.breakdown = attribute(rank, activities, iteration);
   kind.busy = busy_of(kind.breakdown);
   kind.memory = memory_of(*rank.rank_class, runtime_constant);
   return kind;
 }
 
-void add_spans(const program::Program& program, const SimulatedRank& rank, std::vector<Span>& timeline) {
+void add_spans(const SimulatedRank& rank, const std::vector<Activity>& activities, std::vector<Span>& timeline) {
   const std::size_t first = timeline.size();
   for (std::size_t i = 0; i < rank.moments.size(); ++i) {
     const Item& item = rank.listing.items[i];
     const auto& site = rank.rank_class->sites[static_cast<std::size_t>(item.site)];
-    timeline.push_back({rank.kind->ranks.front(), site.queue, activity_of(program, rank, static_cast<int>(i)), site.name, item.microbatch,
+    timeline.push_back({rank.kind->ranks.front(), site.queue, activities[static_cast<std::size_t>(item.site)], site.name, item.microbatch,
                         {rank.moments[i].start}, {rank.moments[i].finish}});
   }
   std::stable_sort(timeline.begin() + static_cast<std::ptrdiff_t>(first), timeline.end(),
@@ -89,8 +89,9 @@ Forecast interpret(const program::Program& program, const InstructionCost& cost,
   Confidence confidence;
   for (const auto& rank : ranks) {
     confidence.add(rank);
-    forecast.kinds.push_back(summary_of(program, rank, forecast.iteration, options.runtime_constant));
-    if (options.timeline) add_spans(program, rank, forecast.timeline);
+    const auto activities = activities_of(program, rank);
+    forecast.kinds.push_back(summary_of(rank, activities, forecast.iteration, options.runtime_constant));
+    if (options.timeline) add_spans(rank, activities, forecast.timeline);
   }
   forecast.breakdown = mean_over_ranks(forecast.kinds);
   if (confidence.time > 0) {

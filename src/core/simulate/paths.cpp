@@ -1,6 +1,7 @@
 #include "paths.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "flotilla/base/error.hpp"
@@ -15,23 +16,19 @@ Paths::Paths(const cluster::Profile& profile) : profile_{profile} {
   std::map<std::pair<std::string, std::string>, int> sites;
   for (std::size_t i = 0; i < profile.devices.size(); ++i) {
     const auto& device = profile.devices[i];
-    index_.emplace(device.rank.value, i);
+    if (device.rank != Rank{static_cast<int>(i)}) index_.emplace(device.rank.value, i);
     const std::pair<std::string, std::string> site{device.zone, named.contains(device.host) ? device.host : ""};
     places_.push_back({hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second,
                        sites.try_emplace(site, static_cast<int>(sites.size())).first->second});
   }
 }
 
-const cluster::Device& Paths::device(Rank rank) const {
+std::size_t Paths::position(Rank rank) const {
+  if (rank.valid() && rank.index() < profile_.devices.size() && profile_.devices[rank.index()].rank == rank) return rank.index();
   const auto found = index_.find(rank.value);
   FLOTILLA_REQUIRE(found != index_.end(), ErrorKind::bad_input, "the plan uses rank ", rank, ", but the cluster profile lists ",
                    profile_.devices.size(), " devices and none for it; measure again with 'flotilla probe' or plan for these devices");
-  return profile_.devices[found->second];
-}
-
-const Paths::Place& Paths::place(Rank rank) const {
-  (void)device(rank);
-  return places_[index_.at(rank.value)];
+  return found->second;
 }
 
 int Paths::number_of(const cluster::Link& link) {
@@ -46,7 +43,8 @@ int Paths::number_of(const cluster::Link& link) {
 
 int Paths::between(Rank from, Rank to) {
   const Place a = place(from), b = place(to);
-  const std::vector<int> key{a.site, b.site, a.host == b.host ? 1 : 0};
+  // Sites are fewer than devices, so two of them and a bit have room in a word.
+  const auto key = static_cast<std::uint64_t>(a.site) << 33 | static_cast<std::uint64_t>(b.site) << 1 | (a.host == b.host ? 1u : 0u);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   return known_[key] = number_of(cluster::link_between(profile_, from, to));

@@ -1,5 +1,5 @@
 #pragma once
-#include <map>
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,20 +19,21 @@ class Paths {
   const cluster::Link& link(int path) const { return *links_[static_cast<std::size_t>(path)]; }
   /// Every path that joins two members, ascending.
   std::vector<int> inside(const std::vector<Rank>& members);
-  const cluster::Device& device(Rank) const;
+  const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }
 
  private:
   struct Place {
     int host = -1;  ///< equal on one host
     int site = -1;  ///< hosts that links name have their own; the others of a zone share one
   };
-  const Place& place(Rank) const;
+  std::size_t position(Rank) const;
+  const Place& place(Rank rank) const { return places_[position(rank)]; }
   int number_of(const cluster::Link&);
 
   const cluster::Profile& profile_;
-  std::unordered_map<int, std::size_t> index_;  ///< rank -> position in profile.devices
-  std::vector<Place> places_;                   ///< by position
-  std::map<std::vector<int>, int> known_;       ///< (site, site, same host) -> path
+  std::unordered_map<int, std::size_t> index_;    ///< rank -> position in profile.devices, where it is not the rank itself
+  std::vector<Place> places_;                     ///< by position
+  std::unordered_map<std::uint64_t, int> known_;  ///< (site, site, same host) -> path
   std::vector<const cluster::Link*> links_;     ///< by path: the first link of that shape
 };
 
