@@ -23,7 +23,7 @@ struct SaveOptions {
   int keep = 2;           ///< committed steps to keep, this one included; older ones are removed. 0 keeps all
   Seconds deadline{600};  ///< for each agreement of the ranks: how long the slowest may come after the first
   /// Called on every rank when a phase begins; for progress lines.
-  std::function<void(Phase)> on_phase;
+  std::function<void(Phase)> on_phase = {};
 };
 
 /// What a save cost, on this rank.

@@ -64,8 +64,9 @@ class File {
   static File open_for_reading(const std::filesystem::path&);
   /// One process: the only mode in which groups, datasets and attributes may be created.
   static File open_for_writing(const std::filesystem::path&);
-  /// Collective: every rank of the communicator opens the file and writes into datasets that exist. Only call when all ranks are known to
-  /// be alive, since HDF5 has no deadlines.
+  /// Collective: every rank of the communicator opens the file and writes into datasets that exist. Opening a dataset is collective too:
+  /// all ranks open the same ones in the same order; writing is not. Only call when all ranks are known to be alive, since HDF5 has no
+  /// deadlines.
   static File open_for_writing(const std::filesystem::path&, const mpi::Communicator&);
 
   std::filesystem::path path() const;

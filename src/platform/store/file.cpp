@@ -116,6 +116,8 @@ File File::open_for_writing(const std::filesystem::path& path, const mpi::Commun
   const auto name = path.string();
   const auto properties = access_properties(name);
   checked(H5Pset_fapl_mpio(properties.get(), mpi::native(communicator), MPI_INFO_NULL), Doing::writing, name, "no parallel access");
+  // One rank reads the structure for all. Left off, some calls of 1.10 take part in broadcasts all the same, and others do not.
+  checked(H5Pset_all_coll_metadata_ops(properties.get(), true), Doing::writing, name, "no collective metadata");
   FileId id{checked(H5Fopen(name.c_str(), H5F_ACC_RDWR, properties.get()), Doing::writing, name, "cannot open for parallel writing")};
   return File{std::make_shared<Native>(name, std::move(id), Doing::writing, true)};
 }

@@ -38,13 +38,15 @@ void require_same_model(const comm::World& world, const fs::path& directory, con
       deadline);
 }
 
-/// The shape of the file and of its checksums is what the manifest says.
+/// Checks that every tensor is there in its shape, and that the checksums are those that the manifest vouches for.
 std::vector<std::uint32_t> read_all_checksums(const store::File& file, const std::vector<model::Tensor>& tensors,
                                               const ChecksumIndex& index, const StateFile& expected) {
   std::vector<std::uint32_t> checksums(index.size());
   for (auto kind : kinds)
-    for (std::size_t t = 0; t < tensors.size(); ++t)
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      open_tensor(file, kind, tensors[t].name, tensors[t].shape);
       std::ranges::copy(read_checksums(file, kind, tensors[t].name, tensors[t].shape), index.part(checksums, kind, t).begin());
+    }
   FLOTILLA_REQUIRE(checksum_of_table(checksums) == expected.checksum, ErrorKind::bad_input, file.path().string(),
                    ": checksums: they are not those that the manifest was made for");
   return checksums;

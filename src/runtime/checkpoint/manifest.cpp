@@ -49,7 +49,7 @@ StateFile file_of(const Json& object) {
 }
 
 /// JSON inside the manifest as the text of a file of its own, or empty.
-std::string document_of(const Json& value) { return value.is_null() ? std::string{} : value.pretty() + "\n"; }
+std::string document_of(const Json& value) { return value.is_null() ? std::string{} : value.pretty(); }
 
 }  // namespace
 
@@ -62,7 +62,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   object.add_json("files", file_array(manifest)).add_json("provenance", provenance_object(manifest));
   object.add_json("plan", manifest.plan.empty() ? "null" : manifest.plan);
   object.add_json("profile", manifest.profile.empty() ? "null" : manifest.profile);
-  return Json::parse(object.text(), "manifest.json").pretty() + "\n";
+  return Json::parse(object.text(), "manifest.json").pretty();
 }
 
 Manifest manifest_from_json(std::string_view text, std::string_view source) {

@@ -118,8 +118,13 @@ class Saver {
     const auto communicator = world_.control().duplicate(options_.deadline);
     try {
       std::optional<store::File> file;
-      agree_on("opening the checkpoint", [&] { file = store::File::open_for_writing(state_path(), communicator); });
-      agree_on("writing the checkpoint", [&] { write_owned(*file, state_); });
+      std::vector<store::Dataset> datasets;
+      agree_on("opening the checkpoint", [&] {
+        file = store::File::open_for_writing(state_path(), communicator);
+        datasets = open_tensors(*file, tensors_);
+      });
+      agree_on("writing the checkpoint", [&] { write_owned(datasets, state_); });
+      datasets.clear();
       agree_on("closing the checkpoint", [&] { file->close(); });
     } catch (...) {
       store::poison();

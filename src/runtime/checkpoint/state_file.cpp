@@ -10,8 +10,14 @@ namespace {
 
 constexpr std::int64_t element_bytes = 4;
 
-// Upper bounds on what HDF5 1.10 adds: object header, link and index of a dataset; the padding before a large one; the file's own.
-constexpr std::int64_t bytes_per_dataset = 1024, padding = 4096, bytes_per_file = 64 << 10;
+// Upper bounds on what HDF5 adds (1.10.8 takes 350 to 420 bytes a dataset): object header, link and index of a dataset beside its name;
+// the padding before a large one; the file's own.
+constexpr std::int64_t bytes_per_dataset = 512, padding = 4096, padded_from = 64 << 10, bytes_per_file = 16 << 10;
+
+/// Bound on what a dataset takes in the file.
+std::int64_t room_for(std::int64_t content_bytes, const std::string& name) {
+  return content_bytes + (content_bytes >= padded_from ? padding : 0) + bytes_per_dataset + std::ssize(name);
+}
 
 void create_datasets(const store::File& file, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
                      std::vector<std::uint32_t>& checksums) {
@@ -52,8 +58,8 @@ std::string fingerprint(const std::vector<model::Tensor>& tensors) {
 Bytes predicted_size(const std::vector<model::Tensor>& tensors) {
   std::int64_t bytes = bytes_per_file;
   for (const auto& tensor : tensors) {
-    const std::int64_t content = tensor.elements() * element_bytes + Segments{tensor.shape}.count() * element_bytes;
-    bytes += std::ssize(kinds) * (content + 2 * (bytes_per_dataset + padding + std::ssize(tensor.name)));
+    const std::int64_t values = room_for(tensor.elements() * element_bytes, tensor.name);
+    bytes += std::ssize(kinds) * (values + room_for(Segments{tensor.shape}.count() * element_bytes, tensor.name));
   }
   return {bytes};
 }
@@ -72,13 +78,20 @@ Bytes create_state_file(const std::filesystem::path& path, const std::vector<mod
   return size;
 }
 
-void write_owned(const store::File& file, const LocalState& state) {
+std::vector<store::Dataset> open_tensors(const store::File& file, const std::vector<model::Tensor>& tensors) {
+  std::vector<store::Dataset> datasets;
+  for (auto kind : kinds)
+    for (const auto& tensor : tensors) datasets.push_back(file.dataset(dataset_name(kind, tensor.name)));
+  return datasets;
+}
+
+void write_owned(const std::vector<store::Dataset>& datasets, const LocalState& state) {
   for (auto kind : kinds)
     for (const auto& part : state.parts) {
       if (!part.owner) continue;
-      const auto& tensor = (*state.tensors)[static_cast<std::size_t>(part.tensor)];
-      const auto data = file.dataset(dataset_name(kind, tensor.name));
-      for (const auto& box : plan::boxes(tensor, part.shard)) data.write(part.values(kind), box);
+      const auto number = static_cast<std::size_t>(part.tensor);
+      const auto& data = datasets[static_cast<std::size_t>(kind) * state.tensors->size() + number];
+      for (const auto& box : plan::boxes((*state.tensors)[number], part.shard)) data.write(part.values(kind), box);
     }
 }
 

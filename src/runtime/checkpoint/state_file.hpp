@@ -22,8 +22,10 @@ std::string fingerprint(const std::vector<model::Tensor>&);
 /// The file with every dataset in place, its checksums written, its tensors not yet, and all of its space reserved. Returns its size.
 Bytes create_state_file(const std::filesystem::path&, const std::vector<model::Tensor>&, const ChecksumIndex&,
                         std::vector<std::uint32_t>& checksums, std::int64_t step);
+/// Every tensor's dataset, kind by kind. Collective where the file is parallel.
+std::vector<store::Dataset> open_tensors(const store::File&, const std::vector<model::Tensor>&);
 /// Writes what this rank owns.
-void write_owned(const store::File&, const LocalState&);
+void write_owned(const std::vector<store::Dataset>& datasets, const LocalState&);
 
 /// The dataset of a tensor. Throws Error{bad_input} when it is missing or has another type or shape.
 store::Dataset open_tensor(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);

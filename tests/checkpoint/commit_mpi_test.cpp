@@ -1,0 +1,89 @@
+// Which checkpoints stand after saves, and what a save refuses.
+#include <fstream>
+
+#include "checkpoint/session.hpp"
+
+namespace flotilla::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using Steps = std::vector<std::int64_t>;
+
+class Commit : public Together {
+ protected:
+  Commit() : holding_{plan(), world_.rank()} { holding_.fill(1); }
+  plan::Plan plan() const {
+    std::mt19937 random{41};
+    return random_plan(random, odd_model(), size());
+  }
+  Holding holding_;
+};
+
+TEST_F(Commit, KeepsTheLastFew) {
+  for (std::int64_t step = 1; step <= 4; ++step) save(holding_, step, {.keep = 2});
+  EXPECT_EQ(steps(), (Steps{3, 4}));
+  save(holding_, 5, {.keep = 0});
+  EXPECT_EQ(steps(), (Steps{3, 4, 5}));
+  save(holding_, 10, {.keep = 1});
+  EXPECT_EQ(steps(), (Steps{10}));
+}
+
+TEST_F(Commit, PhasesComeInOrder) {
+  std::vector<Phase> phases;
+  SaveOptions options;
+  options.on_phase = [&](Phase phase) { phases.push_back(phase); };
+  const auto report = save(holding_, 1, options);
+  EXPECT_EQ(phases, (std::vector{Phase::prepare, Phase::reserve, Phase::write, Phase::flush, Phase::verify, Phase::commit, Phase::prune}));
+  EXPECT_EQ(report.directory, step_directory(run_, 1));
+  EXPECT_EQ(report.size.count, static_cast<std::int64_t>(fs::file_size(report.directory / "state.h5")));
+}
+
+TEST_F(Commit, RemovesWhatTheDeadLeft) {
+  if (root()) {
+    fs::create_directory(run_ / "step-1");
+    std::ofstream{run_ / "step-1" / "state.h5"} << "half";
+    fs::create_directory(run_ / "step-7");
+    std::ofstream{run_ / "step-7" / "manifest.json.tmp"} << "half";
+  }
+  barrier();
+  save(holding_, 1);
+  EXPECT_EQ(steps(), Steps{1});
+  EXPECT_FALSE(fs::exists(run_ / "step-7"));
+  load(holding_, 1);
+  EXPECT_EQ(holding_.wrong(1), 0);
+}
+
+TEST_F(Commit, ReplacesACommittedStep) {
+  save(holding_, 3);
+  holding_.fill(2);
+  save(holding_, 3);
+  EXPECT_EQ(steps(), Steps{3});
+  holding_.clear();
+  load(holding_, 3);
+  EXPECT_EQ(holding_.wrong(2), 0);
+  barrier();
+  EXPECT_FALSE(fs::exists(run_ / "step-3.new"));
+}
+
+TEST_F(Commit, OwnersMustCoverEverythingOnce) {
+  if (root())
+    for (auto& part : holding_.state().parts) part.owner = false;
+  const auto message = refusal(ErrorKind::internal, [&] { save(holding_, 1); });
+  expect_names(message, "own");
+  EXPECT_EQ(steps(), Steps{});
+}
+
+TEST_F(Commit, RanksMustAgreeOnTheStep) {
+  if (size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  const auto message = refusal(ErrorKind::bad_input, [&] { save(holding_, root() ? 1 : 2); });
+  expect_names(message, "checkpoint");
+  EXPECT_EQ(steps(), Steps{});
+}
+
+TEST_F(Commit, ARunDirectoryMustExist) {
+  run_ /= "none";
+  expect_names(refusal(ErrorKind::unavailable, [&] { save(holding_, 1); }), "none");
+}
+
+}  // namespace
+}  // namespace flotilla::checkpoint

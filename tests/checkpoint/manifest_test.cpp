@@ -1,0 +1,99 @@
+#include "flotilla/checkpoint/manifest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "checkpoint/folder.hpp"
+#include "checkpoint/holding.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/plan_file.hpp"
+
+namespace flotilla::checkpoint {
+namespace {
+
+Manifest example() {
+  Manifest manifest;
+  manifest.step = 120;
+  manifest.optimizer_steps = 119;
+  manifest.sequences = 120 * 64;
+  manifest.seed = 0xffffffffffffffffu;
+  manifest.training = "length = 64\nbatch = \"64\"";
+  manifest.data_fingerprint = "00ff";
+  manifest.plan = files::plan_to_json(one_rank_plan(odd_model()));
+  manifest.provenance = {{"version", "0.1.0"}, {"hosts", "n1 n2"}, {"cpu", "a \"quoted\" one"}};
+  manifest.tensors = "0123456789abcdef";
+  manifest.files = {{"state.h5", {123456789012}, 0xdeadbeefu}};
+  return manifest;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    manifest_from_json(text, "run/step-1/manifest.json");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// The example with the first `from` replaced.
+std::string changed(const std::string& from, const std::string& to) {
+  auto text = manifest_to_json(example());
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << text;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Manifest, ReadsBackAsWritten) {
+  auto manifest = example();
+  EXPECT_EQ(manifest_from_json(manifest_to_json(manifest), "x"), manifest);
+  manifest.plan.clear();
+  manifest.provenance.clear();
+  EXPECT_EQ(manifest_from_json(manifest_to_json(manifest), "x"), manifest);
+}
+
+TEST(Manifest, KeepsThePlanReadable) {
+  const auto read = manifest_from_json(manifest_to_json(example()), "x");
+  EXPECT_EQ(files::plan_from_json(read.plan, "x"), one_rank_plan(odd_model()));
+}
+
+TEST(Manifest, RefusesWithFileAndPlace) {
+  const auto names = [](const std::string& message, const std::string& place) {
+    EXPECT_NE(message.find("run/step-1/manifest.json"), std::string::npos) << message;
+    EXPECT_NE(message.find(place), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  };
+  names(refusal(""), "manifest.json");
+  names(refusal("{\"format\": "), "manifest.json");
+  names(refusal(changed("flotilla-checkpoint", "flotilla-plan")), "/format");
+  names(refusal(changed("\"version\": 1", "\"version\": 2")), "/version");
+  names(refusal(changed("\"step\": 120", "\"step\": -1")), "/step");
+  names(refusal(changed("\"step\"", "\"stepp\"")), "step");
+  names(refusal(changed("18446744073709551615", "18446744073709551616")), "/seed");
+  names(refusal(changed("18446744073709551615", "12x")), "/seed");
+  names(refusal(changed("deadbeef", "deadbeeg")), "/files/0/checksums_crc32c");
+  names(refusal(changed("123456789012", "\"many\"")), "/files/0/size_bytes");
+  names(refusal(changed("\"0.1.0\"", "1")), "/provenance/version");
+}
+
+TEST(Manifest, EveryTruncationIsRefused) {
+  const auto text = manifest_to_json(example());
+  for (std::size_t size = 0; size + 2 < text.size(); size += 7) EXPECT_NE(refusal(text.substr(0, size)), "accepted") << size;
+}
+
+TEST(Manifest, ReadNamesTheFile) {
+  const Folder folder;
+  EXPECT_THROW(read_manifest(folder.path()), Error);
+  std::ofstream{folder / "manifest.json"} << manifest_to_json(example());
+  EXPECT_EQ(read_manifest(folder.path()), example());
+}
+
+TEST(Manifest, APlanThatIsNotJsonIsRefused) {
+  auto manifest = example();
+  manifest.plan = "{";
+  EXPECT_THROW(manifest_to_json(manifest), Error);
+}
+
+}  // namespace
+}  // namespace flotilla::checkpoint
