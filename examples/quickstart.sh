@@ -26,18 +26,18 @@ texts() {
   sed 's/^/--data.train=/' <<<"$found"
 }
 
-# flotilla under mpirun on N ranks; ranks may share cores.
+# Becomes mpirun with flotilla on N ranks; ranks may share cores. Call it in a subshell.
 train_on() {
   local ranks=$1
   shift
   local as_root=()
   [ "$(id -u)" -eq 0 ] && as_root=(--allow-run-as-root)
-  mpirun "${as_root[@]}" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl_base_warn_component_unused 0 \
+  exec mpirun "${as_root[@]}" --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 --mca btl_base_warn_component_unused 0 \
     -n "$ranks" build/src/app/flotilla train examples/quickstart.toml "${texts[@]}" --run.directory "$run" --run.log-every 20 "$@"
 }
 
 steps_done() {
-  grep -c '"loss"' "$run/metrics.jsonl" 2>/dev/null || true
+  cat "$run/metrics.jsonl" 2>/dev/null | grep -vc '"event"' || true
 }
 
 # kill -9 of one rank, as a node failure would have it, once the run has committed a checkpoint and gone on from it.
@@ -72,7 +72,7 @@ mkdir -p "$run"
 
 echo
 echo ">>> training on $first_ranks ranks"
-train_on "$first_ranks" &
+(train_on "$first_ranks") &
 launcher=$!
 kill_a_rank_after "$kill_after_step" "$launcher"
 code=0
@@ -82,7 +82,7 @@ echo ">>> that run ended with exit code $code"
 echo
 echo ">>> the same command on $later_ranks ranks: it goes on from the last committed checkpoint"
 code=0
-train_on "$later_ranks" || code=$?
+(train_on "$later_ranks") || code=$?
 echo ">>> that run ended with exit code $code"
 echo
 curve

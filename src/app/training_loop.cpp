@@ -1,7 +1,5 @@
 #include "app/training_loop.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "flotilla/base/clock.hpp"
@@ -26,7 +24,7 @@ void say(const std::string& line) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()}, terminal_{isatty(STDOUT_FILENO) != 0} {
+TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()} {
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.crew.rank() == Rank{0}) {
@@ -106,7 +104,8 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   record.gradient_norm = result.gradient_norm;
   record.eta_seconds = journal::remaining_time(recent_, in_.job.training.steps - done_).value;
   metrics_->write(record);
-  if (journal::gets_line(done_, in_.first_step + 1, in_.job.training.steps, in_.job.run.log_every, terminal_))
+  // mpirun gives ranks a terminal of its own whatever its output is, so the terminal says nothing: log-every decides alone.
+  if (journal::gets_line(done_, in_.first_step + 1, in_.job.training.steps, in_.job.run.log_every, false))
     say(journal::step_line(record, in_.job.training.steps));
 }
 

@@ -54,7 +54,6 @@ class TrainingLoop {
   std::int64_t saved_ = -1;   ///< step of the last checkpoint of this incarnation
   Seconds last_save_;
   std::string stop_reason_;
-  bool terminal_ = false;
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
   std::vector<double> recent_;  ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
