@@ -173,6 +173,7 @@ TEST_F(GroupTest, RestartedManyTimesWithChangingSizes) {
   Case one{*groups[0], ElementType::fp32, 5000};
   Case other{*groups[0], ElementType::bf16, 5000};
   const std::vector<Operation*> operations{one.operation.get(), other.operation.get()};
+  ASSERT_GT(allocations(), 0) << "nothing is counted";
   for (int step = 0; step < 200; ++step) {
     const long before = allocations();
     one.start((step * 37) % 5001, step);
