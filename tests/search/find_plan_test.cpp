@@ -53,7 +53,8 @@ TEST(FindPlan, AnswerIsAValidPlanBoundToTheFirstRanks) {
     for (const auto& replica : stage.replicas)
       for (Rank rank : replica.devices) {
         EXPECT_EQ(profile.devices[rank.index()].type, replica.device_type);
-        EXPECT_EQ(profile.devices[rank.index()].host, profile.devices[replica.devices.front().index()].host) << "tensor parallel across hosts";
+        EXPECT_EQ(profile.devices[rank.index()].host, profile.devices[replica.devices.front().index()].host)
+            << "tensor parallel across hosts";
       }
 }
 

@@ -15,7 +15,8 @@ inline cluster::DeviceType device_type(const std::string& name, double gigaflops
 }
 
 /// A link of one piece.
-inline cluster::Link link(cluster::LinkLevel level, const std::string& from, const std::string& to, double latency, double bytes_per_second) {
+inline cluster::Link link(cluster::LinkLevel level, const std::string& from, const std::string& to, double latency,
+                          double bytes_per_second) {
   return {level, from, to, {{{0}, {latency}, {bytes_per_second}}}, 0.05};
 }
 
@@ -24,8 +25,7 @@ inline cluster::Profile uniform_cluster(int hosts, int per_host, const cluster::
   cluster::Profile profile;
   profile.device_types = {type};
   for (int h = 0; h < hosts; ++h)
-    for (int d = 0; d < per_host; ++d)
-      profile.devices.push_back({Rank{h * per_host + d}, type.name, "h" + std::to_string(h), "", d, 1});
+    for (int d = 0; d < per_host; ++d) profile.devices.push_back({Rank{h * per_host + d}, type.name, "h" + std::to_string(h), "", d, 1});
   profile.links = {link(cluster::LinkLevel::node, "any", "any", 5e-6, 1e9), link(cluster::LinkLevel::zone, "one", "other", 50e-6, 1e8)};
   return profile;
 }
@@ -42,12 +42,20 @@ inline void measure(cluster::Profile& profile, const model::Config& model, int l
           const double peak = precision == Precision::fp32 ? type.peak_fp32.value : type.peak_bf16.value;
           const double ideal = std::max(model::flops(model, shape, operation) / peak,
                                         static_cast<double>(model::traffic(model, shape, operation).count) / type.memory_bandwidth.value);
-          profile.operation_times.push_back({type.name, std::string{model::to_string(operation)}, degree, count, length, precision,
-                                             {ideal * (1.2 + 0.1 * o) + 2e-6}, 0.02});
+          profile.operation_times.push_back({type.name,
+                                             std::string{model::to_string(operation)},
+                                             degree,
+                                             count,
+                                             length,
+                                             precision,
+                                             {ideal * (1.2 + 0.1 * o) + 2e-6},
+                                             0.02});
         }
 }
 
-inline int pick(std::mt19937_64& random, int low, int high) { return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1)); }
+inline int pick(std::mt19937_64& random, int low, int high) {
+  return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
+}
 
 /// Cuts of `layers` into `pipeline` non-empty stages.
 inline std::vector<int> random_cuts(std::mt19937_64& random, int layers, int pipeline) {
@@ -61,7 +69,8 @@ inline std::vector<int> random_cuts(std::mt19937_64& random, int layers, int pip
 }
 
 /// A random even plan on at most `most_ranks` ranks of the profile, device types filled in.
-inline plan::Plan random_plan(std::mt19937_64& random, const cluster::Profile& profile, const model::Config& model, int length, int most_ranks) {
+inline plan::Plan random_plan(std::mt19937_64& random, const cluster::Profile& profile, const model::Config& model, int length,
+                              int most_ranks) {
   int data, pipeline, tensor;
   do {
     data = pick(random, 1, 4), pipeline = pick(random, 1, 4), tensor = pick(random, 1, 4);

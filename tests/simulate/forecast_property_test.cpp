@@ -75,7 +75,8 @@ TEST_P(ForecastProperty, NeverBelowTheWorkOfAnyRank) {
       if (site.op == program::Op::compute) work += cost.compute(program, about, site, about.sequences(instruction.microbatch)).time.value;
     }
     EXPECT_GE(f.iteration.value, work * (1 - 1e-12));
-    const double counted = (kind.breakdown[Activity::forward] + kind.breakdown[Activity::backward] + kind.breakdown[Activity::recompute]).value;
+    const double counted =
+        (kind.breakdown[Activity::forward] + kind.breakdown[Activity::backward] + kind.breakdown[Activity::recompute]).value;
     EXPECT_GE(counted, work * (1 - 1e-9));
   }
 }
@@ -111,15 +112,18 @@ TEST_P(ForecastProperty, BoundsAreNeverAboveTheForecast) {
   const Forecast f = forecaster.forecast(c.plan);
   const Seconds bound = forecaster.lower_bound(c.plan);
   EXPECT_LE(bound, f.iteration) << plan::summary(c.plan);
-  EXPECT_GT(bound.value, 0.2 * f.iteration.value * (1 - (f.breakdown[Activity::activation_transfer] + f.breakdown[Activity::bubble]) / f.iteration));
+  EXPECT_GT(bound.value,
+            0.2 * f.iteration.value * (1 - (f.breakdown[Activity::activation_transfer] + f.breakdown[Activity::bubble]) / f.iteration));
   for (const auto& kind : f.kinds) {
     const auto& stage = c.plan.stages[static_cast<std::size_t>(kind.stage)];
     const auto& replica = stage.replicas.front();
     const model::LayerShape shape{replica.quanta * c.plan.quantum, length, replica.tensor_parallel, 0, c.plan.precision};
-    const int depth = c.plan.schedule == plan::ScheduleKind::gpipe ? c.plan.global_batch : static_cast<int>(c.plan.stages.size()) - kind.stage;
+    const int depth =
+        c.plan.schedule == plan::ScheduleKind::gpipe ? c.plan.global_batch : static_cast<int>(c.plan.stages.size()) - kind.stage;
     int least = c.plan.global_batch;  // microbatches of the replica with the fewest
     for (const auto& r : stage.replicas) least = std::min(least, r.microbatches(c.plan.quantum));
-    const Bytes memory = forecaster.memory_bound(c.plan.model, stage.first_layer, stage.last_layer, shape, stage.recompute, std::min(depth, least));
+    const Bytes memory =
+        forecaster.memory_bound(c.plan.model, stage.first_layer, stage.last_layer, shape, stage.recompute, std::min(depth, least));
     EXPECT_LE(memory, kind.memory.peak()) << plan::summary(c.plan) << " stage " << kind.stage;
   }
 }
@@ -151,7 +155,8 @@ TEST_P(ForecastProperty, FasterDeviceOrLinkIsNeverSlower) {
     if (change == 2)
       for (auto& link : faster.profile.links)
         for (auto& piece : link.pieces) piece.latency = piece.latency * 0.5, piece.bandwidth.value *= 3;
-    // A scaled time (ProfileCost) follows the ratio of two rooflines, so uniform changes of a device keep it; changes of single times do too.
+    // A scaled time (ProfileCost) follows the ratio of two rooflines, so uniform changes of a device keep it; changes of single times do
+    // too.
     EXPECT_LE(forecast(faster).iteration.value, before.value * rounding) << "change " << change << ": " << plan::summary(c.plan);
   }
 }
@@ -180,7 +185,8 @@ TEST(Forecast, OneDeviceIsExactArithmetic) {
       const bool of_block = operation == model::Operation::attention_forward || operation == model::Operation::mlp_forward ||
                             operation == model::Operation::block_end_forward || operation == model::Operation::mlp_backward ||
                             operation == model::Operation::attention_backward || operation == model::Operation::block_begin_backward;
-      const auto time = cluster::operation_time(profile, "slow", std::string{model::to_string(operation)}, 1, sequences, length, Precision::fp32);
+      const auto time =
+          cluster::operation_time(profile, "slow", std::string{model::to_string(operation)}, 1, sequences, length, Precision::fp32);
       expected += (of_block ? model.blocks : 1) * time->value;
     }
   const double tokens = 2 * 4.0 * 7 * (length + 1) / 10e9;
@@ -195,8 +201,8 @@ TEST(Forecast, PipelineOfEqualStagesHasTheTextbookBubble) {
   auto profile = fixture::uniform_cluster(1, 2);
   profile.links[0].pieces[0] = {{0}, {0}, {1e15}};
   auto model = model::built_in("gpt2-tiny");
-  for (const std::string operation : {"embedding_forward", "embedding_end_forward", "block_end_forward", "head_forward", "head_loss", "head_backward",
-                                      "head_end_backward", "block_begin_backward", "embedding_backward"})
+  for (const std::string operation : {"embedding_forward", "embedding_end_forward", "block_end_forward", "head_forward", "head_loss",
+                                      "head_backward", "head_end_backward", "block_begin_backward", "embedding_backward"})
     profile.operation_times.push_back({"slow", operation, 1, 1, length, Precision::fp32, {1e-12}, 0});
   for (const std::string operation : {"attention_forward", "mlp_forward", "mlp_backward", "attention_backward"})
     profile.operation_times.push_back({"slow", operation, 1, 1, length, Precision::fp32, {1}, 0});

@@ -20,9 +20,7 @@ plan::Plan even(int data, int pipeline, int tensor, int batch) {
   return plan;
 }
 
-std::size_t kinds_of(const plan::Plan& plan) {
-  return interpret(program::lower(plan, {}), FakeCost{}).kinds.size();
-}
+std::size_t kinds_of(const plan::Plan& plan) { return interpret(program::lower(plan, {}), FakeCost{}).kinds.size(); }
 
 TEST(Kinds, ReplicasAndTensorMembersAreOneKindPerStage) {
   EXPECT_EQ(kinds_of(even(4, 1, 1, 16)), 1u);
@@ -58,7 +56,9 @@ TEST(Kinds, MergedAndUnmergedRunsAgreeToTheLastBit) {
     const auto plan = fixture::random_plan(random, profile, model::built_in(round % 2 ? "gpt2-tiny" : "opt-post-tiny"), 16, 16);
     const auto program = program::lower(plan, {});
     FakeCost merged;
-    merged.compute_seconds = [](const program::Site& site, int sequences) { return 0.01 * sequences + 0.001 * static_cast<double>(site.name.size()); };
+    merged.compute_seconds = [](const program::Site& site, int sequences) {
+      return 0.01 * sequences + 0.001 * static_cast<double>(site.name.size());
+    };
     FakeCost unmerged = merged;
     unmerged.distinct_paths = true;
     const auto a = interpret(program, merged), b = interpret(program, unmerged);

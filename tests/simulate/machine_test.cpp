@@ -71,9 +71,8 @@ FakeCost seconds_by_name() {
 }
 
 const Span& span_of(const Forecast& forecast, int rank, const std::string& name, int microbatch = 0) {
-  const auto found = std::ranges::find_if(forecast.timeline, [&](const Span& s) {
-    return s.rank == Rank{rank} && s.name == name && s.microbatch == microbatch;
-  });
+  const auto found = std::ranges::find_if(
+      forecast.timeline, [&](const Span& s) { return s.rank == Rank{rank} && s.name == name && s.microbatch == microbatch; });
   if (found == forecast.timeline.end()) throw std::runtime_error{"no span " + name};
   return *found;
 }

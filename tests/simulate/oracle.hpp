@@ -141,7 +141,7 @@ class Oracle {
   double collective_seconds(Id id, int group) const {
     const auto& s = site(id);
     const Bytes bytes = s.per_microbatch ? s.bytes_per_sequence * sequences(id) : s.bytes;
-    const Bytes element = s.op == program::Op::reduce_scalars                     ? Bytes{8}
+    const Bytes element = s.op == program::Op::reduce_scalars                   ? Bytes{8}
                           : s.op == program::Op::all_reduce && s.per_microbatch ? element_size(program_.plan.precision)
                                                                                 : Bytes{4};
     return cost_.collective(s.op, program_.groups[static_cast<std::size_t>(group)], bytes, element).time.value;

@@ -36,7 +36,8 @@ TEST(ProfileCost, UnmeasuredOperationIsTheRoofline) {
   for (int o = 0; o < model::operation_count; ++o) {
     const auto operation = static_cast<Operation>(o);
     const auto cost = costs.operation(mini, "slow", operation, shape);
-    const double compute = model::flops(mini, shape, operation) / 50e9, memory = static_cast<double>(model::traffic(mini, shape, operation).count) / 10e9;
+    const double compute = model::flops(mini, shape, operation) / 50e9,
+                 memory = static_cast<double>(model::traffic(mini, shape, operation).count) / 10e9;
     EXPECT_DOUBLE_EQ(cost.time.value, std::max(compute, memory)) << model::to_string(operation);
     EXPECT_GT(cost.time.value, 0) << model::to_string(operation);
     EXPECT_TRUE(cost.estimated);
@@ -49,7 +50,8 @@ TEST(ProfileCost, AnotherDegreeKeepsTheMeasuredEfficiency) {
   model::LayerShape halved = shape;
   halved.tensor_parallel = 2;
   const ProfileCost costs{profile};
-  const auto whole = costs.operation(mini, "slow", Operation::mlp_forward, shape), half = costs.operation(mini, "slow", Operation::mlp_forward, halved);
+  const auto whole = costs.operation(mini, "slow", Operation::mlp_forward, shape),
+             half = costs.operation(mini, "slow", Operation::mlp_forward, halved);
   EXPECT_TRUE(half.estimated);
   EXPECT_NEAR(half.time / whole.time, 0.5, 0.05);
 }

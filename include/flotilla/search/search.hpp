@@ -19,7 +19,7 @@ struct Fixed {
   std::optional<int> microbatch;  ///< sequences
   std::optional<plan::ScheduleKind> schedule;
   std::optional<plan::Recompute> recompute;
-  std::vector<int> cuts;          ///< pipeline + 1 layer boundaries from 0 to model.layers(); decides pipeline too; empty: searched
+  std::vector<int> cuts;  ///< pipeline + 1 layer boundaries from 0 to model.layers(); decides pipeline too; empty: searched
   bool operator==(const Fixed&) const = default;
 };
 
@@ -29,9 +29,9 @@ struct Request {
   int global_batch = 0;  ///< sequences
   Precision precision = Precision::fp32;
   Fixed fixed;
-  std::optional<Bytes> memory_limit;   ///< per device, at most; its type's memory is a limit always
-  int alternatives = 4;                ///< how many of the next best to keep
-  std::function<bool()> should_stop;   ///< asked between forecasts; true: answer with the best so far
+  std::optional<Bytes> memory_limit;  ///< per device, at most; its type's memory is a limit always
+  int alternatives = 4;               ///< how many of the next best to keep
+  std::function<bool()> should_stop;  ///< asked between forecasts; true: answer with the best so far
 };
 
 /// A plan that lost, and why.
@@ -45,23 +45,23 @@ struct Alternative {
 /// The plan that came nearest to fitting.
 struct Miss {
   plan::Plan plan;
-  Rank rank;                  ///< the device that is most over its limit
+  Rank rank;  ///< the device that is most over its limit
   Bytes needed, limit;
   simulate::MemoryForecast memory;  ///< of that device
-  std::string contributors;   ///< the largest ones: "optimizer 1.9 GiB, activations 1.2 GiB"
-  std::string change;         ///< the smallest change found that would make it fit
+  std::string contributors;         ///< the largest ones: "optimizer 1.9 GiB, activations 1.2 GiB"
+  std::string change;               ///< the smallest change found that would make it fit
 };
 
 struct Answer {
-  std::optional<plan::Plan> plan;     ///< bound to ranks; none: nothing fits (or the search was stopped before anything did)
-  simulate::Forecast forecast;        ///< of `plan`
+  std::optional<plan::Plan> plan;         ///< bound to ranks; none: nothing fits (or the search was stopped before anything did)
+  simulate::Forecast forecast;            ///< of `plan`
   std::vector<Alternative> alternatives;  ///< best first; each differs from the plan in degrees, microbatch, schedule or recomputation
-  std::int64_t considered = 0;        ///< plans forecast
-  std::int64_t pruned = 0;            ///< plans or families of plans that a bound excluded
-  bool finished = false;              ///< every plan of the space was forecast or excluded by a bound
-  double bound_gap = 0;               ///< no plan of the space is faster than (1 - bound_gap) x the answer
-  std::optional<Miss> nearest_miss;   ///< when nothing fits for memory
-  std::string no_plan_reason;         ///< one line, when there is no plan
+  std::int64_t considered = 0;            ///< plans forecast
+  std::int64_t pruned = 0;                ///< plans or families of plans that a bound excluded
+  bool finished = false;                  ///< every plan of the space was forecast or excluded by a bound
+  double bound_gap = 0;                   ///< no plan of the space is faster than (1 - bound_gap) x the answer
+  std::optional<Miss> nearest_miss;       ///< when nothing fits for memory
+  std::string no_plan_reason;             ///< one line, when there is no plan; nearest_miss has the particulars
 };
 
 /// The fastest plan for the profile's devices by `forecaster`, all or some of them; among equally fast ones that with the fewest devices.

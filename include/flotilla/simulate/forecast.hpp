@@ -12,9 +12,17 @@
 namespace flotilla::simulate {
 
 /// What a device does at an instant of a step. Every instant of every device has exactly one: what its compute queue runs; while that is
-/// idle the collective that is moving; else the message that is arriving; else nothing (bubble: pipeline fill and drain, waiting for others).
+/// idle the collective that is moving; else the message that is arriving; else nothing (bubble: pipeline fill and drain, waiting for
+/// others).
 enum class Activity : std::uint8_t {
-  forward, backward, recompute, tensor_collective, activation_transfer, gradient_reduction, optimizer, bubble,
+  forward,
+  backward,
+  recompute,
+  tensor_collective,
+  activation_transfer,
+  gradient_reduction,
+  optimizer,
+  bubble,
 };
 inline constexpr int activity_count = 8;
 /// "forward", "tensor_collective", ...: keys of a forecast on disk.
@@ -32,8 +40,8 @@ struct Breakdown {
 /// Bytes of one device by reason, program::Category's order, and what is outside the arena.
 struct MemoryForecast {
   std::array<Bytes, program::category_count> categories{};  ///< they sum to the arena
-  Bytes arena;             ///< exact
-  Bytes runtime_constant;  ///< stated bound of the rest of the process
+  Bytes arena;                                              ///< exact
+  Bytes runtime_constant;                                   ///< stated bound of the rest of the process
   Bytes peak() const { return arena + runtime_constant; }
   bool operator==(const MemoryForecast&) const = default;
 };
@@ -45,7 +53,7 @@ struct RankKind {
   std::string device_type;
   std::vector<Rank> ranks;  ///< ascending; the first one stands for all in Forecast::timeline
   Breakdown breakdown;
-  Seconds busy;             ///< forward, backward and recomputation: the work that MFU counts and its repetition
+  Seconds busy;  ///< forward, backward and recomputation: the work that MFU counts and its repetition
   MemoryForecast memory;
   bool operator==(const RankKind&) const = default;
 };
@@ -62,10 +70,10 @@ struct Span {
 };
 
 struct Forecast {
-  Seconds iteration;          ///< from the first instruction to the end of the last one on any rank
-  double relative_error = 0;  ///< error bar: iteration * (1 +- relative_error)
-  double estimated_share = 0; ///< of the busy time that was not measured but estimated by a roofline, 0 ... 1
-  Breakdown breakdown;        ///< mean over the ranks that work
+  Seconds iteration;            ///< from the first instruction to the end of the last one on any rank
+  double relative_error = 0;    ///< error bar: iteration * (1 +- relative_error)
+  double estimated_share = 0;   ///< of the busy time that was not measured but estimated by a roofline, 0 ... 1
+  Breakdown breakdown;          ///< mean over the ranks that work
   std::vector<RankKind> kinds;  ///< in order of their first rank
   std::vector<Span> timeline;   ///< empty unless asked for; one representative per kind, by rank, queue and start
   Bytes peak_memory() const;    ///< the largest of any device

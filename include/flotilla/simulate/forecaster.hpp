@@ -29,8 +29,8 @@ class Forecaster {
   virtual Seconds lower_bound(const plan::Plan&) const = 0;
 
   /// One microbatch of `shape` through `layer` on the devices of one replica.
-  virtual LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
-                                 const std::string& device_type, const std::vector<Rank>& devices) const = 0;
+  virtual LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute, const std::string& device_type,
+                                 const std::vector<Rank>& devices) const = 0;
   /// One microbatch's activations, or their gradients, from the devices of one stage's replica to those of the next stage's.
   virtual Seconds message_bound(const model::Config&, const model::LayerShape&, const std::vector<Rank>& from,
                                 const std::vector<Rank>& to) const = 0;
@@ -55,8 +55,8 @@ class ProgramForecaster : public Forecaster {
 
   Forecast forecast(const plan::Plan&, bool timeline = false) const override;
   Seconds lower_bound(const plan::Plan&) const override;
-  LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute,
-                         const std::string& device_type, const std::vector<Rank>& devices) const override;
+  LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute, const std::string& device_type,
+                         const std::vector<Rank>& devices) const override;
   Seconds message_bound(const model::Config&, const model::LayerShape&, const std::vector<Rank>& from,
                         const std::vector<Rank>& to) const override;
   Seconds optimizer_bound(std::int64_t elements, Precision, const std::string& device_type) const override;

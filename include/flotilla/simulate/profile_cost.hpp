@@ -29,7 +29,8 @@ class ProfileCost : public InstructionCost {
   std::uint64_t path(Rank from, Rank to) const override;
   std::uint64_t path(const program::Group&) const override;
 
-  /// One run of one operation. Throws Error{bad_input} when the profile knows neither the type's operation times nor its peak and bandwidth.
+  /// One run of one operation. Throws Error{bad_input} when the profile knows neither the type's operation times nor its peak and
+  /// bandwidth.
   Cost operation(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&) const;
   /// AdamW on that many elements of fp32 master weights, with the copy in `precision`.
   Cost adamw(const std::string& device_type, std::int64_t elements, Precision) const;

@@ -90,8 +90,10 @@ void BestFirst::yield_plan(Entry entry) {
   push(std::move(found));
   entry.bound = std::max(entry.bound, entry.cuts->bound());
   if (entry.bound == never) return;
-  if (++entry.yielded < most_cuts) push(std::move(entry));
-  else abandoned_ = std::min(abandoned_, entry.bound);
+  if (++entry.yielded < most_cuts)
+    push(std::move(entry));
+  else
+    abandoned_ = std::min(abandoned_, entry.bound);
 }
 
 void BestFirst::forecast(const Entry& entry) {

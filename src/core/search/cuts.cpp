@@ -31,12 +31,13 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const int count = c.microbatches(replica);
   const auto [full, last] = microbatch_sizes(c, replica);
   const auto bound_of = [&](int microbatch) {
-    return problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision}, c.recompute, type,
-                                          devices);
+    return problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision}, c.recompute,
+                                          type, devices);
   };
   const auto most = bound_of(full), least = last == full ? most : bound_of(last);
   const auto total = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
-  return {(count - 1) * total(most) + total(least), std::min(most.forward, least.forward).value, std::min(most.backward, least.backward).value};
+  return {(count - 1) * total(most) + total(least), std::min(most.forward, least.forward).value,
+          std::min(most.backward, least.backward).value};
 }
 
 /// Seconds that a microbatch's activations need from a stage to the next one, and their gradients back.
@@ -74,8 +75,7 @@ Bytes memory_of(const Problem& problem, const Configuration& c, int first, int l
 using Demands = std::set<std::pair<int, Bytes>>;
 Demands demands(const Problem& problem, const Configuration& c, int stage) {
   Demands found;
-  for (int r = 0; r < c.placement->data; ++r)
-    found.insert({c.in_flight(stage, r), problem.limit(c.placement->devices(stage, r).front())});
+  for (int r = 0; r < c.placement->data; ++r) found.insert({c.in_flight(stage, r), problem.limit(c.placement->devices(stage, r).front())});
   return found;
 }
 
@@ -95,7 +95,8 @@ int largest(int most, Predicate holds) {
 std::vector<int> furthest_ends(const Problem& problem, const Configuration& c, const Demands& wanted) {
   const int layers = problem.request.model.layers(), head = layers - 1;
   const auto fits = [&](int first, int last) {
-    return std::ranges::all_of(wanted, [&](const auto& demand) { return memory_of(problem, c, first, last, demand.first) <= demand.second; });
+    return std::ranges::all_of(wanted,
+                               [&](const auto& demand) { return memory_of(problem, c, first, last, demand.first) <= demand.second; });
   };
   std::vector<int> ends(static_cast<std::size_t>(layers));
   ends[0] = largest(layers, [&](int n) { return fits(0, n); });
@@ -181,7 +182,8 @@ void CutSearch::solve() {
         if (!allowed(s, first, last)) continue;
         const double own = work(stage, first, last);
         if (own >= best) break;  // longer stages only work more
-        const double later = span(stage.least_pass, first, last) + stage.hop + rest_[static_cast<std::size_t>(s) + 1][static_cast<std::size_t>(last)];
+        const double later =
+            span(stage.least_pass, first, last) + stage.hop + rest_[static_cast<std::size_t>(s) + 1][static_cast<std::size_t>(last)];
         best = std::min(best, s + 1 == count_ ? (last == layers_ ? own : never) : std::max(own, later));
       }
     }
@@ -268,8 +270,8 @@ double quick_bound(const Problem& problem, const Configuration& c) {
 
 namespace {
 
-/// How far stages are over the limits of their devices, looked up: blocks are alike, so it depends on how many layers there are and on whether
-/// the embedding and the head are among them.
+/// How far stages are over the limits of their devices, looked up: blocks are alike, so it depends on how many layers there are and on
+/// whether the embedding and the head are among them.
 class StageExcess {
  public:
   StageExcess(const Problem& problem, const Configuration& c, int stage) : layers_{problem.request.model.layers()} {

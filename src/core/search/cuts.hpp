@@ -10,8 +10,8 @@ namespace flotilla::search {
 ///
 /// A stage that begins at layer a and ends at b bounds the iteration by the fill before it, its own work on all microbatches and the drain
 /// after it. How much the stages from a on add to what went before is a dynamic program over (stage, layer), exact because fill and drain
-/// only add up; with it as the estimate of what is to come, a best-first search yields the cuts in order of their bounds and wastes no step.
-/// Stages that no device could hold by the memory bound are left out.
+/// only add up; with it as the estimate of what is to come, a best-first search yields the cuts in order of their bounds and wastes no
+/// step. Stages that no device could hold by the memory bound are left out.
 class CutSearch {
  public:
   CutSearch(const Problem&, const Configuration&);
@@ -26,10 +26,10 @@ class CutSearch {
     std::vector<double> work;
   };
   struct Stage {
-    std::vector<Replica> replicas;        // those that differ
-    std::vector<double> least_pass;       // prefix sums: one microbatch forward and backward on the fastest replica
-    double hop = 0;                       // its activations to the next stage and their gradients back
-    std::vector<int> last;                // by first layer: the furthest end that memory allows
+    std::vector<Replica> replicas;   // those that differ
+    std::vector<double> least_pass;  // prefix sums: one microbatch forward and backward on the fastest replica
+    double hop = 0;                  // its activations to the next stage and their gradients back
+    std::vector<int> last;           // by first layer: the furthest end that memory allows
   };
   struct Node {
     double bound = 0, so_far = 0, passed = 0;  // the largest bound of the stages chosen; fill and drain of them

@@ -40,7 +40,8 @@ std::string why_lost(const Evaluated& other, const Evaluated& best) {
     if (more(a) > more(worst)) worst = a;
   const double slower = other.forecast.iteration / best.forecast.iteration - 1;
   if (!(slower > 0)) return text("as fast with ", other.devices, " devices in place of ", best.devices);
-  return text(percent(slower), " slower: a device spends ", to_string(more(worst)), " more on ", words(static_cast<simulate::Activity>(worst)));
+  return text(percent(slower), " slower: a device spends ", to_string(more(worst)), " more on ",
+              words(static_cast<simulate::Activity>(worst)));
 }
 
 std::string contributors(const simulate::MemoryForecast& memory) {

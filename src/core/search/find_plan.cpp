@@ -24,9 +24,8 @@ std::string reason_for_no_plan(const Problem& problem, const BestFirst& search, 
     return text("no data x pipeline x tensor degrees as asked for can be made of ", ranks, ranks == 1 ? " rank" : " ranks",
                 " with each tensor-parallel group inside one host; give fewer fixed degrees or more ranks");
   if (miss)
-    return text("no plan fits: the nearest one (", describe(miss->plan), ") needs ", to_string(miss->needed), " on rank ", miss->rank, " of ",
-                to_string(miss->limit), ", ", to_string(miss->needed - miss->limit), " too much (", miss->contributors,
-                "); what would fit: ", miss->change);
+    return text("no plan fits into the devices' memory: even the nearest one is ", to_string(miss->needed - miss->limit),
+                " over the limit of rank ", miss->rank);
   if (!search.refusal().empty()) return "no plan that was asked for can be executed: " + search.refusal();
   return "the search was stopped before any plan was found to fit; give it more time";
 }

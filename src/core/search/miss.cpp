@@ -28,8 +28,10 @@ std::vector<const Configuration*> smallest(const std::vector<Configuration>& all
   std::vector<const Configuration*> list;
   for (const auto& c : all) {
     const auto same = std::ranges::find(list, c.placement, &Configuration::placement);
-    if (same == list.end()) list.push_back(&c);
-    else if (size(c) < size(**same)) *same = &c;
+    if (same == list.end())
+      list.push_back(&c);
+    else if (size(c) < size(**same))
+      *same = &c;
   }
   return list;
 }
@@ -83,7 +85,9 @@ std::string freed_option(const Problem& problem) {
     r.fixed.cuts.clear();
   };
   if (const auto p = !fixed.cuts.empty() ? fit_with(problem, free_cuts) : std::nullopt) return text("other layer cuts: ", describe(*p));
-  const auto free_degrees = [](Request& r) { r.fixed.data.reset(), r.fixed.pipeline.reset(), r.fixed.tensor.reset(), r.fixed.cuts.clear(); };
+  const auto free_degrees = [](Request& r) {
+    r.fixed.data.reset(), r.fixed.pipeline.reset(), r.fixed.tensor.reset(), r.fixed.cuts.clear();
+  };
   const bool has_degrees = fixed.data || fixed.pipeline || fixed.tensor || !fixed.cuts.empty();
   if (const auto p = has_degrees ? fit_with(problem, free_degrees) : std::nullopt) return text("other degrees: ", describe(*p));
   return "";

@@ -64,7 +64,8 @@ std::vector<double> seconds_per_sequence(const Problem& problem, const Placement
   for (int r = 0; r < p.data; ++r)
     for (int s = 0; s < p.pipeline; ++s) {
       const auto& devices = p.devices(s, r);
-      const auto bound = problem.forecaster.layer_bound(request.model, 1, shape, plan::Recompute::none, problem.device(devices.front()).type, devices);
+      const auto bound =
+          problem.forecaster.layer_bound(request.model, 1, shape, plan::Recompute::none, problem.device(devices.front()).type, devices);
       auto& slowest = seconds[static_cast<std::size_t>(r)];
       slowest = std::max(slowest, (bound.forward + bound.backward).value);
     }

@@ -59,9 +59,12 @@ Layers layers_of(const SimulatedRank& rank, const std::vector<Activity>& by_site
     const auto s = static_cast<std::size_t>(rank.listing.items[i].site);
     const auto& site = rank.rank_class->sites[s];
     const Busy busy{rank.moments[i].start, rank.moments[i].finish, by_site[s]};
-    if (is_collective(site.op)) layers.collectives.push_back(busy);
-    else if (site.queue == Queue::compute) layers.compute.push_back(busy);
-    else if (site.op == Op::receive) layers.arrivals.push_back(busy);
+    if (is_collective(site.op))
+      layers.collectives.push_back(busy);
+    else if (site.queue == Queue::compute)
+      layers.compute.push_back(busy);
+    else if (site.op == Op::receive)
+      layers.arrivals.push_back(busy);
   }
   for (auto* busy : {&layers.compute, &layers.collectives, &layers.arrivals}) make_disjoint(*busy);
   return layers;
@@ -91,7 +94,8 @@ std::vector<Activity> activities_of(const program::Program& program, const Simul
   std::vector<Activity> activities;
   for (const auto& site : rank.rank_class->sites) {
     const bool of_group = is_collective(site.op);
-    const auto kind = of_group ? program.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(site.group)])].kind : program::Group::Kind::world;
+    const auto kind = of_group ? program.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(site.group)])].kind
+                               : program::Group::Kind::world;
     activities.push_back(activity_of(site, kind));
   }
   return activities;

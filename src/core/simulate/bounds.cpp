@@ -66,10 +66,13 @@ LayerBound bound_of_layer(const ProfileCost& cost, const model::Config& model, i
   if (model.is_block(layer)) return block_bound(costs, model, recompute);
   if (model.is_embedding(layer))
     return {costs.operations({embedding_forward, embedding_end_forward}) + costs.sum_over_group(model.embedding_width),
-            costs.operations({embedding_backward}), {}};
+            costs.operations({embedding_backward}),
+            {}};
   // The head's forward pass has no other stage behind it: it counts as backward work, where the chain through the stages ends.
-  return {{}, costs.operations({head_forward, head_loss, head_backward, head_end_backward}) + costs.gather_stats() +
-                  costs.sum_over_group(model.embedding_width), {}};
+  return {{},
+          costs.operations({head_forward, head_loss, head_backward, head_end_backward}) + costs.gather_stats() +
+              costs.sum_over_group(model.embedding_width),
+          {}};
 }
 
 Bytes bound_of_arena(const model::Config& model, const Elements& elements, int first, int last, const model::LayerShape& shape,
@@ -83,8 +86,10 @@ Bytes bound_of_arena(const model::Config& model, const Elements& elements, int f
     if (layer > 0) sum += activation_bytes(model, shape) * in_flight;
     if (model.is_head(layer)) logits = {shape.tokens() * model::logits_pitch(model, shape) * fp32_bytes};
     if (!model.is_block(layer)) continue;
-    if (keeps) sum += saved * in_flight;
-    else of_a_block = saved;
+    if (keeps)
+      sum += saved * in_flight;
+    else
+      of_a_block = saved;
   }
   return sum + std::max(logits, of_a_block);
 }

@@ -9,8 +9,10 @@ namespace flotilla::simulate {
 Elements::Elements(const model::Config& model, int tensor_parallel) : own(static_cast<std::size_t>(model.layers()), 0) {
   for (const auto& tensor : model::tensors(model)) {
     const auto elements = plan::shard(tensor, tensor_parallel, 0).elements();
-    if (tensor.tied_layer >= 0) word += elements;
-    else own[static_cast<std::size_t>(tensor.layer)] += elements;
+    if (tensor.tied_layer >= 0)
+      word += elements;
+    else
+      own[static_cast<std::size_t>(tensor.layer)] += elements;
   }
 }
 

@@ -56,8 +56,8 @@ LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer,
   State& state = *state_;
   state.remember_for(model);
   const int alike = model.is_block(layer) ? 1 : layer;  // blocks are alike
-  const State::LayerKey key{alike,     shape.sequences, shape.length, shape.tensor_parallel,
-                            shape.precision, recompute, device_type,  devices.size() > 1 ? devices : std::vector<Rank>{}};
+  const State::LayerKey key{alike,           shape.sequences, shape.length, shape.tensor_parallel,
+                            shape.precision, recompute,       device_type,  devices.size() > 1 ? devices : std::vector<Rank>{}};
   const auto found = state.layers.find(key);
   if (found != state.layers.end()) return found->second;
   return state.layers[key] = bound_of_layer(state.cost, model, layer, shape, recompute, device_type, devices);
@@ -87,8 +87,8 @@ Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int
   const auto found = state.arenas.find(key);
   const Bytes arena = found != state.arenas.end()
                           ? found->second
-                          : state.arenas[key] = bound_of_arena(model, state.elements.of(model, shape.tensor_parallel), first, last,
-                                                                         shape, recompute, in_flight);
+                          : state.arenas[key] = bound_of_arena(model, state.elements.of(model, shape.tensor_parallel), first, last, shape,
+                                                               recompute, in_flight);
   return arena + state.runtime.library_scratch + state.runtime_constant;
 }
 

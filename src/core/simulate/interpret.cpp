@@ -41,9 +41,7 @@ MemoryForecast memory_of(const program::RankClass& c, Bytes runtime_constant) {
   return memory;
 }
 
-Seconds busy_of(const Breakdown& b) {
-  return b[Activity::forward] + b[Activity::backward] + b[Activity::recompute];
-}
+Seconds busy_of(const Breakdown& b) { return b[Activity::forward] + b[Activity::backward] + b[Activity::recompute]; }
 
 RankKind summary_of(const SimulatedRank& rank, const std::vector<Activity>& activities, Seconds iteration, Bytes runtime_constant) {
   RankKind kind;
@@ -62,8 +60,13 @@ void add_spans(const SimulatedRank& rank, const std::vector<Activity>& activitie
   for (std::size_t i = 0; i < rank.moments.size(); ++i) {
     const Item& item = rank.listing.items[i];
     const auto& site = rank.rank_class->sites[static_cast<std::size_t>(item.site)];
-    timeline.push_back({rank.kind->ranks.front(), site.queue, activities[static_cast<std::size_t>(item.site)], site.name, item.microbatch,
-                        {rank.moments[i].start}, {rank.moments[i].finish}});
+    timeline.push_back({rank.kind->ranks.front(),
+                        site.queue,
+                        activities[static_cast<std::size_t>(item.site)],
+                        site.name,
+                        item.microbatch,
+                        {rank.moments[i].start},
+                        {rank.moments[i].finish}});
   }
   std::stable_sort(timeline.begin() + static_cast<std::ptrdiff_t>(first), timeline.end(),
                    [](const Span& a, const Span& b) { return std::tie(a.queue, a.start) < std::tie(b.queue, b.start); });

@@ -61,8 +61,10 @@ class Lister {
                      "\" of the program waits for site ", wait.site, "; its class has ", class_.sites.size());
     const auto target = static_cast<std::size_t>(wait.site);
     int position = -1;
-    if (wait.lag == program::last_run) position = last_[target];
-    else if (wait.lag <= microbatch) position = at_[target * runs_ + static_cast<std::size_t>(microbatch - wait.lag)];
+    if (wait.lag == program::last_run)
+      position = last_[target];
+    else if (wait.lag <= microbatch)
+      position = at_[target * runs_ + static_cast<std::size_t>(microbatch - wait.lag)];
     if (position >= 0) out_.waits.push_back(position);
   }
 
@@ -83,7 +85,7 @@ class Lister {
   const program::RankClass& class_;
   const std::vector<int>& slots_;
   std::size_t runs_;
-  std::vector<int> at_, last_;               // positions by (site, microbatch); of a site's latest run
+  std::vector<int> at_, last_;                 // positions by (site, microbatch); of a site's latest run
   std::vector<int> sent_, received_, joined_;  // how many so far, by folded slot and group slot
   Listing out_;
 };

@@ -17,8 +17,8 @@ struct Item {
 /// A class's instructions in issue order, as program::expand lists them, in a form that is quick to run.
 struct Listing {
   std::vector<Item> items;
-  std::vector<std::array<int, 2>> wait_ranges;  ///< by item: half-open range of `waits`
-  std::vector<int> waits;                       ///< positions of items, all earlier
+  std::vector<std::array<int, 2>> wait_ranges;                ///< by item: half-open range of `waits`
+  std::vector<int> waits;                                     ///< positions of items, all earlier
   std::array<std::vector<int>, program::queue_count> queues;  ///< positions by queue
 
   std::span<const int> waits_of(int item) const {

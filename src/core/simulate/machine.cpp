@@ -15,7 +15,8 @@ using program::Site;
 
 constexpr int nobody = -1;
 
-/// Messages of one ordered pair of ranks, in the order in which both ends list them. They share the path, so each moves after the one before.
+/// Messages of one ordered pair of ranks, in the order in which both ends list them. They share the path, so each moves after the one
+/// before.
 struct Stream {
   struct End {
     int rank = nobody, item = nobody;
@@ -190,7 +191,8 @@ class Machine {
     FLOTILLA_REQUIRE(peer.kind >= 0 && peer.slot >= 0, ErrorKind::internal, "\"", site.name, "\" of the program goes to rank ",
                      peer_of(kind.ranks.front(), site), ", which does not know rank ", kind.ranks.front());
     const bool sends = site.op == Op::send;
-    const int at = sends ? first_stream_[static_cast<std::size_t>(rank)] + slot : first_stream_[static_cast<std::size_t>(peer.kind)] + peer.slot;
+    const int at =
+        sends ? first_stream_[static_cast<std::size_t>(rank)] + slot : first_stream_[static_cast<std::size_t>(peer.kind)] + peer.slot;
     Stream& stream = streams_[static_cast<std::size_t>(at)];
     const auto sequence = static_cast<std::size_t>(sequence_of(rank, item));
     if (stream.messages.size() <= sequence) stream.messages.resize(sequence + 1);
@@ -276,8 +278,8 @@ class Machine {
                                           ", which waits for ", what)};
   }
   [[noreturn]] void throw_unmet(const SimulatedRank& rank, int item) const {
-    throw Error{ErrorKind::internal, text("the program never ends: ", name_of(rank, item), " of rank ", rank.kind->ranks.front(),
-                                          " never meets its other end")};
+    throw Error{ErrorKind::internal,
+                text("the program never ends: ", name_of(rank, item), " of rank ", rank.kind->ranks.front(), " never meets its other end")};
   }
 
   const Program& program_;

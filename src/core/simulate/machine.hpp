@@ -19,7 +19,7 @@ struct SimulatedRank {
   const Kind* kind = nullptr;
   const program::RankClass* rank_class = nullptr;
   Listing listing;
-  std::vector<Moment> moments;        ///< by item
+  std::vector<Moment> moments;             ///< by item
   std::vector<std::array<Cost, 2>> costs;  ///< by site: of a full microbatch, of the last one
   const Cost& cost(int item) const {
     const Item& it = listing.items[static_cast<std::size_t>(item)];

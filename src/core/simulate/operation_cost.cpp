@@ -76,7 +76,8 @@ Seconds roofline(const cluster::Profile& profile, const std::string& device_type
 Cost operation_cost(const cluster::Profile& profile, const model::Config& model, const std::string& device_type, model::Operation operation,
                     const model::LayerShape& shape) {
   const std::string name{model::to_string(operation)};
-  const auto measured = cluster::operation_time(profile, device_type, name, shape.tensor_parallel, shape.sequences, shape.length, shape.precision);
+  const auto measured =
+      cluster::operation_time(profile, device_type, name, shape.tensor_parallel, shape.sequences, shape.length, shape.precision);
   if (measured && is_time(*measured)) return {*measured, scatter_of(profile, device_type, name, shape.tensor_parallel, shape), false};
   if (const auto scaled = scaled_cost(profile, model, device_type, operation, shape)) return *scaled;
   return {roofline_of(profile, model, device_type, operation, shape), roofline_error, true};

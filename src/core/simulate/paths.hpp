@@ -34,7 +34,7 @@ class Paths {
   std::unordered_map<int, std::size_t> index_;    ///< rank -> position in profile.devices, where it is not the rank itself
   std::vector<Place> places_;                     ///< by position
   std::unordered_map<std::uint64_t, int> known_;  ///< (site, site, same host) -> path
-  std::vector<const cluster::Link*> links_;     ///< by path: the first link of that shape
+  std::vector<const cluster::Link*> links_;       ///< by path: the first link of that shape
 };
 
 }  // namespace flotilla::simulate

@@ -54,7 +54,8 @@ class PlanBound {
 
  private:
   bool has_columns() const {
-    return std::ranges::all_of(plan_.stages, [&](const plan::Stage& s) { return s.replicas.size() == plan_.stages.front().replicas.size(); });
+    return std::ranges::all_of(plan_.stages,
+                               [&](const plan::Stage& s) { return s.replicas.size() == plan_.stages.front().replicas.size(); });
   }
 
   /// Whether a column's bound is that of another, which need not be computed twice. Sure of it only without groups and messages.
@@ -95,7 +96,9 @@ class PlanBound {
       step.gradient_sums = sums[s];
       if (columns && s + 1 < plan_.stages.size()) {
         const auto& next = plan_.stages[s + 1].replicas[r].devices;
-        const auto message = [&](const auto& from, const auto& to, int n) { return forecaster_.message_bound(plan_.model, shape(replica, n), from, to); };
+        const auto message = [&](const auto& from, const auto& to, int n) {
+          return forecaster_.message_bound(plan_.model, shape(replica, n), from, to);
+        };
         step.forward_full = message(replica.devices, next, full);
         step.forward_last = message(replica.devices, next, last);
         step.backward_full = message(next, replica.devices, full);

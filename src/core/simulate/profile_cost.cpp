@@ -34,7 +34,7 @@ struct ProfileCost::State {
 
   const cluster::Profile& profile;
   Paths paths;
-  model::Config model;            // of `operations`
+  model::Config model;  // of `operations`
   std::map<Key, Cost> operations;
   std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements;
 
@@ -108,8 +108,8 @@ Cost ProfileCost::operation(const model::Config& model, const std::string& devic
     state.operations.clear();
     state.model = model;
   }
-  const State::Key key{device_type, static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index,
-                       shape.sequences, shape.length, shape.precision};
+  const State::Key key{
+      device_type, static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length, shape.precision};
   const auto found = state.operations.find(key);
   if (found != state.operations.end()) return found->second;
   return state.operations[key] = operation_cost(state.profile, model, device_type, operation, shape);
@@ -123,9 +123,7 @@ Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, P
 }
 
 Cost ProfileCost::compute(const program::Program& program, const program::RankClass& c, const program::Site& site, int sequences) const {
-  const auto part_elements = [&] {
-    return site.part >= 0 ? c.parts.at(static_cast<std::size_t>(site.part)).elements : std::int64_t{0};
-  };
+  const auto part_elements = [&] { return site.part >= 0 ? c.parts.at(static_cast<std::size_t>(site.part)).elements : std::int64_t{0}; };
   switch (site.op) {
     case Op::compute: {
       model::LayerShape shape = c.shape;
