@@ -22,6 +22,7 @@
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/freshness.hpp"
+#include "flotilla/topology/resident.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -239,7 +240,21 @@ class Training {
     }
     if (crew.rank() == Rank{0}) introduce(trainer, first_step);
     TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks), plan::summary(chosen_.plan)}};
-    return loop.run();
+    const auto ending = loop.run();
+    account_memory(crew, trainer.arena());
+    return ending;
+  }
+
+  /// What the processes held beside their arenas, against the bound that the plan was made with.
+  void account_memory(const comm::World& crew, Bytes arena) const {
+    const std::int64_t mine = (topology::peak_resident() - arena).count;
+    std::int64_t most = 0;
+    for (auto theirs : mpi::all_gather(crew.control(), mine, deadline_)) most = std::max(most, theirs);
+    if (crew.rank() != Rank{0} || most <= 0) return;
+    const Bytes bound = runtime_constant(world_.size());
+    std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(), to_string(bound).c_str());
+    std::fflush(stdout);
+    if (most > bound.count) log::warning("processes hold more memory than planned with: lower --device.memory by ", Bytes{most} - bound);
   }
 
   const mpi::Communicator& session_world() const { return world_.control(); }

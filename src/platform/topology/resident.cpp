@@ -1,0 +1,19 @@
+#include "flotilla/topology/resident.hpp"
+
+#include <fstream>
+#include <string>
+
+namespace flotilla::topology {
+
+Bytes peak_resident() {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") {
+      std::int64_t kibibytes = 0;
+      status >> kibibytes;
+      return {kibibytes * 1024};
+    }
+  return {};
+}
+
+}  // namespace flotilla::topology
