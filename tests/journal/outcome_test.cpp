@@ -1,5 +1,6 @@
 #include "flotilla/journal/outcome.hpp"
 
+#include <algorithm>
 #include <random>
 
 #include "flotilla/journal/run_directory.hpp"
@@ -85,6 +86,35 @@ TEST(Outcome, ARanksFirstWordStays) {
   EXPECT_TRUE(write_outcome(run, outcome_of(0, ExitCode::requeue)));
   EXPECT_TRUE(write_outcome(run, outcome_of(0, ExitCode::internal)));
   EXPECT_EQ(read_outcome(run)->exit_code, ExitCode::requeue);
+}
+
+TEST(Outcome, WhoNeverHeldTheDirectoryWritesNothing) {
+  const RunFolder folder;
+  EXPECT_FALSE(write_outcome(folder / "run", outcome_of(0, ExitCode::unavailable, 1000, 0)));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+}
+
+TEST(Outcome, SummaryIsRightAfterAnyOrderOfWriters) {
+  using enum ExitCode;
+  std::vector<Outcome> outcomes{outcome_of(0, lost_peer, 5), outcome_of(1, requeue, 1), outcome_of(2, lost_peer, 3),
+                                outcome_of(3, unavailable, 9)};
+  const auto by_rank = [](const Outcome& a, const Outcome& b) { return a.rank < b.rank; };
+  do {
+    const RunFolder run;
+    std::vector<Outcome> written;
+    for (const auto& outcome : outcomes) {
+      write_outcome(run, outcome);
+      written.push_back(outcome);
+      ASSERT_EQ(read_outcome(run), merge(written));
+    }
+  } while (std::ranges::next_permutation(outcomes, by_rank).found);
+}
+
+TEST(Outcome, ADamagedSummaryIsReplaced) {
+  const RunFolder run;
+  write(outcome_file(run), "{ damaged");
+  EXPECT_TRUE(write_outcome(run, outcome_of(2, ExitCode::requeue)));
+  EXPECT_EQ(read_outcome(run)->rank, 2);
 }
 
 TEST(Outcome, AnOlderIncarnationLeavesTheSummaryAlone) {

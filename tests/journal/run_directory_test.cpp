@@ -1,5 +1,6 @@
 #include "flotilla/journal/run_directory.hpp"
 
+#include <algorithm>
 #include <thread>
 
 #include "journal/run_folder.hpp"
@@ -95,7 +96,11 @@ TEST(RunDirectory, WaitsForADyingHolder) {
     usleep(50000);
     first.release();
   }};
+  ::testing::internal::CaptureStderr();
   EXPECT_EQ(RunDirectory::open(run, {.wait = {60}}).incarnation(), 2);
+  const auto said = ::testing::internal::GetCapturedStderr();
+  expect_contains(said, "waiting up to 60.0 s for it to end");
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
 TEST(RunDirectory, WaitsForTheEarlierStartOfItsOwnJobUntilThatIsStale) {

@@ -24,7 +24,8 @@ struct Outcome {
 /// Writes RUN/outcomes/<incarnation>.<rank>.json, then RUN/outcome.json as the merge of all of that incarnation's. Both appear whole or not
 /// at all, and whoever writes last, outcome.json ends as the merge of all. An incarnation older than the newest leaves outcome.json alone.
 /// Any rank, any thread, without agreement with others; a rank's first outcome of an incarnation stays (what follows is a
-/// consequence). Never throws: false when it could not be written, after a line on standard error. Not for signal handlers.
+/// consequence). Never throws: false when it could not be written, after a line on standard error, or when the incarnation is
+/// less than 1 (the directory was never held). Not for signal handlers.
 bool write_outcome(const std::filesystem::path& run, Outcome) noexcept;
 
 /// The one that tells why: the gravest first (our bug, bad input, something missing, no plan, usage, lost peer, requeue, done; a lost peer

@@ -17,7 +17,7 @@ std::int64_t tail_tokens(std::int64_t size, double fraction) {
 }
 
 void check(const CorpusOptions& options) {
-  FLOTILLA_REQUIRE(!options.training.empty(), ErrorKind::bad_input, "no training data; expected at least one token file in data.files");
+  FLOTILLA_REQUIRE(!options.training.empty(), ErrorKind::bad_input, "no training data; expected at least one token file in data.train");
   FLOTILLA_REQUIRE(options.validation_fraction >= 0 && options.validation_fraction < 1, ErrorKind::bad_input, "validation fraction ",
                    options.validation_fraction, "; expected at least 0 and less than 1");
 }

@@ -87,6 +87,17 @@ void update_summary(const std::filesystem::path& run, int incarnation) {
   }
 }
 
+/// With thousands of ranks that all lost the same peer, each needs to look at one file only. Who changes the summary after us has seen the
+/// file of whoever wrote what stands there now.
+bool already_told(const std::filesystem::path& run, const Outcome& mine) {
+  try {
+    const auto summary = read_outcome(run);
+    return summary && summary->incarnation == mine.incarnation && merge({*summary, mine}) == summary;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::string one_line(std::string reason) {
   std::ranges::replace_if(
       reason, [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -96,12 +107,13 @@ std::string one_line(std::string reason) {
 }  // namespace
 
 bool write_outcome(const std::filesystem::path& run, Outcome outcome) noexcept {
+  if (outcome.incarnation < 1) return false;  // it never held the directory: what is there belongs to others
   try {
     if (outcome.time == 0) outcome.time = wall_clock();
     outcome.reason = one_line(std::move(outcome.reason));
     std::filesystem::create_directories(outcomes_folder(run));
-    publish_once(outcomes_folder(run) / text(outcome.incarnation, ".", outcome.rank, ".json"), to_json(outcome));
-    update_summary(run, outcome.incarnation);
+    const bool first = publish_once(outcomes_folder(run) / text(outcome.incarnation, ".", outcome.rank, ".json"), to_json(outcome));
+    if (!first || !already_told(run, outcome)) update_summary(run, outcome.incarnation);
     return true;
   } catch (const std::exception& error) {
     log::error("the outcome (exit code ", static_cast<int>(outcome.exit_code), ", ", outcome.reason,

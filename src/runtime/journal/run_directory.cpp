@@ -13,6 +13,7 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "incarnation.hpp"
 #include "publish.hpp"
@@ -64,7 +65,7 @@ struct Vacancy {
   std::string note;
 };
 Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& options, Seconds since) {
-  for (;;) {
+  for (bool told = false;; told = true) {
     const int last = newest_incarnation(run);
     if (last == 0) return {};
     const auto holder = read_claim(run, last);
@@ -73,6 +74,10 @@ Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& op
     const auto standing = judge(*holder, clock, options.stale_after);
     if (standing != Standing::held) return {last, takeover_note(*holder, standing, clock)};
     if (now() - since >= patience(*holder, options)) refuse_held(run, *holder, clock, options);
+    if (!told) {
+      log::info(run.string(), ": in use by ", description(*holder, clock), "; waiting up to ", patience(*holder, options),
+                " for it to end");
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds{200});
   }
 }
