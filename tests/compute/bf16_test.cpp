@@ -53,6 +53,7 @@ TEST(Bf16, DropoutAndTensorParallelism) {
 TEST(Bf16, MoreThanOneBlockOfQueries) {
   Case c{.model = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false)};
   c.length = 140;
+  c.threads = 2;
   c.microbatches = {2};
   expect_close_to_fp32(c);
 }

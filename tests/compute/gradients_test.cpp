@@ -84,6 +84,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
 TEST(LongSequence, MatchesThePlainModel) {
   Case c = make_case({"", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.1});
   c.model.blocks = 1;
+  c.threads = 2;
   c.length = 150;
   c.microbatches = {1};
   const Values parameters = random_parameters(c.model, 15);

@@ -25,7 +25,7 @@ struct Case {
   std::vector<int> microbatches{3};  ///< sequences in each
   int tensor_parallel = 1;
   Precision precision = Precision::fp32;
-  int threads = 2;
+  int threads = 1;
   std::uint64_t seed = 7;
   std::int64_t step = 3;
   bool training = true;

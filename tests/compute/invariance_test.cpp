@@ -65,6 +65,7 @@ TEST(Invariance, RepetitionGivesTheSameBits) {
   for (Case c : base_cases())
     for (Precision precision : {Precision::fp32, Precision::bf16}) {
       c.precision = precision;
+      c.threads = 2;
       c.tensor_parallel = 2;
       const Outcome first = run_case(c), second = run_case(c);
       EXPECT_EQ(first.loss, second.loss);
