@@ -57,7 +57,9 @@ void check_training(const Job& job) {
     refuse(job, blame(job, "training.learning-rate", "training.minimum-learning-rate"), "the minimum learning rate ",
            t.minimum_learning_rate, " is above the peak ", t.learning_rate,
            "; write for example training.minimum-learning-rate = ", t.learning_rate / 10);
-  if (t.warmup_steps >= t.steps && t.warmup_steps > 0)
+  // A trial that cuts a job file's run short on the command line just stays in the warm-up.
+  const bool one_source = setting(job, "training.steps").origin == setting(job, "training.warmup-steps").origin;
+  if (t.warmup_steps >= t.steps && t.warmup_steps > 0 && one_source)
     refuse(job, blame(job, "training.steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
            " iterations does not end within the ", t.steps, " of the run; write at most ", t.steps - 1);
 }

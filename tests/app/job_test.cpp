@@ -152,6 +152,12 @@ TEST(Job, DefaultsWrittenDownAskForNothing) {
   EXPECT_EQ(read({folder.write("printed.toml", printed)}).plan.file, "p.json");
 }
 
+TEST(Job, ATrialMayEndWithinTheWarmUpOfItsFile) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("job.toml", "[training]\nwarmup-steps = 20\n[data]\ntrain = [\"a.txt\"]\n");
+  EXPECT_EQ(read({file, "--training.steps", "4"}).training.steps, 4);
+}
+
 TEST(Job, MissingFileIsBadInput) {
   const auto error = error_of([] { read({"/nonexistent/job.toml"}); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_input);
