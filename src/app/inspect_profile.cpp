@@ -76,8 +76,10 @@ std::string operations(const cluster::Profile& profile, const Style& style) {
 }  // namespace
 
 std::string profile_text(const cluster::Profile& profile, const Style& style) {
+  // One rank alone has no links.
+  const std::string between = profile.links.empty() ? "" : links(profile, style) + "\n";
   return key_values({{"measured at", profile.measured_at}, {"software", profile.software}, {"model", profile.model_fingerprint}}) + "\n" +
-         types(profile, style) + "\n" + devices(profile, style) + "\n" + links(profile, style) + "\n" + operations(profile, style);
+         types(profile, style) + "\n" + devices(profile, style) + "\n" + between + operations(profile, style);
 }
 
 }  // namespace flotilla::app

@@ -83,7 +83,16 @@ std::string key_values(const std::vector<std::pair<std::string, std::string>>& p
   std::size_t width = 0;
   for (const auto& [key, value] : pairs) width = std::max(width, shown_width(key));
   std::string out;
-  for (const auto& [key, value] : pairs) out += without_trailing_blanks(padded(key, width, Align::left) + "  " + value) + "\n";
+  for (const auto& [key, value] : pairs) {
+    std::string head = padded(key, width, Align::left);
+    for (std::size_t begin = 0; begin <= value.size();) {
+      const auto end = std::min(value.find('\n', begin), value.size());
+      out += without_trailing_blanks(head + "  " + value.substr(begin, end - begin)) + "\n";
+      head.assign(width, ' ');
+      begin = end + 1;
+      if (begin == value.size()) break;  // the value's own last newline
+    }
+  }
   return out;
 }
 

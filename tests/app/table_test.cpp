@@ -32,7 +32,10 @@ TEST(TextTable, ColourAndLinesOnlyWhereAskedFor) {
   EXPECT_EQ(table.print({.unicode = true}), "n\n\u2500\n1\n");
 }
 
-TEST(KeyValues, PadsKeys) { EXPECT_EQ(key_values({{"a", "1"}, {"long", "2"}, {"b", ""}}), "a     1\nlong  2\nb\n"); }
+TEST(KeyValues, PadsKeysAndIndentsFurtherLines) {
+  EXPECT_EQ(key_values({{"a", "1"}, {"long", "2"}, {"b", ""}}), "a     1\nlong  2\nb\n");
+  EXPECT_EQ(key_values({{"k", "x\n\ny\n"}, {"l", "z"}}), "k  x\n\n   y\nl  z\n");
+}
 
 TEST(Output, ATestsOutputIsNoTerminal) {
   // CTest runs us with a pipe; on a developer's terminal the width is the terminal's.
