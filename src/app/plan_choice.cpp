@@ -27,6 +27,7 @@ Kept kept_from(const PlanRequest& request, const probe::Discovery& here) {
   if (manifest.plan.empty() || manifest.profile.empty()) return {};
   const auto profile = files::profile_from_json(manifest.profile, request.resume->directory.string());
   if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return {};
+  if (files::plan_from_json(manifest.plan, request.resume->directory.string()).precision != request.search.precision) return {};
   return {manifest.plan, manifest.profile, manifest.step};
 }
 
@@ -48,8 +49,8 @@ plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForeca
   return *chosen.answer.plan;
 }
 
-/// Devices of a plan written by hand may be left out: ranks are then dealt in order.
-plan::Plan bound(plan::Plan plan, int ranks, const std::string& source) {
+/// Devices of a plan written by hand may be left out: ranks are then dealt in order. So may their types: they are what the ranks have.
+plan::Plan bound(plan::Plan plan, const cluster::Profile& profile, int ranks, const std::string& source) {
   const int needed = plan::rank_count(plan);
   FLOTILLA_REQUIRE(needed <= ranks, ErrorKind::no_plan, source, ": the plan needs ", needed, " ranks, the job has ", ranks, "; start ", needed,
                    " ranks or give another plan");
@@ -62,6 +63,16 @@ plan::Plan bound(plan::Plan plan, int ranks, const std::string& source) {
       for (Rank rank : replica.devices)
         FLOTILLA_REQUIRE(rank.value < ranks, ErrorKind::bad_input, source, ": device rank ", rank, " of the plan; the job has ranks 0 to ",
                          ranks - 1);
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas)
+      if (replica.device_type.empty()) replica.device_type = profile.devices.at(replica.devices.front().index()).type;
+  return plan;
+}
+
+/// A plan says how a model is split; what is dropped while it trains is the job's to say.
+plan::Plan with_dropout(plan::Plan plan, const model::Config& job) {
+  plan.model.dropout = job.dropout;
+  plan.model.attention_dropout = job.attention_dropout;
   return plan;
 }
 
@@ -97,12 +108,13 @@ ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Sec
     if (world.rank() != Rank{0}) return {};
     const simulate::ProgramForecaster forecaster{chosen.profile, request.runtime, request.runtime_constant};
     if (!request.file.empty()) {
-      auto plan = files::read_plan(request.file);
+      auto plan = with_dropout(files::read_plan(request.file), request.search.model);
       require_matches_job(plan, request.search, request.file.string());
-      chosen.plan = bound(std::move(plan), world.size(), request.file.string());
+      chosen.plan = bound(std::move(plan), chosen.profile, world.size(), request.file.string());
       chosen.origin = "--plan " + request.file.string();
     } else if (!plan_text.empty()) {
-      chosen.plan = bound(files::plan_from_json(plan_text, "the checkpoint's plan"), world.size(), "the checkpoint's plan");
+      auto plan = with_dropout(files::plan_from_json(plan_text, "the checkpoint's plan"), request.search.model);
+      chosen.plan = bound(std::move(plan), chosen.profile, world.size(), "the checkpoint's plan");
       chosen.origin = text("kept from step ", kept.step);
     } else {
       chosen.plan = search_plan(request, forecaster, chosen);
