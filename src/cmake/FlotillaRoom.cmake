@@ -1,3 +1,5 @@
+include(GNUInstallDirs)
+
 # flotilla_add_room(NAME SOURCES ... [DEPENDS room...] [OWNS library...])
 #
 # One static target per room, `flotilla::NAME`. DEPENDS names other rooms (public: their values appear in our headers). OWNS names
@@ -12,7 +14,8 @@ function(flotilla_add_room name)
   foreach(dependency IN LISTS ROOM_DEPENDS)
     target_link_libraries(flotilla_${name} PUBLIC flotilla::${dependency})
   endforeach()
-  target_link_libraries(flotilla_${name} PRIVATE flotilla_warnings ${ROOM_OWNS})
+  target_link_libraries(flotilla_${name} PRIVATE $<BUILD_INTERFACE:flotilla_warnings> ${ROOM_OWNS})
+  install(TARGETS flotilla_${name} EXPORT flotilla ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(flotilla_${name} PROPERTIES EXPORT_NAME ${name} FLOTILLA_DEPENDS "${ROOM_DEPENDS}")
   set_property(GLOBAL APPEND PROPERTY FLOTILLA_ROOMS ${name})
 endfunction()

@@ -1,0 +1,26 @@
+# cmake --install: the program with its manual page and completion, the rooms as libraries with their public headers, the examples.
+# Another project writes find_package(flotilla) and links flotilla::plan, flotilla::simulate, ...
+include(CMakePackageConfigHelpers)
+
+install(TARGETS flotilla RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/flotilla DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/ DESTINATION ${CMAKE_INSTALL_DATADIR}/flotilla/examples FILES_MATCHING PATTERN "*.toml")
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The program writes both itself, so they cannot disagree with it.
+add_custom_command(OUTPUT flotilla.1 flotilla.bash
+  COMMAND flotilla man > flotilla.1
+  COMMAND flotilla completion > flotilla.bash
+  DEPENDS flotilla VERBATIM)
+add_custom_target(flotilla_documents ALL DEPENDS flotilla.1 flotilla.bash)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotilla.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotilla.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME flotilla)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/flotilla)
+install(EXPORT flotilla NAMESPACE flotilla:: FILE flotillaTargets.cmake DESTINATION ${package})
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfig.cmake
+  "include(\${CMAKE_CURRENT_LIST_DIR}/FlotillaDependencies.cmake)\ninclude(\${CMAKE_CURRENT_LIST_DIR}/flotillaTargets.cmake)\n")
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/flotillaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfigVersion.cmake
+  ${CMAKE_SOURCE_DIR}/src/cmake/FlotillaDependencies.cmake DESTINATION ${package})
