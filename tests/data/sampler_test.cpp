@@ -156,6 +156,16 @@ TEST_F(SamplerTest, DependsOnTheSeed) {
   EXPECT_LT(same, 3);
 }
 
+TEST_F(SamplerTest, ShufflesEveryEpochAnew) {
+  const auto s = sampler({3000}, 16, 1);
+  const auto n = s.sequences_per_epoch();
+  for (std::int64_t epoch = 1; epoch < 4; ++epoch) {
+    int same = 0;
+    for (std::int64_t i = 0; i < n; ++i) same += s.locate(i, 0).sequence == s.locate(epoch * n + i, 0).sequence;
+    EXPECT_LT(same, 10) << "of " << n << " in epoch " << epoch;  // about one in a random order
+  }
+}
+
 TEST_F(SamplerTest, KeepsItsOrderBetweenVersions) {
   // A run of an earlier version must resume with the same data: these places are kept.
   const auto s = sampler({1000, 300}, 10, 4, 1234);
