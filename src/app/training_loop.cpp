@@ -7,6 +7,7 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/journal/console.hpp"
+#include "flotilla/mpi/communicator.hpp"
 
 #ifndef FLOTILLA_VERSION
 #error "the build defines FLOTILLA_VERSION"
@@ -54,7 +55,7 @@ Ending TrainingLoop::run() {
     const bool last = done_ == job.training.steps;
     if (result.stop && !last) {
       save();
-      return ended(ExitCode::requeue, text(stop_reason_.empty() ? "a stop was asked for" : stop_reason_, ": saved at step ", done_));
+      return ended(ExitCode::requeue, text(why_stopped(), ": saved at step ", done_));
     }
     if (last || save_due(result)) save();
   }
@@ -70,6 +71,13 @@ train::Wishes TrainingLoop::wishes() {
   const auto& every = in_.job.checkpoint.every_time;
   wishes.save = every.value > 0 && in_.crew.rank() == Rank{0} && now() - last_save_ >= every;
   return wishes;
+}
+
+std::string TrainingLoop::why_stopped() const {
+  // A signal reaches one rank, and the one that keeps the books is seldom it.
+  for (auto& reason : mpi::all_gather_strings(in_.crew.control(), stop_reason_, in_.job.comm.deadline))
+    if (!reason.empty()) return reason;
+  return "a stop was asked for";
 }
 
 train::StepResult TrainingLoop::one_step() { return in_.trainer.step(done_, wishes()); }

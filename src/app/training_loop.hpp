@@ -40,6 +40,8 @@ class TrainingLoop {
 
  private:
   train::Wishes wishes();
+  /// The first rank's reason that has one. Collective.
+  std::string why_stopped() const;
   train::StepResult one_step();
   void report(const train::StepResult&, Seconds took);
   void require_finite(const train::StepResult&) const;
