@@ -1,0 +1,118 @@
+// kill -9 of a random rank at a random moment, again and again: the run comes back each time, and in the end nobody can tell.
+#include <sys/stat.h>
+
+#include "run/training.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr int ranks = 3, kills = 50, steps = 300;
+
+/// Where in a run's life the blow falls; a delay on top makes it random.
+enum class Moment { starting, stepping, saving };
+
+class Kill : public testing::Test {
+ protected:
+  Words command(const fs::path& run, int save_every) const {
+    return train(run, ranks,
+                 {"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every)});
+  }
+
+  /// Folders of saves that have begun and are not committed, with what tells them from earlier ones of the same name.
+  std::set<std::string> saves_under_way() const {
+    std::set<std::string> found;
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator{run_, none}) {
+      struct stat facts {};
+      if (entry.path().filename().string().rfind("step-", 0) != 0 || fs::exists(entry.path() / "manifest.json") ||
+          ::stat(entry.path().c_str(), &facts) != 0)
+        continue;
+      found.insert(text(entry.path().string(), " ", facts.st_ino, " ", facts.st_mtim.tv_sec, ".", facts.st_mtim.tv_nsec));
+    }
+    return found;
+  }
+
+  /// False when the run came to its end first.
+  bool reach(Process& process, Moment moment) {
+    const auto logged = steps_logged(run_);
+    const auto old_saves = saves_under_way();
+    const auto further = static_cast<std::int64_t>(1 + random_() % 6);
+    const auto there = [&] {
+      if (moment == Moment::starting) return process.ranks().size() == ranks;
+      if (moment == Moment::stepping) return steps_logged(run_) >= logged + further;
+      const auto saves = saves_under_way();
+      return std::any_of(saves.begin(), saves.end(), [&](const auto& save) { return !old_saves.contains(save); });
+    };
+    EXPECT_TRUE(wait_until([&] { return there() || !process.running(); }, patience)) << process.out() << process.err();
+    const int longest[] = {1500, 60, 60};  // ms
+    std::this_thread::sleep_for(Milliseconds{random_() % static_cast<unsigned>(longest[static_cast<int>(moment)])});
+    return process.running();
+  }
+
+  /// One incarnation. False when it ended by itself.
+  bool strike() {
+    Process process{command(run_, 3), folder()};
+    const auto victim = static_cast<int>(random_() % ranks);
+    const auto moment = static_cast<Moment>(random_() % 3);
+    if (!reach(process, moment)) {
+      EXPECT_EQ(process.wait(patience).code, 0) << process.err();
+      return false;
+    }
+    const auto living = process.ranks();
+    const bool hit = living.contains(victim) && ::kill(living.at(victim), SIGKILL) == 0;
+    const auto ended = process.wait(patience);
+    EXPECT_TRUE(ended.in_time) << "the others hang\n" << ended.err;
+    EXPECT_TRUE(process.nothing_left()) << "a rank lives on";
+    if (!hit) return false;
+    EXPECT_EQ(ended.code, 137) << ended.out << ended.err;
+    ++struck_[static_cast<int>(moment)];
+    return true;
+  }
+
+  void expect_sound() {
+    const auto steps_there = checkpoint::list(run_);
+    for (const auto& step : steps_there)
+      EXPECT_EQ(checkpoint::describe(step.directory, true).damaged_segments(), 0) << step.directory;
+    const auto newest = steps_there.empty() ? 0 : steps_there.back().step;
+    EXPECT_GE(newest, newest_) << "a committed step is gone";
+    newest_ = newest;
+  }
+
+  void expect_unbroken() {
+    const auto history = losses(run_);
+    EXPECT_EQ(history.size(), static_cast<std::size_t>(steps));
+    EXPECT_EQ(history, unbroken_);  // to the bit
+    EXPECT_EQ(debris(run_), Words{});
+    EXPECT_EQ(committed(run_).back(), steps);
+  }
+
+  const fs::path plan_ = plan_file(1, 3, 1);
+  const fs::path run_ = folder() / "killed";
+  std::mt19937 random_{4711};
+  std::int64_t newest_ = 0;
+  int struck_[3] = {0, 0, 0};
+  std::map<std::int64_t, double> unbroken_;
+};
+
+TEST_F(Kill, TheRunComesBackAsIfNothingHadHappened) {
+  const auto reference = folder() / "unbroken";
+  const auto ended = run(command(reference, steps));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  unbroken_ = losses(reference);
+  for (int strikes = 0; strikes < kills && !HasFailure();) {
+    if (strike()) {
+      ++strikes;
+      expect_sound();
+    } else {  // it was over before the blow fell: another run takes the rest
+      expect_unbroken();
+      fs::remove_all(run_);
+      newest_ = 0;
+    }
+  }
+  ASSERT_EQ(run(command(run_, steps)).code, 0);
+  expect_unbroken();
+  for (int moment : struck_) EXPECT_GE(moment, kills / 6) << "too few strikes while starting, stepping or saving";
+}
+
+}  // namespace
+}  // namespace flotilla::tests

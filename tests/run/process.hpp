@@ -1,0 +1,179 @@
+#pragma once
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "flotilla/base/text.hpp"
+
+/// Programs started, watched and killed by a test. Whatever a test does, nothing that it started outlives it.
+namespace flotilla::tests {
+
+using Milliseconds = std::chrono::milliseconds;
+
+inline std::string content(const std::filesystem::path& file) {
+  std::ostringstream out;
+  out << std::ifstream{file, std::ios::binary}.rdbuf();
+  return out.str();
+}
+
+/// Polls until `condition` holds; false when `patience` passes first.
+template <class Condition>
+bool wait_until(Condition condition, Milliseconds patience, Milliseconds pause = Milliseconds{2}) {
+  for (const auto end = std::chrono::steady_clock::now() + patience; !condition(); std::this_thread::sleep_for(pause))
+    if (std::chrono::steady_clock::now() > end) return false;
+  return true;
+}
+
+/// How a program ended.
+struct Ended {
+  int code = -1;  ///< exit code, or 128 + signal as a shell has it
+  bool in_time = true;
+  std::string out, err;
+};
+
+/// A running program with all it starts: its children carry a mark in their environment, by which they are found even after the launcher's
+/// death and in process groups of their own.
+class Process {
+ public:
+  /// Standard output and error go to `folder`/<mark>.out and .err. `environment`: NAME=VALUE, added to the test's own.
+  Process(const std::vector<std::string>& command, const std::filesystem::path& folder, const std::vector<std::string>& environment = {})
+      : mark_{text(::getpid(), "-", ++count())}, out_{folder / (mark_ + ".out")}, err_{folder / (mark_ + ".err")} {
+    pid_ = ::fork();
+    if (pid_ == 0) become(command, environment);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  ~Process() { kill_everything(); }
+
+  int pid() const { return pid_; }
+  std::string out() const { return content(out_); }
+  std::string err() const { return content(err_); }
+
+  bool running() {
+    if (!status_) {
+      int status = 0;
+      if (::waitpid(pid_, &status, WNOHANG) == pid_) status_ = status;
+    }
+    return !status_;
+  }
+
+  /// Kills everything when it does not end within `patience`.
+  Ended wait(Milliseconds patience) {
+    Ended ended;
+    ended.in_time = wait_until([&] { return !running(); }, patience);
+    if (!ended.in_time) kill_everything();
+    ended.code = WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
+    ended.out = out();
+    ended.err = err();
+    return ended;
+  }
+
+  /// Process ids of the ranks that mpirun has started and that still live, by rank.
+  std::map<int, int> ranks() const {
+    std::map<int, int> found;
+    for (const auto& [pid, environment] : marked()) {
+      const std::string key = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=";
+      const auto at = environment.find(key);
+      if (at != std::string::npos) found[std::atoi(environment.c_str() + at + key.size())] = pid;
+    }
+    return found;
+  }
+
+  /// Everything that was started has ended, given a moment: a launcher may go just before its last child.
+  bool nothing_left(Milliseconds patience = Milliseconds{10000}) {
+    return wait_until([&] { return !running() && marked().empty(); }, patience, Milliseconds{20});
+  }
+
+  void kill_everything() {
+    for (int round = 0; round < 200 && (running() || !marked().empty()); ++round) {
+      if (running()) ::kill(pid_, SIGKILL);
+      for (const auto& [pid, ignored] : marked()) ::kill(pid, SIGKILL);
+      std::this_thread::sleep_for(Milliseconds{10});
+    }
+  }
+
+ private:
+  static int& count() {
+    static int count = 0;
+    return count;
+  }
+
+  [[noreturn]] void become(const std::vector<std::string>& command, const std::vector<std::string>& environment) const {
+    ::setpgid(0, 0);
+    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(out_, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+    redirect(err_, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+    set_variable(text("TEST_PROCESS_MARK=", mark_));
+    for (const auto& variable : environment) set_variable(variable);
+    std::vector<char*> arguments;
+    for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+
+  static void redirect(const std::filesystem::path& file, int flags, int to) {
+    const int from = ::open(file.c_str(), flags, 0644);
+    ::dup2(from, to);
+    ::close(from);
+  }
+
+  static void set_variable(const std::string& variable) {
+    const auto equals = variable.find('=');
+    ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+
+  /// Process id and environment of every living process that carries our mark.
+  std::map<int, std::string> marked() const {
+    std::map<int, std::string> found;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc", ignored}) {
+      const auto name = entry.path().filename().string();
+      if (!std::isdigit(static_cast<unsigned char>(name[0]))) continue;
+      auto environment = std::string(1, '\0') + content(entry.path() / "environ");
+      if (environment.find(std::string(1, '\0') + "TEST_PROCESS_MARK=" + mark_ + std::string(1, '\0')) != std::string::npos)
+        found.emplace(std::stoi(name), std::move(environment));
+    }
+    return found;
+  }
+
+  std::string mark_;
+  std::filesystem::path out_, err_;
+  int pid_ = -1;
+  std::optional<int> status_;
+};
+
+/// A folder of the test program's own, removed at its end.
+class Folder {
+ public:
+  Folder() {
+    auto pattern = (std::filesystem::temp_directory_path() / "flotilla-run-test-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace flotilla::tests

@@ -1,0 +1,173 @@
+// A run that is stopped by a signal and goes on: under its own plan to the bit, under others within rounding, on the same sequences always.
+#include "run/training.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr int steps = 60, ranks = 2, compared = 20;
+
+Words job(int save_every = 0) {
+  return {text("--training.steps=", steps), "--model.dropout=0.1", "--training.warmup-steps=5", "--training.evaluate-every=10",
+          "--training.evaluate-sequences=16", text("--checkpoint.every=", save_every), "--checkpoint.keep=0"};
+}
+
+const fs::path& plan_x() {
+  static const fs::path plan = plan_file(2, 1, 1);
+  return plan;
+}
+
+/// The run that nothing disturbs, under plan X; once for all tests.
+const fs::path& unbroken() {
+  static const fs::path run = [] {
+    auto there = folder() / "unbroken";
+    const auto ended = tests::run(train(there, ranks, job() + Words{"--plan", plan_x()}));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return there;
+  }();
+  return run;
+}
+
+struct Stopped {
+  fs::path run;
+  std::int64_t step = 0;
+};
+
+/// The same run, stopped half-way by a signal to one of its ranks.
+Stopped stop_by(int signal, const std::string& name, int rank, int of_ranks = ranks) {
+  Stopped stopped{folder() / text(name, "-on-", rank)};
+  Process process{train(stopped.run, of_ranks, job(4) + Words{"--plan", plan_x()}), folder()};
+  EXPECT_TRUE(wait_until([&] { return steps_logged(stopped.run) >= 8 || !process.running(); }, patience)) << process.err();
+  const auto living = process.ranks();
+  EXPECT_TRUE(living.contains(rank) && ::kill(living.at(rank), signal) == 0);
+  const auto ended = process.wait(patience);
+  EXPECT_TRUE(ended.in_time) << ended.err;
+  EXPECT_TRUE(process.nothing_left());
+  EXPECT_EQ(ended.code, 75) << ended.out << ended.err;
+  EXPECT_EQ(debris(stopped.run), Words{});
+  const auto saved = committed(stopped.run);
+  const auto metrics = journal::read_metrics(stopped.run);
+  if (saved.empty() || metrics.steps.empty() || metrics.stops.size() != 1) {
+    ADD_FAILURE() << stopped.run << ": no checkpoint, step or stop on record\n" << ended.err;
+    return stopped;
+  }
+  stopped.step = saved.back();
+  EXPECT_EQ(metrics.steps.back().step, stopped.step) << "it went on after the save";
+  EXPECT_EQ(metrics.stops[0].step, stopped.step);
+  EXPECT_EQ(metrics.stops[0].exit_code, ExitCode::requeue);
+  EXPECT_NE(metrics.stops[0].reason.find(text(name, " on rank ", rank)), std::string::npos) << metrics.stops[0].reason;
+  EXPECT_GT(steps, stopped.step + compared) << "stopped too late to compare what follows";
+  return stopped;
+}
+
+fs::path copy_of(const fs::path& run, const std::string& name) {
+  auto copy = folder() / name;
+  fs::copy(run, copy, fs::copy_options::recursive);
+  return copy;
+}
+
+std::map<std::int64_t, double> evaluations(const fs::path& run) {
+  std::map<std::int64_t, double> found;
+  for (const auto& evaluation : journal::read_metrics(run).evaluations) found[evaluation.step] = evaluation.loss;
+  return found;
+}
+
+void resume_to_the_end(const Stopped& stopped, int on_ranks, const Words& how, const std::string& origin) {
+  const auto ended = run(train(stopped.run, on_ranks, job() + how));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find(text("resumed after step ", stopped.step, " (incarnation 2)")), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find(origin), std::string::npos) << ended.out;
+  EXPECT_EQ(journal::read_metrics(stopped.run).starts.back().ranks, on_ranks);
+  const auto last = checkpoint::latest(stopped.run);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->manifest.step, steps);
+  EXPECT_EQ(last->manifest.sequences, steps * global_batch);
+}
+
+class Signals : public testing::TestWithParam<std::tuple<int, const char*, int>> {};
+
+TEST_P(Signals, StopEveryRankAtTheSameStepAndTheRunGoesOnToTheBit) {
+  const auto [signal, name, rank] = GetParam();
+  const auto stopped = stop_by(signal, name, rank);
+  ASSERT_GT(stopped.step, 0);
+  resume_to_the_end(stopped, ranks, {}, text("kept from step ", stopped.step));
+  EXPECT_EQ(losses(stopped.run), losses(unbroken()));
+  EXPECT_EQ(evaluations(stopped.run), evaluations(unbroken()));
+  EXPECT_EQ(losses(stopped.run).size(), static_cast<std::size_t>(steps));
+}
+
+INSTANTIATE_TEST_SUITE_P(ToEitherRank, Signals,
+                         testing::Values(std::tuple{SIGTERM, "SIGTERM", 1}, std::tuple{SIGUSR1, "SIGUSR1", 0},
+                                         std::tuple{SIGUSR2, "SIGUSR2", 1}),
+                         [](const auto& parameters) { return std::string{std::get<1>(parameters.param)}; });
+
+TEST(Signal, ReachARankThatThePlanLeavesIdle) {
+  const auto stopped = stop_by(SIGTERM, "SIGTERM", 2, 3);
+  for (const auto& [step, loss] : losses(stopped.run)) EXPECT_EQ(loss, losses(unbroken()).at(step)) << "step " << step;
+}
+
+/// One stopped run, which tests copy.
+const Stopped& stopped_once() {
+  static const Stopped stopped = stop_by(SIGTERM, "SIGTERM", 0);
+  return stopped;
+}
+
+struct Other {
+  const char* name;
+  int ranks;
+  Words how;
+  const char* origin;
+};
+
+class OtherPlan : public testing::TestWithParam<Other> {};
+
+// With dropout on, another sequence or another place of it in the step would show far above the bound.
+TEST_P(OtherPlan, AgreesOverTheNextSteps) {
+  ASSERT_GT(stopped_once().step, 0);
+  auto how = GetParam().how;
+  if (how == Words{"--plan"}) how.push_back(plan_file(1, 2, 1));
+  const Stopped stopped{copy_of(stopped_once().run, GetParam().name), stopped_once().step};
+  resume_to_the_end(stopped, GetParam().ranks, how, GetParam().origin);
+  const auto expected = losses(unbroken()), found = losses(stopped.run);
+  for (auto step = stopped.step + 1; step <= stopped.step + compared; ++step) {
+    EXPECT_NEAR(found.at(step), expected.at(step), 1e-5 * expected.at(step)) << "step " << step;
+    EXPECT_GT(std::abs(expected.at(step) - expected.at(step - 1)), 1e-4) << "these steps would not show a shift";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Resume, OtherPlan,
+    testing::Values(Other{"plan_file_pp2", 2, {"--plan"}, "origin  --plan "},
+                    Other{"tp2", 2, {"--replan", "--plan.tensor=2"}, "origin  searched: "},
+                    Other{"dp3", 3, {"--plan.data=3"}, "origin  searched: "},
+                    Other{"pp2_tp2", 4, {"--plan.pipeline=2", "--plan.tensor=2", "--plan.schedule=gpipe"}, "origin  searched: "},
+                    Other{"alone", 1, {}, "origin  searched: "}),
+    [](const auto& parameters) { return std::string{parameters.param.name}; });
+
+struct Change {
+  const char* option;
+  std::string value, expected;
+};
+
+TEST(Changed, AnotherTrainingIsRefused) {
+  ASSERT_GT(stopped_once().step, 0);
+  const auto other_text = write(folder() / "other.txt", random_text(8, 50000));
+  const Change changes[] = {{"--training.seed=", "2", "seed = 2"},
+                            {"--training.length=", "16", "length = 16"},
+                            {"--training.global-batch=", "4", "global-batch = 4"},
+                            {"--model.name=", "opt-tiny", "the training differs"},
+                            {"--data.train=", other_text.string(), "the training data (fingerprint) differs"}};
+  const auto there = copy_of(stopped_once().run, "changed");
+  const auto before = committed(there);
+  for (const auto& change : changes) {
+    const auto ended = run(with(train(there, ranks, job()), change.option, change.value));
+    EXPECT_EQ(ended.code, 65) << change.option;
+    const auto line = the_error(ended);
+    EXPECT_NE(line.find(there.string()), std::string::npos) << line;
+    EXPECT_NE(line.find(change.expected), std::string::npos) << line;
+  }
+  EXPECT_EQ(committed(there), before);
+  EXPECT_EQ(debris(there), Words{});
+}
+
+}  // namespace
+}  // namespace flotilla::tests

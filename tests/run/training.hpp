@@ -1,0 +1,149 @@
+#pragma once
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/journal/metrics.hpp"
+#include "flotilla/model/config.hpp"
+#include "run/process.hpp"
+
+/// `flotilla train` as a user starts it, on a model so small that a step takes milliseconds.
+namespace flotilla::tests {
+
+using Words = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+inline Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// Generous: what does not hang ends in a tenth of it.
+inline constexpr Milliseconds patience{60000};
+
+inline const fs::path& folder() {
+  static const Folder one;
+  return one.path();
+}
+
+inline fs::path write(const fs::path& file, const std::string& text) {
+  std::ofstream{file, std::ios::binary} << text;
+  return file;
+}
+
+inline std::string random_text(unsigned seed, int bytes) {
+  std::mt19937 random{seed};
+  std::string out;
+  // Skewed, so that there is something to learn.
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>('a' + std::min(random() % 26, random() % 26));
+  return out;
+}
+
+inline const fs::path& text_file() {
+  static const fs::path file = write(folder() / "text.txt", random_text(7, 50000));
+  return file;
+}
+
+constexpr int length = 32, global_batch = 8;
+
+inline fs::path plan_file(int data, int pipeline, int tensor, int microbatch = 2) {
+  const auto file = folder() / text("plan-", data, "-", pipeline, "-", tensor, ".json");
+  files::write_plan(file, plan::even_plan(model::built_in("gpt2-tiny"), length, global_batch, Precision::fp32, data, pipeline, tensor, microbatch));
+  return file;
+}
+
+/// mpirun and its flags, N ranks, no program yet.
+inline Words mpirun() {
+  std::istringstream flags{FLOTILLA_MPIRUN};
+  Words words;
+  for (std::string word; flags >> word;) words.push_back(word);
+  return words;
+}
+inline Words mpirun(int ranks) { return mpirun() + Words{"-n", std::to_string(ranks)}; }
+
+/// Options of a run that is quick to start. One profile for each number of ranks serves a whole test program.
+inline Words options(const fs::path& run, int ranks) {
+  return {"--model.name=gpt2-tiny",
+          text("--training.length=", length),
+          text("--training.global-batch=", global_batch),
+          "--data.train=" + text_file().string(),
+          "--data.format=text",
+          "--run.directory=" + run.string(),
+          "--run.threads=1",
+          "--probe.budget=500ms",
+          text("--probe.file=", (folder() / text("profile-", ranks, ".json")).string())};
+}
+
+inline Words train(const fs::path& run, int ranks, const Words& more = {}) {
+  return mpirun(ranks) + Words{FLOTILLA_BINARY, "train"} + options(run, ranks) + more;
+}
+
+inline Ended run(const Words& command, const Words& environment = {}) {
+  Process process{command, folder(), environment};
+  auto ended = process.wait(patience);
+  EXPECT_TRUE(ended.in_time) << "hung\n" << ended.out << ended.err;
+  EXPECT_TRUE(process.nothing_left()) << ended.err;
+  return ended;
+}
+
+/// The command with another value of an option (or with the option).
+inline Words with(Words command, const std::string& option, const std::string& value) {
+  const auto found = std::find_if(command.begin(), command.end(), [&](const auto& word) { return word.rfind(option, 0) == 0; });
+  if (found == command.end()) command.push_back(option + value);
+  else *found = option + value;
+  return command;
+}
+
+/// The one line in which all ranks together said what was wrong; a failure of the test when there are more or none.
+inline std::string the_error(const Ended& ended) {
+  std::istringstream lines{ended.err};
+  Words errors;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("flotilla: error: ") != std::string::npos) errors.push_back(line);
+  EXPECT_EQ(errors.size(), 1u) << ended.err;
+  return errors.empty() ? "" : errors[0];
+}
+
+/// Steps in the metrics so far, those done twice counted twice; none before the file is there.
+inline std::int64_t steps_logged(const fs::path& run) {
+  std::ifstream in{run / "metrics.jsonl"};
+  std::int64_t count = 0;
+  for (std::string line; std::getline(in, line);) count += line.find("\"event\"") == std::string::npos;
+  return count;
+}
+
+/// step -> loss of what counts in the end.
+inline std::map<std::int64_t, double> losses(const fs::path& run) {
+  std::map<std::int64_t, double> found;
+  for (const auto& step : journal::effective_steps(journal::read_metrics(run))) found[step.step] = step.loss;
+  return found;
+}
+
+inline std::vector<std::int64_t> committed(const fs::path& run) {
+  std::vector<std::int64_t> steps;
+  for (const auto& step : checkpoint::list(run)) steps.push_back(step.step);
+  return steps;
+}
+
+/// What an interrupted save or rename may leave: steps without a manifest and files that are neither a checkpoint's nor the journal's.
+inline Words debris(const fs::path& run) {
+  static const std::set<std::string> known{"metrics.jsonl", "outcome.json", "manifest.json", "state.h5"};
+  Words found;
+  std::error_code none;
+  for (const auto& entry : fs::recursive_directory_iterator{run, none}) {
+    const auto name = entry.path().filename().string(), parent = entry.path().parent_path().filename().string();
+    if (entry.is_directory()) {
+      const bool step = name.rfind("step-", 0) == 0 && fs::exists(entry.path() / "manifest.json");
+      if (!step && name != "incarnations" && name != "outcomes") found.push_back(entry.path().string());
+    } else if (!known.contains(name) && parent != "incarnations" && parent != "outcomes") {
+      found.push_back(entry.path().string());
+    } else if (name.find(".tmp") != std::string::npos) {
+      found.push_back(entry.path().string());
+    }
+  }
+  return found;
+}
+
+}  // namespace flotilla::tests
