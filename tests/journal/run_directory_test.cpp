@@ -1,7 +1,6 @@
 #include "flotilla/journal/run_directory.hpp"
 
 #include <algorithm>
-#include <thread>
 
 #include "journal/run_folder.hpp"
 
@@ -89,17 +88,17 @@ TEST(RunDirectory, TheHeartBeatsByItself) {
   EXPECT_TRUE(first.still_mine());
 }
 
-TEST(RunDirectory, WaitsForADyingHolder) {
+TEST(RunDirectory, WaitsForADyingHolderAndSaysSoOnce) {
   const RunFolder run;
-  auto first = RunDirectory::open(run);
-  std::jthread dying{[&] {
-    usleep(50000);
-    first.release();
+  auto first = RunDirectory::open(run, no_heart);
+  Child second{[&] {
+    if (freopen((run / "stderr").c_str(), "w", stderr) == nullptr) return 99;
+    return RunDirectory::open(run, {.heartbeat = {0}, .wait = {60}}).incarnation();
   }};
-  ::testing::internal::CaptureStderr();
-  EXPECT_EQ(RunDirectory::open(run, {.wait = {60}}).incarnation(), 2);
-  const auto said = ::testing::internal::GetCapturedStderr();
-  expect_contains(said, "waiting up to 60.0 s for it to end");
+  wait_until([&] { return content(run / "stderr").find("waiting up to 60.0 s for it to end\n") != std::string::npos; });
+  first.release();
+  EXPECT_EQ(second.wait(), 2);
+  const auto said = content(run / "stderr");
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
 }
 
