@@ -7,6 +7,7 @@
 #include "app/allocation.hpp"
 #include "app/crew.hpp"
 #include "app/job.hpp"
+#include "app/measured_timeline.hpp"
 #include "app/plan_choice.hpp"
 #include "app/forecast_text.hpp"
 #include "app/inspect.hpp"
@@ -99,6 +100,7 @@ train::Options trainer_options(const Job& job, int threads) {
   options.skip_non_finite = t.skip_non_finite;
   options.threads = threads;
   options.deadline = job.comm.deadline;
+  options.record = !job.report.timeline.empty();
   return options;
 }
 
@@ -242,6 +244,7 @@ class Training {
     TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks), plan::summary(chosen_.plan)}};
     const auto ending = loop.run();
     account_memory(crew, trainer.arena());
+    if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, crew, trainer, deadline_);
     return ending;
   }
 
