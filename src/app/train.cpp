@@ -50,7 +50,7 @@ Samplers open_data(const Job& job) {
   options.training.assign(job.data.train.begin(), job.data.train.end());
   options.validation.assign(job.data.validation.begin(), job.data.validation.end());
   options.format = job.data.format;
-  options.validation_fraction = job.training.evaluate_every > 0 ? job.data.validation_fraction : 0;
+  options.validation_fraction = job.data.validation_fraction;  // evaluated or not, so that switching evaluation on keeps the samples
   auto corpora = data::open_corpora(options);
   Samplers samplers{{corpora.training, sampler_options(job)}, {}, hex(corpora.training.fingerprint())};
   if (job.training.evaluate_every > 0) {
@@ -169,6 +169,7 @@ class Training {
   Samplers open() {
     auto samplers = comm::agree_on(world_, "opening the data", [&] { return open_data(job_); }, deadline_);
     comm::require_same(world_, "the training data", samplers.fingerprint, deadline_);
+    if (const auto unused = samplers.training.unused(); world_.rank() == Rank{0} && !unused.empty()) log::warning(unused);
     return samplers;
   }
 

@@ -62,9 +62,13 @@ void plain_write(const comm::World& world, const std::string& path, const LocalS
 
 void plain_read(const comm::World& world, const std::string& path, std::int64_t size) {
   const auto share = model::share(size, world.size(), world.rank().value);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(share.count()));
+  std::vector<std::byte> bytes(1 << 20);
   const int file = ::open(path.c_str(), O_RDONLY);
-  FLOTILLA_REQUIRE(::pread(file, bytes.data(), bytes.size(), share.first) == std::ssize(bytes), ErrorKind::unavailable, path);
+  for (std::int64_t offset = share.first; offset < share.last;) {
+    const auto count = ::pread(file, bytes.data(), static_cast<std::size_t>(std::min(share.last - offset, std::ssize(bytes))), offset);
+    FLOTILLA_REQUIRE(count > 0, ErrorKind::unavailable, path);
+    offset += count;
+  }
   ::close(file);
 }
 
@@ -80,6 +84,7 @@ void measure(const std::filesystem::path& folder, std::int64_t mebibytes, int te
   for (std::int64_t round = 1; round <= 4; ++round) {
     manifest.step = round;
     SaveReport report;
+    if (world.rank().value == 0) std::filesystem::remove(plain);  // a new file, as a checkpoint is
     const double write = seconds(world, [&] { plain_write(world, plain, holding.state()); });
     const double save = seconds(world, [&] {
       report = checkpoint::save(world, folder, holding.state(), manifest, {.keep = 1, .deadline = deadline, .on_phase = {}});

@@ -197,6 +197,7 @@ class GroupRun {
                   4 * per_sequence * static_cast<std::size_t>(sequences));
     }
     forward();
+    collect_logits();
     backward();
   }
 
@@ -256,13 +257,24 @@ class GroupRun {
     each(Operation::embedding_backward, 0);
   }
 
+  void collect_logits();
   void collect(const Member&, Values&) const;
   void expect_intact(const Member&) const;
 
   Case case_;
   std::vector<std::unique_ptr<Member>> members_;
+  std::vector<double> logits_;
   std::int64_t n_ = 0;
 };
+
+/// Before the backward pass makes gradients of them. Members hold the vocabulary's rows in order.
+void GroupRun::collect_logits() {
+  for (std::int64_t token = 0; token < n_; ++token)
+    for (auto& m : members_) {
+      const float* row = m->logits.as<float>() + token * model::logits_pitch(case_.model, m->shape);
+      logits_.insert(logits_.end(), row, row + model::local_vocabulary(case_.model, m->shape));
+    }
+}
 
 void GroupRun::collect(const Member& m, Values& gradients) const {
   for (std::size_t p = 0; p < m.parts.size(); ++p)
@@ -293,6 +305,7 @@ void GroupRun::expect_intact(const Member& m) const {
 Outcome GroupRun::outcome() const {
   Outcome result;
   result.loss = members_.front()->scalars.as<double>()[0] / (case_.sequences() * case_.length);
+  result.logits = logits_;
   for (const auto& m : members_) {
     EXPECT_EQ(m->scalars.as<double>()[0], members_.front()->scalars.as<double>()[0]);
     expect_intact(*m);

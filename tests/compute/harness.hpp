@@ -39,6 +39,7 @@ struct Case {
 
 struct Outcome {
   double loss = 0;  ///< mean over tokens
+  std::vector<double> logits;  ///< (tokens, vocabulary)
   Values gradients;
 };
 
