@@ -8,7 +8,7 @@
 #include "app/table.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
-#include "flotilla/options/nearest.hpp"
+#include "flotilla/base/nearest.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -36,7 +36,7 @@ const Command& require(std::span<const Command> commands, const std::string& nam
   std::vector<std::string> names{"help"};
   for (const auto& command : commands) names.push_back(command.name);
   throw Error{ErrorKind::usage,
-              text("no command is called '", name.substr(0, 60), "'", options::suggestion(name, names), "; flotilla help lists them all")};
+              text("no command is called '", name.substr(0, 60), "'", suggestion(name, names), "; flotilla help lists them all")};
 }
 
 /// --help or -h before any "--".

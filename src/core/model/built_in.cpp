@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/nearest.hpp"
 #include "flotilla/model/config.hpp"
 
 namespace flotilla::model {
@@ -75,22 +76,6 @@ std::string lower_case(std::string_view name) {
   return lower;
 }
 
-/// Levenshtein distance.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 Config built_in(std::string_view name) {
@@ -98,7 +83,7 @@ Config built_in(std::string_view name) {
   const Config* nearest = nullptr;
   for (const Config& c : built_ins()) {
     if (c.name == wanted) return c;
-    if (!nearest || distance(wanted, c.name) < distance(wanted, nearest->name)) nearest = &c;
+    if (!nearest || edit_distance(wanted, c.name) < edit_distance(wanted, nearest->name)) nearest = &c;
   }
   throw Error{ErrorKind::bad_input, text("'", name, "' is not a built-in model; the nearest known name is '", nearest->name,
                                          "' (a path to a Hugging Face config.json also works)")};

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/nearest.hpp"
 #include "flotilla/files/text_file.hpp"
-#include "nearest.hpp"
 #include "node.hpp"
 
 namespace flotilla::files {
@@ -141,10 +141,22 @@ std::vector<std::string> Json::keys() const {
   return names;
 }
 
+namespace {
+
+/// What to say of an unknown key: the nearest known one, or all of them.
+std::string meant(std::string_view key, const std::vector<std::string>& known) {
+  if (const auto near = suggestion(key, known); !near.empty()) return near;
+  std::string all;
+  for (const auto& name : known) all += (all.empty() ? "" : ", ") + name;
+  return "; expected one of " + all;
+}
+
+}  // namespace
+
 void Json::expect_keys(std::initializer_list<std::string_view> known) const {
   for (const std::string& key : keys())
     if (std::ranges::find(known, key) == known.end())
-      refuse(text("unknown key '", detail::excerpt(key), "'", suggestion(key, {known.begin(), known.size()})));
+      refuse(text("unknown key '", detail::excerpt(key), "'", meant(key, {known.begin(), known.end()})));
 }
 
 std::vector<Json> Json::items() const {

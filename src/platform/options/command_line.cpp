@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "flotilla/options/nearest.hpp"
+#include "flotilla/base/nearest.hpp"
 #include "flotilla/options/table.hpp"
 #include "option.hpp"
 

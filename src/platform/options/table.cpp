@@ -4,7 +4,7 @@
 #include <cctype>
 #include <memory>
 
-#include "flotilla/options/nearest.hpp"
+#include "flotilla/base/nearest.hpp"
 #include "option.hpp"
 #include "value.hpp"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "flotilla/options/nearest.hpp"
+#include "flotilla/base/nearest.hpp"
 #include "flotilla/options/table.hpp"
 #include "option.hpp"
 #include "toml_depth.hpp"

@@ -1,9 +1,10 @@
-#include "flotilla/options/nearest.hpp"
+#include "flotilla/base/nearest.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
-namespace flotilla::options {
+namespace flotilla {
 namespace {
 
 bool same(char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); }
@@ -45,4 +46,4 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return best.empty() ? "" : "; did you mean '" + best + "'?";
 }
 
-}  // namespace flotilla::options
+}  // namespace flotilla

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace flotilla::options {
+namespace flotilla {
 
 /// Least number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other (optimal string
 /// alignment).
@@ -16,4 +16,4 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
 /// "; did you mean '<nearest>'?", or "" when nothing is close. For the end of a message.
 std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 
-}  // namespace flotilla::options
+}  // namespace flotilla

@@ -1,10 +1,10 @@
-#include "flotilla/options/nearest.hpp"
+#include "flotilla/base/nearest.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace flotilla::options {
+namespace flotilla {
 namespace {
 
 TEST(EditDistance, KnownPairs) {
@@ -46,4 +46,4 @@ TEST(Nearest, OnlyWhatCouldBeMeant) {
 }
 
 }  // namespace
-}  // namespace flotilla::options
+}  // namespace flotilla
