@@ -31,7 +31,7 @@ int local_vocabulary(const Config& c, const LayerShape& s) {
   return static_cast<int>(share(c.vocabulary, s.tensor_parallel, s.tensor_index).count());
 }
 
-std::int64_t logits_pitch(const Config& c, const LayerShape& s) { return (local_vocabulary(c, s) + 15) / 16 * 16; }
+std::int64_t logits_pitch(const Config& c, const LayerShape& s) { return (std::int64_t{local_vocabulary(c, s)} + 15) / 16 * 16; }
 
 BlockLayout block_layout(const Config& c, const LayerShape& s) {
   const std::int64_t n = s.tokens();

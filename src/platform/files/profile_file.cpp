@@ -94,7 +94,7 @@ cluster::DeviceType type_of(const Json& object) {
 
 /// The name of a type that the profile describes.
 std::string known_type(const Json& place, const cluster::Profile& profile) {
-  const std::string name = place.as_string();
+  std::string name = place.as_string();
   if (!cluster::find_type(profile, name)) place.refuse(text("no such device type: ", place.one_line(), "; it must stand in device_types"));
   return name;
 }

@@ -16,7 +16,7 @@ std::string cell(const std::string& text) {
 std::string code(const std::string& text) { return text.empty() ? "" : "`" + cell(text) + "`"; }
 
 std::string default_of(const Setting& s) {
-  const std::string value = code(s.default_value);
+  std::string value = code(s.default_value);
   if (s.unset.empty()) return value;
   return value.empty() ? s.unset : value + " = " + s.unset;
 }

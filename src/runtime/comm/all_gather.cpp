@@ -45,7 +45,7 @@ class DirectAllGather final : public Operation {
   }
 
   std::string describe() const override {
-    const std::string line = text("all-gather ", size_, " each over the ", group_.describe());
+    std::string line = text("all-gather ", size_, " each over the ", group_.describe());
     for (const Peer& peer : peers_)
       for (const Transfer* transfer : {&peer.in, &peer.out})
         if (transfer->in_flight()) return text(line, ", waiting to ", transfer->describe());

@@ -17,9 +17,9 @@ namespace flotilla::comm {
 namespace {
 
 /// Elements of the large reduction: pieces beyond what networks send eagerly (64 kB over TCP), within 1 MiB.
-std::int64_t large_count(int members) { return std::min<std::int64_t>(17'000 * members, 1 << 18); }
+std::int64_t large_count(int members) { return std::min(std::int64_t{17'000} * members, std::int64_t{1} << 18); }
 /// And of the small one, in uneven pieces.
-std::int64_t small_count(int members) { return 3 * members + 1; }
+std::int64_t small_count(int members) { return std::int64_t{3} * members + 1; }
 
 /// Who a member is and whom it takes for the group.
 struct Identity {
