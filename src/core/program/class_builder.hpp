@@ -48,6 +48,8 @@ class ClassBuilder {
   void add_send_activation();
   void add_receive_gradient();
   void add_send_gradient();
+  Site message(Op, int layer, int peer, bool backward) const;
+  std::vector<int> add_sends(const std::vector<int>& peers, int layer, bool backward, int producer);
   void add_part_reductions();
   void add_optimizer();
   int add_compute(model::Operation, int layer, std::vector<Access>, bool recompute = false);

@@ -103,70 +103,51 @@ int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
   return add_site(std::move(site));
 }
 
+/// An activation or its gradient, of `layer`'s input, to or from a neighbouring stage.
+Site ClassBuilder::message(Op op, int layer, int peer, bool backward) const {
+  Site site;
+  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation");
+  site.op = op;
+  site.queue = op == Op::send ? Queue::send : Queue::receive;
+  site.layer = layer;
+  site.backward = backward;
+  site.peer = peer;
+  site.channel = backward ? gradient_channel : activation_channel;
+  site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
+  site.accesses = {{Role::message, backward ? gradient_ : activation(layer), op == Op::send ? Mode::read : Mode::write}};
+  return site;
+}
+
 void ClassBuilder::add_receive_activation() {
   if (slots_.activation_from < 0) return;
-  Site site;
-  site.name = "receive activation";
-  site.op = Op::receive;
-  site.queue = Queue::receive;
-  site.layer = stage_.first_layer;
-  site.peer = slots_.activation_from;
-  site.channel = activation_channel;
-  site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
-  site.accesses = {{Role::message, activation(stage_.first_layer), Mode::write}};
-  receive_activation_ = add_site(std::move(site));
+  receive_activation_ = add_site(message(Op::receive, stage_.first_layer, slots_.activation_from, false));
   consume(receive_activation_);
+}
+
+void ClassBuilder::add_receive_gradient() {
+  if (slots_.gradient_from < 0) return;
+  receive_gradient_ = add_site(message(Op::receive, stage_.last_layer, slots_.gradient_from, true));
+}
+
+std::vector<int> ClassBuilder::add_sends(const std::vector<int>& peers, int layer, bool backward, int producer) {
+  std::vector<int> sends;
+  for (int peer : peers) {
+    auto site = message(Op::send, layer, peer, backward);
+    site.waits = {{producer, 0}};
+    sends.push_back(add_site(std::move(site)));
+  }
+  return sends;
 }
 
 void ClassBuilder::add_send_activation() {
   if (slots_.activation_to.empty()) return;
   const int producer = last_compute_touching(out_.sites, {&forward_}, activation(stage_.last_layer));
-  for (int peer : slots_.activation_to) {
-    Site site;
-    site.name = "send activation";
-    site.op = Op::send;
-    site.queue = Queue::send;
-    site.layer = stage_.last_layer;
-    site.peer = peer;
-    site.channel = activation_channel;
-    site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
-    site.accesses = {{Role::message, activation(stage_.last_layer), Mode::read}};
-    site.waits = {{producer, 0}};
-    send_activation_.push_back(add_site(std::move(site)));
-  }
-}
-
-void ClassBuilder::add_receive_gradient() {
-  if (slots_.gradient_from < 0) return;
-  Site site;
-  site.name = "receive gradient";
-  site.op = Op::receive;
-  site.queue = Queue::receive;
-  site.layer = stage_.last_layer;
-  site.backward = true;
-  site.peer = slots_.gradient_from;
-  site.channel = gradient_channel;
-  site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
-  site.accesses = {{Role::message, gradient_, Mode::write}};
-  receive_gradient_ = add_site(std::move(site));
+  send_activation_ = add_sends(slots_.activation_to, stage_.last_layer, false, producer);
 }
 
 void ClassBuilder::add_send_gradient() {
-  const int producer = last_compute_touching(out_.sites, {&backward_}, gradient_);
-  for (int peer : slots_.gradient_to) {
-    Site site;
-    site.name = "send gradient";
-    site.op = Op::send;
-    site.queue = Queue::send;
-    site.layer = stage_.first_layer;
-    site.backward = true;
-    site.peer = peer;
-    site.channel = gradient_channel;
-    site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
-    site.accesses = {{Role::message, gradient_, Mode::read}};
-    site.waits = {{producer, 0}};
-    send_gradient_.push_back(add_site(std::move(site)));
-  }
+  if (slots_.gradient_to.empty()) return;
+  send_gradient_ = add_sends(slots_.gradient_to, stage_.first_layer, true, last_compute_touching(out_.sites, {&backward_}, gradient_));
 }
 
 void ClassBuilder::add_opening_phase() {
