@@ -38,7 +38,7 @@ struct Case {
 };
 
 struct Outcome {
-  double loss = 0;  ///< mean over tokens
+  double loss = 0;             ///< mean over tokens
   std::vector<double> logits;  ///< (tokens, vocabulary)
   Values gradients;
 };

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Writes the numbers that pytorch_test.cpp compares Flotilla with: loss, logits, every gradient and a few AdamW updates of small GPT-2
+and OPT models, by Hugging Face's own modules in PyTorch.
+
+Everything is computed in float64 and rounded to float32 on writing, so that the numbers' own error is far below the test's bounds.
+Weights and tokens are formulas (see weights() and tokens()) that the test repeats; the files hold results alone. README.md says what is
+in them. Building and testing Flotilla never runs this script.
+"""
+import argparse
+import json
+import math
+import pathlib
+
+import numpy
+import torch
+import transformers
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+SEQUENCES, LENGTH, UPDATES = 4, 10, 4
+PEAK, MINIMUM, WARMUP, TOTAL = 2e-3, 2e-4, 2, 5  # learning rate
+CLIP, BETAS, EPSILON, DECAY = 1.0, (0.9, 0.95), 1e-8, 0.1
+
+# Extents that two or four ranks do not divide evenly; fewer positions used than there are.
+GPT2 = dict(n_layer=2, n_embd=24, n_head=3, n_positions=12, vocab_size=61, activation_function="gelu_new",
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0)
+# pad_token_id=None: Hugging Face gives a padding token no gradient, which is a matter of the data and not of the model.
+OPT = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, ffn_dim=58, max_position_embeddings=12, vocab_size=61,
+           activation_function="relu", dropout=0.0, attention_dropout=0.0, layerdrop=0.0, pad_token_id=None)
+MODELS = {
+    "gpt2": (transformers.GPT2LMHeadModel, transformers.GPT2Config(**GPT2)),
+    "opt": (transformers.OPTForCausalLM, transformers.OPTConfig(**OPT, do_layer_norm_before=True, word_embed_proj_dim=24)),
+    "opt_post": (transformers.OPTForCausalLM, transformers.OPTConfig(**OPT, do_layer_norm_before=False, word_embed_proj_dim=14)),
+}
+
+
+def bits(name, count):
+    """16 bits for each element of a tensor: SplitMix64's finalizer over FNV-1a of the name plus the index."""
+    seed = 0xCBF29CE484222325
+    for byte in name.encode():
+        seed = ((seed ^ byte) * 0x100000001B3) % 2**64
+    with numpy.errstate(over="ignore"):
+        x = numpy.uint64(seed) + numpy.arange(count, dtype=numpy.uint64) + numpy.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
+        return (x ^ (x >> numpy.uint64(31))) >> numpy.uint64(48)
+
+
+def weights(name, shape):
+    """Odd multiples of 2^-18 in (-1/4, 1/4), plus 1 for the weights of norms: all exact in float32."""
+    values = (2 * bits(name, math.prod(shape)).astype(numpy.float64) + 1 - 2**16) / 2**18
+    if "norm" in name and name.endswith(".weight"):
+        values += 1
+    return torch.from_numpy(values.reshape(shape))
+
+
+def tokens(vocabulary):
+    """Sequence i is [i * LENGTH, (i+1) * LENGTH]: its last token is the next one's first."""
+    stream = torch.from_numpy((bits("tokens", SEQUENCES * LENGTH + 1) % numpy.uint64(vocabulary)).astype(numpy.int64))
+    return stream[:-1].reshape(SEQUENCES, LENGTH), stream[1:].reshape(SEQUENCES, LENGTH)
+
+
+class Tensor:
+    """One of Flotilla's tensors: PyTorch parameters one after the other along the rows, each transposed where it is a Conv1D's."""
+
+    def __init__(self, name, parameters, transposed=False):
+        self.name, self.parameters, self.transposed = name, parameters, transposed
+
+    def join(self, values):
+        return torch.cat([v.T if self.transposed else v for v in values]).detach().clone()
+
+    def values(self):
+        return self.join(self.parameters)
+
+    def gradient(self):
+        return self.join([p.grad for p in self.parameters])
+
+    def fill(self):
+        rows = weights(self.name, tuple(self.values().shape)).split(
+            [p.shape[1 if self.transposed else 0] for p in self.parameters])
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters, rows):
+                parameter.copy_(value.T if self.transposed else value)
+
+
+def linear(name, module, transposed=False):
+    return [Tensor(name + ".weight", [module.weight], transposed and module.weight.dim() == 2), Tensor(name + ".bias", [module.bias])]
+
+
+def gpt2_tensors(model):
+    body = model.transformer
+    found = [Tensor("embedding.word", [body.wte.weight]), Tensor("embedding.position", [body.wpe.weight])]
+    for i, block in enumerate(body.h):
+        found += linear(f"block.{i}.norm1", block.ln_1)
+        found += linear(f"block.{i}.attention.qkv", block.attn.c_attn, True) + linear(f"block.{i}.attention.out", block.attn.c_proj, True)
+        found += linear(f"block.{i}.norm2", block.ln_2)
+        found += linear(f"block.{i}.feed_forward.up", block.mlp.c_fc, True) + linear(f"block.{i}.feed_forward.down", block.mlp.c_proj, True)
+    return found + linear("head.norm", body.ln_f)
+
+
+def opt_tensors(model):
+    body = model.model.decoder
+    found = [Tensor("embedding.word", [body.embed_tokens.weight]), Tensor("embedding.position", [body.embed_positions.weight])]
+    if body.project_in is not None:
+        found.append(Tensor("embedding.project_in", [body.project_in.weight]))
+    for i, block in enumerate(body.layers):
+        attention = block.self_attn
+        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
+        found += linear(f"block.{i}.norm1", block.self_attn_layer_norm)
+        found.append(Tensor(f"block.{i}.attention.qkv.weight", [m.weight for m in qkv]))
+        found.append(Tensor(f"block.{i}.attention.qkv.bias", [m.bias for m in qkv]))
+        found += linear(f"block.{i}.attention.out", attention.out_proj)
+        found += linear(f"block.{i}.norm2", block.final_layer_norm)
+        found += linear(f"block.{i}.feed_forward.up", block.fc1) + linear(f"block.{i}.feed_forward.down", block.fc2)
+    if body.final_layer_norm is not None:
+        found += linear("head.norm", body.final_layer_norm)
+    if body.project_out is not None:
+        found.append(Tensor("head.project_out", [body.project_out.weight]))
+    return found
+
+
+def learning_rate(step):
+    if step < WARMUP:
+        return PEAK * (step + 1) / WARMUP
+    return MINIMUM + 0.5 * (PEAK - MINIMUM) * (1 + math.cos(math.pi * (step - WARMUP) / (TOTAL - WARMUP - 1)))
+
+
+def make_model(kind, config, attention):
+    model = kind._from_config(config, attn_implementation=attention).double().train()
+    found = gpt2_tensors(model) if config.model_type == "gpt2" else opt_tensors(model)
+    ours, theirs = [id(p) for t in found for p in t.parameters], [id(p) for p in model.parameters()]
+    assert sorted(ours) == sorted(theirs), "a parameter is missing, doubled or not tied"
+    for tensor in found:
+        tensor.fill()
+    return model, found
+
+
+def pass_forward(model, inputs, targets):
+    logits = model(input_ids=inputs, use_cache=False).logits
+    # Not the model's own loss: that one rounds logits to float32 and drops the last target.
+    return logits, functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def make_optimizer(found):
+    groups = [{"params": [p for t in found for p in t.parameters if p.dim() == 2], "weight_decay": DECAY},
+              {"params": [p for t in found for p in t.parameters if p.dim() == 1], "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=0.0, betas=BETAS, eps=EPSILON)
+
+
+def train(model, found, inputs, targets):
+    """Scalars of every step, and the tensors worth keeping: logits and gradients of the first, parameters after the last."""
+    scalars, kept = [], {}
+    optimizer = make_optimizer(found)
+    for step in range(UPDATES):
+        optimizer.zero_grad()
+        logits, loss = pass_forward(model, inputs, targets)
+        loss.backward()
+        if step == 0:
+            kept["logits"] = logits.detach().clone()
+            kept |= {"gradient " + t.name: t.gradient() for t in found}
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        rate = learning_rate(step)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+        scalars.append((loss.item(), norm.item(), rate))
+    return scalars, kept | {"updated " + t.name: t.values() for t in found}
+
+
+def expect_like_eager(kind, config, inputs, targets, logits):
+    """Hugging Face's eager attention must agree; OPT's rounds probabilities to float32, hence not the one that is written down."""
+    eager, _ = pass_forward(make_model(kind, config, "eager")[0], inputs, targets)
+    assert (eager - logits).norm() < 1e-6 * logits.norm(), "eager and scaled_dot_product_attention disagree"
+
+
+def write(folder, name, config, scalars, kept):
+    keys = config.to_dict()
+    (folder / f"{name}.config.json").write_text(json.dumps(keys, indent=2, sort_keys=True) + "\n")
+    lines = [f"step {i} loss {loss:.17g} gradient_norm {norm:.17g} learning_rate {rate:.17g}"
+             for i, (loss, norm, rate) in enumerate(scalars)]
+    lines += [key.replace(" ", "/") + "".join(f" {extent}" for extent in value.shape) for key, value in kept.items()]
+    (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    values = numpy.concatenate([v.numpy().ravel() for v in kept.values()]).astype("<f4")
+    (folder / f"{name}.f32").write_bytes(values.tobytes())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(__file__).parent / "numbers", help="folder to write to")
+    folder = parser.parse_args().output
+    folder.mkdir(parents=True, exist_ok=True)
+    torch.set_num_threads(1)
+    for name, (kind, config) in MODELS.items():
+        inputs, targets = tokens(config.vocab_size)
+        with sdpa_kernel(SDPBackend.MATH):
+            model, found = make_model(kind, config, "sdpa")
+            scalars, kept = train(model, found, inputs, targets)
+        expect_like_eager(kind, config, inputs, targets, kept["logits"])
+        write(folder, name, config, scalars, kept)
+        print(name, *[f"loss {loss:.6f} norm {norm:.4f}" for loss, norm, _ in scalars])
+
+
+if __name__ == "__main__":
+    main()
