@@ -12,32 +12,12 @@
 #include <vector>
 
 #include "flotilla/base/error.hpp"
+#include "temporary_folder.hpp"
 
 /// Writes small token files of every format, byte by byte, without the code under test.
 namespace flotilla::data::testing {
 
-/// In memory where that is offered and nobody chose another place: a disk that others keep busy makes these tests slow.
-inline std::filesystem::path fast_folder() {
-  const bool in_memory = getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK | X_OK) == 0;
-  return in_memory ? std::filesystem::path{"/dev/shm"} : std::filesystem::temp_directory_path();
-}
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string pattern = (fast_folder() / "flotilla-data-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"no temporary folder"};
-    path_ = pattern;
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using tests::TemporaryFolder;
 
 template <class T>
 void append(std::string& bytes, T value) {

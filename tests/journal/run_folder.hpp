@@ -15,37 +15,14 @@
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::journal::testing {
 
-/// In memory where that is offered and nobody chose another place: a disk that others keep busy makes these tests slow.
-inline std::filesystem::path fast_folder() {
-  const bool in_memory = getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK | X_OK) == 0;
-  return in_memory ? std::filesystem::path{"/dev/shm"} : std::filesystem::temp_directory_path();
-}
-
 /// A run directory of one test.
-class RunFolder {
- public:
-  RunFolder() {
-    std::string pattern = (fast_folder() / "flotilla-run-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"no temporary folder"};
-    path_ = pattern;
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-  ~RunFolder() { std::filesystem::remove_all(path_); }
-  operator const std::filesystem::path&() const { return path_; }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+using RunFolder = tests::TemporaryFolder;
 
- private:
-  std::filesystem::path path_;
-};
-
-inline std::string content(const std::filesystem::path& path) {
-  std::ifstream in{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{in}, {}};
-}
+using tests::content;
 
 inline void write(const std::filesystem::path& path, std::string_view text) { std::ofstream{path, std::ios::binary} << text; }
 

@@ -7,8 +7,11 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/options/table.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::options {
+
+using tests::error_of;
 
 enum class Colour { red, green };
 
@@ -60,17 +63,6 @@ inline Table table_of(Fields& f) {
   return t;
 }
 
-/// The message and kind of the Error that `action` throws; a test failure where it throws none.
-template <class Action>
-Error error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "expected an Error";
-  return {ErrorKind::internal, "no error"};
-}
 
 inline Error command_line_error(const std::vector<std::string>& arguments) {
   Fields fields;
