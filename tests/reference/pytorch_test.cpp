@@ -21,8 +21,8 @@ Values weights(const model::Config& model) {
 std::vector<std::int32_t> batch(const model::Config& model) {
   const auto stream = tests::reference_tokens(model);
   std::vector<std::int32_t> tokens;
-  for (int s = 0; s < ReferenceNumbers::sequences; ++s)
-    tokens.insert(tokens.end(), stream.begin() + s * ReferenceNumbers::length, stream.begin() + (s + 1) * ReferenceNumbers::length + 1);
+  for (auto first = stream.begin(); first + ReferenceNumbers::length < stream.end(); first += ReferenceNumbers::length)
+    tokens.insert(tokens.end(), first, first + ReferenceNumbers::length + 1);
   return tokens;
 }
 
