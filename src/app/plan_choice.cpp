@@ -64,8 +64,13 @@ plan::Plan bound(plan::Plan plan, const cluster::Profile& profile, int ranks, co
         FLOTILLA_REQUIRE(rank.value < ranks, ErrorKind::bad_input, source, ": device rank ", rank, " of the plan; the job has ranks 0 to ",
                          ranks - 1);
   for (auto& stage : plan.stages)
-    for (auto& replica : stage.replicas)
-      if (replica.device_type.empty()) replica.device_type = profile.devices.at(replica.devices.front().index()).type;
+    for (auto& replica : stage.replicas) {
+      const Rank rank = replica.devices.front();
+      const auto& type = profile.devices.at(rank.index()).type;
+      FLOTILLA_REQUIRE(replica.device_type.empty() || replica.device_type == type, ErrorKind::bad_input, source, ": device_type '",
+                       replica.device_type, "' of the plan; rank ", rank, " is a '", type, "'; write that, or \"\" for any");
+      replica.device_type = type;
+    }
   return plan;
 }
 
