@@ -45,6 +45,16 @@ struct Samplers {
   std::string fingerprint;
 };
 
+/// Every token is checked when it is read, hours into a run and on one rank alone; the wrong tokenizer shows at once, to all.
+void scan_beginnings(const data::Corpus& corpus, int vocabulary) {
+  constexpr std::int64_t budget = 64 << 20;  // tokens; a tenth of a second
+  const auto& sections = corpus.sections();
+  for (const auto& section : sections) {
+    const auto share = budget / static_cast<std::int64_t>(sections.size());
+    section.file->scan(section.first, std::min(section.last, section.first + share), vocabulary);
+  }
+}
+
 Samplers open_data(const Job& job) {
   data::CorpusOptions options;
   options.training.assign(job.data.train.begin(), job.data.train.end());
@@ -52,6 +62,7 @@ Samplers open_data(const Job& job) {
   options.format = job.data.format;
   options.validation_fraction = job.data.validation_fraction;  // evaluated or not, so that switching evaluation on keeps the samples
   auto corpora = data::open_corpora(options);
+  for (const auto* corpus : {&corpora.training, &corpora.validation}) scan_beginnings(*corpus, job.architecture.vocabulary);
   Samplers samplers{{corpora.training, sampler_options(job)}, {}, hex(corpora.training.fingerprint())};
   if (job.training.evaluate_every > 0) {
     samplers.validation.emplace(corpora.validation, sampler_options(job));
