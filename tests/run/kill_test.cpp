@@ -14,8 +14,9 @@ enum class Moment { starting, stepping, saving };
 class Kill : public testing::Test {
  protected:
   Words command(const fs::path& run, int save_every) const {
-    return train(run, ranks,
-                 {"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every)});
+    return train(
+        run, ranks,
+        {"--plan=" + plan_.string(), text("--training.steps=", steps), "--model.dropout=0.1", text("--checkpoint.every=", save_every)});
   }
 
   /// Folders of saves that have begun and are not committed, with what tells them from earlier ones of the same name.
@@ -60,9 +61,10 @@ class Kill : public testing::Test {
     }
     const auto living = process.ranks();
     const bool hit = living.contains(victim) && ::kill(living.at(victim), SIGKILL) == 0;
-    const auto ended = process.wait(patience);
-    EXPECT_TRUE(ended.in_time) << "the others hang\n" << ended.err;
-    EXPECT_TRUE(process.nothing_left()) << "a rank lives on";
+    EXPECT_TRUE(wait_until([&] { return process.ranks().empty(); }, patience)) << "the others hang\n" << process.states() << process.err();
+    // Open MPI 4.1's launcher can hang when a rank dies while it connects to it. Then no rank is left, and we end the launcher.
+    const auto ended = process.wait(Milliseconds{10000});
+    EXPECT_TRUE(process.nothing_left());
     if (!hit) return false;
     EXPECT_EQ(ended.code, 137) << ended.out << ended.err;
     ++struck_[static_cast<int>(moment)];
@@ -71,8 +73,7 @@ class Kill : public testing::Test {
 
   void expect_sound() {
     const auto steps_there = checkpoint::list(run_);
-    for (const auto& step : steps_there)
-      EXPECT_EQ(checkpoint::describe(step.directory, true).damaged_segments(), 0) << step.directory;
+    for (const auto& step : steps_there) EXPECT_EQ(checkpoint::describe(step.directory, true).damaged_segments(), 0) << step.directory;
     const auto newest = steps_there.empty() ? 0 : steps_there.back().step;
     EXPECT_GE(newest, newest_) << "a committed step is gone";
     newest_ = newest;

@@ -42,6 +42,7 @@ bool wait_until(Condition condition, Milliseconds patience, Milliseconds pause =
 struct Ended {
   int code = -1;  ///< exit code, or 128 + signal as a shell has it
   bool in_time = true;
+  std::string left;  ///< what still lived when it was too late
   std::string out, err;
 };
 
@@ -75,7 +76,10 @@ class Process {
   Ended wait(Milliseconds patience) {
     Ended ended;
     ended.in_time = wait_until([&] { return !running(); }, patience);
-    if (!ended.in_time) kill_everything();
+    if (!ended.in_time) {
+      ended.left = states();
+      kill_everything();
+    }
     ended.code = WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
     ended.out = out();
     ended.err = err();
@@ -96,6 +100,16 @@ class Process {
   /// Everything that was started has ended, given a moment: a launcher may go just before its last child.
   bool nothing_left(Milliseconds patience = Milliseconds{10000}) {
     return wait_until([&] { return !running() && marked().empty(); }, patience, Milliseconds{20});
+  }
+
+  /// A line for each living process: id, name, state.
+  std::string states() const {
+    std::string all;
+    for (const auto& [pid, ignored] : marked()) {
+      const auto stat = content(text("/proc/", pid, "/stat"));
+      all += stat.substr(0, stat.find(')') + 3) + " in " + content(text("/proc/", pid, "/wchan")) + "\n";
+    }
+    return all;
   }
 
   void kill_everything() {

@@ -7,8 +7,13 @@ namespace {
 constexpr int steps = 60, ranks = 2, compared = 20;
 
 Words job(int save_every = 0) {
-  return {text("--training.steps=", steps), "--model.dropout=0.1", "--training.warmup-steps=5", "--training.evaluate-every=10",
-          "--training.evaluate-sequences=16", text("--checkpoint.every=", save_every), "--checkpoint.keep=0"};
+  return {text("--training.steps=", steps),
+          "--model.dropout=0.1",
+          "--training.warmup-steps=5",
+          "--training.evaluate-every=10",
+          "--training.evaluate-sequences=16",
+          text("--checkpoint.every=", save_every),
+          "--checkpoint.keep=0"};
 }
 
 const fs::path& plan_x() {

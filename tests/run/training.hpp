@@ -50,7 +50,8 @@ constexpr int length = 32, global_batch = 8;
 
 inline fs::path plan_file(int data, int pipeline, int tensor, int microbatch = 2) {
   const auto file = folder() / text("plan-", data, "-", pipeline, "-", tensor, ".json");
-  files::write_plan(file, plan::even_plan(model::built_in("gpt2-tiny"), length, global_batch, Precision::fp32, data, pipeline, tensor, microbatch));
+  files::write_plan(
+      file, plan::even_plan(model::built_in("gpt2-tiny"), length, global_batch, Precision::fp32, data, pipeline, tensor, microbatch));
   return file;
 }
 
@@ -83,7 +84,7 @@ inline Words train(const fs::path& run, int ranks, const Words& more = {}) {
 inline Ended run(const Words& command, const Words& environment = {}) {
   Process process{command, folder(), environment};
   auto ended = process.wait(patience);
-  EXPECT_TRUE(ended.in_time) << "hung\n" << ended.out << ended.err;
+  EXPECT_TRUE(ended.in_time) << "hung\n" << ended.left << ended.out << ended.err;
   EXPECT_TRUE(process.nothing_left()) << ended.err;
   return ended;
 }
@@ -91,8 +92,10 @@ inline Ended run(const Words& command, const Words& environment = {}) {
 /// The command with another value of an option (or with the option).
 inline Words with(Words command, const std::string& option, const std::string& value) {
   const auto found = std::find_if(command.begin(), command.end(), [&](const auto& word) { return word.rfind(option, 0) == 0; });
-  if (found == command.end()) command.push_back(option + value);
-  else *found = option + value;
+  if (found == command.end())
+    command.push_back(option + value);
+  else
+    *found = option + value;
   return command;
 }
 

@@ -1,0 +1,140 @@
+// Checkpoints that lie, disks that are full, losses that are no number: one clear line, and the last good state stays.
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "flotilla/journal/outcome.hpp"
+#include "run/training.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr int ranks = 2;
+
+Words steps(int count, int save_every) { return {text("--training.steps=", count), text("--checkpoint.every=", save_every)}; }
+
+int count_of(const std::string& part, const std::string& all) {
+  int count = 0;
+  for (auto at = all.find(part); at != std::string::npos; at = all.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// Flips one bit in each of `count` bytes of the file's middle, where tensors are.
+void flip(const fs::path& file, int count = 64) {
+  std::fstream io{file, std::ios::in | std::ios::out | std::ios::binary};
+  const auto size = static_cast<std::streamoff>(fs::file_size(file));
+  for (int i = 0; i < count; ++i) {
+    const auto at = size / 4 + i * (size / 2 / count);
+    io.seekg(at);
+    const auto byte = static_cast<char>(io.get());
+    io.seekp(at);
+    io.put(static_cast<char>(byte ^ 0x10));
+  }
+}
+
+class Damage : public testing::Test {
+ protected:
+  Ended train_to(int count, int save_every = 0, const Words& more = {}) { return run(train(run_, ranks, steps(count, save_every) + more)); }
+  const fs::path run_ = folder() / testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(Damage, AFlippedCheckpointIsPassedOverForTheOneBefore) {
+  ASSERT_EQ(train_to(6, 3).code, 0);
+  ASSERT_EQ(committed(run_), (std::vector<std::int64_t>{3, 6}));
+  flip(run_ / "step-6" / "state.h5");
+  const auto ended = train_to(8);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("resumed after step 3"), std::string::npos) << ended.out;
+  EXPECT_EQ(count_of("flotilla: warning: ", ended.err), 1) << ended.err;
+  EXPECT_NE(ended.err.find((run_ / "step-6").string()), std::string::npos) << ended.err;
+  EXPECT_EQ(losses(run_).size(), 8u);
+  EXPECT_EQ(debris(run_), Words{});
+}
+
+TEST_F(Damage, ATruncatedCheckpointIsPassedOverToo) {
+  ASSERT_EQ(train_to(6, 3).code, 0);
+  fs::resize_file(run_ / "step-6" / "state.h5", fs::file_size(run_ / "step-6" / "state.h5") / 2);
+  const auto ended = train_to(8);
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("resumed after step 3"), std::string::npos) << ended.out;
+}
+
+TEST_F(Damage, WhenNoneIsSoundTheTensorIsNamed) {
+  ASSERT_EQ(train_to(3).code, 0);
+  ASSERT_EQ(committed(run_), std::vector<std::int64_t>{3});
+  flip(run_ / "step-3" / "state.h5");
+  const auto before = content(run_ / "step-3" / "state.h5");
+  const auto ended = train_to(5);
+  EXPECT_EQ(ended.code, 65) << ended.err;
+  const auto line = the_error(ended);
+  const auto file = (run_ / "step-3" / "state.h5").string();
+  EXPECT_TRUE(line.find(file + ": parameters/") != std::string::npos || line.find(file + ": adamw/") != std::string::npos) << line;
+  EXPECT_EQ(content(run_ / "step-3" / "state.h5"), before);
+  EXPECT_EQ(debris(run_), Words{});
+}
+
+TEST_F(Damage, ALossThatIsNoNumberEndsTheRunAndTheLastCheckpointLoads) {
+  const Words explode{"--training.learning-rate=1e30", "--training.minimum-learning-rate=0", "--training.weight-decay=0"};
+  const auto ended = train_to(20, 1, explode);
+  EXPECT_EQ(ended.code, 65) << ended.err;
+  const auto line = the_error(ended);
+  const auto done = losses(run_);
+  ASSERT_FALSE(done.empty());
+  EXPECT_NE(line.find(text("step ", done.rbegin()->first + 1, ": loss")), std::string::npos) << line;
+  EXPECT_NE(line.find("not finite"), std::string::npos) << line;
+  EXPECT_NE(line.find("rank"), std::string::npos) << line;
+  EXPECT_EQ(committed(run_).back(), done.rbegin()->first);
+  EXPECT_EQ(debris(run_), Words{});
+  const auto outcome = journal::read_outcome(run_);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->exit_code, ExitCode::bad_input);
+  const auto on = train_to(20, 0, explode + Words{"--training.skip-non-finite"});
+  EXPECT_EQ(on.code, 0) << on.err;
+  EXPECT_GT(count_of("the update is left out", on.err), 0) << on.err;
+  const auto last = checkpoint::latest(run_);
+  ASSERT_TRUE(last);
+  EXPECT_EQ(last->manifest.step, 20);
+  EXPECT_LT(last->manifest.optimizer_steps, 20);
+}
+
+/// A file system of its own for as long as it lives.
+class SmallDisk {
+ public:
+  SmallDisk(const fs::path& where, int bytes) : where_{where} {
+    fs::create_directory(where);
+    if (::mount("tmpfs", where.c_str(), "tmpfs", 0, text("size=", bytes).c_str()) != 0) reason_ = std::strerror(errno);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (reason_.empty()) ::umount2(where_.c_str(), MNT_DETACH);
+  }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  fs::path where_;
+  std::string reason_;
+};
+
+TEST_F(Damage, ADiskThatIsTooSmallForASave) {
+  ASSERT_EQ(train_to(3).code, 0);
+  const auto one = static_cast<int>(fs::file_size(run_ / "step-3" / "state.h5"));
+  const auto disk_folder = folder() / "disk";
+  const SmallDisk disk{disk_folder, one * 5 / 2};
+  if (!disk.reason().empty()) GTEST_SKIP() << "cannot mount a small file system here: " << disk.reason();
+  const auto there = disk_folder / "run";
+  const auto full = run(train(there, ranks, steps(9, 2)));  // room for two, and the third is there before the first goes
+  EXPECT_EQ(full.code, 69) << full.err;
+  const auto line = the_error(full);
+  for (const char* part : {"step-6", "the disk is too small", "free"}) EXPECT_NE(line.find(part), std::string::npos) << line;
+  EXPECT_EQ(committed(there), (std::vector<std::int64_t>{2, 4}));
+  EXPECT_EQ(debris(there), Words{});
+  fs::remove_all(there / "step-2");
+  const auto on = run(train(there, ranks, steps(9, 0) + Words{"--checkpoint.keep=1"}));
+  EXPECT_EQ(on.code, 0) << on.err;
+  EXPECT_EQ(committed(there).back(), 9);
+}
+
+}  // namespace
+}  // namespace flotilla::tests
