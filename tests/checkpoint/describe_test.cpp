@@ -5,13 +5,13 @@
 #include <array>
 #include <fstream>
 
-#include "checkpoint/folder.hpp"
 #include "checkpoint/holding.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "linear_crc.hpp"
 #include "state_file.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -36,7 +36,7 @@ class Described : public ::testing::Test {
   }
   fs::path path() const { return folder_ / "state.h5"; }
 
-  Folder folder_;
+  tests::TemporaryFolder folder_;
   Holding holding_;
   const std::vector<model::Tensor>& tensors_;
   ChecksumIndex index_;
@@ -85,7 +85,7 @@ TEST_F(Described, PredictedSizeIsEnoughAndNotMuchMore) {
 }
 
 TEST(PredictedSize, IsEnoughForManyTensors) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   for (int blocks : {1, 60}) {
     auto config = odd_model();
     config.blocks = blocks;

@@ -4,8 +4,8 @@
 
 #include <fstream>
 
-#include "checkpoint/folder.hpp"
 #include "flotilla/base/error.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -34,7 +34,7 @@ std::vector<std::int64_t> steps(const fs::path& run) {
 using Numbers = std::vector<std::int64_t>;
 
 TEST(Directory, ListsCommittedStepsInOrder) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   EXPECT_EQ(steps(run.path()), Numbers{});
   for (auto step : {100, 9, 20}) make_committed(run.path(), step);
   for (const char* name :
@@ -47,7 +47,7 @@ TEST(Directory, ListsCommittedStepsInOrder) {
 }
 
 TEST(Directory, DebrisIsWhatWasNeverCommitted) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   make_committed(run.path(), 3);
   for (const char* name : {"step-4", "step-3.new", "other", "other.new", "step-x.new"}) fs::create_directory(run / name);
   write(run / "step-3.new" / "manifest.json", "whole, but never swapped in");
@@ -57,7 +57,7 @@ TEST(Directory, DebrisIsWhatWasNeverCommitted) {
 }
 
 TEST(Directory, CommitMakesAStepExist) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   const auto working = working_directory(run.path(), 5);
   EXPECT_EQ(working, step_directory(run.path(), 5));
   make_directory(working);
@@ -69,7 +69,7 @@ TEST(Directory, CommitMakesAStepExist) {
 }
 
 TEST(Directory, CommitReplacesACommittedStepAtOnce) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   make_committed(run.path(), 5);
   const auto working = working_directory(run.path(), 5);
   EXPECT_NE(working, step_directory(run.path(), 5));
@@ -82,21 +82,21 @@ TEST(Directory, CommitReplacesACommittedStepAtOnce) {
 }
 
 TEST(Directory, FailuresNameThePlace) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   EXPECT_THROW(make_directory(run / "none/step-1"), Error);
   EXPECT_THROW(prepare_manifest(run / "none", "text"), Error);
   EXPECT_THROW(commit(run / "step-1", run.path(), 1), Error);
 }
 
 TEST(Directory, RemovesAllOfAStep) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   make_committed(run.path(), 5);
   remove_step(step_directory(run.path(), 5));
   EXPECT_FALSE(fs::exists(step_directory(run.path(), 5)));
 }
 
 TEST(Directory, KeepsTheNewestUpToTheStep) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   for (auto step : {1, 2, 3, 4, 9}) make_committed(run.path(), step);
   const auto beyond = [&](int keep) {
     Numbers numbers;

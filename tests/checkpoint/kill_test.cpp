@@ -6,9 +6,9 @@
 #include <fstream>
 #include <random>
 
-#include "checkpoint/folder.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -42,7 +42,7 @@ void expect_sound(const std::filesystem::path& run) {
 }
 
 TEST(Kill, ACommittedCheckpointIsNeverLost) {
-  const Folder run;
+  const tests::TemporaryFolder run;
   std::mt19937 random{61};
   std::int64_t last = 0;
   for (int round = 0; round < 20; ++round) {

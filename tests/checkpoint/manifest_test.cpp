@@ -4,10 +4,10 @@
 
 #include <fstream>
 
-#include "checkpoint/folder.hpp"
 #include "checkpoint/holding.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -83,7 +83,7 @@ TEST(Manifest, EveryTruncationIsRefused) {
 }
 
 TEST(Manifest, ReadNamesTheFile) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   EXPECT_THROW(read_manifest(folder.path()), Error);
   std::ofstream{folder / "manifest.json"} << manifest_to_json(example());
   EXPECT_EQ(read_manifest(folder.path()), example());

@@ -1,12 +1,12 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include "checkpoint/folder.hpp"
 #include "checkpoint/holding.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 
@@ -58,7 +58,7 @@ class Together : public ::testing::Test {
   }
 
   mpi::Session session_;
-  Folder own_;
+  tests::TemporaryFolder own_;
   comm::World world_;
   std::filesystem::path run_;
 };
