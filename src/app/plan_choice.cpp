@@ -16,6 +16,20 @@ std::string from_rank_0(const comm::World& world, const std::string& text, Secon
   return mpi::broadcast_string(world.control(), text, 0, deadline);
 }
 
+/// Whether a plan is what the job's [plan] fixes. A microbatch is not looked at: replicas of one plan may differ in it.
+bool as_asked(const plan::Plan& plan, const search::Fixed& fixed) {
+  const auto differs = [](const auto& asked, const auto& is) { return asked && *asked != is; };
+  if (differs(fixed.pipeline, static_cast<int>(plan.stages.size())) || differs(fixed.schedule, plan.schedule)) return false;
+  std::vector<int> cuts{0};
+  for (const auto& stage : plan.stages) {
+    cuts.push_back(stage.last_layer);
+    if (differs(fixed.data, static_cast<int>(stage.replicas.size())) || differs(fixed.recompute, stage.recompute)) return false;
+    for (const auto& replica : stage.replicas)
+      if (differs(fixed.tensor, replica.tensor_parallel)) return false;
+  }
+  return fixed.cuts.empty() || fixed.cuts == cuts;
+}
+
 /// The checkpoint's plan and profile as JSON where they may be kept; both empty where not.
 struct Kept {
   std::string plan, profile;
@@ -27,7 +41,8 @@ Kept kept_from(const PlanRequest& request, const probe::Discovery& here) {
   if (manifest.plan.empty() || manifest.profile.empty()) return {};
   const auto profile = files::profile_from_json(manifest.profile, request.resume->directory.string());
   if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return {};
-  if (files::plan_from_json(manifest.plan, request.resume->directory.string()).precision != request.search.precision) return {};
+  const auto plan = files::plan_from_json(manifest.plan, request.resume->directory.string());
+  if (plan.precision != request.search.precision || !as_asked(plan, request.search.fixed)) return {};
   return {manifest.plan, manifest.profile, manifest.step};
 }
 
