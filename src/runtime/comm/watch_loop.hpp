@@ -33,7 +33,7 @@ class Watch::Loop {
   void speak(Seconds time);
   void speak_on(Line& line, const Beat& beat);
   void farewell();
-  bool all_sent();
+  bool all_sent(Rank excused);
   Beat compose() const;
   void cannot_reach(Line& line, const std::string& why);
   void learn_trouble(Trouble trouble);
