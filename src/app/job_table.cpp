@@ -117,9 +117,9 @@ void add_running(Table& t, Job& job) {
   t.add("checkpoint.every-time", &job.checkpoint.every_time, "time between checkpoints", {.unset = "off", .example = "30min"});
   t.add("checkpoint.keep", &job.checkpoint.keep, "newest checkpoints to keep; 0 keeps all", {.minimum = 0});
   t.section("run", "The run");
-  t.add("run.directory", &job.run.directory, "run directory: checkpoints, metrics, plan, outcome; a run found there is resumed",
+  t.add("run.directory", &job.run.directory, "run directory: checkpoints, metrics, profile, outcome; a run found there is resumed",
         {.value = "DIRECTORY"});
-  t.add("run.log-every", &job.run.log_every, "iterations between lines where standard output is no terminal", {.minimum = 1});
+  t.add("run.log-every", &job.run.log_every, "iterations between the lines that a run prints", {.minimum = 1});
   t.add("run.threads", &job.run.threads, "compute threads of a rank", {.minimum = 0, .maximum = 4096, .unset = "its share of the CPUs"});
 }
 
