@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
-#include "folder.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -18,7 +18,7 @@ std::int64_t allocated(const std::filesystem::path& path) {
 }
 
 TEST(Disk, ReserveAllocatesAndKeepsContents) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder / "file";
   std::ofstream{path} << "contents";
   reserve(path, {1 << 20});
@@ -30,7 +30,7 @@ TEST(Disk, ReserveAllocatesAndKeepsContents) {
 }
 
 TEST(Disk, ReserveNeverShrinks) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder / "file";
   std::ofstream{path} << "contents";
   reserve(path, {4});
@@ -38,7 +38,7 @@ TEST(Disk, ReserveNeverShrinks) {
 }
 
 TEST(Disk, TooMuchIsRefusedWithBothNumbers) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder / "file";
   std::ofstream{path} << "x";
   const Bytes more = free_space(path) + Bytes{std::int64_t{1} << 40};
@@ -56,7 +56,7 @@ TEST(Disk, TooMuchIsRefusedWithBothNumbers) {
 }
 
 TEST(Disk, FlushTellsWhatIsMissing) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   std::ofstream{folder / "file"} << "x";
   flush(folder / "file");
   flush(folder.path());

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "flotilla/base/error.hpp"
-#include "folder.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -59,7 +59,7 @@ void for_each_element(const plan::Box& box, Move&& move) {
 }
 
 TEST(File, RandomBoxesMoveWhatTheyName) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   File::create_reserved(folder / "x.h5", {1 << 20});
   std::mt19937 random{7};
   int number = 0;
@@ -88,7 +88,7 @@ TEST(File, RandomBoxesMoveWhatTheyName) {
 }
 
 TEST(File, KeepsNamesShapesAndAttributes) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder / "x.h5";
   File::create_reserved(path, {1 << 16});
   {
@@ -112,7 +112,7 @@ TEST(File, KeepsNamesShapesAndAttributes) {
 }
 
 TEST(File, RefusesWhatIsMissingOrOfAnotherType) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder / "x.h5";
   File::create_reserved(path, {1 << 16});
   {
@@ -132,7 +132,7 @@ TEST(File, RefusesWhatIsMissingOrOfAnotherType) {
 }
 
 TEST(File, RefusesWhatIsNotAWholeFile) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder / "x.h5";
   File::create_reserved(path, {1 << 16});
   {
@@ -177,7 +177,7 @@ void fail_a_write(const std::filesystem::path& path) {
 }
 
 TEST(FileDeathTest, AFailedWriteShutsHdf5) {
-  const Folder folder;
+  const tests::TemporaryFolder folder;
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(fail_a_write(folder / "x.h5"), ::testing::ExitedWithCode(0), "");
 }

@@ -2,7 +2,7 @@
 
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/store/file.hpp"
-#include "folder.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -47,7 +47,7 @@ class Parallel : public ::testing::Test {
   }
 
   mpi::Session session_;
-  Folder own_;
+  tests::TemporaryFolder own_;
   std::filesystem::path shared_;
 };
 

@@ -8,7 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/store/file.hpp"
-#include "folder.hpp"
+#include "temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -37,7 +37,7 @@ bool write_fails(const File& file, const model::UnitRange& mine) {
 TEST(Poison, AFailedParallelWriteLeavesNobodyHanging) {
   const mpi::Session session;
   const auto& world = session.world();
-  const Folder own;
+  const tests::TemporaryFolder own;
   const std::filesystem::path path = mpi::broadcast_string(world, (own / "x.h5").string(), 0, deadline);
   if (world.rank() == 0) create(path);
   mpi::barrier(world, deadline);

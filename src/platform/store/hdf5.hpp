@@ -11,6 +11,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/unique_handle.hpp"
+#include "flotilla/store/file.hpp"
 
 namespace flotilla::store {
 
@@ -30,9 +31,6 @@ Result checked(Result result, Doing doing, std::string_view place, std::string_v
   if (result < 0) fail(doing, place, what);
   return result;
 }
-
-void poison() noexcept;
-bool poisoned() noexcept;
 
 template <herr_t (*Close)(hid_t)>
 struct IdTraits {
