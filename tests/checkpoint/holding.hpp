@@ -35,8 +35,8 @@ inline model::Config wide_model() {
           .blocks = 1,
           .hidden = 160,
           .heads = 5,
-          .feed_forward = 4001,
-          .vocabulary = 4099,
+          .feed_forward = 2001,
+          .vocabulary = 2053,
           .positions = 8,
           .embedding_width = 160};
 }
