@@ -10,6 +10,7 @@
 #include "flotilla/comm/watch.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/journal/run_directory.hpp"
+#include "flotilla/signals/signal_thread.hpp"
 #include "flotilla/signals/stop_signals.hpp"
 
 namespace flotilla::app {
@@ -49,6 +50,7 @@ class Allocation {
   int incarnation_ = 0;
   std::atomic<std::int64_t> step_{0};
   signals::StopSignals signals_;
+  signals::SignalThread signal_thread_{signals::StopSignals::usual()};  ///< before the first thread that computes
   bool relayed_ = false;
   std::unique_ptr<comm::Watch> watch_;
 };

@@ -275,12 +275,14 @@ class Training {
   const mpi::Communicator& session_world() const { return world_.control(); }
 
   void introduce(const train::Trainer& trainer, std::int64_t first_step) const {
-    std::string table = plan_text(chosen_.plan, output_style());
+    std::string table = plan_text(chosen_.plan);
     if (chosen_.forecast.iteration.value > 0) table += "\n" + forecast_text(chosen_.forecast);
     table += key_values({{"origin", chosen_.origin}});
     std::fputs(table.c_str(), stdout);
     std::printf("arena %s on this rank; %s\n", to_string(trainer.arena()).c_str(), trainer.description().c_str());
-    if (first_step > 0) std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
+    if (first_step >= job_.training.steps)
+      std::printf("all %lld steps are done already: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
+    else if (first_step > 0) std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
     std::fflush(stdout);
   }
 
@@ -331,7 +333,12 @@ class Training {
 };
 
 int run_job(const comm::World& world, std::span<const std::string> arguments) {
-  const Job job = comm::agree_on(world, "reading the job", [&] { return read_job(arguments); }, start_deadline);
+  const Job job = comm::agree_on(world, "reading the job", [&] {
+    auto read = read_job(arguments);
+    FLOTILLA_REQUIRE(!read.output.json && read.output.file.empty(), ErrorKind::usage,
+                     "flotilla train prints for people only; its numbers are in metrics.jsonl of the run directory, so leave out --format and -o");
+    return read;
+  }, start_deadline);
   comm::require_same(world, "the job", shared_configuration(job), start_deadline);
   std::optional<Training> training;
   try {
