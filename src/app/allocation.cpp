@@ -19,18 +19,22 @@ std::string batch_job() {
 }  // namespace
 
 Allocation::Allocation(const comm::World& world, const Job& job) : world_{world}, deadline_{job.comm.deadline} {
-  comm::agree_on(world, "opening the run directory", [&] {
-    if (world.rank() != Rank{0}) return;
-    journal::LockOptions options;
-    options.job = batch_job();
-    lock_.emplace(journal::RunDirectory::open(job.run.directory, options));
-    if (!lock_->note().empty()) log::warning(lock_->note());
-  }, deadline_);
+  comm::agree_on(
+      world, "opening the run directory",
+      [&] {
+        if (world.rank() != Rank{0}) return;
+        journal::LockOptions options;
+        options.job = batch_job();
+        lock_.emplace(journal::RunDirectory::open(job.run.directory, options));
+        if (!lock_->note().empty()) log::warning(lock_->note());
+      },
+      deadline_);
   const auto shared = [&](const std::string& text) { return mpi::broadcast_string(world.control(), text, 0, deadline_); };
   run_ = shared(lock_ ? lock_->path().string() : "");
   incarnation_ = std::stoi(shared(lock_ ? std::to_string(lock_->incarnation()) : ""));
   // On the watch's thread: the main thread may be stuck in a step that will never end.
-  const auto on_trouble = comm::end_world_on_trouble(world, [this](const comm::LastWords& words) { write_outcome(words.code, words.line); });
+  const auto on_trouble =
+      comm::end_world_on_trouble(world, [this](const comm::LastWords& words) { write_outcome(words.code, words.line); });
   watch_ = std::make_unique<comm::Watch>(world, comm::WatchOptions{job.watch.interval, job.watch.deadline}, on_trouble);
 }
 

@@ -25,7 +25,8 @@ std::string time_shares(const simulate::Forecast& forecast) {
 }
 
 std::string memory_shares(const simulate::MemoryForecast& memory) {
-  static const char* const names[program::category_count] = {"parameters", "gradients", "optimizer", "activations", "communication", "workspace"};
+  static const char* const names[program::category_count] = {"parameters",  "gradients",     "optimizer",
+                                                             "activations", "communication", "workspace"};
   std::string words;
   for (std::size_t c = 0; c < program::category_count; ++c)
     if (memory.categories[c].count > 0) words += text(words.empty() ? "" : ", ", names[c], " ", memory.categories[c]);

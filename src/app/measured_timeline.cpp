@@ -21,7 +21,8 @@ std::string events(const comm::World& crew, const train::Trainer& trainer) {
   const int rank = crew.rank().value;
   const auto& binding = trainer.program().ranks[crew.rank().index()];
   const auto& c = trainer.program().classes[static_cast<std::size_t>(binding.rank_class)];
-  std::string all = name_event("process_name", rank, 0, text(crew.name(crew.rank()), ", stage ", c.stage, ", replica ", binding.replica)) + ",\n";
+  std::string all =
+      name_event("process_name", rank, 0, text(crew.name(crew.rank()), ", stage ", c.stage, ", replica ", binding.replica)) + ",\n";
   for (int q = 0; q < program::queue_count; ++q) all += name_event("thread_name", rank, q, queue_names[q]) + ",\n";
   for (const auto& span : trainer.timeline()) {
     const auto& site = c.sites[static_cast<std::size_t>(span.site)];
@@ -38,13 +39,16 @@ std::string events(const comm::World& crew, const train::Trainer& trainer) {
 
 void write_measured_timeline(const std::filesystem::path& file, const comm::World& crew, const train::Trainer& trainer, Seconds deadline) {
   const auto all = mpi::all_gather_strings(crew.control(), events(crew, trainer), deadline);
-  comm::agree_on(crew, "writing the timeline", [&] {
-    if (crew.rank() != Rank{0}) return;
-    std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
-    for (const auto& part : all) text += part;
-    text.resize(text.size() - 2);  // the last comma
-    files::write_text(file, text + "\n]}\n");
-  }, deadline);
+  comm::agree_on(
+      crew, "writing the timeline",
+      [&] {
+        if (crew.rank() != Rank{0}) return;
+        std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+        for (const auto& part : all) text += part;
+        text.resize(text.size() - 2);  // the last comma
+        files::write_text(file, text + "\n]}\n");
+      },
+      deadline);
 }
 
 }  // namespace flotilla::app

@@ -60,15 +60,16 @@ plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForeca
   const Seconds begin = now();
   chosen.answer = search::find_plan(request.search, chosen.profile, forecaster);
   FLOTILLA_REQUIRE(chosen.answer.plan, ErrorKind::no_plan, miss_text(chosen.answer));
-  chosen.origin = text("searched: ", chosen.answer.considered, " plans forecast, ", chosen.answer.pruned, " excluded by bounds, ", now() - begin);
+  chosen.origin =
+      text("searched: ", chosen.answer.considered, " plans forecast, ", chosen.answer.pruned, " excluded by bounds, ", now() - begin);
   return *chosen.answer.plan;
 }
 
 /// Devices of a plan written by hand may be left out: ranks are then dealt in order. So may their types: they are what the ranks have.
 plan::Plan bound(plan::Plan plan, const cluster::Profile& profile, int ranks, const std::string& source) {
   const int needed = plan::rank_count(plan);
-  FLOTILLA_REQUIRE(needed <= ranks, ErrorKind::no_plan, source, ": the plan needs ", needed, " ranks, the job has ", ranks, "; start ", needed,
-                   " ranks or give another plan");
+  FLOTILLA_REQUIRE(needed <= ranks, ErrorKind::no_plan, source, ": the plan needs ", needed, " ranks, the job has ", ranks, "; start ",
+                   needed, " ranks or give another plan");
   int next = 0;
   for (auto& stage : plan.stages)
     for (auto& replica : stage.replicas)
@@ -115,7 +116,8 @@ Bytes runtime_constant(int world_size) { return Bytes{160 << 20} + world_size * 
 ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
   ChosenPlan chosen;
   const auto here = probe::discover(world, request.probe);
-  const auto kept = comm::agree_on(world, "reading the checkpoint's plan", [&] { return kept_from(request, here); }, deadline);
+  const auto kept = comm::agree_on(
+      world, "reading the checkpoint's plan", [&] { return kept_from(request, here); }, deadline);
   const std::string plan_text = from_rank_0(world, kept.plan, deadline);
   if (!plan_text.empty()) {
     chosen.profile = files::profile_from_json(from_rank_0(world, kept.profile, deadline), "the checkpoint's profile");
@@ -124,24 +126,27 @@ ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Sec
     chosen.profile = std::move(probed.profile);
   }
   // Rank 0 decides, so that no difference between machines can make two plans.
-  const std::string decided = comm::agree_on(world, "planning", [&]() -> std::string {
-    if (world.rank() != Rank{0}) return {};
-    const simulate::ProgramForecaster forecaster{chosen.profile, request.runtime, request.runtime_constant};
-    if (!request.file.empty()) {
-      auto plan = with_dropout(files::read_plan(request.file), request.search.model);
-      require_matches_job(plan, request.search, request.file.string());
-      chosen.plan = bound(std::move(plan), chosen.profile, world.size(), request.file.string());
-      chosen.origin = "--plan " + request.file.string();
-    } else if (!plan_text.empty()) {
-      auto plan = with_dropout(files::plan_from_json(plan_text, "the checkpoint's plan"), request.search.model);
-      chosen.plan = bound(std::move(plan), chosen.profile, world.size(), "the checkpoint's plan");
-      chosen.origin = text("kept from step ", kept.step);
-    } else {
-      chosen.plan = search_plan(request, forecaster, chosen);
-    }
-    chosen.forecast = forecaster.forecast(chosen.plan);
-    return files::plan_to_json(chosen.plan);
-  }, deadline);
+  const std::string decided = comm::agree_on(
+      world, "planning",
+      [&]() -> std::string {
+        if (world.rank() != Rank{0}) return {};
+        const simulate::ProgramForecaster forecaster{chosen.profile, request.runtime, request.runtime_constant};
+        if (!request.file.empty()) {
+          auto plan = with_dropout(files::read_plan(request.file), request.search.model);
+          require_matches_job(plan, request.search, request.file.string());
+          chosen.plan = bound(std::move(plan), chosen.profile, world.size(), request.file.string());
+          chosen.origin = "--plan " + request.file.string();
+        } else if (!plan_text.empty()) {
+          auto plan = with_dropout(files::plan_from_json(plan_text, "the checkpoint's plan"), request.search.model);
+          chosen.plan = bound(std::move(plan), chosen.profile, world.size(), "the checkpoint's plan");
+          chosen.origin = text("kept from step ", kept.step);
+        } else {
+          chosen.plan = search_plan(request, forecaster, chosen);
+        }
+        chosen.forecast = forecaster.forecast(chosen.plan);
+        return files::plan_to_json(chosen.plan);
+      },
+      deadline);
   chosen.plan = files::plan_from_json(from_rank_0(world, decided, deadline), "rank 0's plan");
   chosen.origin = from_rank_0(world, chosen.origin, deadline);
   return chosen;

@@ -12,18 +12,18 @@ namespace flotilla::app {
 
 /// A plan and where it comes from.
 struct ChosenPlan {
-  plan::Plan plan;               ///< bound to ranks of the job
-  cluster::Profile profile;      ///< what its forecast rests on
-  std::string origin;            ///< "--plan small.json", "kept from step 120", "searched: 34 plans in 12 ms, 120 excluded"
+  plan::Plan plan;           ///< bound to ranks of the job
+  cluster::Profile profile;  ///< what its forecast rests on
+  std::string origin;        ///< "--plan small.json", "kept from step 120", "searched: 34 plans in 12 ms, 120 excluded"
   simulate::Forecast forecast;
-  search::Answer answer;         ///< when searched
+  search::Answer answer;  ///< when searched
 };
 
 struct PlanRequest {
   search::Request search;
   probe::ProbeRequest probe;
-  std::filesystem::path file;         ///< --plan; empty: none
-  std::filesystem::path profile;      ///< where a profile is kept or found
+  std::filesystem::path file;     ///< --plan; empty: none
+  std::filesystem::path profile;  ///< where a profile is kept or found
   probe::ReusePolicy reuse;
   bool replan = false;
   std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
@@ -34,9 +34,9 @@ struct PlanRequest {
 /// Stated bound of what a process holds beside its arena: code, libraries, MPI's and oneDNN's own memory, token pages.
 Bytes runtime_constant(int world_size);
 
-/// The given plan, else the checkpoint's while its devices and software are the present ones, else the fastest that a search over the (reused or
-/// newly measured) profile finds. Collective; the same on every rank, and lowered without error. Throws comm::AgreedError{no_plan} when
-/// nothing fits, with the nearest miss and the change that would mend it.
+/// The given plan, else the checkpoint's while its devices and software are the present ones, else the fastest that a search over the
+/// (reused or newly measured) profile finds. Collective; the same on every rank, and lowered without error. Throws
+/// comm::AgreedError{no_plan} when nothing fits, with the nearest miss and the change that would mend it.
 ChosenPlan choose_plan(const comm::World&, const PlanRequest&, Seconds deadline);
 
 }  // namespace flotilla::app

@@ -6,11 +6,11 @@
 
 #include "app/allocation.hpp"
 #include "app/crew.hpp"
+#include "app/forecast_text.hpp"
+#include "app/inspect.hpp"
 #include "app/job.hpp"
 #include "app/measured_timeline.hpp"
 #include "app/plan_choice.hpp"
-#include "app/forecast_text.hpp"
-#include "app/inspect.hpp"
 #include "app/training_loop.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -68,7 +68,8 @@ Samplers open_data(const Job& job) {
     samplers.validation.emplace(corpora.validation, sampler_options(job));
     FLOTILLA_REQUIRE(samplers.validation->sequences_per_epoch() >= job.training.evaluate_sequences, ErrorKind::bad_input,
                      "--training.evaluate-sequences is ", job.training.evaluate_sequences, ", the validation data holds ",
-                     samplers.validation->sequences_per_epoch(), " sequences of ", job.training.length, " tokens; ask for fewer or give more data");
+                     samplers.validation->sequences_per_epoch(), " sequences of ", job.training.length,
+                     " tokens; ask for fewer or give more data");
   }
   return samplers;
 }
@@ -80,8 +81,8 @@ search::Request search_request(const Job& job) {
   request.global_batch = job.training.global_batch;
   request.precision = job.training.precision;
   const auto given = [](int value) { return value > 0 ? std::optional{value} : std::nullopt; };
-  request.fixed = {given(job.plan.data),       given(job.plan.pipeline), given(job.plan.tensor), given(job.plan.microbatch),
-                   job.plan.schedule, job.plan.recompute,       job.plan.cuts};
+  request.fixed = {given(job.plan.data), given(job.plan.pipeline), given(job.plan.tensor), given(job.plan.microbatch),
+                   job.plan.schedule,    job.plan.recompute,       job.plan.cuts};
   if (job.device.memory.count > 0) request.memory_limit = job.device.memory;
   return request;
 }
@@ -118,8 +119,8 @@ train::Options trainer_options(const Job& job, int threads) {
 /// A run that is continued must be the same run: other samples or another model would make its loss curve a lie.
 void require_same_run(const Job& job, const std::string& data, const checkpoint::Loaded& saved) {
   const auto refuse = [&](const char* what, const std::string& theirs, const std::string& ours) {
-    throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with '", theirs, "', the job says '", ours,
-                                           "'; put it back or choose another --run.directory")};
+    throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with '", theirs, "', the job says '",
+                                           ours, "'; put it back or choose another --run.directory")};
   };
   const std::string ours = training_identity(job);
   if (saved.manifest.training != ours) {
@@ -178,18 +179,22 @@ class Training {
 
  private:
   Samplers open() {
-    auto samplers = comm::agree_on(world_, "opening the data", [&] { return open_data(job_); }, deadline_);
+    auto samplers = comm::agree_on(
+        world_, "opening the data", [&] { return open_data(job_); }, deadline_);
     comm::require_same(world_, "the training data", samplers.fingerprint, deadline_);
     if (const auto unused = samplers.training.unused(); world_.rank() == Rank{0} && !unused.empty()) log::warning(unused);
     return samplers;
   }
 
   void find_checkpoint() {
-    comm::agree_on(world_, "looking for a checkpoint", [&] {
-      if (world_.rank() != Rank{0}) return;
-      saved_ = checkpoint::latest(allocation_.run());
-      if (saved_) require_same_run(job_, data_.fingerprint, *saved_);
-    }, deadline_);
+    comm::agree_on(
+        world_, "looking for a checkpoint",
+        [&] {
+          if (world_.rank() != Rank{0}) return;
+          saved_ = checkpoint::latest(allocation_.run());
+          if (saved_) require_same_run(job_, data_.fingerprint, *saved_);
+        },
+        deadline_);
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
   }
 
@@ -213,7 +218,12 @@ class Training {
   }
 
   Bytes scratch(int tensor_parallel, int tensor_index, int sequences) const {
-    const compute::Setup setup{job_.architecture, job_.training.length, tensor_parallel, tensor_index, job_.training.precision, runtime_.threads,
+    const compute::Setup setup{job_.architecture,
+                               job_.training.length,
+                               tensor_parallel,
+                               tensor_index,
+                               job_.training.precision,
+                               runtime_.threads,
                                static_cast<std::uint64_t>(job_.training.seed)};
     return compute::library_scratch(setup, sequences);
   }
@@ -222,21 +232,29 @@ class Training {
   void lower() {
     const auto place = plan::place_of(chosen_.plan, world_.rank());
     std::int64_t mine = 0;
-    comm::agree_on(world_, "preparing the matrix library", [&] {
-      if (place.stage < 0) return;
-      const auto& replica = chosen_.plan.stages[static_cast<std::size_t>(place.stage)].replicas[static_cast<std::size_t>(place.replica)];
-      mine = scratch(replica.tensor_parallel, place.tensor_index, replica.quanta * chosen_.plan.quantum).count;
-    }, deadline_);
-    for (auto theirs : mpi::all_gather(world_.control(), mine, deadline_)) runtime_.library_scratch.count = std::max(runtime_.library_scratch.count, theirs);
+    comm::agree_on(
+        world_, "preparing the matrix library",
+        [&] {
+          if (place.stage < 0) return;
+          const auto& replica =
+              chosen_.plan.stages[static_cast<std::size_t>(place.stage)].replicas[static_cast<std::size_t>(place.replica)];
+          mine = scratch(replica.tensor_parallel, place.tensor_index, replica.quanta * chosen_.plan.quantum).count;
+        },
+        deadline_);
+    for (auto theirs : mpi::all_gather(world_.control(), mine, deadline_))
+      runtime_.library_scratch.count = std::max(runtime_.library_scratch.count, theirs);
     const auto crew = crew_of(chosen_.plan);
-    comm::agree_on(world_, "lowering the plan", [&] {
-      const auto plan = renumbered(chosen_.plan, crew);
-      program_ = program::lower(plan, runtime_);
-      program::require_valid(program_);
-      if (!data_.validation) return;
-      evaluation_ = program::lower_evaluation(plan, runtime_, static_cast<int>(job_.training.evaluate_sequences));
-      program::require_valid(*evaluation_);
-    }, deadline_);
+    comm::agree_on(
+        world_, "lowering the plan",
+        [&] {
+          const auto plan = renumbered(chosen_.plan, crew);
+          program_ = program::lower(plan, runtime_);
+          program::require_valid(program_);
+          if (!data_.validation) return;
+          evaluation_ = program::lower_evaluation(plan, runtime_, static_cast<int>(job_.training.evaluate_sequences));
+          program::require_valid(*evaluation_);
+        },
+        deadline_);
   }
 
   Ending work(const std::vector<Rank>& crew_ranks) {
@@ -253,7 +271,8 @@ class Training {
       trainer.initialize();
     }
     if (crew.rank() == Rank{0}) introduce(trainer, first_step);
-    TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks), plan::summary(chosen_.plan)}};
+    TrainingLoop loop{
+        {job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks), plan::summary(chosen_.plan)}};
     const auto ending = loop.run();
     account_memory(crew, trainer.arena());
     if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, crew, trainer, deadline_);
@@ -267,7 +286,8 @@ class Training {
     for (auto theirs : mpi::all_gather(crew.control(), mine, deadline_)) most = std::max(most, theirs);
     if (crew.rank() != Rank{0} || most <= 0) return;
     const Bytes bound = runtime_constant(world_.size());
-    std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(), to_string(bound).c_str());
+    std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
+                to_string(bound).c_str());
     std::fflush(stdout);
     if (most > bound.count) log::warning("processes hold more memory than planned with: lower --device.memory by ", Bytes{most} - bound);
   }
@@ -282,7 +302,8 @@ class Training {
     std::printf("arena %s on this rank; %s\n", to_string(trainer.arena()).c_str(), trainer.description().c_str());
     if (first_step >= job_.training.steps)
       std::printf("all %lld steps are done already: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
-    else if (first_step > 0) std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
+    else if (first_step > 0)
+      std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
     std::fflush(stdout);
   }
 
@@ -333,12 +354,16 @@ class Training {
 };
 
 int run_job(const comm::World& world, std::span<const std::string> arguments) {
-  const Job job = comm::agree_on(world, "reading the job", [&] {
-    auto read = read_job(arguments);
-    FLOTILLA_REQUIRE(!read.output.json && read.output.file.empty(), ErrorKind::usage,
-                     "flotilla train prints for people only; its numbers are in metrics.jsonl of the run directory, so leave out --format and -o");
-    return read;
-  }, start_deadline);
+  const Job job = comm::agree_on(
+      world, "reading the job",
+      [&] {
+        auto read = read_job(arguments);
+        FLOTILLA_REQUIRE(
+            !read.output.json && read.output.file.empty(), ErrorKind::usage,
+            "flotilla train prints for people only; its numbers are in metrics.jsonl of the run directory, so leave out --format and -o");
+        return read;
+      },
+      start_deadline);
   comm::require_same(world, "the job", shared_configuration(job), start_deadline);
   std::optional<Training> training;
   try {

@@ -84,10 +84,11 @@ train::StepResult TrainingLoop::one_step() { return in_.trainer.step(done_, wish
 
 void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
-  const std::string where = result.not_finite_ranks == 1 ? "first on " + in_.crew.name(result.not_finite_rank)
+  const std::string where = result.not_finite_ranks == 1  ? "first on " + in_.crew.name(result.not_finite_rank)
                             : result.not_finite_ranks > 1 ? text("on ", result.not_finite_ranks, " ranks")
                                                           : "in the sum over the ranks";
-  const std::string line = text("step ", done_ + 1, ": loss ", result.loss, ", gradient norm ", result.gradient_norm, ": not finite, ", where);
+  const std::string line =
+      text("step ", done_ + 1, ": loss ", result.loss, ", gradient norm ", result.gradient_norm, ": not finite, ", where);
   if (in_.job.training.skip_non_finite) {
     if (speaks()) log::warning(line, "; the update is left out");
     return;
@@ -99,8 +100,10 @@ void TrainingLoop::require_finite(const train::StepResult& result) const {
 
 void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   if (!speaks()) return;
-  if (recent_.size() < recent_steps) recent_.push_back(took.value);
-  else recent_[static_cast<std::size_t>(done_) % recent_steps] = took.value;
+  if (recent_.size() < recent_steps)
+    recent_.push_back(took.value);
+  else
+    recent_[static_cast<std::size_t>(done_) % recent_steps] = took.value;
   const auto& plan = in_.trainer.program().plan;
   journal::StepRecord record;
   record.step = done_;
@@ -138,7 +141,8 @@ bool TrainingLoop::save_due(const train::StepResult& result) const {
 
 void TrainingLoop::save() {
   if (saved_ == done_) return;
-  comm::agree_on(in_.crew, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.job.comm.deadline);
+  comm::agree_on(
+      in_.crew, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.job.comm.deadline);
   auto manifest = in_.manifest;
   manifest.step = done_;
   manifest.optimizer_steps = in_.trainer.optimizer_steps();

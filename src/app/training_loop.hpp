@@ -52,12 +52,12 @@ class TrainingLoop {
   Ending ended(ExitCode, std::string reason);
 
   LoopInput in_;
-  std::int64_t done_;         ///< steps
-  std::int64_t saved_ = -1;   ///< step of the last checkpoint of this incarnation
+  std::int64_t done_;        ///< steps
+  std::int64_t saved_ = -1;  ///< step of the last checkpoint of this incarnation
   Seconds last_save_;
   std::string stop_reason_;
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
-  std::vector<double> recent_;  ///< seconds of the last steps, a ring
+  std::vector<double> recent_;                     ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
 };
 

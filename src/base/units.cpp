@@ -14,13 +14,21 @@ namespace {
 
 using Scale = std::pair<std::string_view, double>;
 
-constexpr std::array<Scale, 9> byte_units{{{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                                           {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}};
-constexpr std::array<Scale, 7> second_units{
-    {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
-constexpr std::array<Scale, 12> rate_units{{{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9},
-                                            {"KiB/s", 0x1p10}, {"MiB/s", 0x1p20}, {"GiB/s", 0x1p30}, {"bit/s", 0.125},
-                                            {"kbit/s", 125}, {"Mbit/s", 125e3}, {"Gbit/s", 125e6}, {"Tbit/s", 125e9}}};
+constexpr std::array<Scale, 9> byte_units{
+    {{"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}};
+constexpr std::array<Scale, 7> second_units{{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"h", 3600}, {"d", 86400}}};
+constexpr std::array<Scale, 12> rate_units{{{"B/s", 1},
+                                            {"kB/s", 1e3},
+                                            {"MB/s", 1e6},
+                                            {"GB/s", 1e9},
+                                            {"KiB/s", 0x1p10},
+                                            {"MiB/s", 0x1p20},
+                                            {"GiB/s", 0x1p30},
+                                            {"bit/s", 0.125},
+                                            {"kbit/s", 125},
+                                            {"Mbit/s", 125e3},
+                                            {"Gbit/s", 125e6},
+                                            {"Tbit/s", 125e9}}};
 
 template <std::size_t N>
 double parse_quantity(std::string_view what, std::string_view input, const std::array<Scale, N>& units, std::string_view example) {
@@ -35,7 +43,8 @@ double parse_quantity(std::string_view what, std::string_view input, const std::
     if (unit == name) return number * scale;
   std::string known;
   for (const auto& [name, scale] : units) known += (known.empty() ? "" : ", ") + std::string{name};
-  FLOTILLA_REQUIRE(!unit.empty(), ErrorKind::bad_input, "'", input, "' has no unit; write for example ", input, units[0].first, " (", known, ")");
+  FLOTILLA_REQUIRE(!unit.empty(), ErrorKind::bad_input, "'", input, "' has no unit; write for example ", input, units[0].first, " (", known,
+                   ")");
   throw Error{ErrorKind::bad_input, text("'", input, "' has an unknown unit '", unit, "'; expected one of ", known)};
 }
 

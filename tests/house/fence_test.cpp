@@ -109,8 +109,8 @@ TEST(Fence, WingsPointDownward) {
     if (!std::regex_match(include.header, match, pattern)) continue;
     ASSERT_TRUE(wing.contains(include.room)) << at(include);
     ASSERT_TRUE(wing.contains(match[1])) << at(include) << ": no such room";
-    EXPECT_TRUE(may.at(wing.at(include.room)).contains(wing.at(match[1]))) << at(include) << ": " << wing.at(include.room) << " may not use "
-                                                                          << wing.at(match[1]);
+    EXPECT_TRUE(may.at(wing.at(include.room)).contains(wing.at(match[1])))
+        << at(include) << ": " << wing.at(include.room) << " may not use " << wing.at(match[1]);
   }
 }
 
@@ -127,9 +127,12 @@ std::map<std::string, std::set<std::string>> declared_dependencies() {
       std::istringstream words{(*found)[2].str()};
       bool depends = false;
       for (std::string word; words >> word;) {
-        if (word == "DEPENDS") depends = true;
-        else if (word == "OWNS" || word == "SOURCES") depends = false;
-        else if (depends) declared[(*found)[1]].insert(word);
+        if (word == "DEPENDS")
+          depends = true;
+        else if (word == "OWNS" || word == "SOURCES")
+          depends = false;
+        else if (depends)
+          declared[(*found)[1]].insert(word);
       }
     }
   }
@@ -175,8 +178,9 @@ TEST(Fence, BackendsAreFilesNotConditionals) {
 }
 
 TEST(House, TheRootHoldsWhatTheDesignLists) {
-  static const std::set<std::string> listed{"CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE",  "CHANGELOG.md", "src",  "include",
-                                            "slurm",          "modules",           "profiles",  "examples", "tests",        "docs"};
+  static const std::set<std::string> listed{
+      "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE",  "CHANGELOG.md", "src", "include",
+      "slurm",          "modules",           "profiles",  "examples", "tests",        "docs"};
   for (const auto& entry : fs::directory_iterator(root)) {
     const auto name = entry.path().filename().string();
     if (name.starts_with(".") || name.starts_with("build") || name == "runs") continue;

@@ -63,7 +63,6 @@ inline Table table_of(Fields& f) {
   return t;
 }
 
-
 inline Error command_line_error(const std::vector<std::string>& arguments) {
   Fields fields;
   auto table = table_of(fields);

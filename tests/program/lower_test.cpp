@@ -44,8 +44,12 @@ TEST(Lower, OneFOneBKeepsAtMostTheStagesLeftInFlight) {
     const Rank rank{c.stage};
     for (const auto& i : expand(program, rank)) {
       const auto& site = c.sites[static_cast<std::size_t>(i.site)];
-      if (site.operation == model::Operation::attention_forward && site.op == Op::compute && site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1) most = std::max(most, ++ahead);
-      if (site.operation == model::Operation::attention_backward && site.op == Op::compute && site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1) --ahead;
+      if (site.operation == model::Operation::attention_forward && site.op == Op::compute &&
+          site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
+        most = std::max(most, ++ahead);
+      if (site.operation == model::Operation::attention_backward && site.op == Op::compute &&
+          site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
+        --ahead;
     }
     EXPECT_LE(most, 3 - c.stage);
   }

@@ -22,8 +22,8 @@ inline plan::Plan random_plan(std::mt19937& random) {
   std::sort(cuts.begin(), cuts.end());
   const int microbatch = pick(random, 1, 3);
   const int batch = data * microbatch * pick(random, 1, 5) + pick(random, 0, 2);
-  auto plan = plan::even_plan(model, 8 * pick(random, 1, 3), batch, pick(random, 0, 1) ? Precision::bf16 : Precision::fp32, data, pipeline, tensor,
-                              1, pick(random, 0, 1) ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b, cuts);
+  auto plan = plan::even_plan(model, 8 * pick(random, 1, 3), batch, pick(random, 0, 1) ? Precision::bf16 : Precision::fp32, data, pipeline,
+                              tensor, 1, pick(random, 0, 1) ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b, cuts);
   std::vector<int> share(static_cast<std::size_t>(data), 1);
   for (int left = batch - data; left > 0; --left) ++share[static_cast<std::size_t>(pick(random, 0, data - 1))];
   std::vector<int> quanta;

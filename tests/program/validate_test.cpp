@@ -178,7 +178,10 @@ TEST(Validate, DanglingReferencesAreRefusedNotFollowed) {
     auto& site = c.sites[static_cast<std::size_t>(tests::pick(random, 0, static_cast<int>(c.sites.size()) - 1))];
     const int wild = tests::pick(random, 0, 1) ? 1 << 20 : -7;
     switch (tests::pick(random, 0, 4)) {
-      case 0: if (site.accesses.empty()) continue; site.accesses[0].buffer = wild; break;
+      case 0:
+        if (site.accesses.empty()) continue;
+        site.accesses[0].buffer = wild;
+        break;
       case 1: site.waits.push_back({wild, 0}); break;
       case 2: c.blocks[0].steps[0].site = wild; break;
       case 3: program.ranks[static_cast<std::size_t>(tests::pick(random, 0, 7))].rank_class = 1 << 20; break;

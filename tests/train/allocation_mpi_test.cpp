@@ -94,7 +94,8 @@ TEST(Allocation, NothingOfOursAfterTheFirstStep) {
   for (auto precision : {Precision::fp32, Precision::bf16}) {
     auto model = model::built_in("gpt2-tiny");
     model.dropout = 0.1;
-    const auto plan = ranks == 4 ? plan::even_plan(model, 16, 7, precision, 1, 2, 2, 2) : plan::even_plan(model, 16, 7, precision, ranks, 1, 1, 2);
+    const auto plan =
+        ranks == 4 ? plan::even_plan(model, 16, 7, precision, 1, 2, 2, 2) : plan::even_plan(model, 16, 7, precision, ranks, 1, 1, 2);
     const auto trainer = tests::trainer(tests::everybody(), plan);
     trainer->step(0);
     trainer->evaluate();
@@ -109,8 +110,8 @@ TEST(Allocation, NothingOfOursAfterTheFirstStep) {
     const auto instructions = static_cast<long>(program::expand(trainer->program(), tests::everybody().rank()).size());
     EXPECT_LE(library_bytes, (steps + 1) * instructions * 4096) << libraries << " allocations";
     if (tests::everybody().rank() == Rank{0})
-      std::printf("%s, %d ranks: libraries allocate %ld times, %ld bytes a step for %ld instructions\n", to_string(precision).c_str(), ranks,
-                  libraries / (steps + 1), library_bytes / (steps + 1), instructions);
+      std::printf("%s, %d ranks: libraries allocate %ld times, %ld bytes a step for %ld instructions\n", to_string(precision).c_str(),
+                  ranks, libraries / (steps + 1), library_bytes / (steps + 1), instructions);
   }
 }
 

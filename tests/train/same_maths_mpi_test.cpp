@@ -49,7 +49,8 @@ Difference compare(const comm::World& crew, const Trainer& ours, const Trainer& 
   return {sum, norm};
 }
 
-void expect_same_gradients(const comm::World& crew, const Trainer& ours, const Trainer& reference, double tolerance, const std::string& what) {
+void expect_same_gradients(const comm::World& crew, const Trainer& ours, const Trainer& reference, double tolerance,
+                           const std::string& what) {
   const auto difference = compare(crew, ours, reference);
   const auto& tensors = ours.program().tensors;
   std::vector<double> largest(static_cast<std::size_t>(ours.program().plan.model.layers()));

@@ -1,4 +1,5 @@
-// The step itself: same bits every run, poisoned temporaries change nothing, wishes reach everybody, bad numbers leave the parameters alone.
+// The step itself: same bits every run, poisoned temporaries change nothing, wishes reach everybody, bad numbers leave the parameters
+// alone.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +47,8 @@ TEST(Trainer, PoisonedTemporariesChangeNothing) {
   Options poisoned;
   poisoned.poison = true;
   for (auto recompute : {plan::Recompute::none, plan::Recompute::full})
-    EXPECT_TRUE(same_bits(after_steps(mixed_plan(Precision::fp32, recompute), 2), after_steps(mixed_plan(Precision::fp32, recompute), 2, poisoned)))
+    EXPECT_TRUE(
+        same_bits(after_steps(mixed_plan(Precision::fp32, recompute), 2), after_steps(mixed_plan(Precision::fp32, recompute), 2, poisoned)))
         << to_string(recompute);
 }
 
@@ -98,7 +100,8 @@ TEST(Trainer, ABadGradientLeavesTheParametersAlone) {
 TEST(Trainer, ArenaIsTheProgramsToTheByte) {
   const auto plan = mixed_plan();
   const auto trainer = tests::trainer(tests::everybody(), plan);
-  const auto training = program::lower(plan, tests::runtime()), evaluation = program::lower_evaluation(plan, tests::runtime(), plan.global_batch);
+  const auto training = program::lower(plan, tests::runtime()),
+             evaluation = program::lower_evaluation(plan, tests::runtime(), plan.global_batch);
   const auto arena = [&](const program::Program& p) {
     return p.classes[static_cast<std::size_t>(p.ranks[tests::everybody().rank().index()].rank_class)].arena;
   };

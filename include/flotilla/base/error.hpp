@@ -37,13 +37,13 @@ class Error : public std::runtime_error {
 }  // namespace flotilla
 
 /// The user's or a file's fault: FLOTILLA_REQUIRE(condition, ErrorKind::bad_input, parts of the message...) throws Error.
-#define FLOTILLA_REQUIRE(condition, kind, ...)                                              \
-  do {                                                                                      \
-    if (!(condition)) throw ::flotilla::Error{(kind), ::flotilla::text(__VA_ARGS__)};       \
+#define FLOTILLA_REQUIRE(condition, kind, ...)                                        \
+  do {                                                                                \
+    if (!(condition)) throw ::flotilla::Error{(kind), ::flotilla::text(__VA_ARGS__)}; \
   } while (false)
 
 /// Our fault: FLOTILLA_ASSERT(condition, parts of the message...) aborts. Never on input, never with side effects.
-#define FLOTILLA_ASSERT(condition, ...)                                                     \
-  do {                                                                                      \
+#define FLOTILLA_ASSERT(condition, ...)                                                        \
+  do {                                                                                         \
     if (!(condition)) ::flotilla::assertion_failed(#condition, ::flotilla::text(__VA_ARGS__)); \
   } while (false)

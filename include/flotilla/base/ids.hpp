@@ -17,7 +17,9 @@ struct Id {
   constexpr std::size_t index() const { return static_cast<std::size_t>(value); }
 };
 template <class Tag>
-std::ostream& operator<<(std::ostream& out, Id<Tag> id) { return out << id.value; }
+std::ostream& operator<<(std::ostream& out, Id<Tag> id) {
+  return out << id.value;
+}
 
 /// A process of the job: its number in the world communicator.
 using Rank = Id<struct RankTag>;

@@ -15,12 +15,20 @@ void set_prefix(std::string);
 void write(Level, const std::string& line);
 
 template <class... Parts>
-void error(const Parts&... parts) { write(Level::error, text(parts...)); }
+void error(const Parts&... parts) {
+  write(Level::error, text(parts...));
+}
 template <class... Parts>
-void warning(const Parts&... parts) { write(Level::warning, text(parts...)); }
+void warning(const Parts&... parts) {
+  write(Level::warning, text(parts...));
+}
 template <class... Parts>
-void info(const Parts&... parts) { write(Level::info, text(parts...)); }
+void info(const Parts&... parts) {
+  write(Level::info, text(parts...));
+}
 template <class... Parts>
-void debug(const Parts&... parts) { write(Level::debug, text(parts...)); }
+void debug(const Parts&... parts) {
+  write(Level::debug, text(parts...));
+}
 
 }  // namespace flotilla::log

@@ -12,12 +12,11 @@ struct Philox {
   constexpr Philox() = default;
   /// `purpose` tells streams of one seed apart: a tensor's initialization, a layer's dropout in a step, the order of the data.
   constexpr Philox(std::uint64_t seed, std::uint64_t purpose)
-      : key0{static_cast<std::uint32_t>(mix(seed ^ mix(purpose)))},
-        key1{static_cast<std::uint32_t>(mix(seed ^ mix(purpose)) >> 32)} {}
+      : key0{static_cast<std::uint32_t>(mix(seed ^ mix(purpose)))}, key1{static_cast<std::uint32_t>(mix(seed ^ mix(purpose)) >> 32)} {}
 
   constexpr std::array<std::uint32_t, 4> operator()(std::uint64_t low, std::uint64_t high = 0) const {
-    std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32),
-                                   static_cast<std::uint32_t>(high), static_cast<std::uint32_t>(high >> 32)};
+    std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(low >> 32), static_cast<std::uint32_t>(high),
+                                   static_cast<std::uint32_t>(high >> 32)};
     std::uint32_t k0 = key0, k1 = key1;
     for (int round = 0; round < 10; ++round) {
       const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0];

@@ -11,14 +11,20 @@ namespace flotilla {
 struct Bytes {
   std::int64_t count = 0;
   constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes other) { count += other.count; return *this; }
+  constexpr Bytes& operator+=(Bytes other) {
+    count += other.count;
+    return *this;
+  }
 };
 
 /// A duration in seconds.
 struct Seconds {
   double value = 0;
   constexpr auto operator<=>(const Seconds&) const = default;
-  constexpr Seconds& operator+=(Seconds other) { value += other.value; return *this; }
+  constexpr Seconds& operator+=(Seconds other) {
+    value += other.value;
+    return *this;
+  }
 };
 
 struct BytesPerSecond {
@@ -44,9 +50,7 @@ constexpr double operator/(Seconds a, Seconds b) { return a.value / b.value; }
 constexpr Seconds operator/(Bytes size, BytesPerSecond rate) { return {static_cast<double>(size.count) / rate.value}; }
 
 /// `Bytes` rounded up to a multiple of `alignment` (bytes, a power of two).
-constexpr Bytes align_up(Bytes size, std::int64_t alignment) {
-  return {(size.count + alignment - 1) / alignment * alignment};
-}
+constexpr Bytes align_up(Bytes size, std::int64_t alignment) { return {(size.count + alignment - 1) / alignment * alignment}; }
 
 /// People's spelling: "1.5 GiB", "250 ms", "9.8 GB/s".
 std::string to_string(Bytes);

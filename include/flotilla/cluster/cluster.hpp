@@ -17,11 +17,11 @@ enum class DeviceKind { cpu, gpu };
 struct DeviceType {
   std::string name;  ///< "cpu:AMD EPYC 9654:2t" (model and threads per rank), "A100-40", ...
   DeviceKind kind = DeviceKind::cpu;
-  Bytes memory;                ///< what one device may use
-  FlopsPerSecond peak_fp32;    ///< measured (probe) or catalogue peak of matrix products
+  Bytes memory;              ///< what one device may use
+  FlopsPerSecond peak_fp32;  ///< measured (probe) or catalogue peak of matrix products
   FlopsPerSecond peak_bf16;
   BytesPerSecond memory_bandwidth;
-  std::string source;          ///< where the figures come from: "probe", or a citation
+  std::string source;  ///< where the figures come from: "probe", or a citation
   bool operator==(const DeviceType&) const = default;
 };
 
@@ -30,7 +30,7 @@ struct Device {
   Rank rank;
   std::string type;  ///< DeviceType::name
   std::string host;
-  std::string zone;  ///< partition, zone or hetjob component; "" where there is one
+  std::string zone;    ///< partition, zone or hetjob component; "" where there is one
   int local_rank = 0;  ///< among the ranks of its host
   int threads = 1;
   bool operator==(const Device&) const = default;
@@ -68,7 +68,7 @@ struct OperationTime {
   std::string device_type;
   std::string operation;  ///< model::to_string(Operation), or "adamw", "cast", "add" (seconds per million elements)
   int tensor_parallel = 1;
-  int sequences = 1;      ///< microbatch
+  int sequences = 1;  ///< microbatch
   int length = 1;
   Precision precision = Precision::fp32;
   Seconds time;
@@ -82,7 +82,7 @@ struct Profile {
   std::string software;           ///< versions of what was measured: oneDNN, MPI, UCX, compiler; a change makes it stale
   std::string measured_at;        ///< ISO 8601, UTC
   std::vector<DeviceType> device_types;
-  std::vector<Device> devices;    ///< by rank, 0 … n-1
+  std::vector<Device> devices;  ///< by rank, 0 … n-1
   std::vector<Link> links;
   std::vector<OperationTime> operation_times;
   bool operator==(const Profile&) const = default;

@@ -17,35 +17,37 @@ namespace flotilla::compute {
 /// What does not change during a run on this rank.
 struct Setup {
   model::Config model;
-  int length = 0;                ///< tokens in a sequence
+  int length = 0;  ///< tokens in a sequence
   int tensor_parallel = 1, tensor_index = 0;
   Precision precision = Precision::fp32;
   int threads = 1;
-  std::uint64_t seed = 0;        ///< of dropout
+  std::uint64_t seed = 0;  ///< of dropout
 };
 
 /// One run of one operation. Operands by role, nullptr where the operation has none; layouts are those of model/operations.hpp.
 struct Task {
   model::Operation operation{};
   int layer = 0;
-  int sequences = 1;             ///< in this microbatch
+  int sequences = 1;  ///< in this microbatch
   std::array<std::byte*, program::role_count> operands{};
   const program::Part* part = nullptr;       ///< slots of `weights` (precision's element type) and `gradients` (fp32)
   const program::Part* word_part = nullptr;  ///< slots of `word_weights` and `word_gradients`
-  bool training = true;          ///< dropout is on
-  std::int64_t step = 0;         ///< counts in dropout's key
-  std::int64_t first_sequence = 0;  ///< of the step's global batch: dropout's index is global, so no plan changes it
-  float loss_scale = 1;          ///< d loss / d (sum of token losses): 1 / tokens in the global batch
+  bool training = true;                      ///< dropout is on
+  std::int64_t step = 0;                     ///< counts in dropout's key
+  std::int64_t first_sequence = 0;           ///< of the step's global batch: dropout's index is global, so no plan changes it
+  float loss_scale = 1;                      ///< d loss / d (sum of token losses): 1 / tokens in the global batch
 
   template <class T>
-  T* operand(program::Role role) const { return reinterpret_cast<T*>(operands[static_cast<std::size_t>(role)]); }
+  T* operand(program::Role role) const {
+    return reinterpret_cast<T*>(operands[static_cast<std::size_t>(role)]);
+  }
 };
 
 /// AdamW's numbers for one step (Loshchilov and Hutter 2019, algorithm 2).
 struct AdamW {
   float learning_rate = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0.1f;
-  float gradient_factor = 1;     ///< clipping: min(1, limit / norm)
-  std::int64_t step = 1;         ///< counts from 1, for bias correction
+  float gradient_factor = 1;  ///< clipping: min(1, limit / norm)
+  std::int64_t step = 1;      ///< counts from 1, for bias correction
 };
 
 /// One device. Calls return when the work is done (CPU) or enqueued (CUDA). Not thread-safe: the compute queue's thread alone calls it.

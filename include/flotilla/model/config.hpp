@@ -25,7 +25,7 @@ struct Config {
   int embedding_width = 0;  ///< width of the word table; other than `hidden`: projected in and out (OPT-350M: 512)
   Activation activation = Activation::gelu_tanh;
   NormPlacement norm = NormPlacement::pre;
-  bool final_norm = true;   ///< a norm before the head (none in OPT-350M)
+  bool final_norm = true;  ///< a norm before the head (none in OPT-350M)
   double norm_epsilon = 1e-5;
   double dropout = 0;            ///< after embedding and after each sub-layer
   double attention_dropout = 0;  ///< on attention probabilities

@@ -30,8 +30,19 @@ namespace flotilla::model {
 ///   embedding_backward  gradient -> d word, d position, d project_in; uses gradient up
 /// input, output, partial, gradient hold elements e; bf16's sums stay fp32 inside an operation.
 enum class Operation : std::uint8_t {
-  embedding_forward, embedding_end_forward, attention_forward, mlp_forward, block_end_forward, head_forward, head_loss,
-  head_backward, head_end_backward, mlp_backward, attention_backward, block_begin_backward, embedding_backward,
+  embedding_forward,
+  embedding_end_forward,
+  attention_forward,
+  mlp_forward,
+  block_end_forward,
+  head_forward,
+  head_loss,
+  head_backward,
+  head_end_backward,
+  mlp_backward,
+  attention_backward,
+  block_begin_backward,
+  embedding_backward,
 };
 inline constexpr int operation_count = 13;
 
@@ -41,8 +52,8 @@ Operation parse_operation(std::string_view);
 
 /// The piece of a layer that one rank computes for one microbatch.
 struct LayerShape {
-  int sequences = 1;       ///< sequences in the microbatch
-  int length = 1;          ///< tokens in a sequence
+  int sequences = 1;  ///< sequences in the microbatch
+  int length = 1;     ///< tokens in a sequence
   int tensor_parallel = 1;
   int tensor_index = 0;
   Precision precision = Precision::fp32;

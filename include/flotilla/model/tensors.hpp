@@ -20,16 +20,16 @@ enum class Init { zeros, ones, normal, normal_residual };
 
 /// One named parameter of the whole model. Element order is row-major in `shape`.
 struct Tensor {
-  std::string name;  ///< "block.3.attention.qkv.weight", "embedding.word"
-  int layer = 0;     ///< the layer that owns it
+  std::string name;     ///< "block.3.attention.qkv.weight", "embedding.word"
+  int layer = 0;        ///< the layer that owns it
   int tied_layer = -1;  ///< a second layer that uses it too (the head uses the word table), or -1
   std::vector<std::int64_t> shape;
   Axis axis = Axis::none;
-  int dimension = -1;    ///< the dimension of `shape` that `axis` cuts, or -1
-  int fused = 1;         ///< equal parts one after the other along `dimension`, each cut alike (qkv: 3)
-  std::int64_t unit = 1; ///< elements of `dimension` per logical unit (a head: head_size)
+  int dimension = -1;     ///< the dimension of `shape` that `axis` cuts, or -1
+  int fused = 1;          ///< equal parts one after the other along `dimension`, each cut alike (qkv: 3)
+  std::int64_t unit = 1;  ///< elements of `dimension` per logical unit (a head: head_size)
   Init init = Init::zeros;
-  bool decays = false;   ///< AdamW's weight decay applies (matrices yes, biases and norms no)
+  bool decays = false;  ///< AdamW's weight decay applies (matrices yes, biases and norms no)
 
   bool operator==(const Tensor&) const = default;
   std::int64_t elements() const {
@@ -64,8 +64,6 @@ struct UnitRange {
   std::int64_t first = 0, last = 0;
   std::int64_t count() const { return last - first; }
 };
-constexpr UnitRange share(std::int64_t units, int degree, int index) {
-  return {units * index / degree, units * (index + 1) / degree};
-}
+constexpr UnitRange share(std::int64_t units, int degree, int index) { return {units * index / degree, units * (index + 1) / degree}; }
 
 }  // namespace flotilla::model

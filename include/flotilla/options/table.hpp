@@ -51,7 +51,7 @@ struct Setting {
   std::string unset;
   std::string value;
   std::string default_value;
-  std::string toml;         ///< the value as a job file would spell it; "" where it is unset and has no spelling
+  std::string toml;  ///< the value as a job file would spell it; "" where it is unset and has no spelling
   Origin origin = Origin::standard;
   std::string source;       ///< "default", "job.toml:12:3", "environment", "command line"
   std::string environment;  ///< FLOTILLA_SECTION_KEY

@@ -16,17 +16,17 @@ enum class ScheduleKind { gpipe, one_f_one_b };  ///< spelled "gpipe" and "1f1b"
 
 std::string to_string(Recompute);
 std::string to_string(ScheduleKind);
-Recompute parse_recompute(const std::string&);        ///< throws Error{bad_input}
-ScheduleKind parse_schedule(const std::string&);      ///< throws Error{bad_input}
+Recompute parse_recompute(const std::string&);    ///< throws Error{bad_input}
+ScheduleKind parse_schedule(const std::string&);  ///< throws Error{bad_input}
 
 /// One copy of a stage's layers, cut over a tensor-parallel group of devices.
 struct Replica {
   std::string device_type;
   std::string zone;
   int tensor_parallel = 1;
-  std::vector<Rank> devices;   ///< tensor_parallel of them, tensor index order; empty until bound to an allocation
-  int quanta = 1;              ///< k: quanta in a full microbatch
-  int sequences = 0;           ///< of the global batch that this replica handles; its last microbatch may be short
+  std::vector<Rank> devices;  ///< tensor_parallel of them, tensor index order; empty until bound to an allocation
+  int quanta = 1;             ///< k: quanta in a full microbatch
+  int sequences = 0;          ///< of the global batch that this replica handles; its last microbatch may be short
   bool operator==(const Replica&) const = default;
 
   int microbatches(int quantum) const { return (sequences + quanta * quantum - 1) / (quanta * quantum); }

@@ -22,10 +22,11 @@ enum class Queue : std::uint8_t { compute, send, receive, reduce, copy };
 inline constexpr int queue_count = 5;
 
 enum class Op : std::uint8_t {
-  load_tokens,     ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
-  zero,            ///< compute: gradients of all parts and scalars become 0
-  compute,         ///< compute: Site::operation on Site::layer
-  send, receive,   ///< one message of Site::bytes_per_sequence x sequences to or from peer slot Site::peer, in `message`
+  load_tokens,  ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
+  zero,         ///< compute: gradients of all parts and scalars become 0
+  compute,      ///< compute: Site::operation on Site::layer
+  send,
+  receive,         ///< one message of Site::bytes_per_sequence x sequences to or from peer slot Site::peer, in `message`
   all_reduce,      ///< reduce: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
   all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`
   squared_norm,    ///< compute: scalar::squared_norm += sum of squares of the gradients that this rank owns
@@ -35,11 +36,28 @@ enum class Op : std::uint8_t {
 
 /// What an operand is for. Each site names each role at most once.
 enum class Role : std::uint8_t {
-  tokens, input, output, saved, partial, gradient, workspace, logits, stats, gathered_stats, scalars, totals,
-  weights, gradients,            ///< of the site's part
-  word_weights, word_gradients,  ///< of the part that holds the word table
-  parameters, moment1, moment2,  ///< fp32 master weights and AdamW state of the site's part
-  message, reduced, staging,
+  tokens,
+  input,
+  output,
+  saved,
+  partial,
+  gradient,
+  workspace,
+  logits,
+  stats,
+  gathered_stats,
+  scalars,
+  totals,
+  weights,
+  gradients,  ///< of the site's part
+  word_weights,
+  word_gradients,  ///< of the part that holds the word table
+  parameters,
+  moment1,
+  moment2,  ///< fp32 master weights and AdamW state of the site's part
+  message,
+  reduced,
+  staging,
 };
 inline constexpr int role_count = 22;
 
@@ -63,11 +81,11 @@ inline constexpr std::int64_t arena_alignment = 64;
 
 /// What the scalars and totals (fp64) of a step mean. Sums over the world run in rank order.
 namespace scalar {
-inline constexpr std::size_t loss = 0;          ///< sum of token losses; member 0 of a tensor-parallel group speaks for it
-inline constexpr std::size_t squared_norm = 1;  ///< of the gradient, every element once
-inline constexpr std::size_t stop = 2;          ///< how many ranks want to stop after this step
-inline constexpr std::size_t save = 3;          ///< how many ranks want a checkpoint after this step
-inline constexpr std::size_t not_finite = 4;    ///< how many ranks met a loss or gradient that is not finite
+inline constexpr std::size_t loss = 0;             ///< sum of token losses; member 0 of a tensor-parallel group speaks for it
+inline constexpr std::size_t squared_norm = 1;     ///< of the gradient, every element once
+inline constexpr std::size_t stop = 2;             ///< how many ranks want to stop after this step
+inline constexpr std::size_t save = 3;             ///< how many ranks want a checkpoint after this step
+inline constexpr std::size_t not_finite = 4;       ///< how many ranks met a loss or gradient that is not finite
 inline constexpr std::size_t not_finite_rank = 5;  ///< sum of their numbers
 inline constexpr std::int64_t count = 8;
 }  // namespace scalar
@@ -95,13 +113,13 @@ struct Site {
   int layer = -1;                ///< compute, or the layer a message or collective belongs to
   int part = -1;                 ///< index into RankClass::parts: whose weights and gradients
   bool per_microbatch = true;
-  bool backward = false;         ///< counts as backward work in breakdowns
-  bool recompute = false;        ///< repeats forward work
-  int peer = -1;                 ///< send, receive: peer slot
-  int channel = -1;              ///< send, receive: tells streams between the same two ranks apart
-  int group = -1;                ///< all_reduce, all_gather, reduce_scalars: group slot
-  Bytes bytes_per_sequence;      ///< messages and per-microbatch collectives
-  Bytes bytes;                   ///< once-per-step collectives
+  bool backward = false;     ///< counts as backward work in breakdowns
+  bool recompute = false;    ///< repeats forward work
+  int peer = -1;             ///< send, receive: peer slot
+  int channel = -1;          ///< send, receive: tells streams between the same two ranks apart
+  int group = -1;            ///< all_reduce, all_gather, reduce_scalars: group slot
+  Bytes bytes_per_sequence;  ///< messages and per-microbatch collectives
+  Bytes bytes;               ///< once-per-step collectives
   std::vector<Access> accesses;
   std::vector<Wait> waits;
   bool operator==(const Site&) const = default;
@@ -123,9 +141,9 @@ struct Block {
 struct Part {
   std::string name;  ///< "layer 3", "word"
   struct Slot {
-    int tensor = -1;              ///< index into model::tensors(plan.model)
-    std::int64_t offset = 0;      ///< elements from the part's start
-    std::int64_t elements = 0;    ///< of this rank's shard
+    int tensor = -1;            ///< index into model::tensors(plan.model)
+    std::int64_t offset = 0;    ///< elements from the part's start
+    std::int64_t elements = 0;  ///< of this rank's shard
     bool operator==(const Slot&) const = default;
   };
   std::vector<Slot> slots;
@@ -137,15 +155,15 @@ struct Part {
 struct RankClass {
   int stage = 0;
   std::string device_type;
-  model::LayerShape shape;     ///< of a full microbatch; tensor_index is that of the class's first rank
+  model::LayerShape shape;  ///< of a full microbatch; tensor_index is that of the class's first rank
   int microbatches = 0;
-  int last_sequences = 0;      ///< sequences in the last microbatch
+  int last_sequences = 0;  ///< sequences in the last microbatch
   std::vector<Buffer> buffers;
   std::vector<Site> sites;
   std::vector<Block> blocks;
   std::vector<Part> parts;
-  int scratch = -1;            ///< the buffer handed to the matrix library as its scratchpad, or -1
-  Bytes arena;                 ///< end of the highest buffer
+  int scratch = -1;  ///< the buffer handed to the matrix library as its scratchpad, or -1
+  Bytes arena;       ///< end of the highest buffer
   bool operator==(const RankClass&) const = default;
 
   int sequences(int microbatch) const { return microbatch == microbatches - 1 ? last_sequences : shape.sequences; }
@@ -161,13 +179,13 @@ struct Group {
 std::string to_string(Group::Kind);
 
 struct RankBinding {
-  int rank_class = -1;         ///< -1: this rank idles
+  int rank_class = -1;  ///< -1: this rank idles
   int tensor_index = 0;
   int replica = 0;
-  int first_sequence = 0;      ///< of the step's global batch
-  std::vector<Rank> peers;     ///< by peer slot
-  std::vector<int> groups;     ///< by group slot: index into Program::groups
-  std::vector<int> owned;      ///< tensors (model index) whose squares and checkpoint parts this rank owns
+  int first_sequence = 0;   ///< of the step's global batch
+  std::vector<Rank> peers;  ///< by peer slot
+  std::vector<int> groups;  ///< by group slot: index into Program::groups
+  std::vector<int> owned;   ///< tensors (model index) whose squares and checkpoint parts this rank owns
   bool operator==(const RankBinding&) const = default;
 };
 
@@ -186,8 +204,8 @@ struct Program {
 /// Who will execute.
 struct Runtime {
   std::string name = "flotilla";
-  int threads = 1;             ///< compute threads per device (CPU); sizes the workspace
-  Bytes library_scratch{};     ///< scratchpad handed to the matrix library, beside the workspace
+  int threads = 1;          ///< compute threads per device (CPU); sizes the workspace
+  Bytes library_scratch{};  ///< scratchpad handed to the matrix library, beside the workspace
   bool operator==(const Runtime&) const = default;
 };
 

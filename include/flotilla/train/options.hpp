@@ -20,12 +20,12 @@ struct Options {
   std::uint64_t seed = 1;
   LearningRate learning_rate;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
-  double clip = 1.0;              ///< largest gradient norm, 0: no clipping
-  bool skip_non_finite = false;   ///< leave out the update of a step whose loss or gradient is not finite, and go on
-  int threads = 1;                ///< compute threads
-  Seconds deadline{600};          ///< a message or collective that does not move for longer is an error
-  bool poison = false;            ///< for tests: temporaries become NaN as soon as the program is done with them
-  bool record = false;            ///< keep when each instruction ran, for a timeline
+  double clip = 1.0;             ///< largest gradient norm, 0: no clipping
+  bool skip_non_finite = false;  ///< leave out the update of a step whose loss or gradient is not finite, and go on
+  int threads = 1;               ///< compute threads
+  Seconds deadline{600};         ///< a message or collective that does not move for longer is an error
+  bool poison = false;           ///< for tests: temporaries become NaN as soon as the program is done with them
+  bool record = false;           ///< keep when each instruction ran, for a timeline
 };
 
 }  // namespace flotilla::train

@@ -25,8 +25,8 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   bool finite = true;
-  int not_finite_ranks = 0;  ///< ranks that met a value that is not finite
-  Rank not_finite_rank;      ///< that rank, when it is one
+  int not_finite_ranks = 0;         ///< ranks that met a value that is not finite
+  Rank not_finite_rank;             ///< that rank, when it is one
   bool stop = false, save = false;  ///< some rank wished it
 };
 

@@ -82,8 +82,10 @@ void ClassBuilder::add_parts() {
   std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(stage_.last_layer - stage_.first_layer));
   for (int t : plan::tensors_of_stage(in_.tensors, stage_)) {
     const auto& tensor = in_.tensors[static_cast<std::size_t>(t)];
-    if (tensor.tied_layer >= 0) word.push_back(t);
-    else of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
+    if (tensor.tied_layer >= 0)
+      word.push_back(t);
+    else
+      of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
   }
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     const auto& tensors = of_layer[static_cast<std::size_t>(layer - stage_.first_layer)];
@@ -141,9 +143,12 @@ void ClassBuilder::add_saved() {
     int buffer = -1;
     if (model.is_block(layer)) {
       const Bytes size = model::block_layout(model, out_.shape).total;
-      if (!shared) buffer = add_buffer(text("saved ", layer), Category::activations, size, in_flight());
-      else if (shared_block < 0) buffer = shared_block = add_buffer("saved", Category::activations, size);
-      else buffer = shared_block;
+      if (!shared)
+        buffer = add_buffer(text("saved ", layer), Category::activations, size, in_flight());
+      else if (shared_block < 0)
+        buffer = shared_block = add_buffer("saved", Category::activations, size);
+      else
+        buffer = shared_block;
     } else if (model.is_embedding(layer)) {
       const Bytes size = model::embedding_saved(model, out_.shape);
       if (size.count > 0) buffer = add_buffer("saved 0", Category::activations, size, in_flight());
@@ -168,8 +173,7 @@ Bytes ClassBuilder::workspace_size() const {
     if (has_head()) use({head_backward, head_end_backward});
   }
   Bytes most{};
-  for (auto operation : operations)
-    most = std::max(most, model::workspace(in_.plan.model, out_.shape, operation, in_.runtime.threads));
+  for (auto operation : operations) most = std::max(most, model::workspace(in_.plan.model, out_.shape, operation, in_.runtime.threads));
   return most;
 }
 
@@ -182,7 +186,8 @@ void ClassBuilder::add_temporaries() {
   if (in_.runtime.library_scratch.count > 0)
     out_.scratch = add_buffer("library scratch", Category::workspace, in_.runtime.library_scratch, 1, true);
   if (has_embedding() || has_head())
-    tokens_ = add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
+    tokens_ =
+        add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
   const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
   partial_ = add_buffer("partial", Category::workspace, partial);
   if (training()) {

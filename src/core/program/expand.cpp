@@ -22,9 +22,7 @@ class Positions {
   }
 
  private:
-  std::size_t slot(int site, int microbatch) const {
-    return static_cast<std::size_t>(site) * runs_ + static_cast<std::size_t>(microbatch);
-  }
+  std::size_t slot(int site, int microbatch) const { return static_cast<std::size_t>(site) * runs_ + static_cast<std::size_t>(microbatch); }
   std::size_t runs_;
   std::vector<int> at_, last_;
 };

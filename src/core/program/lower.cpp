@@ -25,8 +25,8 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
     for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
       const auto &here = stage.replicas[r], &first = plan.stages[0].replicas[r];
       if (here.sequences != first.sequences || here.quanta != first.quanta)
-        refuse("replica ", r, " with the same sequences and quanta in every stage; here ", here.sequences, " in microbatches of ", here.quanta,
-               " quanta, in the first stage ", first.sequences, " in ", first.quanta);
+        refuse("replica ", r, " with the same sequences and quanta in every stage; here ", here.sequences, " in microbatches of ",
+               here.quanta, " quanta, in the first stage ", first.sequences, " in ", first.quanta);
       if (here.tensor_parallel != first_replica(stage).tensor_parallel)
         refuse("one tensor-parallel degree in a stage; replica ", r, " has ", here.tensor_parallel, ", replica 0 has ",
                first_replica(stage).tensor_parallel);
@@ -37,8 +37,8 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
   if (first_replica(first).tensor_parallel != first_replica(last).tensor_parallel)
     throw Error{ErrorKind::unavailable, text("stages[", plan.stages.size() - 1, "]: the runtime '", runtime.name,
                                              "' executes the same tensor-parallel degree in the first and last stage, which share the word "
-                                             "table; here ", first_replica(last).tensor_parallel, " and ",
-                                             first_replica(first).tensor_parallel)};
+                                             "table; here ",
+                                             first_replica(last).tensor_parallel, " and ", first_replica(first).tensor_parallel)};
 }
 
 std::size_t highest_rank(const plan::Plan& plan) {

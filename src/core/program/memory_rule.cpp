@@ -16,7 +16,8 @@ bool runs_one_at_a_time(Queue q) { return q != Queue::send && q != Queue::receiv
 /// receive queues finish in any order, so one of those is finished for `j` only through a chain of waits.
 class HappensBefore {
  public:
-  HappensBefore(const RankClass& c, const std::vector<Instruction>& list) : queue_(list.size()), place_(list.size()), clock_(list.size()), waiters_(list.size()) {
+  HappensBefore(const RankClass& c, const std::vector<Instruction>& list)
+      : queue_(list.size()), place_(list.size()), clock_(list.size()), waiters_(list.size()) {
     std::array<int, queue_count> length{};
     std::array<int, queue_count> previous;
     previous.fill(-1);
@@ -83,9 +84,7 @@ class Sweep {
   }
 
  private:
-  const Site& site_of(int j) const {
-    return class_.sites[static_cast<std::size_t>(list_[static_cast<std::size_t>(j)].site)];
-  }
+  const Site& site_of(int j) const { return class_.sites[static_cast<std::size_t>(list_[static_cast<std::size_t>(j)].site)]; }
 
   void make_cells() {
     for (std::size_t b = 0; b < class_.buffers.size(); ++b) {
@@ -131,10 +130,10 @@ class Sweep {
     for (std::size_t other : cells_[here].meets)
       if (cells_[other].writer > latest) latest = cells_[other].writer, by = other;
     if (latest >= 0 && by == here && cells_[here].microbatch == microbatch) return;
-    violations_.push_back({Violation::Rule::memory,
-                           latest < 0 ? text(describe(j), " reads '", name(here), "', which nothing has written")
-                                      : text(describe(j), " reads '", name(here), "', but its memory was last written by ", describe(latest),
-                                             " as '", name(by), "'")});
+    violations_.push_back(
+        {Violation::Rule::memory, latest < 0 ? text(describe(j), " reads '", name(here), "', which nothing has written")
+                                             : text(describe(j), " reads '", name(here), "', but its memory was last written by ",
+                                                    describe(latest), " as '", name(by), "'")});
   }
 
   void report(int j, std::size_t here, int earlier, std::size_t other) {

@@ -186,9 +186,10 @@ void ClassBuilder::add_embedding_forward() {
   const int lookup = add_compute(Operation::embedding_forward, 0,
                                  joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}}, {word(false)}));
   consume(all_reduce_partial(0, lookup, false));
-  add_compute(Operation::embedding_end_forward, 0,
-              joined({{Role::partial, partial_, Mode::read}, {Role::saved, saved(0), Mode::write}, {Role::output, activation(1), Mode::write}},
-                     {weights(0, false)}));
+  add_compute(
+      Operation::embedding_end_forward, 0,
+      joined({{Role::partial, partial_, Mode::read}, {Role::saved, saved(0), Mode::write}, {Role::output, activation(1), Mode::write}},
+             {weights(0, false)}));
 }
 
 void ClassBuilder::add_block_forward(int layer, bool recompute) {
@@ -236,11 +237,10 @@ void ClassBuilder::add_head_phase() {
     gather.waits = {{forward, 0}};
     consume(add_site(std::move(gather)));
   }
-  add_compute(Operation::head_loss, head,
-              joined({{Role::gathered_stats, gathered_, Mode::read},
-                      {Role::tokens, tokens_, Mode::read},
-                      {Role::scalars, scalars_, Mode::update}},
-                     {}));
+  add_compute(
+      Operation::head_loss, head,
+      joined({{Role::gathered_stats, gathered_, Mode::read}, {Role::tokens, tokens_, Mode::read}, {Role::scalars, scalars_, Mode::update}},
+             {}));
 }
 
 void ClassBuilder::add_backward_phase() {
@@ -271,9 +271,10 @@ void ClassBuilder::add_backward_phase() {
   }
   if (has_embedding()) {
     if (first_block() > last_block() && !has_head()) consume(receive_gradient_);
-    add_compute(Operation::embedding_backward, 0,
-                joined({{Role::gradient, gradient_, Mode::update}, {Role::tokens, tokens_, Mode::read}, {Role::saved, saved(0), Mode::read}},
-                       {weights(0, true), word(true)}));
+    add_compute(
+        Operation::embedding_backward, 0,
+        joined({{Role::gradient, gradient_, Mode::update}, {Role::tokens, tokens_, Mode::read}, {Role::saved, saved(0), Mode::read}},
+               {weights(0, true), word(true)}));
   }
   add_send_gradient();
 }
@@ -338,8 +339,10 @@ void ClassBuilder::add_optimizer() {
     site.op = Op::optimizer;
     site.part = static_cast<int>(p);
     site.per_microbatch = false;
-    site.accesses = {{Role::parameters, part.parameters, Mode::update}, {Role::gradients, part.gradients, Mode::read},
-                     {Role::moment1, part.moment1, Mode::update},       {Role::moment2, part.moment2, Mode::update},
+    site.accesses = {{Role::parameters, part.parameters, Mode::update},
+                     {Role::gradients, part.gradients, Mode::read},
+                     {Role::moment1, part.moment1, Mode::update},
+                     {Role::moment2, part.moment2, Mode::update},
                      {Role::totals, totals_, Mode::read}};
     if (part.weights != part.parameters) site.accesses.push_back({Role::weights, part.weights, Mode::write});
     if (p == 0) site.waits = {{totals, last_run}};  // queue order carries it to the others

@@ -12,13 +12,13 @@ struct RankKind {
   int stage = 0;
   std::string device_type;
   int tensor_parallel = 1;
-  int sequences = 0;    ///< of the step, handled by the replica
-  int microbatch = 1;   ///< sequences in a full microbatch
+  int sequences = 0;                           ///< of the step, handled by the replica
+  int microbatch = 1;                          ///< sequences in a full microbatch
   int heads = 0, columns = 0, vocabulary = 0;  ///< local units
-  int activation_receivers = 0;  ///< ranks of the next stage that take a copy of our activation
-  int gradient_receivers = 0;    ///< ranks of the previous stage that take a copy of our gradient
-  int replicas = 1;              ///< members of the data group
-  int tied_members = 1;          ///< members of the group that sums the word table's gradient over both of its stages
+  int activation_receivers = 0;                ///< ranks of the next stage that take a copy of our activation
+  int gradient_receivers = 0;                  ///< ranks of the previous stage that take a copy of our gradient
+  int replicas = 1;                            ///< members of the data group
+  int tied_members = 1;                        ///< members of the group that sums the word table's gradient over both of its stages
   auto operator<=>(const RankKind&) const = default;
 };
 

@@ -45,7 +45,8 @@ void check_class(const RankClass& c, Violations& out) {
   for (const auto& site : c.sites) check_site(c, site, out);
   for (const auto& block : c.blocks)
     for (const auto& step : block.steps) {
-      if (!in_range(step.site, c.sites.size())) wrong("a block runs site ", step.site, " of ", c.sites.size());
+      if (!in_range(step.site, c.sites.size()))
+        wrong("a block runs site ", step.site, " of ", c.sites.size());
       else if (c.sites[static_cast<std::size_t>(step.site)].per_microbatch &&
                (step.microbatch < 0 || step.microbatch + block.repeat > c.microbatches))
         wrong("a block runs microbatch ", step.microbatch + block.repeat - 1, " of ", c.microbatches);
@@ -59,8 +60,8 @@ void check_binding(const Program& p, std::size_t rank, Violations& out) {
   if (!in_range(binding.rank_class, p.classes.size())) return wrong("class ", binding.rank_class, " of ", p.classes.size());
   const auto& c = p.classes[static_cast<std::size_t>(binding.rank_class)];
   for (const auto& site : c.sites) {
-    if (site.peer >= 0 && (!in_range(site.peer, binding.peers.size()) ||
-                           !in_range(binding.peers[static_cast<std::size_t>(site.peer)].value, p.ranks.size())))
+    if (site.peer >= 0 &&
+        (!in_range(site.peer, binding.peers.size()) || !in_range(binding.peers[static_cast<std::size_t>(site.peer)].value, p.ranks.size())))
       wrong("'", site.name, "' names no peer");
     if (site.group < 0) continue;
     if (!in_range(site.group, binding.groups.size()) || !in_range(binding.groups[static_cast<std::size_t>(site.group)], p.groups.size())) {
@@ -92,9 +93,8 @@ void check_waits(const RankClass& c, const std::vector<Instruction>& list, Viola
       const auto exact = position.find({wait.site, here.microbatch - wait.lag});
       const int target = wait.lag == last_run ? (run == last.end() ? -1 : run->second) : (exact == position.end() ? -1 : exact->second);
       if (target >= i)
-        out.push_back({Violation::Rule::cycle,
-                       text("stage ", c.stage, " '", site.name, "' microbatch ", here.microbatch, " waits for '",
-                            c.sites[static_cast<std::size_t>(wait.site)].name, "', which is issued later")});
+        out.push_back({Violation::Rule::cycle, text("stage ", c.stage, " '", site.name, "' microbatch ", here.microbatch, " waits for '",
+                                                    c.sites[static_cast<std::size_t>(wait.site)].name, "', which is issued later")});
     }
   }
 }
@@ -154,8 +154,10 @@ Ends message_ends(const Lists& lists) {
       if (site.op != Op::send && site.op != Op::receive) continue;
       const int microbatch = list[static_cast<std::size_t>(i)].microbatch, peer = lists.peer(rank, site);
       const Message message{rank, i, site.channel, microbatch, site.bytes_per_sequence.count * lists.class_of(rank).sequences(microbatch)};
-      if (site.op == Op::send) ends[{rank, peer}].first.push_back(message);
-      else ends[{peer, rank}].second.push_back(message);
+      if (site.op == Op::send)
+        ends[{rank, peer}].first.push_back(message);
+      else
+        ends[{peer, rank}].second.push_back(message);
     }
   }
   return ends;
@@ -172,9 +174,9 @@ void check_messages(const Lists& lists, const Ends& ends, Violations& out) {
     std::size_t k = 0;
     while (k < common && sends[k].same_as(receives[k])) ++k;
     if (k < sends.size() || k < receives.size())
-      out.push_back({Violation::Rule::message_order,
-                     text("rank ", pair.first, " to rank ", pair.second, ": message ", k, " differs between the ends (", sends.size(), " sent, ",
-                          receives.size(), " received)")});
+      out.push_back(
+          {Violation::Rule::message_order, text("rank ", pair.first, " to rank ", pair.second, ": message ", k,
+                                                " differs between the ends (", sends.size(), " sent, ", receives.size(), " received)")});
   }
 }
 

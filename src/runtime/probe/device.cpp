@@ -14,8 +14,8 @@ namespace {
 constexpr int triad_rounds = 4;  // the first touches the pages
 constexpr int least_runs = 3;
 
-/// A block wide enough for a matrix library to reach its best rate, with little around it; a run is half a GFLOP per thread, short enough to
-/// find an undisturbed moment on a busy machine.
+/// A block wide enough for a matrix library to reach its best rate, with little around it; a run is half a GFLOP per thread, short enough
+/// to find an undisturbed moment on a busy machine.
 model::Config wide_block() {
   model::Config config;
   config.name = "peak";

@@ -95,16 +95,18 @@ void Binding::bind_collective(BoundInstruction& bound) {
     if (site.op == Op::all_reduce) {
       const auto& reduced = *find(site, Role::reduced);
       const auto type = site.part >= 0 ? comm::ElementType::fp32 : comm::element_type(program_.plan.precision);
-      instances.push_back(keep(group.make_all_reduce(buffer(reduced.buffer), type, class_.buffers[static_cast<std::size_t>(reduced.buffer)].size,
-                                                     staging_data, staging_size)));
+      instances.push_back(keep(group.make_all_reduce(
+          buffer(reduced.buffer), type, class_.buffers[static_cast<std::size_t>(reduced.buffer)].size, staging_data, staging_size)));
     } else if (site.op == Op::all_gather) {
       const auto& mine = *find(site, Role::stats);
       const auto& all = *find(site, Role::gathered_stats);
-      instances.push_back(keep(group.make_all_gather(buffer(mine.buffer), buffer(all.buffer), class_.buffers[static_cast<std::size_t>(mine.buffer)].size)));
+      instances.push_back(
+          keep(group.make_all_gather(buffer(mine.buffer), buffer(all.buffer), class_.buffers[static_cast<std::size_t>(mine.buffer)].size)));
     } else {
       FLOTILLA_ASSERT(site.op == Op::reduce_scalars, site.name);
       const auto& totals = *find(site, Role::totals);
-      instances.push_back(keep(group.make_all_reduce(buffer(totals.buffer), comm::ElementType::fp64, site.bytes, staging_data, staging_size)));
+      instances.push_back(
+          keep(group.make_all_reduce(buffer(totals.buffer), comm::ElementType::fp64, site.bytes, staging_data, staging_size)));
     }
   }
   bound.operation = instances.front();

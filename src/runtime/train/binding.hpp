@@ -18,11 +18,11 @@ struct BoundInstruction {
   const program::Site* site = nullptr;
   int microbatch = 0;
   int sequences = 0;
-  std::vector<int> waits;               ///< positions in the list
-  compute::Task task;                   ///< operands for every op; operation, layer, parts for computations
-  comm::Operation* operation = nullptr; ///< messages and collectives
-  Bytes size;                           ///< of the message or collective
-  bool awaited_by_other_thread = false; ///< some instruction of the other thread waits for this one
+  std::vector<int> waits;                ///< positions in the list
+  compute::Task task;                    ///< operands for every op; operation, layer, parts for computations
+  comm::Operation* operation = nullptr;  ///< messages and collectives
+  Bytes size;                            ///< of the message or collective
+  bool awaited_by_other_thread = false;  ///< some instruction of the other thread waits for this one
 };
 
 /// A program resolved for one rank: its instructions, its operations on the network, where its buffers are. The program must outlive it.

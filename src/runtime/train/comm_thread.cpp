@@ -155,7 +155,8 @@ void CommThread::overdue() const {
       if (waiting.empty())
         waiting = text("'", instruction.site->name, "' microbatch ", instruction.microbatch, " (", instruction.operation->describe(), ")");
     }
-  throw Error{ErrorKind::communication, text("nothing has moved for ", deadline_, ": ", waiting, "; a peer or link is down or very slow (--comm.deadline)")};
+  throw Error{ErrorKind::communication,
+              text("nothing has moved for ", deadline_, ": ", waiting, "; a peer or link is down or very slow (--comm.deadline)")};
 }
 
 }  // namespace flotilla::train

@@ -31,7 +31,7 @@ class CommThread {
   [[noreturn]] void rethrow();
 
  private:
-  struct InOrder {                ///< one queue: its instructions, how far it has started
+  struct InOrder {  ///< one queue: its instructions, how far it has started
     std::vector<int> list;
     std::size_t next = 0;
     std::vector<int> in_flight;
@@ -57,7 +57,7 @@ class CommThread {
   std::vector<InOrder> queues_;
   const Binding* queues_of_ = nullptr;  ///< whose instructions `queues_` lists
 
-  Bell bell_;                            ///< new pass, instruction done, or end
+  Bell bell_;  ///< new pass, instruction done, or end
   std::atomic<int> passes_{0}, passes_done_{0};
   Bell pass_done_;
   std::atomic<bool> stop_{false}, failed_{false};

@@ -14,7 +14,12 @@ using program::Role;
 namespace scalar = program::scalar;
 
 Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm, bool poison, bool record)
-    : binding_{binding}, backend_{backend}, comm_{comm}, progress_{binding.instructions().size()}, poison_{binding, poison}, record_{record} {
+    : binding_{binding},
+      backend_{backend},
+      comm_{comm},
+      progress_{binding.instructions().size()},
+      poison_{binding, poison},
+      record_{record} {
   const auto& c = binding.rank_class();
   for (std::size_t b = 0; b < c.buffers.size(); ++b) {
     if (c.buffers[b].name == "scalars") scalars_ = binding.buffer(static_cast<int>(b));
@@ -74,9 +79,7 @@ void Executor::execute(BoundInstruction& instruction, const StepContext& context
     case Op::zero: return zero(instruction);
     case Op::squared_norm: return squared_norm(instruction);
     case Op::optimizer: return optimize(instruction, context);
-    case Op::compute:
-      instruction.task.step = context.step;
-      return backend_.run(instruction.task);
+    case Op::compute: instruction.task.step = context.step; return backend_.run(instruction.task);
     default: FLOTILLA_ASSERT(false, instruction.site->name, " is not for the compute thread");
   }
 }

@@ -16,7 +16,7 @@ struct StepContext {
   std::int64_t step = 0;  ///< from 0; of dropout's key
   Wishes wishes;
   compute::AdamW adamw;
-  double clip = 0;        ///< 0: no clipping
+  double clip = 0;  ///< 0: no clipping
   /// Token ids of sequence `index` of the step (or of the evaluation).
   std::function<void(int index, std::span<std::int32_t> tokens)> read_sequence;
 };
@@ -51,8 +51,8 @@ class Executor {
   Poison poison_;
   std::byte* scalars_ = nullptr;
   std::byte* totals_ = nullptr;
-  std::vector<std::vector<std::uint8_t>> decays_;    ///< by part, by slot
-  std::vector<std::vector<std::uint8_t>> owned_;     ///< by part, by slot: counts in this rank's squared norm
+  std::vector<std::vector<std::uint8_t>> decays_;  ///< by part, by slot
+  std::vector<std::vector<std::uint8_t>> owned_;   ///< by part, by slot: counts in this rank's squared norm
   std::function<void(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
   bool record_;

@@ -46,7 +46,8 @@ void initialize(const model::Config& model, const model::Tensor& tensor, const p
       for (std::int64_t i = 0; i < box.inner; ++i) {
         const std::int64_t element = box.global_offset + row * box.global_stride + i;
         if (element / 4 != counter) four = normals(random, static_cast<std::uint64_t>(counter = element / 4));
-        values[static_cast<std::size_t>(box.local_offset + row * box.local_stride + i)] = scale * four[static_cast<std::size_t>(element % 4)];
+        values[static_cast<std::size_t>(box.local_offset + row * box.local_stride + i)] =
+            scale * four[static_cast<std::size_t>(element % 4)];
       }
     }
 }

@@ -22,8 +22,8 @@ constexpr int channels_per_program = 2;
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options) {
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = program.classes.at(static_cast<std::size_t>(binding.rank_class));
-  return {program.plan.model,        program.plan.length, c.shape.tensor_parallel, binding.tensor_index,
-          program.plan.precision, options.threads,     options.seed};
+  return {program.plan.model, program.plan.length, c.shape.tensor_parallel, binding.tensor_index, program.plan.precision,
+          options.threads,    options.seed};
 }
 
 Bytes arena_size(const program::Program& program, Rank rank) {
@@ -42,7 +42,8 @@ class Trainer::State {
         evaluation_{std::move(evaluation)},
         training_data_{std::move(training_data)},
         validation_data_{std::move(validation_data)},
-        arena_{comm::agree_on(crew, "taking the arena", [&] { return std::make_unique<Arena>(needed()); }, options.deadline)},
+        arena_{comm::agree_on(
+            crew, "taking the arena", [&] { return std::make_unique<Arena>(needed()); }, options.deadline)},
         groups_{comm::form(crew, training_.groups, options.deadline)},
         backend_{compute::make_cpu_backend(setup_of(training_, crew.rank(), options))},
         comm_{crew, options.deadline},
@@ -57,7 +58,9 @@ class Trainer::State {
       evaluation_binding_.emplace(*evaluation_, crew.rank(), *arena_, crew, groups_, channels_per_program);
       evaluation_executor_.emplace(*evaluation_binding_, *backend_, comm_, options.poison, false);
     }
-    read_training_ = [this](int index, std::span<std::int32_t> tokens) { training_data_.read(training_data_.locate(step_, index), tokens); };
+    read_training_ = [this](int index, std::span<std::int32_t> tokens) {
+      training_data_.read(training_data_.locate(step_, index), tokens);
+    };
     read_validation_ = [this](int index, std::span<std::int32_t> tokens) {
       validation_data_->read(validation_data_->locate_evaluation(index), tokens);
     };
@@ -71,7 +74,8 @@ class Trainer::State {
       train::initialize(training_.plan.model, training_.tensors[static_cast<std::size_t>(held.tensor)], held.shard, options_.seed,
                         held.parameters);
     for (const auto& part : training_binding_.rank_class().parts)
-      for (int buffer : {part.moment1, part.moment2}) backend_->zero({training_binding_.buffer(buffer), static_cast<std::size_t>(part.elements) * 4});
+      for (int buffer : {part.moment1, part.moment2})
+        backend_->zero({training_binding_.buffer(buffer), static_cast<std::size_t>(part.elements) * 4});
     adopt(0);
   }
 
@@ -79,8 +83,9 @@ class Trainer::State {
     optimizer_steps_ = optimizer_steps;
     for (const auto& part : training_binding_.rank_class().parts)
       if (part.weights != part.parameters)
-        backend_->convert({reinterpret_cast<const float*>(training_binding_.buffer(part.parameters)), static_cast<std::size_t>(part.elements)},
-                          training_binding_.buffer(part.weights));
+        backend_->convert(
+            {reinterpret_cast<const float*>(training_binding_.buffer(part.parameters)), static_cast<std::size_t>(part.elements)},
+            training_binding_.buffer(part.weights));
   }
 
   checkpoint::LocalState local_state() const { return {&training_.tensors, held_}; }
@@ -119,7 +124,8 @@ class Trainer::State {
     for (const auto& part : training_binding_.rank_class().parts)
       for (const auto& slot : part.slots)
         if (slot.tensor == tensor)
-          return {reinterpret_cast<const float*>(training_binding_.buffer(part.gradients)) + slot.offset, static_cast<std::size_t>(slot.elements)};
+          return {reinterpret_cast<const float*>(training_binding_.buffer(part.gradients)) + slot.offset,
+                  static_cast<std::size_t>(slot.elements)};
     return {};
   }
 
@@ -143,7 +149,8 @@ class Trainer::State {
     const auto& c = training_binding_.rank_class();
     const auto& binding = training_binding_.rank_binding();
     const auto floats = [&](int buffer, const program::Part::Slot& slot) {
-      return std::span<float>{reinterpret_cast<float*>(training_binding_.buffer(buffer)) + slot.offset, static_cast<std::size_t>(slot.elements)};
+      return std::span<float>{reinterpret_cast<float*>(training_binding_.buffer(buffer)) + slot.offset,
+                              static_cast<std::size_t>(slot.elements)};
     };
     for (const auto& part : c.parts)
       for (const auto& slot : part.slots) {
@@ -192,8 +199,8 @@ class Trainer::State {
   std::int64_t step_ = 0, optimizer_steps_ = 0;
 };
 
-Trainer::Trainer(const comm::World& crew, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
-                 std::optional<data::Sampler> validation_data, const Options& options)
+Trainer::Trainer(const comm::World& crew, program::Program training, std::optional<program::Program> evaluation,
+                 data::Sampler training_data, std::optional<data::Sampler> validation_data, const Options& options)
     : state_{std::make_unique<State>(crew, std::move(training), std::move(evaluation), std::move(training_data), std::move(validation_data),
                                      options)} {}
 Trainer::~Trainer() = default;
