@@ -7,8 +7,9 @@
 namespace flotilla::signals {
 
 /// A thread whose only work is to be interrupted. While one of these lives, the signals reach it (or threads that were there before) and
-/// never the thread that made it nor threads that one starts later: code generated at run time, such as oneDNN's, seems to keep values below
-/// the stack's red zone, where the frame of a signal overwrites them (inferred: docs/design/execution.md). Make it before the first thread that computes.
+/// never the thread that made it nor threads that one starts later: code generated at run time, such as oneDNN's, seems to keep values
+/// below the stack's red zone, where the frame of a signal overwrites them (inferred: docs/design/execution.md). Make it before the first
+/// thread that computes.
 class SignalThread {
  public:
   explicit SignalThread(const std::vector<int>& signals);
