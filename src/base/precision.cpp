@@ -4,12 +4,20 @@
 
 namespace flotilla {
 
-std::string to_string(Precision p) { return p == Precision::fp32 ? "fp32" : "bf16"; }
+std::string to_string(Precision p) {
+  switch (p) {
+    case Precision::fp32: return "fp32";
+    case Precision::bf16: return "bf16";
+    case Precision::fp16: break;
+  }
+  return "fp16";
+}
 
 Precision parse_precision(std::string_view name) {
   if (name == "fp32") return Precision::fp32;
   if (name == "bf16") return Precision::bf16;
-  throw Error{ErrorKind::bad_input, text("'", name, "' is not a precision; expected fp32 or bf16")};
+  if (name == "fp16") return Precision::fp16;
+  throw Error{ErrorKind::bad_input, text("'", name, "' is not a precision; expected fp32, bf16 or fp16")};
 }
 
 }  // namespace flotilla

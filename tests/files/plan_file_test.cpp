@@ -83,7 +83,7 @@ TEST(PlanFile, RefusesByPointer) {
   refused("\"devices\": [2, 3]", "\"devices\": [2, -3]", "/stages/0/replicas/1/devices/1: ", "at least 0");
   refused("\"sequences\": 8", "\"sequences\": 12", "/stages/0/replicas: handle 20", "16");
   refused("\"1f1b\"", "\"2f2b\"", "/schedule: '2f2b'", "gpipe, 1f1b");
-  refused("\"bf16\"", "\"fp8\"", "/precision: 'fp8'", "fp32 or bf16");
+  refused("\"bf16\"", "\"fp8\"", "/precision: 'fp8'", "fp32, bf16 or fp16");
   refused("\"recompute\": \"none\"", "\"recompute\": null", "/stages/0/recompute: ", "expected a string, got null");
   refused("\"heads\": 8", "\"heads\": 7", "/model: ", "heads");
   refused("\"heads\": 8", "\"haeds\": 8", "/model: unknown key 'haeds'", "'heads'");

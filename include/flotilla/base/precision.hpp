@@ -6,8 +6,9 @@
 
 namespace flotilla {
 
-/// What matrices are multiplied in. With bf16 the master weights, gradients and optimizer state stay fp32.
-enum class Precision { fp32, bf16 };
+/// What matrices are multiplied in. With bf16 the master weights, gradients and optimizer state stay fp32. Ours does not execute fp16:
+/// it is there to forecast others.
+enum class Precision { fp32, bf16, fp16 };
 
 constexpr Bytes element_size(Precision p) { return {p == Precision::fp32 ? 4 : 2}; }
 std::string to_string(Precision);

@@ -7,21 +7,39 @@
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/library.hpp"
 
 /// What hardware there is and how fast it measured. Plain values; nothing here touches the machine.
 namespace flotilla::cluster {
 
 enum class DeviceKind { cpu, gpu };
 
-/// A kind of device, as the catalogue or a probe describes it.
+/// What operations reach of a device's peaks: seconds = kernels x launch + flops / (peak x matrix(flops)) + traffic / (bandwidth x memory),
+/// matrix(f) = matrix x f / (f + half), f in FLOPs of one matrix product. A probe's peaks are what products reached: 1, 1, 0, 0.
+struct Efficiency {
+  double matrix = 1;   ///< share of the peak that large matrix products reach, 0 ... 1
+  double memory = 1;   ///< share of the memory bandwidth that streaming reaches, 0 ... 1
+  double half = 0;     ///< FLOPs of the product that reaches half of `matrix`
+  Seconds launch{};    ///< from one kernel's start to the next's at least
+  double error = 0.5;  ///< relative, of times made from these figures
+  bool operator==(const Efficiency&) const = default;
+};
+
+/// A kind of device, as the catalogue or a probe describes it. A figure that is not known is 0.
 struct DeviceType {
   std::string name;  ///< "cpu:AMD EPYC 9654:2t" (model and threads per rank), "A100-40", ...
   DeviceKind kind = DeviceKind::cpu;
   Bytes memory;              ///< what one device may use
-  FlopsPerSecond peak_fp32;  ///< measured (probe) or catalogue peak of matrix products
+  FlopsPerSecond peak_fp32;  ///< measured (probe) or catalogue peak of matrix products, dense
   FlopsPerSecond peak_bf16;
   BytesPerSecond memory_bandwidth;
   std::string source;  ///< where the figures come from: "probe", or a citation
+  FlopsPerSecond peak_fp16{};
+  int per_node = 0;           ///< devices in a node of this type, where the type says so
+  double power_watts = 0;     ///< thermal design power of one device
+  double usd_per_hour = 0;    ///< price of one device
+  double billing_weight = 0;  ///< billing units of one device-hour (Slurm TRESBillingWeights)
+  Efficiency efficiency{};
   bool operator==(const DeviceType&) const = default;
 };
 
@@ -51,6 +69,7 @@ struct Link {
   std::string from, to;  ///< hosts (node, zone level) or zones (wide)
   std::vector<LinkPiece> pieces;
   double relative_scatter = 0;  ///< of the samples about the fit (interquartile range / median)
+  int lanes = 1;                ///< messages between the two ends that move at full rate at once (network cards of a host); more share them
   bool operator==(const Link&) const = default;
 };
 /// Time of one message one way. Throws Error{internal} when the link has no pieces.
@@ -76,7 +95,9 @@ struct OperationTime {
   bool operator==(const OperationTime&) const = default;
 };
 
-/// What a probe found. Valid for the model it was measured with (its fingerprint) and the devices listed.
+/// What is known of some hardware. A probe's: the devices listed, valid for the model it was measured with (its fingerprint). A library's
+/// (catalogue, published measurements): no devices, but types, layers and links by type and zone; plans are forecast on devices that
+/// `allocate` invents.
 struct Profile {
   std::string model_fingerprint;  ///< fingerprint of the model's shape (hidden, heads, columns, vocabulary, norm, activation)
   std::string software;           ///< versions of what was measured: oneDNN, MPI, UCX, compiler; a change makes it stale
@@ -85,6 +106,10 @@ struct Profile {
   std::vector<Device> devices;  ///< by rank, 0 … n-1
   std::vector<Link> links;
   std::vector<OperationTime> operation_times;
+  std::vector<LayerTime> layer_times{};
+  std::vector<LayerSize> layer_sizes{};
+  std::vector<LinkFit> link_fits{};
+  std::vector<EgressPrice> egress_prices{};
   bool operator==(const Profile&) const = default;
 };
 

@@ -12,7 +12,7 @@
 namespace flotilla::plan {
 
 enum class Recompute { none, selective, full };
-enum class ScheduleKind { gpipe, one_f_one_b };  ///< spelled "gpipe" and "1f1b"
+enum class ScheduleKind { gpipe, one_f_one_b, interleaved };  ///< spelled "gpipe", "1f1b" and "interleaved"
 
 std::string to_string(Recompute);
 std::string to_string(ScheduleKind);
@@ -47,6 +47,9 @@ struct Plan {
   Precision precision = Precision::fp32;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::vector<Stage> stages;
+  int chunks = 1;  ///< stages that one device holds: stage s stands on the devices of stage s mod (stages / chunks)
+  bool sequence_parallel =
+      false;  ///< between tensor-parallel regions every member holds its part of the sequence (Korthikanti et al. 2022)
   bool operator==(const Plan&) const = default;
 };
 
@@ -55,11 +58,14 @@ struct Problem {
   std::string where, what;
 };
 /// Everything wrong with the plan, empty when it is valid: layers cover 0 … blocks+1 without gap, sequences of every stage sum to the
-/// global batch, tensor degrees no more than heads, no device twice, devices all bound (to ranks 0 … n-1) or none, counts positive.
+/// global batch, tensor degrees no more than heads, no device twice (but for the stages of one device, whose replicas are equal), devices
+/// all bound (to ranks 0 … n-1) or none, counts positive.
 std::vector<Problem> validate(const Plan&);
 /// Throws Error{bad_input}: "<source>: <where>: <what>" for the first problem.
 void require_valid(const Plan&, const std::string& source);
 
+/// Stages that stand on devices of their own: stages / chunks. The others share their devices.
+int own_stages(const Plan&);
 /// Number of ranks a bound plan uses; devices are ranks 0 … n-1 of the job (others stay idle).
 int rank_count(const Plan&);
 /// Where a rank works, or stage = -1 when the plan does not use it.

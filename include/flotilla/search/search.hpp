@@ -67,7 +67,7 @@ struct Answer {
 /// The fastest plan for the profile's devices by `forecaster`, all or some of them; among equally fast ones that with the fewest devices.
 /// The space: data x pipeline x tensor degrees (a tensor-parallel group inside one host), microbatch size, schedule, recomputation, any
 /// contiguous layer cut. Deterministic. Throws Error{bad_input} when the request contradicts itself or the model (not when nothing fits).
-Answer find_plan(const Request&, const cluster::Profile&, const simulate::Forecaster&);
+Answer find_plan(const Request&, const cluster::Profile&, const simulate::BoundedForecaster&);
 
 /// "data 2 x pipeline 3 x tensor 1, microbatch 4, 1f1b, no recomputation, layers 0-5-9-14": how people speak of an even plan.
 std::string describe(const plan::Plan&);

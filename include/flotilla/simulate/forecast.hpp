@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,11 +70,23 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
+/// What one iteration costs. A figure that the profile gives no price for is absent, never zero.
+struct Expense {
+  std::optional<double> device_usd;     ///< devices of the plan x price x iteration time
+  std::optional<double> egress_usd;     ///< bytes between zones x price
+  std::optional<double> billing_units;  ///< site's units: weight x device-hours (Slurm TRES billing)
+  std::optional<double> energy_joules;  ///< at most: design power x time, idle or not
+  /// Devices and egress; absent unless the devices have prices.
+  std::optional<double> usd() const;
+  bool operator==(const Expense&) const = default;
+};
+
 struct Forecast {
   Seconds iteration;            ///< from the first instruction to the end of the last one on any rank
   double relative_error = 0;    ///< error bar: iteration * (1 +- relative_error)
   double estimated_share = 0;   ///< of the busy time that was not measured but estimated by a roofline, 0 ... 1
   Breakdown breakdown;          ///< mean over the ranks that work
+  Expense expense;              ///< of one iteration
   std::vector<RankKind> kinds;  ///< in order of their first rank
   std::vector<Span> timeline;   ///< empty unless asked for; one representative per kind, by rank, queue and start
   Bytes peak_memory() const;    ///< the largest of any device

@@ -16,7 +16,7 @@ struct LayerBound {
   Seconds recompute;  ///< part of the backward pass; the layer's gradient need not have arrived
 };
 
-/// Plan -> forecast on one cluster, and bounds that a search may prune by: never above what `forecast` would say.
+/// Plan -> forecast on one cluster.
 class Forecaster {
  public:
   virtual ~Forecaster() = default;
@@ -24,7 +24,11 @@ class Forecaster {
   /// Of a bound plan. Throws Error{bad_input} for an invalid plan or a rank that the cluster does not have, Error{unavailable} when this
   /// runtime cannot execute it.
   virtual Forecast forecast(const plan::Plan&, bool timeline = false) const = 0;
+};
 
+/// With bounds that a search may prune by: never above what `forecast` would say.
+class BoundedForecaster : public Forecaster {
+ public:
   /// At most forecast(plan).iteration; costs much less.
   virtual Seconds lower_bound(const plan::Plan&) const = 0;
 
@@ -45,7 +49,7 @@ class Forecaster {
 
 /// Lowers the plan for a runtime and interprets the program with the profile's costs. Holds a reference: the profile must outlive it.
 /// Remembers costs between calls; threads need one each.
-class ProgramForecaster : public Forecaster {
+class ProgramForecaster : public BoundedForecaster {
  public:
   /// `runtime_constant`: stated bound of a process's memory outside the arena.
   ProgramForecaster(const cluster::Profile&, program::Runtime, Bytes runtime_constant);

@@ -85,7 +85,13 @@ Plan even_plan(const model::Config& model, int length, int global_batch, Precisi
   require_degrees(model, length, global_batch, data, pipeline, tensor, microbatch);
   if (cuts.empty()) cuts = even_cuts(model, pipeline);
   require_cuts(cuts, model, pipeline);
-  Plan plan{model, length, global_batch, choose_quantum(global_batch, data, microbatch), precision, schedule, {}};
+  Plan plan;
+  plan.model = model;
+  plan.length = length;
+  plan.global_batch = global_batch;
+  plan.quantum = choose_quantum(global_batch, data, microbatch);
+  plan.precision = precision;
+  plan.schedule = schedule;
   for (int s = 0; s < pipeline; ++s) {
     const auto at = static_cast<std::size_t>(s);
     plan.stages.push_back({cuts[at], cuts[at + 1], Recompute::none, even_replicas(plan, data, tensor, microbatch, s * data * tensor)});

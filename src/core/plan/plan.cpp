@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, Recompute>, 3> recomputes{
     {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}};
-constexpr std::array<std::pair<std::string_view, ScheduleKind>, 2> schedules{
-    {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}}};
+constexpr std::array<std::pair<std::string_view, ScheduleKind>, 3> schedules{
+    {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}, {"interleaved", ScheduleKind::interleaved}}};
 
 template <class Table, class Value>
 std::string spelling(const Table& table, Value value) {
@@ -73,10 +73,12 @@ std::string to_string(ScheduleKind s) { return spelling(schedules, s); }
 Recompute parse_recompute(const std::string& name) { return parse(recomputes, "recompute setting", name); }
 ScheduleKind parse_schedule(const std::string& name) { return parse(schedules, "schedule", name); }
 
+int own_stages(const Plan& plan) { return static_cast<int>(plan.stages.size()) / std::max(1, plan.chunks); }
+
 int rank_count(const Plan& plan) {
   int count = 0;
-  for (const Stage& stage : plan.stages)
-    for (const Replica& replica : stage.replicas) count += replica.tensor_parallel;
+  for (int s = 0; s < own_stages(plan); ++s)
+    for (const Replica& replica : stage_of(plan, s).replicas) count += replica.tensor_parallel;
   return count;
 }
 

@@ -83,8 +83,8 @@ void check_sum(const Plan& plan, const Stage& stage, const std::string& where, F
 class Devices {
  public:
   Devices(const Plan& plan, Findings& found) : found_{found} {
-    for (const Stage& stage : plan.stages)
-      for (const Replica& replica : stage.replicas) {
+    for (int s = 0; s < own_stages(plan); ++s)
+      for (const Replica& replica : plan.stages[static_cast<std::size_t>(s)].replicas) {
         needed_ += replica.tensor_parallel;
         any_bound_ = any_bound_ || !replica.devices.empty();
       }
@@ -122,6 +122,21 @@ class Devices {
   bool any_bound_ = false;
 };
 
+void check_chunks(const Plan& plan, Findings& found) {
+  const bool interleaved = plan.schedule == ScheduleKind::interleaved;
+  const auto stages = static_cast<int>(plan.stages.size());
+  found.expect(plan.chunks >= 1 && plan.chunks <= std::max(stages, 1) && stages % std::max(plan.chunks, 1) == 0, "chunks", "is ",
+               plan.chunks, ", expected a divisor of the number of stages, ", stages);
+  found.expect(interleaved || plan.chunks == 1, "chunks", "is ", plan.chunks, ", expected 1 unless the schedule is interleaved");
+  if (!found.problems.empty()) return;
+  for (int s = own_stages(plan); s < stages; ++s) {
+    const int owner = s % own_stages(plan);
+    found.expect(plan.stages[static_cast<std::size_t>(s)].replicas == plan.stages[static_cast<std::size_t>(owner)].replicas,
+                 at("stages", static_cast<std::size_t>(s)) + ".replicas", "differ from those of stage ", owner,
+                 ", expected the same: both stand on the same devices");
+  }
+}
+
 void check_replicas(const Plan& plan, bool batch_possible, Findings& found) {
   Devices devices{plan, found};
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
@@ -132,7 +147,7 @@ void check_replicas(const Plan& plan, bool batch_possible, Findings& found) {
       const std::string where = at(replicas, r);
       check_degree(plan, stage.replicas[r], where, found);
       if (batch_possible) check_shares(plan, stage.replicas[r], where, found);
-      devices.check(stage.replicas[r], static_cast<int>(s), static_cast<int>(r));
+      if (static_cast<int>(s) < own_stages(plan)) devices.check(stage.replicas[r], static_cast<int>(s), static_cast<int>(r));
     }
     if (batch_possible && !stage.replicas.empty()) check_sum(plan, stage, replicas, found);
   }
@@ -146,6 +161,7 @@ std::vector<Problem> validate(const Plan& plan) {
   const bool batch_possible = batch_is_possible(plan, found);
   found.expect(!plan.stages.empty(), "stages", "is empty, expected at least one stage");
   check_layers(plan, found);
+  check_chunks(plan, found);
   check_replicas(plan, batch_possible, found);
   return found.problems;
 }

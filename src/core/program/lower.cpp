@@ -14,6 +14,12 @@ const plan::Replica& first_replica(const plan::Stage& stage) { return stage.repl
 /// What this runtime executes: columns of replicas (replica i of every stage handles the same sequences in the same microbatches) and one
 /// tensor degree for the replicas of a stage, so that their gradient shards line up.
 void require_executable(const plan::Plan& plan, const Runtime& runtime) {
+  const auto refuse_plan = [&](const char* where, const auto&... why) {
+    throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
+  };
+  if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1) refuse_plan("schedule", "gpipe and 1f1b, one stage a device");
+  if (plan.sequence_parallel) refuse_plan("sequence_parallel", "plans without sequence parallelism");
+  if (plan.precision == Precision::fp16) refuse_plan("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto& stage = plan.stages[s];
     const auto refuse = [&](const auto&... why) {

@@ -32,7 +32,7 @@ std::string reason_for_no_plan(const Problem& problem, const BestFirst& search, 
 
 }  // namespace
 
-Answer find_plan(const Request& request, const cluster::Profile& profile, const simulate::Forecaster& forecaster) {
+Answer find_plan(const Request& request, const cluster::Profile& profile, const simulate::BoundedForecaster& forecaster) {
   check(request, profile);
   const Problem problem{request, profile, forecaster};
   BestFirst search{problem};

@@ -7,7 +7,7 @@ namespace flotilla::search {
 struct Problem {
   const Request& request;
   const cluster::Profile& profile;
-  const simulate::Forecaster& forecaster;
+  const simulate::BoundedForecaster& forecaster;
 
   int ranks() const { return static_cast<int>(profile.devices.size()); }
   const cluster::Device& device(Rank rank) const { return profile.devices[rank.index()]; }

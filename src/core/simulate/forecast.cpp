@@ -25,6 +25,11 @@ Seconds Breakdown::total() const {
   return sum;
 }
 
+std::optional<double> Expense::usd() const {
+  if (!device_usd) return std::nullopt;
+  return *device_usd + egress_usd.value_or(0);
+}
+
 Bytes Forecast::peak_memory() const {
   Bytes most;
   for (const RankKind& kind : kinds) most = std::max(most, kind.memory.peak());

@@ -34,7 +34,7 @@ struct Column {
 
 class PlanBound {
  public:
-  PlanBound(const Forecaster& forecaster, ElementTables& tables, const plan::Plan& plan)
+  PlanBound(const BoundedForecaster& forecaster, ElementTables& tables, const plan::Plan& plan)
       : forecaster_{forecaster}, tables_{tables}, plan_{plan} {}
 
   Seconds run() const {
@@ -212,14 +212,14 @@ class PlanBound {
     return sum;
   }
 
-  const Forecaster& forecaster_;
+  const BoundedForecaster& forecaster_;
   ElementTables& tables_;
   const plan::Plan& plan_;
 };
 
 }  // namespace
 
-Seconds bound_of_plan(const Forecaster& forecaster, ElementTables& tables, const plan::Plan& plan) {
+Seconds bound_of_plan(const BoundedForecaster& forecaster, ElementTables& tables, const plan::Plan& plan) {
   return PlanBound{forecaster, tables, plan}.run();
 }
 

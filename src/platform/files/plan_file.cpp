@@ -71,20 +71,20 @@ void require_valid(const Json& document, const plan::Plan& plan) {
 std::string plan_to_json(const plan::Plan& plan) {
   Node::Array stages;
   for (const plan::Stage& stage : plan.stages) stages.push_back(object_of(stage));
-  return detail::pretty(Node::Object{{"format", std::string{format}},
-                                     {"version", version},
-                                     {"model", model_object(plan.model)},
-                                     {"length", plan.length},
-                                     {"global_batch", plan.global_batch},
-                                     {"quantum", plan.quantum},
-                                     {"precision", to_string(plan.precision)},
-                                     {"schedule", to_string(plan.schedule)},
-                                     {"stages", std::move(stages)}});
+  Node::Object object{{"format", std::string{format}},          {"version", version},
+                      {"model", model_object(plan.model)},      {"length", plan.length},
+                      {"global_batch", plan.global_batch},      {"quantum", plan.quantum},
+                      {"precision", to_string(plan.precision)}, {"schedule", to_string(plan.schedule)}};
+  if (plan.chunks != 1) object.emplace_back("chunks", plan.chunks);
+  if (plan.sequence_parallel) object.emplace_back("sequence_parallel", true);
+  object.emplace_back("stages", std::move(stages));
+  return detail::pretty(std::move(object));
 }
 
 plan::Plan plan_from_json(const Json& document) {
   require_format(document, format, version);
-  document.expect_keys({"format", "version", "model", "length", "global_batch", "quantum", "precision", "schedule", "stages"});
+  document.expect_keys({"format", "version", "model", "length", "global_batch", "quantum", "precision", "schedule", "chunks",
+                        "sequence_parallel", "stages"});
   plan::Plan plan;
   plan.model = model_from_json(document.at("model"));
   plan.length = document.get_int("length");
@@ -92,6 +92,8 @@ plan::Plan plan_from_json(const Json& document) {
   if (document.has("quantum")) plan.quantum = document.get_int("quantum");
   plan.precision = parse_at(document.at("precision"), parse_precision);
   if (document.has("schedule")) plan.schedule = parse_at(document.at("schedule"), plan::parse_schedule);
+  if (document.has("chunks")) plan.chunks = document.get_int("chunks");
+  if (document.has("sequence_parallel")) plan.sequence_parallel = document.get_bool("sequence_parallel");
   for (const Json& stage : document.at("stages").items()) plan.stages.push_back(stage_of(stage));
   require_valid(document, plan);
   return plan;

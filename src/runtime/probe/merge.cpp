@@ -52,13 +52,13 @@ class TypeMerge {
       : request_{request}, name_{name}, ranks_{ranks}, all_{all}, profile_{profile} {}
 
   void add(Bytes memory) {
-    type_ = {name_,
-             cluster::DeviceKind::cpu,
-             memory,
-             {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_fp32.value; })},
-             {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_bf16.value; })},
-             {middle(all_, ranks_, [](const Measured& m) { return m.rates.memory_bandwidth.value; })},
-             "probe"};
+    type_.name = name_;
+    type_.kind = cluster::DeviceKind::cpu;
+    type_.memory = memory;
+    type_.peak_fp32 = {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_fp32.value; })};
+    type_.peak_bf16 = {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_bf16.value; })};
+    type_.memory_bandwidth = {middle(all_, ranks_, [](const Measured& m) { return m.rates.memory_bandwidth.value; })};
+    type_.source = "probe";
     for (std::size_t s = 0; s < all_.front().shapes.size(); ++s)
       for (std::size_t o = 0; o < model::operation_count; ++o) add_operation(s, o);
     for (std::size_t p = 0; p < request_.precisions.size(); ++p)

@@ -1,0 +1,112 @@
+#include "profile_sections.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using cluster::DeviceKind;
+using detail::Node;
+
+constexpr std::array<std::string_view, 2> kinds{"cpu", "gpu"};
+constexpr double least_share = 1e-6;  // of a peak: none is zero, for times are divided by it
+
+Node efficiency_object(const cluster::Efficiency& e) {
+  return Node::Object{{"matrix", e.matrix},
+                      {"memory", e.memory},
+                      {"half_flops", e.half},
+                      {"launch_s", e.launch.value},
+                      {"relative_error", e.error}};
+}
+
+Node type_object(const cluster::DeviceType& t) {
+  Node::Object object{{"name", t.name},
+                      {"kind", spelling(kinds, t.kind)},
+                      {"memory_bytes", t.memory.count},
+                      {"peak_fp32_flops_per_s", t.peak_fp32.value},
+                      {"peak_bf16_flops_per_s", t.peak_bf16.value}};
+  if (t.peak_fp16.value != 0) object.push_back({"peak_fp16_flops_per_s", t.peak_fp16.value});
+  object.push_back({"memory_bandwidth_bytes_per_s", t.memory_bandwidth.value});
+  if (t.per_node != 0) object.push_back({"devices_per_node", t.per_node});
+  if (t.power_watts != 0) object.push_back({"power_watts", t.power_watts});
+  if (t.usd_per_hour != 0) object.push_back({"usd_per_hour", t.usd_per_hour});
+  if (t.billing_weight != 0) object.push_back({"billing_weight", t.billing_weight});
+  if (t.efficiency != cluster::Efficiency{}) object.push_back({"efficiency", efficiency_object(t.efficiency)});
+  object.push_back({"source", t.source});
+  return object;
+}
+
+Node device_object(const cluster::Device& d) {
+  return Node::Object{{"rank", d.rank.value},       {"type", d.type},      {"host", d.host}, {"zone", d.zone},
+                      {"local_rank", d.local_rank}, {"threads", d.threads}};
+}
+
+double number_or(const Json& object, std::string_view key, double otherwise, double most) {
+  return object.has(key) ? object.at(key).as_double(0, most) : otherwise;
+}
+
+cluster::Efficiency efficiency_of(const Json& object) {
+  object.expect_keys({"matrix", "memory", "half_flops", "launch_s", "relative_error"});
+  cluster::Efficiency e;
+  if (object.has("matrix")) e.matrix = object.at("matrix").as_double(least_share, 1);
+  if (object.has("memory")) e.memory = object.at("memory").as_double(least_share, 1);
+  e.half = number_or(object, "half_flops", e.half, 1e30);
+  e.launch = {number_or(object, "launch_s", e.launch.value, 1e3)};
+  e.error = number_or(object, "relative_error", e.error, 1e3);
+  return e;
+}
+
+cluster::DeviceType type_of(const Json& object) {
+  object.expect_keys({"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "peak_fp16_flops_per_s",
+                      "memory_bandwidth_bytes_per_s", "devices_per_node", "power_watts", "usd_per_hour", "billing_weight", "efficiency",
+                      "source"});
+  cluster::DeviceType type;
+  type.name = object.get_string("name");
+  type.kind = parse_enum<DeviceKind>(object.at("kind"), kinds);
+  type.memory = {object.get_int64("memory_bytes", 1)};
+  type.peak_fp32 = {object.get_double("peak_fp32_flops_per_s", 0)};
+  type.peak_bf16 = {object.get_double("peak_bf16_flops_per_s", 0)};
+  if (object.has("peak_fp16_flops_per_s")) type.peak_fp16 = {object.get_double("peak_fp16_flops_per_s", 0)};
+  type.memory_bandwidth = {object.get_double("memory_bandwidth_bytes_per_s", 0)};
+  if (object.has("devices_per_node")) type.per_node = object.get_int("devices_per_node", 0, most_devices);
+  type.power_watts = number_or(object, "power_watts", 0, 1e9);
+  type.usd_per_hour = number_or(object, "usd_per_hour", 0, 1e9);
+  type.billing_weight = number_or(object, "billing_weight", 0, 1e12);
+  if (object.has("efficiency")) type.efficiency = efficiency_of(object.at("efficiency"));
+  type.source = get_string_or(object, "source", "");
+  return type;
+}
+
+cluster::Device device_of(const Json& object, const cluster::Profile& profile) {
+  object.expect_keys({"rank", "type", "host", "zone", "local_rank", "threads"});
+  const int next = static_cast<int>(profile.devices.size());
+  return {Rank{object.get_int("rank", next, next)}, known_type(object.at("type"), profile), object.get_string("host"),
+          get_string_or(object, "zone", ""),        object.get_int("local_rank", 0),        object.get_int("threads", 1)};
+}
+
+}  // namespace
+
+std::vector<Json> entries(const Json& list) {
+  if (!list.is_array() || list.size() <= most_entries) return list.items();
+  list.refuse(text("has ", list.size(), " entries; expected at most ", most_entries));
+}
+
+std::string known_type(const Json& place, const cluster::Profile& profile) {
+  std::string name = place.as_string();
+  if (!cluster::find_type(profile, name)) place.refuse(text("no such device type: ", place.one_line(), "; it must stand in device_types"));
+  return name;
+}
+
+detail::Node device_types_node(const cluster::Profile& p) { return array_of(p.device_types, type_object); }
+detail::Node devices_node(const cluster::Profile& p) { return array_of(p.devices, device_object); }
+
+void read_device_types(const Json& list, cluster::Profile& profile) {
+  for (const Json& type : entries(list)) {
+    if (cluster::find_type(profile, type.get_string("name"))) type.at("name").refuse("stands twice in device_types; remove one");
+    profile.device_types.push_back(type_of(type));
+  }
+}
+
+void read_devices(const Json& list, cluster::Profile& profile) {
+  for (const Json& device : entries(list)) profile.devices.push_back(device_of(device, profile));
+}
+
+}  // namespace flotilla::files

@@ -1,0 +1,72 @@
+#include "profile_sections.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using cluster::LinkLevel;
+using detail::Node;
+
+constexpr std::array<std::string_view, 3> levels{"node", "zone", "wide"};
+
+Node piece_object(const cluster::LinkPiece& p) {
+  return Node::Object{{"from_bytes", p.from.count}, {"latency_s", p.latency.value}, {"bandwidth_bytes_per_s", p.bandwidth.value}};
+}
+
+Node link_object(const cluster::Link& l) {
+  Node::Object object{{"level", spelling(levels, l.level)}, {"from", l.from}, {"to", l.to}, {"relative_scatter", l.relative_scatter}};
+  if (l.lanes != 1) object.push_back({"lanes", l.lanes});
+  object.push_back({"pieces", array_of(l.pieces, piece_object)});
+  return object;
+}
+
+cluster::LinkPiece piece_of(const Json& object) {
+  object.expect_keys({"from_bytes", "latency_s", "bandwidth_bytes_per_s"});
+  const cluster::LinkPiece piece{
+      {object.get_int64("from_bytes", 0)}, {object.get_double("latency_s")}, {object.get_double("bandwidth_bytes_per_s", slowest_rate)}};
+  // The line of a later piece may cross zero, but not where the piece holds.
+  if (piece.latency.value + (piece.from / piece.bandwidth).value < 0)
+    object.at("latency_s").refuse(text("messages of ", piece.from.count, " bytes would take less than no time"));
+  return piece;
+}
+
+cluster::Link link_of(const Json& object) {
+  object.expect_keys({"level", "from", "to", "relative_scatter", "lanes", "pieces"});
+  cluster::Link link;
+  link.level = parse_enum<LinkLevel>(object.at("level"), levels);
+  link.from = object.get_string("from");
+  link.to = object.get_string("to");
+  if (object.has("relative_scatter")) link.relative_scatter = object.get_double("relative_scatter", 0);
+  if (object.has("lanes")) link.lanes = object.get_int("lanes", 1, most_devices);
+  for (const Json& piece : entries(object.at("pieces"))) {
+    link.pieces.push_back(piece_of(piece));
+    const std::int64_t from = link.pieces.back().from.count;
+    const bool rises = link.pieces.size() == 1 ? from == 0 : from > link.pieces[link.pieces.size() - 2].from.count;
+    if (!rises) piece.at("from_bytes").refuse(text("is ", from, "; expected 0 in the first piece, then increasing sizes"));
+  }
+  if (link.pieces.empty()) object.at("pieces").refuse("is empty; expected at least one piece");
+  return link;
+}
+
+Node price_object(const cluster::EgressPrice& p) {
+  return Node::Object{{"from_zone", p.from_zone}, {"to_zone", p.to_zone}, {"usd_per_byte", p.usd_per_byte}};
+}
+
+cluster::EgressPrice price_of(const Json& object) {
+  object.expect_keys({"from_zone", "to_zone", "usd_per_byte"});
+  return {object.get_string("from_zone"), object.get_string("to_zone"), object.at("usd_per_byte").as_double(0, 1)};
+}
+
+}  // namespace
+
+detail::Node links_node(const cluster::Profile& p) { return array_of(p.links, link_object); }
+detail::Node egress_prices_node(const cluster::Profile& p) { return array_of(p.egress_prices, price_object); }
+
+void read_links(const Json& list, cluster::Profile& profile) {
+  for (const Json& link : entries(list)) profile.links.push_back(link_of(link));
+}
+
+void read_egress_prices(const Json& list, cluster::Profile& profile) {
+  for (const Json& price : entries(list)) profile.egress_prices.push_back(price_of(price));
+}
+
+}  // namespace flotilla::files
