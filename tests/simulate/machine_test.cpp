@@ -137,6 +137,45 @@ TEST(Machine, MessagesBetweenTwoRanksShareTheirPath) {
   EXPECT_EQ(interpret(p, FakeCost{}).iteration.value, 4 * 0.25);
 }
 
+/// On the compute queue, which stands still until the message has moved.
+Site blocking(const std::string& name, Op op, int peer, int channel = 0) {
+  Site site = message(name, op, peer);
+  site.queue = Queue::compute;
+  site.channel = channel;
+  return site;
+}
+
+TEST(Machine, BlockingMessageHoldsTheComputeQueueOfBothEnds) {
+  Program p;
+  add_rank(p, rank_class({compute("1"), blocking("s", Op::send, 0), compute("4")}), {1});
+  add_rank(p, rank_class({compute("3"), blocking("r", Op::receive, 0), compute("2")}), {0});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 0, "s").start.value, 3);
+  EXPECT_EQ(span_of(f, 0, "4").start.value, 3.25);
+  EXPECT_EQ(span_of(f, 1, "2").start.value, 3.25);
+  EXPECT_EQ(f.iteration.value, 7.25);
+  for (const auto& kind : f.kinds) EXPECT_EQ(kind.breakdown[simulate::Activity::activation_transfer].value, 0.25);
+  EXPECT_EQ(f.kinds[0].breakdown[simulate::Activity::bubble].value, 2);  // the sender stands from 1 to 3
+}
+
+TEST(Machine, BlockingMessageMeetsAPostedOne) {
+  Program p;  // the receiver has posted, so only the sender's compute queue stands
+  add_rank(p, rank_class({compute("1"), blocking("s", Op::send, 0), compute("1")}, 2), {1});
+  add_rank(p, rank_class({message("r", Op::receive, 0), compute("0.5")}, 2), {0});
+  const Forecast f = interpret(p, seconds_by_name(), {true, {}});
+  EXPECT_EQ(span_of(f, 0, "s", 1).start.value, 3.25);
+  EXPECT_EQ(f.iteration.value, 4.5);
+  EXPECT_EQ(f.kinds[1].breakdown[simulate::Activity::forward].value, 1);
+}
+
+TEST(Machine, BlockingMessagesThatCrossNeverEnd) {
+  Program p;  // both send first and receive then: each stands at its send
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({blocking("s", Op::send, 0), blocking("r", Op::receive, 0)}), {1 - r});
+  EXPECT_NE(error_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"s\" of microbatch 0, which waits for its other end"),
+            std::string::npos)
+      << error_of(p, FakeCost{});
+}
+
 TEST(Machine, ReceivesFromTwoRanksFinishInAnyOrder) {
   Program p;
   add_rank(p, rank_class({compute("9"), message("s", Op::send, 0, {{0, 0}})}), {2});

@@ -15,6 +15,9 @@ using program::Site;
 
 constexpr int nobody = -1;
 
+/// Runs one instruction to its end before the next; on a send or receive queue that is up to the messages.
+bool is_serial(Queue queue) { return queue != Queue::send && queue != Queue::receive; }
+
 /// Messages of one ordered pair of ranks, in the order in which both ends list them. They share the path, so each moves after the one
 /// before.
 struct Stream {
@@ -39,7 +42,7 @@ struct Meeting {
 struct QueueState {
   std::size_t head = 0;
   double available = 0;  // serial queues: the end of the instruction before; posting queues: its start
-  bool joined = false;   // the head is a collective that waits for its partners
+  bool joined = false;   // the head, a collective or a message on a serial queue, waits for its partners
   bool waiting = false;  // it stands in the list of an event's waiters
   int next_waiter = nobody;
 };
@@ -117,6 +120,7 @@ class Machine {
   }
 
   SimulatedRank& rank_of(int queue) { return ranks_[static_cast<std::size_t>(queue / program::queue_count)]; }
+  static Queue queue_of(int queue) { return static_cast<Queue>(queue % program::queue_count); }
   static int index_of(int rank, Queue queue) { return rank * program::queue_count + static_cast<int>(queue); }
   const std::vector<int>& order_of(int queue) {
     return rank_of(queue).listing.queues[static_cast<std::size_t>(queue % program::queue_count)];
@@ -157,8 +161,12 @@ class Machine {
     switch (site_of(rank, item).op) {
       case Op::send:
       case Op::receive:
-        ++state.head;
-        state.available = ready;
+        if (is_serial(queue_of(queue))) {
+          state.joined = true;
+        } else {
+          ++state.head;
+          state.available = ready;
+        }
         post(rank, item, ready);
         return;
       case Op::all_reduce:
@@ -209,9 +217,21 @@ class Machine {
                        "\" on another channel: ", sent.channel, " and ", received.channel);
       const double start = std::max({sender.ready, receiver.ready, stream.free});
       stream.free = start + ranks_[static_cast<std::size_t>(sender.rank)].cost(sender.item).time.value;
-      finish(sender.rank, sender.item, start, stream.free);
-      finish(receiver.rank, receiver.item, start, stream.free);
+      for (const Stream::End& end : {sender, receiver}) {
+        finish(end.rank, end.item, start, stream.free);
+        const Queue queue = site_of(end.rank, end.item).queue;
+        if (is_serial(queue)) release(index_of(end.rank, queue), stream.free);
+      }
     }
+  }
+
+  /// The head of a serial queue has met its partners and ends.
+  void release(int queue, double end) {
+    QueueState& state = queues_[static_cast<std::size_t>(queue)];
+    state.joined = false;
+    state.available = end;
+    ++state.head;
+    work_.push_back(queue);
   }
 
   void join(int rank, int item, double ready) {
@@ -231,13 +251,8 @@ class Machine {
     for (const auto& [rank, item, ready] : meeting.joined)
       end = std::max(end, meeting.start + ranks_[static_cast<std::size_t>(rank)].cost(item).time.value);
     for (const auto& [rank, item, ready] : meeting.joined) {
-      const int queue = index_of(rank, site_of(rank, item).queue);
-      QueueState& state = queues_[static_cast<std::size_t>(queue)];
-      state.joined = false;
-      state.available = end;
-      ++state.head;
       finish(rank, item, meeting.start, end);
-      work_.push_back(queue);
+      release(index_of(rank, site_of(rank, item).queue), end);
     }
     meeting.joined.clear();
     meeting.joined.shrink_to_fit();
@@ -271,7 +286,8 @@ class Machine {
   [[noreturn]] void throw_stuck(int queue) {
     const SimulatedRank& rank = rank_of(queue);
     const int item = order_of(queue)[queues_[static_cast<std::size_t>(queue)].head];
-    std::string what = "the other members of its group";
+    const bool message = site_of(queue / program::queue_count, item).peer >= 0;
+    std::string what = message ? "its other end" : "the other members of its group";
     for (int wait : rank.listing.waits_of(item))
       if (!rank.moments[static_cast<std::size_t>(wait)].done()) what = name_of(rank, wait);
     throw Error{ErrorKind::internal, text("the program never ends: rank ", rank.kind->ranks.front(), " cannot finish ", name_of(rank, item),
