@@ -14,14 +14,20 @@ namespace flotilla::cluster {
 
 enum class DeviceKind { cpu, gpu };
 
-/// What operations reach of a device's peaks: seconds = kernels x launch + flops / (peak x matrix(flops)) + traffic / (bandwidth x memory),
-/// matrix(f) = matrix x f / (f + half), f in FLOPs of one matrix product. A probe's peaks are what products reached: 1, 1, 0, 0.
+/// What operations reach of a device's peaks. With P = flops / (peak x matrix(f)), matrix(f) = matrix x f / (f + half), f in FLOPs of one
+/// matrix product, and S = traffic / (bandwidth x memory), an operation takes
+///   max(kernels x launch, P + S - overlap x min(P, S)).
+/// A probe's peaks are what products reached, and its traffic is the least: the defaults, max(flops / peak, traffic / bandwidth).
 struct Efficiency {
-  double matrix = 1;   ///< share of the peak that large matrix products reach, 0 ... 1
-  double memory = 1;   ///< share of the memory bandwidth that streaming reaches, 0 ... 1
-  double half = 0;     ///< FLOPs of the product that reaches half of `matrix`
-  Seconds launch{};    ///< from one kernel's start to the next's at least
-  double error = 0.5;  ///< relative, of times made from these figures
+  double matrix = 1;     ///< share of the fp32 peak that large matrix products reach, 0 ... 1
+  double memory = 1;     ///< share of the memory bandwidth that streaming reaches, 0 ... 1
+  double half = 0;       ///< FLOPs of the fp32 product that reaches half of `matrix`
+  Seconds launch{};      ///< from one kernel's start to the next's at least
+  double error = 0.5;    ///< relative, of times made from these figures in fp32
+  double matrix_16 = 1;  ///< `matrix`, `half` and `error` of bf16 and fp16
+  double half_16 = 0;
+  double error_16 = 0.5;
+  double overlap = 1;  ///< share of streaming that hides behind products: 1: all of it (one kernel does both), 0: none (kernels in turn)
   bool operator==(const Efficiency&) const = default;
 };
 
