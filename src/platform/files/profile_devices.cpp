@@ -10,11 +10,10 @@ constexpr std::array<std::string_view, 2> kinds{"cpu", "gpu"};
 constexpr double least_share = 1e-6;  // of a peak: none is zero, for times are divided by it
 
 Node efficiency_object(const cluster::Efficiency& e) {
-  return Node::Object{{"matrix", e.matrix},
-                      {"memory", e.memory},
-                      {"half_flops", e.half},
-                      {"launch_s", e.launch.value},
-                      {"relative_error", e.error}};
+  return Node::Object{
+      {"matrix", e.matrix},        {"memory", e.memory},       {"half_flops", e.half},       {"launch_s", e.launch.value},
+      {"relative_error", e.error}, {"matrix_16", e.matrix_16}, {"half_16_flops", e.half_16}, {"relative_error_16", e.error_16},
+      {"overlap", e.overlap}};
 }
 
 Node type_object(const cluster::DeviceType& t) {
@@ -23,14 +22,14 @@ Node type_object(const cluster::DeviceType& t) {
                       {"memory_bytes", t.memory.count},
                       {"peak_fp32_flops_per_s", t.peak_fp32.value},
                       {"peak_bf16_flops_per_s", t.peak_bf16.value}};
-  if (t.peak_fp16.value != 0) object.push_back({"peak_fp16_flops_per_s", t.peak_fp16.value});
-  object.push_back({"memory_bandwidth_bytes_per_s", t.memory_bandwidth.value});
-  if (t.per_node != 0) object.push_back({"devices_per_node", t.per_node});
-  if (t.power_watts != 0) object.push_back({"power_watts", t.power_watts});
-  if (t.usd_per_hour != 0) object.push_back({"usd_per_hour", t.usd_per_hour});
-  if (t.billing_weight != 0) object.push_back({"billing_weight", t.billing_weight});
-  if (t.efficiency != cluster::Efficiency{}) object.push_back({"efficiency", efficiency_object(t.efficiency)});
-  object.push_back({"source", t.source});
+  if (t.peak_fp16.value != 0) object.emplace_back("peak_fp16_flops_per_s", t.peak_fp16.value);
+  object.emplace_back("memory_bandwidth_bytes_per_s", t.memory_bandwidth.value);
+  if (t.per_node != 0) object.emplace_back("devices_per_node", t.per_node);
+  if (t.power_watts != 0) object.emplace_back("power_watts", t.power_watts);
+  if (t.usd_per_hour != 0) object.emplace_back("usd_per_hour", t.usd_per_hour);
+  if (t.billing_weight != 0) object.emplace_back("billing_weight", t.billing_weight);
+  if (t.efficiency != cluster::Efficiency{}) object.emplace_back("efficiency", efficiency_object(t.efficiency));
+  object.emplace_back("source", t.source);
   return object;
 }
 
@@ -44,13 +43,18 @@ double number_or(const Json& object, std::string_view key, double otherwise, dou
 }
 
 cluster::Efficiency efficiency_of(const Json& object) {
-  object.expect_keys({"matrix", "memory", "half_flops", "launch_s", "relative_error"});
+  object.expect_keys(
+      {"matrix", "memory", "half_flops", "launch_s", "relative_error", "matrix_16", "half_16_flops", "relative_error_16", "overlap"});
   cluster::Efficiency e;
   if (object.has("matrix")) e.matrix = object.at("matrix").as_double(least_share, 1);
   if (object.has("memory")) e.memory = object.at("memory").as_double(least_share, 1);
   e.half = number_or(object, "half_flops", e.half, 1e30);
   e.launch = {number_or(object, "launch_s", e.launch.value, 1e3)};
   e.error = number_or(object, "relative_error", e.error, 1e3);
+  if (object.has("matrix_16")) e.matrix_16 = object.at("matrix_16").as_double(least_share, 1);
+  e.half_16 = number_or(object, "half_16_flops", e.half_16, 1e30);
+  e.error_16 = number_or(object, "relative_error_16", e.error_16, 1e3);
+  e.overlap = number_or(object, "overlap", e.overlap, 1);
   return e;
 }
 

@@ -30,18 +30,12 @@ constexpr std::array<Extra, 4> extras{
     Extra{"egress_prices", egress_prices_node, read_egress_prices, [](const cluster::Profile& p) { return p.egress_prices.empty(); }}};
 
 std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models) {
-  Node::Object object{{"format", std::string{format}},
-                      {"version", version},
-                      {"model_fingerprint", p.model_fingerprint},
-                      {"software", p.software},
-                      {"measured_at", p.measured_at},
-                      {"device_types", device_types_node(p)},
-                      {"devices", devices_node(p)},
-                      {"links", links_node(p)},
-                      {"operation_times", operation_times_node(p)}};
-  if (!models.empty()) object.push_back({"models", array_of(models, model_object)});
+  Node::Object object{{"format", std::string{format}}, {"version", version},           {"model_fingerprint", p.model_fingerprint},
+                      {"software", p.software},        {"measured_at", p.measured_at}, {"device_types", device_types_node(p)},
+                      {"devices", devices_node(p)},    {"links", links_node(p)},       {"operation_times", operation_times_node(p)}};
+  if (!models.empty()) object.emplace_back("models", array_of(models, model_object));
   for (const Extra& extra : extras)
-    if (!extra.empty(p)) object.push_back({std::string{extra.key}, extra.node(p)});
+    if (!extra.empty(p)) object.emplace_back(std::string{extra.key}, extra.node(p));
   return detail::pretty(std::move(object));
 }
 

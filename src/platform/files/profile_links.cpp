@@ -14,8 +14,8 @@ Node piece_object(const cluster::LinkPiece& p) {
 
 Node link_object(const cluster::Link& l) {
   Node::Object object{{"level", spelling(levels, l.level)}, {"from", l.from}, {"to", l.to}, {"relative_scatter", l.relative_scatter}};
-  if (l.lanes != 1) object.push_back({"lanes", l.lanes});
-  object.push_back({"pieces", array_of(l.pieces, piece_object)});
+  if (l.lanes != 1) object.emplace_back("lanes", l.lanes);
+  object.emplace_back("pieces", array_of(l.pieces, piece_object));
   return object;
 }
 

@@ -13,7 +13,7 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 
 constexpr std::array<std::string_view, 7> time_columns{"first_layer", "last_layer", "tensor_parallel", "sequences",
                                                        "forward_s",   "backward_s", "update_s"};
-constexpr std::array<std::string_view, 7> size_columns{"first_layer", "last_layer",      "tensor_parallel", "parameters",
+constexpr std::array<std::string_view, 7> size_columns{"first_layer",    "last_layer",      "tensor_parallel", "parameters",
                                                        "input_elements", "output_elements", "saved_elements"};
 constexpr std::array<std::string_view, 6> fit_columns{"from_count", "to_count", "a", "b", "c", "most_bytes_per_s"};
 
@@ -30,8 +30,8 @@ Node tables(const std::array<std::string_view, N>& columns, const Values& values
     Node::Array rows;
     for (last = first; last < values.size() && alike(values[first], values[last]); ++last) rows.push_back(row(values[last]));
     Node::Object table = head(values[first]);
-    table.push_back({"columns", columns_node(columns)});
-    table.push_back({"rows", std::move(rows)});
+    table.emplace_back("columns", columns_node(columns));
+    table.emplace_back("rows", std::move(rows));
     all.push_back(std::move(table));
   }
   return all;
@@ -108,8 +108,7 @@ detail::Node layer_times_node(const cluster::Profile& p) {
         return Node::Object{{"model", t.model}, {"device_type", t.device_type}, {"precision", to_string(t.precision)}};
       },
       [](const LayerTime& t) {
-        return Node::Array{t.first_layer,   t.last_layer,     t.tensor_parallel, t.sequences,
-                           t.forward.value, t.backward.value, t.update.value};
+        return Node::Array{t.first_layer, t.last_layer, t.tensor_parallel, t.sequences, t.forward.value, t.backward.value, t.update.value};
       });
 }
 
@@ -117,7 +116,9 @@ detail::Node layer_sizes_node(const cluster::Profile& p) {
   using cluster::LayerSize;
   return tables(
       size_columns, p.layer_sizes, [](const LayerSize& a, const LayerSize& b) { return a.model == b.model; },
-      [](const LayerSize& s) { return Node::Object{{"model", s.model}}; },
+      [](const LayerSize& s) {
+        return Node::Object{{"model", s.model}};
+      },
       [](const LayerSize& s) {
         return Node::Array{s.first_layer, s.last_layer, s.tensor_parallel, s.parameters, s.input, s.output, s.saved};
       });
