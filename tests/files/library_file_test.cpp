@@ -55,7 +55,16 @@ Library random_library(std::mt19937_64& random) {
     if (random() % 2) type.power_watts = 700 * fraction(random);
     if (random() % 2) type.usd_per_hour = 12 * fraction(random);
     if (random() % 2) type.billing_weight = fraction(random);
-    if (random() % 2) type.efficiency = {0.5, 0.75, 1e9 * fraction(random), {1e-6 * fraction(random)}, fraction(random)};
+    if (random() % 2)
+      type.efficiency = {0.5,
+                         0.75,
+                         1e9 * fraction(random),
+                         {1e-6 * fraction(random)},
+                         fraction(random),
+                         0.25,
+                         1e9 * fraction(random),
+                         0.125,
+                         fraction(random)};
   }
   for (auto& time : p.layer_times) time.forward = {fraction(random)}, time.backward = {fraction(random)}, time.update = {fraction(random)};
   for (auto& fit : p.link_fits) fit.a = fraction(random) - 0.5, fit.b = fraction(random) - 0.5, fit.c = 50 * fraction(random);

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "profile_sections.hpp"
 
 namespace flotilla::files {
@@ -6,19 +8,17 @@ namespace {
 using cluster::DeviceKind;
 using detail::Node;
 
-constexpr std::array<std::string_view, 2> kinds{"cpu", "gpu"};
 constexpr double least_share = 1e-6;  // of a peak: none is zero, for times are divided by it
 
 Node efficiency_object(const cluster::Efficiency& e) {
-  return Node::Object{
-      {"matrix", e.matrix},        {"memory", e.memory},       {"half_flops", e.half},       {"launch_s", e.launch.value},
-      {"relative_error", e.error}, {"matrix_16", e.matrix_16}, {"half_16_flops", e.half_16}, {"relative_error_16", e.error_16},
-      {"overlap", e.overlap}};
+  return Node::Object{{"matrix", e.matrix},       {"half_flops", e.half},       {"relative_error", e.error},
+                      {"matrix_16", e.matrix_16}, {"half_flops_16", e.half_16}, {"relative_error_16", e.error_16},
+                      {"memory", e.memory},       {"overlap", e.overlap},       {"launch_s", e.launch.value}};
 }
 
 Node type_object(const cluster::DeviceType& t) {
   Node::Object object{{"name", t.name},
-                      {"kind", spelling(kinds, t.kind)},
+                      {"kind", spelling(device_kinds, t.kind)},
                       {"memory_bytes", t.memory.count},
                       {"peak_fp32_flops_per_s", t.peak_fp32.value},
                       {"peak_bf16_flops_per_s", t.peak_bf16.value}};
@@ -44,17 +44,15 @@ double number_or(const Json& object, std::string_view key, double otherwise, dou
 
 cluster::Efficiency efficiency_of(const Json& object) {
   object.expect_keys(
-      {"matrix", "memory", "half_flops", "launch_s", "relative_error", "matrix_16", "half_16_flops", "relative_error_16", "overlap"});
+      {"matrix", "half_flops", "relative_error", "matrix_16", "half_flops_16", "relative_error_16", "memory", "overlap", "launch_s"});
   cluster::Efficiency e;
-  if (object.has("matrix")) e.matrix = object.at("matrix").as_double(least_share, 1);
-  if (object.has("memory")) e.memory = object.at("memory").as_double(least_share, 1);
-  e.half = number_or(object, "half_flops", e.half, 1e30);
-  e.launch = {number_or(object, "launch_s", e.launch.value, 1e3)};
-  e.error = number_or(object, "relative_error", e.error, 1e3);
-  if (object.has("matrix_16")) e.matrix_16 = object.at("matrix_16").as_double(least_share, 1);
-  e.half_16 = number_or(object, "half_16_flops", e.half_16, 1e30);
-  e.error_16 = number_or(object, "relative_error_16", e.error_16, 1e3);
+  for (auto [key, share] : {std::pair{"matrix", &e.matrix}, {"matrix_16", &e.matrix_16}, {"memory", &e.memory}})
+    if (object.has(key)) *share = object.at(key).as_double(least_share, 1);
+  for (auto [key, half] : {std::pair{"half_flops", &e.half}, {"half_flops_16", &e.half_16}}) *half = number_or(object, key, *half, 1e30);
+  for (auto [key, error] : {std::pair{"relative_error", &e.error}, {"relative_error_16", &e.error_16}})
+    *error = number_or(object, key, *error, 1e3);
   e.overlap = number_or(object, "overlap", e.overlap, 1);
+  e.launch = {number_or(object, "launch_s", e.launch.value, 1e3)};
   return e;
 }
 
@@ -64,7 +62,7 @@ cluster::DeviceType type_of(const Json& object) {
                       "source"});
   cluster::DeviceType type;
   type.name = object.get_string("name");
-  type.kind = parse_enum<DeviceKind>(object.at("kind"), kinds);
+  type.kind = parse_enum<DeviceKind>(object.at("kind"), device_kinds);
   type.memory = {object.get_int64("memory_bytes", 1)};
   type.peak_fp32 = {object.get_double("peak_fp32_flops_per_s", 0)};
   type.peak_bf16 = {object.get_double("peak_bf16_flops_per_s", 0)};
