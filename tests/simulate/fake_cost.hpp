@@ -14,8 +14,12 @@ struct FakeCost : simulate::InstructionCost {
   simulate::Cost compute(const program::Program&, const program::RankClass&, const program::Site& site, int sequences) const override {
     return {{compute_seconds(site, sequences)}, 0.1, false};
   }
-  simulate::Cost message(Rank, Rank, Bytes) const override { return {{message_seconds}, 0.1, false}; }
-  simulate::Cost collective(program::Op, const program::Group&, Bytes, Bytes) const override { return {{collective_seconds}, 0.1, false}; }
+  simulate::Cost message(Rank, Rank, Bytes, int) const override { return {{message_seconds}, 0.1, false}; }
+  simulate::Cost collective(program::Op, const program::Group&, Bytes, Bytes, int) const override {
+    return {{collective_seconds}, 0.1, false};
+  }
+  std::uint64_t host(Rank) const override { return 0; }
+  int lanes(Rank, Rank) const override { return 1; }
   std::uint64_t path(Rank from, Rank to) const override {
     return distinct_paths ? static_cast<std::uint64_t>(from.value) * 1000003 + static_cast<std::uint64_t>(to.value) + 1 : 1;
   }

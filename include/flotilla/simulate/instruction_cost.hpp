@@ -23,12 +23,18 @@ class InstructionCost {
   /// where the site runs once per step.
   virtual Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const = 0;
 
-  /// One message one way, both ends ready.
-  virtual Cost message(Rank from, Rank to, Bytes) const = 0;
+  /// One of `flows` equal messages that move at the same time from the sender's host, or to the receiver's, both ends ready. Where the
+  /// ends lie on two hosts, more flows than the link has lanes share it: latency + max(1, flows / lanes) x what the bytes take alone.
+  virtual Cost message(Rank from, Rank to, Bytes, int flows = 1) const = 0;
 
   /// all_reduce, all_gather or reduce_scalars over a group, every member ready. `bytes`: the reduced buffer, or one member's contribution;
-  /// `element`: size of one number.
-  virtual Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element) const = 0;
+  /// `element`: size of one number; `flows`: equal groups that do the same at the same time through the same hosts' cards.
+  virtual Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, int flows = 1) const = 0;
+
+  /// Equal for ranks of one host, whose messages to other hosts leave and arrive by the same cards.
+  virtual std::uint64_t host(Rank) const = 0;
+  /// Messages between these two ranks' hosts that move at full rate at once, at least 1.
+  virtual int lanes(Rank from, Rank to) const = 0;
 
   /// Equal for two pairs of ranks only when message() is equal between them for every size.
   virtual std::uint64_t path(Rank from, Rank to) const = 0;

@@ -24,8 +24,10 @@ class ProfileCost : public InstructionCost {
   ProfileCost& operator=(const ProfileCost&) = delete;
 
   Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const override;
-  Cost message(Rank from, Rank to, Bytes) const override;
-  Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element) const override;
+  Cost message(Rank from, Rank to, Bytes, int flows = 1) const override;
+  Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, int flows = 1) const override;
+  std::uint64_t host(Rank) const override;
+  int lanes(Rank from, Rank to) const override;
   std::uint64_t path(Rank from, Rank to) const override;
   std::uint64_t path(const program::Group&) const override;
 

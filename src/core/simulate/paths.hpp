@@ -19,6 +19,8 @@ class Paths {
   const cluster::Link& link(int path) const { return *links_[static_cast<std::size_t>(path)]; }
   /// Every path that joins two members, ascending.
   std::vector<int> inside(const std::vector<Rank>& members);
+  /// Equal numbers for ranks of one host.
+  int host(Rank rank) const { return place(rank).host; }
   const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }
 
  private:

@@ -23,6 +23,16 @@ std::int64_t adamw_bytes(Precision precision) {
   return 7 * fp32_bytes + (precision == Precision::fp32 ? 0 : element_size(precision).count);
 }
 
+/// One of `flows` equal messages over a link: between hosts, more than its lanes share what the bytes take. Inside one, every pair of
+/// devices has its own path.
+Seconds shared_time(const cluster::Link& link, Bytes size, int flows) {
+  const Seconds alone = cluster::transfer_time(link, size);
+  const double share = static_cast<double>(flows) / std::max(1, link.lanes);
+  if (link.level == cluster::LinkLevel::node || share <= 1) return alone;
+  const Seconds latency = std::min(alone, cluster::transfer_time(link, {0}));
+  return latency + share * (alone - latency);
+}
+
 std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix(seed ^ Philox::mix(value)); }
 
 }  // namespace
@@ -45,7 +55,7 @@ struct ProfileCost::State {
   }
 
   Cost streamed(const std::string& type, Bytes traffic) const {
-    return {roofline(profile, type, Precision::fp32, 0, traffic), roofline_error, true};
+    return stream_cost(profile, type, traffic);
   }
 
   /// Adding `count` numbers of `element` bytes to as many others.
@@ -57,11 +67,11 @@ struct ProfileCost::State {
 
   /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, so the first takes its time and
   /// each further one what it adds without the latency. The slowest pair decides.
-  Cost exchange(const std::vector<int>& links, Bytes size, std::size_t members) const {
+  Cost exchange(const std::vector<int>& links, Bytes size, std::size_t members, int flows) const {
     Cost slowest;
     for (int path : links) {
       const auto& link = paths.link(path);
-      const Seconds one = cluster::transfer_time(link, size);
+      const Seconds one = shared_time(link, size, flows);
       const Seconds further = std::max(Seconds{0}, one - cluster::transfer_time(link, {0}));
       const Seconds all = one + static_cast<double>(members - 2) * further;
       if (all >= slowest.time) slowest = {all, link.relative_scatter, false};
@@ -76,11 +86,11 @@ struct ProfileCost::State {
   }
 
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
-  Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element) {
+  Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element, int flows) {
     const auto members = group.members.size();
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
-    const Cost exchanged = exchange(paths.inside(group.members), piece * element, members);
+    const Cost exchanged = exchange(paths.inside(group.members), piece * element, members, flows);
     Cost sum;
     for (const auto& type : types_of(group)) {
       const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
@@ -139,16 +149,20 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
   throw Error{ErrorKind::internal, text("\"", site.name, "\" of the program is no computation, but stands on a queue as one")};
 }
 
-Cost ProfileCost::message(Rank from, Rank to, Bytes size) const {
+Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
   const auto& link = state_->paths.link(state_->paths.between(from, to));
-  return {cluster::transfer_time(link, size), link.relative_scatter, false};
+  return {shared_time(link, size, flows), link.relative_scatter, false};
 }
 
-Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element) const {
+Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
   if (group.members.size() < 2) return {};
-  if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element);
-  return state_->exchange(state_->paths.inside(group.members), bytes, group.members.size());
+  if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element, flows);
+  return state_->exchange(state_->paths.inside(group.members), bytes, group.members.size(), flows);
 }
+
+std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
+
+int ProfileCost::lanes(Rank from, Rank to) const { return std::max(1, state_->paths.link(state_->paths.between(from, to)).lanes); }
 
 std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
 
