@@ -72,7 +72,7 @@ struct LinkPiece {
 };
 struct Link {
   LinkLevel level = LinkLevel::node;
-  std::string from, to;  ///< hosts (node, zone level) or zones (wide)
+  std::string from, to;  ///< hosts (node, zone level) or zones (wide); or device types, for what is not measured
   std::vector<LinkPiece> pieces;
   double relative_scatter = 0;  ///< of the samples about the fit (interquartile range / median)
   int lanes = 1;                ///< messages between the two ends that move at full rate at once (network cards of a host); more share them
@@ -121,8 +121,8 @@ struct Profile {
 
 /// The type of a device by name, or nullptr.
 const DeviceType* find_type(const Profile&, const std::string& name);
-/// The link between two ranks' devices: same host, else hosts, else zones, else the slowest of that level. Throws Error{bad_input}
-/// when the profile holds none of that level.
+/// The link between two ranks' devices: of their hosts or zones, else of their types, else the slowest of that level. Throws
+/// Error{bad_input} when the profile holds none of that level.
 const Link& link_between(const Profile&, Rank a, Rank b);
 /// Time of an operation: exact size, else linear in tokens between the neighbouring measured sizes of the same (type, operation,
 /// tensor_parallel, precision), proportional beyond; nullopt when that combination was never measured.

@@ -17,16 +17,24 @@ const Device& device_of(const Profile& profile, Rank rank) {
   return *found;
 }
 
-/// The ends of a link as its level names them.
+/// The ends of a link as its level names them, best first: a place that was measured, one measured the other way, a kind of device.
 struct Ends {
   LinkLevel level;
-  const std::string &from, &to;
+  const std::string &from, &to, &from_type, &to_type;
+
+  /// 0: another pair's link.
+  int match(const Link& link) const {
+    if (link.from == from && link.to == to) return 3;
+    if (link.from == to && link.to == from) return 2;
+    const bool types = (link.from == from_type && link.to == to_type) || (link.from == to_type && link.to == from_type);
+    return types ? 1 : 0;
+  }
 };
 
 Ends ends(const Device& a, const Device& b) {
-  if (a.host == b.host) return {LinkLevel::node, a.host, b.host};
-  if (a.zone == b.zone) return {LinkLevel::zone, a.host, b.host};
-  return {LinkLevel::wide, a.zone, b.zone};
+  if (a.host == b.host) return {LinkLevel::node, a.host, b.host, a.type, b.type};
+  if (a.zone == b.zone) return {LinkLevel::zone, a.host, b.host, a.type, b.type};
+  return {LinkLevel::wide, a.zone, b.zone, a.type, b.type};
 }
 
 constexpr std::array<const char*, 3> level_names{"within a host", "between the hosts of a zone", "between zones"};
@@ -43,16 +51,18 @@ Seconds transfer_time(const Link& link, Bytes size) {
 
 const Link& link_between(const Profile& profile, Rank a, Rank b) {
   const Ends wanted = ends(device_of(profile, a), device_of(profile, b));
-  const Link *reverse = nullptr, *slowest = nullptr;
+  const Link *best = nullptr, *slowest = nullptr;
+  int best_match = 0;
   for (const Link& link : profile.links) {
     if (link.level != wanted.level) continue;
-    if (link.from == wanted.from && link.to == wanted.to) return link;
-    if (link.from == wanted.to && link.to == wanted.from) reverse = &link;
+    const int match = wanted.match(link);
+    if (match == 3) return link;
+    if (match > best_match) best = &link, best_match = match;
     if (!slowest || transfer_time(link, reference_size) > transfer_time(*slowest, reference_size)) slowest = &link;
   }
   FLOTILLA_REQUIRE(slowest, ErrorKind::bad_input, "the cluster profile holds no link ", level_names[static_cast<std::size_t>(wanted.level)],
                    ", which ranks ", a, " (", wanted.from, ") and ", b, " (", wanted.to, ") need; measure again with 'flotilla probe'");
-  return reverse ? *reverse : *slowest;
+  return best ? *best : *slowest;
 }
 
 }  // namespace flotilla::cluster

@@ -1,0 +1,84 @@
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flotilla/cluster/cluster.hpp"
+
+/// The hardware catalogue: what vendors and published measurements say of device types that nobody has probed. On disk: profiles/ and
+/// docs/formats/catalogue.md.
+namespace flotilla::cluster {
+
+/// A number and where it comes from. A figure that nobody published has no source and counts as unknown.
+struct Figure {
+  double value = 0;
+  std::string source;
+  bool known() const { return !source.empty(); }
+  bool operator==(const Figure&) const = default;
+};
+
+/// How matrix products of one kind of operands reach their peak; see Efficiency.
+struct ProductFigures {
+  Figure peak;            ///< FLOP/s, dense
+  Figure matrix;          ///< share of the peak that large products reach
+  Figure half;            ///< FLOPs of the product that reaches half of `matrix`
+  Figure relative_error;  ///< known error of layer times made from these figures
+  bool operator==(const ProductFigures&) const = default;
+};
+
+struct CatalogueEntry {
+  std::string name;
+  std::vector<std::string> aliases;
+  DeviceKind kind = DeviceKind::gpu;
+  std::string description;  ///< what one device is: a card, a die of it, a core
+  Figure memory;            ///< bytes
+  ProductFigures fp32;      ///< multiplied as IEEE fp32
+  ProductFigures tf32;      ///< fp32 operands rounded to TF32 on the way in
+  ProductFigures bf16, fp16;
+  Figure peak_fp8;
+  Figure memory_bandwidth;   ///< bytes per second
+  Figure memory_share;       ///< of it that streaming reaches
+  Figure overlap;            ///< Efficiency::overlap
+  Figure launch;             ///< seconds from one kernel's start to the next's at least
+  Figure power;              ///< watts, design limit
+  Figure devices_per_node;   ///< usual
+  Figure node_device_rate;   ///< bytes per second that one device may send to the others of its node, one way
+  Figure node_pair_rate;     ///< bytes per second from one device of a node to one other, one way
+  Figure node_share;         ///< of node_pair_rate that large messages reach
+  Figure node_latency;       ///< seconds of a small message
+  Figure network_card_rate;  ///< bytes per second of one network card of the usual node, one way
+  Figure network_cards;      ///< of the usual node
+  Figure network_share;      ///< of network_card_rate that large messages reach
+  Figure network_latency;    ///< seconds of a small message
+  Figure link_error;         ///< relative, of transfer times made from these figures
+  bool operator==(const CatalogueEntry&) const = default;
+};
+
+using Catalogue = std::vector<CatalogueEntry>;
+
+/// How fp32 operands are multiplied: frameworks differ (PyTorch: IEEE unless asked since 1.12, TF32 before; NVIDIA's containers: TF32).
+enum class Fp32Products { ieee, tf32 };
+
+/// The entry of that name or alias; case, '-', '_', blanks and a "+tf32" at the end do not count. nullptr when there is none.
+const CatalogueEntry* find(const Catalogue&, std::string_view name);
+
+/// The figures as a device type called `entry.name`. Throws Error{unavailable} when TF32 is asked of a type that has none.
+DeviceType device_type(const CatalogueEntry&, Fp32Products = Fp32Products::ieee);
+/// The type of a name, called by that name as it was written; "NAME+tf32" multiplies fp32 as TF32. Throws Error{bad_input} with the
+/// nearest known name.
+DeviceType device_type(const Catalogue&, std::string_view name);
+
+/// Links among devices of these types, `from` and `to` naming types: one of level node for each type, one of level zone and one of level
+/// wide for each pair of them, the slower end's rate, the cards of the end that has fewer as lanes. Nobody can know what lies between
+/// two zones: a wide link is the network's with `wide_latency`. Throws Error{bad_input} for an unknown type.
+inline constexpr Seconds wide_latency{1e-3};
+std::vector<Link> catalogue_links(const Catalogue&, const std::vector<std::string>& types);
+
+/// `profile` with what it lacks of `types`: a type it does not have comes from the catalogue; figures of a type that it has and that are 0
+/// (memory, peaks, bandwidth, power, per_node) are filled from the entry of that name where there is one. Filled peaks bring their
+/// efficiency; that of fp32 is TF32's where the profile holds fp32 times of the type, for they may have been taken so and a peak bounds
+/// them. Links among the types are added at every level where the profile says nothing of them.
+/// Throws Error{bad_input} for a type that neither knows.
+Profile complete_from_catalogue(Profile profile, const Catalogue&, const std::vector<std::string>& types);
+
+}  // namespace flotilla::cluster
