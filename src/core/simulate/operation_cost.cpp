@@ -1,6 +1,7 @@
 #include "operation_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -23,9 +24,58 @@ double scatter_of(const cluster::Profile& profile, const std::string& type, cons
   return nearest && std::isfinite(nearest->relative_scatter) ? std::max(0.0, nearest->relative_scatter) : 0;
 }
 
+/// Kernels and matrix products of an operation. `fused`: norm, product with its bias, attention, activation, sum with its residual each one
+/// kernel, as cuDNN and cuBLASLt offer them; `separate`: element-wise steps by themselves, as PyTorch runs Megatron's layers eagerly.
+struct Makeup {
+  int fused, separate, products;
+};
+constexpr std::array<Makeup, model::operation_count> makeups{{
+    {1, 2, 0},   // embedding_forward
+    {2, 4, 1},   // embedding_end_forward: projection, sum with the position
+    {4, 14, 4},  // attention_forward: norm, qkv, attention (scores, values), out
+    {4, 10, 2},  // mlp_forward: sum and norm, up, activation, down
+    {1, 4, 0},   // block_end_forward
+    {2, 3, 1},   // head_forward: norm, logits
+    {1, 6, 0},   // head_loss
+    {3, 8, 2},   // head_backward
+    {3, 4, 2},   // head_end_backward
+    {7, 12, 4},  // mlp_backward: two products each for down and up, activation, biases
+    {8, 20, 8},  // attention_backward: the same for out and qkv, attention's four gradients
+    {1, 4, 0},   // block_begin_backward
+    {2, 4, 2},   // embedding_backward
+}};
+
+/// Attention that stores its scores: separate products over the whole square, which its backward pass has not to compute again.
+void store_scores(Work& work, const model::Config& model, const model::LayerShape& shape, bool backward, const Execution& execution) {
+  const double square = static_cast<double>(shape.tokens()) * shape.length, heads = model::local_heads(model, shape);
+  const double product = 2 * square * heads * model.head_size(), causal = product * (shape.length + 1) / (2.0 * shape.length);
+  work.flops += backward ? 4 * product - 5 * causal : 2 * (product - causal);
+  const double passes = backward ? execution.score_passes_backward : execution.score_passes_forward;
+  work.traffic += {static_cast<std::int64_t>(passes * square * heads) * element_size(shape.precision).count};
+}
+
+FlopsPerSecond peak_of(const cluster::DeviceType& type, Precision precision) {
+  if (precision == Precision::fp32) return type.peak_fp32;
+  return precision == Precision::fp16 && type.peak_fp16.value > 0 ? type.peak_fp16 : type.peak_bf16;
+}
+
+/// Seconds of matrix products at what products of their size reach of the peak.
+double product_seconds(const cluster::Efficiency& e, FlopsPerSecond peak, Precision precision, const Work& work) {
+  if (work.flops <= 0) return 0;
+  const bool single = precision == Precision::fp32;
+  const double one = work.flops / std::max(1, work.products), half = single ? e.half : e.half_16;
+  return work.flops / (peak.value * (single ? e.matrix : e.matrix_16) * (one / (one + half)));
+}
+
+double error_of(const cluster::Profile& profile, const std::string& type, Precision precision) {
+  const auto* about = cluster::find_type(profile, type);
+  const cluster::Efficiency efficiency = about ? about->efficiency : cluster::Efficiency{};
+  return precision == Precision::fp32 ? efficiency.error : efficiency.error_16;
+}
+
 Seconds roofline_of(const cluster::Profile& profile, const model::Config& model, const std::string& type, model::Operation operation,
-                    const model::LayerShape& shape) {
-  return roofline(profile, type, shape.precision, model::flops(model, shape, operation), model::traffic(model, shape, operation));
+                    const model::LayerShape& shape, const Execution& execution) {
+  return roofline(profile, type, shape.precision, work_of(model, shape, operation, execution), execution.host);
 }
 
 /// Degrees measured for this operation, nearest to the wanted one first (by ratio, the smaller one of two).
@@ -42,7 +92,7 @@ std::vector<int> measured_degrees(const cluster::Profile& profile, const std::st
 }
 
 std::optional<Cost> scaled_cost(const cluster::Profile& profile, const model::Config& model, const std::string& type,
-                                model::Operation operation, const model::LayerShape& shape) {
+                                model::Operation operation, const model::LayerShape& shape, const Execution& execution) {
   const std::string name{model::to_string(operation)};
   const cluster::DeviceType* about = cluster::find_type(profile, type);
   if (!about || !(about->memory_bandwidth.value > 0)) return std::nullopt;
@@ -52,7 +102,8 @@ std::optional<Cost> scaled_cost(const cluster::Profile& profile, const model::Co
     there.tensor_parallel = degree;
     there.tensor_index = 0;
     const auto measured = cluster::operation_time(profile, type, name, degree, shape.sequences, shape.length, shape.precision);
-    const Seconds ideal = roofline_of(profile, model, type, operation, there), wanted = roofline_of(profile, model, type, operation, shape);
+    const Seconds ideal = roofline_of(profile, model, type, operation, there, execution),
+                  wanted = roofline_of(profile, model, type, operation, shape, execution);
     if (measured && is_time(*measured) && is_time(ideal) && is_time(wanted))
       return Cost{*measured * (wanted / ideal), scaled_error + scatter_of(profile, type, name, degree, shape), true};
   }
@@ -61,26 +112,43 @@ std::optional<Cost> scaled_cost(const cluster::Profile& profile, const model::Co
 
 }  // namespace
 
-Seconds roofline(const cluster::Profile& profile, const std::string& device_type, Precision precision, double flops, Bytes traffic) {
+Work work_of(const model::Config& model, const model::LayerShape& shape, model::Operation operation, const Execution& execution) {
+  const bool forward = operation == model::Operation::attention_forward, backward = operation == model::Operation::attention_backward;
+  const bool stores = execution.score_passes_forward > 0 || execution.score_passes_backward > 0;
+  const Makeup& makeup = makeups[static_cast<std::size_t>(operation)];
+  Work work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
+            stores ? makeup.separate : makeup.fused};
+  if (stores && (forward || backward)) store_scores(work, model, shape, backward, execution);
+  return work;
+}
+
+Seconds roofline(const cluster::Profile& profile, const std::string& device_type, Precision precision, const Work& work, Seconds host) {
   const cluster::DeviceType* type = cluster::find_type(profile, device_type);
   FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the cluster profile has neither times nor peak rates of device type '", device_type,
                    "'; measure it with 'flotilla probe'");
-  const FlopsPerSecond peak = precision == Precision::bf16 ? type->peak_bf16 : type->peak_fp32;
+  const FlopsPerSecond peak = peak_of(*type, precision);
   const auto usable = [](double rate) { return std::isfinite(rate) && rate > 0; };
-  FLOTILLA_REQUIRE(usable(type->memory_bandwidth.value) && (flops <= 0 || usable(peak.value)), ErrorKind::bad_input,
+  FLOTILLA_REQUIRE(usable(type->memory_bandwidth.value) && (work.flops <= 0 || usable(peak.value)), ErrorKind::bad_input,
                    "the cluster profile has no measured time and no peak rate in ", to_string(precision), " or no memory bandwidth of '",
                    device_type, "'; measure it with 'flotilla probe'");
-  return {std::max(flops > 0 ? flops / peak.value : 0, (traffic / type->memory_bandwidth).value)};
+  const cluster::Efficiency& e = type->efficiency;
+  const double products = product_seconds(e, peak, precision, work), streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
+  const double both = std::max(products, streaming) + (1 - e.overlap) * std::min(products, streaming);
+  return {std::max(both, work.kernels * std::max(e.launch, host).value)};
+}
+
+Cost stream_cost(const cluster::Profile& profile, const std::string& device_type, Bytes traffic) {
+  return {roofline(profile, device_type, Precision::fp32, {0, 0, traffic, 1}), error_of(profile, device_type, Precision::fp32), true};
 }
 
 Cost operation_cost(const cluster::Profile& profile, const model::Config& model, const std::string& device_type, model::Operation operation,
-                    const model::LayerShape& shape) {
+                    const model::LayerShape& shape, const Execution& execution) {
   const std::string name{model::to_string(operation)};
   const auto measured =
       cluster::operation_time(profile, device_type, name, shape.tensor_parallel, shape.sequences, shape.length, shape.precision);
   if (measured && is_time(*measured)) return {*measured, scatter_of(profile, device_type, name, shape.tensor_parallel, shape), false};
-  if (const auto scaled = scaled_cost(profile, model, device_type, operation, shape)) return *scaled;
-  return {roofline_of(profile, model, device_type, operation, shape), roofline_error, true};
+  if (const auto scaled = scaled_cost(profile, model, device_type, operation, shape, execution)) return *scaled;
+  return {roofline_of(profile, model, device_type, operation, shape, execution), error_of(profile, device_type, shape.precision), true};
 }
 
 std::optional<Cost> element_cost(const cluster::Profile& profile, const std::string& device_type, const std::string& operation,

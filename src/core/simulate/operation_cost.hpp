@@ -8,18 +8,35 @@
 
 namespace flotilla::simulate {
 
-/// How far a roofline without any measured efficiency may be off: achieved rates of these operations lie between a third of the peak and
-/// all of it, so the middle is within about half (docs/design/forecast.md).
-inline constexpr double roofline_error = 0.5;
-/// The same, where the efficiency was measured at another tensor-parallel degree.
+/// Error of an operation whose efficiency was measured at another tensor-parallel degree, beside that measurement's scatter. A bare
+/// roofline has the type's own (cluster::Efficiency).
 inline constexpr double scaled_error = 0.15;
 
-/// max(flops / peak, traffic / bandwidth). Throws Error{bad_input} when the profile does not hold the type's figures.
-Seconds roofline(const cluster::Profile&, const std::string& device_type, Precision, double flops, Bytes traffic);
+/// How a runtime executes operations that nobody measured. The default is fused attention, which never stores scores.
+struct Execution {
+  /// Times that the scores (sequences, local heads, length, length) cross the memory in a pass; 0: they never do. Otherwise attention is
+  /// separate products and element-wise kernels over the whole square, not its causal half.
+  double score_passes_forward = 0, score_passes_backward = 0;
+  Seconds host{};  ///< of the host, to start one kernel: the device waits where its kernels are shorter
+};
+
+/// What an operation asks of a device.
+struct Work {
+  double flops = 0;  ///< of matrix products
+  int products = 0;  ///< that the FLOPs are spread over
+  Bytes traffic;
+  int kernels = 1;
+};
+Work work_of(const model::Config&, const model::LayerShape&, model::Operation, const Execution& = {});
+
+/// Seconds by cluster::Efficiency's formula. Throws Error{bad_input} when the profile does not hold the type's figures.
+Seconds roofline(const cluster::Profile&, const std::string& device_type, Precision, const Work&, Seconds host = {});
+/// Reading and writing so many bytes, by the roofline.
+Cost stream_cost(const cluster::Profile&, const std::string& device_type, Bytes traffic);
 
 /// Measured, else scaled from another degree, else roofline (ProfileCost says more).
 Cost operation_cost(const cluster::Profile&, const model::Config&, const std::string& device_type, model::Operation,
-                    const model::LayerShape&);
+                    const model::LayerShape&, const Execution& = {});
 
 /// Seconds per element of "adamw", "add" or "cast" on a type, in this precision or else any; nullopt when never measured.
 std::optional<Cost> element_cost(const cluster::Profile&, const std::string& device_type, const std::string& operation, Precision);

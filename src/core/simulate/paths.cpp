@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "flotilla/base/error.hpp"
 
@@ -10,14 +11,14 @@ namespace flotilla::simulate {
 
 Paths::Paths(const cluster::Profile& profile) : profile_{profile} {
   std::set<std::string> named;
-  for (const auto& link : profile.links)
-    if (link.level != cluster::LinkLevel::wide) named.insert({link.from, link.to});
+  for (const auto& link : profile.links) named.insert({link.from, link.to});
   std::map<std::string, int> hosts;
-  std::map<std::pair<std::string, std::string>, int> sites;
+  std::map<std::tuple<std::string, std::string, std::string>, int> sites;
   for (std::size_t i = 0; i < profile.devices.size(); ++i) {
     const auto& device = profile.devices[i];
     if (device.rank != Rank{static_cast<int>(i)}) index_.emplace(device.rank.value, i);
-    const std::pair<std::string, std::string> site{device.zone, named.contains(device.host) ? device.host : ""};
+    const auto if_named = [&](const std::string& name) { return named.contains(name) ? name : std::string{}; };
+    const std::tuple site{device.zone, if_named(device.host), if_named(device.type)};
     places_.push_back({hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second,
                        sites.try_emplace(site, static_cast<int>(sites.size())).first->second});
   }
@@ -33,7 +34,8 @@ std::size_t Paths::position(Rank rank) const {
 
 int Paths::number_of(const cluster::Link& link) {
   const auto same = [&](const cluster::Link* other) {
-    return other->level == link.level && other->pieces == link.pieces && other->relative_scatter == link.relative_scatter;
+    return other->level == link.level && other->pieces == link.pieces && other->relative_scatter == link.relative_scatter &&
+           other->lanes == link.lanes;
   };
   const auto found = std::ranges::find_if(links_, same);
   if (found != links_.end()) return static_cast<int>(found - links_.begin());
