@@ -56,6 +56,22 @@ TEST(ShardLayout, HoldersAreTheRanksOfTheStagesThatUseATensor) {
   }
 }
 
+TEST(ShardLayout, OwnersAreThoseAmongTheHolders) {
+  std::mt19937 random{22};
+  for (int round = 0; round < 50; ++round) {
+    const Plan plan = testing::random_plan(random);
+    const ShardLayout layout = shard_layout(plan);
+    const auto owned = owners(plan, layout.tensors);
+    ASSERT_EQ(owned.size(), layout.tensors.size());
+    for (std::size_t t = 0; t < owned.size(); ++t) {
+      std::vector<Rank> expected;
+      for (const Holder& holder : layout.holders[t])
+        if (holder.owner) expected.push_back(holder.rank);
+      EXPECT_EQ(owned[t], expected) << layout.tensors[t].name;
+    }
+  }
+}
+
 TEST(ShardLayout, ATiedTableIsOwnedByTheFirstStage) {
   const Plan plan = even_plan(model::built_in("gpt2-tiny"), 16, 4, Precision::fp32, 2, 2, 2, 1);
   const ShardLayout layout = shard_layout(plan);

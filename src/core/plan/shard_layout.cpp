@@ -39,6 +39,20 @@ ShardLayout shard_layout(const Plan& plan) {
   return layout;
 }
 
+std::vector<std::vector<Rank>> owners(const Plan& plan, const std::vector<model::Tensor>& tensors) {
+  std::vector<std::vector<Rank>> owners(tensors.size());
+  for (const Stage& stage : plan.stages)
+    for (const int t : tensors_of_stage(tensors, stage)) {
+      auto& ranks = owners[static_cast<std::size_t>(t)];
+      if (!ranks.empty()) continue;
+      std::vector<Holder> holders;
+      add_members(tensors[static_cast<std::size_t>(t)], stage.replicas.front(), true, holders);
+      for (const Holder& holder : holders)
+        if (holder.owner) ranks.push_back(holder.rank);
+    }
+  return owners;
+}
+
 std::vector<model::UnitRange> common_refinement(const model::Tensor& tensor, int degree_a, int degree_b) {
   FLOTILLA_ASSERT(degree_a >= 1 && degree_b >= 1, tensor.name, " ", degree_a, " ", degree_b);
   const std::int64_t units = tensor.units();

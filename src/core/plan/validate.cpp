@@ -9,13 +9,21 @@
 namespace flotilla::plan {
 namespace {
 
+/// A field of a replica. Spelled only for what is wrong: a plan may have 100,000 replicas.
+struct Field {
+  std::size_t stage, replica;
+  const char* name;
+};
+std::string spell(const Field& f) { return text("stages[", f.stage, "].replicas[", f.replica, "].", f.name); }
+const std::string& spell(const std::string& where) { return where; }
+
 /// Collects problems; `where` is spelled like the path to the field.
 struct Findings {
   std::vector<Problem> problems;
 
-  template <class... Parts>
-  void expect(bool good, const std::string& where, const Parts&... what) {
-    if (!good) problems.push_back({where, text(what...)});
+  template <class Where, class... Parts>
+  void expect(bool good, const Where& where, const Parts&... what) {
+    if (!good) problems.push_back({spell(where), text(what...)});
   }
 };
 
@@ -59,17 +67,19 @@ void check_layers(const Plan& plan, Findings& found) {
                  layers, " layers and the last stage must reach the head");
 }
 
-void check_degree(const Plan& plan, const Replica& replica, const std::string& where, Findings& found) {
+void check_degree(const Plan& plan, std::size_t stage, std::size_t r, Findings& found) {
+  const Replica& replica = plan.stages[stage].replicas[r];
   const int most = std::min({plan.model.heads, plan.model.feed_forward, plan.model.vocabulary});
-  found.expect(replica.tensor_parallel >= 1 && replica.tensor_parallel <= most, where + ".tensor_parallel", "is ", replica.tensor_parallel,
-               ", expected 1 to ", most, most == plan.model.heads ? ", the number of heads" : "");
+  found.expect(replica.tensor_parallel >= 1 && replica.tensor_parallel <= most, Field{stage, r, "tensor_parallel"}, "is ",
+               replica.tensor_parallel, ", expected 1 to ", most, most == plan.model.heads ? ", the number of heads" : "");
 }
 
-void check_shares(const Plan& plan, const Replica& replica, const std::string& where, Findings& found) {
-  found.expect(replica.quanta >= 1 && replica.quanta <= plan.global_batch / plan.quantum, where + ".quanta", "is ", replica.quanta,
+void check_shares(const Plan& plan, std::size_t stage, std::size_t r, Findings& found) {
+  const Replica& replica = plan.stages[stage].replicas[r];
+  found.expect(replica.quanta >= 1 && replica.quanta <= plan.global_batch / plan.quantum, Field{stage, r, "quanta"}, "is ", replica.quanta,
                ", expected 1 to ", plan.global_batch / plan.quantum, ", the quanta of the global batch");
   found.expect(replica.sequences >= 1 && replica.sequences <= plan.global_batch && replica.sequences % plan.quantum == 0,
-               where + ".sequences", "is ", replica.sequences, ", expected a multiple of the quantum, ", plan.quantum, ", from ",
+               Field{stage, r, "sequences"}, "is ", replica.sequences, ", expected a multiple of the quantum, ", plan.quantum, ", from ",
                plan.quantum, " to ", plan.global_batch);
 }
 
@@ -83,11 +93,14 @@ void check_sum(const Plan& plan, const Stage& stage, const std::string& where, F
 class Devices {
  public:
   Devices(const Plan& plan, Findings& found) : found_{found} {
+    std::int64_t named = 0;
     for (int s = 0; s < own_stages(plan); ++s)
       for (const Replica& replica : plan.stages[static_cast<std::size_t>(s)].replicas) {
         needed_ += replica.tensor_parallel;
-        any_bound_ = any_bound_ || !replica.devices.empty();
+        named += static_cast<std::int64_t>(replica.devices.size());
       }
+    any_bound_ = named > 0;
+    seen_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(needed_, 0, named)));
     found_.expect(needed_ <= std::numeric_limits<int>::max(), "stages", "need ", needed_, " devices together, expected at most ",
                   std::numeric_limits<int>::max());
   }
@@ -103,7 +116,6 @@ class Devices {
   }
 
  private:
-  /// Spelled only for what is wrong: a plan may have 100,000 devices.
   static std::string where(const Place& place) {
     const std::string devices = text("stages[", place.stage, "].replicas[", place.replica, "].devices");
     return place.tensor_index < 0 ? devices : text(devices, "[", place.tensor_index, "]");
@@ -112,12 +124,16 @@ class Devices {
   void check(Rank rank, const Place& place) {
     if (!rank.valid() || rank.value >= needed_)
       found_.expect(false, where(place), "is rank ", rank, ", expected 0 to ", needed_ - 1, ": a plan of n devices uses ranks 0 to n-1");
-    const auto [earlier, is_new] = seen_.try_emplace(rank, place);
-    if (!is_new) found_.expect(false, where(place), "is rank ", rank, " again; it already stands at ", where(earlier->second));
+    Place& earlier = rank.valid() && rank.index() < seen_.size() ? seen_[rank.index()] : strays_[rank];
+    if (earlier.stage >= 0)
+      found_.expect(false, where(place), "is rank ", rank, " again; it already stands at ", where(earlier));
+    else
+      earlier = place;
   }
 
   Findings& found_;
-  std::unordered_map<Rank, Place> seen_;
+  std::vector<Place> seen_;                 // by rank, as far as ranks of this plan go
+  std::unordered_map<Rank, Place> strays_;  // where other ranks stand
   std::int64_t needed_ = 0;
   bool any_bound_ = false;
 };
@@ -144,9 +160,8 @@ void check_replicas(const Plan& plan, bool batch_possible, Findings& found) {
     const std::string replicas = at("stages", s) + ".replicas";
     found.expect(!stage.replicas.empty(), replicas, "is empty, expected at least one replica");
     for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
-      const std::string where = at(replicas, r);
-      check_degree(plan, stage.replicas[r], where, found);
-      if (batch_possible) check_shares(plan, stage.replicas[r], where, found);
+      check_degree(plan, s, r, found);
+      if (batch_possible) check_shares(plan, s, r, found);
       if (static_cast<int>(s) < own_stages(plan)) devices.check(stage.replicas[r], static_cast<int>(s), static_cast<int>(r));
     }
     if (batch_possible && !stage.replicas.empty()) check_sum(plan, stage, replicas, found);

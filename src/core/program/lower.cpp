@@ -1,13 +1,18 @@
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <tuple>
 
 #include "class_builder.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/program.hpp"
+#include "layers/lower_layers.hpp"
 
 namespace flotilla::program {
 namespace {
+
+constexpr std::size_t group_slots = 4, peer_slots = 4;  // of a rank, where tensor degrees are equal: room taken at once
 
 const plan::Replica& first_replica(const plan::Stage& stage) { return stage.replicas.front(); }
 
@@ -63,15 +68,20 @@ class Lowering {
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
     program_.ranks.resize(highest_rank(plan) + 1);
+    for (int before = 0; int sequences : sequences_) {
+      first_sequences_.push_back(before);
+      before += sequences;
+    }
   }
 
   Program run() {
     bind_world();
     for (int s = 0; s < stage_count(); ++s) bind_groups(s);
     bind_tied_groups();
-    for (int s = 0; s < stage_count(); ++s)
-      for (int r = 0; r < replica_count(); ++r)
-        for (int t = 0; t < tensor_parallel(s); ++t) bind(s, r, t);
+    for (int s = 0; s < stage_count(); ++s) {
+      classes_of_replicas_.clear();
+      for (int r = 0; r < replica_count(); ++r) bind(s, r);
+    }
     own_tensors();
     return std::move(program_);
   }
@@ -98,7 +108,10 @@ class Lowering {
         for (int t = 0; t < tensor_parallel(s); ++t) all.push_back(device(s, r, t));
     std::sort(all.begin(), all.end());
     const int world = add_group(Group::Kind::world, all);
-    for (Rank rank : all) binding(rank).groups.push_back(world);
+    for (Rank rank : all) {
+      binding(rank).groups.reserve(group_slots);
+      binding(rank).groups.push_back(world);
+    }
   }
 
   // Slot order everywhere: world, tensor, data, tied (slots_of).
@@ -140,55 +153,66 @@ class Lowering {
     kind.heads = model::local_heads(program_.plan.model, shape);
     kind.columns = model::local_columns(program_.plan.model, shape);
     kind.vocabulary = model::local_vocabulary(program_.plan.model, shape);
-    if (s + 1 < stage_count())
-      kind.activation_receivers = static_cast<int>(served_by(t, here.tensor_parallel, tensor_parallel(s + 1)).size());
-    if (training() && s > 0) kind.gradient_receivers = static_cast<int>(served_by(t, here.tensor_parallel, tensor_parallel(s - 1)).size());
+    if (s + 1 < stage_count()) kind.activation_receivers = served_by(t, here.tensor_parallel, tensor_parallel(s + 1));
+    if (training() && s > 0) kind.gradient_receivers = served_by(t, here.tensor_parallel, tensor_parallel(s - 1));
     kind.replicas = replica_count();
     const bool holds_word = s == 0 || s + 1 == stage_count();
     if (stage_count() > 1 && holds_word) kind.tied_members = 2 * replica_count();
     return kind;
   }
 
-  void bind(int s, int r, int t) {
+  int class_of(int s, int r, int t) {
     const auto kind = kind_of(s, r, t);
-    auto found = classes_.find(kind);
-    if (found == classes_.end()) {
-      const int index = static_cast<int>(program_.classes.size());
+    const auto [found, fresh] = classes_.try_emplace(kind, static_cast<int>(program_.classes.size()));
+    if (fresh) {
       const ClassInput input{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t};
       program_.classes.push_back(ClassBuilder{input}.build());
-      found = classes_.emplace(kind, index).first;
     }
-    auto& here = binding(device(s, r, t));
-    here.rank_class = found->second;
-    here.tensor_index = t;
-    here.replica = r;
-    here.first_sequence = 0;
-    for (int before = 0; before < r; ++before) here.first_sequence += sequences_[static_cast<std::size_t>(before)];
-    bind_peers(here, s, r, t);
+    return found->second;
+  }
+
+  /// By tensor index. Replicas of a stage that agree in what kind_of() reads have the same classes, so most are looked up at once.
+  const std::vector<int>& classes_of(int s, int r) {
+    const auto& here = replica(s, r);
+    auto& classes = classes_of_replicas_[{here.device_type, here.quanta, sequences_[static_cast<std::size_t>(r)]}];
+    for (int t = static_cast<int>(classes.size()); t < here.tensor_parallel; ++t) classes.push_back(class_of(s, r, t));
+    return classes;
+  }
+
+  void bind(int s, int r) {
+    const auto& classes = classes_of(s, r);
+    for (int t = 0; t < tensor_parallel(s); ++t) {
+      auto& here = binding(device(s, r, t));
+      here.rank_class = classes[static_cast<std::size_t>(t)];
+      here.tensor_index = t;
+      here.replica = r;
+      here.first_sequence = first_sequences_[static_cast<std::size_t>(r)];
+      bind_peers(here, s, r, t);
+    }
   }
 
   void bind_peers(RankBinding& here, int s, int r, int t) const {
-    const int ours = tensor_parallel(s);
-    if (s > 0) here.peers.push_back(device(s - 1, r, t % tensor_parallel(s - 1)));
-    if (s + 1 < stage_count())
-      for (int theirs : served_by(t, ours, tensor_parallel(s + 1))) here.peers.push_back(device(s + 1, r, theirs));
+    const int ours = tensor_parallel(s), before = s > 0 ? tensor_parallel(s - 1) : 0,
+              after = s + 1 < stage_count() ? tensor_parallel(s + 1) : 0;
+    here.peers.reserve(peer_slots);
+    if (before > 0) here.peers.push_back(device(s - 1, r, t % before));
+    for (int theirs = t; theirs < after; theirs += ours) here.peers.push_back(device(s + 1, r, theirs));
     if (!training()) return;
-    if (s + 1 < stage_count()) here.peers.push_back(device(s + 1, r, t % tensor_parallel(s + 1)));
-    if (s > 0)
-      for (int theirs : served_by(t, ours, tensor_parallel(s - 1))) here.peers.push_back(device(s - 1, r, theirs));
+    if (after > 0) here.peers.push_back(device(s + 1, r, t % after));
+    for (int theirs = t; theirs < before; theirs += ours) here.peers.push_back(device(s - 1, r, theirs));
   }
 
   void own_tensors() {
-    const auto layout = plan::shard_layout(program_.plan);
-    for (std::size_t t = 0; t < layout.holders.size(); ++t)
-      for (const auto& holder : layout.holders[t])
-        if (holder.owner) binding(holder.rank).owned.push_back(static_cast<int>(t));
+    const auto owners = plan::owners(program_.plan, program_.tensors);
+    for (std::size_t t = 0; t < owners.size(); ++t)
+      for (Rank rank : owners[t]) binding(rank).owned.push_back(static_cast<int>(t));
   }
 
   const Runtime& runtime_;
-  std::vector<int> sequences_;  ///< of the step, by replica
+  std::vector<int> sequences_, first_sequences_;  ///< of the step, by replica
   Program program_;
   std::map<RankKind, int> classes_;
+  std::map<std::tuple<std::string_view, int, int>, std::vector<int>> classes_of_replicas_;  ///< of the stage at hand
 };
 
 std::vector<int> shares_of(const plan::Plan& plan) {
@@ -205,6 +229,7 @@ void require_lowerable(const plan::Plan& plan, const Runtime& runtime) {
 }  // namespace
 
 Program lower(const plan::Plan& plan, const Runtime& runtime) {
+  if (runtime.layers) return lower_layers(plan, runtime);
   require_lowerable(plan, runtime);
   return Lowering{plan, runtime, Purpose::training, shares_of(plan)}.run();
 }

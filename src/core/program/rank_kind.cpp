@@ -18,10 +18,6 @@ Slots slots_of(const RankKind& kind, bool first_stage, bool last_stage, bool tra
   return slots;
 }
 
-std::vector<int> served_by(int index, int ours, int theirs) {
-  std::vector<int> served;
-  for (int t = index; t < theirs; t += ours) served.push_back(t);
-  return served;
-}
+int served_by(int index, int ours, int theirs) { return index < theirs ? (theirs - index + ours - 1) / ours : 0; }
 
 }  // namespace flotilla::program

@@ -30,8 +30,8 @@ struct Slots {
 };
 Slots slots_of(const RankKind&, bool first_stage, bool last_stage, bool training);
 
-/// Members of the neighbouring stage (degree `theirs`) that take their copy from member `index` of a group of degree `ours`: copies are
-/// whole on every member, so theirs t is served by ours t mod `ours`.
-std::vector<int> served_by(int index, int ours, int theirs);
+/// How many members of the neighbouring stage (degree `theirs`) take their copy from member `index` of a group of degree `ours`: copies
+/// are whole on every member, so theirs t is served by ours t mod `ours`, and these are index, index + ours, ...
+int served_by(int index, int ours, int theirs);
 
 }  // namespace flotilla::program
