@@ -8,6 +8,7 @@
 #include "flotilla/model/operations.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/program/runtime.hpp"
 
 /// A plan lowered to instructions. A value with two readers: the simulator interprets it, the trainer executes it.
 ///
@@ -32,6 +33,9 @@ enum class Op : std::uint8_t {
   squared_norm,    ///< compute: scalar::squared_norm += sum of squares of the gradients that this rank owns
   reduce_scalars,  ///< reduce: scalars summed over the group in its order -> totals
   optimizer,       ///< compute: AdamW on one part, with the clipping factor from totals; refreshes the weights' copy
+  layer_forward,   ///< compute: Site::layer whole, the collectives of its tensor-parallel group inside; only in described runtimes
+  layer_backward,  ///< compute: its backward pass likewise, with what Site::recompute repeats
+  host_work,       ///< compute: the host holds the queue for Site::host
 };
 
 /// What an operand is for. Each site names each role at most once.
@@ -120,6 +124,8 @@ struct Site {
   int group = -1;            ///< all_reduce, all_gather, reduce_scalars: group slot
   Bytes bytes_per_sequence;  ///< messages and per-microbatch collectives
   Bytes bytes;               ///< once-per-step collectives
+  bool once = false;         ///< send, receive: one message for the tensor-parallel group, which all of its members wait for
+  Seconds host;              ///< host_work: its time; layer passes: host time that a profiler adds to a pass which waits for the host
   std::vector<Access> accesses;
   std::vector<Wait> waits;
   bool operator==(const Site&) const = default;
@@ -172,8 +178,13 @@ struct RankClass {
 /// An ordered set of ranks; sums run in this order.
 struct Group {
   enum class Kind : std::uint8_t { tensor, data, tied, world };
+  /// How a described runtime's library sums: the fastest of ring, tree and node by node over the group's links. Ours is direct
+  /// (collectives.hpp).
+  enum class Algorithm : std::uint8_t { direct, library };
   Kind kind = Kind::world;
   std::vector<Rank> members;
+  Algorithm algorithm = Algorithm::direct;
+  BytesPerSecond most{};  ///< a member's share of the bytes moves no faster, whatever the links; 0: the links decide
   bool operator==(const Group&) const = default;
 };
 std::string to_string(Group::Kind);
@@ -199,14 +210,6 @@ struct Program {
   std::vector<RankBinding> ranks;  ///< by rank
   std::vector<Group> groups;
   bool operator==(const Program&) const = default;
-};
-
-/// Who will execute.
-struct Runtime {
-  std::string name = "flotilla";
-  int threads = 1;          ///< compute threads per device (CPU); sizes the workspace
-  Bytes library_scratch{};  ///< scratchpad handed to the matrix library, beside the workspace
-  bool operator==(const Runtime&) const = default;
 };
 
 /// Pure. Throws Error{bad_input} for an invalid plan, Error{unavailable} naming the first stage that this runtime cannot execute.

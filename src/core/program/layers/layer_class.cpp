@@ -1,0 +1,252 @@
+#include "layer_class.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::program {
+namespace {
+
+constexpr Bytes gradient_size{4};  // fp32
+
+}  // namespace
+
+LayerSlots layer_slots(const LayerKind& kind, int depth, int chunks) {
+  LayerSlots slots;
+  int next_slot = 0;
+  const bool wraps = chunks > 1 && depth > 1;
+  if (kind.talks_back && (kind.position > 0 || wraps)) slots.previous = next_slot++;
+  if (kind.talks_forth && (kind.position + 1 < depth || wraps)) slots.next = next_slot++;
+  if (kind.meets) slots.tensor = 1;
+  if (kind.sums) slots.data = kind.meets ? 2 : 1;
+  return slots;
+}
+
+LayerClassBuilder::LayerClassBuilder(const plan::Plan& plan, const LayerSizes& sizes, const Runtime& runtime, LayerKind kind)
+    : plan_{plan},
+      sizes_{sizes},
+      runtime_{*runtime.layers},
+      kind_{std::move(kind)},
+      depth_{plan::own_stages(plan)},
+      slots_{layer_slots(kind_, depth_, plan.chunks)} {
+  out_.stage = kind_.position;
+  out_.device_type = kind_.device_type;
+  out_.shape = {kind_.microbatch, plan_.length, kind_.tensor_parallel, 0, plan_.precision};
+  out_.microbatches = (kind_.sequences + kind_.microbatch - 1) / kind_.microbatch;
+  out_.last_sequences = kind_.sequences - std::max(0, out_.microbatches - 1) * kind_.microbatch;
+}
+
+RankClass LayerClassBuilder::build() {
+  for (int chunk = 0; chunk < plan_.chunks; ++chunk) add_chunk(chunk);
+  out_.blocks = pass_loops(plan_.schedule, depth_, kind_.position, out_.microbatches, chunks_);
+  Block closing{1, {}};
+  for (int site : closing_sites()) closing.steps.push_back({site, 0});
+  out_.blocks.push_back(std::move(closing));
+  add_memory();
+  return std::move(out_);
+}
+
+int LayerClassBuilder::add_site(Site site) {
+  out_.sites.push_back(std::move(site));
+  return static_cast<int>(out_.sites.size()) - 1;
+}
+
+int LayerClassBuilder::add_host(const std::string& name, Seconds time, bool per_microbatch, bool backward) {
+  Site site;
+  site.name = name;
+  site.op = Op::host_work;
+  site.host = time;
+  site.per_microbatch = per_microbatch;
+  site.backward = backward;
+  return add_site(std::move(site));
+}
+
+void LayerClassBuilder::add_chunk(int chunk) { chunks_.push_back({pass_sites(chunk, false), pass_sites(chunk, true)}); }
+
+PassSites LayerClassBuilder::pass_sites(int chunk, bool backward) {
+  const bool receives = backward ? !is_last(chunk) : !is_first(chunk), sends = backward ? !is_first(chunk) : !is_last(chunk);
+  PassSites sites;
+  add_layers(sites.work, chunk, backward);
+  if (receives && talks(Op::receive, backward)) add_message(sites.receive, message(Op::receive, chunk, backward), sites.work.front());
+  if (receives && kind_.meets) add_meeting(sites.receive, backward, sites.work.front());
+  if (sends && talks(Op::send, backward)) add_message(sites.send, message(Op::send, chunk, backward), sites.work.back());
+  return sites;
+}
+
+void LayerClassBuilder::add_layers(std::vector<int>& sites, int chunk, bool backward) {
+  const auto& here = stage(chunk);
+  for (int i = 0; i < here.last_layer - here.first_layer; ++i) {
+    Site site;
+    site.layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
+    site.op = backward ? Op::layer_backward : Op::layer_forward;
+    site.name = text(backward ? "backward " : "forward ", site.layer);
+    site.backward = backward;
+    site.recompute = backward && here.recompute != plan::Recompute::none && plan_.model.is_block(site.layer);
+    site.host = runtime_.profiler_host;
+    sites.push_back(add_site(std::move(site)));
+  }
+}
+
+bool LayerClassBuilder::talks(Op op, bool backward) const {
+  const bool forth = (op == Op::send) != backward;  // the other end is the next stage
+  return forth ? kind_.talks_forth : kind_.talks_back;
+}
+
+/// Members without a message of their own wait here for those that have one.
+void LayerClassBuilder::add_meeting(std::vector<int>& sites, bool backward, int work_site) {
+  Site site;
+  site.name = backward ? "gradient is here" : "activation is here";
+  site.op = Op::all_gather;
+  site.queue = Queue::reduce;
+  site.group = slots_.tensor;
+  site.backward = backward;
+  for (int before : sites) site.waits.push_back({before, 0});
+  sites.push_back(add_site(std::move(site)));
+  out_.sites[static_cast<std::size_t>(work_site)].waits.push_back({sites.back(), 0});
+}
+
+/// The boundary between virtual stages v and v + 1 has channels 2 v (activations) and 2 v + 1 (gradients).
+Site LayerClassBuilder::message(Op op, int chunk, bool backward) const {
+  const int stage = chunk * depth_ + kind_.position;
+  const bool forth = (op == Op::send) != backward;  // the other end is the next stage
+  Site site;
+  site.op = op;
+  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", plan_.chunks > 1 ? text(" ", chunk) : "");
+  site.layer = forth ? this->stage(chunk).last_layer - 1 : this->stage(chunk).first_layer;
+  site.peer = forth ? slots_.next : slots_.previous;
+  site.channel = 2 * (forth ? stage : stage - 1) + (backward ? 1 : 0);
+  site.backward = backward;
+  site.once = !runtime_.scattered;
+  return site;
+}
+
+/// In two parts: what the library takes without waiting for the other end, and the rest, which holds both ends where the runtime blocks.
+void LayerClassBuilder::add_message(std::vector<int>& sites, Site part, int work_site) {
+  const bool sends = part.op == Op::send;
+  const std::int64_t sequence = sizes_.boundary().count / (runtime_.scattered ? kind_.tensor_parallel : 1);
+  const std::int64_t ahead = runtime_.blocking ? std::min(sequence, runtime_.buffered.count / kind_.microbatch) : sequence;
+  if (runtime_.handshake.value > 0) sites.push_back(add_host("announce transfer", runtime_.handshake, true, part.backward));
+  if (ahead > 0) {
+    Site taken = part;
+    taken.queue = sends ? Queue::send : Queue::receive;
+    taken.bytes_per_sequence = {ahead};
+    // The library's room is free again when the pass before has taken its data.
+    taken.waits = {{work_site, sends || !runtime_.blocking ? 0 : 1}};
+    if (!sends && !runtime_.blocking) taken.waits.clear();
+    sites.push_back(add_site(std::move(taken)));
+    if (!sends) out_.sites[static_cast<std::size_t>(work_site)].waits.push_back({sites.back(), 0});
+  }
+  if (sequence > ahead) {
+    part.queue = Queue::compute;
+    part.bytes_per_sequence = {sequence - ahead};
+    sites.push_back(add_site(std::move(part)));
+  }
+}
+
+int LayerClassBuilder::add_once(const std::string& name, Op op, Queue queue, int group, Bytes bytes, int after) {
+  Site site;
+  site.name = name;
+  site.op = op;
+  site.queue = queue;
+  site.per_microbatch = false;
+  site.backward = op == Op::all_reduce;
+  site.group = group;
+  site.bytes = bytes;
+  site.waits = {{after, last_run}};
+  return add_site(std::move(site));
+}
+
+/// Everybody ends the pipeline together, sums gradients in buckets, then updates: nothing overlaps.
+std::vector<int> LayerClassBuilder::closing_sites() {
+  std::vector<int> sites{add_host("end of the passes", slots_.data >= 0 ? runtime_.reduction_host : Seconds{0}, false, true)};
+  sites.push_back(add_once("meet", Op::reduce_scalars, Queue::reduce, slots_.world, {8}, sites.back()));
+  const Bytes all = parameters(kind_.sum_parallel) * gradient_size;
+  const Bytes most = runtime_.reduction_bucket.count > 0 ? runtime_.reduction_bucket : all;
+  for (Bytes done{}; slots_.data >= 0 && done < all; done += most)
+    sites.push_back(add_once("sum gradients", Op::all_reduce, Queue::reduce, slots_.data, std::min(most, all - done), sites.back()));
+  Part part;
+  part.name = "all";
+  part.elements = parameters(kind_.tensor_parallel);
+  out_.parts.push_back(std::move(part));
+  sites.push_back(add_once("optimizer", Op::optimizer, Queue::compute, -1, {}, sites.back()));
+  out_.sites.back().part = 0;
+  return sites;
+}
+
+std::int64_t LayerClassBuilder::parameters(int tensor_parallel) const {
+  std::int64_t elements = 0;
+  for (int chunk = 0; chunk < plan_.chunks; ++chunk)
+    elements += sizes_.parameters(stage(chunk).first_layer, stage(chunk).last_layer, tensor_parallel);
+  return elements;
+}
+
+void LayerClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, bool persistent) {
+  if (size.count <= 0) return;
+  Buffer buffer;
+  buffer.name = name;
+  buffer.category = category;
+  buffer.size = size;
+  buffer.persistent = persistent;
+  buffer.offset = out_.arena;
+  buffer.stride = align_up(size, arena_alignment);
+  out_.arena += buffer.stride;
+  out_.buffers.push_back(std::move(buffer));
+}
+
+void LayerClassBuilder::add_memory() {
+  const auto& each = plan_.precision == Precision::fp32 ? runtime_.in_fp32 : runtime_.in_half;
+  const std::int64_t elements = parameters(kind_.tensor_parallel);
+  const bool wraps = plan_.chunks > 1;
+  const int neighbours = (kind_.position > 0 || wraps ? 1 : 0) + (kind_.position + 1 < depth_ || wraps ? 1 : 0);
+  const Live live = peak_of_passes();
+  add_buffer("weights", Category::parameters, elements * each.weights);
+  add_buffer("gradients", Category::gradients, elements * each.gradients);
+  add_buffer("optimizer", Category::optimizer, elements * each.optimizer);
+  add_buffer("gradient buckets", Category::communication, elements * each.communication);
+  add_buffer("communicators", Category::communication,
+             neighbours * runtime_.neighbour + (kind_.tensor_parallel > 1 ? runtime_.tensor_group : Bytes{0}));
+  add_buffer("saved activations", Category::activations, live.saved, false);
+  add_buffer("temporaries", Category::workspace, live.temporaries, false);
+}
+
+Bytes LayerClassBuilder::saved(int chunk) const {
+  Bytes sum;
+  for (int layer = stage(chunk).first_layer; layer < stage(chunk).last_layer; ++layer)
+    sum += sizes_.saved(layer, out_.shape, stage(chunk).recompute);
+  return sum;
+}
+
+/// A backward pass frees layer by layer, from the last; it is fullest at the layer whose temporaries outweigh what has been freed.
+LayerClassBuilder::Live LayerClassBuilder::peak_of_backward(int chunk) const {
+  const auto& here = stage(chunk);
+  Live most, now{saved(chunk), {}};
+  for (int layer = here.last_layer - 1; layer >= here.first_layer; --layer) {
+    now.temporaries = sizes_.temporaries(layer, out_.shape, here.recompute);
+    if (now.total() > most.total()) most = now;
+    now.saved = now.saved - sizes_.saved(layer, out_.shape, here.recompute);
+  }
+  return most;
+}
+
+LayerClassBuilder::Live LayerClassBuilder::peak_of_passes() const {
+  // The steady state repeats: a few microbatches more than are ever in flight show all of it.
+  const int enough = out_.microbatches == depth_ ? depth_ : std::min(out_.microbatches, 3 * depth_);
+  std::vector<Bytes> whole;
+  std::vector<Live> backward;
+  for (int chunk = 0; chunk < plan_.chunks; ++chunk) {
+    whole.push_back(saved(chunk));
+    backward.push_back(peak_of_backward(chunk));
+  }
+  Live most;
+  Bytes live;
+  for (const Pass& pass : pass_order(plan_.schedule, depth_, kind_.position, plan_.chunks, enough)) {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    if (pass.backward) live = live - whole[chunk];
+    const Live now = pass.backward ? Live{live + backward[chunk].saved, backward[chunk].temporaries} : Live{live + whole[chunk], {}};
+    if (now.total() > most.total()) most = now;
+    if (!pass.backward) live += whole[chunk];
+  }
+  return most;
+}
+
+}  // namespace flotilla::program

@@ -1,0 +1,80 @@
+#pragma once
+#include <compare>
+#include <string>
+#include <vector>
+
+#include "flotilla/program/program.hpp"
+#include "layer_sizes.hpp"
+#include "pass_order.hpp"
+
+namespace flotilla::program {
+
+/// What makes two ranks of a described runtime run the same instructions.
+struct LayerKind {
+  int position = 0;  ///< in the pipeline of devices
+  std::string device_type;
+  int tensor_parallel = 1;
+  int sequences = 0;                           ///< of the step, handled by the replica
+  int microbatch = 1;                          ///< sequences in a full microbatch
+  bool sums = false;                           ///< a member of a data-parallel group
+  int sum_parallel = 1;                        ///< tensor degree whose share of the gradients is summed
+  bool talks_back = true, talks_forth = true;  ///< has a message with the neighbour; not where its replica has fewer members
+  bool meets = false;                          ///< some member of the replica has no message: they meet before each pass
+  auto operator<=>(const LayerKind&) const = default;
+};
+
+/// Slots of LayerKind's peers and groups in RankBinding; -1: none.
+struct LayerSlots {
+  int previous = -1, next = -1;
+  int world = 0, data = -1, tensor = -1;
+};
+LayerSlots layer_slots(const LayerKind&, int depth, int chunks);
+
+/// Builds one class of a described runtime: whole layers, messages as the runtime sends them, gradient sums and update after the last pass.
+class LayerClassBuilder {
+ public:
+  LayerClassBuilder(const plan::Plan&, const LayerSizes&, const Runtime&, LayerKind);
+  RankClass build();
+
+ private:
+  // Sites
+  void add_chunk(int chunk);
+  PassSites pass_sites(int chunk, bool backward);
+  Site message(Op, int chunk, bool backward) const;
+  void add_message(std::vector<int>& sites, Site, int work_site);
+  void add_meeting(std::vector<int>& sites, bool backward, int work_site);
+  bool talks(Op, bool backward) const;
+  void add_layers(std::vector<int>& sites, int chunk, bool backward);
+  std::vector<int> closing_sites();
+  int add_host(const std::string& name, Seconds, bool per_microbatch, bool backward);
+  int add_once(const std::string& name, Op, Queue, int group, Bytes, int after);
+  int add_site(Site);
+
+  // Memory
+  void add_memory();
+  void add_buffer(const std::string& name, Category, Bytes, bool persistent = true);
+  /// Activations saved and temporaries at the moment when both together are most.
+  struct Live {
+    Bytes saved, temporaries;
+    Bytes total() const { return saved + temporaries; }
+  };
+  Live peak_of_passes() const;
+  Live peak_of_backward(int chunk) const;
+  Bytes saved(int chunk) const;
+  std::int64_t parameters(int tensor_parallel) const;
+
+  const plan::Stage& stage(int chunk) const { return plan_.stages[static_cast<std::size_t>(chunk * depth_ + kind_.position)]; }
+  bool is_first(int chunk) const { return kind_.position == 0 && chunk == 0; }
+  bool is_last(int chunk) const { return kind_.position == depth_ - 1 && chunk == plan_.chunks - 1; }
+
+  const plan::Plan& plan_;
+  const LayerSizes& sizes_;
+  const LayerRuntime& runtime_;
+  const LayerKind kind_;
+  const int depth_;
+  const LayerSlots slots_;
+  RankClass out_;
+  std::vector<ChunkSites> chunks_;
+};
+
+}  // namespace flotilla::program

@@ -1,0 +1,84 @@
+#include "layer_sizes.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/shard_layout.hpp"
+
+namespace flotilla::program {
+namespace {
+
+constexpr std::int64_t mask_byte = 1;      // of a dropout mask, per element
+constexpr std::int64_t measured_word = 4;  // bytes of an element of cluster::LayerSize
+
+Bytes rounded(double bytes) { return {static_cast<std::int64_t>(bytes + 0.5)}; }
+
+}  // namespace
+
+LayerSizes::LayerSizes(const plan::Plan& plan, const std::vector<model::Tensor>& tensors, const Runtime& runtime)
+    : plan_{plan}, tensors_{tensors}, runtime_{runtime} {}
+
+const cluster::LayerSize* LayerSizes::measured(int layer, int tensor_parallel) const {
+  for (const auto& size : runtime_.sizes)
+    if (size.tensor_parallel == tensor_parallel && size.first_layer <= layer && layer < size.last_layer && size.model == plan_.model.name)
+      return &size;
+  return nullptr;
+}
+
+std::int64_t LayerSizes::parameters(int first, int last, int tensor_parallel) const {
+  std::int64_t elements = 0;
+  bool all_measured = true;
+  for (int layer = first; layer < last && all_measured; ++layer) {
+    const auto* size = measured(layer, tensor_parallel);
+    all_measured = size != nullptr;
+    if (size) elements += size->parameters;
+  }
+  if (all_measured) return elements;
+  elements = 0;
+  const bool has_head = last == plan_.model.layers();
+  for (const auto& tensor : tensors_) {
+    const bool ours = (first <= tensor.layer && tensor.layer < last) || (tensor.tied_layer >= 0 && has_head);
+    if (ours) elements += plan::shard(tensor, tensor_parallel, 0).elements();
+  }
+  return elements;
+}
+
+Bytes LayerSizes::scores(const model::LayerShape& shape, double copies, bool mask) const {
+  const double matrix = static_cast<double>(shape.tokens()) * shape.length * model::local_heads(plan_.model, shape);
+  return rounded(matrix * (copies * static_cast<double>(element_size(shape.precision).count) + (mask ? mask_byte : 0)));
+}
+
+Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) const {
+  if (const auto* size = measured(layer, shape.tensor_parallel)) return {size->saved * measured_word * shape.sequences};
+  const auto& model = plan_.model;
+  const std::int64_t element = element_size(shape.precision).count, width = shape.tokens() * model.hidden;
+  const std::int64_t split = plan_.sequence_parallel ? shape.tensor_parallel : 1;
+  if (model.is_embedding(layer)) return {width * mask_byte / split};
+  if (model.is_head(layer)) return {width * 2 * element / split + shape.tokens() * model::local_vocabulary(model, shape) * measured_word};
+  // Inputs of both norms, of the products behind them and two masks stand whole on every member unless the sequence is parallel; queries,
+  // keys, values and the attention's output by heads; the feed-forward's hidden activations by columns, before and after the activation.
+  const std::int64_t whole = width * (4 * element + 2 * mask_byte) / split;
+  const std::int64_t by_heads = shape.tokens() * model::local_heads(model, shape) * model.head_size() * 4 * element;
+  const std::int64_t by_columns = shape.tokens() * model::local_columns(model, shape) * 2 * element;
+  return Bytes{whole + by_heads + by_columns} + scores(shape, 2, true);
+}
+
+Bytes LayerSizes::saved(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
+  const Bytes all = without_recompute(layer, shape);
+  if (!plan_.model.is_block(layer) || recompute == plan::Recompute::none) return all;
+  if (recompute == plan::Recompute::selective) return std::max(Bytes{0}, all - scores(shape, 2, true));
+  return {boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
+}
+
+Bytes LayerSizes::temporaries(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
+  const auto& description = *runtime_.layers;
+  const auto& model = plan_.model;
+  if (model.is_embedding(layer)) return {};
+  if (model.is_head(layer))
+    return rounded(description.logits_alive * static_cast<double>(shape.tokens()) * model.vocabulary * measured_word);
+  return without_recompute(layer, shape) - saved(layer, shape, recompute) + scores(shape, description.scores_alive, false);
+}
+
+Bytes LayerSizes::boundary() const { return std::int64_t{plan_.length} * plan_.model.hidden * element_size(plan_.precision); }
+
+}  // namespace flotilla::program

@@ -1,0 +1,37 @@
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "flotilla/model/operations.hpp"
+#include "flotilla/model/tensors.hpp"
+#include "flotilla/plan/plan.hpp"
+#include "flotilla/program/runtime.hpp"
+
+namespace flotilla::program {
+
+/// What a layer keeps on one device in a described runtime: from measured sizes of the model and tensor degree where the runtime has them,
+/// else by formula (Korthikanti et al. 2022, section 4: https://arxiv.org/abs/2205.05198, for any element size).
+class LayerSizes {
+ public:
+  LayerSizes(const plan::Plan&, const std::vector<model::Tensor>&, const Runtime&);
+
+  /// Elements of layers [first, last). A word table that both ends of a stage use counts once.
+  std::int64_t parameters(int first, int last, int tensor_parallel) const;
+  /// From forward to backward pass of one microbatch.
+  Bytes saved(int layer, const model::LayerShape&, plan::Recompute) const;
+  /// In the backward pass, beside what is saved: what is computed again, and temporaries.
+  Bytes temporaries(int layer, const model::LayerShape&, plan::Recompute) const;
+  /// One sequence's activations between two layers.
+  Bytes boundary() const;
+
+ private:
+  const cluster::LayerSize* measured(int layer, int tensor_parallel) const;
+  Bytes without_recompute(int layer, const model::LayerShape&) const;
+  Bytes scores(const model::LayerShape&, double copies, bool mask) const;
+
+  const plan::Plan& plan_;
+  const std::vector<model::Tensor>& tensors_;
+  const Runtime& runtime_;
+};
+
+}  // namespace flotilla::program
