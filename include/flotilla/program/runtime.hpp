@@ -27,14 +27,18 @@ struct LayerRuntime {
   Bytes tensor_group;       ///< in addition where a tensor-parallel group exists
   Bytes neighbour;          ///< in addition for each neighbouring stage
 
-  bool blocking = false;          ///< transfers hold the compute queue at both ends
-  bool scattered = false;         ///< every member of a tensor-parallel group sends its part; else one whole message over one link
-  Bytes buffered;                 ///< of a message, that the library takes without waiting for the other end
-  Seconds handshake;              ///< host time of a transfer at each end, before data moves
-  Bytes reduction_bucket;         ///< gradients are summed in pieces of so many bytes at most
-  BytesPerSecond reduction_rate;  ///< that a member's share of a gradient sum reaches at most; 0: the links decide
-  Seconds reduction_host;         ///< host time of a step's gradient sums
-  Seconds profiler_host;          ///< that a profiler adds to a pass through a layer which waits for the host (one node)
+  bool blocking = false;            ///< transfers hold the compute queue at both ends
+  bool scattered = false;           ///< every member of a tensor-parallel group sends its part; else one whole message over one link
+  Bytes buffered;                   ///< of a message, that the library takes without waiting for the other end
+  Seconds handshake;                ///< host time of a transfer at each end, before data moves
+  Bytes reduction_bucket;           ///< gradients are summed in pieces of so many bytes at most
+  BytesPerSecond reduction_rate;    ///< that a member's share of a gradient sum reaches at most; 0: the links decide
+  Seconds reduction_host;           ///< host time of a step's gradient sums
+  Bytes update_half;                ///< that the step after the passes moves per parameter in half precision: scaling, norm, update, copies
+  double score_passes_forward = 0;  ///< times that attention's scores cross the memory in a pass; 0: attention is one kernel
+  double score_passes_backward = 0;
+  Seconds kernel_host;    ///< of the host, to start one kernel
+  Seconds profiler_host;  ///< that a profiler adds to a pass through a layer which waits for the host (one node)
   bool operator==(const LayerRuntime&) const = default;
 };
 

@@ -19,6 +19,9 @@ namespace flotilla::simulate {
 class ProfileCost : public InstructionCost {
  public:
   explicit ProfileCost(const cluster::Profile&);
+  /// For programs of a described runtime: whole layers from the profile's layer times; where there are none, by the roofline with that
+  /// runtime's kernels (docs/runtimes.md).
+  ProfileCost(const cluster::Profile&, const program::LayerRuntime&);
   ~ProfileCost() override;
   ProfileCost(const ProfileCost&) = delete;
   ProfileCost& operator=(const ProfileCost&) = delete;

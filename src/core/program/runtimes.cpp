@@ -23,11 +23,13 @@ LayerRuntime megatron_deepspeed() {
   r.neighbour = bytes(100 * MB);
   r.blocking = true;
   r.buffered = bytes(16 * MiB);
-  r.handshake = {0.5e-3};
+  r.handshake = {0.8e-3};
   r.reduction_bucket = bytes(500 * MB);
-  r.reduction_rate = {6.7e9};
+  r.reduction_rate = {4.75e9};
   r.reduction_host = {6e-3};
-  r.profiler_host = {0.1e-3};
+  r.score_passes_forward = 4;
+  r.score_passes_backward = 6;
+  r.profiler_host = {0.08e-3};
   return r;
 }
 
@@ -37,6 +39,9 @@ LayerRuntime megatron_lm() {
   r.in_fp32 = {{4}, {4}, {8}, {0}};
   r.in_half = {{2}, {4}, {12}, {0}};
   r.scattered = true;
+  r.update_half = {58};
+  r.score_passes_forward = 7;
+  r.score_passes_backward = 9;
   r.reduction_bucket = {};
   return r;
 }

@@ -76,6 +76,9 @@ Activity activity_of(const program::Site& site, program::Group::Kind group) {
   switch (site.op) {
     case Op::load_tokens: return Activity::forward;
     case Op::compute: return site.recompute ? Activity::recompute : site.backward ? Activity::backward : Activity::forward;
+    case Op::layer_forward: return Activity::forward;
+    case Op::layer_backward: return Activity::backward;
+    case Op::host_work: return site.per_microbatch ? Activity::activation_transfer : Activity::gradient_reduction;
     case Op::send:
     case Op::receive: return Activity::activation_transfer;
     case Op::all_reduce:

@@ -1,7 +1,9 @@
 #include "bounds.hpp"
 
 #include <algorithm>
-#include <initializer_list>
+#include <span>
+
+#include "layer_operations.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -13,13 +15,13 @@ using program::Op;
 constexpr std::int64_t fp32_bytes = 4;
 
 /// Costs of one layer on one replica.
-class LayerCosts {
+class GroupCosts {
  public:
-  LayerCosts(const ProfileCost& cost, const model::Config& model, const model::LayerShape& shape, const std::string& type,
+  GroupCosts(const ProfileCost& cost, const model::Config& model, const model::LayerShape& shape, const std::string& type,
              const std::vector<Rank>& devices)
       : cost_{cost}, model_{model}, shape_{shape}, type_{type}, group_{Group::Kind::tensor, devices} {}
 
-  Seconds operations(std::initializer_list<Operation> list) const {
+  Seconds operations(std::span<const Operation> list) const {
     Seconds sum;
     for (Operation operation : list) sum += cost_.operation(model_, type_, operation, shape_).time;
     return sum;
@@ -41,15 +43,15 @@ class LayerCosts {
   Group group_;
 };
 
-LayerBound block_bound(const LayerCosts& costs, const model::Config& model, plan::Recompute recompute) {
-  using enum Operation;
+LayerBound block_bound(const GroupCosts& costs, const model::Config& model, int layer, plan::Recompute recompute) {
   const Seconds sum = costs.sum_over_group(model.hidden);
   LayerBound bound;
-  bound.forward = costs.operations({attention_forward, mlp_forward, block_end_forward}) + 2 * sum;
-  bound.backward = costs.operations({mlp_backward, attention_backward, block_begin_backward}) + 2 * sum;
+  bound.forward = costs.operations(forward_operations(model, layer)) + 2 * sum;
+  bound.backward = costs.operations(backward_operations(model, layer)) + 2 * sum;
   if (recompute != plan::Recompute::full) return bound;
-  bound.recompute = costs.operations({attention_forward, mlp_forward}) + sum;
-  if (model.norm == model::NormPlacement::post) bound.recompute += costs.operations({block_end_forward}) + sum;
+  // The end of a block is computed again only where the next block's norm stands behind the sum.
+  const bool whole = model.norm == model::NormPlacement::post;
+  bound.recompute = costs.operations(forward_operations(model, layer).first(whole ? 3 : 2)) + (whole ? 2 : 1) * sum;
   return bound;
 }
 
@@ -61,16 +63,15 @@ Bytes activation_bytes(const model::Config& model, const model::LayerShape& shap
 
 LayerBound bound_of_layer(const ProfileCost& cost, const model::Config& model, int layer, const model::LayerShape& shape,
                           plan::Recompute recompute, const std::string& device_type, const std::vector<Rank>& devices) {
-  using enum Operation;
-  const LayerCosts costs{cost, model, shape, device_type, devices};
-  if (model.is_block(layer)) return block_bound(costs, model, recompute);
+  const GroupCosts costs{cost, model, shape, device_type, devices};
+  if (model.is_block(layer)) return block_bound(costs, model, layer, recompute);
   if (model.is_embedding(layer))
-    return {costs.operations({embedding_forward, embedding_end_forward}) + costs.sum_over_group(model.embedding_width),
-            costs.operations({embedding_backward}),
+    return {costs.operations(forward_operations(model, layer)) + costs.sum_over_group(model.embedding_width),
+            costs.operations(backward_operations(model, layer)),
             {}};
   // The head's forward pass has no other stage behind it: it counts as backward work, where the chain through the stages ends.
   return {{},
-          costs.operations({head_forward, head_loss, head_backward, head_end_backward}) + costs.gather_stats() +
+          costs.operations(forward_operations(model, layer)) + costs.operations(backward_operations(model, layer)) + costs.gather_stats() +
               costs.sum_over_group(model.embedding_width),
           {}};
 }

@@ -12,7 +12,12 @@ namespace flotilla::simulate {
 
 struct ProgramForecaster::State {
   State(const cluster::Profile& p, program::Runtime r, Bytes constant)
-      : profile{p}, runtime{std::move(r)}, runtime_constant{constant}, cost{p} {}
+      : profile{p},
+        runtime{std::move(r)},
+        runtime_constant{runtime.layers ? runtime.layers->process : constant},
+        cost{runtime.layers ? ProfileCost{p, *runtime.layers} : ProfileCost{p}} {
+    if (runtime.layers && runtime.sizes.empty()) runtime.sizes = p.layer_sizes;
+  }
 
   using LayerKey = std::tuple<int, int, int, int, Precision, plan::Recompute, std::string, std::vector<Rank>>;
   using MemoryKey = std::tuple<int, int, int, int, int, Precision, plan::Recompute, int>;

@@ -12,6 +12,7 @@ namespace flotilla::simulate {
 Paths::Paths(const cluster::Profile& profile) : profile_{profile} {
   std::set<std::string> named;
   for (const auto& link : profile.links) named.insert({link.from, link.to});
+  for (const auto& fit : profile.link_fits) named.insert({fit.from_type, fit.to_type});
   std::map<std::string, int> hosts;
   std::map<std::tuple<std::string, std::string, std::string>, int> sites;
   for (std::size_t i = 0; i < profile.devices.size(); ++i) {
@@ -32,15 +33,27 @@ std::size_t Paths::position(Rank rank) const {
   return found->second;
 }
 
-int Paths::number_of(const cluster::Link& link) {
-  const auto same = [&](const cluster::Link* other) {
-    return other->level == link.level && other->pieces == link.pieces && other->relative_scatter == link.relative_scatter &&
-           other->lanes == link.lanes;
+int Paths::number_of(Route route) {
+  const auto same_link = [](const cluster::Link* a, const cluster::Link* b) {
+    if (!a || !b) return a == b;
+    return a->level == b->level && a->pieces == b->pieces && a->relative_scatter == b->relative_scatter && a->lanes == b->lanes;
   };
-  const auto found = std::ranges::find_if(links_, same);
-  if (found != links_.end()) return static_cast<int>(found - links_.begin());
-  links_.push_back(&link);
-  return static_cast<int>(links_.size()) - 1;
+  const auto same = [&](const Route& other) {
+    return other.inside_host == route.inside_host && other.fits == route.fits && same_link(other.link, route.link);
+  };
+  const auto found = std::ranges::find_if(routes_, same);
+  if (found != routes_.end()) return static_cast<int>(found - routes_.begin());
+  routes_.push_back(std::move(route));
+  return static_cast<int>(routes_.size()) - 1;
+}
+
+Route Paths::route_between(Rank from, Rank to) const {
+  Route route;
+  const auto &a = device(from), &b = device(to);
+  route.inside_host = a.host == b.host;
+  route.fits = fits_between(profile_, a, b);
+  if (route.fits.empty()) route.link = &cluster::link_between(profile_, from, to);
+  return route;
 }
 
 int Paths::between(Rank from, Rank to) {
@@ -49,7 +62,7 @@ int Paths::between(Rank from, Rank to) {
   const auto key = static_cast<std::uint64_t>(a.site) << 33 | static_cast<std::uint64_t>(b.site) << 1 | (a.host == b.host ? 1u : 0u);
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
-  return known_[key] = number_of(cluster::link_between(profile_, from, to));
+  return known_[key] = number_of(route_between(from, to));
 }
 
 std::vector<int> Paths::inside(const std::vector<Rank>& members) {

@@ -8,6 +8,9 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/program/collectives.hpp"
+#include "layer_cost.hpp"
+#include "layer_estimate.hpp"
+#include "library_collective.hpp"
 #include "operation_cost.hpp"
 #include "paths.hpp"
 
@@ -23,27 +26,20 @@ std::int64_t adamw_bytes(Precision precision) {
   return 7 * fp32_bytes + (precision == Precision::fp32 ? 0 : element_size(precision).count);
 }
 
-/// One of `flows` equal messages over a link: between hosts, more than its lanes share what the bytes take. Inside one, every pair of
-/// devices has its own path.
-Seconds shared_time(const cluster::Link& link, Bytes size, int flows) {
-  const Seconds alone = cluster::transfer_time(link, size);
-  const double share = static_cast<double>(flows) / std::max(1, link.lanes);
-  if (link.level == cluster::LinkLevel::node || share <= 1) return alone;
-  const Seconds latency = std::min(alone, cluster::transfer_time(link, {0}));
-  return latency + share * (alone - latency);
-}
-
 std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix(seed ^ Philox::mix(value)); }
 
 }  // namespace
 
 struct ProfileCost::State {
-  explicit State(const cluster::Profile& p) : profile{p}, paths{p} {}
+  explicit State(const cluster::Profile& p) : profile{p}, paths{p}, layers{p} {}
 
   using Key = std::tuple<std::string, int, int, int, int, int, Precision>;
 
   const cluster::Profile& profile;
   Paths paths;
+  LayerCosts layers;
+  Execution execution;  // of whole layers that were not measured
+  Bytes update_half{};  // a described runtime's traffic for a parameter's update; 0: AdamW's own
   model::Config model;  // of `operations`
   std::map<Key, Cost> operations;
   std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements;
@@ -54,9 +50,7 @@ struct ProfileCost::State {
     return found->second;
   }
 
-  Cost streamed(const std::string& type, Bytes traffic) const {
-    return stream_cost(profile, type, traffic);
-  }
+  Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
   /// Adding `count` numbers of `element` bytes to as many others.
   Cost add(const std::string& type, double count, Bytes element) {
@@ -70,11 +64,11 @@ struct ProfileCost::State {
   Cost exchange(const std::vector<int>& links, Bytes size, std::size_t members, int flows) const {
     Cost slowest;
     for (int path : links) {
-      const auto& link = paths.link(path);
-      const Seconds one = shared_time(link, size, flows);
-      const Seconds further = std::max(Seconds{0}, one - cluster::transfer_time(link, {0}));
+      const auto& route = paths.route(path);
+      const Seconds one = route.time(size, flows);
+      const Seconds further = std::max(Seconds{0}, one - route.time({0}, 1));
       const Seconds all = one + static_cast<double>(members - 2) * further;
-      if (all >= slowest.time) slowest = {all, link.relative_scatter, false};
+      if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
   }
@@ -99,16 +93,55 @@ struct ProfileCost::State {
     return combine(exchanged, exchanged, sum);
   }
 
+  Cost library(Op op, const program::Group& group, Bytes bytes, int flows) {
+    double scatter = 0;
+    for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
+    if (op == Op::all_reduce) return {library_all_reduce(paths, group, bytes, flows), scatter, false};
+    return {library_exchange(paths, group, bytes, flows), scatter, false};
+  }
+
+  /// A whole layer's pass, with what it computes again.
+  Cost layer(const program::Program& program, const program::RankClass& c, const program::Site& site, int sequences) {
+    const LayerCosts::What what{program.plan.model.name, c.device_type, site.layer, c.shape.tensor_parallel, program.plan.precision};
+    const bool backward = site.op == Op::layer_backward;
+    model::LayerShape shape = c.shape;
+    shape.sequences = sequences;
+    const LayerWork work{program.plan.model, c.device_type, site.layer, shape, program.plan.sequence_parallel};
+    const auto recompute = site.recompute ? recompute_of(program.plan, site.layer) : plan::Recompute::none;
+    const auto measured = layers.pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, site.host);
+    const Cost pass = measured ? *measured : estimated_pass(profile, execution, work, backward);
+    const auto forward =
+        recompute == plan::Recompute::full ? layers.pass(what, LayerCosts::Pass::forward, sequences, site.host) : std::nullopt;
+    return combine(pass, forward ? *forward : estimated_recompute(profile, execution, work, recompute), {});
+  }
+
+  static plan::Recompute recompute_of(const plan::Plan& plan, int layer) {
+    for (const auto& stage : plan.stages)
+      if (stage.first_layer <= layer && layer < stage.last_layer) return stage.recompute;
+    return plan::Recompute::none;
+  }
+
+  Cost update(const program::Program& program, const program::RankClass& c, std::int64_t elements, const ProfileCost& cost) {
+    const LayerCosts::What what{program.plan.model.name, c.device_type, 0, c.shape.tensor_parallel, program.plan.precision};
+    if (const auto measured = layers.update(what, program.plan.model.layers(), elements)) return *measured;
+    if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, elements * update_half);
+    return cost.adamw(c.device_type, elements, program.plan.precision);
+  }
+
   static Cost combine(const Cost& a, const Cost& b, const Cost& c) {
     const Seconds time = a.time + b.time + c.time;
     if (!(time.value > 0)) return {};
     const Seconds error = a.time * a.relative_error + b.time * b.relative_error + c.time * c.relative_error;
-    const bool estimated = c.estimated && c.time > a.time + b.time;
+    const bool estimated = (c.estimated && c.time > a.time + b.time) || (a.estimated && b.estimated) || (a.estimated && b.time.value == 0);
     return {time, error / time, estimated};
   }
 };
 
 ProfileCost::ProfileCost(const cluster::Profile& profile) : state_{std::make_unique<State>(profile)} {}
+ProfileCost::ProfileCost(const cluster::Profile& profile, const program::LayerRuntime& runtime) : ProfileCost{profile} {
+  state_->execution = {runtime.score_passes_forward, runtime.score_passes_backward, runtime.kernel_host};
+  state_->update_half = runtime.update_half;
+}
 ProfileCost::~ProfileCost() = default;
 
 Cost ProfileCost::operation(const model::Config& model, const std::string& device_type, model::Operation operation,
@@ -143,26 +176,30 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
     case Op::load_tokens: return state_->streamed(c.device_type, {2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)});
     case Op::zero:
     case Op::squared_norm: return state_->streamed(c.device_type, {std::max<std::int64_t>(1, part_elements()) * fp32_bytes});
-    case Op::optimizer: return adamw(c.device_type, part_elements(), program.plan.precision);
+    case Op::optimizer: return state_->update(program, c, part_elements(), *this);
+    case Op::layer_forward:
+    case Op::layer_backward: return state_->layer(program, c, site, sequences);
+    case Op::host_work: return {site.host};
     default: break;
   }
   throw Error{ErrorKind::internal, text("\"", site.name, "\" of the program is no computation, but stands on a queue as one")};
 }
 
 Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
-  const auto& link = state_->paths.link(state_->paths.between(from, to));
-  return {shared_time(link, size, flows), link.relative_scatter, false};
+  const auto& route = state_->paths.route(state_->paths.between(from, to));
+  return {route.time(size, flows), route.relative_scatter(), false};
 }
 
 Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
   if (group.members.size() < 2) return {};
+  if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
   if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element, flows);
   return state_->exchange(state_->paths.inside(group.members), bytes, group.members.size(), flows);
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
 
-int ProfileCost::lanes(Rank from, Rank to) const { return std::max(1, state_->paths.link(state_->paths.between(from, to)).lanes); }
+int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(state_->paths.between(from, to)).lanes(); }
 
 std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
 

@@ -120,27 +120,30 @@ Site LayerClassBuilder::message(Op op, int chunk, bool backward) const {
   return site;
 }
 
-/// In two parts: what the library takes without waiting for the other end, and the rest, which holds both ends where the runtime blocks.
+/// In two parts where the runtime blocks: the first holds both ends, the last fits into the library's buffers: the sender goes on while it
+/// drains, the receiver needs it too.
 void LayerClassBuilder::add_message(std::vector<int>& sites, Site part, int work_site) {
   const bool sends = part.op == Op::send;
   const std::int64_t sequence = sizes_.boundary().count / (runtime_.scattered ? kind_.tensor_parallel : 1);
-  const std::int64_t ahead = runtime_.blocking ? std::min(sequence, runtime_.buffered.count / kind_.microbatch) : sequence;
+  const std::int64_t buffered = runtime_.blocking ? std::min(sequence, runtime_.buffered.count / kind_.microbatch) : sequence;
   if (runtime_.handshake.value > 0) sites.push_back(add_host("announce transfer", runtime_.handshake, true, part.backward));
-  if (ahead > 0) {
-    Site taken = part;
-    taken.queue = sends ? Queue::send : Queue::receive;
-    taken.bytes_per_sequence = {ahead};
-    // The library's room is free again when the pass before has taken its data.
-    taken.waits = {{work_site, sends || !runtime_.blocking ? 0 : 1}};
-    if (!sends && !runtime_.blocking) taken.waits.clear();
-    sites.push_back(add_site(std::move(taken)));
-    if (!sends) out_.sites[static_cast<std::size_t>(work_site)].waits.push_back({sites.back(), 0});
+  std::vector<Wait> ready;
+  if (sends) ready = {{work_site, 0}};
+  // The receiver's buffers are free again when the pass before has taken its data.
+  if (!sends && runtime_.blocking) ready = {{work_site, 1}};
+  if (sequence > buffered) {
+    Site held = part;
+    held.queue = Queue::compute;
+    held.bytes_per_sequence = {sequence - buffered};
+    sites.push_back(add_site(std::move(held)));
+    ready = {{sites.back(), 0}};
   }
-  if (sequence > ahead) {
-    part.queue = Queue::compute;
-    part.bytes_per_sequence = {sequence - ahead};
-    sites.push_back(add_site(std::move(part)));
-  }
+  if (buffered <= 0) return;
+  part.queue = sends ? Queue::send : Queue::receive;
+  part.bytes_per_sequence = {buffered};
+  part.waits = ready;
+  sites.push_back(add_site(std::move(part)));
+  if (!sends) out_.sites[static_cast<std::size_t>(work_site)].waits.push_back({sites.back(), 0});
 }
 
 int LayerClassBuilder::add_once(const std::string& name, Op op, Queue queue, int group, Bytes bytes, int after) {

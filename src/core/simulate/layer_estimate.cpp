@@ -1,0 +1,86 @@
+#include "layer_estimate.hpp"
+
+#include <algorithm>
+
+#include "layer_operations.hpp"
+#include "route.hpp"
+
+namespace flotilla::simulate {
+namespace {
+
+/// Between two devices of one type in a node; nothing when the profile does not say.
+Seconds inside_node(const cluster::Profile& profile, const std::string& type, Bytes size) {
+  const cluster::Device a{Rank{0}, type, "node", "", 0, 1}, b{Rank{1}, type, "node", "", 1, 1};
+  Route route;
+  route.inside_host = true;
+  route.fits = fits_between(profile, a, b);
+  for (const auto& link : profile.links)
+    if (link.level == cluster::LinkLevel::node && link.from == type && link.to == type) route.link = &link;
+  return route.fits.empty() && !route.link ? Seconds{0} : route.time(size, 1);
+}
+
+Work work_of(const LayerWork& layer, model::Operation operation, const Execution& execution) {
+  if (!layer.sequence_parallel) return work_of(layer.model, layer.shape, operation, execution);
+  model::LayerShape whole = layer.shape;
+  whole.tensor_parallel = 1;
+  whole.tensor_index = 0;
+  Work work = work_of(layer.model, whole, operation, execution);
+  work.flops /= layer.shape.tensor_parallel;
+  work.traffic = {work.traffic.count / layer.shape.tensor_parallel};
+  return work;
+}
+
+Seconds sums(const cluster::Profile& profile, const LayerWork& layer, LayerSums sums) {
+  const int members = layer.shape.tensor_parallel;
+  if (members < 2 || sums.count == 0) return {};
+  const Bytes all = layer.shape.tokens() * sums.width * element_size(layer.shape.precision);
+  return 2.0 * sums.count * (members - 1) * inside_node(profile, layer.device_type, {all.count / members});
+}
+
+/// With sequence parallelism a backward pass gathers the inputs of its products again, under the products for the gradients of activations;
+/// of what is hidden that way about half shows, because both want the memory (Korthikanti et al. 2022, section 4.2.2 and table 4: the
+/// backward pass gains 0.1 ms by what the forward pass gains 0.5 ms by).
+constexpr double gather_visible = 0.5;
+
+Seconds gathers_again(const cluster::Profile& profile, const LayerWork& layer, LayerSums of_pass) {
+  return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, layer, of_pass) : Seconds{0};
+}
+
+Seconds operations(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
+  Seconds time;
+  for (auto operation : backward ? backward_operations(layer.model, layer.layer) : forward_operations(layer.model, layer.layer))
+    time += roofline(profile, layer.device_type, layer.shape.precision, work_of(layer, operation, execution), execution.host);
+  return time;
+}
+
+double error_of(const cluster::Profile& profile, const LayerWork& layer) {
+  const auto* type = cluster::find_type(profile, layer.device_type);
+  const cluster::Efficiency efficiency = type ? type->efficiency : cluster::Efficiency{};
+  return layer.shape.precision == Precision::fp32 ? efficiency.error : efficiency.error_16;
+}
+
+/// Attention without the products around it: what storing the scores costs beside the products of queries, keys and values.
+Work scores_work(const LayerWork& layer, const Execution& execution) {
+  const auto& shape = layer.shape;
+  const double square = static_cast<double>(shape.tokens()) * shape.length * model::local_heads(layer.model, shape);
+  const double passes = execution.score_passes_forward;
+  const double traffic = passes * square * static_cast<double>(element_size(shape.precision).count);
+  return {4 * square * layer.model.head_size(), 2, {static_cast<std::int64_t>(traffic)}, 6};
+}
+
+}  // namespace
+
+Cost estimated_pass(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
+  const LayerSums of_pass = backward ? backward_sums(layer.model, layer.layer) : forward_sums(layer.model, layer.layer);
+  const Seconds gathers = backward ? gathers_again(profile, layer, of_pass) : Seconds{0};
+  return {operations(profile, execution, layer, backward) + sums(profile, layer, of_pass) + gathers, error_of(profile, layer), true};
+}
+
+Cost estimated_recompute(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, plan::Recompute recompute) {
+  if (recompute == plan::Recompute::none || !layer.model.is_block(layer.layer)) return {};
+  if (recompute == plan::Recompute::full) return estimated_pass(profile, execution, layer, false);
+  return {roofline(profile, layer.device_type, layer.shape.precision, scores_work(layer, execution), execution.host),
+          error_of(profile, layer), true};
+}
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,84 @@
+#include "library_collective.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace flotilla::simulate {
+namespace {
+
+/// A group's members host by host, and the routes between neighbours in that order.
+struct Ring {
+  std::vector<const Route*> inside, between;  ///< distinct; neighbours of one host, of two
+  int members = 0, hosts = 0;
+  int most_of_a_host = 0, least_of_a_host = 0;
+
+  Seconds slowest(const std::vector<const Route*>& routes, Bytes size, int flows) const {
+    Seconds time;
+    for (const Route* route : routes) time = std::max(time, route->time(size, flows));
+    return time;
+  }
+  Seconds step(Bytes size, int flows) const { return std::max(slowest(inside, size, flows), slowest(between, size, flows)); }
+};
+
+void add_route(std::vector<const Route*>& routes, const Route& route) {
+  if (std::ranges::find(routes, &route) == routes.end()) routes.push_back(&route);
+}
+
+Ring ring_of(Paths& paths, const program::Group& group) {
+  std::map<int, std::vector<Rank>> hosts;
+  for (Rank rank : group.members) hosts[paths.host(rank)].push_back(rank);
+  Ring ring;
+  ring.members = static_cast<int>(group.members.size());
+  ring.hosts = static_cast<int>(hosts.size());
+  ring.least_of_a_host = ring.members;
+  const std::vector<Rank>* previous = &std::prev(hosts.end())->second;
+  for (const auto& [host, ranks] : hosts) {
+    const int here = static_cast<int>(ranks.size());
+    ring.most_of_a_host = std::max(ring.most_of_a_host, here);
+    ring.least_of_a_host = std::min(ring.least_of_a_host, here);
+    if (here > 1) add_route(ring.inside, paths.route(paths.between(ranks[0], ranks[1])));
+    if (hosts.size() > 1) add_route(ring.between, paths.route(paths.between(previous->back(), ranks.front())));
+    previous = &ranks;
+  }
+  return ring;
+}
+
+int rounds(int members) {
+  int count = 0;
+  for (int reached = 1; reached < members; reached *= 2) ++count;
+  return count;
+}
+
+Bytes part(Bytes bytes, int of) { return {(bytes.count + of - 1) / of}; }
+
+Seconds around(const Ring& ring, Bytes bytes, int flows) { return 2.0 * (ring.members - 1) * ring.step(part(bytes, ring.members), flows); }
+
+Seconds by_trees(const Ring& ring, Bytes bytes, int flows) {
+  return 2.0 * (rounds(ring.members) - 1) * ring.step({0}, flows) + 2.0 * ring.step(bytes, flows);
+}
+
+Seconds by_nodes(const Ring& ring, Bytes bytes, int flows) {
+  const int local = ring.most_of_a_host;
+  const Bytes share = part(bytes, ring.least_of_a_host);
+  const Seconds inside = 2.0 * (local - 1) * ring.slowest(ring.inside, part(bytes, local), flows);
+  return inside + 2.0 * (ring.hosts - 1) * ring.slowest(ring.between, part(share, ring.hosts), flows * ring.least_of_a_host);
+}
+
+}  // namespace
+
+Seconds library_all_reduce(Paths& paths, const program::Group& group, Bytes bytes, int flows) {
+  const Ring ring = ring_of(paths, group);
+  Seconds time = std::min(around(ring, bytes, flows), by_trees(ring, bytes, flows));
+  if (ring.hosts > 1 && ring.most_of_a_host > 1) time = std::min(time, by_nodes(ring, bytes, flows));
+  if (ring.hosts < 2 || !(group.most.value > 0)) return time;
+  const double share = 2.0 * (ring.members - 1) / ring.members * static_cast<double>(bytes.count);
+  return std::max(time, Seconds{share / group.most.value});
+}
+
+Seconds library_exchange(Paths& paths, const program::Group& group, Bytes bytes, int flows) {
+  const Ring ring = ring_of(paths, group);
+  return static_cast<double>(rounds(ring.members)) * ring.step(bytes, flows);
+}
+
+}  // namespace flotilla::simulate

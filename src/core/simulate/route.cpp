@@ -1,0 +1,64 @@
+#include "route.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace flotilla::simulate {
+namespace {
+
+constexpr double smallest_fitted = 65536, largest_fitted = 1073741824;  // bytes (cluster::LinkFit)
+constexpr double least_share = 0.02;  // of the highest rate: quadratics fall below zero at their small end
+
+enum class Match { none, types, turned, exact };
+
+Match match(const cluster::LinkFit& fit, const cluster::Device& a, const cluster::Device& b) {
+  const bool types = fit.from_type == a.type && fit.to_type == b.type, turned = fit.from_type == b.type && fit.to_type == a.type;
+  if (a.host == b.host) return fit.inside_node() && types ? Match::exact : Match::none;
+  if (fit.inside_node()) return Match::none;
+  if (types && fit.from_zone == a.zone && fit.to_zone == b.zone) return Match::exact;
+  if (turned && fit.from_zone == b.zone && fit.to_zone == a.zone) return Match::turned;
+  const bool one_zone = fit.from_zone == fit.to_zone && a.zone == b.zone;
+  return (types || turned) && one_zone ? Match::types : Match::none;
+}
+
+}  // namespace
+
+std::vector<const cluster::LinkFit*> fits_between(const cluster::Profile& profile, const cluster::Device& a, const cluster::Device& b) {
+  Match best = Match::none;
+  std::vector<const cluster::LinkFit*> found;
+  for (const auto& fit : profile.link_fits) {
+    const bool same_number = fit.from_count == fit.to_count;
+    const Match here = same_number ? match(fit, a, b) : Match::none;
+    if (here == Match::none || here < best) continue;
+    if (here > best) found.clear();
+    best = here;
+    const auto known = std::ranges::find(found, fit.from_count, &cluster::LinkFit::from_count);
+    if (known == found.end()) found.push_back(&fit);
+  }
+  std::ranges::sort(found, {}, &cluster::LinkFit::from_count);
+  return found;
+}
+
+Seconds fitted_time(const cluster::LinkFit& fit, Bytes size, int flows) {
+  const double bytes = std::max(static_cast<double>(size.count), smallest_fitted);
+  const double x = std::log2(std::min(bytes, largest_fitted) / 1e6);
+  const double together = std::clamp(1e9 * ((fit.a * x + fit.b) * x + fit.c), least_share * fit.most.value, fit.most.value);
+  return {bytes * std::max(flows, fit.from_count) / together};
+}
+
+Seconds Route::time(Bytes size, int flows) const {
+  if (!fits.empty()) {
+    const auto enough = std::ranges::find_if(fits, [&](const auto* fit) { return fit->from_count >= flows; });
+    return fitted_time(enough == fits.end() ? *fits.back() : **enough, size, flows);
+  }
+  const Seconds alone = cluster::transfer_time(*link, size);
+  const double share = static_cast<double>(flows) / std::max(1, link->lanes);
+  if (inside_host || share <= 1) return alone;
+  const Seconds latency = std::min(alone, cluster::transfer_time(*link, {0}));
+  return latency + share * (alone - latency);
+}
+
+double Route::relative_scatter() const { return link ? link->relative_scatter : 0; }
+int Route::lanes() const { return link ? std::max(1, link->lanes) : std::max(1, fits.back()->from_count); }
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,31 @@
+#pragma once
+#include <vector>
+
+#include "flotilla/cluster/cluster.hpp"
+
+namespace flotilla::simulate {
+
+/// How messages go from one device to another: over a link that was fitted piece by piece, or by published fits for several numbers of
+/// devices at once.
+struct Route {
+  const cluster::Link* link = nullptr;
+  std::vector<const cluster::LinkFit*> fits;  ///< by from_count, ascending; empty where `link` holds
+  bool inside_host = false;
+
+  /// One of `flows` equal messages that move at the same time. Between hosts, more flows than lanes share what the bytes take (Link); fits
+  /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise.
+  Seconds time(Bytes, int flows) const;
+  double relative_scatter() const;
+  int lanes() const;
+  bool operator==(const Route&) const = default;
+};
+
+/// Published fits for messages from `a` to `b`, by number of devices: of their zones and types, either way round, else of their types in
+/// any one zone. Empty where there are none.
+std::vector<const cluster::LinkFit*> fits_between(const cluster::Profile&, const cluster::Device& a, const cluster::Device& b);
+
+/// One of `flows` messages of that size, by the fit: bytes outside the range that was fitted take what its nearer end takes in rate (large)
+/// or in time (small).
+Seconds fitted_time(const cluster::LinkFit&, Bytes, int flows);
+
+}  // namespace flotilla::simulate
