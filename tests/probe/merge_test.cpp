@@ -70,21 +70,6 @@ TEST(Merge, NoOperationIsFasterThanThePeak) {
               profile.device_types[0].peak_fp32.value);
 }
 
-TEST(Summarize, MediansAndWhereThreadsTakeTurnsTheMeanPass) {
-  std::vector<std::vector<double>> samples(13, {1, 1, 1, 1});
-  samples[3] = {2, 2, 2, 54};  // once it had to wait for its turn: passes of 14, 14, 14 and 66
-  const flotilla::probe::Shape shape;
-  const auto alone = summarize(shape, samples, false), crowded = summarize(shape, samples, true);
-  EXPECT_EQ(alone.seconds[0], Seconds{1});
-  EXPECT_EQ(alone.seconds[3], Seconds{2});
-  double sum = 0;
-  for (Seconds s : crowded.seconds) sum += s.value;
-  EXPECT_DOUBLE_EQ(sum, 27);
-  EXPECT_DOUBLE_EQ(crowded.seconds[3] / crowded.seconds[0], 2) << "shares stay those of the medians";
-  samples[3] = {54, 54, 54, 2};
-  EXPECT_EQ(summarize(shape, samples, true).seconds[3], Seconds{54}) << "never shorter than the medians";
-}
-
 TEST(Numbers, ComeBackInOrder) {
   const auto values = numbers(measured(3));
   EXPECT_EQ(values.size(), 3u + 6 + 26);

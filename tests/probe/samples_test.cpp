@@ -20,6 +20,20 @@ TEST(Median, OddEvenAndOutliers) {
   EXPECT_DOUBLE_EQ(median({7}), 7);
 }
 
+TEST(Quantile, IsLinearBetweenNeighbours) {
+  EXPECT_DOUBLE_EQ(flotilla::probe::quantile({3, 1, 2}, 0), 1);
+  EXPECT_DOUBLE_EQ(flotilla::probe::quantile({3, 1, 2}, 0.75), 2.5);
+  EXPECT_DOUBLE_EQ(flotilla::probe::quantile({3, 1, 2}, 1), 3);
+}
+
+TEST(MeanOfLargest, IsTheExpectedSlowestOfSoManyDevices) {
+  using flotilla::probe::mean_of_largest;
+  EXPECT_DOUBLE_EQ(mean_of_largest({1, 2, 3, 6}, 1), 3) << "the mean";
+  EXPECT_DOUBLE_EQ(mean_of_largest({3, 1}, 2), 2.5) << "of (1,1), (1,3), (3,1), (3,3)";
+  EXPECT_DOUBLE_EQ(mean_of_largest({4, 4, 4}, 8), 4);
+  EXPECT_NEAR(mean_of_largest({0, 1}, 20), 1, 1e-5);
+}
+
 TEST(RelativeScatter, IsTheInterquartileRangeOverTheMedian) {
   EXPECT_DOUBLE_EQ(relative_scatter({1, 2, 3, 4, 5}), 2.0 / 3.0);
   EXPECT_DOUBLE_EQ(relative_scatter({5, 5, 5}), 0);

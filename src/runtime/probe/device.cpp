@@ -4,9 +4,9 @@
 #include <thread>
 #include <vector>
 
+#include "few_blocks.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "one_block.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -41,7 +41,7 @@ void triad(float* a, const float* b, const float* c, std::size_t count) {
 FlopsPerSecond peak(Precision precision, int threads, Seconds budget) {
   const model::Config config = wide_block();
   const Shape shape{precision, 1, sequences_for(threads), true};
-  OneBlock block{config, config.positions, shape, threads};
+  FewBlocks block{config, config.positions, shape, threads, 1};
   block.prepare();
   constexpr auto operation = model::Operation::mlp_forward;
   block.run(operation);  // makes the primitives

@@ -46,7 +46,7 @@ ElementTime timed(const std::string& operation, std::size_t elements, Seconds bu
 }
 
 std::size_t vector_length(const model::Config& model) {
-  return static_cast<std::size_t>(std::clamp<std::int64_t>(model::parameter_count(model), 64 << 10, 4 << 20));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(model::parameter_count(model), 64 << 10, 16 << 20));
 }
 
 ElementTime time_adamw(compute::Backend& backend, Precision precision, std::size_t n, Seconds budget) {

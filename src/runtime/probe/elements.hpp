@@ -15,7 +15,7 @@ struct ElementTime {
   double relative_scatter = 0;
 };
 
-/// All of them, in this order, on vectors of about the model's parameter count within 64 Ki … 4 Mi elements: what a small model's
+/// All of them, in this order, on vectors of about the model's parameter count within 64 Ki … 16 Mi elements: what a small model's
 /// optimizer finds in cache it finds there here too.
 std::vector<ElementTime> element_times(const model::Config&, int length, Precision, int threads, Seconds budget);
 

@@ -1,46 +1,35 @@
 #include "operations.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 
 #include "device.hpp"
+#include "few_blocks.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "one_block.hpp"
-#include "samples.hpp"
 
 namespace flotilla::probe {
 namespace {
 
-constexpr int least_passes = 3;  // after the first, which makes the library's primitives and touches the memory
-constexpr int most_passes = 500;
-constexpr Seconds long_pass{0.5};      // of a pass this long one is enough: it is not noise that it measures
-constexpr double slowest_flops = 1e9;  // per thread and second; a device slower than that is taken for lost
+constexpr int least_rounds = 3, most_rounds = 24;
+constexpr double patience_with_others = 2;  // budgets, until undisturbed rounds are no longer waited for
+constexpr double slowest_flops = 1e9;       // per thread and second; a device slower than that is taken for lost
 
-/// How long the others may take for this shape: passes at the slowest rate, beside the request's deadline.
-Seconds patience(const ProbeRequest& request, const OneBlock& block, Seconds slice) {
-  return request.deadline + slice * 4 + Seconds{(least_passes + 1) * block.flops() / slowest_flops};
-}
+/// A shape, its program and what was measured.
+struct Measuring {
+  Shape shape;
+  FewBlocks blocks;
+  std::vector<Visit> visits;
+};
 
-ShapeTimes measure_passes(OneBlock& block, const Shape& shape, bool crowded, Seconds slice) {
-  block.prepare();
-  std::vector<std::vector<double>> samples(model::operation_count);
-  std::vector<Seconds> seconds;
-  block.pass(seconds);
-  const Seconds start = now();
-  for (int passes = 0; passes < most_passes; ++passes) {
-    const Seconds spent = now() - start;
-    const bool enough = passes >= least_passes || (passes >= 1 && spent / passes > long_pass);
-    if (enough && spent > slice) break;
-    block.pass(seconds);
-    for (std::size_t o = 0; o < samples.size(); ++o) samples[o].push_back(seconds[o].value);
-  }
-  return summarize(shape, samples, crowded);
+/// How long the others may take for a visit: passes at the slowest rate, beside the request's deadline.
+Seconds patience(const ProbeRequest& request, const FewBlocks& blocks, Seconds slice) {
+  return request.deadline + slice * 4 + Seconds{3 * blocks.flops() / slowest_flops};
 }
 
 /// The same answer on every rank: whether the shape fits all of them.
-bool fits_everywhere(const comm::World& world, const ProbeRequest& request, const OneBlock& block, Bytes memory) {
+bool fits_everywhere(const comm::World& world, const ProbeRequest& request, const FewBlocks& block, Bytes memory) {
   const auto answers = mpi::all_gather(world.control(), static_cast<char>(block.memory() <= memory), request.deadline);
   return std::ranges::all_of(answers, [](char fits) { return fits != 0; });
 }
@@ -48,20 +37,6 @@ bool fits_everywhere(const comm::World& world, const ProbeRequest& request, cons
 /// Rank 0's answer on every rank.
 bool rank_0_says(const comm::World& world, const ProbeRequest& request, bool yes) {
   return mpi::broadcast_string(world.control(), yes ? "yes" : "no", 0, request.deadline) == "yes";
-}
-
-Seconds pass_time(const ShapeTimes& times) {
-  Seconds sum{};
-  for (Seconds s : times.seconds) sum += s;
-  return sum;
-}
-
-/// Forecast of a further shape from the same precision and degree with fewer sequences: passes, and filling the memory again.
-Seconds expected(const std::vector<ShapeTimes>& done, const Shape& shape) {
-  for (const auto& d : done)
-    if (d.shape.precision == shape.precision && d.shape.tensor_parallel == shape.tensor_parallel)
-      return pass_time(d) * (static_cast<double>(shape.sequences) / d.shape.sequences) * (least_passes + 2);
-  return {};
 }
 
 class Series {
@@ -72,48 +47,102 @@ class Series {
         threads_{here.devices[world.rank().index()].threads},
         memory_{here.memory[world.rank().index()]},
         crowded_{here.crowded[world.rank().index()] != 0},
-        end_{now() + budget},
-        slice_{budget} {}
+        begin_{now()},
+        budget_{budget} {}
 
   std::vector<ShapeTimes> run() {
     const auto order = shapes(request_, world_.size());
-    slice_ = slice_ / static_cast<double>(order.size());
+    slice_ = budget_ / static_cast<double>(order.size() * (least_rounds + 2));
     for (const Shape& shape : order) {
-      if (!shape.required && !rank_0_says(world_, request_, now() + expected(done_, shape) < end_)) break;
-      measure(shape);
+      if (!shape.required && !rank_0_says(world_, request_, elapsed() + rest_of_rounds() + expected(shape) < budget_)) break;
+      open(shape);
     }
     comm::agree_on(
         world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
-    return std::move(done_);
+    for (int rounds = 1; more(rounds); ++rounds)
+      for (auto& measuring : all_) measure(measuring);
+    return summaries();
   }
 
  private:
-  void measure(const Shape& shape) {
-    report_progress(request_, text("operations, ", to_string(shape.precision), ", tensor parallel ", shape.tensor_parallel, ", ",
-                                   shape.sequences, shape.sequences == 1 ? " sequence" : " sequences"));
-    auto block = comm::agree_on(
-        world_, "lowering the probe's program",
-        [&] {
-          return OneBlock{request_.model, request_.length, shape, threads_};
-        },
-        request_.deadline);
-    if (!fits_everywhere(world_, request_, block, memory_)) return leave_out(shape, block);
-    done_.push_back(comm::agree_on(
-        world_, "measuring operations", [&] { return measure_passes(block, shape, crowded_, slice_); }, patience(request_, block, slice_)));
+  Seconds elapsed() const { return now() - begin_; }
+  Seconds round() const {
+    Seconds sum{};
+    for (const auto& m : all_) sum += m.visits.back().took;
+    return sum;
+  }
+  /// Of what is measured already, the rounds that are still owed.
+  Seconds rest_of_rounds() const { return round() * (least_rounds - 1); }
+
+  /// Forecast of a further shape's rounds from the same precision and degree with fewer sequences.
+  Seconds expected(const Shape& shape) const {
+    for (const auto& m : all_)
+      if (m.shape.precision == shape.precision && m.shape.tensor_parallel == shape.tensor_parallel)
+        return m.visits.front().took * (static_cast<double>(shape.sequences) / m.shape.sequences * least_rounds);
+    return {};
   }
 
-  void leave_out(const Shape& shape, const OneBlock& block) {
+  /// Rank 0's word: until the budget is spent, at least three rounds, unless one is longer than the budget; beyond it while other
+  /// processes disturbed more of them, on any rank.
+  bool more(int rounds) {
+    const bool mine = std::ranges::all_of(all_, [&](const auto& m) { return settled(m.visits, least_rounds, crowded_); });
+    const auto quiet = mpi::all_gather(world_.control(), static_cast<char>(mine), request_.deadline);
+    const bool all_quiet = std::ranges::all_of(quiet, [](char q) { return q != 0; });
+    const Seconds after = elapsed() + round();
+    const bool owed = rounds < least_rounds && round() < budget_;
+    const bool wanted = after < budget_ || (!all_quiet && after < budget_ * patience_with_others);
+    return rank_0_says(world_, request_, rounds < most_rounds && (owed || wanted));
+  }
+
+  void open(const Shape& shape) {
+    report_progress(request_, text("operations, ", to_string(shape.precision), ", tensor parallel ", shape.tensor_parallel, ", ",
+                                   shape.sequences, shape.sequences == 1 ? " sequence" : " sequences"));
+    const int count = distinct_blocks(request_.model, shape);
+    auto blocks = comm::agree_on(
+        world_, "lowering the probe's program",
+        [&] {
+          return FewBlocks{request_.model, request_.length, shape, threads_, count};
+        },
+        request_.deadline);
+    if (!fits_everywhere(world_, request_, blocks, memory_)) return leave_out(shape, blocks);
+    all_.push_back({shape, std::move(blocks), {}});
+    measure(all_.back());
+  }
+
+  void measure(Measuring& m) {
+    const bool fresh = m.visits.empty();
+    m.visits.push_back(comm::agree_on(
+        world_, "measuring operations", [&] { return visit(m.blocks, m.shape, slice_, fresh); }, patience(request_, m.blocks, slice_)));
+    log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", m.visits.back().took,
+               ", disturbed ", std::lround(100 * m.visits.back().disturbance), " %, block ",
+               Seconds{m.visits.back().seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]});
+  }
+
+  void leave_out(const Shape& shape, const FewBlocks& blocks) {
     if (world_.rank() != Rank{0} || !shape.required) return;
     log::warning("probe: ", to_string(shape.precision), " at tensor-parallel degree ", shape.tensor_parallel, " with ", shape.sequences,
-                 " sequences is not measured: its ", block.memory(), " do not fit every device");
+                 " sequences is not measured: its ", blocks.memory(), " do not fit every device");
   }
 
   void require_every_precision() const {
     for (Precision precision : request_.precisions) {
-      const bool measured = std::ranges::any_of(done_, [&](const auto& d) { return d.shape.precision == precision; });
+      const bool measured = std::ranges::any_of(all_, [&](const auto& m) { return m.shape.precision == precision; });
       FLOTILLA_REQUIRE(measured, ErrorKind::unavailable, "probe: no tensor-parallel degree of ", request_.model.name, " in ",
                        to_string(precision), " fits the devices' memory (", memory_, " here); use more ranks or a smaller model or length");
     }
+  }
+
+  std::vector<ShapeTimes> summaries() const {
+    std::vector<ShapeTimes> times;
+    double worst = 0;
+    for (const auto& m : all_) {
+      times.push_back(summarize(m.shape, m.visits, crowded_));
+      if (!settled(m.visits, 1, crowded_)) worst = std::max(worst, m.visits.back().disturbance);
+    }
+    if (worst > 0)
+      log::warning("probe: other work on ", world_.name(world_.rank()), " took up to ", std::lround(100 * worst),
+                   " % of the processors' time; the times are too long and their error bars wide: measure on a quiet machine");
+    return times;
   }
 
   const comm::World& world_;
@@ -121,8 +150,8 @@ class Series {
   int threads_;
   Bytes memory_;
   bool crowded_;
-  Seconds end_, slice_;
-  std::vector<ShapeTimes> done_;
+  Seconds begin_, budget_, slice_;
+  std::vector<Measuring> all_;
 };
 
 FlopsPerSecond peak_if_there(const ProbeRequest& request, Precision precision, int threads, Seconds budget) {
@@ -135,20 +164,6 @@ FlopsPerSecond peak_if_there(const ProbeRequest& request, Precision precision, i
 }
 
 }  // namespace
-
-ShapeTimes summarize(const Shape& shape, const std::vector<std::vector<double>>& samples, bool crowded) {
-  ShapeTimes result{shape, {}, {}};
-  double mean_pass = 0;
-  for (const auto& s : samples) {
-    result.seconds.push_back({median(s)});
-    result.scatter.push_back(relative_scatter(s));
-    mean_pass += std::accumulate(s.begin(), s.end(), 0.0) / static_cast<double>(s.size());
-  }
-  const Seconds medians = pass_time(result);
-  if (crowded && medians.value > 0 && mean_pass > medians.value)
-    for (Seconds& s : result.seconds) s = s * (mean_pass / medians.value);
-  return result;
-}
 
 std::vector<ShapeTimes> operation_times(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
   return Series{world, request, here, budget}.run();

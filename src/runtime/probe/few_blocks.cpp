@@ -1,4 +1,4 @@
-#include "one_block.hpp"
+#include "few_blocks.hpp"
 
 #include <sys/mman.h>
 
@@ -6,11 +6,14 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <span>
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
+#include "flotilla/model/tensors.hpp"
+#include "flotilla/plan/shard_layout.hpp"
 
 namespace flotilla::probe {
 
@@ -24,9 +27,11 @@ compute::Setup setup_of(const model::Config& model, int length, const Shape& sha
   return {model, length, shape.tensor_parallel, 0, shape.precision, threads, 0};
 }
 
-/// Blocks beyond the first would repeat its operations.
-model::Config with_one_block(model::Config model) {
-  model.blocks = 1;
+/// Weights and gradients that lie between two visits of a block: more than a core's own caches and its share of the last level.
+constexpr std::int64_t far_apart = 128 << 20;
+
+model::Config with_blocks(model::Config model, int blocks) {
+  model.blocks = blocks;
   return model;
 }
 
@@ -59,47 +64,70 @@ Pages::Pages(Bytes size) : size_{static_cast<std::size_t>(std::max<std::int64_t>
   void* pages = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   FLOTILLA_REQUIRE(pages != MAP_FAILED, ErrorKind::unavailable, "the probe cannot get ", size, " of memory: ", std::strerror(errno));
   data_ = static_cast<std::byte*>(pages);
+  madvise(pages, size_, MADV_HUGEPAGE);
 }
 
 Pages::~Pages() { munmap(data_, size_); }
 
-OneBlock::OneBlock(const model::Config& model, int length, Shape shape, int threads)
-    : model_{with_one_block(model)}, length_{length}, shape_{shape}, threads_{threads} {
+int distinct_blocks(const model::Config& model, const Shape& shape) {
+  std::int64_t elements = 0;
+  for (const auto& tensor : model::tensors(with_blocks(model, 1)))
+    if (tensor.layer == 1 && tensor.tied_layer < 0) elements += plan::shard(tensor, shape.tensor_parallel, 0).elements();
+  const std::int64_t block = elements * (element_size(shape.precision).count + static_cast<std::int64_t>(sizeof(float)));
+  return static_cast<int>(std::clamp<std::int64_t>((far_apart + block - 1) / std::max<std::int64_t>(1, block), 1, model.blocks));
+}
+
+FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int threads, int blocks)
+    : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads} {
   const auto plan = plan::even_plan(model_, length, shape.sequences, shape.precision, 1, 1, shape.tensor_parallel, shape.sequences);
   const Bytes scratch = compute::library_scratch(setup_of(model_, length, shape, threads), shape.sequences);
   program_ = program::lower(plan, {"flotilla probe", threads, scratch});
   order_ = program::expand(program_, Rank{0});
 }
 
-Bytes OneBlock::memory() const {
+Bytes FewBlocks::memory() const {
   Bytes total = rank_class().arena;
   for (const auto& part : rank_class().parts) total = total - part.elements * Bytes{2 * sizeof(float)};
   return total;
 }
 
-double OneBlock::flops() const {
+double FewBlocks::flops() const {
   double sum = 0;
-  for (int o = 0; o < model::operation_count; ++o) sum += model::flops(model_, rank_class().shape, static_cast<model::Operation>(o));
+  for (const auto& site : rank_class().sites)
+    if (site.op == Op::compute) sum += model::flops(model_, rank_class().shape, site.operation);
   return sum;
 }
 
-std::byte* OneBlock::at(int buffer) const {
+std::byte* FewBlocks::at(int buffer) const {
   return arena_->data() + program::offset_of(rank_class().buffers[static_cast<std::size_t>(buffer)], 0).count;
 }
 
-void OneBlock::prepare() {
+void FewBlocks::prepare() {
   const auto& c = rank_class();
   arena_ = std::make_unique<Pages>(c.arena);
-  backend_ = compute::make_cpu_backend(setup_of(model_, length_, shape_, threads_));
+  if (!backend_) backend_ = compute::make_cpu_backend(setup_of(model_, length_, shape_, threads_));
   if (c.scratch >= 0)
     backend_->set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
+  touch();
   for (const auto& part : c.parts) fill_part(part);
   fill_activations();
   fill_tokens();
   fill_other_members_stats();
 }
 
-void OneBlock::fill_part(const program::Part& part) {
+/// So that no pass meets a page fault. The optimizer's state is left out: a large model's would not fit.
+void FewBlocks::touch() const {
+  constexpr std::int64_t page = 4096;
+  std::set<int> state;
+  for (const auto& part : rank_class().parts) state.insert({part.moment1, part.moment2});
+  for (int b = 0; b < static_cast<int>(rank_class().buffers.size()); ++b) {
+    if (state.contains(b)) continue;
+    const auto& buffer = rank_class().buffers[static_cast<std::size_t>(b)];
+    for (std::int64_t offset = 0; offset < buffer.size.count; offset += page) at(b)[offset] = std::byte{0};
+  }
+}
+
+void FewBlocks::fill_part(const program::Part& part) {
   auto* parameters = reinterpret_cast<float*>(at(part.parameters));
   for (const auto& slot : part.slots) {
     const std::span values{parameters + slot.offset, static_cast<std::size_t>(slot.elements)};
@@ -112,7 +140,7 @@ void OneBlock::fill_part(const program::Part& part) {
   if (part.weights != part.parameters) backend_->convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
 }
 
-void OneBlock::fill_tokens() {
+void FewBlocks::fill_tokens() {
   const auto& buffers = rank_class().buffers;
   const auto tokens = std::ranges::find(buffers, "tokens", &program::Buffer::name);
   FLOTILLA_ASSERT(tokens != buffers.end(), "a program without tokens");
@@ -124,7 +152,7 @@ void OneBlock::fill_tokens() {
 }
 
 /// So that an operation may run without those before it: its inputs hold ordinary numbers.
-void OneBlock::fill_activations() {
+void FewBlocks::fill_activations() {
   for (const auto& site : rank_class().sites)
     for (const auto& access : site.accesses) {
       if (access.role != Role::input && access.role != Role::partial && access.role != Role::gradient) continue;
@@ -137,7 +165,7 @@ void OneBlock::fill_activations() {
 }
 
 /// The rows that an all-gather would bring: (maximum, sum of exponentials, logit of the target), finite.
-void OneBlock::fill_other_members_stats() {
+void FewBlocks::fill_other_members_stats() {
   for (const auto& site : rank_class().sites) {
     const int buffer = buffer_of(site, Role::gathered_stats);
     if (site.op != Op::all_gather || buffer < 0) continue;
@@ -147,12 +175,12 @@ void OneBlock::fill_other_members_stats() {
   }
 }
 
-void OneBlock::gather_stats(const program::Site& site) {
+void FewBlocks::gather_stats(const program::Site& site) {
   const std::byte* own = at(buffer_of(site, Role::stats));
   std::copy_n(own, rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float)), at(buffer_of(site, Role::gathered_stats)));
 }
 
-compute::Task OneBlock::task(const program::Site& site) const {
+compute::Task FewBlocks::task(const program::Site& site) const {
   compute::Task task;
   task.operation = site.operation;
   task.layer = site.layer;
@@ -167,8 +195,8 @@ compute::Task OneBlock::task(const program::Site& site) const {
   return task;
 }
 
-void OneBlock::pass(std::vector<Seconds>& seconds) {
-  seconds.assign(model::operation_count, Seconds{});
+void FewBlocks::pass(std::vector<std::vector<double>>& samples) {
+  samples.resize(model::operation_count);
   for (const auto& instruction : order_) {
     const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
     if (site.op == Op::all_gather) gather_stats(site);
@@ -176,11 +204,11 @@ void OneBlock::pass(std::vector<Seconds>& seconds) {
     const compute::Task work = task(site);
     const Seconds start = now();
     backend_->run(work);
-    seconds[static_cast<std::size_t>(site.operation)] += now() - start;
+    samples[static_cast<std::size_t>(site.operation)].push_back((now() - start).value);
   }
 }
 
-Seconds OneBlock::run(model::Operation operation) {
+Seconds FewBlocks::run(model::Operation operation) {
   const auto& sites = rank_class().sites;
   const auto site = std::ranges::find_if(sites, [&](const auto& s) { return s.op == Op::compute && s.operation == operation; });
   FLOTILLA_ASSERT(site != sites.end(), "a program without ", model::to_string(operation));

@@ -8,7 +8,7 @@
 
 namespace flotilla::probe {
 
-/// Zeroed pages that cost memory only where they are touched.
+/// Zeroed pages that cost memory only where they are touched; huge ones where the kernel has them, as the trainer's arena is.
 class Pages {
  public:
   /// Throws Error{unavailable}.
@@ -23,28 +23,35 @@ class Pages {
   std::size_t size_ = 0;
 };
 
-/// The model with a single block, lowered as a training program for one tensor-parallel group, of which this is member 0, and its compute
+/// How many blocks a measurement runs through: so many that a block's weights and gradients have left the nearer caches when it comes round
+/// again, as in training; no more than the model has. Large models need one, and their number of blocks does not matter then.
+int distinct_blocks(const model::Config&, const Shape&);
+
+/// The model with a few blocks, lowered as a training program for one tensor-parallel group, of which this is member 0, and its compute
 /// instructions run in order on this device: the trainer's own operands, layouts and cache traffic, without the messages. Values are those
 /// of an untrained model; what other members would contribute to sums is missing, which changes no operation's work.
-class OneBlock {
+class FewBlocks {
  public:
   /// Builds the program, not yet the memory.
-  OneBlock(const model::Config&, int length, Shape, int threads);
+  FewBlocks(const model::Config&, int length, Shape, int threads, int blocks);
 
-  /// What run() touches; the optimizer's state is laid out but not touched.
+  /// What a pass touches; the optimizer's state is laid out but not touched.
   Bytes memory() const;
   /// Forward and backward multiply-adds of one pass, counted twice.
   double flops() const;
-  /// Allocates and fills. Throws Error{unavailable}.
+  /// Takes the memory, touches and fills it. Throws Error{unavailable}.
   void prepare();
-  /// One pass over all operations; `seconds` gets one value per model::Operation.
-  void pass(std::vector<Seconds>& seconds);
+  /// Gives the memory back; what the matrix library has made stays for the next prepare().
+  void release() { arena_.reset(); }
+  /// One pass over all operations; the seconds of every run are added to `samples`, by model::Operation.
+  void pass(std::vector<std::vector<double>>& samples);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);
 
  private:
   const program::RankClass& rank_class() const { return program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)]; }
   std::byte* at(int buffer) const;
+  void touch() const;
   void fill_part(const program::Part&);
   void fill_tokens();
   void fill_activations();

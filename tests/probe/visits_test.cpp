@@ -1,0 +1,64 @@
+#include "visits.hpp"
+
+#include <gtest/gtest.h>
+
+#include "flotilla/model/operations.hpp"
+
+namespace {
+
+using flotilla::Precision;
+using flotilla::Seconds;
+using flotilla::probe::FewBlocks;
+using flotilla::probe::settled;
+using flotilla::probe::Shape;
+using flotilla::probe::summarize;
+using flotilla::probe::Visit;
+using flotilla::probe::visit;
+
+/// Every operation takes `seconds` in the mean, `quick` at its quickest.
+Visit took(double seconds, double quick, double disturbance) {
+  return {std::vector<double>(13, seconds), std::vector<double>(13, quick), disturbance, Seconds{1}};
+}
+
+TEST(Summarize, IsTheMedianOfUndisturbedVisits) {
+  const auto times = summarize({}, {took(2, 1, 0), took(3, 1, 0.01), took(50, 1, 0.6), took(4, 1, 0.02), took(60, 1, 0.7)}, false);
+  EXPECT_EQ(times.seconds[0], Seconds{3});
+  EXPECT_DOUBLE_EQ(times.scatter[0], 1.0 / 3.0) << "of 2, 3 and 4";
+}
+
+TEST(Summarize, BelievesTheQuickestRunsWhereAllWereDisturbed) {
+  const auto times = summarize({}, {took(50, 2, 0.6), took(40, 3, 0.5), took(60, 4, 0.7)}, false);
+  EXPECT_EQ(times.seconds[0], Seconds{3});
+  EXPECT_DOUBLE_EQ(times.scatter[0], 0.6) << "nobody knows by how much";
+}
+
+TEST(Summarize, RanksThatTakeTurnsWillDoSoInTraining) {
+  const auto times = summarize({}, {took(50, 2, 0.6), took(40, 3, 0.5), took(60, 4, 0.7)}, true);
+  EXPECT_EQ(times.seconds[0], Seconds{50});
+  EXPECT_DOUBLE_EQ(times.scatter[0], 0.2);
+}
+
+TEST(Settled, CountsUndisturbedVisits) {
+  const std::vector<Visit> visits{took(1, 1, 0), took(1, 1, 0.5), took(1, 1, 0.04)};
+  EXPECT_TRUE(settled(visits, 2, false));
+  EXPECT_FALSE(settled(visits, 3, false));
+  EXPECT_TRUE(settled(visits, 3, true));
+}
+
+TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
+  const Shape shape{Precision::fp32, 2, 1, true};
+  FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
+  for (bool fresh : {true, false}) {
+    const auto result = visit(blocks, shape, Seconds{0.01}, fresh);
+    ASSERT_EQ(result.seconds.size(), static_cast<std::size_t>(flotilla::model::operation_count));
+    for (std::size_t o = 0; o < result.seconds.size(); ++o) {
+      EXPECT_GT(result.quick[o], 0);
+      EXPECT_LE(result.quick[o], result.seconds[o]) << "the slowest of two is never the quickest tenth";
+    }
+    EXPECT_GE(result.took, Seconds{0.01});
+    EXPECT_GE(result.disturbance, 0);
+    EXPECT_LT(result.disturbance, 1);
+  }
+}
+
+}  // namespace
