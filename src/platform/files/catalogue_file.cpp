@@ -1,0 +1,177 @@
+#include "flotilla/files/catalogue_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "embedded_file.hpp"
+#include "flotilla/base/nearest.hpp"
+#include "profile_sections.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using cluster::CatalogueEntry;
+using cluster::Figure;
+using cluster::ProductFigures;
+
+constexpr std::string_view format = "flotilla-catalogue";
+constexpr std::int64_t version = 1;
+constexpr double least_rate = 1;      // of bytes or FLOPs per second: none is zero, for times are divided by it
+constexpr double least_share = 1e-6;  // likewise
+constexpr double most = 1e24;         // of anything
+constexpr double most_in_node = 1e6;  // of a node
+constexpr double most_error = 10;     // relative
+constexpr double longest = 60;        // seconds of a latency
+
+/// A key of "figures": where it goes and what it may be.
+struct Row {
+  std::string_view key;
+  Figure& (*place)(CatalogueEntry&);
+  double least, most;
+};
+
+constexpr std::array rows{
+    Row{"memory_bytes", [](CatalogueEntry& e) -> Figure& { return e.memory; }, 1, 1e15},
+    Row{"memory_bandwidth_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.memory_bandwidth; }, least_rate, most},
+    Row{"memory_share", [](CatalogueEntry& e) -> Figure& { return e.memory_share; }, least_share, 1},
+    Row{"overlap_share", [](CatalogueEntry& e) -> Figure& { return e.overlap; }, 0, 1},
+    Row{"launch_s", [](CatalogueEntry& e) -> Figure& { return e.launch; }, 0, longest},
+    Row{"power_watts", [](CatalogueEntry& e) -> Figure& { return e.power; }, 0, 1e6},
+    Row{"devices_per_node", [](CatalogueEntry& e) -> Figure& { return e.devices_per_node; }, 1, most_in_node},
+    Row{"peak_fp8_flops_per_s", [](CatalogueEntry& e) -> Figure& { return e.peak_fp8; }, least_rate, most},
+    Row{"node_device_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_device_rate; }, least_rate, most},
+    Row{"node_pair_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_pair_rate; }, least_rate, most},
+    Row{"node_share", [](CatalogueEntry& e) -> Figure& { return e.node_share; }, least_share, 1},
+    Row{"node_latency_s", [](CatalogueEntry& e) -> Figure& { return e.node_latency; }, 0, longest},
+    Row{"network_card_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.network_card_rate; }, least_rate, most},
+    Row{"network_cards_per_node", [](CatalogueEntry& e) -> Figure& { return e.network_cards; }, 1, most_in_node},
+    Row{"network_share", [](CatalogueEntry& e) -> Figure& { return e.network_share; }, least_share, 1},
+    Row{"network_latency_s", [](CatalogueEntry& e) -> Figure& { return e.network_latency; }, 0, longest},
+    Row{"link_relative_error", [](CatalogueEntry& e) -> Figure& { return e.link_error; }, 0, most_error},
+};
+
+/// Keys of one kind of operands hold its name: "peak_bf16_flops_per_s".
+struct ProductRow {
+  std::string_view before, after;
+  Figure ProductFigures::*place;
+  double least, most;
+};
+
+constexpr std::array product_rows{
+    ProductRow{"peak_", "_flops_per_s", &ProductFigures::peak, least_rate, most},
+    ProductRow{"matrix_", "_share", &ProductFigures::matrix, least_share, 1},
+    ProductRow{"half_", "_flops", &ProductFigures::half, 0, most},
+    ProductRow{"relative_error_", "", &ProductFigures::relative_error, 0, most_error},
+};
+
+struct Operands {
+  std::string_view name;
+  ProductFigures CatalogueEntry::*place;
+};
+
+constexpr std::array operands{Operands{"fp32", &CatalogueEntry::fp32}, Operands{"tf32", &CatalogueEntry::tf32},
+                              Operands{"bf16", &CatalogueEntry::bf16}, Operands{"fp16", &CatalogueEntry::fp16}};
+
+using Sources = std::map<std::string, std::string>;
+
+Figure figure_of(const Json& object, double least, double greatest, const Sources& sources) {
+  object.expect_keys({"value", "source"});
+  const Json key = object.at("source");
+  const auto found = sources.find(key.as_string());
+  if (found == sources.end()) key.refuse(text("no such source: ", key.one_line(), "; it must stand in /sources"));
+  return {object.at("value").as_double(least, greatest), found->second};
+}
+
+void expect_known_keys(const Json& figures) {
+  std::vector<std::string> known;
+  for (const Row& row : rows) known.emplace_back(row.key);
+  for (const Operands& kind : operands)
+    for (const ProductRow& row : product_rows) known.push_back(text(row.before, kind.name, row.after));
+  for (const std::string& key : figures.keys())
+    if (std::ranges::find(known, key) == known.end()) figures.refuse(text("unknown key '", key.substr(0, 64), "'", suggestion(key, known)));
+}
+
+void read_products(const Json& figures, const Operands& kind, const Sources& sources, ProductFigures& products) {
+  const std::string peak = text("peak_", kind.name, "_flops_per_s");
+  for (const ProductRow& row : product_rows) {
+    const std::string key = text(row.before, kind.name, row.after);
+    if (!figures.has(key)) continue;
+    if (!figures.has(peak)) figures.refuse(text("'", key, "' needs '", peak, "' beside it"));
+    products.*row.place = figure_of(figures.at(key), row.least, row.most, sources);
+  }
+}
+
+/// What no type is of use without.
+void require_basics(const Json& figures) {
+  for (const char* key : {"memory_bytes", "memory_bandwidth_bytes_per_s", "peak_fp32_flops_per_s"})
+    if (!figures.has(key)) figures.refuse(text("'", key, "' is missing; every type needs it"));
+}
+
+CatalogueEntry entry_of(const Json& object, const Sources& sources) {
+  object.expect_keys({"name", "aliases", "kind", "description", "figures"});
+  CatalogueEntry entry;
+  entry.name = object.get_string("name");
+  if (entry.name.empty()) object.at("name").refuse("is empty; expected what plans call the type");
+  if (object.has("aliases"))
+    for (const Json& alias : object.at("aliases").items()) entry.aliases.push_back(alias.as_string());
+  entry.kind = parse_enum<cluster::DeviceKind>(object.at("kind"), device_kinds);
+  entry.description = object.get_string("description");
+  const Json figures = object.at("figures");
+  expect_known_keys(figures);
+  require_basics(figures);
+  for (const Row& row : rows)
+    if (figures.has(row.key)) row.place(entry) = figure_of(figures.at(row.key), row.least, row.most, sources);
+  for (const Operands& kind : operands) read_products(figures, kind, sources, entry.*kind.place);
+  return entry;
+}
+
+Sources sources_of(const Json& object) {
+  Sources sources;
+  for (const std::string& key : object.keys()) {
+    sources[key] = object.get_string(key);
+    if (sources[key].empty()) object.at(key).refuse("is empty; expected a citation");
+  }
+  return sources;
+}
+
+void require_new(const Json& object, const CatalogueEntry& entry, const cluster::Catalogue& before) {
+  if (cluster::find(before, entry.name)) object.at("name").refuse("stands twice in the catalogue; remove one");
+  for (std::size_t i = 0; i < entry.aliases.size(); ++i)
+    if (cluster::find(before, entry.aliases[i])) object.at("aliases").items()[i].refuse("is another type's name; remove it");
+}
+
+}  // namespace
+
+cluster::Catalogue catalogue_from_json(const Json& document) {
+  require_format(document, format, version);
+  document.expect_keys({"format", "version", "sources", "device_types"});
+  const Sources sources = sources_of(document.at("sources"));
+  cluster::Catalogue catalogue;
+  for (const Json& object : document.at("device_types").items()) {
+    CatalogueEntry entry = entry_of(object, sources);
+    require_new(object, entry, catalogue);
+    catalogue.push_back(std::move(entry));
+  }
+  return catalogue;
+}
+
+cluster::Catalogue catalogue_from_json(std::string_view text, std::string_view source) {
+  return catalogue_from_json(Json::parse(text, source));
+}
+cluster::Catalogue read_catalogue(const std::filesystem::path& path) { return catalogue_from_json(Json::read(path)); }
+
+cluster::Catalogue built_in_catalogue() {
+  cluster::Catalogue all;
+  for (const EmbeddedFile& file : embedded_catalogue()) {
+    cluster::Catalogue part = catalogue_from_json(file.text, text("profiles/", file.name));
+    for (CatalogueEntry& entry : part) {
+      FLOTILLA_REQUIRE(!cluster::find(all, entry.name), ErrorKind::internal, "profiles/", file.name, ": '", entry.name,
+                       "' stands in another file too");
+      all.push_back(std::move(entry));
+    }
+  }
+  return all;
+}
+
+}  // namespace flotilla::files

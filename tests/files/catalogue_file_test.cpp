@@ -1,0 +1,212 @@
+#include "flotilla/files/catalogue_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "files/expect_error.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using cluster::Catalogue;
+using cluster::CatalogueEntry;
+using cluster::Figure;
+using testing::expect_refused;
+using testing::replaced;
+
+const Catalogue& built_in() {
+  static const Catalogue catalogue = built_in_catalogue();
+  return catalogue;
+}
+
+const CatalogueEntry& entry(const char* name) {
+  const auto* found = cluster::find(built_in(), name);
+  if (!found) throw Error{ErrorKind::internal, text(name, " is not in the catalogue")};
+  return *found;
+}
+
+std::vector<cluster::ProductFigures> products(const CatalogueEntry& e) { return {e.fp32, e.tf32, e.bf16, e.fp16}; }
+
+/// Every figure that a plan without a profile needs.
+std::vector<Figure> needed(const CatalogueEntry& e) {
+  std::vector<Figure> all{e.memory,          e.memory_bandwidth, e.memory_share,      e.overlap,       e.launch,
+                          e.power,           e.devices_per_node, e.node_pair_rate,    e.node_share,    e.node_latency,
+                          e.network_latency, e.network_cards,    e.network_card_rate, e.network_share, e.link_error};
+  for (const auto& kind : products(e))
+    if (kind.peak.known()) all.insert(all.end(), {kind.peak, kind.matrix, kind.half, kind.relative_error});
+  return all;
+}
+
+TEST(BuiltInCatalogue, HasEveryTypeThatWasAskedFor) {
+  for (const char* name : {"H200",      "H100",     "H100-SXM", "H100-PCIe", "GH200",     "GH200-96GB", "GH-96",  "B200", "A100-40",
+                           "A100-40GB", "A100-80",  "V100-16",  "V100-32",   "T4",        "L4",         "L40S",   "A10",  "RTX 2080",
+                           "RTX-2080",  "RTX-3090", "RTX-4090", "Titan RTX", "Titan-RTX", "MI250X",     "MI300A", "CPU",  "cpu"})
+    EXPECT_TRUE(cluster::find(built_in(), name)) << name;
+}
+
+TEST(BuiltInCatalogue, EveryFigureHasASource) {
+  for (const auto& e : built_in()) {
+    EXPECT_FALSE(e.description.empty()) << e.name;
+    for (const Figure& figure : needed(e)) EXPECT_GT(figure.source.size(), 10u) << e.name << ": " << figure.value;
+    EXPECT_TRUE(e.fp32.peak.known()) << e.name;
+  }
+}
+
+TEST(BuiltInCatalogue, NoNameStandsForTwoTypes) {
+  for (const auto& e : built_in()) {
+    EXPECT_EQ(cluster::find(built_in(), e.name), &e);
+    for (const auto& alias : e.aliases) EXPECT_EQ(cluster::find(built_in(), alias), &e) << alias;
+  }
+}
+
+TEST(BuiltInCatalogue, PeaksRiseAsOperandsShrink) {
+  for (const auto& e : built_in()) {
+    if (e.tf32.peak.known()) {
+      EXPECT_GE(e.tf32.peak.value, e.fp32.peak.value) << e.name;
+    }
+    for (const auto& half : {e.bf16.peak, e.fp16.peak})
+      if (half.known()) {
+        EXPECT_GE(half.value, std::max(e.fp32.peak.value, e.tf32.peak.value)) << e.name;
+      }
+    if (e.peak_fp8.known()) {
+      EXPECT_GE(e.peak_fp8.value, e.bf16.peak.value) << e.name;
+    }
+    if (e.bf16.peak.known() && e.fp16.peak.known()) {
+      EXPECT_EQ(e.bf16.peak.value, e.fp16.peak.value) << e.name;
+    }
+  }
+}
+
+TEST(BuiltInCatalogue, FiguresAreOfThePlausibleUnit) {
+  for (const auto& e : built_in()) {
+    if (e.kind == cluster::DeviceKind::cpu) continue;
+    EXPECT_TRUE(e.fp32.peak.value > 5e12 && e.fp32.peak.value < 2e14) << e.name;
+    EXPECT_TRUE(e.memory.value > 7e9 && e.memory.value < 3e11) << e.name;
+    EXPECT_TRUE(e.memory_bandwidth.value > 2e11 && e.memory_bandwidth.value < 1e13) << e.name;
+    EXPECT_TRUE(e.node_pair_rate.value > 1e10 && e.node_pair_rate.value < 1e12) << e.name;
+    EXPECT_TRUE(e.network_card_rate.value >= 1.25e9 && e.network_card_rate.value <= 1e11) << e.name;
+    EXPECT_TRUE(e.power.value > 50 && e.power.value <= 1000) << e.name;
+    if (e.node_device_rate.known()) {
+      EXPECT_LE(e.node_pair_rate.value, e.node_device_rate.value) << e.name;
+    }
+    EXPECT_LE(e.network_cards.value, e.devices_per_node.value) << e.name;
+  }
+}
+
+TEST(BuiltInCatalogue, GenerationsFollowOneAnother) {
+  const auto bandwidth = [](const char* name) { return entry(name).memory_bandwidth.value; };
+  EXPECT_GT(bandwidth("B200"), bandwidth("H200"));
+  EXPECT_GT(bandwidth("H200"), bandwidth("GH200"));
+  EXPECT_GT(bandwidth("GH200"), bandwidth("H100"));
+  EXPECT_GT(bandwidth("H100"), bandwidth("H100-PCIe"));
+  EXPECT_GT(bandwidth("A100-80"), bandwidth("A100-40"));
+  EXPECT_GT(bandwidth("A100-40"), bandwidth("V100-32"));
+  EXPECT_EQ(entry("H200").bf16.peak.value, entry("H100").bf16.peak.value);  // the same chip
+  EXPECT_GT(entry("H100").bf16.peak.value, entry("H100-PCIe").bf16.peak.value);
+  EXPECT_GT(entry("V100-32").memory.value, entry("V100-16").memory.value);
+  for (const char* name : {"V100-16", "V100-32", "T4", "RTX-2080", "Titan-RTX"}) EXPECT_FALSE(entry(name).bf16.peak.known()) << name;
+}
+
+TEST(BuiltInCatalogue, CompletesAnEmptyProfile) {
+  std::vector<std::string> names;
+  for (const auto& e : built_in()) names.push_back(e.name);
+  const auto profile = cluster::complete_from_catalogue({}, built_in(), names);
+  EXPECT_EQ(profile.device_types.size(), names.size());
+  EXPECT_EQ(profile.links.size(), names.size() * (names.size() + 2));  // one inside, n (n + 1) / 2 pairs at two levels
+  for (const auto& link : profile.links) EXPECT_TRUE(std::isfinite(cluster::transfer_time(link, {1 << 20}).value)) << link.from;
+}
+
+TEST(CatalogueFile, ThePageShowsAValidCatalogue) {
+  const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "catalogue.md");
+  const Catalogue catalogue = catalogue_from_json(testing::json_block(page), "catalogue.md");
+  ASSERT_EQ(catalogue.size(), 1u);
+  for (const Figure& figure : needed(catalogue[0])) EXPECT_TRUE(figure.known());
+  const Json block = Json::parse(testing::json_block(page), "page");
+  for (std::string key : block.at("device_types").items()[0].at("figures").keys()) {
+    for (const std::string_view operands : {"fp32", "bf16"})
+      if (const auto at = key.find(operands); at != std::string::npos) key.replace(at, operands.size(), "FP");
+    EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
+  }
+}
+
+constexpr std::string_view example = R"({
+  "format": "flotilla-catalogue", "version": 1,
+  "sources": {"sheet": "a data sheet, 2020"},
+  "device_types": [
+    {"name": "X1", "aliases": ["X-One"], "kind": "gpu", "description": "a card", "figures": {
+      "memory_bytes": {"value": 1000, "source": "sheet"},
+      "memory_bandwidth_bytes_per_s": {"value": 1e11, "source": "sheet"},
+      "peak_fp32_flops_per_s": {"value": 1e12, "source": "sheet"},
+      "matrix_fp32_share": {"value": 0.5, "source": "sheet"}}},
+    {"name": "X2", "kind": "gpu", "description": "a card", "figures": {
+      "memory_bytes": {"value": 1000, "source": "sheet"},
+      "memory_bandwidth_bytes_per_s": {"value": 1e11, "source": "sheet"},
+      "peak_fp32_flops_per_s": {"value": 1e12, "source": "sheet"}}}]
+})";
+
+void refused(std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
+  const std::string text = replaced(std::string{example}, from, to);
+  expect_refused([&] { catalogue_from_json(text, "c.json"); }, part, other, "c.json");
+}
+
+TEST(CatalogueFile, ReadsFiguresWithTheirSources) {
+  const Catalogue catalogue = catalogue_from_json(example, "c.json");
+  ASSERT_EQ(catalogue.size(), 2u);
+  EXPECT_EQ(catalogue[0].fp32.matrix, (Figure{0.5, "a data sheet, 2020"}));
+  EXPECT_EQ(catalogue[0].aliases, std::vector<std::string>{"X-One"});
+  EXPECT_FALSE(catalogue[1].fp32.matrix.known());
+  EXPECT_FALSE(catalogue[0].tf32.peak.known());
+}
+
+TEST(CatalogueFile, RefusesByPointer) {
+  refused("\"version\": 1", "\"version\": 2", "/version: version 2 is unknown", "flotilla-catalogue");
+  refused("flotilla-catalogue", "flotilla-profile", "/format: ", "flotilla-catalogue");
+  refused("\"source\": \"sheet\"", "\"source\": \"seet\"", "/device_types/0/figures/memory_bytes/source: no such source", "/sources");
+  refused("\"value\": 1000", "\"value\": 0", "/device_types/0/figures/memory_bytes/value: ", "at least 1");
+  refused("\"value\": 1e12", "\"value\": 1e300", "/device_types/0/figures/peak_fp32_flops_per_s/value: ", "at most");
+  refused("\"value\": 0.5", "\"value\": 1.5", "/device_types/0/figures/matrix_fp32_share/value: ", "1");
+  refused("\"value\": 0.5", "\"value\": \"half\"", "/device_types/0/figures/matrix_fp32_share/value: ", "number");
+  refused("matrix_fp32_share", "matrix_fp33_share", "/device_types/0/figures: unknown key", "'matrix_fp32_share'");
+  refused("matrix_fp32_share", "matrix_bf16_share", "/device_types/0/figures: 'matrix_bf16_share' needs", "peak_bf16_flops_per_s");
+  refused("\"memory_bytes\"", "\"power_watts\"", "/device_types/0/figures: 'memory_bytes' is missing", "every type");
+  refused("\"kind\": \"gpu\"", "\"kind\": \"tpu\"", "/device_types/0/kind: ", "cpu, gpu");
+  refused("\"name\": \"X2\"", "\"name\": \"x-one\"", "/device_types/1/name: ", "stands twice");
+  refused("\"name\": \"X2\"", "\"name\": \"\"", "/device_types/1/name: ", "is empty");
+  refused("a data sheet, 2020", "", "/sources/sheet: ", "is empty");
+}
+
+TEST(CatalogueFile, CorruptedCataloguesAreReadOrRefusedWithOneLine) {
+  std::mt19937_64 random{3};
+  const std::string pool = "{}[]\",:-+.eE0123456789abcflnrtu \n";
+  int accepted = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text{example};
+    for (std::uint64_t edits = 1 + random() % 4; edits > 0; --edits) {
+      const auto at = random() % text.size();
+      switch (random() % 4) {
+        case 0: text.erase(at, 1 + random() % 20); break;
+        case 1: text.insert(at, 1, pool[random() % pool.size()]); break;
+        case 2: text[at] = pool[random() % pool.size()]; break;
+        default: text.insert(at, text.substr(random() % text.size(), random() % 60)); break;
+      }
+    }
+    try {
+      for (const auto& e : catalogue_from_json(text, "c.json")) {
+        ++accepted;
+        const auto type = cluster::device_type(e);
+        EXPECT_TRUE(type.peak_fp32.value > 0 && std::isfinite(type.peak_fp32.value) && type.efficiency.matrix > 0) << text;
+      }
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      EXPECT_TRUE(error.kind() == ErrorKind::bad_input && what.find('\n') == std::string::npos && what.starts_with("c.json")) << what;
+    }
+  }
+  EXPECT_GT(accepted, 10);
+}
+
+}  // namespace
+}  // namespace flotilla::files
