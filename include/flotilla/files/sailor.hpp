@@ -1,0 +1,38 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flotilla/files/json.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/plan/plan.hpp"
+
+/// Data and plans that the Sailor artifact publishes (Strati et al., SOSP 2025; github.com/eth-easl/sailor): docs/formats/profile.md says
+/// what becomes of them.
+namespace flotilla::files {
+
+struct SailorImport {
+  Library library;
+  std::vector<std::string> notes;  ///< one line each: a file that is missing and what is lost by it, a model or type that is not known
+};
+
+/// Layer times (profiles/), layer sizes (model_info/llm_info.json), link fits (network/), prices (prices/ and the artifact's constants),
+/// types (configs/) below `directory`. Unknown files are ignored; missing ones are noted. Throws Error{bad_input} for a file that is not
+/// what it should be, and where there is no layer time at all.
+SailorImport read_sailor_profiles(const std::filesystem::path& directory);
+
+/// The artifact's own names for models and the shapes that it runs them in: OPT-350, GPT-Neo-2.7, OPT-30, LLAMA-3-8; nullopt for others.
+std::optional<model::Config> sailor_model(std::string_view name);
+
+/// Whether the artifact counts the norm before the head as a layer; ours is part of the head.
+bool sailor_counts_final_norm(const model::Config&);
+
+/// A plan in any of the artifact's spellings: a measured run or a planner's answer (`pipeline_list`: `layers_per_stage`, `tmp_per_stage`,
+/// `dp`; `mbs`, `gbs`), its simulator's echo of one (`pipelines`, `tmp_stages`, `dp_degrees`), an even grid (`P`, `D`, `T`), an entry of a
+/// list of plans as stages with counted replicas (`plan`, `microbatch_size`, `global_batch`). `global_batch` where the document does
+/// not say it; both must agree where both say it. Devices are not bound; the model's positions are the length; fp32, 1F1B.
+/// Throws Error{bad_input} by pointer.
+plan::Plan sailor_plan_from_json(const Json&, const model::Config&, std::optional<int> global_batch);
+
+}  // namespace flotilla::files

@@ -1,0 +1,22 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+/// Data that others published and that is no part of this project: ../shared/reference beside the source tree, or $FLOTILLA_REFERENCE.
+namespace flotilla::tests {
+
+inline std::filesystem::path published_data(const std::string& name) {
+  if (const char* folder = std::getenv("FLOTILLA_REFERENCE")) return std::filesystem::path{folder} / name;
+  const auto source = std::filesystem::path{__FILE__}.parent_path().parent_path();
+  return source.parent_path() / "shared" / "reference" / name;
+}
+
+}  // namespace flotilla::tests
+
+/// Ends the test where that data is not here.
+#define FLOTILLA_SKIP_WITHOUT_DATA(name)                                 \
+  if (!std::filesystem::exists(::flotilla::tests::published_data(name))) \
+  GTEST_SKIP() << ::flotilla::tests::published_data(name).string() << " is absent; FLOTILLA_REFERENCE names another folder"
