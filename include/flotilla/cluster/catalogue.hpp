@@ -59,7 +59,8 @@ using Catalogue = std::vector<CatalogueEntry>;
 /// How fp32 operands are multiplied: frameworks differ (PyTorch: IEEE unless asked since 1.12, TF32 before; NVIDIA's containers: TF32).
 enum class Fp32Products { ieee, tf32 };
 
-/// The entry of that name or alias; case, '-', '_', blanks and a "+tf32" at the end do not count. nullptr when there is none.
+/// The first entry of that name or alias (a site's own entries stand before the built-in ones); case, '-', '_', blanks and a "+tf32" at the
+/// end do not count. nullptr when there is none.
 const CatalogueEntry* find(const Catalogue&, std::string_view name);
 
 /// The figures as a device type called `entry.name`. Throws Error{unavailable} when TF32 is asked of a type that has none.
