@@ -42,6 +42,7 @@ struct CatalogueEntry {
   Figure launch;             ///< seconds from one kernel's start to the next's at least
   Figure power;              ///< watts, design limit
   Figure devices_per_node;   ///< usual
+  Figure context;            ///< bytes that context and libraries hold beside what they hold on every type
   Figure node_device_rate;   ///< bytes per second that one device may send to the others of its node, one way
   Figure node_pair_rate;     ///< bytes per second from one device of a node to one other, one way
   Figure node_share;         ///< of node_pair_rate that large messages reach
@@ -78,7 +79,7 @@ std::vector<Link> catalogue_links(const Catalogue&, const std::vector<std::strin
 /// `profile` with what it lacks of `types`: a type it does not have comes from the catalogue; figures of a type that it has and that are 0
 /// (memory, peaks, bandwidth, power, per_node) are filled from the entry of that name where there is one. Filled peaks bring their
 /// efficiency; that of fp32 is TF32's where the profile holds fp32 times of the type, for they may have been taken so and a peak bounds
-/// them. Links among the types are added at every level where the profile says nothing of them.
+/// them. Links among the types are added at every level where the profile has none; published fits go before them (LinkFit).
 /// Throws Error{bad_input} for a type that neither knows.
 Profile complete_from_catalogue(Profile profile, const Catalogue&, const std::vector<std::string>& types);
 

@@ -41,6 +41,7 @@ struct DeviceType {
   BytesPerSecond memory_bandwidth;
   std::string source;  ///< where the figures come from: "probe", or a citation
   FlopsPerSecond peak_fp16{};
+  Bytes context{};            ///< memory that the driver's context and the vendor's libraries hold beside what they hold on every type
   int per_node = 0;           ///< devices in a node of this type, where the type says so
   double power_watts = 0;     ///< thermal design power of one device
   double usd_per_hour = 0;    ///< price of one device

@@ -71,6 +71,7 @@ class ProgramForecaster : public BoundedForecaster {
   Forecast forecast(const program::Program&, bool timeline = false) const;
 
  private:
+  void add_description(Forecast&) const;
   struct State;
   std::unique_ptr<State> state_;
 };

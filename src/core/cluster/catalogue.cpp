@@ -66,6 +66,7 @@ void fill(DeviceType& type, const DeviceType& from) {
   if (type.memory.count == 0) type.memory = from.memory;
   if (type.memory_bandwidth.value == 0) type.memory_bandwidth = from.memory_bandwidth;
   if (type.per_node == 0) type.per_node = from.per_node;
+  if (type.context.count == 0) type.context = from.context;
   if (type.power_watts == 0) type.power_watts = from.power_watts;
 }
 
@@ -90,11 +91,7 @@ bool complete_type(Profile& profile, const Catalogue& catalogue, const std::stri
 }
 
 bool says_something(const Profile& profile, LinkLevel level) {
-  const bool fitted = std::ranges::any_of(profile.link_fits, [&](const LinkFit& fit) {
-    if (level == LinkLevel::node) return fit.inside_node();
-    return !fit.inside_node() && (level == LinkLevel::wide) == (fit.from_zone != fit.to_zone);
-  });
-  return fitted || std::ranges::any_of(profile.links, [&](const Link& link) { return link.level == level; });
+  return std::ranges::any_of(profile.links, [&](const Link& link) { return link.level == level; });
 }
 
 }  // namespace
@@ -121,6 +118,7 @@ DeviceType device_type(const CatalogueEntry& e, Fp32Products products) {
   type.peak_fp16 = {e.fp16.peak.value};
   type.memory_bandwidth = {e.memory_bandwidth.value};
   type.per_node = static_cast<int>(e.devices_per_node.value);
+  type.context = {static_cast<std::int64_t>(e.context.value)};
   type.power_watts = e.power.value;
   type.efficiency = efficiency_of(e, products);
   type.source = text("hardware catalogue: ", e.description);

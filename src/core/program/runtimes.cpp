@@ -27,8 +27,10 @@ LayerRuntime megatron_deepspeed() {
   r.reduction_bucket = bytes(500 * MB);
   r.reduction_rate = {4.75e9};
   r.reduction_host = {6e-3};
-  r.score_passes_forward = 4;
-  r.score_passes_backward = 6;
+  r.score_passes_forward = 6;
+  r.score_passes_backward = 22;
+  r.kernel_host = {50e-6};
+  r.relative_error = 0.08;
   r.profiler_host = {0.08e-3};
   return r;
 }
@@ -40,8 +42,9 @@ LayerRuntime megatron_lm() {
   r.in_half = {{2}, {4}, {12}, {0}};
   r.scattered = true;
   r.update_half = {58};
-  r.score_passes_forward = 7;
-  r.score_passes_backward = 9;
+  r.score_passes_forward = 6.5;
+  r.score_passes_backward = 10;
+  r.relative_error = 0.03;
   r.reduction_bucket = {};
   return r;
 }

@@ -1,5 +1,6 @@
 #include "flotilla/simulate/forecaster.hpp"
 
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -48,7 +49,16 @@ Forecast ProgramForecaster::forecast(const plan::Plan& plan, bool timeline) cons
 }
 
 Forecast ProgramForecaster::forecast(const program::Program& program, bool timeline) const {
-  return interpret(program, state_->cost, {timeline, state_->runtime_constant});
+  auto result = interpret(program, state_->cost, {timeline, state_->runtime_constant});
+  if (state_->runtime.layers) add_description(result);
+  return result;
+}
+
+/// What is known of the runtime as a whole, and of the libraries on each type.
+void ProgramForecaster::add_description(Forecast& forecast) const {
+  forecast.relative_error = std::hypot(forecast.relative_error, state_->runtime.layers->relative_error);
+  for (auto& kind : forecast.kinds)
+    if (const auto* type = cluster::find_type(state_->profile, kind.device_type)) kind.memory.runtime_constant += type->context;
 }
 
 Seconds ProgramForecaster::lower_bound(const plan::Plan& plan) const {

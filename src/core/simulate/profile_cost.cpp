@@ -121,11 +121,11 @@ struct ProfileCost::State {
     return plan::Recompute::none;
   }
 
-  Cost update(const program::Program& program, const program::RankClass& c, std::int64_t elements, const ProfileCost& cost) {
+  Cost update(const program::Program& program, const program::RankClass& c, std::int64_t parameters, const ProfileCost& cost) {
     const LayerCosts::What what{program.plan.model.name, c.device_type, 0, c.shape.tensor_parallel, program.plan.precision};
-    if (const auto measured = layers.update(what, program.plan.model.layers(), elements)) return *measured;
-    if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, elements * update_half);
-    return cost.adamw(c.device_type, elements, program.plan.precision);
+    if (const auto measured = layers.update(what, program.plan.model.layers(), parameters)) return *measured;
+    if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, parameters * update_half);
+    return cost.adamw(c.device_type, parameters, program.plan.precision);
   }
 
   static Cost combine(const Cost& a, const Cost& b, const Cost& c) {

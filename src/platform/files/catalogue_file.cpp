@@ -37,6 +37,7 @@ constexpr std::array rows{
     Row{"memory_share", [](CatalogueEntry& e) -> Figure& { return e.memory_share; }, least_share, 1},
     Row{"overlap_share", [](CatalogueEntry& e) -> Figure& { return e.overlap; }, 0, 1},
     Row{"launch_s", [](CatalogueEntry& e) -> Figure& { return e.launch; }, 0, longest},
+    Row{"context_bytes", [](CatalogueEntry& e) -> Figure& { return e.context; }, 0, 1e12},
     Row{"power_watts", [](CatalogueEntry& e) -> Figure& { return e.power; }, 0, 1e6},
     Row{"devices_per_node", [](CatalogueEntry& e) -> Figure& { return e.devices_per_node; }, 1, most_in_node},
     Row{"peak_fp8_flops_per_s", [](CatalogueEntry& e) -> Figure& { return e.peak_fp8; }, least_rate, most},

@@ -22,6 +22,7 @@ Node type_object(const cluster::DeviceType& t) {
                       {"memory_bytes", t.memory.count},
                       {"peak_fp32_flops_per_s", t.peak_fp32.value},
                       {"peak_bf16_flops_per_s", t.peak_bf16.value}};
+  if (t.context.count != 0) object.emplace_back("context_bytes", t.context.count);
   if (t.peak_fp16.value != 0) object.emplace_back("peak_fp16_flops_per_s", t.peak_fp16.value);
   object.emplace_back("memory_bandwidth_bytes_per_s", t.memory_bandwidth.value);
   if (t.per_node != 0) object.emplace_back("devices_per_node", t.per_node);
@@ -58,14 +59,15 @@ cluster::Efficiency efficiency_of(const Json& object) {
 
 cluster::DeviceType type_of(const Json& object) {
   object.expect_keys({"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "peak_fp16_flops_per_s",
-                      "memory_bandwidth_bytes_per_s", "devices_per_node", "power_watts", "usd_per_hour", "billing_weight", "efficiency",
-                      "source"});
+                      "context_bytes", "memory_bandwidth_bytes_per_s", "devices_per_node", "power_watts", "usd_per_hour", "billing_weight",
+                      "efficiency", "source"});
   cluster::DeviceType type;
   type.name = object.get_string("name");
   type.kind = parse_enum<DeviceKind>(object.at("kind"), device_kinds);
   type.memory = {object.get_int64("memory_bytes", 1)};
   type.peak_fp32 = {object.get_double("peak_fp32_flops_per_s", 0)};
   type.peak_bf16 = {object.get_double("peak_bf16_flops_per_s", 0)};
+  if (object.has("context_bytes")) type.context = {object.get_int64("context_bytes", 0)};
   if (object.has("peak_fp16_flops_per_s")) type.peak_fp16 = {object.get_double("peak_fp16_flops_per_s", 0)};
   type.memory_bandwidth = {object.get_double("memory_bandwidth_bytes_per_s", 0)};
   if (object.has("devices_per_node")) type.per_node = object.get_int("devices_per_node", 0, most_devices);

@@ -74,9 +74,13 @@ Bytes LayerSizes::temporaries(int layer, const model::LayerShape& shape, plan::R
   const auto& description = *runtime_.layers;
   const auto& model = plan_.model;
   if (model.is_embedding(layer)) return {};
-  if (model.is_head(layer))
-    return rounded(description.logits_alive * static_cast<double>(shape.tokens()) * model.vocabulary * measured_word);
+  if (model.is_head(layer)) return rounded(description.logits_alive * static_cast<double>(logits(layer, shape).count));
   return without_recompute(layer, shape) - saved(layer, shape, recompute) + scores(shape, description.scores_alive, false);
+}
+
+Bytes LayerSizes::logits(int layer, const model::LayerShape& shape) const {
+  if (const auto* whole = measured(layer, 1)) return {whole->output * measured_word * shape.sequences};
+  return {shape.tokens() * plan_.model.vocabulary * measured_word};
 }
 
 Bytes LayerSizes::boundary() const { return std::int64_t{plan_.length} * plan_.model.hidden * element_size(plan_.precision); }
