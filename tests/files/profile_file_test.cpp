@@ -72,6 +72,7 @@ TEST(ProfileFile, AFittedLinkIsReadBack) {
   std::vector<cluster::LinkSample> samples;
   for (int e = 3; e < 22; ++e) samples.push_back({{1 << e}, {e < 12 ? 1e-6 * e : 1e-6 * (1 << (e - 9))}});
   p.links[0].pieces = cluster::fit_pieces(samples);
+  p.links[0].sum_pieces = p.links[0].pieces;
   ASSERT_GT(p.links[0].pieces.size(), 1u);
   EXPECT_EQ(profile_from_json(profile_to_json(p), "p"), p);
 }

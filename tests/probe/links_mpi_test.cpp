@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/mpi/session.hpp"
@@ -37,6 +37,8 @@ TEST(MeasureLinks, EveryTwoHosts) {
     ASSERT_FALSE(link.pieces.empty());
     EXPECT_GT(cluster::transfer_time(link, Bytes{1 << 20}), cluster::transfer_time(link, Bytes{8}));
     EXPECT_GE(link.relative_scatter, 0);
+    ASSERT_FALSE(link.sum_pieces.empty());
+    EXPECT_GT(cluster::sum_time(link, Bytes{1 << 20}), cluster::sum_time(link, Bytes{8}));
   }
 }
 
@@ -61,16 +63,11 @@ TEST(MeasureLinks, TheSameOnEveryRank) {
   EXPECT_NO_THROW(comm::require_same(world(), "the links", all, patience));
 }
 
-TEST(PingPong, ASilentPeerIsNamedByItsPartner) {
-  ucx::Worker worker{world().size()};
-  const std::string mine{reinterpret_cast<const char*>(worker.address().data()), worker.address().size()};
-  const auto all = mpi::all_gather_strings(world().control(), mine, patience);
+TEST(LinkEnd, ASilentPeerIsNamedByItsPartner) {
   if (world().rank() == Rank{0}) {
-    ucx::Address address(all[1].size());
-    std::memcpy(address.data(), all[1].data(), all[1].size());
-    auto endpoint = worker.connect(address, world().name(Rank{1}), ucx::Watch::off);
+    probe::LinkEnd end{world(), Rank{1}, 10, nullptr, Seconds{0.2}};
     try {
-      probe::ask({endpoint, 1, 2, Seconds{0.2}}, Seconds{0.1});
+      probe::ask(end, Seconds{0.1});
       ADD_FAILURE() << "a rank that does not answer was measured";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::communication);
@@ -80,25 +77,38 @@ TEST(PingPong, ASilentPeerIsNamedByItsPartner) {
   mpi::barrier(world().control(), patience);
 }
 
-TEST(PingPong, ChangedBytesAreNoticed) {
-  ucx::Worker worker{world().size()};
-  const auto address = worker.address();
-  const auto all = mpi::all_gather_strings(world().control(), {reinterpret_cast<const char*>(address.data()), address.size()}, patience);
-  const auto connect = [&](int peer) {
-    ucx::Address theirs(all[static_cast<std::size_t>(peer)].size());
-    std::memcpy(theirs.data(), all[static_cast<std::size_t>(peer)].data(), theirs.size());
-    return worker.connect(theirs, world().name(Rank{peer}), ucx::Watch::off);
-  };
+TEST(LinkEnd, ChangedBytesAreNoticed) {
   if (world().rank() == Rank{0}) {
-    auto endpoint = connect(1);
-    EXPECT_THROW(probe::ask({endpoint, 1, 2, patience}, Seconds{0.1}), Error);
+    probe::LinkEnd end{world(), Rank{1}, 12, nullptr, patience};
+    EXPECT_THROW(probe::ask(end, Seconds{0.1}), Error);
   } else if (world().rank() == Rank{1}) {
-    auto endpoint = connect(0);
-    std::vector<std::byte> announcement(16), data(8);
-    endpoint.receive(announcement, 1, patience);
-    endpoint.receive(data, 1, patience);
-    data[5] ^= std::byte{1};
-    endpoint.send(data, 2, patience);
+    probe::LinkEnd end{world(), Rank{0}, 12, nullptr, patience};
+    std::vector<std::byte> announcement(16);
+    end.hear(announcement);
+    end.receive(Bytes{8});
+    std::ranges::copy_n(end.in.begin(), 8, end.out.begin());
+    end.out[5] ^= std::byte{1};
+    end.send(Bytes{8});
+  }
+  mpi::barrier(world().control(), patience);
+}
+
+TEST(LinkEnd, SumsAreMeasuredWithMessages) {
+  const auto groups = comm::connect(world(), {{program::Group::Kind::data, {Rank{0}, Rank{1}}}});
+  if (world().rank().value < 2) {
+    probe::LinkEnd end{world(), Rank{1 - world().rank().value}, 14, groups[0].get(), patience};
+    if (world().rank() == Rank{1}) {
+      probe::answer(end);
+    } else {
+      const auto samples = probe::ask(end, Seconds{0.2});
+      const auto messages = probe::means(samples.messages), sums = probe::means(samples.sums);
+      ASSERT_GE(messages.size(), 8u);
+      ASSERT_EQ(sums.size(), messages.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        EXPECT_EQ(sums[i].size, messages[i].size);
+        EXPECT_GT(sums[i].time.value, 0);
+      }
+    }
   }
   mpi::barrier(world().control(), patience);
 }

@@ -48,6 +48,15 @@ TEST(ScatterAboutAFit, IsRelativeToTheFitAtEachSize) {
       << "quartiles 1.5 and 2.5 about a median of 2";
 }
 
+TEST(Means, LeaveOutTheSlowestTenthOfEachSize) {
+  std::vector<flotilla::cluster::LinkSample> samples{{Bytes{8}, Seconds{5}}, {Bytes{64}, Seconds{7}}};
+  for (int i = 1; i <= 10; ++i) samples.push_back({Bytes{8}, Seconds{i == 10 ? 1e6 : 5.0}});
+  const auto result = flotilla::probe::means(samples);
+  ASSERT_EQ(result.size(), 2u);
+  EXPECT_EQ(result[0], (flotilla::cluster::LinkSample{Bytes{8}, Seconds{5}}));
+  EXPECT_EQ(result[1], (flotilla::cluster::LinkSample{Bytes{64}, Seconds{7}}));
+}
+
 TEST(MessageSizes, FromEightBytesToEightMebibytes) {
   const auto sizes = flotilla::probe::message_sizes();
   EXPECT_EQ(sizes.front(), Bytes{8});

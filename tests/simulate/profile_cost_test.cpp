@@ -21,6 +21,19 @@ program::Group group(std::vector<int> ranks) {
   return g;
 }
 
+TEST(ProfileCost, MeasuredSumsAreTakenAsTheyAre) {
+  auto profile = fixture::uniform_cluster(1, 4);
+  const double made_up = ProfileCost{profile}.collective(program::Op::all_reduce, group({0, 1}), {16000}, {4}, 1).time.value;
+  for (auto& link : profile.links) link.sum_pieces = {{Bytes{0}, Seconds{50e-6}, {1e9}}};
+  const ProfileCost costs{profile};
+  const auto sum = [&](std::vector<int> ranks) {
+    return costs.collective(program::Op::all_reduce, group(std::move(ranks)), {16000}, {4}, 1).time.value;
+  };
+  EXPECT_NEAR(sum({0, 1}), 2 * (50e-6 + 8e-6), 1e-15) << "two halves of 8000 bytes each way";
+  EXPECT_NEAR(sum({0, 1, 2, 3}), 2 * (50e-6 + 3 * 4e-6), 1e-15) << "two further members add what the bytes take";
+  EXPECT_NE(sum({0, 1}), made_up);
+}
+
 TEST(ProfileCost, MeasuredTimesAreTakenAsTheyAre) {
   auto profile = fixture::uniform_cluster(1, 1);
   profile.operation_times.push_back({"slow", "mlp_forward", 1, 2, 64, Precision::fp32, {0.125}, 0.03});

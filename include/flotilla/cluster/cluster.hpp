@@ -77,10 +77,15 @@ struct Link {
   std::vector<LinkPiece> pieces;
   double relative_scatter = 0;  ///< of the samples about the fit (interquartile range / median)
   int lanes = 1;                ///< messages between the two ends that move at full rate at once (network cards of a host); more share them
+  /// Half an all-reduce of our runtime between the two ends, by the bytes that each sends in a phase of it: both directions at once, waking
+  /// and polling, the addition. Empty: not measured, then a sum is made up of messages and additions.
+  std::vector<LinkPiece> sum_pieces{};
   bool operator==(const Link&) const = default;
 };
 /// Time of one message one way. Throws Error{internal} when the link has no pieces.
 Seconds transfer_time(const Link&, Bytes size);
+/// By Link::sum_pieces, which must not be empty.
+Seconds sum_time(const Link&, Bytes size);
 /// Least-squares fit of (size, seconds) samples to a few pieces that is nowhere decreasing. At least two sizes.
 struct LinkSample {
   Bytes size;

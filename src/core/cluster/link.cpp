@@ -40,14 +40,18 @@ Ends ends(const Device& a, const Device& b) {
 constexpr std::array<const char*, 3> level_names{"within a host", "between the hosts of a zone", "between zones"};
 constexpr Bytes reference_size{1 << 20};  // where links of one level are compared
 
-}  // namespace
-
-Seconds transfer_time(const Link& link, Bytes size) {
-  FLOTILLA_REQUIRE(!link.pieces.empty(), ErrorKind::internal, "the link from ", link.from, " to ", link.to, " has no pieces");
-  const auto after = std::ranges::upper_bound(link.pieces, size, {}, &LinkPiece::from);
-  const LinkPiece& piece = after == link.pieces.begin() ? *after : *(after - 1);
+Seconds time_of(const Link& link, const std::vector<LinkPiece>& pieces, Bytes size) {
+  FLOTILLA_REQUIRE(!pieces.empty(), ErrorKind::internal, "the link from ", link.from, " to ", link.to, " has no pieces");
+  const auto after = std::ranges::upper_bound(pieces, size, {}, &LinkPiece::from);
+  const LinkPiece& piece = after == pieces.begin() ? *after : *(after - 1);
   return piece.latency + size / piece.bandwidth;
 }
+
+}  // namespace
+
+Seconds transfer_time(const Link& link, Bytes size) { return time_of(link, link.pieces, size); }
+
+Seconds sum_time(const Link& link, Bytes size) { return time_of(link, link.sum_pieces, size); }
 
 const Link& link_between(const Profile& profile, Rank a, Rank b) {
   const Ends wanted = ends(device_of(profile, a), device_of(profile, b));

@@ -36,7 +36,8 @@ std::size_t Paths::position(Rank rank) const {
 int Paths::number_of(Route route) {
   const auto same_link = [](const cluster::Link* a, const cluster::Link* b) {
     if (!a || !b) return a == b;
-    return a->level == b->level && a->pieces == b->pieces && a->relative_scatter == b->relative_scatter && a->lanes == b->lanes;
+    return a->level == b->level && a->pieces == b->pieces && a->sum_pieces == b->sum_pieces && a->relative_scatter == b->relative_scatter &&
+           a->lanes == b->lanes;
   };
   const auto same = [&](const Route& other) {
     return other.inside_host == route.inside_host && other.fits == route.fits && same_link(other.link, route.link);

@@ -51,10 +51,17 @@ Seconds Route::time(Bytes size, int flows) const {
     const auto enough = std::ranges::find_if(fits, [&](const auto* fit) { return fit->from_count >= flows; });
     return fitted_time(enough == fits.end() ? *fits.back() : **enough, size, flows);
   }
-  const Seconds alone = cluster::transfer_time(*link, size);
+  return shared(cluster::transfer_time(*link, size), cluster::transfer_time(*link, {0}), flows);
+}
+
+Seconds Route::sum_time(Bytes size, int flows) const {
+  return shared(cluster::sum_time(*link, size), cluster::sum_time(*link, {0}), flows);
+}
+
+Seconds Route::shared(Seconds alone, Seconds latency, int flows) const {
   const double share = static_cast<double>(flows) / std::max(1, link->lanes);
   if (inside_host || share <= 1) return alone;
-  const Seconds latency = std::min(alone, cluster::transfer_time(*link, {0}));
+  latency = std::min(alone, latency);
   return latency + share * (alone - latency);
 }
 

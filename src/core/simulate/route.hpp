@@ -15,9 +15,15 @@ struct Route {
   /// One of `flows` equal messages that move at the same time. Between hosts, more flows than lanes share what the bytes take (Link); fits
   /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise.
   Seconds time(Bytes, int flows) const;
+  /// Half a sum of our runtime (cluster::Link::sum_pieces) as one of `flows`; only where measures_sums().
+  Seconds sum_time(Bytes, int flows) const;
+  bool measures_sums() const { return link != nullptr && !link->sum_pieces.empty(); }
   double relative_scatter() const;
   int lanes() const;
   bool operator==(const Route&) const = default;
+
+ private:
+  Seconds shared(Seconds alone, Seconds latency, int flows) const;
 };
 
 /// Published fits for messages from `a` to `b`, by number of devices: of their zones and types, either way round, else of their types in

@@ -16,6 +16,7 @@ Node link_object(const cluster::Link& l) {
   Node::Object object{{"level", spelling(levels, l.level)}, {"from", l.from}, {"to", l.to}, {"relative_scatter", l.relative_scatter}};
   if (l.lanes != 1) object.emplace_back("lanes", l.lanes);
   object.emplace_back("pieces", array_of(l.pieces, piece_object));
+  if (!l.sum_pieces.empty()) object.emplace_back("sum_pieces", array_of(l.sum_pieces, piece_object));
   return object;
 }
 
@@ -29,21 +30,28 @@ cluster::LinkPiece piece_of(const Json& object) {
   return piece;
 }
 
+std::vector<cluster::LinkPiece> pieces_of(const Json& list) {
+  std::vector<cluster::LinkPiece> pieces;
+  for (const Json& piece : entries(list)) {
+    pieces.push_back(piece_of(piece));
+    const std::int64_t from = pieces.back().from.count;
+    const bool rises = pieces.size() == 1 ? from == 0 : from > pieces[pieces.size() - 2].from.count;
+    if (!rises) piece.at("from_bytes").refuse(text("is ", from, "; expected 0 in the first piece, then increasing sizes"));
+  }
+  if (pieces.empty()) list.refuse("is empty; expected at least one piece");
+  return pieces;
+}
+
 cluster::Link link_of(const Json& object) {
-  object.expect_keys({"level", "from", "to", "relative_scatter", "lanes", "pieces"});
+  object.expect_keys({"level", "from", "to", "relative_scatter", "lanes", "pieces", "sum_pieces"});
   cluster::Link link;
   link.level = parse_enum<LinkLevel>(object.at("level"), levels);
   link.from = object.get_string("from");
   link.to = object.get_string("to");
   if (object.has("relative_scatter")) link.relative_scatter = object.get_double("relative_scatter", 0);
   if (object.has("lanes")) link.lanes = object.get_int("lanes", 1, most_devices);
-  for (const Json& piece : entries(object.at("pieces"))) {
-    link.pieces.push_back(piece_of(piece));
-    const std::int64_t from = link.pieces.back().from.count;
-    const bool rises = link.pieces.size() == 1 ? from == 0 : from > link.pieces[link.pieces.size() - 2].from.count;
-    if (!rises) piece.at("from_bytes").refuse(text("is ", from, "; expected 0 in the first piece, then increasing sizes"));
-  }
-  if (link.pieces.empty()) object.at("pieces").refuse("is empty; expected at least one piece");
+  link.pieces = pieces_of(object.at("pieces"));
+  if (object.has("sum_pieces")) link.sum_pieces = pieces_of(object.at("sum_pieces"));
   return link;
 }
 

@@ -1,6 +1,8 @@
 #include "ping_pong.hpp"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -12,32 +14,46 @@ namespace {
 constexpr Bytes smallest{8}, largest{8 << 20}, always{512 << 10};
 constexpr int most_rounds = 200;
 
-/// What the asking side announces: that many messages of that size; none: it has done.
+enum class Kind : std::int32_t { done, messages, sums };
+
+/// What the asking side announces: that many rounds of that kind and size.
 struct Announcement {
-  std::int64_t bytes = 0, rounds = 0;
+  std::int64_t bytes = 0;
+  std::int32_t rounds = 0;
+  Kind kind = Kind::done;
 };
 
-std::vector<std::byte> pattern(Bytes size, int round) {
-  std::vector<std::byte> data(static_cast<std::size_t>(size.count));
+void fill_pattern(std::span<std::byte> data, int round) {
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 31 + i / 251 + static_cast<std::size_t>(round) * 7);
-  return data;
 }
 
-/// Half round trips.
-std::vector<Seconds> rounds(const PingPong& p, Bytes size, int count) {
-  const Announcement announcement{size.count, count};
-  p.peer.send(std::as_bytes(std::span{&announcement, 1}), p.send_tag, p.deadline);
+/// Half a round trip.
+Seconds message_round(LinkEnd& end, Bytes size, int round) {
+  const auto count = static_cast<std::size_t>(size.count);
+  const auto out = std::span{end.out}.first(count);
+  fill_pattern(out, round);
+  const Seconds start = now();
+  end.send(size);
+  end.receive(size);
+  const Seconds took = (now() - start) / 2;
+  FLOTILLA_REQUIRE(std::ranges::equal(out, std::span{end.in}.first(count)), ErrorKind::communication, end.peer_name(), ": a message of ",
+                   size, " came back changed; the network or its driver corrupts data");
+  return took;
+}
+
+/// Half an all-reduce.
+Seconds sum_round(LinkEnd& end, Bytes size) {
+  const Seconds start = now();
+  end.sum(size);
+  return (now() - start) / 2;
+}
+
+std::vector<Seconds> rounds(LinkEnd& end, Kind kind, Bytes size, int count) {
+  const Announcement announcement{size.count, count, kind};
+  end.tell(std::as_bytes(std::span{&announcement, 1}));
   std::vector<Seconds> times;
-  std::vector<std::byte> back(static_cast<std::size_t>(size.count));
-  for (int round = 0; round < count; ++round) {
-    const auto out = pattern(size, round);
-    const Seconds start = now();
-    p.peer.send(out, p.send_tag, p.deadline);
-    p.peer.receive(back, p.receive_tag, p.deadline);
-    times.push_back((now() - start) / 2);
-    FLOTILLA_REQUIRE(back == out, ErrorKind::communication, p.peer.peer_name(), ": a message of ", size,
-                     " came back changed; the network or its driver corrupts data");
-  }
+  for (int round = 0; round < count; ++round)
+    times.push_back(kind == Kind::messages ? message_round(end, size, round) : sum_round(end, size));
   return times;
 }
 
@@ -54,37 +70,89 @@ std::vector<Bytes> message_sizes() {
   return sizes;
 }
 
-std::vector<cluster::LinkSample> ask(const PingPong& p, Seconds budget) {
-  std::vector<cluster::LinkSample> samples;
+LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* pair, Seconds deadline)
+    : out(static_cast<std::size_t>(largest.count)),
+      in(out.size()),
+      world_{world},
+      peer_{peer},
+      note_(sizeof(Announcement)),
+      tell_{comm::make_send(world, peer, channel, note_.data(), {static_cast<std::int64_t>(note_.size())})},
+      hear_{comm::make_receive(world, peer, channel, note_.data(), {static_cast<std::int64_t>(note_.size())})},
+      send_{comm::make_send(world, peer, channel + 1, out.data(), largest)},
+      receive_{comm::make_receive(world, peer, channel + 1, in.data(), largest)},
+      courier_{deadline} {
+  if (pair == nullptr) return;
+  reduced_.resize(2 * out.size());
+  staging_.resize(out.size());
+  sum_ = pair->make_all_reduce(reduced_.data(), comm::ElementType::fp32, largest * 2, staging_.data(), largest);
+}
+
+void LinkEnd::run(comm::Operation& operation, Bytes size) {
+  const Errand errand{&operation, size};
+  courier_.run({&errand, 1});
+}
+
+void LinkEnd::tell(std::span<const std::byte> note) {
+  std::ranges::copy(note, note_.begin());
+  run(*tell_, {static_cast<std::int64_t>(note.size())});
+}
+
+void LinkEnd::hear(std::span<std::byte> note) {
+  run(*hear_, {static_cast<std::int64_t>(note.size())});
+  std::copy_n(note_.begin(), note.size(), note.begin());
+}
+
+LinkSamples ask(LinkEnd& peer, Seconds budget) {
+  LinkSamples samples;
   const auto sizes = message_sizes();
-  const Seconds end = now() + budget, slice = budget / static_cast<double>(sizes.size());
+  const Seconds end = now() + budget, slice = budget / static_cast<double>(2 * sizes.size());
+  const auto measure = [&](Kind kind, Bytes size, std::vector<cluster::LinkSample>& into) {
+    const Seconds first = rounds(peer, kind, size, 2).back();
+    const auto times = rounds(peer, kind, size, rounds_within(slice, first));
+    for (std::size_t i = times.size() > 2 ? 1 : 0; i < times.size(); ++i) into.push_back({size, times[i]});
+    return first;
+  };
   Seconds last{};
   for (Bytes size : sizes) {
-    if (size > always && now() + 4 * last * 6 > end) break;  // four times the bytes, three round trips
-    const Seconds first = rounds(p, size, 2).back();
-    const auto times = rounds(p, size, rounds_within(slice, first));
-    for (std::size_t i = times.size() > 2 ? 1 : 0; i < times.size(); ++i) samples.push_back({size, times[i]});
-    last = first;
+    if (size > always && now() + 4 * last * 6 > end) break;  // four times the bytes, three rounds
+    last = measure(Kind::messages, size, samples.messages);
+    if (peer.sums()) last += measure(Kind::sums, size, samples.sums);
   }
   const Announcement done{};
-  p.peer.send(std::as_bytes(std::span{&done, 1}), p.send_tag, p.deadline);
+  peer.tell(std::as_bytes(std::span{&done, 1}));
   return samples;
 }
 
-void answer(const PingPong& p) {
-  std::vector<std::byte> data;
+void answer(LinkEnd& peer) {
   while (true) {
     Announcement next;
-    p.peer.receive(std::as_writable_bytes(std::span{&next, 1}), p.receive_tag, p.deadline);
-    if (next.rounds == 0) return;
-    FLOTILLA_REQUIRE(next.bytes >= 0 && next.bytes <= largest.count, ErrorKind::communication, p.peer.peer_name(),
-                     ": announced messages of ", next.bytes, " bytes; expected at most ", largest.count);
-    data.resize(static_cast<std::size_t>(next.bytes));
-    for (std::int64_t round = 0; round < next.rounds; ++round) {
-      p.peer.receive(data, p.receive_tag, p.deadline);
-      p.peer.send(data, p.send_tag, p.deadline);
+    peer.hear(std::as_writable_bytes(std::span{&next, 1}));
+    if (next.kind == Kind::done) return;
+    FLOTILLA_REQUIRE(next.bytes >= 0 && next.bytes <= largest.count && (next.kind == Kind::messages || peer.sums()),
+                     ErrorKind::communication, peer.peer_name(), ": announced ", next.bytes, " bytes; expected at most ", largest.count);
+    const Bytes size{next.bytes};
+    for (std::int32_t round = 0; round < next.rounds; ++round) {
+      if (next.kind == Kind::sums) {
+        peer.sum(size);
+        continue;
+      }
+      peer.receive(size);
+      std::copy_n(peer.in.begin(), size.count, peer.out.begin());
+      peer.send(size);
     }
   }
+}
+
+std::vector<cluster::LinkSample> means(const std::vector<cluster::LinkSample>& samples) {
+  std::map<std::int64_t, std::vector<double>> by_size;
+  for (const auto& s : samples) by_size[s.size.count].push_back(s.time.value);
+  std::vector<cluster::LinkSample> result;
+  for (auto& [size, times] : by_size) {
+    const double most = quantile(times, 0.9);
+    std::erase_if(times, [&](double t) { return t > most; });
+    result.push_back({{size}, {mean(times)}});
+  }
+  return result;
 }
 
 double scatter_about(const cluster::Link& fit, const std::vector<cluster::LinkSample>& samples) {

@@ -1,27 +1,59 @@
 #pragma once
+#include <memory>
 #include <vector>
 
+#include "courier.hpp"
 #include "flotilla/cluster/cluster.hpp"
-#include "flotilla/ucx/worker.hpp"
+#include "flotilla/comm/group.hpp"
 
 namespace flotilla::probe {
 
 /// Message sizes of a link measurement, in order: 8 B … 8 MiB.
 std::vector<Bytes> message_sizes();
 
-/// One end of a ping-pong. Tags tell the two directions apart.
-struct PingPong {
-  ucx::Endpoint& peer;
-  std::uint64_t send_tag = 0, receive_tag = 0;
-  Seconds deadline;  ///< of each message
+/// One end of a link, measured with the operations that training uses. `channel`, `channel` + 1: its own on world.messages(). `pair`: the
+/// group of the two ends, for sums; may be null, then none are measured.
+class LinkEnd {
+ public:
+  LinkEnd(const comm::World&, Rank peer, int channel, comm::Group* pair, Seconds deadline);
+
+  std::string peer_name() const { return world_.name(peer_); }
+  bool sums() const { return sum_ != nullptr; }
+  /// Each returns when its message has gone or come. Throw Error{communication} naming the peer.
+  void tell(std::span<const std::byte> note);
+  void hear(std::span<std::byte> note);
+  void send(Bytes size) { run(*send_, size); }
+  void receive(Bytes size) { run(*receive_, size); }
+  /// The all-reduce of twice `size` bytes: each end sends one half, adds the other and sends the sum.
+  void sum(Bytes size) { run(*sum_, size * 2); }
+
+  std::vector<std::byte> out, in;  ///< room for the largest message
+
+ private:
+  void run(comm::Operation&, Bytes);
+
+  const comm::World& world_;
+  Rank peer_;
+  std::vector<std::byte> note_, reduced_, staging_;
+  std::unique_ptr<comm::Operation> tell_, hear_, send_, receive_, sum_;
+  Courier courier_;
+};
+
+/// What one link measured: messages one way, and half the time of an all-reduce by the bytes that each end sends in a phase of it.
+struct LinkSamples {
+  std::vector<cluster::LinkSample> messages, sums;
 };
 
 /// The side that asks: half the time of a round trip, one sample per round, the first of each size dropped. Every byte that comes back is
 /// compared outside the time. Sizes up to 512 KiB whatever they take (bursts that a network lets through flatter smaller ones), larger ones
 /// while the budget lasts. Throws Error{communication}.
-std::vector<cluster::LinkSample> ask(const PingPong&, Seconds budget);
+LinkSamples ask(LinkEnd&, Seconds budget);
 /// The side that answers until the other has done. Throws Error{communication}.
-void answer(const PingPong&);
+void answer(LinkEnd&);
+
+/// One sample for each size: the mean without the slowest tenth. What a message pays for waking and polling differs from one to the next,
+/// so that a median would leave half of it out.
+std::vector<cluster::LinkSample> means(const std::vector<cluster::LinkSample>&);
 
 /// Interquartile range / median of the samples' times divided by the fit's.
 double scatter_about(const cluster::Link& fit, const std::vector<cluster::LinkSample>&);

@@ -5,6 +5,8 @@
 #include <exception>
 #include <memory>
 
+#include "flotilla/comm/bell.hpp"
+
 namespace flotilla::train {
 
 /// Which instructions of a step are done, between the two threads that run them. Done means done in this pass: the marks of earlier
@@ -26,18 +28,6 @@ class Progress {
   std::uint32_t pass_ = 0;
 };
 
-/// A bell that one thread rings and another sleeps on: listen, look whether what one waits for has happened, then wait.
-class Bell {
- public:
-  std::uint32_t listen() const { return rings_.load(std::memory_order_acquire); }
-  void ring() {
-    rings_.fetch_add(1, std::memory_order_acq_rel);
-    rings_.notify_all();
-  }
-  void wait(std::uint32_t heard) const { rings_.wait(heard, std::memory_order_acquire); }
-
- private:
-  std::atomic<std::uint32_t> rings_{0};
-};
+using comm::Bell;
 
 }  // namespace flotilla::train
