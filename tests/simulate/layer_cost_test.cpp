@@ -5,6 +5,8 @@
 #include "flotilla/plan/allocate.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "layer_cost.hpp"
+#include "layer_operations.hpp"
+#include "layer_split.hpp"
 #include "library_collective.hpp"
 #include "route.hpp"
 
@@ -90,6 +92,30 @@ TEST(LayerCosts, UpdateIsPerParameterOfTheProfiledModel) {
   const LayerCosts costs{profile};
   // Embedding, two blocks and head: 400 parameters in 0.6 s.
   EXPECT_DOUBLE_EQ(costs.update({"m", "A", 0, 2, Precision::fp32}, 4, 1000)->time.value, 1.5);
+}
+
+TEST(LayerSplit, OperationsAddUpToTheMeasuredLayer) {
+  auto profile = library();
+  profile.device_types[0].peak_fp32 = {1e13};
+  profile.device_types[0].memory_bandwidth = {1e12};
+  const auto model = model::built_in("gpt2");
+  for (auto& time : profile.layer_times) {
+    time.model = model.name;
+    time.last_layer = model.layers();
+    time.tensor_parallel = 1;
+  }
+  const LayerCosts costs{profile};
+  const auto sum = [&](std::span<const model::Operation> operations) {
+    double seconds = 0;
+    for (auto operation : operations)
+      seconds += split_of_layer(profile, costs, model, "A", operation, {2, model.positions, 1, 0, Precision::fp32})->time.value;
+    return seconds;
+  };
+  for (int layer : {0, 1, model.layers() - 1}) {
+    EXPECT_NEAR(sum(forward_operations(model, layer)), 4, 1e-9);
+    EXPECT_NEAR(sum(backward_operations(model, layer)), 3, 1e-9);
+  }
+  EXPECT_FALSE(split_of_layer(profile, costs, model, "B", model::Operation::mlp_forward, {2, 64, 1, 0, Precision::fp32}));
 }
 
 TEST(Fits, FlowsShareWhatTheyReachTogether) {

@@ -10,6 +10,7 @@
 #include "flotilla/program/collectives.hpp"
 #include "layer_cost.hpp"
 #include "layer_estimate.hpp"
+#include "layer_split.hpp"
 #include "library_collective.hpp"
 #include "operation_cost.hpp"
 #include "paths.hpp"
@@ -51,6 +52,14 @@ struct ProfileCost::State {
   }
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
+
+  /// Measured by itself, else a part of a layer that was measured, else estimated.
+  Cost unknown(const model::Config& asked, const std::string& type, model::Operation operation, const model::LayerShape& shape) const {
+    const auto measured = [&](const auto& time) { return time.device_type == type; };
+    if (std::ranges::none_of(profile.operation_times, measured))
+      if (const auto part = split_of_layer(profile, layers, asked, type, operation, shape)) return *part;
+    return operation_cost(profile, asked, type, operation, shape);
+  }
 
   /// Adding `count` numbers of `element` bytes to as many others.
   Cost add(const std::string& type, double count, Bytes element) {
@@ -172,7 +181,7 @@ Cost ProfileCost::operation(const model::Config& model, const std::string& devic
       device_type, static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length, shape.precision};
   const auto found = state.operations.find(key);
   if (found != state.operations.end()) return found->second;
-  return state.operations[key] = operation_cost(state.profile, model, device_type, operation, shape);
+  return state.operations[key] = state.unknown(model, device_type, operation, shape);
 }
 
 Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, Precision precision) const {
