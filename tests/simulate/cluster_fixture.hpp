@@ -30,6 +30,12 @@ inline cluster::Profile uniform_cluster(int hosts, int per_host, const cluster::
   return profile;
 }
 
+/// The same cluster with network cards for everybody: messages never wait for each other.
+inline cluster::Profile without_contention(cluster::Profile profile) {
+  for (auto& link : profile.links) link.lanes = 1 << 20;
+  return profile;
+}
+
 /// Measured times for every operation of `model`: an efficiency of its roofline that depends on the operation.
 inline void measure(cluster::Profile& profile, const model::Config& model, int length, Precision precision, std::vector<int> degrees,
                     std::vector<int> sequences) {

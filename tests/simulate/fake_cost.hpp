@@ -1,25 +1,36 @@
 #pragma once
+#include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "flotilla/simulate/instruction_cost.hpp"
 
 namespace flotilla::fixture {
 
-/// Costs that a test states. Every path is the same unless `distinct_paths`, when no two ranks can be of one kind.
+/// Costs that a test states. Every path is the same unless `distinct_paths`, when no two ranks can be of one kind. All ranks stand on one
+/// host unless `host_of` says otherwise; between hosts more flows than lanes share what bytes take beyond the latency.
 struct FakeCost : simulate::InstructionCost {
   std::function<double(const program::Site&, int sequences)> compute_seconds = [](const program::Site&, int) { return 1.0; };
-  double message_seconds = 0.25, collective_seconds = 0.5;
+  double message_seconds = 0.25, collective_seconds = 0.5, latency_seconds = 0;
   bool distinct_paths = false;
+  std::vector<std::uint64_t> host_of;  ///< by rank
+  int lane_count = 1;
+
+  double shared(double seconds, Bytes bytes, int flows) const {
+    return latency_seconds + (bytes.count > 0 ? std::max(1.0, static_cast<double>(flows) / lane_count) * seconds : 0);
+  }
 
   simulate::Cost compute(const program::Program&, const program::RankClass&, const program::Site& site, int sequences) const override {
     return {{compute_seconds(site, sequences)}, 0.1, false};
   }
-  simulate::Cost message(Rank, Rank, Bytes, int) const override { return {{message_seconds}, 0.1, false}; }
-  simulate::Cost collective(program::Op, const program::Group&, Bytes, Bytes, int) const override {
-    return {{collective_seconds}, 0.1, false};
+  simulate::Cost message(Rank, Rank, Bytes bytes, int flows) const override {
+    return {{shared(message_seconds, bytes, flows)}, 0.1, false};
   }
-  std::uint64_t host(Rank) const override { return 0; }
-  int lanes(Rank, Rank) const override { return 1; }
+  simulate::Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes, int flows) const override {
+    return {{shared(collective_seconds, bytes, flows)}, 0.1, false};
+  }
+  std::uint64_t host(Rank rank) const override { return host_of.empty() ? 0 : host_of.at(rank.index()); }
+  int lanes(Rank, Rank) const override { return lane_count; }
   std::uint64_t path(Rank from, Rank to) const override {
     return distinct_paths ? static_cast<std::uint64_t>(from.value) * 1000003 + static_cast<std::uint64_t>(to.value) + 1 : 1;
   }

@@ -1,16 +1,22 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
-#include "fake_cost.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/interpret.hpp"
+#include "small_program.hpp"
 
 // Small programs written by hand: each test states one rule of program.hpp and the exact times that follow from it.
 namespace flotilla {
 namespace {
 
+using fixture::add_rank;
+using fixture::blocking;
+using fixture::compute;
 using fixture::FakeCost;
+using fixture::message;
+using fixture::rank_class;
+using fixture::seconds_by_name;
+using fixture::span_of;
+using fixture::sum;
 using program::Op;
 using program::Program;
 using program::Queue;
@@ -18,64 +24,6 @@ using program::RankClass;
 using program::Site;
 using simulate::Forecast;
 using simulate::Span;
-
-Site compute(const std::string& name, std::vector<program::Wait> waits = {}) {
-  Site site;
-  site.name = name;
-  site.waits = std::move(waits);
-  return site;
-}
-Site message(const std::string& name, Op op, int peer, std::vector<program::Wait> waits = {}) {
-  Site site = compute(name, std::move(waits));
-  site.op = op;
-  site.queue = op == Op::send ? Queue::send : Queue::receive;
-  site.peer = peer;
-  site.channel = 0;
-  site.bytes_per_sequence = {100};
-  return site;
-}
-Site sum(const std::string& name, int group, std::vector<program::Wait> waits = {}) {
-  Site site = compute(name, std::move(waits));
-  site.op = Op::all_reduce;
-  site.queue = Queue::reduce;
-  site.group = group;
-  site.bytes_per_sequence = {64};
-  return site;
-}
-
-/// Every site once per microbatch, in the order given.
-RankClass rank_class(std::vector<Site> sites, int microbatches = 1) {
-  RankClass c;
-  c.microbatches = microbatches;
-  c.last_sequences = 1;
-  c.sites = std::move(sites);
-  program::Block block{microbatches, {}};
-  for (std::size_t s = 0; s < c.sites.size(); ++s) block.steps.push_back({static_cast<int>(s), 0});
-  c.blocks = {block};
-  return c;
-}
-
-void add_rank(Program& p, RankClass c, std::vector<int> peers = {}, std::vector<int> groups = {}) {
-  program::RankBinding binding;
-  binding.rank_class = static_cast<int>(p.classes.size());
-  for (int peer : peers) binding.peers.push_back(Rank{peer});
-  binding.groups = std::move(groups);
-  p.classes.push_back(std::move(c));
-  p.ranks.push_back(std::move(binding));
-}
-
-FakeCost seconds_by_name() {
-  FakeCost cost;  // "3" takes three seconds
-  cost.compute_seconds = [](const Site& site, int) { return std::stod(site.name); };
-  return cost;
-}
-
-const Span& span_of(const Forecast& forecast, int rank, const std::string& name, int microbatch = 0) {
-  const auto found = std::ranges::find_if(
-      forecast.timeline, [&](const Span& s) { return s.rank == Rank{rank} && s.name == name && s.microbatch == microbatch; });
-  if (found == forecast.timeline.end()) throw std::runtime_error{"no span " + name};
-  return *found;
-}
 
 std::string error_of(const Program& p, const FakeCost& cost) {
   try {
@@ -135,14 +83,6 @@ TEST(Machine, MessagesBetweenTwoRanksShareTheirPath) {
   add_rank(p, rank_class({message("s", Op::send, 0)}, 4), {1});
   add_rank(p, rank_class({message("r", Op::receive, 0)}, 4), {0});
   EXPECT_EQ(interpret(p, FakeCost{}).iteration.value, 4 * 0.25);
-}
-
-/// On the compute queue, which stands still until the message has moved.
-Site blocking(const std::string& name, Op op, int peer, int channel = 0) {
-  Site site = message(name, op, peer);
-  site.queue = Queue::compute;
-  site.channel = channel;
-  return site;
 }
 
 TEST(Machine, BlockingMessageHoldsTheComputeQueueOfBothEnds) {

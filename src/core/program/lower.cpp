@@ -68,9 +68,9 @@ class Lowering {
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
     program_.ranks.resize(highest_rank(plan) + 1);
-    for (int before = 0; int sequences : sequences_) {
+    for (int before = 0; int share : sequences_) {
       first_sequences_.push_back(before);
-      before += sequences;
+      before += share;
     }
   }
 

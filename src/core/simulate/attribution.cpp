@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sites.hpp"
+
 namespace flotilla::simulate {
 namespace {
 
@@ -15,8 +17,6 @@ struct Busy {
   double start, end;
   Activity activity;
 };
-
-bool is_collective(Op op) { return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scalars; }
 
 /// Gives the parts of `idle` that lie inside `busy` to their activities; what is left. Both in order of time.
 std::vector<Interval> attribute_idle(const std::vector<Interval>& idle, const std::vector<Busy>& busy, Breakdown& breakdown) {
@@ -47,26 +47,66 @@ void make_disjoint(std::vector<Busy>& busy) {
   }
 }
 
-/// What decides an instant's activity, the first of them that is busy.
+/// Where the compute queue stands idle. What runs on it goes to its activities at once: whole chains by how often they run, since from
+/// a chain's start to its last member on the compute queue no moment is idle.
+std::vector<Interval> attribute_compute(const SimulatedRank& rank, const std::vector<Activity>& by_site, Seconds iteration,
+                                        Breakdown& breakdown) {
+  std::vector<Interval> idle;
+  double at = 0;
+  for (int item : rank.listing.queues[static_cast<std::size_t>(Queue::compute)]) {
+    const Moment& moment = rank.moments[static_cast<std::size_t>(item)];
+    const Chain& chain = rank.listing.chain_of(item);
+    if (chain.size == 1)
+      breakdown[by_site[static_cast<std::size_t>(rank.listing.first_site(item))]] += Seconds{moment.finish - moment.start};
+    if (moment.start > at) idle.push_back({at, moment.start});
+    at = rank.end_of({item, chain.home_mark});
+  }
+  if (at < iteration.value) idle.push_back({at, iteration.value});
+  for (const Chain& chain : rank.listing.chains) {
+    if (chain.size == 1 || rank.site(rank.listing.sites_of(chain).front()).queue != Queue::compute) continue;
+    const int last = rank.listing.last_at_home(chain);
+    for (int m = 0; m <= last; ++m) {
+      const auto member = static_cast<std::size_t>(chain.first + m);
+      const double seconds = chain.runs[0] * rank.durations[0][member] + chain.runs[1] * rank.durations[1][member];
+      breakdown[by_site[static_cast<std::size_t>(rank.listing.sites[member])]] += Seconds{seconds};
+    }
+  }
+  return idle;
+}
+
+/// What decides an instant's activity while the compute queue is idle: the first of them that is busy.
 struct Layers {
-  std::vector<Busy> compute, collectives, arrivals;
+  std::vector<Busy> collectives, arrivals;
 };
+
+/// Members of one run of a chain from `first` on.
+void add_members(const SimulatedRank& rank, const std::vector<Activity>& by_site, int item, int first, Layers& layers) {
+  const Chain& chain = rank.listing.chain_of(item);
+  const auto& durations = rank.durations[rank.variant_of(rank.listing.items[static_cast<std::size_t>(item)])];
+  const Moment& moment = rank.moments[static_cast<std::size_t>(item)];
+  double at = moment.start;
+  for (int m = 0; m < chain.size; ++m) {
+    const auto member = static_cast<std::size_t>(chain.first + m);
+    const auto site = static_cast<std::size_t>(rank.listing.sites[member]);
+    const double end = m + 1 == chain.size ? moment.finish : at + durations[member];
+    const Busy busy{at, end, by_site[site]};
+    at = end;
+    if (m < first) continue;
+    if (is_collective(rank.rank_class->sites[site].op)) layers.collectives.push_back(busy);
+    if (rank.rank_class->sites[site].op == Op::receive) layers.arrivals.push_back(busy);
+  }
+}
 
 Layers layers_of(const SimulatedRank& rank, const std::vector<Activity>& by_site) {
   Layers layers;
-  layers.compute.reserve(rank.moments.size());
-  for (std::size_t i = 0; i < rank.moments.size(); ++i) {
-    const auto s = static_cast<std::size_t>(rank.listing.items[i].site);
-    const auto& site = rank.rank_class->sites[s];
-    const Busy busy{rank.moments[i].start, rank.moments[i].finish, by_site[s]};
-    if (is_collective(site.op))
-      layers.collectives.push_back(busy);
-    else if (site.queue == Queue::compute)
-      layers.compute.push_back(busy);
-    else if (site.op == Op::receive)
-      layers.arrivals.push_back(busy);
-  }
-  for (auto* busy : {&layers.compute, &layers.collectives, &layers.arrivals}) make_disjoint(*busy);
+  for (std::size_t q = 0; q < rank.listing.queues.size(); ++q)
+    for (int item : rank.listing.queues[q]) {
+      const Chain& chain = rank.listing.chain_of(item);
+      const bool compute = static_cast<Queue>(q) == Queue::compute;
+      const int first = compute ? rank.listing.last_at_home(chain) + 1 : 0;
+      if (first < chain.size) add_members(rank, by_site, item, first, layers);
+    }
+  for (auto* busy : {&layers.collectives, &layers.arrivals}) make_disjoint(*busy);
   return layers;
 }
 
@@ -106,9 +146,9 @@ std::vector<Activity> activities_of(const program::Program& program, const Simul
 
 Breakdown attribute(const SimulatedRank& rank, const std::vector<Activity>& by_site, Seconds iteration) {
   Breakdown breakdown;
+  std::vector<Interval> idle = attribute_compute(rank, by_site, iteration, breakdown);
   const Layers layers = layers_of(rank, by_site);
-  std::vector<Interval> idle{{0, iteration.value}};
-  for (const auto* busy : {&layers.compute, &layers.collectives, &layers.arrivals}) idle = attribute_idle(idle, *busy, breakdown);
+  for (const auto* busy : {&layers.collectives, &layers.arrivals}) idle = attribute_idle(idle, *busy, breakdown);
   for (const auto& [start, end] : idle) breakdown[Activity::bubble] += Seconds{end - start};
   return breakdown;
 }

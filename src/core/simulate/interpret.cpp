@@ -15,13 +15,15 @@ struct Confidence {
   double time = 0, error = 0, estimated = 0;
   void add(const SimulatedRank& rank) {
     const auto copies = static_cast<double>(rank.kind->ranks.size());
-    for (std::size_t i = 0; i < rank.moments.size(); ++i) {
-      const Cost& cost = rank.cost(static_cast<int>(i));
-      const double seconds = cost.time.value * copies;
-      time += seconds;
-      error += seconds * cost.relative_error;
-      if (cost.estimated) estimated += seconds;
-    }
+    for (const Chain& chain : rank.listing.chains)
+      for (int site : rank.listing.sites_of(chain))
+        for (std::size_t variant : {0u, 1u}) {
+          const Cost& cost = rank.costs[static_cast<std::size_t>(site)][variant];
+          const double seconds = cost.time.value * chain.runs[variant] * copies;
+          time += seconds;
+          error += seconds * cost.relative_error;
+          if (cost.estimated) estimated += seconds;
+        }
   }
 };
 
@@ -55,19 +57,26 @@ RankKind summary_of(const SimulatedRank& rank, const std::vector<Activity>& acti
   return kind;
 }
 
+/// The members of one run of a chain, by the additions that the machine made.
+void add_members(const SimulatedRank& rank, const std::vector<Activity>& activities, int i, std::vector<Span>& timeline) {
+  const Item& item = rank.listing.items[static_cast<std::size_t>(i)];
+  const Chain& chain = rank.listing.chain_of(i);
+  const Moment& moment = rank.moments[static_cast<std::size_t>(i)];
+  const auto& durations = rank.durations[rank.variant_of(item)];
+  double start = moment.start;
+  for (int m = 0; m < chain.size; ++m) {
+    const auto member = static_cast<std::size_t>(chain.first + m);
+    const auto s = static_cast<std::size_t>(rank.listing.sites[member]);
+    const auto& site = rank.rank_class->sites[s];
+    const double end = m + 1 == chain.size ? moment.finish : start + durations[member];
+    timeline.push_back({rank.kind->ranks.front(), site.queue, activities[s], site.name, item.microbatch, {start}, {end}});
+    start = end;
+  }
+}
+
 void add_spans(const SimulatedRank& rank, const std::vector<Activity>& activities, std::vector<Span>& timeline) {
   const std::size_t first = timeline.size();
-  for (std::size_t i = 0; i < rank.moments.size(); ++i) {
-    const Item& item = rank.listing.items[i];
-    const auto& site = rank.rank_class->sites[static_cast<std::size_t>(item.site)];
-    timeline.push_back({rank.kind->ranks.front(),
-                        site.queue,
-                        activities[static_cast<std::size_t>(item.site)],
-                        site.name,
-                        item.microbatch,
-                        {rank.moments[i].start},
-                        {rank.moments[i].finish}});
-  }
+  for (std::size_t i = 0; i < rank.moments.size(); ++i) add_members(rank, activities, static_cast<int>(i), timeline);
   std::stable_sort(timeline.begin() + static_cast<std::ptrdiff_t>(first), timeline.end(),
                    [](const Span& a, const Span& b) { return std::tie(a.queue, a.start) < std::tie(b.queue, b.start); });
 }

@@ -4,100 +4,12 @@
 #include <unordered_map>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/base/philox.hpp"
+#include "refinement.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
 using program::Program;
-using Hash = std::uint64_t;
-
-Hash join(Hash seed, Hash value) { return Philox::mix(seed ^ Philox::mix(value)); }
-Hash as_hash(int value) { return static_cast<Hash>(static_cast<std::int64_t>(value)); }
-
-/// First slot of `binding` that names `peer`, or -1.
-int slot_of(const program::RankBinding& binding, Rank peer) {
-  const auto found = std::ranges::find(binding.peers, peer);
-  return found == binding.peers.end() ? -1 : static_cast<int>(found - binding.peers.begin());
-}
-
-/// Colours by rank; -1 for ranks that idle.
-class Refinement {
- public:
-  Refinement(const Program& program, const InstructionCost& cost) : program_{program}, color_(program.ranks.size(), -1) {
-    for (std::size_t r = 0; r < color_.size(); ++r) color_[r] = program.ranks[r].rank_class;
-    for (const auto& group : program.groups) group_path_.push_back(group.members.size() > 1 ? cost.path(group) : 0);
-    add_edges(cost);
-  }
-
-  std::vector<int> run() {
-    for (int colors = -1;;) {
-      const int found = refine();
-      if (found == colors) return color_;
-      colors = found;
-    }
-  }
-
- private:
-  struct Edge {
-    int peer = -1;
-    Hash label = 0;  // both ends' slots and both directions' paths
-  };
-
-  void add_edges(const InstructionCost& cost) {
-    first_edge_.push_back(0);
-    for (std::size_t r = 0; r < program_.ranks.size(); ++r) {
-      const auto& binding = program_.ranks[r];
-      const Rank rank{static_cast<int>(r)};
-      for (std::size_t slot = 0; binding.rank_class >= 0 && slot < binding.peers.size(); ++slot) {
-        const Rank peer = binding.peers[slot];
-        FLOTILLA_REQUIRE(peer.valid() && peer.index() < program_.ranks.size(), ErrorKind::internal, "rank ", rank,
-                         " of the program names peer ", peer, "; the program has ", program_.ranks.size(), " ranks");
-        Hash label = join(as_hash(slot_of(binding, peer)), as_hash(slot_of(program_.ranks[peer.index()], rank)));
-        label = join(join(label, cost.path(rank, peer)), cost.path(peer, rank));
-        edges_.push_back({peer.value, label});
-      }
-      first_edge_.push_back(edges_.size());
-    }
-  }
-
-  std::vector<Hash> group_hashes() const {
-    std::vector<Hash> hashes(program_.groups.size());
-    for (std::size_t g = 0; g < hashes.size(); ++g)
-      hashes[g] = join(join(as_hash(static_cast<int>(program_.groups[g].kind)), group_path_[g]), program_.groups[g].members.size());
-    // A sum, because the order of the members does not matter to when a collective starts or ends.
-    std::vector<Hash> members(hashes.size());
-    for (std::size_t r = 0; r < color_.size(); ++r)
-      for (std::size_t slot = 0; slot < groups_of(r).size(); ++slot)
-        members[static_cast<std::size_t>(groups_of(r)[slot])] += join(as_hash(color_[r]), slot);
-    for (std::size_t g = 0; g < hashes.size(); ++g) hashes[g] = join(hashes[g], members[g]);
-    return hashes;
-  }
-
-  int refine() {
-    const auto groups = group_hashes();
-    std::unordered_map<Hash, int> ids;
-    std::vector<int> next(color_.size(), -1);
-    for (std::size_t r = 0; r < color_.size(); ++r) {
-      if (color_[r] < 0) continue;
-      Hash hash = as_hash(color_[r]);
-      for (std::size_t e = first_edge_[r]; e < first_edge_[r + 1]; ++e)
-        hash = join(join(hash, edges_[e].label), as_hash(color_[static_cast<std::size_t>(edges_[e].peer)]));
-      for (int group : groups_of(r)) hash = join(hash, groups[static_cast<std::size_t>(group)]);
-      next[r] = ids.try_emplace(hash, static_cast<int>(ids.size())).first->second;
-    }
-    color_ = std::move(next);
-    return static_cast<int>(ids.size());
-  }
-
-  const std::vector<int>& groups_of(std::size_t rank) const { return program_.ranks[rank].groups; }
-
-  const Program& program_;
-  std::vector<int> color_;
-  std::vector<Hash> group_path_;
-  std::vector<std::size_t> first_edge_;
-  std::vector<Edge> edges_;
-};
 
 void require_references(const Program& program) {
   std::vector<std::size_t> listed(program.groups.size());
@@ -105,16 +17,23 @@ void require_references(const Program& program) {
     const auto& binding = program.ranks[r];
     FLOTILLA_REQUIRE(binding.rank_class < static_cast<int>(program.classes.size()), ErrorKind::internal, "rank ", r,
                      " of the program is of class ", binding.rank_class, "; there are ", program.classes.size());
+    for (Rank peer : binding.peers)
+      FLOTILLA_REQUIRE(peer.valid() && peer.index() < program.ranks.size(), ErrorKind::internal, "rank ", r, " of the program names peer ",
+                       peer, "; the program has ", program.ranks.size(), " ranks");
     for (int group : binding.groups) {
       FLOTILLA_REQUIRE(group >= 0 && group < static_cast<int>(program.groups.size()), ErrorKind::internal, "rank ", r,
                        " of the program names group ", group, "; there are ", program.groups.size());
       ++listed[static_cast<std::size_t>(group)];
     }
   }
-  for (std::size_t g = 0; g < listed.size(); ++g)
+  for (std::size_t g = 0; g < listed.size(); ++g) {
+    for (Rank member : program.groups[g].members)
+      FLOTILLA_REQUIRE(member.valid() && member.index() < program.ranks.size(), ErrorKind::internal, "group ", g,
+                       " of the program has member ", member, "; the program has ", program.ranks.size(), " ranks");
     FLOTILLA_REQUIRE(listed[g] == program.groups[g].members.size(), ErrorKind::internal, "group ", g, " of the program (",
                      to_string(program.groups[g].kind), ") has ", program.groups[g].members.size(), " members, but ", listed[g],
                      " ranks name it");
+  }
 }
 
 Kind kind_of(const Program& program, const std::vector<int>& colors, std::size_t rank) {
@@ -128,41 +47,88 @@ Kind kind_of(const Program& program, const std::vector<int>& colors, std::size_t
   return kind;
 }
 
-/// Groups of equal kinds of members, in order of the first of them.
-void add_group_kinds(const Program& program, const std::vector<int>& colors, Kinds& kinds, const InstructionCost& cost) {
+std::vector<Kind> kinds_of(const Program& program, const std::vector<int>& colors) {
+  std::vector<Kind> kinds;
+  std::vector<std::size_t> sizes;
+  for (std::size_t r = 0; r < colors.size(); ++r) {
+    if (colors[r] < 0) continue;
+    if (colors[r] == static_cast<int>(kinds.size())) kinds.push_back(kind_of(program, colors, r)), sizes.push_back(0);
+    ++sizes[static_cast<std::size_t>(colors[r])];
+  }
+  for (std::size_t k = 0; k < kinds.size(); ++k) kinds[k].ranks.reserve(sizes[k]);
+  for (std::size_t r = 0; r < colors.size(); ++r)
+    if (colors[r] >= 0) kinds[static_cast<std::size_t>(colors[r])].ranks.push_back(Rank{static_cast<int>(r)});
+  return kinds;
+}
+
+/// (kind, slot) of every member, by group.
+std::vector<std::vector<GroupKind::Member>> members_of_groups(const Program& program, const std::vector<int>& colors) {
   std::vector<std::vector<GroupKind::Member>> members(program.groups.size());
+  for (std::size_t g = 0; g < members.size(); ++g) members[g].reserve(program.groups[g].members.size());
   for (std::size_t r = 0; r < colors.size(); ++r)
     for (std::size_t slot = 0; colors[r] >= 0 && slot < program.ranks[r].groups.size(); ++slot)
       members[static_cast<std::size_t>(program.ranks[r].groups[slot])].push_back({colors[r], static_cast<int>(slot)});
+  return members;
+}
+
+/// Groups of equal kinds of members, in order of the first of them.
+void add_group_kinds(const Program& program, const Refinement& refinement, Kinds& kinds) {
+  auto members = members_of_groups(program, refinement.colors());
   std::unordered_map<Hash, int> ids;
-  std::vector<int> id_of(program.groups.size(), -1);
   for (std::size_t g = 0; g < members.size(); ++g) {
-    const auto key = [](const GroupKind::Member& m) { return std::pair{m.kind, m.slot}; };
-    std::ranges::sort(members[g], {}, key);
-    Hash hash = join(as_hash(static_cast<int>(program.groups[g].kind)), members[g].size() > 1 ? cost.path(program.groups[g]) : 0);
-    for (const auto& m : members[g]) hash = join(join(hash, as_hash(m.kind)), as_hash(m.slot));
-    const auto [found, fresh] = ids.try_emplace(hash, static_cast<int>(kinds.groups.size()));
-    id_of[g] = found->second;
+    const auto [found, fresh] = ids.try_emplace(refinement.hash_of_group(g), static_cast<int>(kinds.groups.size()));
+    kinds.group_kinds.push_back(found->second);
     if (!fresh) continue;
+    std::ranges::sort(members[g], {}, [](const GroupKind::Member& m) { return std::pair{m.kind, m.slot}; });
     members[g].erase(std::unique(members[g].begin(), members[g].end()), members[g].end());
-    kinds.groups.push_back({static_cast<int>(g), members[g]});
+    kinds.groups.push_back({static_cast<int>(g), std::move(members[g])});
   }
   for (Kind& kind : kinds.kinds)
-    for (int group : program.ranks[kind.ranks.front().index()].groups) kind.groups.push_back(id_of[static_cast<std::size_t>(group)]);
+    for (int group : program.ranks[kind.ranks.front().index()].groups)
+      kind.groups.push_back(kinds.group_kinds[static_cast<std::size_t>(group)]);
+}
+
+/// The commonest kind of host among the ranks; of equally common ones the first.
+Hash commonest(const std::vector<Rank>& ranks, const Refinement& refinement) {
+  std::unordered_map<Hash, std::size_t> places;
+  std::vector<std::pair<Hash, int>> counts;
+  std::size_t at = 0;
+  for (Rank rank : ranks) {
+    const Hash host = refinement.hash_of_host(rank);
+    if (counts.empty() || counts[at].first != host) at = places.try_emplace(host, counts.size()).first->second;
+    if (at == counts.size()) counts.emplace_back(host, 0);
+    ++counts[at].second;
+  }
+  return std::ranges::max_element(counts, {}, &std::pair<Hash, int>::second)->first;
+}
+
+HostKind host_kind_of(const Refinement& refinement, Rank rank, std::size_t kinds) {
+  HostKind host{refinement.ranks_beside(rank), std::vector<int>(kinds, 0)};
+  for (Rank beside : host.ranks) ++host.shares[static_cast<std::size_t>(refinement.colors()[beside.index()])];
+  return host;
+}
+
+void add_hosts(const Refinement& refinement, Kinds& kinds) {
+  std::unordered_map<Hash, int> ids;
+  for (Kind& kind : kinds.kinds) {
+    const Hash hash = commonest(kind.ranks, refinement);
+    const auto [found, fresh] = ids.try_emplace(hash, static_cast<int>(kinds.hosts.size()));
+    kind.host = found->second;
+    if (!fresh) continue;
+    const auto stands_there = [&](Rank rank) { return refinement.hash_of_host(rank) == hash; };
+    kinds.hosts.push_back(host_kind_of(refinement, *std::ranges::find_if(kind.ranks, stands_there), kinds.kinds.size()));
+  }
 }
 
 }  // namespace
 
 Kinds find_kinds(const Program& program, const InstructionCost& cost) {
   require_references(program);
-  const auto colors = Refinement{program, cost}.run();
+  const Refinement refinement{program, cost};
   Kinds kinds;
-  for (std::size_t r = 0; r < colors.size(); ++r) {
-    if (colors[r] < 0) continue;
-    if (colors[r] == static_cast<int>(kinds.kinds.size())) kinds.kinds.push_back(kind_of(program, colors, r));
-    kinds.kinds[static_cast<std::size_t>(colors[r])].ranks.push_back(Rank{static_cast<int>(r)});
-  }
-  add_group_kinds(program, colors, kinds, cost);
+  kinds.kinds = kinds_of(program, refinement.colors());
+  add_group_kinds(program, refinement, kinds);
+  if (refinement.leaves_hosts()) add_hosts(refinement, kinds);
   return kinds;
 }
 

@@ -20,6 +20,7 @@ struct Kind {
   std::vector<int> slots;       ///< peer slot -> first slot that names the same rank
   std::vector<PeerKind> peers;  ///< by folded slot
   std::vector<int> groups;      ///< group slot -> GroupKind
+  int host = -1;                ///< HostKind on which most of its ranks stand; -1 where nothing moves between hosts
 };
 
 /// Groups whose collectives take equal times at equal moments. A collective starts when one rank of every (kind, slot) has joined.
@@ -32,14 +33,25 @@ struct GroupKind {
   std::vector<Member> members;
 };
 
+/// Hosts with equally many ranks of every kind.
+struct HostKind {
+  std::vector<Rank> ranks;  ///< of the first such host
+  std::vector<int> shares;  ///< ranks on it by kind
+};
+
 struct Kinds {
   std::vector<Kind> kinds;  ///< in order of their first rank
   std::vector<GroupKind> groups;
+  std::vector<int> group_kinds;  ///< by Program::groups
+  std::vector<HostKind> hosts;   ///< that kinds name
 };
 
 /// The coarsest partition of the working ranks in which ranks of one kind have the same class, and slot by slot the same kind of peer over
 /// the same path, and the same kind of group. By induction over time such ranks do the same thing at the same moments, so one of each
 /// stands for all, exactly. (Colour refinement; Paige and Tarjan 1987 name the problem.)
+///
+/// Where messages leave hosts, ranks of one kind also stand on hosts of one kind, since they share the hosts' cards with what else stands
+/// there; unless that would more than double the kinds. Then a kind's commonest host stands for all of its hosts.
 Kinds find_kinds(const program::Program&, const InstructionCost&);
 
 }  // namespace flotilla::simulate

@@ -2,74 +2,183 @@
 
 #include <algorithm>
 
+#include "chains.hpp"
 #include "flotilla/base/error.hpp"
+#include "sites.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
 using program::Op;
+using program::Queue;
+using program::RankClass;
 using program::Site;
 
-bool is_collective(Op op) { return op == Op::all_reduce || op == Op::all_gather || op == Op::reduce_scalars; }
+constexpr int untracked = -1, whole = -1;
+
+void require_references(const RankClass& c) {
+  const auto count = static_cast<int>(c.sites.size());
+  for (const Site& site : c.sites)
+    for (const auto& wait : site.waits)
+      FLOTILLA_REQUIRE(wait.site >= 0 && wait.site < count, ErrorKind::internal, "\"", site.name, "\" of the program waits for site ",
+                       wait.site, "; its class has ", count);
+  for (const auto& block : c.blocks)
+    for (const auto& step : block.steps)
+      FLOTILLA_REQUIRE(step.site >= 0 && step.site < count, ErrorKind::internal, "a block of the program names site ", step.site,
+                       "; its class has ", count);
+}
 
 class Lister {
  public:
-  Lister(const program::RankClass& c, const std::vector<int>& slots)
+  Lister(const RankClass& c, const std::vector<int>& slots, const std::vector<char>& local)
       : class_{c}, slots_{slots}, runs_{static_cast<std::size_t>(std::max(1, c.microbatches))} {
-    at_.assign(c.sites.size() * runs_, -1);
-    last_.assign(c.sites.size(), -1);
+    require_references(c);
+    make_chains(local);
+    track_awaited();
+    for (Chain& chain : out_.chains) mark(chain);
     sent_.assign(slots.size(), 0);
     received_.assign(slots.size(), 0);
   }
 
   Listing run() {
     reserve();
-    for (const auto& block : class_.blocks)
-      for (int i = 0; i < block.repeat; ++i)
-        for (const auto& step : block.steps) add(step.site, step.microbatch + i);
+    for (std::size_t b = 0; b < class_.blocks.size(); ++b)
+      for (int i = 0; i < class_.blocks[b].repeat; ++i)
+        for (const auto& [chain, microbatch] : blocks_[b]) add(chain, microbatch + i);
     return std::move(out_);
   }
 
  private:
+  struct Step {
+    int chain, microbatch;
+  };
+  /// A member whose end others name: by its site, or because it is the last one on a queue that is not the chain's.
+  struct Record {
+    int track = untracked, mark = whole;
+  };
+  struct Guest {
+    Queue queue;
+    int mark;
+  };
+  struct Tail {
+    Awaited last;
+    bool queued = true;  ///< stands in the queue's list, which sees to the order
+  };
+
+  const Site& site(int s) const { return class_.sites[static_cast<std::size_t>(s)]; }
+  const Site& first_site(const Chain& chain) const { return site(out_.sites[static_cast<std::size_t>(chain.first)]); }
+
+  void make_chains(const std::vector<char>& local) {
+    const auto continued = continued_steps(class_, local);
+    blocks_.resize(class_.blocks.size());
+    std::vector<std::vector<int>> members;
+    for (std::size_t b = 0; b < continued.size(); ++b) {
+      const auto& steps = class_.blocks[b].steps;
+      std::size_t open = 0;
+      for (std::size_t s = 0; s < steps.size(); ++s) {
+        if (continued[b][s]) {
+          members[open].push_back(steps[s].site);
+          continue;
+        }
+        if (local[static_cast<std::size_t>(steps[s].site)]) open = members.size();
+        blocks_[b].push_back({static_cast<int>(members.size()), steps[s].microbatch});
+        members.push_back({steps[s].site});
+      }
+    }
+    for (const auto& sites : members) {
+      out_.chains.push_back({static_cast<int>(out_.sites.size()), static_cast<int>(sites.size()), 0, 0, {}});
+      out_.sites.insert(out_.sites.end(), sites.begin(), sites.end());
+    }
+  }
+
+  /// Members of a chain but its first wait for each other only.
+  void track_awaited() {
+    track_.assign(class_.sites.size(), untracked);
+    std::size_t tracks = 0;
+    for (const Chain& chain : out_.chains)
+      for (const auto& wait : first_site(chain).waits)
+        if (int& track = track_[static_cast<std::size_t>(wait.site)]; track == untracked) track = static_cast<int>(tracks++);
+    at_.assign(tracks * runs_, {});
+    last_.assign(tracks, {});
+  }
+
+  /// Marks the members whose ends must be told, and notes where.
+  void mark(Chain& chain) {
+    chain.marks = static_cast<int>(out_.marks.size());
+    auto& records = records_.emplace_back();
+    auto& guests = guests_.emplace_back();
+    const Queue home = first_site(chain).queue;
+    const auto sites = out_.sites_of(chain);
+    for (std::size_t m = 0; m < sites.size(); ++m) {
+      const Queue queue = site(sites[m]).queue;
+      const bool last_on_queue = std::none_of(sites.begin() + static_cast<std::ptrdiff_t>(m) + 1, sites.end(),
+                                              [&](int later) { return site(later).queue == queue; });
+      const int track = track_[static_cast<std::size_t>(sites[m])];
+      int at = whole;
+      if (m + 1 < sites.size() && (last_on_queue || track != untracked)) {
+        at = static_cast<int>(out_.marks.size()) - chain.marks;
+        out_.marks.push_back(static_cast<int>(m));
+      }
+      if (track != untracked) records.push_back({track, at});
+      if (last_on_queue && queue != home) guests.push_back({queue, at});
+      if (last_on_queue && queue == home) chain.home_mark = at;
+    }
+    chain.mark_count = static_cast<int>(out_.marks.size()) - chain.marks;
+  }
+
   void reserve() {
     std::size_t items = 0;
-    for (const auto& block : class_.blocks) items += block.steps.size() * static_cast<std::size_t>(std::max(0, block.repeat));
+    for (std::size_t b = 0; b < blocks_.size(); ++b)
+      items += blocks_[b].size() * static_cast<std::size_t>(std::max(0, class_.blocks[b].repeat));
     out_.items.reserve(items);
     out_.wait_ranges.reserve(items);
     out_.waits.reserve(2 * items);
   }
 
-  void add(int s, int microbatch) {
-    FLOTILLA_REQUIRE(s >= 0 && s < static_cast<int>(class_.sites.size()), ErrorKind::internal, "a block of the program names site ", s,
-                     "; its class has ", class_.sites.size());
-    const Site& site = class_.sites[static_cast<std::size_t>(s)];
-    if (!site.per_microbatch) microbatch = 0;
-    FLOTILLA_REQUIRE(microbatch >= 0 && static_cast<std::size_t>(microbatch) < runs_, ErrorKind::internal, "\"", site.name,
+  void add(int c, int microbatch) {
+    Chain& chain = out_.chains[static_cast<std::size_t>(c)];
+    const Site& first = first_site(chain);
+    if (!first.per_microbatch) microbatch = 0;
+    FLOTILLA_REQUIRE(microbatch >= 0 && static_cast<std::size_t>(microbatch) < runs_, ErrorKind::internal, "\"", first.name,
                      "\" of the program runs for microbatch ", microbatch, " of ", class_.microbatches);
     const int position = static_cast<int>(out_.items.size());
-    const int first_wait = static_cast<int>(out_.waits.size());
-    for (const auto& wait : site.waits) add_wait(site, wait, microbatch);
-    out_.items.push_back({s, microbatch, number(site)});
-    out_.wait_ranges.push_back({first_wait, static_cast<int>(out_.waits.size())});
-    out_.queues[static_cast<std::size_t>(site.queue)].push_back(position);
-    at_[static_cast<std::size_t>(s) * runs_ + static_cast<std::size_t>(microbatch)] = position;
-    last_[static_cast<std::size_t>(s)] = position;
+    add_waits(first, microbatch);
+    out_.items.push_back({c, microbatch, number(first), out_.marked_runs});
+    out_.marked_runs += chain.mark_count;
+    ++chain.runs[microbatch == class_.microbatches - 1 ? 1 : 0];
+    note(c, position, microbatch);
   }
 
-  void add_wait(const Site& site, const program::Wait& wait, int microbatch) {
-    FLOTILLA_REQUIRE(wait.site >= 0 && static_cast<std::size_t>(wait.site) < class_.sites.size(), ErrorKind::internal, "\"", site.name,
-                     "\" of the program waits for site ", wait.site, "; its class has ", class_.sites.size());
-    const auto target = static_cast<std::size_t>(wait.site);
-    int position = -1;
-    if (wait.lag == program::last_run)
-      position = last_[target];
-    else if (wait.lag <= microbatch)
-      position = at_[target * runs_ + static_cast<std::size_t>(microbatch - wait.lag)];
-    if (position >= 0) out_.waits.push_back(position);
+  void add_waits(const Site& site, int microbatch) {
+    const int first = static_cast<int>(out_.waits.size());
+    for (const auto& wait : site.waits) {
+      const auto track = static_cast<std::size_t>(track_[static_cast<std::size_t>(wait.site)]);
+      Awaited awaited;
+      if (wait.lag == program::last_run)
+        awaited = last_[track];
+      else if (wait.lag <= microbatch)
+        awaited = at_[track * runs_ + static_cast<std::size_t>(microbatch - wait.lag)];
+      if (awaited.item >= 0) out_.waits.push_back(awaited);
+    }
+    const Tail& tail = tails_[static_cast<std::size_t>(site.queue)];
+    if (!tail.queued) out_.waits.push_back(tail.last);
+    out_.wait_ranges.push_back({first, static_cast<int>(out_.waits.size())});
+  }
+
+  void note(int chain, int position, int microbatch) {
+    for (const auto& [track, at] : records_[static_cast<std::size_t>(chain)]) {
+      const auto t = static_cast<std::size_t>(track);
+      at_[t * runs_ + static_cast<std::size_t>(microbatch)] = last_[t] = {position, at};
+    }
+    const auto home = static_cast<std::size_t>(first_site(out_.chains[static_cast<std::size_t>(chain)]).queue);
+    out_.queues[home].push_back(position);
+    tails_[home] = {};
+    for (const Guest& guest : guests_[static_cast<std::size_t>(chain)])
+      tails_[static_cast<std::size_t>(guest.queue)] = {{position, guest.mark}, false};
   }
 
   int number(const Site& site) {
-    if (site.op == Op::send || site.op == Op::receive) {
+    if (is_message(site.op)) {
       FLOTILLA_REQUIRE(site.peer >= 0 && static_cast<std::size_t>(site.peer) < slots_.size(), ErrorKind::internal, "\"", site.name,
                        "\" of the program names peer slot ", site.peer, "; its rank has ", slots_.size());
       const auto slot = static_cast<std::size_t>(slots_[static_cast<std::size_t>(site.peer)]);
@@ -82,16 +191,23 @@ class Lister {
     return joined_[group]++;
   }
 
-  const program::RankClass& class_;
+  const RankClass& class_;
   const std::vector<int>& slots_;
   std::size_t runs_;
-  std::vector<int> at_, last_;                 // positions by (site, microbatch); of a site's latest run
-  std::vector<int> sent_, received_, joined_;  // how many so far, by folded slot and group slot
+  std::vector<std::vector<Step>> blocks_;         // of chains
+  std::vector<int> track_;                        // by site
+  std::vector<Awaited> at_, last_;                // by (track, microbatch); of a track's latest run
+  std::vector<std::vector<Record>> records_;      // by chain
+  std::vector<std::vector<Guest>> guests_;        // by chain
+  std::array<Tail, program::queue_count> tails_;  // latest by queue
+  std::vector<int> sent_, received_, joined_;     // how many so far, by folded slot and group slot
   Listing out_;
 };
 
 }  // namespace
 
-Listing list_instructions(const program::RankClass& c, const std::vector<int>& slots) { return Lister{c, slots}.run(); }
+Listing list_instructions(const RankClass& c, const std::vector<int>& slots, const std::vector<char>& local) {
+  return Lister{c, slots, local}.run();
+}
 
 }  // namespace flotilla::simulate

@@ -1,9 +1,12 @@
 #include "machine.hpp"
 
 #include <algorithm>
-#include <string_view>
+#include <tuple>
 
 #include "flotilla/base/error.hpp"
+#include "site_costs.hpp"
+#include "sites.hpp"
+#include "wires.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -14,9 +17,6 @@ using program::Queue;
 using program::Site;
 
 constexpr int nobody = -1;
-
-/// Runs one instruction to its end before the next; on a send or receive queue that is up to the messages.
-bool is_serial(Queue queue) { return queue != Queue::send && queue != Queue::receive; }
 
 /// Messages of one ordered pair of ranks, in the order in which both ends list them. They share the path, so each moves after the one
 /// before.
@@ -31,6 +31,7 @@ struct Stream {
   std::vector<Message> messages;
   std::size_t moved = 0;
   double free = 0;
+  bool served = false;  ///< its next message stands in the heap
 };
 
 /// The n-th collectives of a kind of group.
@@ -47,87 +48,90 @@ struct QueueState {
   int next_waiter = nobody;
 };
 
+/// What has everything but its share of a wire.
+struct Request {
+  enum class What : std::uint8_t { leave, arrive, gather };
+  double ready = 0;
+  What what = What::leave;
+  int index = 0;     // of a stream or a kind of group
+  int sequence = 0;  // of a collective
+  bool operator>(const Request& o) const { return std::tie(ready, what, index, sequence) > std::tie(o.ready, o.what, o.index, o.sequence); }
+};
+
+enum class Course : std::uint8_t { alone, message, meeting };
+
 class Machine {
  public:
-  Machine(const Program& program, const Kinds& kinds, const InstructionCost& cost) : program_{program}, kinds_{kinds} {
-    for (const Kind& kind : kinds.kinds) add_rank(kind, cost);
+  Machine(const Program& program, const Kinds& kinds, const InstructionCost& cost)
+      : program_{program}, kinds_{kinds}, wires_{program, kinds, cost}, streams_(wires_.streams()) {
+    ranks_.reserve(kinds.kinds.size());
+    for (std::size_t k = 0; k < kinds.kinds.size(); ++k) add_rank(k, cost);
     queues_.resize(ranks_.size() * program::queue_count);
-    waiters_.resize(ranks_.size());
-    for (std::size_t r = 0; r < ranks_.size(); ++r) waiters_[r].assign(ranks_[r].listing.items.size(), nobody);
     meetings_.resize(kinds.groups.size());
   }
 
   std::vector<SimulatedRank> run() {
     for (std::size_t q = queues_.size(); q-- > 0;) work_.push_back(static_cast<int>(q));
-    while (!work_.empty()) {
-      const int queue = work_.back();
-      work_.pop_back();
-      advance(queue);
+    for (;;) {
+      while (!work_.empty()) {
+        const int queue = work_.back();
+        work_.pop_back();
+        advance(queue);
+      }
+      if (requests_.empty()) break;
+      serve_earliest();
     }
     require_ended();
     return std::move(ranks_);
   }
 
  private:
-  void add_rank(const Kind& kind, const InstructionCost& cost) {
-    SimulatedRank rank;
-    rank.kind = &kind;
-    rank.rank_class = &program_.classes[static_cast<std::size_t>(kind.rank_class)];
-    rank.listing = list_instructions(*rank.rank_class, kind.slots);
+  void add_rank(std::size_t k, const InstructionCost& cost) {
+    SimulatedRank& rank = ranks_.emplace_back();
+    rank.kind = &kinds_.kinds[k];
+    rank.rank_class = &program_.classes[static_cast<std::size_t>(rank.kind->rank_class)];
+    auto [costs, wire_seconds] = costs_of_sites(program_, kinds_, k, wires_, cost);
+    rank.costs = std::move(costs);
+    wire_seconds_.push_back(std::move(wire_seconds));
+    const auto& courses = courses_.emplace_back(courses_of(rank));
+    std::vector<char> local(courses.size());
+    std::ranges::transform(courses, local.begin(), [](Course course) { return course == Course::alone ? 1 : 0; });
+    rank.listing = list_instructions(*rank.rank_class, rank.kind->slots, local);
+    for (std::size_t variant : {0u, 1u})
+      for (int site : rank.listing.sites) rank.durations[variant].push_back(rank.costs[static_cast<std::size_t>(site)][variant].time.value);
     rank.moments.resize(rank.listing.items.size());
-    for (const Site& site : rank.rank_class->sites) rank.costs.push_back(costs_of(kind, *rank.rank_class, site, cost));
-    first_stream_.push_back(static_cast<int>(streams_.size()));
-    streams_.resize(streams_.size() + kind.slots.size());
-    ranks_.push_back(std::move(rank));
+    rank.marked.resize(static_cast<std::size_t>(rank.listing.marked_runs));
+    waiters_.emplace_back(rank.listing.items.size(), nobody);
   }
 
-  std::array<Cost, 2> costs_of(const Kind& kind, const program::RankClass& c, const Site& site, const InstructionCost& cost) const {
-    const Cost full = cost_of(kind, c, site, c.shape.sequences, cost);
-    const bool short_last = site.per_microbatch && c.microbatches > 0 && c.last_sequences != c.shape.sequences;
-    return {full, short_last ? cost_of(kind, c, site, c.last_sequences, cost) : full};
-  }
-
-  Cost cost_of(const Kind& kind, const program::RankClass& c, const Site& site, int sequences, const InstructionCost& cost) const {
-    const Rank self = kind.ranks.front();
-    const Bytes bytes = site.per_microbatch ? site.bytes_per_sequence * sequences : site.bytes;
-    switch (site.op) {
-      case Op::send: return cost.message(self, peer_of(self, site), bytes);
-      case Op::receive: return {};  // its sender's side is what it takes
-      case Op::all_reduce:
-      case Op::all_gather:
-      case Op::reduce_scalars: return cost.collective(site.op, group_of(self, site), bytes, element_of(site));
-      default: return cost.compute(program_, c, site, sequences);
+  /// A collective among ranks of one kind starts for all of them at once: it needs nobody else, unless for a wire.
+  std::vector<Course> courses_of(const SimulatedRank& rank) const {
+    std::vector<Course> courses;
+    for (const Site& site : rank.rank_class->sites) {
+      Course course = is_message(site.op) ? Course::message : Course::alone;
+      if (is_collective(site.op)) {
+        const auto group = static_cast<std::size_t>(rank.kind->groups[static_cast<std::size_t>(site.group)]);
+        const bool alike = kinds_.groups[group].members.size() == 1 && !wires_.group_contended(static_cast<int>(group));
+        course = alike ? Course::alone : Course::meeting;
+      }
+      courses.push_back(course);
     }
+    return courses;
   }
 
-  /// Activations travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
-  Bytes element_of(const Site& site) const {
-    if (site.op == Op::reduce_scalars) return {8};
-    return site.op == Op::all_reduce && site.per_microbatch ? element_size(program_.plan.precision) : Bytes{4};
-  }
-
-  Rank peer_of(Rank self, const Site& site) const {
-    const auto& peers = program_.ranks[self.index()].peers;
-    FLOTILLA_REQUIRE(site.peer >= 0 && static_cast<std::size_t>(site.peer) < peers.size(), ErrorKind::internal, "\"", site.name,
-                     "\" of the program names peer slot ", site.peer, "; rank ", self, " has ", peers.size());
-    return peers[static_cast<std::size_t>(site.peer)];
-  }
-  const program::Group& group_of(Rank self, const Site& site) const {
-    const auto& groups = program_.ranks[self.index()].groups;
-    FLOTILLA_REQUIRE(site.group >= 0 && static_cast<std::size_t>(site.group) < groups.size(), ErrorKind::internal, "\"", site.name,
-                     "\" of the program names group slot ", site.group, "; rank ", self, " has ", groups.size());
-    return program_.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(site.group)])];
-  }
-
-  SimulatedRank& rank_of(int queue) { return ranks_[static_cast<std::size_t>(queue / program::queue_count)]; }
+  SimulatedRank& rank_at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+  const SimulatedRank& rank_at(int rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
+  QueueState& state_of(int queue) { return queues_[static_cast<std::size_t>(queue)]; }
+  static int rank_of(int queue) { return queue / program::queue_count; }
   static Queue queue_of(int queue) { return static_cast<Queue>(queue % program::queue_count); }
   static int index_of(int rank, Queue queue) { return rank * program::queue_count + static_cast<int>(queue); }
-  const std::vector<int>& order_of(int queue) {
-    return rank_of(queue).listing.queues[static_cast<std::size_t>(queue % program::queue_count)];
+  const std::vector<int>& order_of(int queue) const {
+    return rank_at(rank_of(queue)).listing.queues[static_cast<std::size_t>(queue_of(queue))];
   }
+  const Site& site_of(int rank, int item) const { return rank_at(rank).site(rank_at(rank).listing.first_site(item)); }
 
   void advance(int queue) {
-    QueueState& state = queues_[static_cast<std::size_t>(queue)];
+    QueueState& state = state_of(queue);
     const auto& order = order_of(queue);
     while (state.head < order.size() && !state.joined && !state.waiting) {
       const int item = order[state.head];
@@ -139,117 +143,134 @@ class Machine {
 
   /// Raises `ready` to the last of the item's waits; where one has not happened, leaves the queue with it and says no.
   bool waits_met(int queue, int item, double& ready) {
-    const SimulatedRank& rank = rank_of(queue);
-    for (int wait : rank.listing.waits_of(item)) {
-      const Moment& moment = rank.moments[static_cast<std::size_t>(wait)];
-      if (!moment.done()) {
-        int& first = waiters_[static_cast<std::size_t>(queue / program::queue_count)][static_cast<std::size_t>(wait)];
-        QueueState& state = queues_[static_cast<std::size_t>(queue)];
+    const SimulatedRank& rank = rank_at(rank_of(queue));
+    for (const Awaited& wait : rank.listing.waits_of(item)) {
+      if (!rank.moments[static_cast<std::size_t>(wait.item)].done()) {
+        int& first = waiters_[static_cast<std::size_t>(rank_of(queue))][static_cast<std::size_t>(wait.item)];
+        QueueState& state = state_of(queue);
         state.next_waiter = first;
         state.waiting = true;
         first = queue;
         return false;
       }
-      ready = std::max(ready, moment.finish);
+      ready = std::max(ready, rank.end_of(wait));
     }
     return true;
   }
 
   void start(int queue, int item, double ready) {
-    const int rank = queue / program::queue_count;
-    QueueState& state = queues_[static_cast<std::size_t>(queue)];
-    switch (site_of(rank, item).op) {
-      case Op::send:
-      case Op::receive:
-        if (is_serial(queue_of(queue))) {
-          state.joined = true;
-        } else {
-          ++state.head;
-          state.available = ready;
-        }
-        post(rank, item, ready);
-        return;
-      case Op::all_reduce:
-      case Op::all_gather:
-      case Op::reduce_scalars:
-        state.joined = true;
-        join(rank, item, ready);
-        return;
-      default:
-        ++state.head;
-        state.available = ready + ranks_[static_cast<std::size_t>(rank)].cost(item).time.value;
-        finish(rank, item, ready, state.available);
+    const int rank = rank_of(queue);
+    const auto site = static_cast<std::size_t>(rank_at(rank).listing.first_site(item));
+    const Course course = courses_[static_cast<std::size_t>(rank)][site];
+    if (course == Course::alone) return run_chain(queue, item, ready);
+    QueueState& state = state_of(queue);
+    if (is_serial(queue_of(queue))) {
+      state.joined = true;
+    } else {
+      ++state.head;
+      state.available = ready;
     }
+    if (course == Course::message)
+      post(rank, item, ready);
+    else
+      join(rank, item, ready);
   }
 
-  const Site& site_of(int rank, int item) const {
-    const auto& r = ranks_[static_cast<std::size_t>(rank)];
-    return r.rank_class->sites[static_cast<std::size_t>(r.listing.items[static_cast<std::size_t>(item)].site)];
+  void run_chain(int queue, int item, double ready) {
+    SimulatedRank& rank = rank_at(rank_of(queue));
+    const Item& it = rank.listing.items[static_cast<std::size_t>(item)];
+    const Chain& chain = rank.listing.chain_of(item);
+    const double* durations = rank.durations[rank.variant_of(it)].data() + chain.first;
+    const int* marks = rank.listing.marks.data() + chain.marks;
+    double* marked = rank.marked.data() + it.marks;
+    double end = ready;
+    int mark = 0;
+    for (int member = 0; member < chain.size; ++member) {
+      end += durations[member];
+      if (mark < chain.mark_count && marks[mark] == member) marked[mark++] = end;
+    }
+    QueueState& state = state_of(queue);
+    ++state.head;
+    state.available = chain.home_mark < 0 ? end : marked[chain.home_mark];
+    finish(rank_of(queue), item, ready, end);
   }
-  int sequence_of(int rank, int item) const {
-    return ranks_[static_cast<std::size_t>(rank)].listing.items[static_cast<std::size_t>(item)].sequence;
+
+  double duration(int rank, int item) const {
+    const SimulatedRank& r = rank_at(rank);
+    const Item& it = r.listing.items[static_cast<std::size_t>(item)];
+    return r.durations[r.variant_of(it)][static_cast<std::size_t>(r.listing.chain_of(item).first)];
+  }
+  double wire_seconds(int rank, int item) const {
+    const SimulatedRank& r = rank_at(rank);
+    const auto site = static_cast<std::size_t>(r.listing.first_site(item));
+    return wire_seconds_[static_cast<std::size_t>(rank)][site][r.variant_of(r.listing.items[static_cast<std::size_t>(item)])];
   }
 
   /// The stream is the sender's, by its folded slot.
   void post(int rank, int item, double ready) {
     const Site& site = site_of(rank, item);
-    const Kind& kind = *ranks_[static_cast<std::size_t>(rank)].kind;
+    const Kind& kind = *rank_at(rank).kind;
     const int slot = kind.slots[static_cast<std::size_t>(site.peer)];
     const PeerKind peer = kind.peers[static_cast<std::size_t>(slot)];
     FLOTILLA_REQUIRE(peer.kind >= 0 && peer.slot >= 0, ErrorKind::internal, "\"", site.name, "\" of the program goes to rank ",
-                     peer_of(kind.ranks.front(), site), ", which does not know rank ", kind.ranks.front());
+                     program_.ranks[kind.ranks.front().index()].peers[static_cast<std::size_t>(slot)], ", which does not know rank ",
+                     kind.ranks.front());
     const bool sends = site.op == Op::send;
-    const int at =
-        sends ? first_stream_[static_cast<std::size_t>(rank)] + slot : first_stream_[static_cast<std::size_t>(peer.kind)] + peer.slot;
+    const int at = sends ? wires_.stream(rank, slot) : wires_.stream(peer.kind, peer.slot);
     Stream& stream = streams_[static_cast<std::size_t>(at)];
-    const auto sequence = static_cast<std::size_t>(sequence_of(rank, item));
+    const auto sequence = static_cast<std::size_t>(rank_at(rank).listing.items[static_cast<std::size_t>(item)].sequence);
     if (stream.messages.size() <= sequence) stream.messages.resize(sequence + 1);
     (sends ? stream.messages[sequence].sender : stream.messages[sequence].receiver) = {rank, item, ready};
-    move_messages(stream);
+    move_messages(at);
   }
 
-  void move_messages(Stream& stream) {
-    for (; stream.moved < stream.messages.size(); ++stream.moved) {
+  void move_messages(int at) {
+    Stream& stream = streams_[static_cast<std::size_t>(at)];
+    while (!stream.served && stream.moved < stream.messages.size()) {
       const auto [sender, receiver] = stream.messages[stream.moved];
       if (sender.rank == nobody || receiver.rank == nobody) return;
       const Site &sent = site_of(sender.rank, sender.item), &received = site_of(receiver.rank, receiver.item);
       FLOTILLA_REQUIRE(sent.channel == received.channel, ErrorKind::internal, "\"", sent.name, "\" of the program meets \"", received.name,
                        "\" on another channel: ", sent.channel, " and ", received.channel);
-      const double start = std::max({sender.ready, receiver.ready, stream.free});
-      stream.free = start + ranks_[static_cast<std::size_t>(sender.rank)].cost(sender.item).time.value;
-      for (const Stream::End& end : {sender, receiver}) {
-        finish(end.rank, end.item, start, stream.free);
-        const Queue queue = site_of(end.rank, end.item).queue;
-        if (is_serial(queue)) release(index_of(end.rank, queue), stream.free);
+      const double ready = std::max({sender.ready, receiver.ready, stream.free});
+      if (wires_.contended(at)) {
+        stream.served = true;
+        return ask({ready, Request::What::leave, at, 0});
       }
+      move(stream, ready);
     }
   }
 
-  /// The head of a serial queue has met its partners and ends.
-  void release(int queue, double end) {
-    QueueState& state = queues_[static_cast<std::size_t>(queue)];
-    state.joined = false;
-    state.available = end;
-    ++state.head;
-    work_.push_back(queue);
+  void move(Stream& stream, double start) {
+    const auto [sender, receiver] = stream.messages[stream.moved++];
+    stream.free = start + duration(sender.rank, sender.item);
+    for (const Stream::End& end : {sender, receiver}) {
+      finish(end.rank, end.item, start, stream.free);
+      const Queue queue = site_of(end.rank, end.item).queue;
+      if (is_serial(queue)) release(index_of(end.rank, queue), stream.free);
+    }
   }
 
   void join(int rank, int item, double ready) {
     const Site& site = site_of(rank, item);
-    const auto group = static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)].kind->groups[static_cast<std::size_t>(site.group)]);
-    auto& meetings = meetings_[group];
-    const auto sequence = static_cast<std::size_t>(sequence_of(rank, item));
-    if (meetings.size() <= sequence) meetings.resize(sequence + 1);
-    Meeting& meeting = meetings[sequence];
+    const int group = rank_at(rank).kind->groups[static_cast<std::size_t>(site.group)];
+    auto& meetings = meetings_[static_cast<std::size_t>(group)];
+    const int sequence = rank_at(rank).listing.items[static_cast<std::size_t>(item)].sequence;
+    if (meetings.size() <= static_cast<std::size_t>(sequence)) meetings.resize(static_cast<std::size_t>(sequence) + 1);
+    Meeting& meeting = meetings[static_cast<std::size_t>(sequence)];
     meeting.joined.push_back({rank, item, ready});
     meeting.start = std::max(meeting.start, ready);
-    if (meeting.joined.size() == kinds_.groups[group].members.size()) hold(meeting);
+    if (meeting.joined.size() < kinds_.groups[static_cast<std::size_t>(group)].members.size()) return;
+    if (wires_.group_contended(group))
+      ask({meeting.start, Request::What::gather, group, sequence});
+    else
+      hold(meeting);
   }
 
   void hold(Meeting& meeting) {
-    double end = meeting.start;
-    for (const auto& [rank, item, ready] : meeting.joined)
-      end = std::max(end, meeting.start + ranks_[static_cast<std::size_t>(rank)].cost(item).time.value);
+    double longest = 0;
+    for (const auto& [rank, item, ready] : meeting.joined) longest = std::max(longest, duration(rank, item));
+    const double end = meeting.start + longest;
     for (const auto& [rank, item, ready] : meeting.joined) {
       finish(rank, item, meeting.start, end);
       release(index_of(rank, site_of(rank, item).queue), end);
@@ -258,12 +279,56 @@ class Machine {
     meeting.joined.shrink_to_fit();
   }
 
+  void ask(const Request& request) {
+    requests_.push_back(request);
+    std::ranges::push_heap(requests_, std::greater<>{});
+  }
+
+  void serve_earliest() {
+    std::ranges::pop_heap(requests_, std::greater<>{});
+    const Request request = requests_.back();
+    requests_.pop_back();
+    if (request.what == Request::What::gather)
+      gather(request);
+    else
+      pass(request);
+  }
+
+  /// A message leaves its sender's host, and is asked for again when it comes to the receiver's.
+  void pass(const Request& request) {
+    Stream& stream = streams_[static_cast<std::size_t>(request.index)];
+    const Stream::End sender = stream.messages[stream.moved].sender;
+    const double seconds = wire_seconds(sender.rank, sender.item);
+    if (request.what == Request::What::leave)
+      return ask({wires_.leave(request.index, request.ready, seconds), Request::What::arrive, request.index, 0});
+    stream.served = false;
+    move(stream, wires_.arrive(request.index, request.ready, seconds));
+    move_messages(request.index);
+  }
+
+  void gather(const Request& request) {
+    Meeting& meeting = meetings_[static_cast<std::size_t>(request.index)][static_cast<std::size_t>(request.sequence)];
+    double seconds = 0;
+    for (const auto& [rank, item, ready] : meeting.joined) seconds = std::max(seconds, wire_seconds(rank, item));
+    meeting.start = wires_.gather(request.index, request.ready, seconds);
+    hold(meeting);
+  }
+
+  /// The head of a serial queue has met its partners and ends.
+  void release(int queue, double end) {
+    QueueState& state = state_of(queue);
+    if (!is_serial(queue_of(queue))) return;
+    state.joined = false;
+    state.available = end;
+    ++state.head;
+    work_.push_back(queue);
+  }
+
   void finish(int rank, int item, double start, double end) {
-    auto& moment = ranks_[static_cast<std::size_t>(rank)].moments[static_cast<std::size_t>(item)];
-    moment = {start, end};
+    rank_at(rank).moments[static_cast<std::size_t>(item)] = {start, end};
     int& first = waiters_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(item)];
-    for (int queue = first; queue != nobody; queue = queues_[static_cast<std::size_t>(queue)].next_waiter) {
-      queues_[static_cast<std::size_t>(queue)].waiting = false;
+    for (int queue = first; queue != nobody; queue = state_of(queue).next_waiter) {
+      state_of(queue).waiting = false;
       work_.push_back(queue);
     }
     first = nobody;
@@ -278,18 +343,17 @@ class Machine {
   }
 
   std::string name_of(const SimulatedRank& rank, int item) const {
-    const Item& it = rank.listing.items[static_cast<std::size_t>(item)];
-    const Site& site = rank.rank_class->sites[static_cast<std::size_t>(it.site)];
-    return site.per_microbatch ? text("\"", site.name, "\" of microbatch ", it.microbatch) : text("\"", site.name, "\"");
+    const Site& site = rank.site(rank.listing.first_site(item));
+    const int microbatch = rank.listing.items[static_cast<std::size_t>(item)].microbatch;
+    return site.per_microbatch ? text("\"", site.name, "\" of microbatch ", microbatch) : text("\"", site.name, "\"");
   }
 
   [[noreturn]] void throw_stuck(int queue) {
-    const SimulatedRank& rank = rank_of(queue);
-    const int item = order_of(queue)[queues_[static_cast<std::size_t>(queue)].head];
-    const bool message = site_of(queue / program::queue_count, item).peer >= 0;
-    std::string what = message ? "its other end" : "the other members of its group";
-    for (int wait : rank.listing.waits_of(item))
-      if (!rank.moments[static_cast<std::size_t>(wait)].done()) what = name_of(rank, wait);
+    const SimulatedRank& rank = rank_at(rank_of(queue));
+    const int item = order_of(queue)[state_of(queue).head];
+    std::string what = is_message(site_of(rank_of(queue), item).op) ? "its other end" : "the other members of its group";
+    for (const Awaited& wait : rank.listing.waits_of(item))
+      if (!rank.moments[static_cast<std::size_t>(wait.item)].done()) what = name_of(rank, wait.item);
     throw Error{ErrorKind::internal, text("the program never ends: rank ", rank.kind->ranks.front(), " cannot finish ", name_of(rank, item),
                                           ", which waits for ", what)};
   }
@@ -300,12 +364,15 @@ class Machine {
 
   const Program& program_;
   const Kinds& kinds_;
+  Wires wires_;
   std::vector<SimulatedRank> ranks_;
+  std::vector<std::vector<Course>> courses_;                      // by rank and site
+  std::vector<std::vector<std::array<double, 2>>> wire_seconds_;  // by rank and site
   std::vector<QueueState> queues_;
   std::vector<std::vector<int>> waiters_;  // by rank and item: the first queue that waits for it
-  std::vector<int> first_stream_;          // by rank
   std::vector<Stream> streams_;
   std::vector<std::vector<Meeting>> meetings_;  // by kind of group and number
+  std::vector<Request> requests_;               // a heap, the earliest first
   std::vector<int> work_;
 };
 

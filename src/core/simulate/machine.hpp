@@ -8,7 +8,7 @@
 
 namespace flotilla::simulate {
 
-/// When an instruction ran, in seconds from the start of the step. `start` of a message or collective is when data began to move.
+/// When an item ran, in seconds from the start of the step. `start` of a message or collective is when data began to move.
 struct Moment {
   double start = 0, finish = -1;
   bool done() const { return finish >= 0; }
@@ -19,11 +19,17 @@ struct SimulatedRank {
   const Kind* kind = nullptr;
   const program::RankClass* rank_class = nullptr;
   Listing listing;
-  std::vector<Moment> moments;             ///< by item
-  std::vector<std::array<Cost, 2>> costs;  ///< by site: of a full microbatch, of the last one
-  const Cost& cost(int item) const {
-    const Item& it = listing.items[static_cast<std::size_t>(item)];
-    return costs[static_cast<std::size_t>(it.site)][it.microbatch == rank_class->microbatches - 1 ? 1 : 0];
+  std::vector<std::array<Cost, 2>> costs;        ///< by site: of a full microbatch, of the last one
+  std::array<std::vector<double>, 2> durations;  ///< by Listing::sites likewise
+  std::vector<Moment> moments;                   ///< by item
+  std::vector<double> marked;                    ///< ends of marked members, from Item::marks on
+
+  const program::Site& site(int s) const { return rank_class->sites[static_cast<std::size_t>(s)]; }
+  /// 1 for the last microbatch, which may be short.
+  std::size_t variant_of(const Item& item) const { return item.microbatch == rank_class->microbatches - 1 ? 1 : 0; }
+  double end_of(const Awaited& awaited) const {
+    if (awaited.mark < 0) return moments[static_cast<std::size_t>(awaited.item)].finish;
+    return marked[static_cast<std::size_t>(listing.items[static_cast<std::size_t>(awaited.item)].marks + awaited.mark)];
   }
 };
 
@@ -31,7 +37,11 @@ struct SimulatedRank {
 ///
 /// Without contention between links the moment of every instruction is a maximum of sums of earlier moments, so no clock is needed: a
 /// queue is advanced until it meets an event that has not happened yet and is taken up again when it has. Costs are monotone, hence
-/// so are all moments: nothing gets slower when a device or link gets faster.
+/// so are all moments: nothing gets slower when a device or link gets faster. A chain (chains.hpp) is run in one go, by the same additions
+/// in the same order as one by one: it changes no bit of any moment.
+///
+/// Messages and collectives that share cards with others (wires.hpp) wait in a heap until nothing else can be advanced. Whatever becomes
+/// ready later does so after the earliest of them, which therefore is the next to be served.
 std::vector<SimulatedRank> run_machine(const program::Program&, const Kinds&, const InstructionCost&);
 
 }  // namespace flotilla::simulate

@@ -3,30 +3,47 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::simulate {
+namespace {
+
+constexpr std::size_t large_group = 32, most_remembered = 1 << 22;  // ranks
+
+}  // namespace
 
 Paths::Paths(const cluster::Profile& profile) : profile_{profile} {
   std::set<std::string> named;
   for (const auto& link : profile.links) named.insert({link.from, link.to});
   for (const auto& fit : profile.link_fits) named.insert({fit.from_type, fit.to_type});
-  std::map<std::string, int> hosts;
-  std::map<std::tuple<std::string, std::string, std::string>, int> sites;
+  std::unordered_map<std::string_view, int> hosts, types;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int> sites;
+  std::map<std::pair<int, int>, int> spots;
+  places_.reserve(profile.devices.size());
   for (std::size_t i = 0; i < profile.devices.size(); ++i) {
     const auto& device = profile.devices[i];
     if (device.rank != Rank{static_cast<int>(i)}) index_.emplace(device.rank.value, i);
-    const auto if_named = [&](const std::string& name) { return named.contains(name) ? name : std::string{}; };
-    const std::tuple site{device.zone, if_named(device.host), if_named(device.type)};
-    places_.push_back({hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second,
-                       sites.try_emplace(site, static_cast<int>(sites.size())).first->second});
+    const auto if_named = [&](const std::string& name) { return named.contains(name) ? std::string_view{name} : std::string_view{}; };
+    const std::tuple site{std::string_view{device.zone}, if_named(device.host), if_named(device.type)};
+    Place& place = places_.emplace_back();
+    place.rank = device.rank;
+    place.host = hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second;
+    place.site = sites.try_emplace(site, static_cast<int>(sites.size())).first->second;
+    place.spot = spots.try_emplace({place.host, place.site}, static_cast<int>(spots.size())).first->second;
+    place.type = types.try_emplace(device.type, static_cast<int>(types.size())).first->second;
   }
+  types_.resize(types.size());
+  for (const auto& [name, number] : types) types_[static_cast<std::size_t>(number)] = name;
+  visits_.resize(sites.size());
+  on_host_.resize(hosts.size());
+  on_spot_.resize(spots.size());
 }
 
 std::size_t Paths::position(Rank rank) const {
-  if (rank.valid() && rank.index() < profile_.devices.size() && profile_.devices[rank.index()].rank == rank) return rank.index();
+  if (rank.valid() && rank.index() < places_.size() && places_[rank.index()].rank == rank) return rank.index();
   const auto found = index_.find(rank.value);
   FLOTILLA_REQUIRE(found != index_.end(), ErrorKind::bad_input, "the plan uses rank ", rank, ", but the cluster profile lists ",
                    profile_.devices.size(), " devices and none for it; measure again with 'flotilla probe' or plan for these devices");
@@ -66,26 +83,64 @@ int Paths::between(Rank from, Rank to) {
   return known_[key] = number_of(route_between(from, to));
 }
 
-std::vector<int> Paths::inside(const std::vector<Rank>& members) {
-  // One pair stands for all pairs of the same two sites; within a site it takes two members of one host and two of different hosts.
-  std::map<int, std::vector<Rank>> by_site;
-  for (Rank rank : members) by_site[place(rank).site].push_back(rank);
-  std::set<int> paths;
-  for (const auto& [site, ranks] : by_site) {
-    std::map<int, Rank> first_of_host;
-    bool shares_a_host = false;
-    for (Rank rank : ranks) {
-      const auto [first, fresh] = first_of_host.try_emplace(place(rank).host, rank);
-      if (!fresh && !shares_a_host) shares_a_host = true, paths.insert(between(first->second, rank));
-    }
-    if (first_of_host.size() > 1) {
-      const Rank one = first_of_host.begin()->second, two = std::next(first_of_host.begin())->second;
-      paths.insert({between(one, two), between(two, one)});
-    }
-    for (const auto& [other, others] : by_site)
-      if (other != site) paths.insert(between(ranks.front(), others.front()));
+Paths::Company Paths::company(const std::vector<Rank>& members) {
+  if (members.size() < large_group) return look_at(members);
+  std::uint64_t hash = members.size();
+  for (Rank rank : members) hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank.value);
+  const auto found = remembered_.find(hash);
+  if (found != remembered_.end() && found->second.members == members) return found->second.company;
+  if (remembered_ranks_ > most_remembered) remembered_.clear(), remembered_ranks_ = 0;
+  remembered_ranks_ += members.size();
+  return (remembered_[hash] = {members, look_at(members)}).company;
+}
+
+Paths::Company Paths::look_at(const std::vector<Rank>& members) {
+  ++group_;
+  visited_.clear();
+  std::set<int> paths, types;
+  for (Rank rank : members) {
+    types.insert(place(rank).type);
+    visit(rank, paths);
   }
-  return {paths.begin(), paths.end()};
+  for (int site : visited_)
+    for (int other : visited_)
+      if (other != site) join(visits_[static_cast<std::size_t>(site)], visits_[static_cast<std::size_t>(other)], paths);
+  Company company{{paths.begin(), paths.end()}, {}};
+  for (int type : types) company.types.push_back(types_[static_cast<std::size_t>(type)]);
+  std::ranges::sort(company.types);
+  return company;
+}
+
+/// Two sites, on one host and on different ones as the members have it.
+void Paths::join(const Visit& site, const Visit& other, std::set<int>& paths) {
+  paths.insert(between(site.first, other.first));
+  if (place(site.first).host != place(other.first).host) return;
+  if (other.elsewhere.valid()) paths.insert(between(site.first, other.elsewhere));
+  if (site.elsewhere.valid()) paths.insert(between(site.elsewhere, other.first));
+}
+
+void Paths::visit(Rank rank, std::set<int>& paths) {
+  const Place& here = place(rank);
+  Visit& site = visits_[static_cast<std::size_t>(here.site)];
+  Seen &host = on_host_[static_cast<std::size_t>(here.host)], &spot = on_spot_[static_cast<std::size_t>(here.spot)];
+  if (site.number != group_) {
+    site = {group_, rank, {}, false};
+    visited_.push_back(here.site);
+  }
+  if (host.number != group_)
+    host = {group_, rank};
+  else if (place(host.first).site != here.site)
+    paths.insert({between(host.first, rank), between(rank, host.first)});
+  if (spot.number != group_) {
+    spot = {group_, rank};
+  } else if (!site.shares_a_host) {
+    site.shares_a_host = true;
+    paths.insert(between(spot.first, rank));
+  }
+  if (!site.elsewhere.valid() && place(site.first).host != here.host) {
+    site.elsewhere = rank;
+    paths.insert({between(site.first, rank), between(rank, site.first)});
+  }
 }
 
 }  // namespace flotilla::simulate

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,17 +20,39 @@ class Paths {
   /// Throws Error{bad_input} for a rank that the profile does not have, or a level of links it does not hold.
   int between(Rank from, Rank to);
   const Route& route(int path) const { return routes_[static_cast<std::size_t>(path)]; }
-  /// Every path that joins two members, ascending.
-  std::vector<int> inside(const std::vector<Rank>& members);
+  /// What joins the members of a group.
+  struct Company {
+    std::vector<int> paths;          ///< every path that joins two members, ascending
+    std::vector<std::string> types;  ///< of the members' devices, ascending
+  };
+  /// Large groups are remembered: programs ask for one of them again and again.
+  Company company(const std::vector<Rank>& members);
+  std::vector<int> inside(const std::vector<Rank>& members) { return company(members).paths; }
   /// Equal numbers for ranks of one host.
   int host(Rank rank) const { return place(rank).host; }
   const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }
 
  private:
   struct Place {
+    Rank rank;
     int host = -1;  ///< equal on one host
     int site = -1;  ///< hosts that links name have their own; the others of a zone share one
+    int spot = -1;  ///< this site's part of this host
+    int type = -1;
   };
+  /// What has been seen of a site in one group; one pair of its ranks on one host and one on two hosts stand for all such pairs.
+  struct Visit {
+    int number = 0;  ///< of the group, else it is from an earlier one
+    Rank first, elsewhere;
+    bool shares_a_host = false;
+  };
+  struct Remembered {
+    std::vector<Rank> members;
+    Company company;
+  };
+  Company look_at(const std::vector<Rank>& members);
+  void visit(Rank, std::set<int>& paths);
+  void join(const Visit& site, const Visit& other, std::set<int>& paths);
   std::size_t position(Rank) const;
   const Place& place(Rank rank) const { return places_[position(rank)]; }
   int number_of(Route);
@@ -40,6 +63,17 @@ class Paths {
   std::vector<Place> places_;                     ///< by position
   std::unordered_map<std::uint64_t, int> known_;  ///< (site, site, same host) -> path
   std::deque<Route> routes_;                      ///< by path: the first of that shape
+  std::vector<std::string> types_;                ///< of devices
+  std::vector<Visit> visits_;                     ///< by site
+  struct Seen {
+    int number = 0;
+    Rank first;
+  };
+  std::vector<Seen> on_host_, on_spot_;  ///< the first member there of the group of that number
+  std::vector<int> visited_;             ///< sites of the group at hand
+  int group_ = 0;                        ///< its number
+  std::unordered_map<std::uint64_t, Remembered> remembered_;
+  std::size_t remembered_ranks_ = 0;
 };
 
 }  // namespace flotilla::simulate

@@ -97,12 +97,6 @@ struct ProfileCost::State {
     return slowest;
   }
 
-  std::set<std::string> types_of(const program::Group& group) const {
-    std::set<std::string> types;
-    for (Rank rank : group.members) types.insert(paths.device(rank).type);
-    return types;
-  }
-
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
   Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element, int flows) {
     const auto members = group.members.size();
@@ -112,7 +106,7 @@ struct ProfileCost::State {
     if (const auto half = half_sum(links, piece * element, members, flows)) return combine(*half, *half, {});
     const Cost exchanged = exchange(links, piece * element, members, flows);
     Cost sum;
-    for (const auto& type : types_of(group)) {
+    for (const auto& type : paths.company(group.members).types) {
       const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
       if (here.time >= sum.time) sum = here;
     }
@@ -232,7 +226,7 @@ std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<s
 std::uint64_t ProfileCost::path(const program::Group& group) const {
   std::uint64_t hash = group.members.size();
   for (int path : state_->paths.inside(group.members)) hash = join(hash, static_cast<std::uint64_t>(path));
-  for (const auto& type : state_->types_of(group))
+  for (const auto& type : state_->paths.company(group.members).types)
     for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
   return hash;
 }

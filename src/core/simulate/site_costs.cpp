@@ -1,0 +1,101 @@
+#include "site_costs.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "sites.hpp"
+
+namespace flotilla::simulate {
+namespace {
+
+using program::Op;
+using program::Site;
+
+/// Activations travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
+Bytes element_of(const program::Program& program, const Site& site) {
+  if (site.op == Op::reduce_scalars) return {8};
+  return site.op == Op::all_reduce && site.per_microbatch ? element_size(program.plan.precision) : Bytes{4};
+}
+
+class Costing {
+ public:
+  Costing(const program::Program& program, const Kinds& kinds, std::size_t kind, const Wires& wires, const InstructionCost& cost)
+      : program_{program},
+        index_{static_cast<int>(kind)},
+        kind_{kinds.kinds[kind]},
+        class_{program.classes[static_cast<std::size_t>(kind_.rank_class)]},
+        self_{kind_.ranks.front()},
+        wires_{wires},
+        cost_{cost} {}
+
+  SiteCosts run() const {
+    SiteCosts found;
+    found.costs.reserve(class_.sites.size());
+    found.wire_seconds.resize(class_.sites.size());
+    for (std::size_t s = 0; s < class_.sites.size(); ++s) {
+      const Site& site = class_.sites[s];
+      const bool short_last = site.per_microbatch && class_.microbatches > 0 && class_.last_sequences != class_.shape.sequences;
+      const Cost full = of(site, bytes_of(site, class_.shape.sequences), class_.shape.sequences);
+      const Cost last = short_last ? of(site, bytes_of(site, class_.last_sequences), class_.last_sequences) : full;
+      found.costs.push_back({full, last});
+      if (!shares_a_wire(site)) continue;
+      const Seconds latency = of(site, {0}, 0).time;
+      found.wire_seconds[s] = {std::max(Seconds{0}, full.time - latency).value, std::max(Seconds{0}, last.time - latency).value};
+    }
+    return found;
+  }
+
+ private:
+  static Bytes bytes_of(const Site& site, int sequences) { return site.per_microbatch ? site.bytes_per_sequence * sequences : site.bytes; }
+
+  Cost of(const Site& site, Bytes bytes, int sequences) const {
+    if (is_message(site.op)) {
+      const Rank peer = peer_of(site);
+      if (site.op == Op::receive) return {};  // its sender's side is what it takes
+      return cost_.message(self_, peer, bytes, wires_.flows(stream_of(site)));
+    }
+    if (is_collective(site.op)) {
+      const program::Group& group = group_of(site);
+      return cost_.collective(site.op, group, bytes, element_of(program_, site), wires_.flows_of_group(group_kind_of(site)));
+    }
+    return cost_.compute(program_, class_, site, sequences);
+  }
+
+  bool shares_a_wire(const Site& site) const {
+    if (site.op == Op::send) return wires_.contended(stream_of(site));
+    return is_collective(site.op) && wires_.group_contended(group_kind_of(site));
+  }
+
+  int stream_of(const Site& site) const { return wires_.stream(index_, kind_.slots[static_cast<std::size_t>(site.peer)]); }
+  int group_kind_of(const Site& site) const { return kind_.groups[static_cast<std::size_t>(site.group)]; }
+
+  Rank peer_of(const Site& site) const {
+    const auto& peers = program_.ranks[self_.index()].peers;
+    FLOTILLA_REQUIRE(site.peer >= 0 && static_cast<std::size_t>(site.peer) < peers.size(), ErrorKind::internal, "\"", site.name,
+                     "\" of the program names peer slot ", site.peer, "; rank ", self_, " has ", peers.size());
+    return peers[static_cast<std::size_t>(site.peer)];
+  }
+  const program::Group& group_of(const Site& site) const {
+    const auto& groups = program_.ranks[self_.index()].groups;
+    FLOTILLA_REQUIRE(site.group >= 0 && static_cast<std::size_t>(site.group) < groups.size(), ErrorKind::internal, "\"", site.name,
+                     "\" of the program names group slot ", site.group, "; rank ", self_, " has ", groups.size());
+    return program_.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(site.group)])];
+  }
+
+  const program::Program& program_;
+  const int index_;
+  const Kind& kind_;
+  const program::RankClass& class_;
+  const Rank self_;
+  const Wires& wires_;
+  const InstructionCost& cost_;
+};
+
+}  // namespace
+
+SiteCosts costs_of_sites(const program::Program& program, const Kinds& kinds, std::size_t kind, const Wires& wires,
+                         const InstructionCost& cost) {
+  return Costing{program, kinds, kind, wires, cost}.run();
+}
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,171 @@
+#include <gtest/gtest.h>
+
+#include "flotilla/simulate/interpret.hpp"
+#include "small_program.hpp"
+
+// Messages and collectives that leave a host by the same cards: small programs and the exact times that follow.
+namespace flotilla {
+namespace {
+
+using fixture::add_rank;
+using fixture::compute;
+using fixture::FakeCost;
+using fixture::message;
+using fixture::rank_class;
+using fixture::seconds_by_name;
+using fixture::span_of;
+using fixture::sum;
+using program::Op;
+using program::Program;
+using simulate::Forecast;
+
+/// Ranks 0 and 2 stand on host 0 and send to ranks 1 and 3 on hosts of their own, the second after `later` seconds.
+Program two_streams(const std::string& later) {
+  Program p;
+  add_rank(p, rank_class({message("s", Op::send, 0)}), {1});
+  add_rank(p, rank_class({message("r", Op::receive, 0)}), {0});
+  add_rank(p, rank_class({compute(later), message("s", Op::send, 0, {{0, 0}})}), {3});
+  add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
+  return p;
+}
+
+FakeCost on_hosts(std::vector<std::uint64_t> hosts) {
+  FakeCost cost = seconds_by_name();
+  cost.host_of = std::move(hosts);
+  return cost;
+}
+
+TEST(Contention, MessagesOutOfOneHostAreServedAsTheyAreReady) {
+  const Program p = two_streams("0.125");
+  const Forecast f = interpret(p, on_hosts({0, 1, 0, 2}), {true, {}});
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 0.25);
+  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.25);
+  EXPECT_EQ(f.iteration.value, 0.5);
+}
+
+TEST(Contention, TheOrderIsThatOfReadinessNotOfTheRanks) {
+  Program p = two_streams("0.125");
+  std::swap(p.classes[0], p.classes[2]);
+  const Forecast f = interpret(p, on_hosts({0, 1, 0, 2}), {true, {}});
+  EXPECT_EQ(span_of(f, 3, "r").start.value, 0);
+  EXPECT_EQ(span_of(f, 1, "r").start.value, 0.25);
+}
+
+TEST(Contention, LanesEnoughForAllMeanNoWaiting) {
+  FakeCost cost = on_hosts({0, 1, 0, 2});
+  cost.lane_count = 2;
+  EXPECT_EQ(interpret(two_streams("0.125"), cost).iteration.value, 0.375);
+}
+
+TEST(Contention, InsideAHostNobodyWaits) { EXPECT_EQ(interpret(two_streams("0.125"), on_hosts({0, 0, 0, 0})).iteration.value, 0.375); }
+
+TEST(Contention, MessagesIntoOneHostShareItsCardsToo) {
+  EXPECT_EQ(interpret(two_streams("0.125"), on_hosts({0, 2, 1, 2})).iteration.value, 0.5);
+}
+
+TEST(Contention, OutAndInDoNotDisturbEachOther) {
+  Program p;  // both ends send and receive at once
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", Op::receive, 0), message("s", Op::send, 0)}), {1 - r});
+  EXPECT_EQ(interpret(p, on_hosts({0, 1})).iteration.value, 0.25);
+}
+
+TEST(Contention, LatencyTakesNoCard) {
+  FakeCost cost = on_hosts({0, 1, 0, 2});
+  cost.latency_seconds = 1;
+  const Forecast f = interpret(two_streams("0.125"), cost, {true, {}});
+  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.25);
+  EXPECT_EQ(span_of(f, 3, "r").end.value, 1.5);
+}
+
+TEST(Contention, AFullReceiverDoesNotHoldTheSendersCard) {
+  // Host 0's first message waits for host 1's card, which rank 4's long one has taken; its second one, elsewhere, does not.
+  Program p = two_streams("0.125");
+  add_rank(p, rank_class({message("s", Op::send, 0)}), {5});
+  add_rank(p, rank_class({message("r", Op::receive, 0)}), {4});
+  p.classes[0] = rank_class({compute("0.0625"), message("s", Op::send, 0, {{0, 0}})});
+  FakeCost cost = on_hosts({0, 1, 0, 2, 3, 1});
+  const Forecast f = interpret(p, cost, {true, {}});
+  EXPECT_EQ(span_of(f, 5, "r").end.value, 0.25);
+  EXPECT_EQ(span_of(f, 1, "r").start.value, 0.25);    // ready at 0.0625
+  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.3125);  // its card is free 0.25 after the first message left
+}
+
+/// Two ranks of one class on host 0 that send to two of another on host 1.
+Program two_equal_pairs() {
+  Program p;
+  p.classes = {rank_class({message("s", Op::send, 0)}), rank_class({message("r", Op::receive, 0)})};
+  for (int r = 0; r < 4; ++r) {
+    program::RankBinding binding;
+    binding.rank_class = r / 2;
+    binding.peers = {Rank{(r + 2) % 4}};
+    p.ranks.push_back(binding);
+  }
+  return p;
+}
+
+TEST(Contention, EqualMessagesOfOneHostShareItsLanes) {
+  FakeCost cost = on_hosts({0, 0, 1, 1});
+  const Forecast f = interpret(two_equal_pairs(), cost);
+  EXPECT_EQ(f.kinds.size(), 2u);
+  EXPECT_EQ(f.iteration.value, 0.5);
+  cost.lane_count = 2;
+  EXPECT_EQ(interpret(two_equal_pairs(), cost).iteration.value, 0.25);
+  cost = on_hosts({0, 1, 2, 3});
+  EXPECT_EQ(interpret(two_equal_pairs(), cost).iteration.value, 0.25);
+  cost = on_hosts({0, 1, 2, 2});  // into one host from two
+  EXPECT_EQ(interpret(two_equal_pairs(), cost).iteration.value, 0.5);
+}
+
+TEST(Contention, OneMessageForATensorGroupIsOneFlow) {
+  Program p = two_equal_pairs();
+  for (auto& c : p.classes) {
+    c.shape.tensor_parallel = 2;
+    c.sites[0].once = true;
+  }
+  EXPECT_EQ(interpret(p, on_hosts({0, 0, 1, 1})).iteration.value, 0.25);
+}
+
+TEST(Contention, RanksOnFullerHostsAreAKindOfTheirOwn) {
+  // Rank 2 shares its host with nobody: its message takes its own time.
+  Program p;
+  p.classes = {rank_class({message("s", Op::send, 0)}), rank_class({message("r", Op::receive, 0)})};
+  for (int r = 0; r < 6; ++r) {
+    program::RankBinding binding;
+    binding.rank_class = r / 3;
+    binding.peers = {Rank{(r + 3) % 6}};
+    p.ranks.push_back(binding);
+  }
+  const Forecast f = interpret(p, on_hosts({0, 0, 1, 2, 3, 4}), {true, {}});
+  ASSERT_EQ(f.kinds.size(), 4u);
+  EXPECT_EQ(span_of(f, 0, "s").end.value, 0.5);
+  EXPECT_EQ(span_of(f, 2, "s").end.value, 0.25);
+}
+
+TEST(Contention, EqualGroupsOfTheSameHostsShareTheirCards) {
+  Program p;  // two data-parallel groups, each with a member on either host
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{2}}}, {program::Group::Kind::data, {Rank{1}, Rank{3}}}};
+  p.classes = {rank_class({sum("a", 0)})};
+  for (int r = 0; r < 4; ++r) {
+    program::RankBinding binding;
+    binding.rank_class = 0;
+    binding.groups = {r % 2};
+    p.ranks.push_back(binding);
+  }
+  EXPECT_EQ(interpret(p, on_hosts({0, 0, 1, 1})).iteration.value, 1);
+  EXPECT_EQ(interpret(p, on_hosts({0, 1, 0, 1})).iteration.value, 0.5);
+}
+
+TEST(Contention, ACollectiveWaitsForTheCardsOfAllItsHosts) {
+  Program p;
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
+  add_rank(p, rank_class({sum("a", 0)}), {}, {0});
+  add_rank(p, rank_class({compute("0.125"), sum("a", 0, {{0, 0}})}), {}, {0});
+  add_rank(p, rank_class({message("s", Op::send, 0)}), {3});
+  add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
+  const Forecast f = interpret(p, on_hosts({0, 1, 1, 2}), {true, {}});
+  EXPECT_EQ(span_of(f, 0, "a").start.value, 0.25);
+  EXPECT_EQ(f.iteration.value, 0.75);
+}
+
+}  // namespace
+}  // namespace flotilla
