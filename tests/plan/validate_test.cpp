@@ -97,6 +97,37 @@ TEST(RequireValid, NamesSourceAndPlace) {
   EXPECT_NO_THROW(require_valid(good(), "my.json"));
 }
 
+/// Four stages on two devices of one replica each.
+Plan interleaved() {
+  Plan plan = even_plan(model::built_in("gpt2-mini"), 64, 16, Precision::fp32, 1, 4, 1, 2);
+  plan.schedule = ScheduleKind::interleaved;
+  plan.chunks = 2;
+  for (std::size_t s = 0; s < 4; ++s) plan.stages[s].replicas[0].devices = {Rank{static_cast<int>(s % 2)}};
+  return plan;
+}
+
+void expect_problem(const Plan& plan, const std::string& where, const std::string& what) {
+  const auto problems = validate(plan);
+  EXPECT_TRUE(std::ranges::any_of(problems, [&](const Problem& p) { return p.where == where && p.what.find(what) != std::string::npos; }))
+      << where << ": " << (problems.empty() ? "nothing found" : problems.front().what);
+}
+
+TEST(Validate, LetsADeviceHoldSeveralStages) {
+  Plan plan = interleaved();
+  EXPECT_TRUE(validate(plan).empty()) << validate(plan).front().what;
+  EXPECT_EQ(own_stages(plan), 2);
+  EXPECT_EQ(rank_count(plan), 2);
+  EXPECT_EQ(place_of(plan, Rank{1}), (Place{1, 0, 0}));
+  plan.stages[3].replicas[0].devices = {Rank{0}};
+  expect_problem(plan, "stages[3].replicas", "same devices");
+  plan = interleaved();
+  plan.chunks = 3;
+  expect_problem(plan, "chunks", "a divisor of the number of stages, 4");
+  plan = interleaved();
+  plan.schedule = ScheduleKind::one_f_one_b;
+  expect_problem(plan, "chunks", "1 unless the schedule is interleaved");
+}
+
 TEST(Validate, AcceptsRandomPlans) {
   std::mt19937 random{3};
   for (int i = 0; i < 300; ++i)
@@ -105,7 +136,8 @@ TEST(Validate, AcceptsRandomPlans) {
 
 TEST(Spelling, RoundTripsAndRefuses) {
   for (const auto r : {Recompute::none, Recompute::selective, Recompute::full}) EXPECT_EQ(parse_recompute(to_string(r)), r);
-  for (const auto s : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b}) EXPECT_EQ(parse_schedule(to_string(s)), s);
+  for (const auto s : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved})
+    EXPECT_EQ(parse_schedule(to_string(s)), s);
   EXPECT_EQ(to_string(ScheduleKind::one_f_one_b), "1f1b");
   EXPECT_THROW(parse_schedule("1F1B"), Error);
   EXPECT_THROW(parse_recompute(""), Error);
