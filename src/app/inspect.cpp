@@ -44,8 +44,8 @@ Finding of_json(const fs::path& path, const InspectOptions& o) {
     return {o.output.json ? files::plan_to_json(plan) : plan_text(plan, style)};
   }
   if (format == "flotilla-profile") {
-    const auto profile = files::profile_from_json(document);
-    return {o.output.json ? files::profile_to_json(profile) : profile_text(profile, style)};
+    const auto library = files::library_from_json(document);
+    return {o.output.json ? files::library_to_json(library) : library_text(library, style)};
   }
   document.refuse("expected \"format\": \"flotilla-plan\" or \"flotilla-profile\", or a checkpoint's folder");
 }

@@ -8,6 +8,7 @@
 #include "app/table.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
+#include "flotilla/files/profile_file.hpp"
 #include "flotilla/plan/plan.hpp"
 
 namespace flotilla::app {
@@ -28,6 +29,8 @@ int inspect(std::span<const std::string> arguments);
 std::string plan_text(const plan::Plan&, const Style& = {});
 /// A profile for people: devices, links and operation times.
 std::string profile_text(const cluster::Profile&, const Style& = {});
+/// A profile library: besides, what is known of which model on which types, and of which links.
+std::string library_text(const files::Library&, const Style& = {});
 /// A checkpoint for people: where the run stands, its plan, its provenance, its tensors.
 std::string checkpoint_text(const checkpoint::Description&, const std::filesystem::path& directory, const Style& = {});
 

@@ -14,6 +14,7 @@ std::string percent(double share) {
 }
 
 std::string flops(FlopsPerSecond rate) {
+  if (rate.value == 0) return "?";
   std::array<char, 32> out{};
   std::snprintf(out.data(), out.size(), "%.1f GFLOP/s", rate.value / 1e9);
   return out.data();
@@ -23,15 +24,30 @@ std::string level_name(cluster::LinkLevel level) {
   return level == cluster::LinkLevel::node ? "node" : level == cluster::LinkLevel::zone ? "zone" : "wide";
 }
 
+/// Figures that a probe does not take, where somebody gave them.
+std::string more_of(const cluster::DeviceType& t) {
+  std::string words;
+  const auto add = [&](bool given, const auto&... what) {
+    if (given) words += (words.empty() ? "" : ", ") + text(what...);
+  };
+  add(t.per_node > 0, t.per_node, " a node");
+  add(t.usd_per_hour > 0, t.usd_per_hour, " USD/h");
+  add(t.power_watts > 0, t.power_watts, " W");
+  add(t.billing_weight > 0, t.billing_weight, " units/h");
+  return words;
+}
+
 std::string types(const cluster::Profile& profile, const Style& style) {
   TextTable table{{{"device type"},
                    {"memory", Align::right},
                    {"fp32", Align::right},
                    {"bf16", Align::right},
                    {"memory bandwidth", Align::right},
-                   {"source"}}};
+                   {"source"},
+                   {"besides"}}};
   for (const auto& t : profile.device_types)
-    table.add({t.name, to_string(t.memory), flops(t.peak_fp32), flops(t.peak_bf16), to_string(t.memory_bandwidth), t.source});
+    table.add({t.name, to_string(t.memory), flops(t.peak_fp32), flops(t.peak_bf16),
+               t.memory_bandwidth.value == 0 ? "?" : to_string(t.memory_bandwidth), t.source, more_of(t)});
   return table.print(style);
 }
 
@@ -76,10 +92,16 @@ std::string operations(const cluster::Profile& profile, const Style& style) {
 }  // namespace
 
 std::string profile_text(const cluster::Profile& profile, const Style& style) {
-  // One rank alone has no links.
-  const std::string between = profile.links.empty() ? "" : links(profile, style) + "\n";
-  return key_values({{"measured at", profile.measured_at}, {"software", profile.software}, {"model", profile.model_fingerprint}}) + "\n" +
-         types(profile, style) + "\n" + devices(profile, style) + "\n" + between + operations(profile, style);
+  std::vector<std::pair<std::string, std::string>> head;
+  for (const auto& [key, value] :
+       {std::pair{"measured at", profile.measured_at}, {"software", profile.software}, {"model", profile.model_fingerprint}})
+    if (!value.empty()) head.emplace_back(key, value);
+  std::string out = (head.empty() ? "" : key_values(head) + "\n") + types(profile, style);
+  // One rank alone has no links; a library has no devices.
+  if (!profile.devices.empty()) out += "\n" + devices(profile, style);
+  if (!profile.links.empty()) out += "\n" + links(profile, style);
+  if (!profile.operation_times.empty()) out += "\n" + operations(profile, style);
+  return out;
 }
 
 }  // namespace flotilla::app

@@ -97,7 +97,15 @@ plan::Plan with_dropout(plan::Plan plan, const model::Config& job) {
   return plan;
 }
 
+/// Libraries of published measurements name models whose arithmetic is not model::Operation's; they are there to forecast.
+void require_trainable(const model::Config& model, const std::string& source) {
+  FLOTILLA_REQUIRE(model.family.empty() || model.family == "gpt2" || model.family == "opt", ErrorKind::unavailable, source, ": model ",
+                   model.name, " is of the family '", model.family,
+                   "', which Flotilla forecasts but does not train; it trains gpt2 and opt");
+}
+
 void require_matches_job(const plan::Plan& plan, const search::Request& job, const std::string& source) {
+  require_trainable(plan.model, source);
   const auto differ = [&](const char* what, const auto& theirs, const auto& ours) {
     throw Error{ErrorKind::bad_input, text(source, ": ", what, " is ", theirs, ", the job says ", ours, "; make them the same")};
   };

@@ -1,0 +1,142 @@
+#include "app/import.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "app/job_table.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/base/nearest.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/sailor.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// One kind of published data: its word on the command line, and what becomes of the operand.
+struct Import {
+  const char* word;
+  const char* operand;
+  std::string (*run)(const std::string& path, const ImportOptions&);
+};
+
+bool same_name(const std::string& a, const std::string& b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+std::string a_library(const std::string& path, const ImportOptions& o) {
+  FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
+                   "flotilla import sailor-profiles takes every model of the folder; leave out --profiles, --model.name and "
+                   "--training.global-batch");
+  const auto import = files::read_sailor_profiles(path);
+  for (const std::string& note : import.notes) log::warning(note);
+  const cluster::Profile& p = import.library.profile;
+  log::info(p.device_types.size(), " device types, ", import.library.models.size(), " models, ", p.layer_times.size(), " layer times, ",
+            p.layer_sizes.size(), " layer sizes, ", p.link_fits.size(), " link fits, ", p.egress_prices.size(), " egress prices",
+            o.output.file.empty() ? "" : " written to " + o.output.file);
+  return files::library_to_json(import.library);
+}
+
+/// The option, else what the plan says, else the library's only one.
+std::string model_name(const files::Json& document, const files::Library& library, const ImportOptions& o) {
+  if (!o.model.empty()) return o.model;
+  if (document.is_object() && document.has("model") && document.at("model").is_string()) return document.get_string("model");
+  if (library.models.size() == 1) return library.models.front().name;
+  document.refuse("does not say which model it is for; add --model.name NAME");
+}
+
+void require_known_types(const plan::Plan& plan, const cluster::Profile& profile, const ImportOptions& o, const std::string& source) {
+  if (o.profiles.empty()) return;
+  std::vector<std::string> known;
+  for (const auto& type : profile.device_types) known.push_back(type.name);
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas)
+      FLOTILLA_REQUIRE(cluster::find_type(profile, replica.device_type), ErrorKind::bad_input, source, ": device type '",
+                       replica.device_type.substr(0, 60), "' of the plan is not in ", o.profiles, suggestion(replica.device_type, known));
+}
+
+std::string a_plan(const std::string& path, const ImportOptions& o) {
+  const auto library = o.profiles.empty() ? files::Library{} : files::read_library(o.profiles);
+  const auto document = files::Json::read(path);
+  const auto model = model_in(library, model_name(document, library, o));
+  const auto plan = files::sailor_plan_from_json(document, model, o.global_batch > 0 ? std::optional{o.global_batch} : std::nullopt);
+  require_known_types(plan, library.profile, o, path);
+  log::info(plan::summary(plan), o.output.file.empty() ? "" : "; written to " + o.output.file);
+  return files::plan_to_json(plan);
+}
+
+constexpr std::array<Import, 2> imports{Import{"sailor-profiles", "DIRECTORY", a_library}, Import{"sailor-plan", "FILE", a_plan}};
+
+const Import& require(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Import& import : imports) {
+    if (word == import.word) return import;
+    names.emplace_back(import.word);
+  }
+  throw Error{ErrorKind::usage, text("flotilla import knows no '", word.substr(0, 60), "'", suggestion(word, names),
+                                     "; expected sailor-profiles DIRECTORY or sailor-plan FILE")};
+}
+
+/// The environment without the options of jobs, which a batch script may have set for the training that follows.
+std::vector<std::string> own_environment(const options::Table& own) {
+  Job job;
+  std::vector<std::string> foreign;
+  const auto settings = own.settings();
+  for (const auto& setting : job_table(job).settings())
+    if (std::ranges::find(settings, setting.name, &options::Setting::name) == settings.end()) foreign.push_back(setting.environment + "=");
+  auto entries = options::environment();
+  std::erase_if(entries, [&](const std::string& entry) {
+    return std::ranges::any_of(foreign, [&](const std::string& lead) { return entry.starts_with(lead); });
+  });
+  return entries;
+}
+
+}  // namespace
+
+model::Config model_in(const files::Library& library, const std::string& name) {
+  for (const auto& model : library.models)
+    if (same_name(model.name, name)) return model;
+  if (library.models.empty()) return model::built_in(name);
+  std::vector<std::string> names = model::built_in_names();
+  for (const auto& model : library.models) names.push_back(model.name);
+  const auto built_in = std::ranges::find_if(names, [&](const std::string& known) { return same_name(known, name); });
+  FLOTILLA_REQUIRE(built_in != names.end(), ErrorKind::bad_input, "'", name.substr(0, 60),
+                   "' is neither a model of the library nor a built-in one", suggestion(name, names));
+  return model::built_in(name);
+}
+
+options::Table import_table(ImportOptions& o) {
+  options::Table t;
+  t.section("import", "Importing");
+  t.add("import.profiles", &o.profiles, "profile library that knows the plan's model and device types",
+        {.value = "FILE", .unset = "none", .alias = "profiles"});
+  t.section("model", "The transformer");
+  t.add("model.name", &o.model, "the plan's model: one of the library's, or a built-in one", {.value = "NAME", .unset = "the plan's own"});
+  t.section("training", "The training run");
+  t.add("training.global-batch", &o.global_batch, "sequences in an iteration, over all ranks",
+        {.minimum = 0, .maximum = 1 << 24, .unset = "the plan's own", .example = "1024"});
+  add_output(t, o.output);
+  return t;
+}
+
+BoundTable import_options() {
+  auto options = std::make_shared<ImportOptions>();
+  auto table = import_table(*options);
+  return {options, std::move(table)};
+}
+
+int import_published(std::span<const std::string> arguments) {
+  ImportOptions o;
+  auto table = import_table(o);
+  const auto operands = table.read_command_line(arguments);
+  table.read_environment(own_environment(table));
+  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla import sailor-profiles DIRECTORY, or sailor-plan FILE");
+  const Import& import = require(operands[0]);
+  FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla import ", import.word, " ", import.operand);
+  log::set_level(o.output.log_level);
+  write_output(o.output, import.run(operands[1], o));
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace flotilla::app

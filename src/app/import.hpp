@@ -1,0 +1,29 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "app/commands.hpp"
+#include "app/job.hpp"
+#include "flotilla/files/profile_file.hpp"
+
+namespace flotilla::app {
+
+/// Options of `flotilla import`.
+struct ImportOptions {
+  Job::Output output;
+  std::string profiles;  ///< library that knows the plan's model and device types; empty: none
+  std::string model;     ///< empty: the one that the plan names
+  int global_batch = 0;  ///< sequences; 0: what the plan says
+};
+options::Table import_table(ImportOptions&);
+BoundTable import_options();
+
+/// `flotilla import WHAT FILE`: published data as files of ours. Local. What: sailor-profiles (a folder becomes a profile library),
+/// sailor-plan (a plan of that artifact becomes a plan). Throws Error{usage, bad_input}.
+int import_published(std::span<const std::string> arguments);
+
+/// The model of that name in a library, else built in; case does not matter. Throws Error{bad_input} naming the nearest.
+model::Config model_in(const files::Library&, const std::string& name);
+
+}  // namespace flotilla::app

@@ -1,0 +1,130 @@
+#include "app/import.hpp"
+
+#include "app/inspect.hpp"
+#include "app/temporary.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/sailor.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "published_data.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const char* const grid = R"({"P": 2, "D": 2, "T": 1, "mbs": 1, "gpu_type": "A100-40", "zone": "z"})";
+
+/// A library of one type and one model under another name.
+files::Library small_library() {
+  files::Library library;
+  library.models = {model::built_in("gpt2-tiny")};
+  library.models[0].name = "Two-Blocks";
+  cluster::DeviceType type;
+  type.name = "A100-40";
+  type.kind = cluster::DeviceKind::gpu;
+  type.memory = {std::int64_t{40} << 30};
+  type.per_node = 4;
+  type.usd_per_hour = 3.5;
+  library.profile.device_types = {type};
+  library.profile.layer_times = {{"Two-Blocks", "A100-40", 0, 4, 1, 1, Precision::fp32, {0.1}, {0.2}, {0}},
+                                 {"Two-Blocks", "A100-40", 0, 4, 2, 8, Precision::fp32, {0.1}, {0.2}, {0}}};
+  library.profile.link_fits = {{"z", "A100-40", 1, "y", "A100-40", 1, 0, 0, 2, {2e9}},
+                               {"", "A100-40", 4, "", "A100-40", 4, 0, 0, 2, {9e10}}};
+  library.profile.egress_prices = {{"z", "y", 1e-11}};
+  return library;
+}
+
+class ImportCommand : public testing::Test {
+ protected:
+  ImportCommand() {
+    files::write_library(folder_ / "library.json", small_library());
+    files::write_text(folder_ / "grid.json", grid);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string refusal(const Words& arguments, ErrorKind kind) {
+    try {
+      import_published(arguments);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ImportCommand, WritesAPlan) {
+  EXPECT_EQ(import_published(Words{"sailor-plan", path("grid.json"), "--profiles", path("library.json"), "--model.name", "two-blocks",
+                                   "--training.global-batch", "8", "-o", path("plan.json"), "--log-level", "error"}),
+            0);
+  const auto plan = files::read_plan(path("plan.json"));
+  EXPECT_EQ(plan.model.name, "Two-Blocks");
+  EXPECT_EQ(plan.global_batch, 8);
+  EXPECT_EQ(plan.stages.size(), 2u);
+}
+
+TEST_F(ImportCommand, ALibrarysOnlyModelIsThePlans) {
+  EXPECT_EQ(import_published(Words{"sailor-plan", path("grid.json"), "--profiles", path("library.json"), "--training.global-batch", "8",
+                                   "-o", path("plan.json"), "--log-level", "error"}),
+            0);
+  EXPECT_EQ(files::read_plan(path("plan.json")).model.name, "Two-Blocks");
+  EXPECT_NE(refusal({"sailor-plan", path("grid.json"), "--training.global-batch", "8"}, ErrorKind::bad_input).find("--model.name NAME"),
+            std::string::npos);
+}
+
+TEST_F(ImportCommand, ModelsAreTheLibrarysThenBuiltIn) {
+  const auto library = small_library();
+  EXPECT_EQ(model_in(library, "TWO-blocks").name, "Two-Blocks");
+  EXPECT_EQ(model_in(library, "opt-350m"), model::built_in("opt-350m"));
+  EXPECT_EQ(model_in({}, "GPT2").name, "gpt2");
+  const std::string what = error_of([&] { model_in(library, "two-block"); }).what();
+  EXPECT_NE(what.find("did you mean 'Two-Blocks'"), std::string::npos) << what;
+}
+
+TEST_F(ImportCommand, RefusesInOneLine) {
+  const auto expect = [&](const Words& arguments, ErrorKind kind, const std::string& part) {
+    const auto what = refusal(arguments, kind);
+    EXPECT_NE(what.find(part), std::string::npos) << what << "\nlacks " << part;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  };
+  expect({}, ErrorKind::usage, "sailor-profiles DIRECTORY");
+  expect({"sailor-plans", "x"}, ErrorKind::usage, "did you mean 'sailor-plan'");
+  expect({"sailor-plan"}, ErrorKind::usage, "sailor-plan FILE");
+  expect({"sailor-plan", "a", "b"}, ErrorKind::usage, "sailor-plan FILE");
+  expect({"sailor-profiles", path("."), "--model.name", "x"}, ErrorKind::usage, "leave out");
+  expect({"sailor-profiles", path(".")}, ErrorKind::bad_input, "no layer times");
+  expect({"sailor-plan", path("absent.json"), "--model.name", "gpt2-tiny"}, ErrorKind::bad_input, "absent.json");
+  files::write_text(folder_ / "other.json", R"({"P": 1, "D": 1, "T": 1, "mbs": 1, "gpu_type": "A100-41", "gbs": 4})");
+  expect({"sailor-plan", path("other.json"), "--profiles", path("library.json")}, ErrorKind::bad_input, "did you mean 'A100-40'");
+}
+
+TEST_F(ImportCommand, InspectShowsALibrary) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(inspect(Words{path("library.json")}), 0);
+  const auto out = testing::internal::GetCapturedStdout();
+  for (const char* part :
+       {"A100-40", "40.0 GiB", "4 a node, 3.5 USD/h", "Two-Blocks", "1,2", "1,8", "(inside a node)", "2.00 GB/s", "1 price"})
+    EXPECT_NE(out.find(part), std::string::npos) << out << "\nlacks " << part;
+  for (const char* part : {"rank", "operation"}) EXPECT_EQ(out.find(part), std::string::npos) << out;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(inspect(Words{path("library.json"), "--format", "json"}), 0);
+  EXPECT_EQ(files::library_from_json(testing::internal::GetCapturedStdout(), "out"), small_library());
+}
+
+TEST_F(ImportCommand, TheSailorArtifact) {
+  FLOTILLA_SKIP_WITHOUT_DATA("sailor/profiles");
+  const auto artifact = tests::published_data("sailor");
+  EXPECT_EQ(import_published(Words{"sailor-profiles", artifact.string(), "-o", path("sailor.json"), "--log-level", "error"}), 0);
+  EXPECT_EQ(files::read_library(path("sailor.json")).models.size(), 4u);
+  const auto run = artifact / "validation/clariden/OPT-350/N2/plan_config_N2_D1.json";
+  EXPECT_EQ(import_published(Words{"sailor-plan", run.string(), "--profiles", path("sailor.json"), "--model.name", "opt-350", "-o",
+                                   path("plan.json"), "--log-level", "error"}),
+            0);
+  const auto plan = files::read_plan(path("plan.json"));
+  EXPECT_EQ(plan.stages.size(), 2u);
+  EXPECT_EQ(plan.stages[1].replicas[0].device_type, "GH-96");
+  EXPECT_EQ(plan.stages[1].replicas[0].tensor_parallel, 4);
+}
+
+}  // namespace
+}  // namespace flotilla::app
