@@ -80,8 +80,11 @@ int distinct_blocks(const model::Config& model, const Shape& shape) {
 FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int threads, int blocks)
     : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads} {
   const auto plan = plan::even_plan(model_, length, shape.sequences, shape.precision, 1, 1, shape.tensor_parallel, shape.sequences);
-  const Bytes scratch = compute::library_scratch(setup_of(model_, length, shape, threads), shape.sequences);
-  program_ = program::lower(plan, {"flotilla probe", threads, scratch});
+  program::Runtime runtime;
+  runtime.name = "flotilla probe";
+  runtime.threads = threads;
+  runtime.library_scratch = compute::library_scratch(setup_of(model_, length, shape, threads), shape.sequences);
+  program_ = program::lower(plan, runtime);
   order_ = program::expand(program_, Rank{0});
 }
 
