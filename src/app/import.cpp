@@ -14,28 +14,32 @@
 namespace flotilla::app {
 namespace {
 
+/// A file of ours, and what is in it, for people.
+struct Imported {
+  std::string text, summary;
+};
+
 /// One kind of published data: its word on the command line, and what becomes of the operand.
 struct Import {
   const char* word;
   const char* operand;
-  std::string (*run)(const std::string& path, const ImportOptions&);
+  Imported (*run)(const std::string& path, const ImportOptions&);
 };
 
 bool same_name(const std::string& a, const std::string& b) {
   return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-std::string a_library(const std::string& path, const ImportOptions& o) {
+Imported a_library(const std::string& path, const ImportOptions& o) {
   FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
                    "flotilla import sailor-profiles takes every model of the folder; leave out --profiles, --model.name and "
                    "--training.global-batch");
   const auto import = files::read_sailor_profiles(path);
   for (const std::string& note : import.notes) log::warning(note);
   const cluster::Profile& p = import.library.profile;
-  log::info(p.device_types.size(), " device types, ", import.library.models.size(), " models, ", p.layer_times.size(), " layer times, ",
-            p.layer_sizes.size(), " layer sizes, ", p.link_fits.size(), " link fits, ", p.egress_prices.size(), " egress prices",
-            o.output.file.empty() ? "" : " written to " + o.output.file);
-  return files::library_to_json(import.library);
+  return {files::library_to_json(import.library),
+          text(p.device_types.size(), " device types, ", import.library.models.size(), " models, ", p.layer_times.size(), " layer times, ",
+               p.layer_sizes.size(), " layer sizes, ", p.link_fits.size(), " link fits, ", p.egress_prices.size(), " egress prices")};
 }
 
 /// The option, else what the plan says, else the library's only one.
@@ -56,14 +60,13 @@ void require_known_types(const plan::Plan& plan, const cluster::Profile& profile
                        replica.device_type.substr(0, 60), "' of the plan is not in ", o.profiles, suggestion(replica.device_type, known));
 }
 
-std::string a_plan(const std::string& path, const ImportOptions& o) {
+Imported a_plan(const std::string& path, const ImportOptions& o) {
   const auto library = o.profiles.empty() ? files::Library{} : files::read_library(o.profiles);
   const auto document = files::Json::read(path);
   const auto model = model_in(library, model_name(document, library, o));
   const auto plan = files::sailor_plan_from_json(document, model, o.global_batch > 0 ? std::optional{o.global_batch} : std::nullopt);
   require_known_types(plan, library.profile, o, path);
-  log::info(plan::summary(plan), o.output.file.empty() ? "" : "; written to " + o.output.file);
-  return files::plan_to_json(plan);
+  return {files::plan_to_json(plan), plan::summary(plan)};
 }
 
 constexpr std::array<Import, 2> imports{Import{"sailor-profiles", "DIRECTORY", a_library}, Import{"sailor-plan", "FILE", a_plan}};
@@ -135,7 +138,9 @@ int import_published(std::span<const std::string> arguments) {
   const Import& import = require(operands[0]);
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla import ", import.word, " ", import.operand);
   log::set_level(o.output.log_level);
-  write_output(o.output, import.run(operands[1], o));
+  const Imported imported = import.run(operands[1], o);
+  write_output(o.output, imported.text);
+  log::info(imported.summary, o.output.file.empty() ? "" : "; written to " + o.output.file);
   return static_cast<int>(ExitCode::done);
 }
 
