@@ -258,6 +258,7 @@ class Training {
   }
 
   Ending work(const std::vector<Rank>& crew_ranks) {
+    topology::forget_peak_resident();  // what the probe took is given back; it looked itself whether there was room
     std::vector<int> numbers;
     for (Rank rank : crew_ranks) numbers.push_back(rank.value);
     const comm::World crew{session_world().subset(numbers), deadline_};

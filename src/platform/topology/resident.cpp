@@ -16,4 +16,7 @@ Bytes peak_resident() {
   return {};
 }
 
+// proc(5): writing 5 resets the peak resident set size to the present one.
+void forget_peak_resident() { std::ofstream{"/proc/self/clear_refs"} << "5"; }
+
 }  // namespace flotilla::topology
