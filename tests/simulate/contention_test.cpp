@@ -35,20 +35,22 @@ FakeCost on_hosts(std::vector<std::uint64_t> hosts) {
   return cost;
 }
 
-TEST(Contention, MessagesOutOfOneHostAreServedAsTheyAreReady) {
+TEST(Contention, MessagesOutOfOneHostShareItsCards) {
   const Program p = two_streams("0.125");
   const Forecast f = interpret(p, on_hosts({0, 1, 0, 2}), {true, {}});
-  EXPECT_EQ(span_of(f, 1, "r").end.value, 0.25);
-  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.25);
+  // The first moves alone for half of its time; the other half takes twice as long.
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 0.375);
+  // The second has moved half when the first is done.
+  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.125);
   EXPECT_EQ(f.iteration.value, 0.5);
 }
 
-TEST(Contention, TheOrderIsThatOfReadinessNotOfTheRanks) {
+TEST(Contention, TheOrderOfTheRanksDoesNotMatter) {
   Program p = two_streams("0.125");
   std::swap(p.classes[0], p.classes[2]);
   const Forecast f = interpret(p, on_hosts({0, 1, 0, 2}), {true, {}});
-  EXPECT_EQ(span_of(f, 3, "r").start.value, 0);
-  EXPECT_EQ(span_of(f, 1, "r").start.value, 0.25);
+  EXPECT_EQ(span_of(f, 3, "r").end.value, 0.375);
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 0.5);
 }
 
 TEST(Contention, LanesEnoughForAllMeanNoWaiting) {
@@ -73,21 +75,22 @@ TEST(Contention, LatencyTakesNoCard) {
   FakeCost cost = on_hosts({0, 1, 0, 2});
   cost.latency_seconds = 1;
   const Forecast f = interpret(two_streams("0.125"), cost, {true, {}});
-  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.25);
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 1.375);
   EXPECT_EQ(span_of(f, 3, "r").end.value, 1.5);
 }
 
-TEST(Contention, AFullReceiverDoesNotHoldTheSendersCard) {
-  // Host 0's first message waits for host 1's card, which rank 4's long one has taken; its second one, elsewhere, does not.
-  Program p = two_streams("0.125");
-  add_rank(p, rank_class({message("s", Op::send, 0)}), {5});
-  add_rank(p, rank_class({message("r", Op::receive, 0)}), {4});
-  p.classes[0] = rank_class({compute("0.0625"), message("s", Op::send, 0, {{0, 0}})});
-  FakeCost cost = on_hosts({0, 1, 0, 2, 3, 1});
-  const Forecast f = interpret(p, cost, {true, {}});
-  EXPECT_EQ(span_of(f, 5, "r").end.value, 0.25);
-  EXPECT_EQ(span_of(f, 1, "r").start.value, 0.25);    // ready at 0.0625
-  EXPECT_EQ(span_of(f, 3, "r").start.value, 0.3125);  // its card is free 0.25 after the first message left
+TEST(Contention, TheFullestWireDecides) {
+  // Rank 1's host receives from three, rank 0's sends two messages: the one to rank 1 moves at a third, the other one at a half.
+  Program p = two_streams("0");
+  for (int pair = 0; pair < 2; ++pair) {
+    const int sender = static_cast<int>(p.ranks.size());
+    add_rank(p, rank_class({message("s", Op::send, 0)}), {sender + 1});
+    add_rank(p, rank_class({message("r", Op::receive, 0)}), {sender});
+  }
+  const Forecast f = interpret(p, on_hosts({0, 1, 0, 2, 3, 1, 4, 1}), {true, {}});
+  EXPECT_EQ(span_of(f, 3, "r").end.value, 0.5);
+  EXPECT_DOUBLE_EQ(span_of(f, 1, "r").end.value, 0.75);
+  EXPECT_DOUBLE_EQ(span_of(f, 5, "r").end.value, 0.75);
 }
 
 /// Two ranks of one class on host 0 that send to two of another on host 1.
@@ -155,7 +158,7 @@ TEST(Contention, EqualGroupsOfTheSameHostsShareTheirCards) {
   EXPECT_EQ(interpret(p, on_hosts({0, 1, 0, 1})).iteration.value, 0.5);
 }
 
-TEST(Contention, ACollectiveWaitsForTheCardsOfAllItsHosts) {
+TEST(Contention, ACollectiveSharesTheCardsOfAllItsHosts) {
   Program p;
   p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
   add_rank(p, rank_class({sum("a", 0)}), {}, {0});
@@ -163,8 +166,9 @@ TEST(Contention, ACollectiveWaitsForTheCardsOfAllItsHosts) {
   add_rank(p, rank_class({message("s", Op::send, 0)}), {3});
   add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
   const Forecast f = interpret(p, on_hosts({0, 1, 1, 2}), {true, {}});
-  EXPECT_EQ(span_of(f, 0, "a").start.value, 0.25);
-  EXPECT_EQ(f.iteration.value, 0.75);
+  EXPECT_EQ(span_of(f, 0, "a").start.value, 0.125);
+  EXPECT_EQ(span_of(f, 3, "r").end.value, 0.375);
+  EXPECT_EQ(f.iteration.value, 0.75);  // 0.125 of its 0.5 have moved until then
 }
 
 }  // namespace

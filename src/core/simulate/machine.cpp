@@ -1,11 +1,15 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <tuple>
+#include <utility>
 
 #include "flotilla/base/error.hpp"
 #include "site_costs.hpp"
 #include "sites.hpp"
+#include "traffic.hpp"
 #include "wires.hpp"
 
 namespace flotilla::simulate {
@@ -31,7 +35,7 @@ struct Stream {
   std::vector<Message> messages;
   std::size_t moved = 0;
   double free = 0;
-  bool served = false;  ///< its next message stands in the heap
+  bool served = false;  ///< its next message shares wires, or is about to
 };
 
 /// The n-th collectives of a kind of group.
@@ -48,14 +52,12 @@ struct QueueState {
   int next_waiter = nobody;
 };
 
-/// What has everything but its share of a wire.
+/// What has everything but a share of the wires.
 struct Request {
-  enum class What : std::uint8_t { leave, arrive, gather };
   double ready = 0;
-  What what = What::leave;
-  int index = 0;     // of a stream or a kind of group
+  int user = 0;      // Wires
   int sequence = 0;  // of a collective
-  bool operator>(const Request& o) const { return std::tie(ready, what, index, sequence) > std::tie(o.ready, o.what, o.index, o.sequence); }
+  bool operator>(const Request& o) const { return std::tie(ready, user, sequence) > std::tie(o.ready, o.user, o.sequence); }
 };
 
 enum class Course : std::uint8_t { alone, message, meeting };
@@ -63,7 +65,12 @@ enum class Course : std::uint8_t { alone, message, meeting };
 class Machine {
  public:
   Machine(const Program& program, const Kinds& kinds, const InstructionCost& cost)
-      : program_{program}, kinds_{kinds}, wires_{program, kinds, cost}, streams_(wires_.streams()) {
+      : program_{program},
+        kinds_{kinds},
+        wires_{program, kinds, cost},
+        traffic_{wires_},
+        moving_(wires_.users()),
+        streams_(wires_.streams()) {
     ranks_.reserve(kinds.kinds.size());
     for (std::size_t k = 0; k < kinds.kinds.size(); ++k) add_rank(k, cost);
     queues_.resize(ranks_.size() * program::queue_count);
@@ -78,8 +85,7 @@ class Machine {
         work_.pop_back();
         advance(queue);
       }
-      if (requests_.empty()) break;
-      serve_earliest();
+      if (!pass_time()) break;
     }
     require_ended();
     return std::move(ranks_);
@@ -111,7 +117,7 @@ class Machine {
       Course course = is_message(site.op) ? Course::message : Course::alone;
       if (is_collective(site.op)) {
         const auto group = static_cast<std::size_t>(rank.kind->groups[static_cast<std::size_t>(site.group)]);
-        const bool alike = kinds_.groups[group].members.size() == 1 && !wires_.group_contended(static_cast<int>(group));
+        const bool alike = kinds_.groups[group].members.size() == 1 && !wires_.contended(wires_.user_of_group(static_cast<int>(group)));
         course = alike ? Course::alone : Course::meeting;
       }
       courses.push_back(course);
@@ -235,19 +241,19 @@ class Machine {
       const double ready = std::max({sender.ready, receiver.ready, stream.free});
       if (wires_.contended(at)) {
         stream.served = true;
-        return ask({ready, Request::What::leave, at, 0});
+        return ask({ready, at, 0});
       }
-      move(stream, ready);
+      move(stream, ready, ready + duration(sender.rank, sender.item));
     }
   }
 
-  void move(Stream& stream, double start) {
+  void move(Stream& stream, double start, double end) {
     const auto [sender, receiver] = stream.messages[stream.moved++];
-    stream.free = start + duration(sender.rank, sender.item);
-    for (const Stream::End& end : {sender, receiver}) {
-      finish(end.rank, end.item, start, stream.free);
-      const Queue queue = site_of(end.rank, end.item).queue;
-      if (is_serial(queue)) release(index_of(end.rank, queue), stream.free);
+    stream.free = end;
+    for (const Stream::End& side : {sender, receiver}) {
+      finish(side.rank, side.item, start, stream.free);
+      const Queue queue = site_of(side.rank, side.item).queue;
+      release(index_of(side.rank, queue), stream.free);
     }
   }
 
@@ -261,16 +267,25 @@ class Machine {
     meeting.joined.push_back({rank, item, ready});
     meeting.start = std::max(meeting.start, ready);
     if (meeting.joined.size() < kinds_.groups[static_cast<std::size_t>(group)].members.size()) return;
-    if (wires_.group_contended(group))
-      ask({meeting.start, Request::What::gather, group, sequence});
+    if (wires_.contended(wires_.user_of_group(group)))
+      ask({meeting.start, wires_.user_of_group(group), sequence});
     else
-      hold(meeting);
+      hold(meeting, meeting.start + longest(meeting).all);
   }
 
-  void hold(Meeting& meeting) {
-    double longest = 0;
-    for (const auto& [rank, item, ready] : meeting.joined) longest = std::max(longest, duration(rank, item));
-    const double end = meeting.start + longest;
+  struct Times {
+    double all = 0, wire = 0;
+  };
+  Times longest(const Meeting& meeting) const {
+    Times times;
+    for (const auto& [rank, item, ready] : meeting.joined) {
+      times.all = std::max(times.all, duration(rank, item));
+      times.wire = std::max(times.wire, wire_seconds(rank, item));
+    }
+    return times;
+  }
+
+  void hold(Meeting& meeting, double end) {
     for (const auto& [rank, item, ready] : meeting.joined) {
       finish(rank, item, meeting.start, end);
       release(index_of(rank, site_of(rank, item).queue), end);
@@ -284,34 +299,61 @@ class Machine {
     std::ranges::push_heap(requests_, std::greater<>{});
   }
 
-  void serve_earliest() {
-    std::ranges::pop_heap(requests_, std::greater<>{});
-    const Request request = requests_.back();
-    requests_.pop_back();
-    if (request.what == Request::What::gather)
-      gather(request);
-    else
-      pass(request);
+  /// Lets the next thing happen on the shared wires: whichever comes first, somebody begins to move or somebody is done.
+  bool pass_time() {
+    const double end = traffic_.next_end();
+    if (!requests_.empty() && requests_.front().ready < end) {
+      std::ranges::pop_heap(requests_, std::greater<>{});
+      const Request request = requests_.back();
+      requests_.pop_back();
+      begin(request);
+      return true;
+    }
+    if (end == std::numeric_limits<double>::infinity()) return false;
+    const int user = traffic_.end_next();
+    arrive(user, end);
+    return true;
   }
 
-  /// A message leaves its sender's host, and is asked for again when it comes to the receiver's.
-  void pass(const Request& request) {
-    Stream& stream = streams_[static_cast<std::size_t>(request.index)];
+  void begin(const Request& request) {
+    Moving& moving = moving_[static_cast<std::size_t>(request.user)];
+    if (moving.busy) {
+      moving.behind.push_back(request);
+      return;
+    }
+    moving.busy = true;
+    moving.sequence = request.sequence;
+    moving.start = request.ready;
+    moving.times = times_of(request);
+    traffic_.begin(request.user, request.ready, moving.times.wire);
+  }
+
+  Times times_of(const Request& request) const {
+    const auto streams = static_cast<int>(wires_.streams());
+    if (request.user >= streams)
+      return longest(meetings_[static_cast<std::size_t>(request.user - streams)][static_cast<std::size_t>(request.sequence)]);
+    const Stream& stream = streams_[static_cast<std::size_t>(request.user)];
     const Stream::End sender = stream.messages[stream.moved].sender;
-    const double seconds = wire_seconds(sender.rank, sender.item);
-    if (request.what == Request::What::leave)
-      return ask({wires_.leave(request.index, request.ready, seconds), Request::What::arrive, request.index, 0});
-    stream.served = false;
-    move(stream, wires_.arrive(request.index, request.ready, seconds));
-    move_messages(request.index);
+    return {duration(sender.rank, sender.item), wire_seconds(sender.rank, sender.item)};
   }
 
-  void gather(const Request& request) {
-    Meeting& meeting = meetings_[static_cast<std::size_t>(request.index)][static_cast<std::size_t>(request.sequence)];
-    double seconds = 0;
-    for (const auto& [rank, item, ready] : meeting.joined) seconds = std::max(seconds, wire_seconds(rank, item));
-    meeting.start = wires_.gather(request.index, request.ready, seconds);
-    hold(meeting);
+  /// The last byte has left; its latency is still to come.
+  void arrive(int user, double at) {
+    Moving& moving = moving_[static_cast<std::size_t>(user)];
+    const Moving done = std::exchange(moving, {});
+    const double end = at + (done.times.all - done.times.wire);
+    const auto streams = static_cast<int>(wires_.streams());
+    if (user < streams) {
+      Stream& stream = streams_[static_cast<std::size_t>(user)];
+      stream.served = false;
+      move(stream, done.start, end);
+      move_messages(user);
+    } else {
+      Meeting& meeting = meetings_[static_cast<std::size_t>(user - streams)][static_cast<std::size_t>(done.sequence)];
+      meeting.start = done.start;
+      hold(meeting, end);
+    }
+    for (Request request : done.behind) ask({std::max(at, request.ready), request.user, request.sequence});
   }
 
   /// The head of a serial queue has met its partners and ends.
@@ -364,7 +406,18 @@ class Machine {
 
   const Program& program_;
   const Kinds& kinds_;
+  /// Of a user of wires.
+  struct Moving {
+    bool busy = false;
+    int sequence = 0;
+    double start = 0;
+    Times times;
+    std::vector<Request> behind;  // collectives of one kind of group on two queues
+  };
+
   Wires wires_;
+  Traffic traffic_;
+  std::vector<Moving> moving_;
   std::vector<SimulatedRank> ranks_;
   std::vector<std::vector<Course>> courses_;                      // by rank and site
   std::vector<std::vector<std::array<double, 2>>> wire_seconds_;  // by rank and site

@@ -40,8 +40,9 @@ struct SimulatedRank {
 /// so are all moments: nothing gets slower when a device or link gets faster. A chain (chains.hpp) is run in one go, by the same additions
 /// in the same order as one by one: it changes no bit of any moment.
 ///
-/// Messages and collectives that share cards with others (wires.hpp) wait in a heap until nothing else can be advanced. Whatever becomes
-/// ready later does so after the earliest of them, which therefore is the next to be served.
+/// Messages and collectives that share network cards with others (wires.hpp, traffic.hpp) are left until nothing else can be advanced; then
+/// the first thing that happens to one of them does: it begins to move, or has moved. Whatever follows from that happens later, so time
+/// never runs back.
 std::vector<SimulatedRank> run_machine(const program::Program&, const Kinds&, const InstructionCost&);
 
 }  // namespace flotilla::simulate

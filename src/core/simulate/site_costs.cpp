@@ -11,6 +11,8 @@ namespace {
 using program::Op;
 using program::Site;
 
+constexpr int much_crowded = 1000;  // flows a lane
+
 /// Activations travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
 Bytes element_of(const program::Program& program, const Site& site) {
   if (site.op == Op::reduce_scalars) return {8};
@@ -35,39 +37,43 @@ class Costing {
     for (std::size_t s = 0; s < class_.sites.size(); ++s) {
       const Site& site = class_.sites[s];
       const bool short_last = site.per_microbatch && class_.microbatches > 0 && class_.last_sequences != class_.shape.sequences;
-      const Cost full = of(site, bytes_of(site, class_.shape.sequences), class_.shape.sequences);
-      const Cost last = short_last ? of(site, bytes_of(site, class_.last_sequences), class_.last_sequences) : full;
+      const Cost full = of(site, class_.shape.sequences, own_flows(site));
+      const Cost last = short_last ? of(site, class_.last_sequences, own_flows(site)) : full;
       found.costs.push_back({full, last});
-      if (!shares_a_wire(site)) continue;
-      const Seconds latency = of(site, {0}, 0).time;
-      found.wire_seconds[s] = {std::max(Seconds{0}, full.time - latency).value, std::max(Seconds{0}, last.time - latency).value};
+      if (user_of(site) < 0 || !wires_.contended(user_of(site))) continue;
+      found.wire_seconds[s][0] = wire_seconds(site, class_.shape.sequences, full.time);
+      found.wire_seconds[s][1] = short_last ? wire_seconds(site, class_.last_sequences, last.time) : found.wire_seconds[s][0];
     }
     return found;
   }
 
  private:
-  static Bytes bytes_of(const Site& site, int sequences) { return site.per_microbatch ? site.bytes_per_sequence * sequences : site.bytes; }
-
-  Cost of(const Site& site, Bytes bytes, int sequences) const {
+  Cost of(const Site& site, int sequences, int flows) const {
+    const Bytes bytes = site.per_microbatch ? site.bytes_per_sequence * sequences : site.bytes;
     if (is_message(site.op)) {
       const Rank peer = peer_of(site);
       if (site.op == Op::receive) return {};  // its sender's side is what it takes
-      return cost_.message(self_, peer, bytes, wires_.flows(stream_of(site)));
+      return cost_.message(self_, peer, bytes, flows);
     }
-    if (is_collective(site.op)) {
-      const program::Group& group = group_of(site);
-      return cost_.collective(site.op, group, bytes, element_of(program_, site), wires_.flows_of_group(group_kind_of(site)));
-    }
+    if (is_collective(site.op)) return cost_.collective(site.op, group_of(site), bytes, element_of(program_, site), flows);
     return cost_.compute(program_, class_, site, sequences);
   }
 
-  bool shares_a_wire(const Site& site) const {
-    if (site.op == Op::send) return wires_.contended(stream_of(site));
-    return is_collective(site.op) && wires_.group_contended(group_kind_of(site));
+  /// Of its time what the cards of hosts are busy: what grows with the number of flows, when there are so many that nothing else counts.
+  double wire_seconds(const Site& site, int sequences, Seconds all) const {
+    const int user = user_of(site), crowd = much_crowded * wires_.lanes(user);
+    const Seconds further = of(site, sequences, 2 * crowd).time - of(site, sequences, crowd).time;
+    return std::clamp(further.value / much_crowded * wires_.slowdown(user), 0.0, all.value);
   }
 
-  int stream_of(const Site& site) const { return wires_.stream(index_, kind_.slots[static_cast<std::size_t>(site.peer)]); }
-  int group_kind_of(const Site& site) const { return kind_.groups[static_cast<std::size_t>(site.group)]; }
+  int own_flows(const Site& site) const { return user_of(site) < 0 ? 1 : wires_.flows(user_of(site)); }
+
+  /// Of wires; -1 for a site that moves nothing, or receives.
+  int user_of(const Site& site) const {
+    if (site.op == Op::send) return peer_of(site), wires_.stream(index_, kind_.slots[static_cast<std::size_t>(site.peer)]);
+    if (!is_collective(site.op)) return -1;
+    return group_of(site), wires_.user_of_group(kind_.groups[static_cast<std::size_t>(site.group)]);
+  }
 
   Rank peer_of(const Site& site) const {
     const auto& peers = program_.ranks[self_.index()].peers;

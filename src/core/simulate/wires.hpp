@@ -6,76 +6,61 @@
 
 namespace flotilla::simulate {
 
-/// The cards by which messages leave and enter the simulated hosts (Kind::host), for each way a set of lanes. Who uses them:
+/// Who uses the cards by which messages leave and enter the simulated hosts (Kind::host). A wire is one way of one host. Its users are
 /// - streams: the messages of one kind by one folded slot. As many equal ones as ranks of that kind stand on the host move together;
-/// - collectives of one kind of group, likewise.
-/// Users that find lanes enough for all of them together never wait for each other; the others are served in the order in which they are
-/// ready, each taking its lanes for as long as its bytes need.
+/// - kinds of groups: the collectives of as many equal groups as meet on the host.
+/// Users are numbered: streams by stream(), then kinds of groups by user_of_group().
 class Wires {
  public:
   Wires(const program::Program&, const Kinds&, const InstructionCost&);
 
   int stream(int kind, int slot) const { return first_stream_[static_cast<std::size_t>(kind)] + slot; }
-  std::size_t streams() const { return streams_.size(); }
+  std::size_t streams() const { return streams_; }
+  int user_of_group(int group) const { return static_cast<int>(streams_) + group; }
+  std::size_t users() const { return users_.size(); }
+  std::size_t wires() const { return wanted_.size(); }
 
-  /// Equal messages that share a host's cards with the one of this stream, itself included.
-  int flows(int stream) const { return streams_[static_cast<std::size_t>(stream)].flows; }
-  /// Equal groups that share hosts' cards with this one.
-  int flows_of_group(int group) const { return groups_[static_cast<std::size_t>(group)].flows; }
+  /// Equal messages, or groups, that share a host's cards with this one, itself included. What they share among themselves is in their
+  /// cost (InstructionCost).
+  int flows(int user) const { return user_at(user).flows; }
+  /// Of the link that it uses.
+  int lanes(int user) const { return user_at(user).lanes; }
+  /// Others may share its cards, and they have not lanes enough for all at once.
+  bool contended(int user) const { return user_at(user).contended; }
 
-  /// Others may be in its way.
-  bool contended(int stream) const { return streams_[static_cast<std::size_t>(stream)].contended; }
-  bool group_contended(int group) const { return groups_[static_cast<std::size_t>(group)].contended; }
-
-  /// When what is ready at `ready` and takes its lanes for `seconds` begins to move: out of the sender's host, into the receiver's, and
-  /// through all hosts of a group. To be called in order of `ready`.
-  double leave(int stream, double ready, double seconds) { return book(streams_[static_cast<std::size_t>(stream)].out, ready, seconds); }
-  double arrive(int stream, double ready, double seconds) { return book(streams_[static_cast<std::size_t>(stream)].in, ready, seconds); }
-  double gather(int group, double ready, double seconds);
-
- private:
+  /// The part of a wire's lanes that a user wants while it moves, at full rate.
   struct Load {
     int wire = -1;
-    int messages = 1;
-    int link_lanes = 1;
-    int lanes = 1;  ///< of the wire's
+    double share = 0;
+    bool own = true;  ///< on this wire it moves; on others it stands for its equals, which other simulated hosts see
   };
-  /// The first load is on the wires that decide when its user moves; others stand for equal users on other simulated hosts.
-  struct Stream {
-    int flows = 1;
-    bool contended = false;
-    std::vector<Load> out, in;
-  };
-  struct GroupUse {
-    int flows = 1;
+  const std::vector<Load>& loads(int user) const { return user_at(user).loads; }
+  /// How many times longer than one message alone its flows take: at least 1.
+  double slowdown(int user) const { return user_at(user).slowdown; }
+
+ private:
+  struct User {
+    int flows = 1, lanes = 1;
+    double slowdown = 1;
     bool contended = false;
     std::vector<Load> loads;
   };
-  struct Wire {
-    int lanes = 1;             ///< those of its best link; a message of a link with fewer takes several
-    double wanted = 0;         ///< share of the wire that all users together would take
-    std::vector<double> free;  ///< by lane, where more than all is wanted: the end of what it was taken for
-  };
+  const User& user_at(int user) const { return users_[static_cast<std::size_t>(user)]; }
 
   void add_streams(std::size_t kind);
   void add_stream(std::size_t kind, std::size_t slot, bool once);
-  std::vector<Load> loads_of(std::size_t kind, int direction, int divisor, int link_lanes) const;
+  int add_loads(User&, std::size_t kind, int direction, int divisor, int lanes) const;
   void add_group(std::size_t group);
   int equal_groups_on(const HostKind&, std::size_t group) const;
-  void size_wires();
-  bool crowded(const Load&) const;
-  double book(const std::vector<Load>&, double ready, double seconds);
-  double take(const Load&, double ready, double seconds);
-  template <class Visit>
-  void visit_loads(Visit visit);
+  void find_contention();
 
   const program::Program& program_;
   const Kinds& kinds_;
   const InstructionCost& cost_;
+  std::size_t streams_ = 0;
   std::vector<int> first_stream_;  ///< by kind
-  std::vector<Stream> streams_;
-  std::vector<GroupUse> groups_;
-  std::vector<Wire> wires_;  ///< by host kind and direction
+  std::vector<User> users_;
+  std::vector<double> wanted_;  ///< by wire: the shares of all users together
 };
 
 }  // namespace flotilla::simulate

@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "cluster_fixture.hpp"
+#include "flotilla/simulate/forecaster.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
+
+// What must hold of forecasts where messages share network cards: random plans scattered over hosts of one to four devices, with links
+// from far too slow to far too fast.
+namespace flotilla {
+namespace {
+
+using simulate::ProgramForecaster;
+
+constexpr int length = 16, cases = 400;
+
+struct Case {
+  cluster::Profile profile;
+  plan::Plan plan;
+};
+
+cluster::Profile random_cluster(std::mt19937_64& random, const model::Config& model) {
+  auto profile = fixture::uniform_cluster(fixture::pick(random, 2, 8), fixture::pick(random, 1, 4));
+  profile.device_types.push_back(fixture::device_type("fast", 50.0 * fixture::pick(random, 1, 5), 20));
+  for (auto& device : profile.devices)
+    if (device.host == "h1" || device.host == "h3") device.type = "fast";
+  for (auto& link : profile.links) {
+    link.pieces[0].bandwidth.value *= std::pow(10, fixture::pick(random, -2, 2));
+    link.lanes = fixture::pick(random, 1, 3);
+  }
+  fixture::measure(profile, model, length, random() % 2 ? Precision::fp32 : Precision::bf16, {1, 2}, {1, 2, 4});
+  for (auto& time : profile.operation_times) time.time = time.time * std::pow(10, fixture::pick(random, -1, 2));
+  return profile;
+}
+
+void scatter(std::mt19937_64& random, plan::Plan& plan, const cluster::Profile& profile) {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < plan::rank_count(plan); ++r) ranks.push_back(Rank{r});
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  auto next = ranks.begin();
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas) {
+      for (Rank& rank : replica.devices) rank = *next++;
+      replica.device_type = profile.devices.at(replica.devices.front().index()).type;
+    }
+}
+
+Case random_case(int seed) {
+  std::mt19937_64 random{static_cast<std::uint64_t>(seed)};
+  static const std::vector<std::string> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
+  const auto model = model::built_in(models[random() % models.size()]);
+  Case c{random_cluster(random, model), {}};
+  c.plan = fixture::random_plan(random, c.profile, model, length, std::min(static_cast<int>(c.profile.devices.size()), 16));
+  if (random() % 2) scatter(random, c.plan, c.profile);
+  return c;
+}
+
+double seconds(const cluster::Profile& profile, const plan::Plan& plan) {
+  return ProgramForecaster{profile, {}, {}}.forecast(plan).iteration.value;
+}
+
+constexpr int changes = 5;
+/// The same cluster with something faster.
+cluster::Profile faster(std::mt19937_64& random, cluster::Profile profile, int change) {
+  auto& type = profile.device_types[random() % profile.device_types.size()];
+  if (change == 0)
+    for (auto& time : profile.operation_times) time.time = time.time * (random() % 2 ? 1.0 : 0.7);
+  if (change == 1) type.peak_fp32.value *= 1.5, type.peak_bf16.value *= 1.5, type.memory_bandwidth.value *= 1.5;
+  if (change == 2)
+    for (auto& link : profile.links) link.pieces[0].latency = link.pieces[0].latency * 0.5, link.pieces[0].bandwidth.value *= 3;
+  if (change == 3) {
+    auto& time = profile.operation_times[random() % profile.operation_times.size()].time;
+    time = time * 0.5;
+  }
+  if (change == 4)
+    for (auto& time : profile.operation_times)
+      if (time.device_type == type.name) time.time = time.time * 0.8;
+  return profile;
+}
+
+TEST(ContentionProperty, FasterIsNeverSlowerWithoutItAndHardlyWithIt) {
+  double worst = 0;
+  int shared = 0, slower = 0;
+  for (int seed = 0; seed < cases; ++seed) {
+    const Case c = random_case(seed);
+    const auto free = fixture::without_contention(c.profile);
+    const double before = seconds(c.profile, c.plan), before_free = seconds(free, c.plan);
+    if (before > before_free * (1 + 1e-9)) ++shared;
+    std::mt19937_64 random{static_cast<std::uint64_t>(seed)};
+    for (int change = 0; change < changes; ++change) {
+      const auto profile = faster(random, c.profile, change);
+      const double loss = seconds(profile, c.plan) / before - 1;
+      worst = std::max(worst, loss);
+      if (loss > 1e-9) ++slower;
+      ASSERT_LE(seconds(fixture::without_contention(profile), c.plan), before_free * (1 + 1e-12))
+          << "seed " << seed << " change " << change << ": " << plan::summary(c.plan);
+    }
+  }
+  RecordProperty("plans_that_share", shared);
+  RecordProperty("comparisons", shared * changes);
+  RecordProperty("slower", slower);
+  RecordProperty("worst_loss_percent", std::to_string(100 * worst));
+  EXPECT_GT(shared, cases / 8);
+  EXPECT_LE(worst, 0.01);  // docs/design/forecast.md tells the worst of many more
+}
+
+TEST(ContentionProperty, SharingNeverHelps) {
+  for (int seed = 0; seed < cases; ++seed) {
+    const Case c = random_case(seed);
+    EXPECT_GE(seconds(c.profile, c.plan), seconds(fixture::without_contention(c.profile), c.plan) * (1 - 1e-12)) << "seed " << seed;
+  }
+}
+
+TEST(ContentionProperty, NoCardMovesMoreThanItCan) {
+  for (int seed = 0; seed < cases; ++seed) {
+    const Case c = random_case(seed);
+    const simulate::ProfileCost cost{c.profile};
+    const auto program = program::lower(c.plan, {});
+    std::map<std::uint64_t, double> out, in;  // seconds of all lanes, by host
+    for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+      const Rank from{static_cast<int>(r)};
+      const auto& about = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
+      for (const auto& instruction : program::expand(program, from)) {
+        const auto& site = about.sites[static_cast<std::size_t>(instruction.site)];
+        if (site.op != program::Op::send) continue;
+        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(site.peer)];
+        if (cost.host(from) == cost.host(to)) continue;
+        const Bytes bytes = site.bytes_per_sequence * about.sequences(instruction.microbatch);
+        const double busy = (cost.message(from, to, bytes).time - cost.message(from, to, {0}).time).value / cost.lanes(from, to);
+        out[cost.host(from)] += busy;
+        in[cost.host(to)] += busy;
+      }
+    }
+    const double iteration = seconds(c.profile, c.plan) * (1 + 1e-9);
+    for (const auto& [host, busy] : out) EXPECT_LE(busy, iteration) << "seed " << seed << " out of host " << host;
+    for (const auto& [host, busy] : in) EXPECT_LE(busy, iteration) << "seed " << seed << " into host " << host;
+  }
+}
+
+TEST(ContentionProperty, EveryDeviceAccountsForTheWholeIteration) {
+  for (int seed = 0; seed < cases; ++seed) {
+    const Case c = random_case(seed);
+    const auto forecast = ProgramForecaster{c.profile, {}, {}}.forecast(c.plan);
+    for (const auto& kind : forecast.kinds) {
+      EXPECT_NEAR(kind.breakdown.total() / forecast.iteration, 1, 1e-9) << "seed " << seed;
+      for (Seconds s : kind.breakdown.seconds) EXPECT_GE(s.value, 0) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace flotilla
