@@ -1,6 +1,7 @@
 #include "listing.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "chains.hpp"
 #include "flotilla/base/error.hpp"
@@ -60,6 +61,10 @@ class Lister {
     Queue queue;
     int mark;
   };
+  /// Half-open ranges of both.
+  struct Notes {
+    std::size_t first_record, first_guest, last_record, last_guest;
+  };
   struct Tail {
     Awaited last;
     bool queued = true;  ///< stands in the queue's list, which sees to the order
@@ -71,24 +76,36 @@ class Lister {
   void make_chains(const std::vector<char>& local) {
     const auto continued = continued_steps(class_, local);
     blocks_.resize(class_.blocks.size());
-    std::vector<std::vector<int>> members;
+    std::vector<int> chain_of;  // by step of all blocks, one after the other
     for (std::size_t b = 0; b < continued.size(); ++b) {
       const auto& steps = class_.blocks[b].steps;
-      std::size_t open = 0;
+      int open = -1;
       for (std::size_t s = 0; s < steps.size(); ++s) {
-        if (continued[b][s]) {
-          members[open].push_back(steps[s].site);
-          continue;
+        if (!continued[b][s]) {
+          if (local[static_cast<std::size_t>(steps[s].site)]) open = static_cast<int>(out_.chains.size());
+          blocks_[b].push_back({static_cast<int>(out_.chains.size()), steps[s].microbatch});
+          out_.chains.emplace_back();
         }
-        if (local[static_cast<std::size_t>(steps[s].site)]) open = members.size();
-        blocks_[b].push_back({static_cast<int>(members.size()), steps[s].microbatch});
-        members.push_back({steps[s].site});
+        chain_of.push_back(continued[b][s] ? open : static_cast<int>(out_.chains.size()) - 1);
+        ++out_.chains[static_cast<std::size_t>(chain_of.back())].size;
       }
     }
-    for (const auto& sites : members) {
-      out_.chains.push_back({static_cast<int>(out_.sites.size()), static_cast<int>(sites.size()), 0, 0, {}});
-      out_.sites.insert(out_.sites.end(), sites.begin(), sites.end());
+    place_members(chain_of);
+  }
+
+  void place_members(const std::vector<int>& chain_of) {
+    int first = 0;
+    for (Chain& chain : out_.chains) {
+      chain.first = first;
+      first += std::exchange(chain.size, 0);
     }
+    out_.sites.resize(static_cast<std::size_t>(first));
+    auto chain = chain_of.begin();
+    for (const auto& block : class_.blocks)
+      for (const auto& step : block.steps) {
+        Chain& its = out_.chains[static_cast<std::size_t>(*chain++)];
+        out_.sites[static_cast<std::size_t>(its.first + its.size++)] = step.site;
+      }
   }
 
   /// Members of a chain but its first wait for each other only.
@@ -105,8 +122,7 @@ class Lister {
   /// Marks the members whose ends must be told, and notes where.
   void mark(Chain& chain) {
     chain.marks = static_cast<int>(out_.marks.size());
-    auto& records = records_.emplace_back();
-    auto& guests = guests_.emplace_back();
+    Notes& notes = notes_.emplace_back(Notes{records_.size(), guests_.size(), 0, 0});
     const Queue home = first_site(chain).queue;
     const auto sites = out_.sites_of(chain);
     for (std::size_t m = 0; m < sites.size(); ++m) {
@@ -119,11 +135,13 @@ class Lister {
         at = static_cast<int>(out_.marks.size()) - chain.marks;
         out_.marks.push_back(static_cast<int>(m));
       }
-      if (track != untracked) records.push_back({track, at});
-      if (last_on_queue && queue != home) guests.push_back({queue, at});
+      if (track != untracked) records_.push_back({track, at});
+      if (last_on_queue && queue != home) guests_.push_back({queue, at});
       if (last_on_queue && queue == home) chain.home_mark = at;
     }
     chain.mark_count = static_cast<int>(out_.marks.size()) - chain.marks;
+    notes.last_record = records_.size();
+    notes.last_guest = guests_.size();
   }
 
   void reserve() {
@@ -166,15 +184,17 @@ class Lister {
   }
 
   void note(int chain, int position, int microbatch) {
-    for (const auto& [track, at] : records_[static_cast<std::size_t>(chain)]) {
+    const Notes& notes = notes_[static_cast<std::size_t>(chain)];
+    for (std::size_t r = notes.first_record; r < notes.last_record; ++r) {
+      const auto [track, at] = records_[r];
       const auto t = static_cast<std::size_t>(track);
       at_[t * runs_ + static_cast<std::size_t>(microbatch)] = last_[t] = {position, at};
     }
     const auto home = static_cast<std::size_t>(first_site(out_.chains[static_cast<std::size_t>(chain)]).queue);
     out_.queues[home].push_back(position);
     tails_[home] = {};
-    for (const Guest& guest : guests_[static_cast<std::size_t>(chain)])
-      tails_[static_cast<std::size_t>(guest.queue)] = {{position, guest.mark}, false};
+    for (std::size_t g = notes.first_guest; g < notes.last_guest; ++g)
+      tails_[static_cast<std::size_t>(guests_[g].queue)] = {{position, guests_[g].mark}, false};
   }
 
   int number(const Site& site) {
@@ -194,11 +214,12 @@ class Lister {
   const RankClass& class_;
   const std::vector<int>& slots_;
   std::size_t runs_;
-  std::vector<std::vector<Step>> blocks_;         // of chains
-  std::vector<int> track_;                        // by site
-  std::vector<Awaited> at_, last_;                // by (track, microbatch); of a track's latest run
-  std::vector<std::vector<Record>> records_;      // by chain
-  std::vector<std::vector<Guest>> guests_;        // by chain
+  std::vector<std::vector<Step>> blocks_;  // of chains
+  std::vector<int> track_;                 // by site
+  std::vector<Awaited> at_, last_;         // by (track, microbatch); of a track's latest run
+  std::vector<Record> records_;
+  std::vector<Guest> guests_;
+  std::vector<Notes> notes_;                      // by chain
   std::array<Tail, program::queue_count> tails_;  // latest by queue
   std::vector<int> sent_, received_, joined_;     // how many so far, by folded slot and group slot
   Listing out_;

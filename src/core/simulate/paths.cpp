@@ -11,7 +11,7 @@
 namespace flotilla::simulate {
 namespace {
 
-constexpr std::size_t large_group = 32, most_remembered = 1 << 22;  // ranks
+constexpr std::size_t most_remembered = 1 << 22;  // ranks
 
 }  // namespace
 
@@ -83,8 +83,7 @@ int Paths::between(Rank from, Rank to) {
   return known_[key] = number_of(route_between(from, to));
 }
 
-Paths::Company Paths::company(const std::vector<Rank>& members) {
-  if (members.size() < large_group) return look_at(members);
+const Paths::Company& Paths::company(const std::vector<Rank>& members) {
   std::uint64_t hash = members.size();
   for (Rank rank : members) hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank.value);
   const auto found = remembered_.find(hash);

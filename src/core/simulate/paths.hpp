@@ -25,9 +25,9 @@ class Paths {
     std::vector<int> paths;          ///< every path that joins two members, ascending
     std::vector<std::string> types;  ///< of the members' devices, ascending
   };
-  /// Large groups are remembered: programs ask for one of them again and again.
-  Company company(const std::vector<Rank>& members);
-  std::vector<int> inside(const std::vector<Rank>& members) { return company(members).paths; }
+  /// Remembered, since programs ask for a group again and again. The answer holds until the next call.
+  const Company& company(const std::vector<Rank>& members);
+  const std::vector<int>& inside(const std::vector<Rank>& members) { return company(members).paths; }
   /// Equal numbers for ranks of one host.
   int host(Rank rank) const { return place(rank).host; }
   const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }

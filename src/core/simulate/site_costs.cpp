@@ -1,6 +1,7 @@
 #include "site_costs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "flotilla/base/error.hpp"
 #include "sites.hpp"
@@ -18,6 +19,14 @@ Bytes element_of(const program::Program& program, const Site& site) {
   if (site.op == Op::reduce_scalars) return {8};
   return site.op == Op::all_reduce && site.per_microbatch ? element_size(program.plan.precision) : Bytes{4};
 }
+
+struct Collective {
+  Op op;
+  const program::Group* group;
+  Bytes bytes, element;
+  int flows;
+  bool operator==(const Collective&) const = default;
+};
 
 class Costing {
  public:
@@ -55,8 +64,17 @@ class Costing {
       if (site.op == Op::receive) return {};  // its sender's side is what it takes
       return cost_.message(self_, peer, bytes, flows);
     }
-    if (is_collective(site.op)) return cost_.collective(site.op, group_of(site), bytes, element_of(program_, site), flows);
+    if (is_collective(site.op)) return of_collective({site.op, &group_of(site), bytes, element_of(program_, site), flows});
     return cost_.compute(program_, class_, site, sequences);
+  }
+
+  /// Most collectives of a class are the same ones, layer by layer.
+  Cost of_collective(const Collective& wanted) const {
+    const auto found = std::ranges::find(collectives_, wanted, &std::pair<Collective, Cost>::first);
+    if (found != collectives_.end()) return found->second;
+    const Cost cost = cost_.collective(wanted.op, *wanted.group, wanted.bytes, wanted.element, wanted.flows);
+    collectives_.emplace_back(wanted, cost);
+    return cost;
   }
 
   /// Of its time what the cards of hosts are busy: what grows with the number of flows, when there are so many that nothing else counts.
@@ -95,6 +113,7 @@ class Costing {
   const Rank self_;
   const Wires& wires_;
   const InstructionCost& cost_;
+  mutable std::vector<std::pair<Collective, Cost>> collectives_;
 };
 
 }  // namespace
