@@ -49,6 +49,18 @@ TEST(Kinds, RanksOnDifferentPathsAreTold) {
   EXPECT_EQ(kinds({0, 2, 1, 3}), 4u);
 }
 
+TEST(Kinds, ReplicasThatStraddleHostsAreNotToldApartWithoutEnd) {
+  // 60 pipelines of 4 on hosts of 8: half a host at the end of every other stage tells one column from the next, and that one from its
+  // neighbour on the next stage's host, and so on to the last.
+  const auto profile = fixture::uniform_cluster(30, 8);
+  const auto forecast = interpret(program::lower(even(60, 4, 1, 240), {}), simulate::ProfileCost{profile});
+  EXPECT_EQ(forecast.kinds.size(), 4u);
+  const auto aligned = interpret(program::lower(even(64, 4, 1, 256), {}), simulate::ProfileCost{fixture::uniform_cluster(32, 8)});
+  EXPECT_EQ(aligned.kinds.size(), 4u);
+  // Up to the sums over a few members more, the typical host is that of the aligned plan.
+  EXPECT_NEAR(forecast.iteration / aligned.iteration, 1, 0.05);
+}
+
 TEST(Kinds, MergedAndUnmergedRunsAgreeToTheLastBit) {
   std::mt19937_64 random{11};
   const auto profile = fixture::uniform_cluster(4, 4);
