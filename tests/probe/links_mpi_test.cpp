@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/mpi/session.hpp"
@@ -56,11 +57,11 @@ TEST(MeasureLinks, ZonesAreJoinedByWideLinks) {
 
 TEST(MeasureLinks, TheSameOnEveryRank) {
   const auto links = probe::measure_links(world(), pretended(false), Seconds{0.2}, patience);
-  std::string all;
+  std::ostringstream all;
+  all << std::hexfloat;
   for (const auto& link : links)
-    for (const auto& piece : link.pieces)
-      all += text(piece.from.count, " ", std::hexfloat, piece.latency.value, " ", piece.bandwidth.value, "\n");
-  EXPECT_NO_THROW(comm::require_same(world(), "the links", all, patience));
+    for (const auto& piece : link.pieces) all << piece.from.count << ' ' << piece.latency.value << ' ' << piece.bandwidth.value << '\n';
+  EXPECT_NO_THROW(comm::require_same(world(), "the links", all.str(), patience));
 }
 
 TEST(LinkEnd, ASilentPeerIsNamedByItsPartner) {
