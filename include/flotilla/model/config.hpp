@@ -49,6 +49,12 @@ struct Config {
 Config built_in(std::string_view name);
 std::vector<std::string> built_in_names();
 
+/// What the times of a model's operations depend on, but for sequences, precision and tensor degree: its shape, dropout and the sequence
+/// length, in words.
+std::string fingerprint(const Config&, int length);
+/// The part of a fingerprint that says the shape.
+std::string_view shape_of(std::string_view fingerprint);
+
 /// Throws Error{bad_input} saying which field is impossible and what it must be. `where` leads the message (a file, or an option).
 void check(const Config&, std::string_view where);
 

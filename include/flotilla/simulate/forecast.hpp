@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ struct Breakdown {
   Seconds total() const;
   bool operator==(const Breakdown&) const = default;
 };
+
+/// "parameters", "gradients", ...: keys of a forecast on disk.
+std::string_view name_of(program::Category);
 
 /// Bytes of one device by reason, program::Category's order, and what is outside the arena.
 struct MemoryForecast {
@@ -92,6 +96,14 @@ struct Forecast {
   Bytes peak_memory() const;    ///< the largest of any device
   bool operator==(const Forecast&) const = default;
 };
+
+/// By site of a rank's class, as they count in a breakdown.
+std::vector<Activity> activities_by_site(const program::Program&, Rank);
+
+/// What a rank's compute queue ran, by activity, from the spans of one rank; the rest of the iteration is bubble: waiting and what
+/// communication does not hide. Coarser than a RankKind's breakdown, and the same for what was forecast and what was measured: only the
+/// simulator sees when a message's data begin to move.
+Breakdown compute_queue_breakdown(std::span<const Span>, Seconds iteration);
 
 /// The timeline of every rank: each kind's spans once per rank, by rank, queue and start.
 std::vector<Span> spans_of_all_ranks(const Forecast&);

@@ -26,9 +26,10 @@ std::vector<Interval> attribute_idle(const std::vector<Interval>& idle, const st
     while (next != busy.end() && next->end <= at) ++next;
     for (auto b = next; b != busy.end() && b->start < end; ++b) {
       if (b->start > at) left.push_back({at, b->start});
-      const double from = std::max(at, b->start), to = std::min(end, b->end);
-      if (to <= from) continue;
-      breakdown[b->activity] += Seconds{to - from};
+      at = std::max(at, b->start);
+      const double to = std::min(end, b->end);
+      if (to <= at) continue;
+      breakdown[b->activity] += Seconds{to - at};
       at = to;
     }
     if (at < end) left.push_back({at, end});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "attribution.hpp"
+
 namespace flotilla::simulate {
 
 std::string_view to_string(Activity a) {
@@ -17,6 +19,18 @@ std::string_view to_string(Activity a) {
     case Activity::bubble: break;
   }
   return "bubble";
+}
+
+std::string_view name_of(program::Category category) {
+  switch (category) {
+    case program::Category::parameters: return "parameters";
+    case program::Category::gradients: return "gradients";
+    case program::Category::optimizer: return "optimizer";
+    case program::Category::activations: return "activations";
+    case program::Category::communication: return "communication";
+    case program::Category::workspace: break;
+  }
+  return "workspace";
 }
 
 Seconds Breakdown::total() const {
@@ -34,6 +48,29 @@ Bytes Forecast::peak_memory() const {
   Bytes most;
   for (const RankKind& kind : kinds) most = std::max(most, kind.memory.peak());
   return most;
+}
+
+std::vector<Activity> activities_by_site(const program::Program& program, Rank rank) {
+  const auto& binding = program.ranks.at(rank.index());
+  std::vector<Activity> activities;
+  for (const auto& site : program.classes.at(static_cast<std::size_t>(binding.rank_class)).sites) {
+    auto kind = program::Group::Kind::world;
+    if (site.group >= 0) kind = program.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(site.group)))).kind;
+    activities.push_back(activity_of(site, kind));
+  }
+  return activities;
+}
+
+Breakdown compute_queue_breakdown(std::span<const Span> spans, Seconds iteration) {
+  Breakdown breakdown;
+  double busy = 0;
+  for (const Span& span : spans) {
+    if (span.queue != program::Queue::compute) continue;
+    breakdown[span.activity] += span.end - span.start;
+    busy += (span.end - span.start).value;
+  }
+  breakdown[Activity::bubble] += Seconds{std::max(0.0, iteration.value - busy)};
+  return breakdown;
 }
 
 std::vector<Span> spans_of_all_ranks(const Forecast& forecast) {

@@ -6,10 +6,23 @@
 
 #include "bounds.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/simulate/expense.hpp"
 #include "flotilla/simulate/interpret.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 
 namespace flotilla::simulate {
+namespace {
+
+/// A plan of few bytes may ask for more instructions than a memory holds.
+void require_size(const program::Program& program) {
+  constexpr double most = 1e8;
+  double instructions = 0;
+  for (const auto& c : program.classes) instructions += static_cast<double>(c.sites.size()) * c.microbatches;
+  FLOTILLA_REQUIRE(instructions <= most, ErrorKind::bad_input, "the plan's kinds of ranks run ", instructions,
+                   " instructions in a step; at most ", most, " are simulated, give it larger microbatches");
+}
+
+}  // namespace
 
 struct ProgramForecaster::State {
   State(const cluster::Profile& p, program::Runtime r, Bytes constant)
@@ -49,8 +62,10 @@ Forecast ProgramForecaster::forecast(const plan::Plan& plan, bool timeline) cons
 }
 
 Forecast ProgramForecaster::forecast(const program::Program& program, bool timeline) const {
+  require_size(program);
   auto result = interpret(program, state_->cost, {timeline, state_->runtime_constant});
   if (state_->runtime.layers) add_description(result);
+  result.expense = expense_of(program, state_->profile, result.iteration);
   return result;
 }
 

@@ -48,6 +48,7 @@ class Costing {
       const bool short_last = site.per_microbatch && class_.microbatches > 0 && class_.last_sequences != class_.shape.sequences;
       const Cost full = of(site, class_.shape.sequences, own_flows(site));
       const Cost last = short_last ? of(site, class_.last_sequences, own_flows(site)) : full;
+      for (const Cost& c : {full, last}) require_time(site, c.time);
       found.costs.push_back({full, last});
       if (user_of(site) < 0 || !wires_.contended(user_of(site))) continue;
       found.wire_seconds[s][0] = wire_seconds(site, class_.shape.sequences, full.time);
@@ -57,6 +58,13 @@ class Costing {
   }
 
  private:
+  /// A profile may hold a rate of 1e-300 bytes a second: a number, but what follows from it is none.
+  static void require_time(const Site& site, Seconds time) {
+    constexpr Seconds most{1e12};
+    FLOTILLA_REQUIRE(time.value >= 0 && time < most, ErrorKind::bad_input, "by the profile's figures \"", site.name, "\" takes ",
+                     time.value, " seconds; some rate or time in it is absurd, measure it again");
+  }
+
   Cost of(const Site& site, int sequences, int flows) const {
     const Bytes bytes = site.per_microbatch ? site.bytes_per_sequence * sequences : site.bytes;
     if (is_message(site.op)) {

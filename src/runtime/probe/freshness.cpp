@@ -41,12 +41,7 @@ std::string too_old(const cluster::Profile& profile, Seconds longest_age, const 
 
 }  // namespace
 
-std::string model_fingerprint(const model::Config& m, int length) {
-  return text("hidden ", m.hidden, ", heads ", m.heads, ", feed-forward ", m.feed_forward, ", vocabulary ", m.vocabulary, ", embedding ",
-              m.embedding_width, ", ", m.norm == model::NormPlacement::pre ? "pre" : "post", "-norm, ",
-              m.activation == model::Activation::relu ? "relu" : "gelu", m.final_norm ? ", final norm" : "",
-              m.dropout > 0 ? ", dropout" : "", m.attention_dropout > 0 ? ", attention dropout" : "", ", length ", length);
-}
+std::string model_fingerprint(const model::Config& m, int length) { return model::fingerprint(m, length); }
 
 std::string why_not_fresh(const cluster::Profile& profile, const Discovery& here, const ProbeRequest& request, Seconds longest_age,
                           const std::string& now) {
