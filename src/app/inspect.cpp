@@ -3,7 +3,9 @@
 #include <iostream>
 
 #include "app/job_table.hpp"
+#include "app/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -47,7 +49,11 @@ Finding of_json(const fs::path& path, const InspectOptions& o) {
     const auto library = files::library_from_json(document);
     return {o.output.json ? files::library_to_json(library) : library_text(library, style)};
   }
-  document.refuse("expected \"format\": \"flotilla-plan\" or \"flotilla-profile\", or a checkpoint's folder");
+  if (format == "flotilla-forecast") {
+    const auto report = files::forecast_from_json(document);
+    return {o.output.json ? files::forecast_to_json(report) : report_text(report, style)};
+  }
+  document.refuse("expected \"format\": \"flotilla-plan\", \"flotilla-profile\" or \"flotilla-forecast\", or a checkpoint's folder");
 }
 
 Finding look_at(const fs::path& path, const InspectOptions& o) {

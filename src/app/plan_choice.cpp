@@ -1,5 +1,6 @@
 #include "app/plan_choice.hpp"
 
+#include "app/binding.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -65,31 +66,6 @@ plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForeca
   return *chosen.answer.plan;
 }
 
-/// Devices of a plan written by hand may be left out: ranks are then dealt in order. So may their types: they are what the ranks have.
-plan::Plan bound(plan::Plan plan, const cluster::Profile& profile, int ranks, const std::string& source) {
-  const int needed = plan::rank_count(plan);
-  FLOTILLA_REQUIRE(needed <= ranks, ErrorKind::no_plan, source, ": the plan needs ", needed, " ranks, the job has ", ranks, "; start ",
-                   needed, " ranks or give another plan");
-  int next = 0;
-  for (auto& stage : plan.stages)
-    for (auto& replica : stage.replicas)
-      for (int t = static_cast<int>(replica.devices.size()); t < replica.tensor_parallel; ++t) replica.devices.push_back(Rank{next++});
-  for (const auto& stage : plan.stages)
-    for (const auto& replica : stage.replicas)
-      for (Rank rank : replica.devices)
-        FLOTILLA_REQUIRE(rank.value < ranks, ErrorKind::bad_input, source, ": device rank ", rank, " of the plan; the job has ranks 0 to ",
-                         ranks - 1);
-  for (auto& stage : plan.stages)
-    for (auto& replica : stage.replicas) {
-      const Rank rank = replica.devices.front();
-      const auto& type = profile.devices.at(rank.index()).type;
-      FLOTILLA_REQUIRE(replica.device_type.empty() || replica.device_type == type, ErrorKind::bad_input, source, ": device_type '",
-                       replica.device_type, "' of the plan; rank ", rank, " is a '", type, "'; write that, or \"\" for any");
-      replica.device_type = type;
-    }
-  return plan;
-}
-
 /// A plan says how a model is split; what is dropped while it trains is the job's to say.
 plan::Plan with_dropout(plan::Plan plan, const model::Config& job) {
   plan.model.dropout = job.dropout;
@@ -118,8 +94,6 @@ void require_matches_job(const plan::Plan& plan, const search::Request& job, con
 }
 
 }  // namespace
-
-Bytes runtime_constant(int world_size) { return Bytes{160 << 20} + world_size * Bytes{8 << 20}; }
 
 ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
   ChosenPlan chosen;
@@ -151,7 +125,7 @@ ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Sec
         } else {
           chosen.plan = search_plan(request, forecaster, chosen);
         }
-        chosen.forecast = forecaster.forecast(chosen.plan);
+        chosen.forecast = forecaster.forecast(chosen.plan, true);
         return files::plan_to_json(chosen.plan);
       },
       deadline);

@@ -12,11 +12,11 @@ namespace flotilla::app {
 
 /// A plan and where it comes from.
 struct ChosenPlan {
-  plan::Plan plan;           ///< bound to ranks of the job
-  cluster::Profile profile;  ///< what its forecast rests on
-  std::string origin;        ///< "--plan small.json", "kept from step 120", "searched: 34 plans in 12 ms, 120 excluded"
-  simulate::Forecast forecast;
-  search::Answer answer;  ///< when searched
+  plan::Plan plan;              ///< bound to ranks of the job
+  cluster::Profile profile;     ///< what its forecast rests on
+  std::string origin;           ///< "--plan small.json", "kept from step 120", "searched: 34 plans in 12 ms, 120 excluded"
+  simulate::Forecast forecast;  ///< with its timeline; rank 0 alone has it
+  search::Answer answer;        ///< when searched
 };
 
 struct PlanRequest {
@@ -30,9 +30,6 @@ struct PlanRequest {
   program::Runtime runtime;
   Bytes runtime_constant;
 };
-
-/// Stated bound of what a process holds beside its arena: code, libraries, MPI's and oneDNN's own memory, token pages.
-Bytes runtime_constant(int world_size);
 
 /// The given plan, else the checkpoint's while its devices and software are the present ones, else the fastest that a search over the
 /// (reused or newly measured) profile finds. Collective; the same on every rank, and lowered without error. Throws

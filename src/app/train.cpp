@@ -7,6 +7,7 @@
 #include "app/allocation.hpp"
 #include "app/crew.hpp"
 #include "app/forecast_text.hpp"
+#include "app/forecasting.hpp"
 #include "app/inspect.hpp"
 #include "app/job.hpp"
 #include "app/measured_timeline.hpp"
@@ -112,7 +113,6 @@ train::Options trainer_options(const Job& job, int threads) {
   options.skip_non_finite = t.skip_non_finite;
   options.threads = threads;
   options.deadline = job.comm.deadline;
-  options.record = !job.report.timeline.empty();
   return options;
 }
 
@@ -213,7 +213,7 @@ class Training {
     for (const auto& device : here.devices) runtime_.threads = std::max(runtime_.threads, device.threads);
     runtime_.library_scratch = scratch(1, 0, 1);
     request.runtime = runtime_;
-    request.runtime_constant = runtime_constant(world_.size());
+    runtime_constant_ = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
     chosen_ = choose_plan(world_, request, deadline_);
   }
 
@@ -262,7 +262,9 @@ class Training {
     std::vector<int> numbers;
     for (Rank rank : crew_ranks) numbers.push_back(rank.value);
     const comm::World crew{session_world().subset(numbers), deadline_};
-    train::Trainer trainer{crew, program_, evaluation_, data_.training, data_.validation, trainer_options(job_, threads_)};
+    auto options = trainer_options(job_, threads_);
+    options.record = !job_.report.timeline.empty() || crew.rank() == Rank{0};  // rank 0 holds its own against the forecast
+    train::Trainer trainer{crew, program_, evaluation_, data_.training, data_.validation, options};
     std::int64_t first_step = 0;
     if (resumes_) {
       const auto loaded = checkpoint::load_newest_good(crew, allocation_.run(), trainer.state(), {deadline_});
@@ -272,8 +274,8 @@ class Training {
       trainer.initialize();
     }
     if (crew.rank() == Rank{0}) introduce(trainer, first_step);
-    TrainingLoop loop{
-        {job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks), plan::summary(chosen_.plan)}};
+    TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks),
+                       plan::summary(chosen_.plan), chosen_.forecast}};
     const auto ending = loop.run();
     account_memory(crew, trainer.arena());
     if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, crew, trainer, deadline_);
@@ -286,7 +288,7 @@ class Training {
     std::int64_t most = 0;
     for (auto theirs : mpi::all_gather(crew.control(), mine, deadline_)) most = std::max(most, theirs);
     if (crew.rank() != Rank{0} || most <= 0) return;
-    const Bytes bound = runtime_constant(world_.size());
+    const Bytes bound = runtime_constant_;
     std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
                 to_string(bound).c_str());
     std::fflush(stdout);
@@ -349,6 +351,7 @@ class Training {
   bool resumes_ = false;
   ChosenPlan chosen_;
   program::Runtime runtime_;
+  Bytes runtime_constant_;
   int threads_ = 1;
   program::Program program_;
   std::optional<program::Program> evaluation_;

@@ -1,7 +1,10 @@
 #include "app/training_loop.hpp"
 
+#include <cmath>
 #include <cstdio>
 
+#include "app/measured_timeline.hpp"
+#include "app/report_text.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -37,6 +40,7 @@ TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.f
     start.host = in_.crew.host(Rank{0});
     start.version = FLOTILLA_VERSION;
     metrics_->write(start);
+    check_ = ForecastCheck{in_.forecast, in_.crew.rank()};
   }
   recent_.reserve(recent_steps);
 }
@@ -50,7 +54,9 @@ Ending TrainingLoop::run() {
     require_finite(result);
     ++done_;
     in_.allocation.set_step(done_);
-    report(result, now() - begin);
+    const Seconds took = now() - begin;
+    report(result, took);
+    check_forecast(took);
     evaluate_if_due();
     const bool last = done_ == job.training.steps;
     if (result.stop && !last) {
@@ -120,6 +126,28 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
     say(journal::step_line(record, in_.job.training.steps));
 }
 
+void TrainingLoop::check_forecast(Seconds took) {
+  if (!check_.open()) return;
+  if (const auto comparison = check_.add(took, measured_spans(in_.trainer, in_.crew.rank()))) tell(*comparison);
+}
+
+void TrainingLoop::tell(const Comparison& c) {
+  std::fputs(key_values({{"forecast", in_words(c)}}).c_str(), stdout);
+  std::fflush(stdout);
+  journal::ForecastRecord record;
+  record.step = done_;
+  record.forecast_seconds = c.forecast.value;
+  record.relative_error = c.relative_error;
+  record.measured_seconds = c.measured.value;
+  record.iterations = static_cast<std::int64_t>(c.iterations);
+  record.inside_error_bar = c.inside_error_bar();
+  metrics_->write(record);
+  if (!c.inside_error_bar())
+    log::warning("iterations take ", percent(std::abs(c.deviation())), c.deviation() > 0 ? " longer" : " less",
+                 " than forecast, outside its error bar of ", percent(c.relative_error),
+                 "; other work on the devices, or a profile that is no longer true: --probe.fresh-for=0s measures again");
+}
+
 void TrainingLoop::evaluate_if_due() {
   const auto every = in_.job.training.evaluate_every;
   if (every <= 0 || (done_ % every != 0 && done_ != in_.job.training.steps)) return;
@@ -164,6 +192,7 @@ void TrainingLoop::save() {
 
 Ending TrainingLoop::ended(ExitCode code, std::string reason) {
   if (speaks()) {
+    if (const auto comparison = check_.finish()) tell(*comparison);
     journal::StopRecord stop;
     stop.step = done_;
     stop.exit_code = code;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/allocation.hpp"
+#include "app/forecast_check.hpp"
 #include "app/job.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
@@ -30,6 +31,7 @@ struct LoopInput {
   std::int64_t first_step = 0;    ///< steps already done
   double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
   std::string plan_summary;
+  simulate::Forecast forecast;  ///< of the plan, with its timeline; the crew's rank 0 has it
 };
 
 /// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
@@ -44,6 +46,8 @@ class TrainingLoop {
   std::string why_stopped() const;
   train::StepResult one_step();
   void report(const train::StepResult&, Seconds took);
+  void check_forecast(Seconds took);
+  void tell(const Comparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
   void save();
@@ -59,6 +63,7 @@ class TrainingLoop {
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
   std::vector<double> recent_;                     ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
+  ForecastCheck check_;  ///< the crew's rank 0
 };
 
 }  // namespace flotilla::app

@@ -45,6 +45,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(StartRecord{});
   writer.write(EvaluationRecord{});
   writer.write(CheckpointRecord{});
+  writer.write(ForecastRecord{});
   writer.write(StopRecord{});
   write_outcome(run, {.incarnation = 1});
   held.release();

@@ -26,9 +26,10 @@ TEST(Metrics, EveryRecordReadsBackAsWritten) {
   writer.write(step_of(11));
   writer.write(EvaluationRecord{11, 2.25, 64, 1.5, 1001, 0});
   writer.write(CheckpointRecord{11, 1 << 30, 2.5, 1002, 0});
+  writer.write(ForecastRecord{11, 0.5, 0.0625, 0.25, 18, true, 1004, 0});
   writer.write(StopRecord{11, ExitCode::requeue, "SIGTERM", 1003, 0});
   const auto m = read_metrics(run);
-  ASSERT_EQ(m.starts.size() + m.steps.size() + m.evaluations.size() + m.checkpoints.size() + m.stops.size(), 5u);
+  ASSERT_EQ(m.starts.size() + m.steps.size() + m.evaluations.size() + m.checkpoints.size() + m.forecasts.size() + m.stops.size(), 6u);
   EXPECT_EQ(m.starts[0].ranks, 8);
   EXPECT_EQ(m.starts[0].plan, "2 stages: [0,4) 2x tp1 \"quoted\"");
   EXPECT_EQ(m.starts[0].host, "n1");
@@ -40,6 +41,9 @@ TEST(Metrics, EveryRecordReadsBackAsWritten) {
   EXPECT_EQ(std::tuple(m.evaluations[0].step, m.evaluations[0].loss, m.evaluations[0].sequences, m.evaluations[0].seconds),
             std::tuple(11, 2.25, 64, 1.5));
   EXPECT_EQ(std::tuple(m.checkpoints[0].step, m.checkpoints[0].bytes, m.checkpoints[0].seconds), std::tuple(11, 1 << 30, 2.5));
+  const auto& f = m.forecasts[0];
+  EXPECT_EQ(std::tuple(f.step, f.forecast_seconds, f.relative_error, f.measured_seconds, f.iterations, f.inside_error_bar),
+            std::tuple(11, 0.5, 0.0625, 0.25, 18, true));
   EXPECT_EQ(std::tuple(m.stops[0].step, m.stops[0].exit_code, m.stops[0].reason),
             std::tuple(11, ExitCode::requeue, std::string{"SIGTERM"}));
   EXPECT_EQ(read_metrics(metrics_file(run)).steps.size(), 1u);

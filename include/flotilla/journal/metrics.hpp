@@ -54,6 +54,18 @@ struct CheckpointRecord {
   int incarnation = 0;
 };
 
+/// {"event": "forecast"}: the first iterations held against the forecast, once.
+struct ForecastRecord {
+  std::int64_t step = 0;
+  double forecast_seconds = 0;
+  double relative_error = 0;  ///< the forecast's error bar
+  double measured_seconds = 0;
+  std::int64_t iterations = 0;  ///< that the measured median is of
+  bool inside_error_bar = false;
+  double time = 0;
+  int incarnation = 0;
+};
+
 /// {"event": "stop"}: the last line of an incarnation that could still speak.
 struct StopRecord {
   std::int64_t step = 0;
@@ -79,6 +91,7 @@ class MetricsWriter {
   void write(const StartRecord&) noexcept;
   void write(const EvaluationRecord&) noexcept;
   void write(const CheckpointRecord&) noexcept;
+  void write(const ForecastRecord&) noexcept;
   void write(const StopRecord&) noexcept;
 
   /// Bytes of a torn last line that opening removed.
@@ -97,6 +110,7 @@ struct Metrics {
   std::vector<StartRecord> starts;
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
+  std::vector<ForecastRecord> forecasts;
   std::vector<StopRecord> stops;
   std::int64_t torn_bytes = 0;  ///< after the last line end: a killed writer's, ignored
 };

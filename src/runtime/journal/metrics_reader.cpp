@@ -59,6 +59,15 @@ CheckpointRecord read_checkpoint(const Json& json) {
   r.seconds = number(json, "seconds");
   return r;
 }
+ForecastRecord read_forecast(const Json& json) {
+  auto r = with_stamps<ForecastRecord>(json);
+  r.forecast_seconds = number(json, "forecast_seconds");
+  r.relative_error = number(json, "relative_error");
+  r.measured_seconds = number(json, "measured_seconds");
+  r.iterations = json.get_int64("iterations", 0);
+  r.inside_error_bar = json.get_bool("inside_error_bar");
+  return r;
+}
 StopRecord read_stop(const Json& json) {
   auto r = with_stamps<StopRecord>(json);
   r.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
@@ -73,6 +82,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "start") metrics.starts.push_back(read_start(json));
   if (event == "evaluation") metrics.evaluations.push_back(read_evaluation(json));
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
+  if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));
   if (event == "stop") metrics.stops.push_back(read_stop(json));
 }
 

@@ -41,6 +41,12 @@ JsonLine members(const CheckpointRecord& r) {
   line.add("bytes", r.bytes).add("seconds", r.seconds);
   return line;
 }
+JsonLine members(const ForecastRecord& r) {
+  auto line = event("forecast", r.step);
+  line.add("forecast_seconds", r.forecast_seconds).add("relative_error", r.relative_error);
+  line.add("measured_seconds", r.measured_seconds).add("iterations", r.iterations).add("inside_error_bar", r.inside_error_bar);
+  return line;
+}
 JsonLine members(const StopRecord& r) {
   auto line = event("stop", r.step);
   line.add("exit_code", static_cast<int>(r.exit_code)).add("reason", r.reason);
@@ -90,6 +96,7 @@ void MetricsWriter::write(const StepRecord& record) noexcept { state_->write(rec
 void MetricsWriter::write(const StartRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StopRecord& record) noexcept { state_->write(record); }
 
 std::int64_t MetricsWriter::repaired_bytes() const { return state_->file.repaired_bytes(); }

@@ -1,0 +1,138 @@
+#include "app/simulate.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "app/comparison.hpp"
+#include "app/forecast_timeline.hpp"
+#include "app/forecasting.hpp"
+#include "app/job_table.hpp"
+#include "app/report_text.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/forecast_file.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// What there is to know of the plan's devices.
+cluster::Profile known(const plan::Plan& plan, const std::string& profiles, const std::string& source) {
+  cluster::Profile profile;
+  if (!profiles.empty()) profile = files::read_profile(profiles);
+  if (drop_times_of_another_model(profile, plan.model, plan.length))
+    log::warning(profiles, ": measured for a model of another shape (", profile.model_fingerprint,
+                 "); its operation times are left out, and those of ", plan.model.name, " estimated from the devices' peaks");
+  return with_catalogue(std::move(profile), plan, source);
+}
+
+options::Choice<bool> cost_models() {
+  return {{"program", "sailor-artifact"},
+          [](const std::string& name) { return name == "sailor-artifact"; },
+          [](const bool& artifact) { return artifact ? "sailor-artifact" : "program"; }};
+}
+
+options::Choice<std::string> runtimes() {
+  return {program::runtime_names(), [](const std::string& name) { return name; }, [](const std::string& name) { return name; }};
+}
+
+SimulateOptions read_options(std::span<const std::string> arguments, std::string& plan) {
+  SimulateOptions o;
+  auto table = simulate_table(o);
+  const auto operands = table.read_command_line(arguments);
+  table.read_environment(options::environment());
+  FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one plan file to forecast, got ", operands.size());
+  log::set_level(o.output.log_level);
+  plan = operands[0];
+  return o;
+}
+
+/// Of the ranks that were recorded, mean over them, on both sides.
+void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, Comparison& c) {
+  if (run.spans.empty()) return;
+  simulate::Breakdown theirs, ours;
+  Seconds end;
+  for (const auto& span : run.spans) end = std::max(end, span.end);
+  const auto add = [](simulate::Breakdown& sum, const std::vector<simulate::Span>& spans, Seconds iteration, double share) {
+    const auto one = simulate::compute_queue_breakdown(spans, iteration);
+    for (std::size_t a = 0; a < sum.seconds.size(); ++a) sum.seconds[a] += one.seconds[a] * share;
+  };
+  const double share = 1 / static_cast<double>(run.processes.size());
+  for (const auto& [number, name] : run.processes) {
+    const auto of = [rank = Rank{number}](const std::vector<simulate::Span>& all) {
+      std::vector<simulate::Span> spans;
+      std::ranges::copy_if(all, std::back_inserter(spans), [rank](const auto& span) { return span.rank == rank; });
+      return spans;
+    };
+    add(ours, of(run.spans), end, share);
+    for (const auto& kind : forecast.kinds)
+      if (std::ranges::binary_search(kind.ranks, Rank{number})) {
+        auto spans = forecast.timeline;
+        std::erase_if(spans, [&](const auto& span) { return span.rank != kind.ranks.front(); });
+        add(theirs, spans, forecast.iteration, share);
+      }
+  }
+  if (!run.iteration) c.measured = end, c.iterations = 1;
+  c.forecast_work = theirs, c.measured_work = ours;
+}
+
+Comparison compare(const simulate::Forecast& forecast, const simulate::Report& report, const MeasuredRun& run, const std::string& source) {
+  for (const auto& [rank, name] : run.processes)
+    FLOTILLA_REQUIRE(rank < report.devices, ErrorKind::bad_input, source, ": a run of rank ", rank, " and others; the plan has ranks 0 to ",
+                     report.devices - 1, ", so it is not the plan of that run");
+  Comparison c{forecast.iteration, run.iteration.value_or(Seconds{}), forecast.relative_error, run.iterations, {}, {}};
+  compare_work(forecast, run, c);
+  return c;
+}
+
+}  // namespace
+
+options::Table simulate_table(SimulateOptions& o) {
+  options::Table t;
+  t.section("simulate", "What the forecast rests on");
+  t.add("simulate.profiles", &o.profiles, "measurements of the devices: a probe's profile or an imported library",
+        {.value = "FILE", .unset = "the catalogue alone", .alias = "profiles"});
+  t.add("simulate.runtime", &o.runtime, "who will execute the plan", runtimes(), {.alias = "runtime"});
+  t.add("simulate.cost-model", &o.sailor_artifact, "whose arithmetic: our program's, or the Sailor artifact's closed formulas",
+        cost_models(), {.alias = "cost-model"});
+  t.add("simulate.price", &o.prices.devices, "a device's price, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
+  t.add("simulate.billing", &o.prices.billing, "a device's billing units (Slurm TRES weights), such as A100-40=16units/h",
+        {.value = "TYPE=units/h", .alias = "billing"});
+  t.add("simulate.egress", &o.prices.egress, "price of bytes that leave a zone for another, such as zone-a:zone-b=0.02USD/GB",
+        {.value = "FROM:TO=USD/GB", .alias = "egress"});
+  t.add("simulate.timeline", &o.timeline, "write when each instruction would run (Perfetto's JSON)",
+        {.value = "FILE", .unset = "none", .alias = "timeline"});
+  t.add("simulate.measured", &o.measured, "lay a run beside it: a run directory, or what --report.timeline wrote",
+        {.value = "FILE", .unset = "none", .alias = "measured"});
+  add_output(t, o.output);
+  return t;
+}
+
+BoundTable simulate_options() {
+  auto options = std::make_shared<SimulateOptions>();
+  auto table = simulate_table(*options);
+  return {options, std::move(table)};
+}
+
+int simulate(std::span<const std::string> arguments) {
+  std::string file;
+  const auto o = read_options(arguments, file);
+  const ForecastSettings settings{program::runtime_named(o.runtime), o.sailor_artifact};
+  auto plan = files::read_plan(file);
+  const auto profile = with_prices(known(plan, o.profiles, file), o.prices);
+  const Forecasting forecasting{subject_of(std::move(plan), profile, file), settings};
+  if (!forecasting.subject().note.empty()) log::info(forecasting.subject().note);
+  std::optional<MeasuredRun> run;
+  if (!o.measured.empty()) run = read_measured_run(o.measured);
+  const auto forecast = forecasting.forecast(!o.timeline.empty() || run);
+  const auto report = report_on(forecasting, forecast, profile, settings);
+  if (!o.timeline.empty()) files::write_text(o.timeline, forecast_trace(forecast, report, run ? &*run : nullptr));
+  std::string text =
+      o.output.json ? files::forecast_to_json(report) : report_text(report, o.output.file.empty() ? output_style() : Style{});
+  if (run && !o.output.json) text += "\n" + key_values({{"measured", in_words(compare(forecast, report, *run, o.measured))}});
+  write_output(o.output, text);
+  return static_cast<int>(report.fits() ? ExitCode::done : ExitCode::no_plan);
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,28 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "app/commands.hpp"
+#include "app/job.hpp"
+#include "app/prices.hpp"
+
+namespace flotilla::app {
+
+/// Options of `flotilla simulate`.
+struct SimulateOptions {
+  std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
+  std::string runtime = "flotilla";
+  bool sailor_artifact = false;  ///< --cost-model
+  std::string timeline;          ///< file for a Chrome trace; empty: none
+  std::string measured;          ///< run directory or timeline that the trainer wrote; empty: none
+  Prices prices;
+  Job::Output output;
+};
+options::Table simulate_table(SimulateOptions&);
+BoundTable simulate_options();
+
+/// `flotilla simulate PLAN`: forecasts a plan. Local, needs no device. Exit code no_plan, with the forecast printed all the same, when the
+/// plan does not fit into a device's memory. Throws Error{usage, bad_input, unavailable}.
+int simulate(std::span<const std::string> arguments);
+
+}  // namespace flotilla::app
