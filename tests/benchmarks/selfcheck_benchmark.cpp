@@ -19,7 +19,7 @@
 #include <random>
 
 #include "app/crew.hpp"
-#include "app/plan_choice.hpp"
+#include "app/forecasting.hpp"
 #include "app/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
