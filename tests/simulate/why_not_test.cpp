@@ -103,6 +103,18 @@ std::set<std::string> changes_tried(const plan::Plan& plan, const std::vector<in
   }
 }
 
+TEST(Remedy, GoesOnFromTheNearestMissWhereOneChangeIsNotEnough) {
+  const auto plan = plan_of(1, 1, 4);
+  const auto forecast = [](const plan::Plan& p) -> std::optional<Trial> {
+    const bool small = p.stages[0].replicas[0].quanta * p.quantum == 1, all = p.stages[0].recompute == plan::Recompute::full;
+    return Trial{Seconds{1}, Bytes{(small ? 3 : 0) + (all ? 2 : 0) - 4}};
+  };
+  const auto remedy = simulate::find_remedy(plan, {0}, Seconds{1}, forecast);
+  ASSERT_TRUE(remedy);
+  EXPECT_EQ(remedy->change, "microbatches of 1 in place of 4 sequences, and recompute full in stage 0");
+  EXPECT_EQ(remedy->spare, Bytes{1});
+}
+
 TEST(Remedy, TriesEveryKindOfChange) {
   const auto words = changes_tried(plan_of(2, 2, 4, plan::ScheduleKind::gpipe), {0});
   for (const char* change :

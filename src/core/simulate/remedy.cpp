@@ -168,38 +168,73 @@ void add_more_devices(const Plan& plan, const std::vector<int>& short_stages, st
     changes.push_back({std::move(deeper), numbers_in_words("stage", short_stages) + " as two each"});
 }
 
-/// The fastest change that fits.
-std::optional<Remedy> best_of(const Plan& plan, std::vector<Change> changes, Seconds iteration, const Forecasting& forecast) {
-  std::optional<Remedy> best;
-  for (auto& change : changes) {
-    if (!plan::validate(change.plan).empty()) continue;
-    const auto trial = forecast(change.plan);
-    if (!trial || trial->spare.count < 0 || (best && best->iteration <= trial->iteration)) continue;
-    const int more = plan::rank_count(change.plan) - plan::rank_count(plan);
-    best = Remedy{change.words, trial->spare, trial->iteration, trial->iteration / iteration - 1, more, std::move(change.plan)};
-  }
-  return best;
+std::vector<int> all_stages(const Plan& plan) {
+  std::vector<int> all(plan.stages.size());
+  for (std::size_t s = 0; s < all.size(); ++s) all[s] = static_cast<int>(s);
+  return all;
 }
 
-}  // namespace
-
-std::optional<Remedy> find_remedy(const Plan& plan, const std::vector<int>& short_stages, Seconds iteration, const Forecasting& forecast) {
+/// Plans with one thing changed, on the same devices.
+std::vector<Change> changes_of(const Plan& plan, const std::vector<int>& short_stages) {
   std::vector<Change> changes;
   add_recomputation(plan, short_stages, numbers_in_words("stage", short_stages), changes);
-  if (short_stages.size() < plan.stages.size()) {
-    std::vector<int> all(plan.stages.size());
-    for (std::size_t s = 0; s < all.size(); ++s) all[s] = static_cast<int>(s);
-    add_recomputation(plan, all, "every stage", changes);
-  }
+  if (short_stages.size() < plan.stages.size()) add_recomputation(plan, all_stages(plan), "every stage", changes);
   add_microbatches(plan, changes);
   add_schedule(plan, changes);
   for (int s : short_stages) add_moved_layers(plan, s, changes);
   add_wider_replicas(plan, changes);
   add_deeper_pipeline(plan, changes);
-  if (auto found = best_of(plan, std::move(changes), iteration, forecast)) return found;
-  std::vector<Change> larger;
-  add_more_devices(plan, short_stages, larger);
-  return best_of(plan, std::move(larger), iteration, forecast);
+  return changes;
+}
+
+/// What changes lead to: the fastest that fits, and the one that comes nearest to fitting.
+struct Outcome {
+  std::optional<Remedy> best;
+  std::optional<Change> nearest;
+};
+
+Outcome outcome_of(const Plan& plan, std::vector<Change> changes, Seconds iteration, const Forecasting& forecast) {
+  Outcome outcome;
+  Bytes nearest_spare;
+  for (auto& change : changes) {
+    if (!plan::validate(change.plan).empty()) continue;
+    const auto trial = forecast(change.plan);
+    if (!trial) continue;
+    if (trial->spare.count < 0) {
+      if (outcome.nearest && nearest_spare >= trial->spare) continue;
+      nearest_spare = trial->spare;
+      outcome.nearest = std::move(change);
+    } else if (!outcome.best || trial->iteration < outcome.best->iteration) {
+      const int more = plan::rank_count(change.plan) - plan::rank_count(plan);
+      outcome.best = Remedy{change.words, trial->spare, trial->iteration, trial->iteration / iteration - 1, more, std::move(change.plan)};
+    }
+  }
+  return outcome;
+}
+
+}  // namespace
+
+std::optional<Remedy> find_remedy(const Plan& plan, const std::vector<int>& short_stages, Seconds iteration, const Forecasting& forecast) {
+  constexpr int most_changes = 4;
+  Plan now = plan;
+  std::string so_far;
+  for (int step = 0; step < most_changes; ++step) {
+    const auto stages = step == 0 ? short_stages : all_stages(now);
+    auto changes = changes_of(now, stages);
+    for (auto& change : changes) change.words = so_far + change.words;
+    auto here = outcome_of(plan, std::move(changes), iteration, forecast);
+    if (here.best) return here.best;
+    std::vector<Change> larger;
+    add_more_devices(now, stages, larger);
+    for (auto& change : larger) change.words = so_far + change.words;
+    auto there = outcome_of(plan, std::move(larger), iteration, forecast);
+    if (there.best) return there.best;
+    if (!here.nearest && !there.nearest) return std::nullopt;
+    Change& nearest = here.nearest ? *here.nearest : *there.nearest;
+    so_far = nearest.words + ", and ";
+    now = std::move(nearest.plan);
+  }
+  return std::nullopt;
 }
 
 }  // namespace flotilla::simulate

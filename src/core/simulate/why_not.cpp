@@ -82,7 +82,7 @@ std::string in_words(const WhyNot& why) {
                            s.needed - s.limit, " more than its ", s.limit);
   if (s.ranks > 1) words += text("; so do the ", s.ranks - 1, " others of its kind");
   words += "\nheld by " + contributors_in_words(s.memory);
-  return words + "\n" + (why.remedy ? remedy_in_words(*why.remedy) : "no change of one thing makes it fit");
+  return words + "\n" + (why.remedy ? remedy_in_words(*why.remedy) : "no change that was tried makes it fit");
 }
 
 }  // namespace flotilla::simulate
