@@ -66,8 +66,11 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
 Bytes LayerSizes::saved(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
   const Bytes all = without_recompute(layer, shape);
   if (!plan_.model.is_block(layer) || recompute == plan::Recompute::none) return all;
-  if (recompute == plan::Recompute::selective) return std::max(Bytes{0}, all - scores(shape, 2, true));
-  return {boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
+  const Bytes input{boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
+  if (recompute == plan::Recompute::full) return std::min(all, input);
+  // What was measured keeps one matrix of scores (the sizes of three models and degrees say so), the formula two and a mask.
+  const bool known = measured(layer, shape.tensor_parallel) != nullptr;
+  return std::max(std::min(all, input), all - scores(shape, known ? 1 : 2, !known));
 }
 
 Bytes LayerSizes::temporaries(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
