@@ -46,7 +46,7 @@ TEST_F(Damage, AFlippedCheckpointIsPassedOverForTheOneBefore) {
   const auto ended = train_to(8);
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.out.find("resumed after step 3"), std::string::npos) << ended.out;
-  EXPECT_EQ(count_of("flotilla: warning: ", ended.err), 1) << ended.err;
+  EXPECT_EQ(count_of("; trying an earlier checkpoint", ended.err), 1) << ended.err;
   EXPECT_NE(ended.err.find((run_ / "step-6").string()), std::string::npos) << ended.err;
   EXPECT_EQ(losses(run_).size(), 8u);
   EXPECT_EQ(debris(run_), Words{});
