@@ -17,9 +17,7 @@ std::string work_in_words(const simulate::Breakdown& forecast, const simulate::B
   for (int a = 0; a < simulate::activity_count; ++a) {
     const auto activity = static_cast<simulate::Activity>(a);
     if (std::max(forecast[activity], measured[activity]).value <= 0.005 * most.value) continue;
-    std::string name{simulate::to_string(activity)};
-    std::ranges::replace(name, '_', ' ');
-    if (activity == simulate::Activity::bubble) name = "waiting";
+    const std::string name = activity == simulate::Activity::bubble ? "waiting" : in_words(activity);
     words += text(words.empty() ? "" : ", ", name, " ", unit.digits(forecast[activity]), " / ", unit.digits(measured[activity]));
   }
   return words + " " + unit.name;

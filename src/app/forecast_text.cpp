@@ -1,15 +1,11 @@
 #include "app/forecast_text.hpp"
 
-#include <algorithm>
-#include <cmath>
-
+#include "app/report_text.hpp"
 #include "app/table.hpp"
 #include "flotilla/base/text.hpp"
 
 namespace flotilla::app {
 namespace {
-
-std::string percent(double part) { return text(std::lround(100 * part), " %"); }
 
 std::string time_shares(const simulate::Forecast& forecast) {
   std::string words;
@@ -17,19 +13,16 @@ std::string time_shares(const simulate::Forecast& forecast) {
     const auto activity = static_cast<simulate::Activity>(a);
     const double part = forecast.breakdown[activity] / forecast.iteration;
     if (part < 0.005) continue;
-    std::string name{simulate::to_string(activity)};
-    std::replace(name.begin(), name.end(), '_', ' ');
-    words += text(words.empty() ? "" : ", ", name, " ", percent(part));
+    words += text(words.empty() ? "" : ", ", in_words(activity), " ", percent(part));
   }
   return words;
 }
 
 std::string memory_shares(const simulate::MemoryForecast& memory) {
-  static const char* const names[program::category_count] = {"parameters",  "gradients",     "optimizer",
-                                                             "activations", "communication", "workspace"};
   std::string words;
   for (std::size_t c = 0; c < program::category_count; ++c)
-    if (memory.categories[c].count > 0) words += text(words.empty() ? "" : ", ", names[c], " ", memory.categories[c]);
+    if (memory.categories[c].count > 0)
+      words += text(words.empty() ? "" : ", ", simulate::name_of(static_cast<program::Category>(c)), " ", memory.categories[c]);
   return words + text(", process ", memory.runtime_constant);
 }
 

@@ -29,6 +29,8 @@ enum class Activity : std::uint8_t {
 inline constexpr int activity_count = 8;
 /// "forward", "tensor_collective", ...: keys of a forecast on disk.
 std::string_view to_string(Activity);
+/// "forward", "tensor collective", ...: for people.
+std::string in_words(Activity);
 
 /// Seconds of one step by activity; they sum to the iteration time.
 struct Breakdown {

@@ -9,13 +9,8 @@ namespace flotilla::search {
 namespace {
 
 std::string words(simulate::Activity activity) {
-  std::string name{to_string(activity)};
-  std::ranges::replace(name, '_', ' ');
-  return activity == simulate::Activity::bubble ? "pipeline bubble and waiting" : name;
+  return activity == simulate::Activity::bubble ? "pipeline bubble and waiting" : in_words(activity);
 }
-
-constexpr std::array<const char*, program::category_count> category_names{"parameters",  "gradients",     "optimizer",
-                                                                          "activations", "communication", "workspace"};
 
 std::string cuts_of(const plan::Plan& plan) {
   std::string cuts = "0";
@@ -42,17 +37,6 @@ std::string why_lost(const Evaluated& other, const Evaluated& best) {
   if (!(slower > 0)) return text("as fast with ", other.devices, " devices in place of ", best.devices);
   return text(percent(slower), " slower: a device spends ", to_string(more(worst)), " more on ",
               words(static_cast<simulate::Activity>(worst)));
-}
-
-std::string contributors(const simulate::MemoryForecast& memory) {
-  std::vector<std::pair<Bytes, std::string>> parts;
-  for (std::size_t c = 0; c < memory.categories.size(); ++c) parts.emplace_back(memory.categories[c], category_names[c]);
-  parts.emplace_back(memory.runtime_constant, "the rest of the process");
-  std::ranges::stable_sort(parts, std::ranges::greater{}, [](const auto& part) { return part.first; });
-  std::string line;
-  for (std::size_t i = 0; i < 3; ++i)
-    if (parts[i].first.count > 0) line += (line.empty() ? "" : ", ") + parts[i].second + " " + to_string(parts[i].first);
-  return line;
 }
 
 std::string describe(const plan::Plan& plan) {

@@ -2,20 +2,16 @@
 
 #include <algorithm>
 
+#include "flotilla/simulate/why_not.hpp"
+
 namespace flotilla::search {
 
 Evaluated evaluate(const Problem& problem, plan::Plan plan) {
   Evaluated out;
   out.forecast = problem.forecaster.forecast(plan);
   out.devices = plan::rank_count(plan);
-  bool first = true;
-  for (const auto& kind : out.forecast.kinds)
-    for (Rank rank : kind.ranks) {
-      const Bytes needed = kind.memory.peak(), limit = problem.limit(rank);
-      if (!first && needed - limit <= out.excess()) continue;
-      first = false;
-      out.tightest = rank, out.needed = needed, out.limit = limit;
-    }
+  if (const auto found = simulate::tightest(out.forecast, [&](Rank rank) { return std::optional{problem.limit(rank)}; }))
+    out.tightest = found->rank, out.needed = found->needed, out.limit = found->limit, out.memory = found->memory;
   out.plan = std::move(plan);
   return out;
 }

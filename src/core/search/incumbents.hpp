@@ -13,6 +13,7 @@ struct Evaluated {
   int devices = 0;
   Rank tightest;  ///< the device with the least memory to spare
   Bytes needed, limit;
+  simulate::MemoryForecast memory;  ///< of that device
   Bytes excess() const { return needed - limit; }
   bool fits() const { return excess().count <= 0; }
 };

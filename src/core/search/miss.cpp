@@ -5,6 +5,7 @@
 
 #include "explain.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/simulate/why_not.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -119,9 +120,8 @@ std::optional<Miss> nearest_miss(const Problem& problem, const BestFirst& search
   miss.rank = nearest->tightest;
   miss.needed = nearest->needed;
   miss.limit = nearest->limit;
-  for (const auto& kind : nearest->forecast.kinds)
-    if (std::ranges::find(kind.ranks, miss.rank) != kind.ranks.end()) miss.memory = kind.memory;
-  miss.contributors = contributors(miss.memory);
+  miss.memory = nearest->memory;
+  miss.contributors = simulate::contributors_in_words(miss.memory);
   miss.change = smallest_change(problem, *nearest);
   miss.plan = std::move(nearest->plan);
   return miss;

@@ -19,8 +19,11 @@ class Traffic {
  public:
   Traffic(const Program& program, const std::vector<cluster::Device>& devices) : program_{program} {
     std::map<std::string, int> numbers;
-    for (std::size_t r = 0; r < program.ranks.size() && r < devices.size(); ++r)
-      zone_of_.push_back(numbers.try_emplace(devices[r].zone, static_cast<int>(numbers.size())).first->second);
+    for (std::size_t r = 0; r < program.ranks.size() && r < devices.size(); ++r) {
+      const bool as_before = r > 0 && devices[r].zone == devices[r - 1].zone;
+      zone_of_.push_back(as_before ? zone_of_.back()
+                                   : numbers.try_emplace(devices[r].zone, static_cast<int>(numbers.size())).first->second);
+    }
     names_.resize(numbers.size());
     for (const auto& [name, number] : numbers) names_[static_cast<std::size_t>(number)] = name;
     bytes_.resize(names_.size() * names_.size());

@@ -21,6 +21,12 @@ std::string_view to_string(Activity a) {
   return "bubble";
 }
 
+std::string in_words(Activity activity) {
+  std::string words{to_string(activity)};
+  std::ranges::replace(words, '_', ' ');
+  return words;
+}
+
 std::string_view name_of(program::Category category) {
   switch (category) {
     case program::Category::parameters: return "parameters";
