@@ -75,10 +75,18 @@ constexpr std::array<std::pair<Activity, const char*>, simulate::activity_count>
      {Activity::optimizer, "optimizer"},
      {Activity::bubble, "bubble"}}};
 
+/// Else the line of devices above the tables says it.
+bool several_places(const std::vector<Line>& lines) {
+  return std::ranges::any_of(lines, [&](const Line& line) { return line.place != lines.front().place; });
+}
+
 /// Columns of what nobody does are left out.
 std::string time_table(const Report& report, const std::vector<Line>& lines, const Style& style) {
   const Unit unit = unit_of(report.iteration);
-  std::vector<TextTable::Column> columns{{text("time, ", unit.name)}, {"device"}, {"ranks", Align::right}};
+  const bool places = several_places(lines);
+  std::vector<TextTable::Column> columns{{text("time, ", unit.name)}};
+  if (places) columns.push_back({"device"});
+  columns.push_back({"ranks", Align::right});
   std::vector<Activity> shown;
   for (const auto& [activity, title] : activity_columns) {
     const Activity a = activity;
@@ -88,7 +96,9 @@ std::string time_table(const Report& report, const std::vector<Line>& lines, con
   }
   TextTable table{columns};
   const auto add = [&](const std::string& stage, const std::string& place, int ranks, const simulate::Breakdown& breakdown) {
-    std::vector<std::string> row{stage, place, text(ranks)};
+    std::vector<std::string> row{stage};
+    if (places) row.push_back(place);
+    row.push_back(text(ranks));
     for (Activity a : shown) row.push_back(unit.digits(breakdown[a]));
     table.add(std::move(row));
   };
@@ -99,14 +109,17 @@ std::string time_table(const Report& report, const std::vector<Line>& lines, con
 
 std::string memory_table(const Report& report, const std::vector<Line>& lines, const Style& style) {
   const Unit unit = unit_of(report.peak_memory());
-  std::vector<TextTable::Column> columns{{text("memory, ", unit.name)}, {"device"}};
+  const bool places = several_places(lines);
+  std::vector<TextTable::Column> columns{{text("memory, ", unit.name)}};
+  if (places) columns.push_back({"device"});
   for (const char* title : {"parameters", "gradients", "optimizer", "activations", "buffers", "workspace", "process", "peak", "limit"})
     columns.push_back({title, Align::right});
   if (!report.fits()) columns.push_back({"fits"});
   TextTable table{columns};
   for (const auto& line : lines) {
     const auto& memory = line.fullest->memory;
-    std::vector<std::string> row{"stage " + stages_in_words(line.stages), line.place};
+    std::vector<std::string> row{"stage " + stages_in_words(line.stages)};
+    if (places) row.push_back(line.place);
     for (Bytes bytes : memory.categories) row.push_back(unit.digits(bytes));
     row.push_back(unit.digits(memory.runtime_constant));
     row.push_back(unit.digits(memory.peak()));
@@ -181,6 +194,7 @@ std::string percent(double part) { return part > 0 && part < 0.0995 ? formatted(
 std::string report_text(const Report& report, const Style& style) {
   std::vector<std::pair<std::string, std::string>> head{{"iteration", iteration_line(report)}, {"speed", speed_line(report)}};
   if (!report.rows.empty()) head.push_back({"memory", memory_line(report)});
+  if (report.why_not) head.push_back({"fits", simulate::in_words(*report.why_not)});
   if (const auto cost = cost_line(report); !cost.empty()) head.push_back({"cost", cost});
   if (report.expense.billing_units) head.push_back({"billing", text(three_digits(*report.expense.billing_units), " units an iteration")});
   if (report.expense.energy_joules) head.push_back({"energy", text("at most ", energy(*report.expense.energy_joules), " an iteration")});
@@ -188,7 +202,6 @@ std::string report_text(const Report& report, const Style& style) {
   head.push_back({"model", text(report.model, ", batch ", report.global_batch, " sequences of ", report.length, " tokens")});
   head.push_back({"devices", devices_in_words(report)});
   head.push_back({"runtime", who(report)});
-  if (report.why_not) head.push_back({"fits", simulate::in_words(*report.why_not)});
   const auto lines = lines_of(report);
   return key_values(head) + "\n" + time_table(report, lines, style) + "\n" + memory_table(report, lines, style);
 }

@@ -42,11 +42,11 @@ TEST(Signals, AStormOfThemIsOneRequest) {
   EXPECT_EQ(committed(directory).back(), static_cast<std::int64_t>(losses(directory).size()));
 }
 
-TEST(Timeline, HoldsEveryRanksQueues) {
-  const auto file = folder() / "timeline.json";
-  const auto ended = run(train(
-      folder() / "timeline", 2,
-      {"--training.steps=2", "--training.warmup-steps=0", "--plan=" + plan_file(1, 2, 1).string(), "--report.timeline=" + file.string()}));
+TEST(Timeline, HoldsEveryRanksQueuesAndStandsBesideTheForecast) {
+  const auto directory = folder() / "timeline", file = directory / "timeline.json", plan = plan_file(1, 2, 1);
+  const auto command = train(
+      directory, 2, {"--training.steps=21", "--training.warmup-steps=0", "--plan=" + plan.string(), "--report.timeline=" + file.string()});
+  const auto ended = run(command);
   ASSERT_EQ(ended.code, 0) << ended.err;
   std::set<std::pair<std::int64_t, std::string>> seen;
   for (const auto& event : files::Json::read(file).at("traceEvents").items())
@@ -57,6 +57,23 @@ TEST(Timeline, HoldsEveryRanksQueues) {
   for (const std::string name : {"send activation", "receive gradient", "reduce scalars", "optimizer layer 1"})
     EXPECT_TRUE(seen.contains({0, name})) << name;
   for (const std::string name : {"receive activation", "send gradient", "head_loss 3"}) EXPECT_TRUE(seen.contains({1, name})) << name;
+
+  EXPECT_NE(ended.out.find("measured (median of 18 iterations): "), std::string::npos) << ended.out;
+  const auto held = journal::read_metrics(directory).forecasts;
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(std::tuple(held[0].step, held[0].iterations), std::tuple(20, 18));
+  EXPECT_GT(held[0].measured_seconds, 0);
+  EXPECT_EQ(ended.err.find("outside its error bar") == std::string::npos, held[0].inside_error_bar) << ended.err;
+
+  const auto profile = folder() / "profile-2.json", both = folder() / "both.json";
+  const auto simulated = run({FLOTILLA_BINARY, "simulate", plan.string(), "--profiles", profile.string(), "--timeline", both.string(),
+                              "--measured", directory.string()});
+  EXPECT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_NE(simulated.out.find("measured (median of 19 iterations): "), std::string::npos) << simulated.out;
+  std::set<std::string> processes;
+  for (const auto& event : files::Json::read(both).at("traceEvents").items())
+    if (event.get_string("name") == "process_name") processes.insert(event.at("args").get_string("name").substr(0, 16));
+  EXPECT_EQ(processes, (std::set<std::string>{"forecast: rank 0", "forecast: rank 1", "measured: rank 0", "measured: rank 1"}));
 }
 
 }  // namespace
