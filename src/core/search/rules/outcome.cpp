@@ -1,0 +1,142 @@
+#include "outcome.hpp"
+
+#include <algorithm>
+#include <iomanip>
+#include <numeric>
+#include <sstream>
+
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::search::rules {
+namespace {
+
+constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+constexpr double gibibyte = 1024.0 * 1024 * 1024;
+constexpr double near = 0.99;  // so close to a limit is at it
+
+std::string rounded(double value, int digits = 4) {
+  std::ostringstream out;
+  out << std::setprecision(digits) << value;
+  return out.str();
+}
+
+/// What would have to be: times of its memory, for a plan of one kind and one pipeline.
+struct MemoryMiss {
+  double factor = never;
+  int kind = 0, sequences = 0, stages = 0;
+};
+
+/// Stages from the end, each as long as `factor` times the memory allows: the fewest stages.
+int stages_within(const Problem& p, int kind, int sequences, double factor) {
+  const Kind& k = p.kinds[at(kind)];
+  const double limit = p.groups[at(k.group)].memory * factor;
+  int last = p.tables.layers(), stages = 0;
+  while (last > 0) {
+    int first = last;
+    const auto needed = [&](int from) {
+      return static_cast<double>(simulate::sailor_memory(p.tables, k.tensor, sequences, from, last, 0, stages + 1)->peak().count);
+    };
+    while (first > 0 && needed(first - 1) <= limit) --first;
+    if (first == last) return 0;
+    last = first;
+    ++stages;
+  }
+  return stages;
+}
+
+MemoryMiss nearest_miss(const Problem& p, const std::vector<Measures>& measures) {
+  MemoryMiss best;
+  for (const Measures& m : measures)
+    for (int k = 0; k < static_cast<int>(p.kinds.size()); ++k) {
+      if (!m.usable(k) || p.groups[at(p.kinds[at(k)].group)].memory <= 0) continue;
+      const int room = p.groups[at(p.kinds[at(k)].group)].count / p.kinds[at(k)].tensor;
+      double low = 0, high = 1;
+      const auto enough = [&](double factor) {
+        const int stages = stages_within(p, k, m.sequences(), factor);
+        return stages > 0 && stages <= room;
+      };
+      while (!enough(high) && high < 1e6) low = high, high *= 2;
+      for (int i = 0; i < 40; ++i) (enough((low + high) / 2) ? high : low) = (low + high) / 2;
+      if (high < best.factor) best = {high, k, m.sequences(), stages_within(p, k, m.sequences(), high)};
+    }
+  return best;
+}
+
+bool has_limits(const Limits& l) { return l != Limits{}; }
+
+}  // namespace
+
+plan::Plan plan_of(const Problem& p, const simulate::SailorPlan& from) {
+  plan::Plan plan;
+  plan.model = p.request.model;
+  plan.length = p.request.length;
+  plan.global_batch = from.global_batch;
+  plan.quantum = std::gcd(from.sequences, from.global_batch);
+  const int replicas = simulate::degree(from.stages.front()), quanta = plan.global_batch / plan.quantum;
+  for (const auto& stage : from.stages) {
+    plan.stages.push_back({stage.first_layer, stage.last_layer, plan::Recompute::none, {}});
+    int number = 0;
+    for (const auto& run : stage.replicas)
+      for (int i = 0; i < run.count; ++i, ++number) {
+        plan::Replica replica;
+        replica.device_type = p.tables.type(run.kind.type).name;
+        replica.zone = run.kind.zone < 0 ? "" : p.tables.zone_name(run.kind.zone);
+        replica.tensor_parallel = run.kind.tensor_parallel;
+        replica.quanta = from.sequences / plan.quantum;
+        replica.sequences = plan.quantum * (quanta / replicas + (number < quanta % replicas ? 1 : 0));
+        plan.stages.back().replicas.push_back(replica);
+      }
+  }
+  return plan;
+}
+
+std::string binding(const Problem& p, const Candidate& c) {
+  const Limits& limits = p.request.objective.limits;
+  std::vector<std::string> all;
+  const double seconds = c.estimate.iteration.value;
+  if (limits.usd_per_iteration && c.estimate.expense.usd().value_or(0) >= near * *limits.usd_per_iteration)
+    all.push_back(text("cost of an iteration at most ", rounded(*limits.usd_per_iteration), " USD"));
+  if (limits.usd_per_hour && c.estimate.expense.device_usd.value_or(0) / seconds * 3600 >= near * *limits.usd_per_hour)
+    all.push_back(text("cost of an hour at most ", rounded(*limits.usd_per_hour), " USD"));
+  if (limits.iterations_per_second && 1 / seconds <= *limits.iterations_per_second / near)
+    all.push_back(text("at least ", rounded(*limits.iterations_per_second), " iterations/s"));
+  if (limits.devices && c.devices >= near * *limits.devices) all.push_back(text("at most ", *limits.devices, " devices"));
+  std::vector<int> used(p.groups.size(), 0);
+  for (const auto& stage : c.plan.stages)
+    for (const auto& run : stage.replicas)
+      for (std::size_t g = 0; g < p.groups.size(); ++g)
+        if (p.groups[g].type == run.kind.type) used[g] += run.count * run.kind.tensor_parallel;
+  for (std::size_t g = 0; g < p.groups.size(); ++g)
+    if (used[g] >= near * p.groups[g].count) all.push_back(text("devices of ", p.tables.type(p.groups[g].type).name));
+  std::string joined;
+  for (const auto& one : all) joined += (joined.empty() ? "" : ", ") + one;
+  return joined;
+}
+
+std::string why_none(const Problem& p, const cluster::Profile& library, const std::vector<Measures>& measures) {
+  if (has_limits(p.request.objective.limits)) {
+    RulesRequest free = p.request;
+    free.objective.limits = {};
+    // The limits that say the same of every plan: how fast, how cheap.
+    const Limits& l = p.request.objective.limits;
+    free.objective.goal = l.iterations_per_second ? Goal::throughput : Goal::cost;
+    if (!p.has_prices()) free.objective.goal = Goal::throughput;
+    const auto nearest = plan_by_rules(free, library);
+    if (nearest.plan) {
+      const auto usd = nearest.estimate.expense.usd();
+      return text("no plan keeps the limits; without them the ", free.objective.goal == Goal::cost ? "cheapest" : "fastest", " makes ",
+                  rounded(1 / nearest.estimate.iteration.value), " iterations/s", usd ? text(" for ", rounded(*usd), " USD each") : "",
+                  "; loosen a limit or enlarge the pool");
+    }
+    return nearest.no_plan_reason;
+  }
+  const MemoryMiss miss = nearest_miss(p, measures);
+  if (miss.factor >= never) return "no type of the pool was measured with this model at a microbatch that fits the batch; give other types";
+  const Kind& kind = p.kinds[at(miss.kind)];
+  const Group& group = p.groups[at(kind.group)];
+  return text("the model fits nowhere; nearest: ", miss.stages, " stages on ", p.tables.type(group.type).name, " at tensor degree ",
+              kind.tensor, " and microbatches of ", miss.sequences, " need ", rounded(group.memory * miss.factor / gibibyte),
+              " GiB of a device that has ", rounded(group.memory / gibibyte), " GiB; take devices with more memory, or more of them");
+}
+
+}  // namespace flotilla::search::rules

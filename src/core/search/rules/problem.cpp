@@ -1,0 +1,102 @@
+#include "problem.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::search::rules {
+namespace {
+
+constexpr int most_devices = 10'000'000;
+
+void require_sense(const RulesRequest& r) {
+  FLOTILLA_REQUIRE(r.global_batch >= 1, ErrorKind::bad_input, "the global batch is ", r.global_batch, "; give at least 1 sequence");
+  FLOTILLA_REQUIRE(r.length == r.model.positions, ErrorKind::bad_input, "layers of ", r.model.name, " were measured with sequences of ",
+                   r.model.positions, " tokens, not ", r.length);
+  FLOTILLA_REQUIRE(r.tolerance >= 0 && r.tolerance < 1, ErrorKind::bad_input, "the tolerance is ", r.tolerance, "; give 0 to below 1");
+  const Limits& limits = r.objective.limits;
+  for (const auto& limit : {limits.usd_per_iteration, limits.usd_per_hour, limits.iterations_per_second})
+    FLOTILLA_REQUIRE(!limit || *limit > 0, ErrorKind::bad_input, "a limit is ", limit.value_or(0), "; give more than 0");
+  FLOTILLA_REQUIRE(!limits.devices || *limits.devices > 0, ErrorKind::bad_input, "at most ", limits.devices.value_or(0),
+                   " devices: give at least 1");
+}
+
+int group_of(std::vector<Group>& groups, const simulate::SailorTables& tables, int type) {
+  const auto found = std::ranges::find(groups, type, &Group::type);
+  if (found != groups.end()) return static_cast<int>(found - groups.begin());
+  const cluster::DeviceType& t = tables.type(type);
+  groups.push_back({type, 0, static_cast<double>(t.memory.count), t.usd_per_hour, {}});
+  return static_cast<int>(groups.size()) - 1;
+}
+
+/// Of the model, on any type, in order.
+std::vector<int> measured_sequences(const RulesRequest& r, const cluster::Profile& library) {
+  std::set<int> all;
+  for (const auto& time : library.layer_times)
+    if (time.model == r.model.name && time.sequences <= r.global_batch) all.insert(time.sequences);
+  return {all.begin(), all.end()};
+}
+
+void add_entry(Problem& p, const PoolEntry& from) {
+  const auto type = p.tables.type(from.device_type);
+  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the pool holds '", from.device_type, "', a device type that the library does not know");
+  FLOTILLA_REQUIRE(from.count >= 0 && from.count <= most_devices && from.per_node >= 0, ErrorKind::bad_input, "the pool holds ", from.count,
+                   " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
+  if (from.count == 0) return;
+  int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
+  const int group = group_of(p.groups, p.tables, *type), zone = p.tables.zone(from.zone).value_or(-1);
+  p.devices += from.count;
+  p.groups[static_cast<std::size_t>(group)].count += from.count;
+  for (Entry& e : p.entries)
+    if (e.group == group && e.zone == zone && e.per_node == per_node) {
+      e.count += from.count;
+      return;
+    }
+  p.groups[static_cast<std::size_t>(group)].entries.push_back(static_cast<int>(p.entries.size()));
+  p.entries.push_back({group, zone, from.count, per_node});
+}
+
+bool is_measured(const Problem& p, int type, int tensor) {
+  return std::ranges::any_of(p.sequences, [&](int m) { return p.tables.cell(type, tensor, m) >= 0; }) && p.tables.held(tensor, 0, 1);
+}
+
+void add_kinds(Problem& p, int group) {
+  const Group& g = p.groups[static_cast<std::size_t>(group)];
+  for (int tensor = 1; tensor <= p.request.model.heads && tensor <= g.count; tensor *= 2) {
+    Kind kind{group, tensor, {}, 0};
+    for (const int e : g.entries) {
+      const Entry& entry = p.entries[static_cast<std::size_t>(e)];
+      if (entry.per_node % tensor != 0 || entry.count < tensor) continue;
+      kind.entries.push_back(e);
+      kind.most_in_one = std::max(kind.most_in_one, entry.count / tensor);
+    }
+    if (!kind.entries.empty() && is_measured(p, g.type, tensor)) p.kinds.push_back(std::move(kind));
+  }
+}
+
+}  // namespace
+
+Problem::Problem(const RulesRequest& r, const cluster::Profile& library) : request{r}, tables{library, r.model} {
+  require_sense(r);
+  sequences = measured_sequences(r, library);
+  FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
+                   tables.sized() ? "layer times" : "layer sizes", " of '", r.model.name, "'; give another model or library");
+  for (const PoolEntry& entry : r.pool) add_entry(*this, entry);
+  FLOTILLA_REQUIRE(devices > 0, ErrorKind::bad_input, "the pool holds no devices");
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
+  const Limits& l = r.objective.limits;
+  FLOTILLA_REQUIRE(has_prices() || !(by_cost() || l.usd_per_iteration || l.usd_per_hour), ErrorKind::bad_input,
+                   "the objective asks for cost, and a type of the pool has no price in the library");
+}
+
+simulate::SailorKind Problem::at(int kind, int entry) const {
+  const Kind& k = kinds[static_cast<std::size_t>(kind)];
+  return {groups[static_cast<std::size_t>(k.group)].type, entries[static_cast<std::size_t>(entry)].zone, k.tensor};
+}
+
+bool Problem::has_prices() const {
+  return std::ranges::all_of(groups, [](const Group& g) { return g.price > 0; });
+}
+
+}  // namespace flotilla::search::rules

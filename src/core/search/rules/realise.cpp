@@ -1,0 +1,246 @@
+#include "realise.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace flotilla::search::rules {
+namespace {
+
+constexpr int few_devices = 9, few_choices = 12;  // all assignments of so many can be tried
+constexpr std::size_t few_entries = 5;            // all orders of so many can be tried
+constexpr double same = 1e-9;
+constexpr double an_hour = 3600;
+
+constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Every order of a few entries; of many, one from each on to its nearest.
+std::vector<std::vector<int>> orders_of(const Problem& p) {
+  std::vector<int> order(p.entries.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<std::vector<int>> all;
+  if (order.size() <= few_entries) {
+    do all.push_back(order);
+    while (std::ranges::next_permutation(order).found);
+    return all;
+  }
+  const auto distance = [&](int e, int f) {
+    const auto kind = [&](int i) { return simulate::SailorKind{p.groups[at(p.entries[at(i)].group)].type, p.entries[at(i)].zone, 1}; };
+    const auto* fit = p.tables.single_link(kind(e), kind(f));
+    return fit ? simulate::sailor_message(*fit, 1e8).value : never;
+  };
+  for (int start = 0; start < static_cast<int>(p.entries.size()); ++start) {
+    std::vector<int> path{start};
+    std::vector<bool> in(p.entries.size(), false);
+    in[at(start)] = true;
+    while (path.size() < order.size()) {
+      int next = -1;
+      for (const int f : order)
+        if (!in[at(f)] && (next < 0 || distance(path.back(), f) < distance(path.back(), next))) next = f;
+      path.push_back(next);
+      in[at(next)] = true;
+    }
+    all.push_back(path);
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_better(const Candidate& x, const Candidate& y) {
+  if (x.value >= never || y.value >= never) return x.value < y.value;
+  if (std::abs(x.value - y.value) > same * y.value) return x.value < y.value;
+  return x.devices != y.devices ? x.devices < y.devices : x.estimate.iteration < y.estimate.iteration;
+}
+
+Realiser::Realiser(const Problem& p) : p_{p}, orders_{orders_of(p)} {
+  std::size_t choices = 0;
+  for (const Kind& kind : p.kinds) choices += kind.entries.size();
+  exhaustive_ = p.devices <= few_devices && choices <= few_choices;
+}
+
+Candidate Realiser::best(const RelaxedPlan& shape, double below) {
+  best_ = {};
+  best_.value = never;
+  least_pace_ = p_.by_cost() ? never : below;
+  if (exhaustive_) {
+    try_all(shape);
+    return best_;
+  }
+  for (const bool reversed : {false, true}) {
+    const auto needs = count_out(shape, reversed);
+    if (needs) place(shape, *needs);
+    if (std::ranges::all_of(shape.stages, [](const RelaxedStage& s) { return s.kinds.size() == 1; })) break;
+  }
+  return best_;
+}
+
+void Realiser::begin(const RelaxedPlan& shape) {
+  room_.clear();
+  for (const Entry& e : p_.entries) room_.push_back(e.count);
+  tried_.plan.global_batch = p_.request.global_batch;
+  tried_.plan.sequences = shape.measures->sequences();
+  tried_.plan.stages.clear();
+  for (const RelaxedStage& stage : shape.stages) tried_.plan.stages.push_back({stage.first_layer, stage.last_layer, {}});
+  if (exhaustive_) return;
+  for (std::size_t s = 0; s < shape.stages.size(); ++s)
+    if (shape.stages[s].entry >= 0) add(s, shape.stages[s].kinds.front(), shape.stages[s].entry, shape.replicas);
+}
+
+void Realiser::add(std::size_t stage, int kind, int entry, int count) {
+  auto& replicas = tried_.plan.stages[stage].replicas;
+  const auto what = p_.at(kind, entry);
+  if (!replicas.empty() && replicas.back().kind == what)
+    replicas.back().count += count;
+  else
+    replicas.push_back({what, count});
+  room_[at(entry)] -= count * p_.kinds[at(kind)].tensor;
+}
+
+void Realiser::try_all(const RelaxedPlan& shape) {
+  std::vector<int> cuts{shape.measures->sequences(), shape.replicas};
+  for (const RelaxedStage& stage : shape.stages) cuts.push_back(stage.first_layer);
+  if (!done_.insert(cuts).second) return;
+  begin(shape);
+  assign(shape, 0, 0);
+}
+
+void Realiser::assign(const RelaxedPlan& shape, std::size_t stage, int replica) {
+  if (replica == shape.replicas) return assign(shape, stage + 1, 0);
+  if (stage == shape.stages.size()) return consider();
+  const RelaxedStage& s = shape.stages[stage];
+  for (int k = 0; k < static_cast<int>(p_.kinds.size()); ++k) {
+    if (!shape.measures->fits(k, s.first_layer, s.last_layer, static_cast<int>(shape.stages.size() - stage))) continue;
+    if (shape.measures->compute(k, s.first_layer, s.last_layer) > least_pace_) continue;
+    for (const int e : p_.kinds[at(k)].entries) {
+      if (room_[at(e)] < p_.kinds[at(k)].tensor) continue;
+      const auto before = tried_.plan.stages[stage].replicas;
+      add(stage, k, e, 1);
+      assign(shape, stage, replica + 1);
+      room_[at(e)] += p_.kinds[at(k)].tensor;
+      tried_.plan.stages[stage].replicas = before;
+    }
+  }
+}
+
+/// Stages of one kind take theirs; mixed ones fill up what is left of one group after the other.
+std::optional<Realiser::Needs> Realiser::count_out(const RelaxedPlan& shape, bool reversed) const {
+  std::vector<int> room;
+  for (const Group& g : p_.groups) room.push_back(g.count);
+  Needs needs(shape.stages.size());
+  const auto take = [&](std::size_t s, int kind, int count) {
+    needs[s].push_back({kind, count});
+    room[at(p_.kinds[at(kind)].group)] -= count * p_.kinds[at(kind)].tensor;
+  };
+  for (std::size_t s = 0; s < shape.stages.size(); ++s)
+    if (shape.stages[s].kinds.size() == 1) take(s, shape.stages[s].kinds.front(), shape.replicas);
+  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
+    auto kinds = shape.stages[s].kinds;
+    if (kinds.size() == 1) continue;
+    if (reversed) std::ranges::reverse(kinds);
+    int left = shape.replicas;
+    for (const int k : kinds) {
+      const int count = std::clamp(room[at(p_.kinds[at(k)].group)] / p_.kinds[at(k)].tensor, 0, left);
+      if (count > 0) take(s, k, count);
+      left -= count;
+    }
+    if (left > 0) return std::nullopt;
+  }
+  return needs;
+}
+
+bool Realiser::put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first) {
+  const Kind& k = p_.kinds[at(kind)];
+  const auto takes = [&](int e) { return std::ranges::find(k.entries, e) != k.entries.end() ? room_[at(e)] / k.tensor : 0; };
+  if (whole_first)
+    for (const int e : order)
+      if (takes(e) >= count) return add(stage, kind, e, count), true;
+  for (const int e : order) {
+    const int some = std::min(count, takes(e));
+    if (some > 0) add(stage, kind, e, some);
+    count -= some;
+    if (count == 0) return true;
+  }
+  return false;
+}
+
+/// Stage by stage, each where there is room.
+bool Realiser::by_stage(const Needs& needs, const std::vector<int>& order, bool whole_first) {
+  for (std::size_t s = 0; s < needs.size(); ++s)
+    for (const Need& need : needs[s])
+      if (is_open(s) && !put(s, need.kind, need.count, order, whole_first)) return false;
+  return true;
+}
+
+/// As many whole pipelines as a zone holds, zone by zone, and what is left over stage by stage.
+bool Realiser::by_column(const RelaxedPlan& shape, const Needs& needs, const std::vector<int>& order) {
+  if (std::ranges::any_of(needs, [](const auto& stage) { return stage.size() != 1; })) return false;
+  std::vector<std::size_t> open;
+  for (std::size_t s = 0; s < needs.size(); ++s)
+    if (is_open(s)) open.push_back(s);
+  int left = shape.replicas;
+  std::vector<int> zones;
+  for (const int e : order)
+    if (std::ranges::find(zones, p_.entries[at(e)].zone) == zones.end()) zones.push_back(p_.entries[at(e)].zone);
+  for (const int zone : zones) {
+    std::vector<int> entry_of, each(p_.entries.size(), 0);
+    for (const std::size_t s : open) {
+      const Kind& kind = p_.kinds[at(needs[s].front().kind)];
+      const auto found = std::ranges::find_if(kind.entries, [&](int e) { return p_.entries[at(e)].zone == zone; });
+      if (found == kind.entries.end()) break;
+      entry_of.push_back(*found);
+      each[at(*found)] += kind.tensor;
+    }
+    if (entry_of.size() < open.size()) continue;
+    int columns = left;
+    for (std::size_t e = 0; e < each.size(); ++e)
+      if (each[e] > 0) columns = std::min(columns, room_[e] / each[e]);
+    for (std::size_t i = 0; columns > 0 && i < open.size(); ++i) add(open[i], needs[open[i]].front().kind, entry_of[i], columns);
+    left -= columns;
+  }
+  for (std::size_t i = 0; left > 0 && i < open.size(); ++i)
+    if (const std::size_t s = open[i]; !put(s, needs[s].front().kind, left, order, false)) return false;
+  return true;
+}
+
+void Realiser::place(const RelaxedPlan& shape, const Needs& needs) {
+  placed_.clear();
+  for (const RelaxedStage& stage : shape.stages) placed_.push_back(stage.entry >= 0);
+  if (std::ranges::all_of(shape.stages, [](const RelaxedStage& s) { return s.entry >= 0; })) {
+    begin(shape);
+    return consider();
+  }
+  for (const auto& order : orders_) {
+    for (const bool whole_first : {true, false}) {
+      begin(shape);
+      if (by_stage(needs, order, whole_first)) consider();
+    }
+    if (p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
+    begin(shape);
+    if (by_column(shape, needs, order)) consider();
+  }
+}
+
+bool Realiser::keeps_limits(const Candidate& c) const {
+  const Limits& limits = p_.request.objective.limits;
+  const double seconds = c.estimate.iteration.value;
+  if (limits.iterations_per_second && seconds * *limits.iterations_per_second > 1) return false;
+  if (limits.devices && c.devices > *limits.devices) return false;
+  if (!limits.usd_per_iteration && !limits.usd_per_hour) return true;
+  const auto usd = c.estimate.expense.usd();
+  if (limits.usd_per_iteration && (!usd || *usd > *limits.usd_per_iteration)) return false;
+  return !limits.usd_per_hour || c.estimate.expense.device_usd.value_or(never) / seconds * an_hour <= *limits.usd_per_hour;
+}
+
+void Realiser::consider() {
+  ++considered_;
+  const auto estimate = simulate::sailor_estimate(p_.tables, tried_.plan);
+  if (!estimate) return;
+  tried_.estimate = *estimate;
+  tried_.value = p_.by_cost() ? estimate->expense.usd().value_or(never) : estimate->iteration.value;
+  tried_.devices = 0;
+  for (const auto& stage : tried_.plan.stages)
+    for (const auto& run : stage.replicas) tried_.devices += run.count * run.kind.tensor_parallel;
+  if (is_better(tried_, best_) && keeps_limits(tried_) && simulate::sailor_fits(p_.tables, tried_.plan)) best_ = tried_;
+}
+
+}  // namespace flotilla::search::rules
