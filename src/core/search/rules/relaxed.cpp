@@ -58,8 +58,8 @@ void RelaxedSearch::add_roots() {
       before = replicas;
       const int real = (p_.request.global_batch + m * replicas - 1) / (m * replicas);
       roots_.push_back({static_cast<int>(i), replicas, real, {}});
-      Label root{-1,   static_cast<int>(roots_.size()) - 1, static_cast<std::int16_t>(p_.tables.layers()), 0, -1, -1, 0, 0, 0, 0, 0, 0,
-                 false};
+      Label root{
+          -1, static_cast<int>(roots_.size()) - 1, static_cast<std::int16_t>(p_.tables.layers()), 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, false};
       labels_.push_back(root);
       used_.resize(used_.size() + resources_, 0);
       const double least = bound(labels_.back(), roots_.back());
