@@ -21,10 +21,10 @@ struct RulesRequest {
   int global_batch = 0;  ///< sequences
   Pool pool;
   Objective objective;
-  std::function<bool()> should_stop{};          ///< asked between steps of the search; true: answer with the best so far
-  double tolerance = 0;                         ///< the search may end once no plan can be better by more than this share
+  std::function<bool()> should_stop{};        ///< asked between steps of the search; true: answer with the best so far
+  double tolerance = 0;                       ///< the search may end once no plan can be better by more than this share
   std::int64_t most_partial_plans = 400'000;  ///< kept at once; the search ends there, unfinished
-  int alternatives = 4;                         ///< how many of the next best to keep
+  int alternatives = 4;                       ///< how many of the next best to keep
 };
 
 /// A plan that lost.
