@@ -17,6 +17,7 @@
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "operation_cost.hpp"
+#include "published_data.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -54,11 +55,6 @@ PassSeconds block_seconds(const cluster::Profile& profile, const model::Config& 
   const auto of = [&](Operation operation) { return operation_cost(profile, model, type, operation, shape, execution).time.value; };
   return {of(Operation::attention_forward) + of(Operation::mlp_forward) + of(Operation::block_end_forward),
           of(Operation::mlp_backward) + of(Operation::attention_backward) + of(Operation::block_begin_backward)};
-}
-
-fs::path reference() {
-  const char* named = std::getenv("FLOTILLA_REFERENCE");
-  return named ? fs::path{named} : fs::path{FLOTILLA_SOURCE_DIR} / ".." / "shared" / "reference";
 }
 
 /// Published seconds of all-reduces inside a node, by megabytes; linear between sizes, proportional beyond the largest.
@@ -108,8 +104,8 @@ struct Case {
 class PublishedLayers : public ::testing::Test {
  protected:
   void SetUp() override {
-    sailor_ = reference() / "sailor";
-    if (!fs::exists(sailor_ / "profiles")) GTEST_SKIP() << "no published layer times: " << sailor_.string() << " is not there";
+    FLOTILLA_SKIP_WITHOUT_DATA("sailor");
+    sailor_ = tests::published_data("sailor");
   }
 
   cluster::Profile profile_of(const std::string& type) const { return cluster::complete_from_catalogue({}, catalogue_, {type}); }
