@@ -11,7 +11,7 @@ struct PoolEntry {
   std::string device_type;
   std::string zone;  ///< "" where there is one
   int count = 0;
-  int per_node = 0;  ///< devices in a node; the last node may hold fewer
+  int per_node = 0;  ///< devices in a node; the last node may hold fewer; 0: what the type says
   bool operator==(const PoolEntry&) const = default;
 };
 using Pool = std::vector<PoolEntry>;
@@ -19,6 +19,8 @@ using Pool = std::vector<PoolEntry>;
 enum class Goal {
   throughput,  ///< least seconds per iteration; of equally fast plans the one with fewer devices
   cost,        ///< least US dollars per iteration; of equally cheap plans the faster one
+  billing,     ///< least billing units of the site per iteration
+  energy,      ///< least joules per iteration: design power x time
 };
 
 /// What a plan must keep to. Absent: no limit.
@@ -34,6 +36,16 @@ struct Objective {
   Goal goal = Goal::throughput;
   Limits limits;
   bool operator==(const Objective&) const = default;
+};
+
+/// What somebody's runtime cannot do. Cuts are even when no stage has two layers more than another.
+struct Restrictions {
+  bool one_microbatch_size = false;  ///< every replica's microbatch holds equally many sequences, and handles equally many or one fewer
+  bool equal_replicas = false;       ///< every stage has equally many replicas
+  bool even_layers = false;          ///< no stage has two blocks more than another
+  bool one_device_type = false;      ///< in the whole plan
+  bool one_tensor_degree_per_stage = false;
+  bool operator==(const Restrictions&) const = default;
 };
 
 }  // namespace flotilla::search
