@@ -1,10 +1,11 @@
-// The planner over pools against what others published, against the clock, and against growth. Prints tables; tests/benchmarks does not
-// say what is good, but for --quick, which checks on small pools what no clock decides.
+// The planner over pools against what others published, against the clock, and against growth. Prints tables for people; --quick
+// checks on small pools what no clock decides, and exits with 1 where that does not hold.
 //
 //   planner_benchmark [--quick] [published] [speed] [growth]      all three unless some are named
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/sailor.hpp"
 #include "planner/cost_model.hpp"
+#include "planner/judge.hpp"
 #include "planner/published_pools.hpp"
 #include "planner/speed_cases.hpp"
 #include "published_data.hpp"
@@ -70,6 +72,7 @@ void print_by_rules(const std::vector<PublishedPool>& pools, const cluster::Prof
   std::printf("%-42s %-14s %9s %-18s %9s %7s %7s %9s %9s\n", "pool", "goal", "listed", "by", "ours", "ratio", "gap", "CPU ms", "peak MiB");
   for (const auto& pool : pools) {
     const auto* listed = best_listed(pool);
+    if (!listed) continue;
     const auto trial = try_out(by_rules(), restricted(pool.request), library, effort);
     std::printf("%-42s %-14s %9.4f %-18.18s", pool.name.c_str(), goal_of(pool.request.objective).c_str(), listed->value,
                 listed->planner.c_str());
@@ -87,6 +90,66 @@ void print_by_rules(const std::vector<PublishedPool>& pools, const cluster::Prof
   }
 }
 
+/// The listed plans of a pool as we forecast them.
+struct Field {
+  const ListedPlan* best = nullptr;  ///< of those that fit, keep to the limits and can be executed
+  double value = 0;                  ///< of the best
+  std::string left_out;              ///< who was not counted, and why
+};
+
+Field forecast_listed(const PublishedPool& pool, const cluster::Profile& library, const program::Runtime& runtime) {
+  Field field;
+  const auto leave_out = [&](const ListedPlan& plan, const std::string& why) {
+    field.left_out += text(field.left_out.empty() ? "" : "; ", plan.planner, " ", why);
+  };
+  const auto& objective = pool.request.objective;
+  for (const auto& plan : pool.plans) {
+    const auto judged = judge(plan.plan, library, runtime);
+    const auto value = value_of(objective, judged.iteration, judged.usd);
+    if (!plan.runnable)
+      leave_out(plan, "takes more than there is");
+    else if (!judged.refusal.empty() || !value)
+      leave_out(plan, "is not executed");
+    else if (!judged.fits())
+      leave_out(plan, text("needs ", to_string(judged.needed), " of ", to_string(judged.limit)));
+    else if (!keeps(objective.limits, judged.iteration, judged.usd))
+      leave_out(plan, "breaks a limit");
+    else if (!field.best || *value < field.value)
+      field.best = &plan, field.value = *value;
+  }
+  return field;
+}
+
+/// (b) Under our own forecast of a runtime, nothing restricted.
+void print_by_program(const std::vector<PublishedPool>& pools, const cluster::Profile& library, const std::string& runtime,
+                      const Effort& effort) {
+  std::printf("\nPublished pools by our forecast of runtime %s, nothing restricted. listed: the best published plan by that forecast\n",
+              runtime.c_str());
+  std::printf("%-42s %-14s %9s %-18s %9s %12s %7s %9s %9s\n", "pool", "goal", "listed", "by", "ours", "listed/ours", "gap", "CPU ms",
+              "peak MiB");
+  double sum_of_logs = 0, least = std::numeric_limits<double>::infinity();
+  int mixed = 0, compared = 0;
+  for (const auto& pool : pools) {
+    const auto field = forecast_listed(pool, library, program::runtime_named(runtime));
+    const auto trial = try_out(by_program(runtime), pool.request, library, effort);
+    const auto& best = trial.answer.best;
+    const double ratio = field.best && best ? field.value / best->value : 0;
+    std::printf("%-42s %-14s %9s %-18.18s", pool.name.c_str(), goal_of(pool.request.objective).c_str(),
+                field.best ? number(field.value, "%.4f").c_str() : "-", field.best ? field.best->planner.c_str() : "-");
+    if (best)
+      std::printf(" %9.4f %12s %6.2f%% %9.1f %9.0f%s\n", best->value, ratio > 0 ? number(ratio, "%.4f").c_str() : "-",
+                  100 * trial.answer.bound_gap, trial.cpu_ms, trial.peak_mib, trial.stopped ? "  (stopped)" : "");
+    else
+      std::printf(" %s\n", (trial.refusal.empty() ? trial.answer.no_plan_reason : trial.refusal).c_str());
+    if (!field.left_out.empty()) std::printf("  left out: %s\n", field.left_out.c_str());
+    if (ratio <= 0) continue;
+    ++compared, least = std::min(least, ratio);
+    if (pool.is_mixed()) ++mixed, sum_of_logs += std::log(ratio);
+  }
+  std::printf("geometric mean of listed/ours over %d mixed pools: %.3f; the least of %d pools: %.4f\n", mixed,
+              std::exp(sum_of_logs / std::max(1, mixed)), compared, least);
+}
+
 void print_published(const Effort& effort) {
   if (!has_published_data()) {
     std::printf("\nPublished pools are skipped: %s is absent; FLOTILLA_REFERENCE names another folder\n",
@@ -94,7 +157,9 @@ void print_published(const Effort& effort) {
     return;
   }
   const auto library = library_for({});
-  print_by_rules(published_pools(library), library.profile, effort);
+  const auto pools = published_pools(library);
+  print_by_rules(pools, library.profile, effort);
+  for (const char* runtime : {"flotilla", "megatron-deepspeed"}) print_by_program(pools, library.profile, runtime, effort);
 }
 
 /// One row for each cost model that knows the case.
@@ -114,6 +179,7 @@ void print_row(const SpeedCase& one, const CostModel& cost, const Trial& t) {
 std::vector<CostModel> models_for(const SpeedCase& one) {
   std::vector<CostModel> models;
   if (one.is_published) models.push_back(by_rules());
+  models.push_back(by_program());
   return models;
 }
 
@@ -142,7 +208,6 @@ void print_growth(const Effort& effort) {
   const auto library = library_for(cases);
   std::printf("\nGrowth of CPU ms; bars: ten signs a factor of ten, from 0.1 ms on\n");
   for (const auto& series : all) {
-    if (models_for(series.cases.front()).empty()) continue;
     std::printf("\n%s\n%-16s %-10s %10s %8s\n", series.title.c_str(), "", "cost model", "CPU ms", "gap");
     for (const auto& cost : models_for(series.cases.front()))
       for (const auto& one : series.cases) {
@@ -181,8 +246,9 @@ int check_published() {
     const auto trial = try_out(by_rules(), restricted(pool.request), library.profile, {.runs = 1, .is_checked = true});
     for (const auto& what : trial.wrong) std::printf("%s: it does not hold that %s\n", pool.name.c_str(), what.c_str());
     constexpr double rounded = 1e-4;  // the listed figures are
+    const auto* listed = best_listed(pool);
     const bool holds =
-        trial.answer.best && best_listed(pool)->value * (1 + rounded) >= trial.answer.best->value * (1 - trial.answer.bound_gap);
+        trial.answer.best && (!listed || listed->value * (1 + rounded) >= trial.answer.best->value * (1 - trial.answer.bound_gap));
     if (!holds) std::printf("%s: a listed plan is below the bound\n", pool.name.c_str());
     wrong += static_cast<int>(trial.wrong.size()) + (holds ? 0 : 1);
     ++pools;

@@ -4,22 +4,19 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/sailor_artifact.hpp"
+#include "judge.hpp"
 #include "published_pools.hpp"
 
 namespace flotilla::benchmarks {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double cpu_milliseconds() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 /// Linux starts counting the most resident memory again; where it does not, the count is that of the whole process so far.
 void forget_peak() {
@@ -62,8 +59,23 @@ void check(const CostModel& cost, const search::PoolRequest& r, const cluster::P
 
 CostModel by_rules() {
   return {
-      "by rules", [](const auto& request, const auto& library) { return search::plan_by_rules(request, library); },
+      "rules", [](const auto& request, const auto& library) { return search::plan_by_rules(request, library); },
       [](const plan::Plan& plan, const cluster::Profile& library) { return simulate::SailorArtifact{library}.forecast(plan).iteration; }};
+}
+
+CostModel by_program(const std::string& runtime_name) {
+  const auto runtime = program::runtime_named(runtime_name);
+  const auto plan = [runtime](search::PoolRequest request, const cluster::Profile& library) {
+    request.process_memory = process_memory;
+    return search::plan_by_program(request, library, runtime);
+  };
+  const auto iteration = [runtime](const plan::Plan& of, const cluster::Profile& library) {
+    const auto judgement = judge(of, library, runtime);
+    FLOTILLA_REQUIRE(judgement.refusal.empty() && judgement.fits(), ErrorKind::internal, "the answer's plan ",
+                     judgement.refusal.empty() ? "does not fit" : judgement.refusal);
+    return judgement.iteration;
+  };
+  return {runtime_name == "flotilla" ? "program" : runtime_name, plan, iteration};
 }
 
 Trial try_out(const CostModel& cost, search::PoolRequest request, const cluster::Profile& library, const Effort& effort) {
@@ -71,17 +83,16 @@ Trial try_out(const CostModel& cost, search::PoolRequest request, const cluster:
   std::vector<double> times;
   forget_peak();
   for (int run = 0; run < effort.runs; ++run) {
-    const auto start = Clock::now();
-    const double cpu = cpu_milliseconds();
-    request.should_stop = [&] { return trial.stopped = seconds_since(start) > effort.limit_s; };
+    const double start = cpu_seconds();
+    request.should_stop = [&] { return trial.stopped = cpu_seconds() - start > effort.limit_s; };
     try {
       trial.answer = cost.plan(request, library);
     } catch (const Error& error) {
       trial.refusal = error.what();
       return trial;
     }
-    times.push_back(cpu_milliseconds() - cpu);
-    if (seconds_since(start) > effort.limit_s / 5) break;
+    times.push_back(1e3 * (cpu_seconds() - start));
+    if (cpu_seconds() - start > effort.limit_s / 5) break;
   }
   trial.cpu_ms = median(std::move(times));
   trial.peak_mib = peak_mib();
