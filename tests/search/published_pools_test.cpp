@@ -8,8 +8,9 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
-#include "flotilla/search/rules_planner.hpp"
+#include "flotilla/search/pool_planner.hpp"
 #include "flotilla/simulate/sailor_artifact.hpp"
+#include "flotilla/simulate/sailor_rules.hpp"
 #include "published_data.hpp"
 
 namespace flotilla::search {
@@ -23,7 +24,7 @@ const files::Library& library() {
 }
 
 struct Case {
-  RulesRequest request;
+  PoolRequest request;
   double best_listed = 1e300;
   std::string best_planner;
 };
@@ -34,8 +35,8 @@ PoolEntry entry_of(const std::string& key, int count) {
   return {key.substr(0, cut), cut == std::string::npos ? "us-central1-a" : key.substr(cut + 1), count, per_node};
 }
 
-RulesRequest request_of(const files::Json& run) {
-  RulesRequest r;
+PoolRequest request_of(const files::Json& run) {
+  PoolRequest r;
   r.model = *std::ranges::find(library().models, run.get_string("model"), &model::Config::name);
   r.length = run.get_int("sequence_length");
   r.global_batch = run.get_int("global_batch");
@@ -49,7 +50,7 @@ RulesRequest request_of(const files::Json& run) {
   return r;
 }
 
-std::string pool_name(const RulesRequest& r) {
+std::string pool_name(const PoolRequest& r) {
   std::string name;
   for (const auto& e : r.pool) name += text(name.empty() ? "" : "+", e.count, e.device_type[0], e.zone.substr(e.zone.size() - 2));
   return name;
@@ -59,7 +60,7 @@ std::string pool_name(const RulesRequest& r) {
 std::map<std::string, Case> cases() {
   std::map<std::string, Case> all;
   for (const auto& run : files::Json::read(tests::published_data("sailor/published_plans.json")).at("runs").items()) {
-    const RulesRequest request = request_of(run);
+    const PoolRequest request = request_of(run);
     Case& c = all.try_emplace(run.get_string("scenario") + " " + pool_name(request), Case{request, 1e300, ""}).first->second;
     const double value = run.get_double(request.objective.goal == Goal::cost ? "cost_per_iteration_usd_by_the_artifacts_formula"
                                                                              : "iteration_seconds_by_the_artifacts_formula");
@@ -68,15 +69,15 @@ std::map<std::string, Case> cases() {
   return all;
 }
 
-bool is_mixed_in_one_zone(const RulesRequest& r) {
+bool is_mixed_in_one_zone(const PoolRequest& r) {
   return r.pool.size() == 2 && r.pool[0].zone == r.pool[1].zone && r.pool[0].device_type != r.pool[1].device_type;
 }
 
 /// Counted afresh from the plan.
-void expect_feasible(const RulesRequest& r, const RulesAnswer& a) {
-  plan::require_valid(*a.plan, "plan");
+void expect_feasible(const PoolRequest& r, const PoolAnswer& a) {
+  plan::require_valid(a.best->plan, "plan");
   std::map<std::pair<std::string, std::string>, int> used;
-  for (const auto& stage : a.plan->stages)
+  for (const auto& stage : a.best->plan.stages)
     for (const auto& replica : stage.replicas) used[{replica.device_type, replica.zone}] += replica.tensor_parallel;
   for (const auto& [place, count] : used) {
     int there = 0;
@@ -84,9 +85,9 @@ void expect_feasible(const RulesRequest& r, const RulesAnswer& a) {
     EXPECT_LE(count, there) << place.first << " " << place.second;
   }
   const simulate::SailorArtifact forecaster{library().profile};
-  const auto forecast = forecaster.forecast(*a.plan);
-  EXPECT_NEAR(forecast.iteration.value, a.estimate.iteration.value, 1e-9);
-  EXPECT_TRUE(simulate::sailor_fits(forecaster.tables(r.model), forecaster.plan_of(*a.plan)));
+  const auto forecast = forecaster.forecast(a.best->plan);
+  EXPECT_NEAR(forecast.iteration.value, a.best->iteration.value, 1e-9);
+  EXPECT_TRUE(simulate::sailor_fits(forecaster.tables(r.model), forecaster.plan_of(a.best->plan)));
   const auto& limits = r.objective.limits;
   if (limits.iterations_per_second) {
     EXPECT_GE(1 / forecast.iteration.value, *limits.iterations_per_second);
@@ -98,19 +99,18 @@ void expect_feasible(const RulesRequest& r, const RulesAnswer& a) {
 
 TEST(PublishedPools, AgainstTheBestListed) {
   FLOTILLA_SKIP_WITHOUT_DATA("sailor/published_plans.json");
-  std::printf("%-48s %-10s %10s %10s %7s %7s %9s %9s  %s\n", "pool", "goal", "listed", "ours", "ratio", "gap", "ms", "partial", "planner");
+  std::printf("%-48s %-10s %10s %10s %7s %7s %9s %9s  %s\n", "pool", "goal", "listed", "ours", "ratio", "gap", "ms", "pruned", "planner");
   for (const auto& [name, c] : cases()) {
     const auto start = std::chrono::steady_clock::now();
     const auto a = plan_by_rules(c.request, library().profile);
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    EXPECT_TRUE(a.plan) << name << ": " << a.no_plan_reason;
-    if (!a.plan) continue;
+    EXPECT_TRUE(a.best) << name << ": " << a.no_plan_reason;
+    if (!a.best) continue;
     const bool cost = c.request.objective.goal == Goal::cost;
-    const double ours = cost ? a.estimate.expense.usd().value() : a.estimate.iteration.value;
+    const double ours = a.best->value;
     std::printf("%-48s %-10s %10.4f %10.4f %7.4f %6.2f%% %9.1f %9lld  %.12s | %s | %s%s\n", name.c_str(), cost ? "cost" : "throughput",
-                c.best_listed, ours, ours / c.best_listed, 100 * a.bound_gap, ms, static_cast<long long>(a.partial_plans),
-                c.best_planner.c_str(), plan::summary(*a.plan).substr(0, 150).c_str(), a.binding.c_str(),
-                a.finished ? "" : " (not finished)");
+                c.best_listed, ours, ours / c.best_listed, 100 * a.bound_gap, ms, static_cast<long long>(a.pruned), c.best_planner.c_str(),
+                plan::summary(a.best->plan).substr(0, 150).c_str(), a.binding.c_str(), a.finished ? "" : " (not finished)");
     expect_feasible(c.request, a);
     // Whatever was found, the bound is one: no listed plan is below it.
     EXPECT_GE(c.best_listed * (1 + 2e-4), ours * (1 - a.bound_gap)) << name;

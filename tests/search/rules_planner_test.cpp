@@ -1,6 +1,4 @@
 // The planner under closed formulas against plain enumeration on small pools of made-up devices.
-#include "flotilla/search/rules_planner.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <random>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/simulate/sailor_rules.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -18,7 +18,7 @@ using simulate::SailorTables;
 
 struct Instance {
   cluster::Profile library;
-  RulesRequest request;
+  PoolRequest request;
 };
 
 class Dice {
@@ -61,6 +61,8 @@ Instance random_instance(int seed, bool limited) {
     type.memory = {static_cast<std::int64_t>(dice.real(3.2e9, 7e9))};
     type.per_node = 2;
     type.usd_per_hour = dice.real(1, 5);
+    type.billing_weight = dice.real(1, 5);
+    type.power_watts = dice.real(100, 500);
     i.library.device_types.push_back(type);
     names.push_back(type.name);
     add_layers(i, dice, type.name, dice.real(0.5, 3));
@@ -85,10 +87,17 @@ Instance random_instance(int seed, bool limited) {
           i.library.link_fits.push_back({"z0", a, from, "z1", b, to, 0, 0, rate / 3, {1e10}});
         }
   i.library.egress_prices = {{"z0", "z1", 1e-11}, {"z1", "z0", 1e-11}};
-  i.request.objective.goal = dice.pick(0, 1) ? Goal::cost : Goal::throughput;
+  i.request.objective.goal = seed % 5 == 4     ? (dice.pick(0, 1) ? Goal::billing : Goal::energy)
+                             : dice.pick(0, 1) ? Goal::cost
+                                               : Goal::throughput;
   if (limited && dice.pick(0, 1)) i.request.objective.limits.iterations_per_second = dice.real(0.1, 1.5);
   if (limited && dice.pick(0, 1)) i.request.objective.limits.usd_per_iteration = dice.real(0.001, 0.02);
   if (limited && dice.pick(0, 2) == 0) i.request.objective.limits.devices = dice.pick(1, 6);
+  if (seed % 3 == 0) {
+    i.request.restrictions.even_layers = dice.pick(0, 2) == 0;
+    i.request.restrictions.one_device_type = dice.pick(0, 2) == 0;
+    i.request.restrictions.one_tensor_degree_per_stage = dice.pick(0, 2) == 0;
+  }
   return i;
 }
 
@@ -135,10 +144,32 @@ class Enumeration {
       room += c.kind.tensor_parallel;
     }
   }
+  double value_of(const simulate::SailorEstimate& e) const {
+    switch (r_.objective.goal) {
+      case Goal::cost: return *e.expense.usd();
+      case Goal::billing: return *e.expense.billing_units;
+      case Goal::energy: return *e.expense.energy_joules;
+      case Goal::throughput: break;
+    }
+    return e.iteration.value;
+  }
+  bool keeps_restrictions() const {
+    const Restrictions& r = r_.restrictions;
+    int least = 1000, most = 0;
+    for (const auto& stage : plan_.stages) {
+      const int blocks = std::min(stage.last_layer, t_.layers() - 1) - std::max(stage.first_layer, 1);
+      least = std::min(least, blocks), most = std::max(most, blocks);
+      for (const auto& run : stage.replicas) {
+        if (r.one_device_type && run.kind.type != plan_.stages.front().replicas.front().kind.type) return false;
+        if (r.one_tensor_degree_per_stage && run.kind.tensor_parallel != stage.replicas.front().kind.tensor_parallel) return false;
+      }
+    }
+    return !r.even_layers || most - least < 2;
+  }
   void judge() {
     const auto e = simulate::sailor_estimate(t_, plan_);
-    const double value = r_.objective.goal == Goal::cost ? *e->expense.usd() : e->iteration.value;
-    if (value >= best) return;
+    const double value = value_of(*e);
+    if (value >= best || !keeps_restrictions()) return;
     int devices = 0;
     for (const auto& stage : plan_.stages)
       for (const auto& run : stage.replicas) devices += run.kind.tensor_parallel;
@@ -149,17 +180,14 @@ class Enumeration {
     if (simulate::sailor_fits(t_, plan_)) best = value;
   }
 
-  const RulesRequest& r_;
+  const PoolRequest& r_;
   SailorTables t_;
   std::vector<int> room_;
   std::vector<Choice> kinds_;
   SailorPlan plan_;
 };
 
-double value_of(const RulesRequest& r, const RulesAnswer& a) {
-  if (!a.plan) return std::numeric_limits<double>::infinity();
-  return r.objective.goal == Goal::cost ? a.estimate.expense.usd().value() : a.estimate.iteration.value;
-}
+double value_of(const PoolAnswer& a) { return a.best ? a.best->value : std::numeric_limits<double>::infinity(); }
 
 class RulesPlanner : public testing::TestWithParam<int> {};
 
@@ -169,15 +197,15 @@ TEST_P(RulesPlanner, EqualsEnumeration) {
     const Instance i = random_instance(seed, seed % 2 == 1);
     const double best = Enumeration{i}.best;
     const auto a = plan_by_rules(i.request, i.library);
-    ASSERT_EQ(a.plan.has_value(), std::isfinite(best)) << seed << " " << a.no_plan_reason << " " << best;
+    ASSERT_EQ(a.best.has_value(), std::isfinite(best)) << seed << " " << a.no_plan_reason << " " << best;
     EXPECT_TRUE(a.finished) << seed;
-    if (!a.plan) {
+    if (!a.best) {
       EXPECT_FALSE(a.no_plan_reason.empty());
       continue;
     }
-    plan::require_valid(*a.plan, "plan");
-    EXPECT_NEAR(value_of(i.request, a), best, 1e-3 * best) << seed << " " << plan::summary(*a.plan);
-    EXPECT_GE(best, value_of(i.request, a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
+    plan::require_valid(a.best->plan, "plan");
+    EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed << " " << plan::summary(a.best->plan);
+    EXPECT_GE(best, value_of(a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
   }
 }
 
@@ -186,12 +214,15 @@ TEST_P(RulesPlanner, MoreDevicesAreNeverWorse) {
     Instance i = random_instance(5000 + GetParam() * 10 + k, k % 2 == 1);
     if (i.request.pool.empty()) continue;
     const auto before = plan_by_rules(i.request, i.library), again = plan_by_rules(i.request, i.library);
-    EXPECT_EQ(before.plan, again.plan);
+    EXPECT_EQ(before.best.has_value(), again.best.has_value());
+    if (before.best) {
+      EXPECT_EQ(before.best->plan, again.best->plan);
+    }
     Dice dice{k};
     i.request.pool[static_cast<std::size_t>(dice.pick(0, static_cast<int>(i.request.pool.size()) - 1))].count += 1;
     const auto larger = plan_by_rules(i.request, i.library);
     EXPECT_TRUE(larger.finished);
-    EXPECT_LE(value_of(i.request, larger), value_of(i.request, before) * (1 + 1e-9));
+    EXPECT_LE(value_of(larger), value_of(before) * (1 + 1e-9));
   }
 }
 
@@ -204,26 +235,26 @@ TEST(RulesPlannerRequests, ContradictionsAreNamed) {
     change(changed.request);
     EXPECT_THROW(plan_by_rules(changed.request, changed.library), Error);
   };
-  refused([](RulesRequest& r) { r.pool.clear(); });
-  refused([](RulesRequest& r) { r.pool[0].count = 0, r.pool.resize(1); });
-  refused([](RulesRequest& r) { r.pool[0].device_type = "unheard-of"; });
-  refused([](RulesRequest& r) { r.pool[0].count = 2'000'000'000; });
-  refused([](RulesRequest& r) { r.model.name = "unheard-of"; });
-  refused([](RulesRequest& r) { r.global_batch = 0; });
-  refused([](RulesRequest& r) { r.length += 1; });
-  refused([](RulesRequest& r) { r.objective.limits.usd_per_iteration = -1; });
+  refused([](PoolRequest& r) { r.pool.clear(); });
+  refused([](PoolRequest& r) { r.pool[0].count = 0, r.pool.resize(1); });
+  refused([](PoolRequest& r) { r.pool[0].device_type = "unheard-of"; });
+  refused([](PoolRequest& r) { r.pool[0].count = 2'000'000'000; });
+  refused([](PoolRequest& r) { r.model.name = "unheard-of"; });
+  refused([](PoolRequest& r) { r.global_batch = 0; });
+  refused([](PoolRequest& r) { r.length += 1; });
+  refused([](PoolRequest& r) { r.objective.limits.usd_per_iteration = -1; });
 }
 
 TEST(RulesPlannerRequests, SaysWhatIsMissing) {
   Instance i = random_instance(1, false);
   for (auto& type : i.library.device_types) type.memory = {2'500'000'000};
   const auto a = plan_by_rules(i.request, i.library);
-  ASSERT_FALSE(a.plan);
+  ASSERT_FALSE(a.best);
   EXPECT_NE(a.no_plan_reason.find("the model fits nowhere; nearest:"), std::string::npos) << a.no_plan_reason;
   Instance slow = random_instance(2, false);
   slow.request.objective.limits.iterations_per_second = 1e6;
   const auto b = plan_by_rules(slow.request, slow.library);
-  ASSERT_FALSE(b.plan);
+  ASSERT_FALSE(b.best);
   EXPECT_NE(b.no_plan_reason.find("the fastest makes"), std::string::npos) << b.no_plan_reason;
 }
 
@@ -232,7 +263,7 @@ TEST(RulesPlannerRequests, StopsWhenTold) {
   i.request.should_stop = [] { return true; };
   const auto a = plan_by_rules(i.request, i.library);
   EXPECT_FALSE(a.finished);
-  EXPECT_FALSE(a.plan);
+  EXPECT_FALSE(a.best);
   EXPECT_EQ(a.no_plan_reason, "stopped before any plan was found");
 }
 

@@ -90,6 +90,55 @@ plan::Plan plan_of(const Problem& p, const simulate::SailorPlan& from) {
   return plan;
 }
 
+PooledPlan pooled(const Problem& p, const Candidate& c) {
+  PooledPlan out;
+  out.plan = plan_of(p, c.plan);
+  out.iteration = c.estimate.iteration;
+  out.value = c.value;
+  out.usd = c.estimate.expense.usd();
+  out.devices = c.devices;
+  const int stages = static_cast<int>(c.plan.stages.size());
+  for (int s = 0; s < stages; ++s) {
+    const simulate::SailorStage& stage = c.plan.stages[at(s)];
+    for (const auto& run : stage.replicas)
+      if (const auto memory =
+              simulate::sailor_memory(p.tables, run.kind.tensor_parallel, c.plan.sequences, stage.first_layer, stage.last_layer, s, stages))
+        out.peak_memory = std::max(out.peak_memory, memory->peak());
+  }
+  return out;
+}
+
+std::string why_lost(const Problem& p, const Candidate& c, const Candidate& best) {
+  static constexpr const char* words[] = {"slower", "dearer", "more billing units", "more energy"};
+  const double worse = c.value / best.value - 1;
+  const auto sum = [](const Candidate& x, auto part) {
+    double seconds = 0;
+    for (const auto& stage : x.estimate.stages) seconds += part(stage).value;
+    return seconds;
+  };
+  if (worse < 1e-9) return text("as good with ", c.devices, " devices in place of ", best.devices);
+  const double slower = c.estimate.iteration.value - best.estimate.iteration.value;
+  const auto sending = [](const simulate::SailorStageTimes& s) { return s.sending; };
+  const std::string line = text(rounded(100 * worse, 2), " % ", words[static_cast<int>(p.request.objective.goal)], ": ");
+  if (slower <= 0) return line + text(c.devices, " devices in place of ", best.devices);
+  const double of_reduction =
+      c.estimate.iteration.value - c.estimate.pipeline.value - best.estimate.iteration.value + best.estimate.pipeline.value;
+  if (2 * of_reduction > slower) return line + text(rounded(of_reduction, 2), " s more reducing gradients");
+  const double more = sum(c, sending) / static_cast<double>(c.estimate.stages.size()) -
+                      sum(best, sending) / static_cast<double>(best.estimate.stages.size());
+  if (2 * more * simulate::microbatches(c.plan) > slower) return line + text(rounded(more, 2), " s more sending with every microbatch");
+  return line + text(rounded(slower, 2), " s more in the pipeline");
+}
+
+std::string space_of(const Problem& p) {
+  const Restrictions& r = p.request.restrictions;
+  std::string space = "one microbatch size, equally many replicas in every stage, layers cut ";
+  space += r.even_layers ? "evenly" : "anywhere";
+  space += r.one_device_type ? ", one device type, any zone" : ", any device type and zone for every replica";
+  space += r.one_tensor_degree_per_stage ? ", one tensor degree in a stage" : ", any tensor degree for every replica";
+  return space + " (powers of two that divide the node)";
+}
+
 std::string binding(const Problem& p, const Candidate& c) {
   const Limits& limits = p.request.objective.limits;
   std::vector<std::string> all;
@@ -115,17 +164,18 @@ std::string binding(const Problem& p, const Candidate& c) {
 
 std::string why_none(const Problem& p, const cluster::Profile& library, const std::vector<Measures>& measures) {
   if (has_limits(p.request.objective.limits)) {
-    RulesRequest free = p.request;
+    PoolRequest free = p.request;
     free.objective.limits = {};
     // The limits that say the same of every plan: how fast, how cheap.
     const Limits& l = p.request.objective.limits;
     free.objective.goal = l.iterations_per_second ? Goal::throughput : Goal::cost;
-    if (!p.has_prices()) free.objective.goal = Goal::throughput;
+    const auto has_price = [&](const Group& g) { return p.tables.type(g.type).usd_per_hour > 0; };
+    if (!std::ranges::all_of(p.groups, has_price)) free.objective.goal = Goal::throughput;
     const auto nearest = plan_by_rules(free, library);
-    if (nearest.plan) {
-      const auto usd = nearest.estimate.expense.usd();
+    if (nearest.best) {
+      const auto& usd = nearest.best->usd;
       return text("no plan keeps the limits; without them the ", free.objective.goal == Goal::cost ? "cheapest" : "fastest", " makes ",
-                  rounded(1 / nearest.estimate.iteration.value), " iterations/s", usd ? text(" for ", rounded(*usd), " USD each") : "",
+                  rounded(1 / nearest.best->iteration.value), " iterations/s", usd ? text(" for ", rounded(*usd), " USD each") : "",
                   "; loosen a limit or enlarge the pool");
     }
     return nearest.no_plan_reason;

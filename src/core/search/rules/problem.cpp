@@ -9,11 +9,14 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr int most_devices = 10'000'000;
+constexpr double an_hour = 3600;
 
-void require_sense(const RulesRequest& r) {
+void require_sense(const PoolRequest& r) {
   FLOTILLA_REQUIRE(r.global_batch >= 1, ErrorKind::bad_input, "the global batch is ", r.global_batch, "; give at least 1 sequence");
   FLOTILLA_REQUIRE(r.length == r.model.positions, ErrorKind::bad_input, "layers of ", r.model.name, " were measured with sequences of ",
                    r.model.positions, " tokens, not ", r.length);
+  FLOTILLA_REQUIRE(r.precision == Precision::fp32, ErrorKind::bad_input, "the closed formulas know fp32 only, not ",
+                   to_string(r.precision));
   FLOTILLA_REQUIRE(r.tolerance >= 0 && r.tolerance < 1, ErrorKind::bad_input, "the tolerance is ", r.tolerance, "; give 0 to below 1");
   const Limits& limits = r.objective.limits;
   for (const auto& limit : {limits.usd_per_iteration, limits.usd_per_hour, limits.iterations_per_second})
@@ -22,16 +25,27 @@ void require_sense(const RulesRequest& r) {
                    " devices: give at least 1");
 }
 
-int group_of(std::vector<Group>& groups, const simulate::SailorTables& tables, int type) {
+/// Of a device-hour, by what the goal counts.
+double price_of(const cluster::DeviceType& t, Goal goal) {
+  switch (goal) {
+    case Goal::billing: return t.billing_weight;
+    case Goal::energy: return t.power_watts * an_hour;
+    case Goal::throughput:
+    case Goal::cost: break;
+  }
+  return t.usd_per_hour;
+}
+
+int group_of(std::vector<Group>& groups, const simulate::SailorTables& tables, int type, Goal goal) {
   const auto found = std::ranges::find(groups, type, &Group::type);
   if (found != groups.end()) return static_cast<int>(found - groups.begin());
   const cluster::DeviceType& t = tables.type(type);
-  groups.push_back({type, 0, static_cast<double>(t.memory.count), t.usd_per_hour, {}});
+  groups.push_back({type, 0, static_cast<double>(t.memory.count), price_of(t, goal), {}});
   return static_cast<int>(groups.size()) - 1;
 }
 
 /// Of the model, on any type, in order.
-std::vector<int> measured_sequences(const RulesRequest& r, const cluster::Profile& library) {
+std::vector<int> measured_sequences(const PoolRequest& r, const cluster::Profile& library) {
   std::set<int> all;
   for (const auto& time : library.layer_times)
     if (time.model == r.model.name && time.sequences <= r.global_batch) all.insert(time.sequences);
@@ -45,7 +59,7 @@ void add_entry(Problem& p, const PoolEntry& from) {
                    " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
   if (from.count == 0) return;
   int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
-  const int group = group_of(p.groups, p.tables, *type), zone = p.tables.zone(from.zone).value_or(-1);
+  const int group = group_of(p.groups, p.tables, *type, p.request.objective.goal), zone = p.tables.zone(from.zone).value_or(-1);
   p.devices += from.count;
   p.groups[static_cast<std::size_t>(group)].count += from.count;
   for (Entry& e : p.entries)
@@ -75,9 +89,23 @@ void add_kinds(Problem& p, int group) {
   }
 }
 
+/// The objective's goal and limits can be worked out for every type of the pool.
+void require_prices(const Problem& p) {
+  const auto require = [&](bool wanted, const char* what, const char* lacks, auto figure) {
+    for (const Group& g : p.groups)
+      FLOTILLA_REQUIRE(!wanted || figure(p.tables.type(g.type)) > 0, ErrorKind::bad_input, "the objective asks for ", what, ", and '",
+                       p.tables.type(g.type).name, "' has no ", lacks, " in the library");
+  };
+  const Goal goal = p.request.objective.goal;
+  const Limits& l = p.request.objective.limits;
+  require(goal == Goal::cost || l.usd_per_iteration || l.usd_per_hour, "cost", "price", [](const auto& t) { return t.usd_per_hour; });
+  require(goal == Goal::billing, "billing units", "billing weight", [](const auto& t) { return t.billing_weight; });
+  require(goal == Goal::energy, "energy", "power", [](const auto& t) { return t.power_watts; });
+}
+
 }  // namespace
 
-Problem::Problem(const RulesRequest& r, const cluster::Profile& library) : request{r}, tables{library, r.model} {
+Problem::Problem(const PoolRequest& r, const cluster::Profile& library) : request{r}, tables{library, r.model} {
   require_sense(r);
   sequences = measured_sequences(r, library);
   FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
@@ -85,9 +113,7 @@ Problem::Problem(const RulesRequest& r, const cluster::Profile& library) : reque
   for (const PoolEntry& entry : r.pool) add_entry(*this, entry);
   FLOTILLA_REQUIRE(devices > 0, ErrorKind::bad_input, "the pool holds no devices");
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
-  const Limits& l = r.objective.limits;
-  FLOTILLA_REQUIRE(has_prices() || !(by_cost() || l.usd_per_iteration || l.usd_per_hour), ErrorKind::bad_input,
-                   "the objective asks for cost, and a type of the pool has no price in the library");
+  require_prices(*this);
 }
 
 simulate::SailorKind Problem::at(int kind, int entry) const {
@@ -95,8 +121,9 @@ simulate::SailorKind Problem::at(int kind, int entry) const {
   return {groups[static_cast<std::size_t>(k.group)].type, entries[static_cast<std::size_t>(entry)].zone, k.tensor};
 }
 
-bool Problem::has_prices() const {
-  return std::ranges::all_of(groups, [](const Group& g) { return g.price > 0; });
+bool Problem::in_usd() const {
+  const Goal goal = request.objective.goal;
+  return (goal == Goal::cost || goal == Goal::throughput) && std::ranges::all_of(groups, [](const Group& g) { return g.price > 0; });
 }
 
 }  // namespace flotilla::search::rules

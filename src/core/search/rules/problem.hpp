@@ -1,7 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "flotilla/search/rules_planner.hpp"
+#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/simulate/sailor_rules.hpp"
 
 namespace flotilla::search::rules {
 
@@ -16,7 +17,7 @@ struct Group {
   int type = 0;
   int count = 0;
   double memory = 0;  ///< bytes
-  double price = 0;   ///< USD per hour
+  double price = 0;   ///< of a device-hour: what the goal counts (USD for throughput), so that value = hours x price (+ egress of USD)
   std::vector<int> entries;
 };
 /// A way to run a replica, but for its zone.
@@ -28,13 +29,15 @@ struct Kind {
 
 /// The request in the tables' numbers.
 struct Problem {
-  Problem(const RulesRequest&, const cluster::Profile&);
+  Problem(const PoolRequest&, const cluster::Profile&);
 
   simulate::SailorKind at(int kind, int entry) const;
-  bool by_cost() const { return request.objective.goal == Goal::cost; }
-  bool has_prices() const;
+  /// The goal is devices' time x price, not time alone.
+  bool by_price() const { return request.objective.goal != Goal::throughput; }
+  /// Prices are USD and all known; then egress counts, and limits in USD bound.
+  bool in_usd() const;
 
-  const RulesRequest& request;
+  const PoolRequest& request;
   simulate::SailorTables tables;
   std::vector<Entry> entries;
   std::vector<Group> groups;

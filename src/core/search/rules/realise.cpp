@@ -44,6 +44,16 @@ std::vector<std::vector<int>> orders_of(const Problem& p) {
   return all;
 }
 
+double value_of(Goal goal, const simulate::SailorEstimate& e) {
+  switch (goal) {
+    case Goal::cost: return e.expense.usd().value_or(never);
+    case Goal::billing: return e.expense.billing_units.value_or(never);
+    case Goal::energy: return e.expense.energy_joules.value_or(never);
+    case Goal::throughput: break;
+  }
+  return e.iteration.value;
+}
+
 }  // namespace
 
 bool is_better(const Candidate& x, const Candidate& y) {
@@ -61,7 +71,7 @@ Realiser::Realiser(const Problem& p) : p_{p}, orders_{orders_of(p)} {
 Candidate Realiser::best(const RelaxedPlan& shape, double below) {
   best_ = {};
   best_.value = never;
-  least_pace_ = p_.by_cost() ? never : below;
+  least_pace_ = p_.by_price() ? never : below;
   if (exhaustive_) {
     try_all(shape);
     return best_;
@@ -111,6 +121,7 @@ void Realiser::assign(const RelaxedPlan& shape, std::size_t stage, int replica) 
   for (int k = 0; k < static_cast<int>(p_.kinds.size()); ++k) {
     if (!shape.measures->fits(k, s.first_layer, s.last_layer, static_cast<int>(shape.stages.size() - stage))) continue;
     if (shape.measures->compute(k, s.first_layer, s.last_layer) > least_pace_) continue;
+    if (!may_join(stage, k)) continue;
     for (const int e : p_.kinds[at(k)].entries) {
       if (room_[at(e)] < p_.kinds[at(k)].tensor) continue;
       const auto before = tried_.plan.stages[stage].replicas;
@@ -120,6 +131,15 @@ void Realiser::assign(const RelaxedPlan& shape, std::size_t stage, int replica) 
       tried_.plan.stages[stage].replicas = before;
     }
   }
+}
+
+bool Realiser::may_join(std::size_t stage, int kind) const {
+  const Restrictions& r = p_.request.restrictions;
+  const Kind& k = p_.kinds[at(kind)];
+  const auto& replicas = tried_.plan.stages[stage].replicas;
+  const auto& first = tried_.plan.stages.front().replicas;
+  if (r.one_tensor_degree_per_stage && !replicas.empty() && replicas.front().kind.tensor_parallel != k.tensor) return false;
+  return !r.one_device_type || first.empty() || first.front().kind.type == p_.groups[at(k.group)].type;
 }
 
 /// Stages of one kind take theirs; mixed ones fill up what is left of one group after the other.
@@ -236,7 +256,7 @@ void Realiser::consider() {
   const auto estimate = simulate::sailor_estimate(p_.tables, tried_.plan);
   if (!estimate) return;
   tried_.estimate = *estimate;
-  tried_.value = p_.by_cost() ? estimate->expense.usd().value_or(never) : estimate->iteration.value;
+  tried_.value = value_of(p_.request.objective.goal, *estimate);
   tried_.devices = 0;
   for (const auto& stage : tried_.plan.stages)
     for (const auto& run : stage.replicas) tried_.devices += run.count * run.kind.tensor_parallel;

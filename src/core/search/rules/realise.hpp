@@ -32,6 +32,7 @@ class Realiser {
 
   void try_all(const RelaxedPlan&);
   void assign(const RelaxedPlan&, std::size_t stage, int replica);
+  bool may_join(std::size_t stage, int kind) const;
   void place(const RelaxedPlan&, const Needs&);
   std::optional<Needs> count_out(const RelaxedPlan&, bool reversed) const;
   bool by_stage(const Needs&, const std::vector<int>& order, bool whole_first);

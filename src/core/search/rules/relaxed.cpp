@@ -58,8 +58,10 @@ void RelaxedSearch::add_roots() {
       before = replicas;
       const int real = (p_.request.global_batch + m * replicas - 1) / (m * replicas);
       roots_.push_back({static_cast<int>(i), replicas, real, {}});
-      Label root{
-          -1, static_cast<int>(roots_.size()) - 1, static_cast<std::int16_t>(p_.tables.layers()), 0, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0, false};
+      Label root{};
+      root.parent = root.team = root.mixed = -1;
+      root.root = static_cast<int>(roots_.size()) - 1;
+      root.first_layer = static_cast<std::int16_t>(p_.tables.layers());
       labels_.push_back(root);
       used_.resize(used_.size() + resources_, 0);
       const double least = bound(labels_.back(), roots_.back());
@@ -145,8 +147,9 @@ void RelaxedSearch::choices(const Measures& measures, int first, int last, int f
     if (measures.fits(k, first, last, from_end)) kinds.emplace_back(measures.compute(k, first, last), k);
   for (const auto& [time, k] : kinds)
     for (const int team : teams_of_[at(k)]) choices_.push_back({team, time});
-  if (groups_ < 2 || !options_.mix_types) return;
+  if (groups_ < 2 || !options_.mix_types || p_.request.restrictions.one_device_type) return;
   std::ranges::sort(kinds);
+  if (p_.request.restrictions.one_tensor_degree_per_stage) return together_at_one_degree(kinds);
   std::vector<int> least(groups_, -1), together;
   int before = -1;
   for (const auto& [time, k] : kinds) {
@@ -159,6 +162,16 @@ void RelaxedSearch::choices(const Measures& measures, int first, int last, int f
     const int team = intern(together);
     if (team != before) choices_.push_back({team, time});
     before = team;
+  }
+}
+
+/// For every degree and time, the groups that have that degree at it.
+void RelaxedSearch::together_at_one_degree(const std::vector<std::pair<double, int>>& kinds) {
+  std::map<int, std::vector<int>> by_degree;
+  for (const auto& [time, k] : kinds) {
+    auto& together = by_degree[p_.kinds[at(k)].tensor];
+    together.insert(std::ranges::upper_bound(together, k), k);
+    if (together.size() > 1) choices_.push_back({intern(together), time});
   }
 }
 
@@ -175,7 +188,7 @@ double RelaxedSearch::sending(const Measures& measures, int team, int other, int
 /// USD of what is sent between the stages, there and back, at least.
 double RelaxedSearch::egress_between(const Label& from, int team, int last, bool apart) const {
   const Team &x = teams_[at(team)], &y = teams_[at(from.team)];
-  if (!p_.has_prices() || x.mixed() || y.mixed() || x.place == anywhere) return 0;
+  if (!p_.in_usd() || x.mixed() || y.mixed() || x.place == anywhere) return 0;
   const Root& root = roots_[at(from.root)];
   const double bytes = p_.tables.output_bytes(last - 1) * measures_[at(root.measures)].sequences() * root.microbatches;
   if (x.placed() && y.placed()) {
@@ -188,7 +201,7 @@ double RelaxedSearch::egress_between(const Label& from, int team, int last, bool
 
 /// Of a ring that leaves its zone, and comes back to it.
 double RelaxedSearch::egress_in(const Label& l, int team, int first, int last) const {
-  if (!p_.has_prices() || !teams_[at(team)].is_spread()) return 0;
+  if (!p_.in_usd() || !teams_[at(team)].is_spread()) return 0;
   const int replicas = roots_[at(l.root)].replicas;
   return 2 * least_egress_ * p_.tables.weight_bytes(first, last) / replicas * 2 * (replicas - 1);
 }
@@ -221,8 +234,8 @@ void RelaxedSearch::lay(int parent, int first, int last, const Choice& choice, b
   l.first_layer = static_cast<std::int16_t>(first);
   l.stages = static_cast<std::int16_t>(from.stages + 1);
   lay_next_to(from, choice, first, last, apart, l);
-  if ((root.microbatches - 1) * std::max(l.pace, l.open) + l.sum + l.open >= most_ && !p_.by_cost()) return void(++pruned_);
-  if (!take(from, parent, choice.team, l)) return void(++pruned_);
+  if ((root.microbatches - 1) * std::max(l.pace, l.open) + l.sum + l.open >= most_ && !p_.by_price()) return void(++pruned_);
+  if (!take(from, parent, choice.team, l) || !keeps_restrictions(from, first, last, l)) return void(++pruned_);
   const Team& team = teams_[at(choice.team)];
   if (team.is_spread()) l.column = (apart ? 0 : from.column) + p_.kinds[at(team.kinds.front())].tensor;
   double update = never;
@@ -243,6 +256,18 @@ void RelaxedSearch::lay(int parent, int first, int last, const Choice& choice, b
   }
   const int index = static_cast<int>(labels_.size()) - 1;
   queue_.push({least, devices(index), index});
+}
+
+bool RelaxedSearch::keeps_restrictions(const Label& from, int first, int last, Label& l) const {
+  const Restrictions& r = p_.request.restrictions;
+  if (r.one_device_type &&
+      std::count_if(new_used_.begin(), new_used_.begin() + static_cast<std::ptrdiff_t>(groups_), [](int taken) { return taken > 0; }) > 1)
+    return false;
+  if (!r.even_layers) return true;
+  const auto blocks = static_cast<std::int16_t>(std::min(last, p_.tables.layers() - 1) - std::max(first, 1));
+  l.least_blocks = from.stages > 0 ? std::min(from.least_blocks, blocks) : blocks;
+  l.most_blocks = from.stages > 0 ? std::max(from.most_blocks, blocks) : blocks;
+  return l.most_blocks - l.least_blocks < 2;
 }
 
 /// Takes the devices of a stage: of one kind at once, of several by naming what remains to be shared out.
@@ -385,7 +410,7 @@ bool RelaxedSearch::capacity(const Label& l, const Root& root, double work, int 
   const Limits& limits = p_.request.objective.limits;
   const double needed = root.replicas * work * rounding;
   if (limits.devices && (static_cast<double>(*limits.devices) - static_cast<double>(devices)) * fastest < needed) return false;
-  if (limits.usd_per_hour && l.price + needed * measures.price(j) > *limits.usd_per_hour) return false;
+  if (limits.usd_per_hour && p_.in_usd() && l.price + needed * measures.price(j) > *limits.usd_per_hour) return false;
   return room >= needed;
 }
 
@@ -424,21 +449,21 @@ double RelaxedSearch::bound(const Label& l, const Root& root) const {
     const double pace = work > 0 ? std::max(floor, measures.pace(j) + least_sending) : floor;
     const double time = (root.microbatches - 1) * pace + rest;
     if (time * rounding > allowed) return never;
-    if (!p_.by_cost() && !limits.usd_per_iteration) return time;
+    if (!p_.by_price() && !limits.usd_per_iteration) return time;
     break;
   }
   double least = never;
   for (; j < measures.paces(); ++j) {
     const double pace = work > 0 ? std::max(floor, measures.pace(j) + least_sending) : floor;
     const double time = (root.microbatches - 1) * pace + rest;
-    if (time * rounding > allowed || (p_.by_cost() && time * l.price / an_hour + l.egress >= least)) break;
+    if (time * rounding > allowed || (p_.by_price() && time * l.price / an_hour + l.egress >= least)) break;
     const double price = l.price + (work > 0 ? root.replicas * work * measures.price(j) : 0);
     const double usd = time * price / an_hour + l.egress;
-    if (limits.usd_per_iteration && usd * rounding > *limits.usd_per_iteration) {
+    if (limits.usd_per_iteration && p_.in_usd() && usd * rounding > *limits.usd_per_iteration) {
       if (work <= 0) break;
       continue;
     }
-    if (!p_.by_cost()) return time;
+    if (!p_.by_price()) return time;
     least = std::min(least, usd);
     if (work <= 0) break;
   }
@@ -449,6 +474,7 @@ bool RelaxedSearch::dominates(const Label& x, const int* x_used, const Label& y,
   if (x.stages > y.stages || (x.mixed >= 0 && x.mixed != y.mixed)) return false;
   for (std::size_t g = 0; g < resources_; ++g)
     if (x_used[g] > y_used[g]) return false;
+  if (x.least_blocks != y.least_blocks || x.most_blocks != y.most_blocks) return false;
   if (x.price > y.price || x.egress > y.egress || x.column > y.column) return false;
   const int n = roots_[at(x.root)].microbatches;
   const double later = (n - 1) * std::max({0.0, x.pace - y.pace, x.open - y.open}) + x.sum + x.open - y.sum - y.open +

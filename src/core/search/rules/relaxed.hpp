@@ -59,8 +59,9 @@ class RelaxedSearch {
   struct Label {
     int parent, root;
     std::int16_t first_layer, stages;
-    std::int32_t team, mixed;  ///< mixed: list of mixed teams, or -1
-    std::int32_t column;       ///< devices that one pipeline takes of the spread stages from the open one on that stand zone by zone alike
+    std::int16_t least_blocks, most_blocks;  ///< of a stage; 0 unless cuts must be even
+    std::int32_t team, mixed;                ///< mixed: list of mixed teams, or -1
+    std::int32_t column;  ///< devices that one pipeline takes of the spread stages from the open one on that stand zone by zone alike
     double pace, sum, open, update, reduction, price, egress;
     bool dead;  ///< a later one is as good in everything
   };
@@ -92,6 +93,8 @@ class RelaxedSearch {
   void forget();
   void expand(int label);
   void choices(const Measures&, int first, int last, int from_end);
+  void together_at_one_degree(const std::vector<std::pair<double, int>>& kinds);
+  bool keeps_restrictions(const Label& from, int first, int last, Label&) const;
   void lay(int parent, int first, int last, const Choice&, bool apart);
   void add_teams();
   void lay_next_to(const Label& from, const Choice&, int first, int last, bool apart, Label&) const;

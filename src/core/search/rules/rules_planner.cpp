@@ -1,5 +1,3 @@
-#include "flotilla/search/rules_planner.hpp"
-
 #include <algorithm>
 
 #include "outcome.hpp"
@@ -11,7 +9,8 @@ using namespace rules;
 
 constexpr double rounding = 1 - 1e-9;
 constexpr int dive_width = 12;
-constexpr int most_shapes = 400;  // realised without a better plan coming of it
+constexpr int most_shapes = 400;                      // realised without a better plan coming of it
+constexpr std::int64_t most_partial_plans = 400'000;  // kept at once; the search ends there, unfinished
 
 /// The best plans so far, each of another shape.
 class Best {
@@ -35,19 +34,18 @@ class Best {
 
 class Search {
  public:
-  Search(const RulesRequest& request, const cluster::Profile& library)
+  Search(const PoolRequest& request, const cluster::Profile& library)
       : library_{library}, problem_{request, library}, realiser_{problem_}, best_{request.alternatives} {}
 
-  RulesAnswer run() {
+  PoolAnswer run() {
     const bool exhaustive = realiser_.exhaustive();
     if (problem_.entries.size() > 1 && !exhaustive) dive();
     pass({false, true, most_shapes});
     if (best_.value() < never && !proven()) pass({true, true, most_shapes / 4});
-    RulesAnswer a = answer();
+    PoolAnswer a = answer();
     a.finished = proven();
-    a.partial_plans = laid_;
     a.pruned = pruned_;
-    if (!a.plan) a.no_plan_reason = stopped_ ? "stopped before any plan was found" : why_none(problem_, library_, measures_);
+    if (!a.best) a.no_plan_reason = stopped_ ? "stopped before any plan was found" : why_none(problem_, library_, measures_);
     return a;
   }
 
@@ -60,13 +58,13 @@ class Search {
     int most_in_vain;
   };
   void pass(const Pass& how) {
-    const RulesRequest& r = problem_.request;
+    const PoolRequest& r = problem_.request;
     const Links links{problem_, how.tell_places_apart};
     if (how.tell_places_apart && !links.by_place) return;
     measures_.clear();
     for (const int m : problem_.sequences) measures_.emplace_back(problem_, links, m);
     RelaxedSearch relaxed{
-        problem_, links, measures_, {!realiser_.exhaustive(), how.mix_types, r.most_partial_plans / (how.tell_places_apart ? 4 : 1)}};
+        problem_, links, measures_, {!realiser_.exhaustive(), how.mix_types, most_partial_plans / (how.tell_places_apart ? 4 : 1)}};
     relaxed.must_beat(best_.value() * (1 - r.tolerance));
     double unresolved = never;  // least bound of a shape of which no plan as good was found
     int in_vain = 0;
@@ -83,7 +81,6 @@ class Search {
       least_ = std::max(least_, std::min(relaxed.least_open(), unresolved));
       stopped_ = stopped_ || cut;
     }
-    laid_ += relaxed.laid();
     pruned_ += relaxed.pruned();
   }
 
@@ -91,24 +88,26 @@ class Search {
   void dive() {
     const Links links{problem_, false};
     for (const int m : problem_.sequences) measures_.emplace_back(problem_, links, m);
-    RelaxedSearch relaxed{problem_, links, measures_, {true, false, problem_.request.most_partial_plans}};
+    RelaxedSearch relaxed{problem_, links, measures_, {true, false, most_partial_plans}};
     while (relaxed.can_dive() && !(problem_.request.should_stop && problem_.request.should_stop())) {
       for (const RelaxedPlan& shape : relaxed.dive(dive_width)) best_.add(realiser_.best(shape, best_.value()));
       relaxed.must_beat(best_.value());
     }
   }
 
-  RulesAnswer answer() const {
-    RulesAnswer a;
+  PoolAnswer answer() const {
+    PoolAnswer a;
     a.considered = realiser_.considered();
+    a.space = space_of(problem_);
     if (best_.plans().empty()) return a;
     const Candidate& best = best_.plans().front();
-    a.plan = plan_of(problem_, best.plan);
-    a.estimate = best.estimate;
+    a.best = pooled(problem_, best);
     a.binding = binding(problem_, best);
     a.bound_gap = std::clamp(1 - std::min(least_, best.value) / best.value, 0.0, 1.0);
-    for (std::size_t i = 1; i < best_.plans().size(); ++i)
-      a.alternatives.push_back({plan_of(problem_, best_.plans()[i].plan), best_.plans()[i].estimate});
+    for (std::size_t i = 1; i < best_.plans().size(); ++i) {
+      a.alternatives.push_back(pooled(problem_, best_.plans()[i]));
+      a.alternatives.back().reason = why_lost(problem_, best_.plans()[i], best);
+    }
     return a;
   }
 
@@ -119,11 +118,11 @@ class Search {
   Best best_;
   double least_ = 0;  ///< no plan of the space is below this
   bool stopped_ = false;
-  std::int64_t laid_ = 0, pruned_ = 0;
+  std::int64_t pruned_ = 0;
 };
 
 }  // namespace
 
-RulesAnswer plan_by_rules(const RulesRequest& request, const cluster::Profile& library) { return Search{request, library}.run(); }
+PoolAnswer plan_by_rules(const PoolRequest& request, const cluster::Profile& library) { return Search{request, library}.run(); }
 
 }  // namespace flotilla::search
