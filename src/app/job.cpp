@@ -27,7 +27,7 @@ bool is_set(const Job& job, const std::string& name) {
 template <class... Parts>
 [[noreturn]] void refuse(const Job& job, const std::string& name, const Parts&... what) {
   const auto& s = setting(job, name);
-  refuse(s, s.value, text(what...));
+  app::refuse(s, s.value, text(what...));
 }
 
 /// The option of two that somebody set, the second if both.

@@ -46,8 +46,7 @@ class Reader {
 
   Word split() const {
     const auto equals = word_.rfind('=');
-    if (equals == std::string::npos || equals == 0)
-      refuse(text("expected TYPE[@ZONE]=COUNT[/PER_NODE]; write for example ", example));
+    if (equals == std::string::npos || equals == 0) refuse(text("expected TYPE[@ZONE]=COUNT[/PER_NODE]; write for example ", example));
     Word word{word_.substr(0, equals)};
     const std::string counts = word_.substr(equals + 1);
     const auto slash = std::min(counts.find('/'), counts.size());
@@ -76,8 +75,8 @@ class Reader {
       return {type, name.substr(at + 1), 0, 0};
     }
     const auto asked = name.substr(0, name.find('@'));
-    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'", suggestion(asked, names()),
-                "; they know ", listed()));
+    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'",
+                suggestion(asked, names()), "; they know ", listed()));
   }
 
   /// "" where nobody knows it. Multiplying in TF32 makes another type of a device: those are told apart by their spelling alone.
@@ -142,7 +141,8 @@ search::Pool read_pool(const std::vector<std::string>& words, const options::Set
   for (const auto& word : words) {
     const auto entry = reader.entry(word);
     devices += entry.count;
-    if (devices > most_devices) refuse(option, word, text("with it the pool has ", devices, " devices; expected ", most_devices, " at most"));
+    if (devices > most_devices)
+      refuse(option, word, text("with it the pool has ", devices, " devices; expected ", most_devices, " at most"));
     const auto same = std::ranges::find_if(pool, [&](const auto& other) {
       return std::tie(other.device_type, other.zone, other.per_node) == std::tie(entry.device_type, entry.zone, entry.per_node);
     });

@@ -28,8 +28,6 @@ std::string three_digits(double value) { return value < 100 ? formatted("%.3g", 
 
 std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
 
-std::string dollars(double usd) { return formatted(usd >= 100 ? "$%.0f" : usd >= 0.1 ? "$%.2f" : "$%.3g", usd); }
-
 std::string place_of(const std::string& type, const std::string& zone) { return zone.empty() ? type : type + " @ " + zone; }
 
 /// Rows of a table: kinds of one stage, type and zone together.
@@ -157,8 +155,8 @@ std::string iteration_line(const Report& report) {
 }
 
 std::string speed_line(const Report& report) {
-  std::string line =
-      text(three_digits(report.tokens_per_second()), " tokens/s, ", three_digits(report.sequences_per_second()), " sequences/s");
+  std::string line = text(three_digits(report.iterations_per_second()), " iterations/s, ", three_digits(report.tokens_per_second()),
+                          " tokens/s, ", three_digits(report.sequences_per_second()), " sequences/s");
   if (report.share_of_peak) line += text(", ", percent(*report.share_of_peak), " of the devices' peak");
   return line;
 }
@@ -191,13 +189,20 @@ std::string Unit::digits(double value) const {
 
 std::string percent(double part) { return part > 0 && part < 0.0995 ? formatted("%.1f %%", 100 * part) : formatted("%.0f %%", 100 * part); }
 
-std::string report_text(const Report& report, const Style& style) {
+std::string dollars(double usd) { return formatted(usd >= 100 ? "$%.0f" : usd >= 0.1 ? "$%.2f" : "$%.3g", usd); }
+
+std::vector<std::pair<std::string, std::string>> forecast_lines(const Report& report) {
   std::vector<std::pair<std::string, std::string>> head{{"iteration", iteration_line(report)}, {"speed", speed_line(report)}};
   if (!report.rows.empty()) head.push_back({"memory", memory_line(report)});
   if (report.why_not) head.push_back({"fits", simulate::in_words(*report.why_not)});
   if (const auto cost = cost_line(report); !cost.empty()) head.push_back({"cost", cost});
   if (report.expense.billing_units) head.push_back({"billing", text(three_digits(*report.expense.billing_units), " units an iteration")});
   if (report.expense.energy_joules) head.push_back({"energy", text("at most ", energy(*report.expense.energy_joules), " an iteration")});
+  return head;
+}
+
+std::string report_text(const Report& report, const Style& style) {
+  auto head = forecast_lines(report);
   head.push_back({"plan", report.plan});
   head.push_back({"model", text(report.model, ", batch ", report.global_batch, " sequences of ", report.length, " tokens")});
   head.push_back({"devices", devices_in_words(report)});
