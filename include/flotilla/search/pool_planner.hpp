@@ -25,6 +25,7 @@ struct PoolRequest {
   double tolerance = 0;                  ///< the search may end once no plan can be better by more than this share
   int alternatives = 4;                  ///< how many of the next best to keep
   std::optional<plan::Plan> previous{};  ///< what runs now: where the search starts; need not fit the pool any more
+  std::function<Bytes(int ranks)> process_memory{};  ///< bound of our runtime's process beside its arena, on a host of so many ranks
   double near_best = 0;                  ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
 };
 
@@ -51,6 +52,9 @@ struct PoolAnswer {
   std::string binding;                   ///< what keeps the plan from being better: "devices of A100-40", "iteration cost of 1.2 USD", ...
   std::string no_plan_reason;            ///< one line, when there is no plan: the nearest miss and what would mend it
 };
+
+/// The profile with DeviceType::per_node as the pool says; where entries of one type differ in it, the smallest.
+cluster::Profile with_node_sizes(cluster::Profile, const Pool&);
 
 /// By the forecast of programs: ours (simulate::ProgramForecaster) of `runtime`. `library` needs no devices; types of the pool that it does
 /// not know must have been completed from the catalogue. Deterministic. Throws Error{bad_input} for a request that contradicts itself: no

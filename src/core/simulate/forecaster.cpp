@@ -106,7 +106,9 @@ Seconds ProgramForecaster::optimizer_bound(std::int64_t elements, Precision prec
 Seconds ProgramForecaster::sum_bound(std::int64_t elements, const std::vector<Rank>& ranks) const {
   if (ranks.size() < 2 || elements <= 0) return {};
   constexpr Bytes fp32{4};
-  return state_->cost.collective(program::Op::all_reduce, {program::Group::Kind::data, ranks}, elements * fp32, fp32).time;
+  program::Group group{program::Group::Kind::data, ranks};
+  if (state_->runtime.layers) group.algorithm = program::Group::Algorithm::library, group.most = state_->runtime.layers->reduction_rate;
+  return state_->cost.collective(program::Op::all_reduce, group, elements * fp32, fp32).time;
 }
 
 Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int last, const model::LayerShape& shape,

@@ -1,0 +1,124 @@
+#include "answer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "../explain.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+constexpr double near = 0.99;  // so close to a limit is at it
+constexpr const char* space =
+    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two inside a node), "
+    "microbatch (powers of two up to 16) and share of the batch; layers cut anywhere; 1F1B; recomputation none or full";
+
+std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
+
+PooledPlan pooled(const Forecasted& from) {
+  PooledPlan out;
+  out.plan = from.trial.plan;
+  out.iteration = from.trial.forecast.iteration;
+  out.value = from.value;
+  out.usd = from.trial.forecast.expense.usd();
+  out.devices = from.trial.devices;
+  out.peak_memory = from.trial.forecast.peak_memory();
+  return out;
+}
+
+Evaluated evaluated(const Trial& trial) {
+  Evaluated out;
+  out.plan = trial.plan;
+  out.forecast = trial.forecast;
+  out.devices = trial.devices;
+  if (trial.tightest) out.needed = trial.tightest->needed, out.limit = trial.tightest->limit;
+  return out;
+}
+
+std::string why(const Forecasted& other, const Forecasted& best, const Stock& stock) {
+  if (stock.by_throughput()) return why_lost(evaluated(other.trial), evaluated(best.trial));
+  const char* worse = stock.request.objective.goal == Goal::cost ? " dearer" : " more";
+  std::string line = text(percent(other.value / best.value - 1), worse);
+  const double slower = other.trial.forecast.iteration / best.trial.forecast.iteration - 1;
+  if (slower > 0) line += text(", ", percent(slower), " slower");
+  return line + text(", ", other.trial.devices, " devices in place of ", best.trial.devices);
+}
+
+/// What keeps the plan from being better.
+std::string binding(const Stock& stock, const Forecasted& best) {
+  const Limits& limits = stock.request.objective.limits;
+  const auto& forecast = best.trial.forecast;
+  const auto usd = forecast.expense.usd();
+  if (limits.usd_per_iteration && usd && *usd >= near * *limits.usd_per_iteration)
+    return text("iteration cost of ", *limits.usd_per_iteration, " USD");
+  if (limits.iterations_per_second && forecast.iteration.value * *limits.iterations_per_second >= near)
+    return text(*limits.iterations_per_second, " iterations/s at least");
+  if (limits.devices && best.trial.devices >= near * *limits.devices) return text("at most ", *limits.devices, " devices");
+  if (limits.usd_per_hour && usd_of(best.sketch, stock) * 3600 >= near * *limits.usd_per_hour)
+    return text("hourly cost of ", *limits.usd_per_hour, " USD");
+  std::vector<int> used(stock.types.size(), 0);
+  for (const Column& column : best.sketch.columns)
+    for (const Slot& slot : column.slots) used[at(stock.places[at(slot.place)].type)] += column.count * slot.tensor;
+  std::string exhausted;
+  for (std::size_t t = 0; t < used.size(); ++t)
+    if (used[t] >= near * stock.types[t].count) exhausted += (exhausted.empty() ? "" : ", ") + stock.types[t].name;
+  if (!exhausted.empty()) return "devices of " + exhausted;
+  return columns_of(best.sketch) >= stock.request.global_batch ? text("the batch of ", stock.request.global_batch, " sequences") : "";
+}
+
+std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Bench& bench) {
+  if (refine.limited()) return "plans fit the memory, and none keeps the limits; loosen them or widen the pool";
+  if (!refine.nearest_miss())
+    return stopped ? "stopped before any plan was found"
+                   : text("no plan of the space can be executed by the runtime '", bench.runtime().name, "'");
+  const Trial& miss = refine.nearest_miss()->trial;
+  const auto& short_of = *miss.tightest;
+  std::string line = text("no plan fits the memory of ", stock.devices, " devices; nearest: ", plan::summary(miss.plan), ": stage ",
+                          short_of.stage, " needs ", short_of.needed, " of ", short_of.limit, " on ",
+                          miss.forecast.kinds.empty() ? "" : miss.forecast.kinds[0].device_type, " (",
+                          simulate::contributors_in_words(short_of.memory), ")");
+  const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::Trial> {
+    const auto trial = bench.forecast(unbound(changed));
+    if (!trial) return std::nullopt;
+    return simulate::Trial{trial->forecast.iteration, trial->tightest ? trial->tightest->limit - trial->tightest->needed : Bytes{}};
+  };
+  const auto remedy = simulate::find_remedy(miss.plan, {short_of.stage}, miss.forecast.iteration, attempt);
+  if (remedy)
+    line += text("; ", remedy->change, " would fit", remedy->more_devices > 0 ? text(", on ", remedy->more_devices, " more devices") : "");
+  return line;
+}
+
+}  // namespace
+
+plan::Plan unbound(plan::Plan plan) {
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas) replica.devices.clear();
+  return plan;
+}
+
+std::size_t shortlist_length(int devices) { return devices <= 1000 ? 16 : devices <= 10'000 ? 10 : 6; }
+int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 4; }
+
+PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench) {
+  PoolAnswer answer;
+  answer.space = space;
+  answer.considered = effort.forecasts;
+  answer.pruned = effort.estimates;
+  if (refine.found().empty()) {
+    answer.no_plan_reason = why_none(stock, refine, effort.stopped, bench);
+    return answer;
+  }
+  const Forecasted& best = refine.found().front();
+  answer.best = pooled(best);
+  answer.binding = binding(stock, best);
+  answer.bound_gap = std::clamp(1 - floor / best.value, 0.0, 1.0);
+  answer.finished = answer.bound_gap <= stock.request.tolerance;
+  for (std::size_t i = 1; i < refine.found().size() && static_cast<int>(i) <= stock.request.alternatives; ++i) {
+    answer.alternatives.push_back(pooled(refine.found()[i]));
+    answer.alternatives.back().reason = why(refine.found()[i], best, stock);
+  }
+  return answer;
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,61 @@
+#include "bench.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/allocate.hpp"
+
+namespace flotilla::search::pool {
+
+Bench::Bench(const Stock& stock, const program::Runtime& runtime) : stock_{stock}, runtime_{runtime}, profile_{stock.profile} {
+  profile_.devices.clear();
+}
+
+Bytes Bench::process_memory(const std::vector<cluster::Device>& devices) const {
+  if (!stock_.request.process_memory) return {};
+  std::map<std::string_view, int> count;
+  int most = 1;
+  for (const auto& device : devices) most = std::max(most, ++count[device.host]);
+  return stock_.request.process_memory(most);
+}
+
+std::optional<Trial> Bench::forecast(const plan::Plan& plan) {
+  try {
+    auto allocation = plan::allocate(plan, profile_);
+    profile_.devices = std::move(allocation.devices);
+    const simulate::ProgramForecaster forecaster{profile_, runtime_, process_memory(profile_.devices)};
+    ++forecasts_;
+    Trial trial{plan, forecaster.forecast(allocation.plan), {}, static_cast<int>(profile_.devices.size())};
+    trial.tightest = simulate::tightest(trial.forecast, [&](Rank rank) -> std::optional<Bytes> {
+      const auto* type = cluster::find_type(profile_, profile_.devices[rank.index()].type);
+      return type && type->memory.count > 0 ? std::optional{type->memory} : std::nullopt;
+    });
+    return trial;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return std::nullopt;
+  }
+}
+
+std::optional<double> value_of(const simulate::Forecast& forecast, Goal goal) {
+  switch (goal) {
+    case Goal::throughput: return forecast.iteration.value;
+    case Goal::cost: return forecast.expense.usd();
+    case Goal::billing: return forecast.expense.billing_units;
+    case Goal::energy: return forecast.expense.energy_joules;
+  }
+  return std::nullopt;
+}
+
+bool keeps(const simulate::Forecast& forecast, int devices, const Limits& limits) {
+  constexpr double seconds_in_an_hour = 3600;
+  const double seconds = forecast.iteration.value;
+  if (limits.iterations_per_second && seconds * *limits.iterations_per_second > 1) return false;
+  if (limits.devices && devices > *limits.devices) return false;
+  const auto usd = forecast.expense.usd(), of_devices = forecast.expense.device_usd;
+  if (limits.usd_per_iteration && (!usd || *usd > *limits.usd_per_iteration)) return false;
+  return !limits.usd_per_hour || (of_devices && *of_devices / seconds * seconds_in_an_hour <= *limits.usd_per_hour);
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,43 @@
+#pragma once
+#include <optional>
+
+#include "flotilla/simulate/forecaster.hpp"
+#include "flotilla/simulate/why_not.hpp"
+#include "stock.hpp"
+
+namespace flotilla::search::pool {
+
+/// An unbound plan on devices that are invented for it.
+struct Trial {
+  plan::Plan plan;  ///< unbound
+  simulate::Forecast forecast;
+  std::optional<simulate::Shortage> tightest;  ///< the device with the least memory to spare
+  int devices = 0;
+  bool fits() const { return !tightest || tightest->needed <= tightest->limit; }
+};
+
+/// Forecasts unbound plans.
+class Bench {
+ public:
+  Bench(const Stock&, const program::Runtime&);
+
+  /// Nothing where the runtime cannot execute the plan or the profile lacks a figure that it takes.
+  std::optional<Trial> forecast(const plan::Plan&);
+  std::int64_t forecasts() const { return forecasts_; }
+  const program::Runtime& runtime() const { return runtime_; }
+
+ private:
+  Bytes process_memory(const std::vector<cluster::Device>&) const;
+
+  const Stock& stock_;
+  program::Runtime runtime_;
+  cluster::Profile profile_;  ///< its devices are the last plan's
+  std::int64_t forecasts_ = 0;
+};
+
+/// What one iteration comes to in the objective's unit; nothing where a price is missing.
+std::optional<double> value_of(const simulate::Forecast&, Goal);
+/// Whether the forecast keeps the limits.
+bool keeps(const simulate::Forecast&, int devices, const Limits&);
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,158 @@
+#include "estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace flotilla::search::pool {
+
+int Estimator::blocks(int first, int last) const { return std::min(last, stock_.request.model.layers() - 1) - std::max(first, 1); }
+
+double Estimator::pass(const Sounding& s, int first, int last) const {
+  return (first == 0 ? s.embedding.pass : 0) + blocks(first, last) * s.block.pass +
+         (last == stock_.request.model.layers() ? s.head.pass : 0);
+}
+
+double Estimator::memory(const Sounding& s, int first, int last, int in_flight) const {
+  const auto of = [&](const Part& part) { return part.state + part.activations * in_flight; };
+  return s.beside + (first == 0 ? of(s.embedding) : 0) + blocks(first, last) * of(s.block) +
+         (last == stock_.request.model.layers() ? of(s.head) : 0);
+}
+
+/// False where the runtime cannot execute some stage.
+bool Estimator::measure(const Sketch& sketch) {
+  paces_.assign(sketch.columns.size(), {});
+  const int stages = sketch.stages();
+  for (std::size_t c = 0; c < sketch.columns.size(); ++c) {
+    const Column& column = sketch.columns[c];
+    double before = 0;  // messages of the boundary before the stage, there and back
+    for (int s = 0; s < stages; ++s) {
+      const Slot& slot = column.slots[at(s)];
+      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);
+      if (!sounding.usable) return false;
+      const double here = pass(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)]);
+      double behind = 0;
+      if (s + 1 < stages) {
+        const int next = column.slots[at(s + 1)].place;
+        behind = network_.message(slot.place, next, column.microbatch) + network_.message(next, slot.place, column.microbatch);
+      }
+      // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
+      const double pace = blocking_ ? here + before + behind : std::max(here, std::max(before, behind) / 2);
+      paces_[c].slowest = std::max(paces_[c].slowest, pace);
+      paces_[c].way += here + behind;
+      before = behind;
+    }
+  }
+  return true;
+}
+
+double Estimator::over_memory(const Sketch& sketch, const Column& column) const {
+  double most = -1e300;
+  const int microbatches = (column.sequences / column.count + column.microbatch - 1) / column.microbatch;
+  for (int s = 0; s < sketch.stages(); ++s) {
+    const Slot& slot = column.slots[at(s)];
+    const int type = stock_.places[at(slot.place)].type;
+    const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
+    if (limit <= 0) continue;
+    const int in_flight = std::min(sketch.stages() - s, std::max(1, microbatches));
+    const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute);
+    most = std::max(most, memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) - limit);
+  }
+  return most;
+}
+
+/// The least time in which all columns together take the batch; their sequences.
+double Estimator::deal(Sketch& sketch) const {
+  const int batch = stock_.request.global_batch;
+  const bool alike = stock_.request.restrictions.one_microbatch_size;
+  auto& columns = sketch.columns;
+  double slowest = 0, way = 0, rate = 0, least = 1e300;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    slowest = std::max(slowest, paces_[c].slowest), way = std::max(way, paces_[c].way);
+    rate += columns[c].count * columns[c].microbatch / paces_[c].slowest;
+    least = std::min(least, paces_[c].way);
+  }
+  const auto paces = [&](std::size_t c) { return alike ? Pace{slowest, way} : paces_[c]; };
+  const auto turns = [&](std::size_t c, double time) {  // microbatches of a column within `time`
+    const Pace pace = paces(c);
+    return time < pace.way ? 0.0 : 1 + std::floor((time - pace.way) / pace.slowest + 1e-9);
+  };
+  const auto taken = [&](double time) {
+    double all = 0;
+    for (std::size_t c = 0; c < columns.size(); ++c) all += turns(c, time) * columns[c].count * columns[c].microbatch;
+    return all;
+  };
+  double low = least * (1 - 1e-9), high = way + batch / rate * 2 + slowest * 2;
+  while (taken(high) < batch) high *= 2;
+  for (int i = 0; i < 50 && high - low > 1e-7 * high; ++i) {
+    const double middle = (low + high) / 2;
+    (taken(middle) >= batch ? high : low) = middle;
+  }
+  // What is too much comes off the columns that would end last.
+  std::int64_t surplus = -batch;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    columns[c].sequences = static_cast<int>(turns(c, high)) * columns[c].count * columns[c].microbatch;
+    surplus += columns[c].sequences;
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t c = 0; c < columns.size(); ++c) order.push_back(c);
+  const auto end = [&](std::size_t c) { return paces(c).way + (turns(c, high) - 1) * paces(c).slowest; };
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return end(a) > end(b); });
+  for (const std::size_t c : order) {
+    const auto off = std::min<std::int64_t>(surplus, std::int64_t{columns[c].count} * columns[c].microbatch);
+    const auto some = std::min<std::int64_t>(off, columns[c].sequences);
+    columns[c].sequences -= static_cast<int>(some);
+    surplus -= some;
+  }
+  for (std::size_t c = 0; surplus > 0 && c < columns.size(); ++c) {
+    const auto some = std::min<std::int64_t>(surplus, columns[c].sequences);
+    columns[c].sequences -= static_cast<int>(some);
+    surplus -= some;
+  }
+  double time = 0;
+  for (std::size_t c = columns.size(); c-- > 0;) {
+    Column& column = columns[c];
+    if (column.sequences < column.count * column.microbatch) {  // fewer columns, each with a whole microbatch
+      column.count = (column.sequences + column.microbatch - 1) / column.microbatch;
+      if (column.count == 0) {
+        columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
+        continue;
+      }
+    }
+    const int most = (column.sequences + column.count * column.microbatch - 1) / (column.count * column.microbatch);
+    time = std::max(time, paces(c).way + (most - 1) * paces(c).slowest);
+  }
+  return time;
+}
+
+/// Gradient sums and the optimizer, after the last pass.
+double Estimator::after(const Sketch& sketch) {
+  double sums = 0, update = 0;
+  for (int s = 0; s < sketch.stages(); ++s) {
+    const int first = sketch.cuts[at(s)], last = sketch.cuts[at(s + 1)];
+    const auto& of = network_.sums(sketch, s);
+    const bool begins = first == 0, ends = last == stock_.request.model.layers();
+    sums = std::max(sums, (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0));
+    for (const Column& column : sketch.columns) {
+      const Slot& slot = column.slots[at(s)];
+      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);
+      update = std::max(update, (begins ? sounding.embedding.update : 0) + blocks(first, last) * sounding.block.update +
+                                    (ends ? sounding.head.update : 0));
+    }
+  }
+  return sums + update;
+}
+
+Estimate Estimator::operator()(Sketch& sketch) {
+  ++count_;
+  Estimate estimate;
+  if (!measure(sketch)) return estimate;
+  estimate.seconds = deal(sketch);
+  estimate.excess = -1e300;
+  for (const Column& column : sketch.columns) estimate.excess = std::max(estimate.excess, over_memory(sketch, column));
+  estimate.fits = estimate.excess <= 0;
+  estimate.seconds += after(sketch);
+  estimate.value = stock_.by_throughput() ? estimate.seconds : estimate.seconds * price_of(sketch, stock_);
+  return estimate;
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,221 @@
+#include "families.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace flotilla::search::pool {
+namespace {
+
+constexpr int largest_microbatch = 16;
+constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
+constexpr int most_subsets_of = 3;   // types: all subsets of so many
+
+}  // namespace
+
+Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value(), runtime.layers && runtime.layers->blocking}; }
+
+Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
+    : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
+  const PoolRequest& request = stock_.request;
+  for (int m = 1; m <= std::min(request.global_batch, largest_microbatch); m *= 2) microbatches_.push_back(m);
+  const int deepest = std::min(request.restrictions.even_layers ? request.model.blocks : request.model.layers(), stock_.devices);
+  for (int p = 1; p <= deepest; p += p < deepest_by_ones ? 1 : p < 2 * deepest_by_ones ? 4 : 8) depths_.push_back(p);
+}
+
+bool Families::stop() {
+  if (!stopped_ && should_stop_ && should_stop_()) stopped_ = true;
+  return stopped_;
+}
+
+void Families::run() {
+  const auto all = rooms();
+  const auto try_all = [&](plan::Recompute recompute) {
+    for (const Room& room : all) {
+      side_by_side(recompute, room);
+      if (stock_.request.restrictions.one_device_type) continue;
+      chains(recompute, room);
+      chains_of_all(recompute, room);
+    }
+  };
+  try_all(plan::Recompute::none);
+  if (needs_recompute()) try_all(plan::Recompute::full);
+}
+
+/// The whole pool last; before it the largest zones, whose gradient sums leave no zone or few.
+std::vector<Families::Room> Families::rooms() const {
+  std::vector<Room> out;
+  const auto zones = static_cast<int>(stock_.zones.size());
+  for (int count = 1; count <= zones; count += count < 4 ? 1 : (zones - count > 4 ? (zones - count + 1) / 2 : std::max(1, zones - count))) {
+    Room room;
+    for (const Place& place : stock_.places) {
+      const auto zone = std::ranges::find(stock_.zones, place.zone) - stock_.zones.begin();
+      room.push_back(zone < count ? place.count : 0);
+    }
+    out.push_back(std::move(room));
+  }
+  std::ranges::reverse(out);
+  return out;
+}
+
+std::vector<int> Families::present(const Room& room) const {
+  std::vector<int> types;
+  for (int t = 0; t < static_cast<int>(stock_.types.size()); ++t)
+    if (std::ranges::any_of(stock_.types[at(t)].places, [&](int p) { return room[at(p)] > 0; })) types.push_back(t);
+  const auto pass = [&](int type) {
+    const Sounding& s = estimate_.soundings().of(type, 1, 1, plan::Recompute::none);
+    return s.usable ? s.block.pass : 1e300;
+  };
+  std::ranges::stable_sort(types, {}, pass);
+  return types;
+}
+
+std::vector<int> Families::degrees(int type) const {
+  const Type& t = stock_.types[at(type)];
+  std::vector<int> out;
+  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.heads, t.count}); degree *= 2) out.push_back(degree);
+  return out;
+}
+
+/// Types that work side by side: all subsets of a few; of many each alone, the fastest ones together, and all but one.
+std::vector<std::vector<int>> Families::teams(const std::vector<int>& types) const {
+  std::set<std::vector<int>> out;
+  const auto n = types.size();
+  for (const int type : types) out.insert({type});
+  if (stock_.request.restrictions.one_device_type) return {out.begin(), out.end()};
+  if (n <= most_subsets_of) {
+    for (std::size_t mask = 1; mask < std::size_t{1} << n; ++mask) {
+      std::vector<int> team;
+      for (std::size_t i = 0; i < n; ++i)
+        if (mask >> i & 1) team.push_back(types[i]);
+      out.insert(std::move(team));
+    }
+  } else {
+    for (std::size_t i = 1; i <= n; ++i) out.emplace(types.begin(), types.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t i = 0; i < n; ++i) {
+      auto team = types;
+      team.erase(team.begin() + static_cast<std::ptrdiff_t>(i));
+      out.insert(std::move(team));
+    }
+  }
+  return {out.begin(), out.end()};
+}
+
+/// Of so many devices of the place those that whole groups of that degree take.
+int Families::usable(int place, int devices, int tensor) const {
+  const int per_node = stock_.types[at(stock_.places[at(place)].type)].per_node;
+  return (devices / per_node * (per_node / tensor) + devices % per_node / tensor) * tensor;
+}
+
+/// Whether some type cannot hold the whole model on one device without it.
+bool Families::needs_recompute() {
+  for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type) {
+    const Sounding& s = estimate_.soundings().of(type, 1, 1, plan::Recompute::none);
+    const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
+    if (s.usable && limit > 0 && estimate_.memory(s, 0, stock_.request.model.layers(), 1) > limit) return true;
+  }
+  return list_.candidates().empty();
+}
+
+void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatch, Room& room) const {
+  struct Need {
+    int devices = 0, widest = 1, place = -1;
+  };
+  std::vector<Need> needs(stock_.types.size());
+  for (const Kind& kind : pattern) {
+    Need& need = needs[at(kind.type)];
+    need.devices += kind.tensor, need.widest = std::max(need.widest, kind.tensor);
+  }
+  for (const std::string& zone : stock_.zones) {
+    int count = 1 << 30;
+    for (std::size_t t = 0; t < needs.size(); ++t) {
+      if (needs[t].devices == 0) continue;
+      needs[t].place = -1;
+      for (const int p : stock_.types[t].places)
+        if (stock_.places[at(p)].zone == zone) needs[t].place = p;
+      const int there = needs[t].place < 0 ? 0 : usable(needs[t].place, room[at(needs[t].place)], needs[t].widest);
+      count = std::min(count, there / needs[t].devices);
+    }
+    if (count <= 0) continue;
+    Column column{{}, microbatch, count, 0};
+    for (const Kind& kind : pattern) column.slots.push_back({needs[at(kind.type)].place, kind.tensor});
+    for (const Need& need : needs)
+      if (need.devices > 0) room[at(need.place)] -= count * need.devices;
+    sketch.columns.push_back(std::move(column));
+  }
+  while (stock_.zones.size() > 1 && add_across(sketch, pattern, microbatch, room)) {
+  }
+}
+
+/// Columns whose stages stand in several zones, as many equal ones as there are.
+bool Families::add_across(Sketch& sketch, const Pattern& pattern, int microbatch, Room& room) const {
+  Column column{{}, microbatch, 1 << 30, 0};
+  std::vector<int> taken(room.size(), 0);
+  for (const Kind& kind : pattern) {
+    const auto& places = stock_.types[at(kind.type)].places;
+    const auto left = [&](int p) { return usable(p, room[at(p)] - taken[at(p)], kind.tensor); };
+    const int before = column.slots.empty() ? -1 : column.slots.back().place;
+    const bool stays = before >= 0 && std::ranges::find(places, before) != places.end() && left(before) >= kind.tensor;
+    const int place = stays ? before : *std::ranges::max_element(places, {}, left);
+    if (left(place) < kind.tensor) return false;
+    taken[at(place)] += kind.tensor;
+    column.slots.push_back({place, kind.tensor});
+  }
+  for (std::size_t p = 0; p < room.size(); ++p)
+    if (taken[p] > 0) column.count = std::min(column.count, room[p] / taken[p]);
+  for (std::size_t p = 0; p < room.size(); ++p) room[p] -= taken[p] * column.count;
+  sketch.columns.push_back(std::move(column));
+  return true;
+}
+
+Column Families::sample(const Pattern& pattern, int microbatch, const Room& room) const {
+  Sketch sketch;
+  Room copy = room;
+  add_columns(sketch, pattern, microbatch, copy);
+  if (sketch.columns.empty()) return {};
+  Column column = sketch.columns.front();
+  column.count = columns_of(sketch);
+  return column;
+}
+
+/// The time of columns whose blocks could be cut anywhere, without embedding, head and sums.
+double Families::least_value(const Pattern& pattern, int microbatch, double columns, plan::Recompute recompute) {
+  double speed = 0, price = 0;
+  for (const Kind& kind : pattern) {
+    const Sounding& s = estimate_.soundings().of(kind.type, kind.tensor, microbatch, recompute);
+    if (!s.usable) return 1e300;
+    speed += 1 / s.block.pass;
+    price += kind.tensor * stock_.types[at(kind.type)].price;
+  }
+  const double pace = stock_.request.model.blocks / speed, turns = stock_.request.global_batch / (columns * microbatch);
+  const double seconds = (std::max(1.0, turns) - 1 + static_cast<double>(pattern.size())) * pace;
+  return stock_.by_throughput() ? seconds : seconds * price * columns;
+}
+
+void Families::offer(Sketch sketch) {
+  if (sketch.columns.empty()) return;
+  Sketch whole = sketch;
+  const Estimate estimate = estimate_(sketch);
+  list_.offer(sketch, estimate);
+  if (estimate.fits) offer_fewer(whole);
+}
+
+/// With a part of the columns: what limits ask for, or costs.
+void Families::offer_fewer(const Sketch& whole) {
+  const Limits& limits = stock_.request.objective.limits;
+  std::vector<double> parts;
+  const double devices = devices_of(whole), usd = usd_of(whole, stock_) * 3600;
+  if (limits.devices && devices > *limits.devices) parts.push_back(*limits.devices / devices);
+  if (limits.usd_per_hour && usd > *limits.usd_per_hour) parts.push_back(*limits.usd_per_hour / usd);
+  const bool costs = !stock_.by_throughput() || limits.usd_per_iteration;
+  for (double part = 0.75; costs && part * columns_of(whole) >= 0.5; part *= part == 0.75 ? 2.0 / 3 : 0.5) parts.push_back(part);
+  for (const double part : parts) {
+    Sketch sketch = whole;
+    for (Column& column : sketch.columns) column.count = static_cast<int>(column.count * part + 1e-9);
+    std::erase_if(sketch.columns, [](const Column& column) { return column.count == 0; });
+    if (sketch.columns.empty()) sketch.columns.push_back(whole.columns.front()), sketch.columns.front().count = 1;
+    const Estimate estimate = estimate_(sketch);
+    list_.offer(sketch, estimate);
+  }
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,81 @@
+#pragma once
+#include <functional>
+
+#include "balance.hpp"
+#include "shortlist.hpp"
+
+namespace flotilla::search::pool {
+
+/// What a runtime executes of what sketches can say.
+struct Abilities {
+  bool unlike_degrees_in_a_stage = false;  ///< and unlike ones at both ends, which share the word table
+  bool blocking = false;                   ///< messages hold the device
+};
+Abilities abilities_of(const program::Runtime&);
+
+/// Makes sketches, family by family, and offers them to a shortlist:
+///   columns of one type each, side by side, whose shares follow their speed;
+///   chains of types along the pipeline, what is left over side by side with them.
+/// For each: depths, tensor degrees, microbatches, cuts that balance some kind of column, zones (the largest first), how many of the
+/// devices, recomputation where memory asks for it.
+class Families {
+ public:
+  Families(Estimator&, Network&, Abilities, Shortlist&, const std::function<bool()>& should_stop);
+  void run();
+  bool stopped() const { return stopped_; }
+  const std::vector<int>& microbatches() const { return microbatches_; }
+
+ private:
+  /// What a stage's replica is: a type and a tensor degree.
+  struct Kind {
+    int type = 0, tensor = 1;
+    bool operator==(const Kind&) const = default;
+  };
+  using Pattern = std::vector<Kind>;  ///< by stage
+  struct Option {
+    int tensor = 1, microbatch = 1;
+  };
+  /// Devices that may still be taken, by place.
+  using Room = std::vector<int>;
+
+  // What there is
+  std::vector<Room> rooms() const;
+  std::vector<int> present(const Room&) const;
+  std::vector<int> degrees(int type) const;
+  std::vector<std::vector<int>> teams(const std::vector<int>& types) const;
+  int usable(int place, int devices, int tensor) const;
+  bool needs_recompute();
+
+  // Columns of one type, side by side
+  void side_by_side(plan::Recompute, const Room&);
+  void side_by_side(plan::Recompute, const Room&, const std::vector<int>& team, int stages, const std::vector<int>& tensors);
+  void settle(plan::Recompute, const Room&, const std::vector<int>& team, const std::vector<int>& cuts, const std::vector<Option>&);
+
+  // Several types along the pipeline
+  void chains(plan::Recompute, const Room&);
+  void chains_of_all(plan::Recompute, const Room&);
+  void chain(plan::Recompute, const Room&, const Pattern&);
+  void fill_up(Sketch, const Pattern&, Room);
+
+  /// As many columns of the pattern as the room holds, zone by zone, then across zones; takes their devices.
+  void add_columns(Sketch&, const Pattern&, int microbatch, Room&) const;
+  bool add_across(Sketch&, const Pattern&, int microbatch, Room&) const;
+  /// A column of it anywhere, to balance; no slots where there is none.
+  Column sample(const Pattern&, int microbatch, const Room&) const;
+  /// At most what any sketch of so many of these columns comes to.
+  double least_value(const Pattern&, int microbatch, double columns, plan::Recompute);
+  void offer(Sketch);
+  void offer_fewer(const Sketch&);
+  bool stop();
+
+  Estimator& estimate_;
+  Network& network_;
+  const Stock& stock_;
+  Abilities can_;
+  Shortlist& list_;
+  const std::function<bool()>& should_stop_;
+  std::vector<int> microbatches_, depths_;
+  bool stopped_ = false;
+};
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,87 @@
+#include "moves.hpp"
+
+#include <algorithm>
+
+namespace flotilla::search::pool {
+namespace {
+
+class Moves {
+ public:
+  Moves(const Sketch& sketch, const Stock& stock, const std::function<bool(Sketch&&)>& visit)
+      : sketch_{sketch}, stock_{stock}, visit_{visit} {}
+
+  bool run() { return cuts() || microbatches() || counts(); }
+
+ private:
+  bool cuts() {
+    if (stock_.request.restrictions.even_layers) return false;
+    for (int s = 1; s < sketch_.stages(); ++s)
+      for (const int step : {-1, 1}) {
+        Sketch other = sketch_;
+        other.cuts[at(s)] += step;
+        const bool rises = other.cuts[at(s - 1)] < other.cuts[at(s)] && other.cuts[at(s)] < other.cuts[at(s + 1)];
+        if (rises && visit_(std::move(other))) return true;
+      }
+    return false;
+  }
+
+  bool microbatches() {
+    const bool together = stock_.request.restrictions.one_microbatch_size;
+    for (std::size_t c = 0; c < (together ? 1 : sketch_.columns.size()); ++c)
+      for (const bool larger : {false, true}) {
+        Sketch other = sketch_;
+        bool sensible = true;
+        for (std::size_t i = together ? 0 : c; i < (together ? other.columns.size() : c + 1); ++i) {
+          int& m = other.columns[i].microbatch;
+          sensible = sensible && (larger ? m * 2 <= stock_.request.global_batch : m > 1);
+          m = larger ? m * 2 : std::max(1, m / 2);
+        }
+        if (sensible && visit_(std::move(other))) return true;
+      }
+    return false;
+  }
+
+  bool counts() {
+    for (std::size_t c = 0; c < sketch_.columns.size(); ++c) {
+      const int count = sketch_.columns[c].count;
+      if (sketch_.columns.size() > 1) {
+        Sketch other = sketch_;
+        other.columns.erase(other.columns.begin() + static_cast<std::ptrdiff_t>(c));
+        if (visit_(std::move(other))) return true;
+      }
+      const int more = room_for(sketch_.columns[c]);
+      for (const int other_count : {count - 1, count * 7 / 8, count / 2, count + 1, count + (more + 1) / 2, count + more}) {
+        if (other_count < 1 || other_count == count || other_count > count + more) continue;
+        Sketch other = sketch_;
+        other.columns[c].count = other_count;
+        if (visit_(std::move(other))) return true;
+      }
+    }
+    return false;
+  }
+
+  /// More such columns that the pool could hold.
+  int room_for(const Column& column) const {
+    std::vector<int> need(stock_.places.size(), 0), left;
+    for (const Place& place : stock_.places) left.push_back(place.count);
+    for (const Column& other : sketch_.columns)
+      for (const Slot& slot : other.slots) left[at(slot.place)] -= other.count * slot.tensor;
+    for (const Slot& slot : column.slots) need[at(slot.place)] += slot.tensor;
+    int more = 1 << 30;
+    for (std::size_t p = 0; p < need.size(); ++p)
+      if (need[p] > 0) more = std::min(more, std::max(0, left[p]) / need[p]);
+    return more;
+  }
+
+  const Sketch& sketch_;
+  const Stock& stock_;
+  const std::function<bool(Sketch&&)>& visit_;
+};
+
+}  // namespace
+
+bool for_each_move(const Sketch& sketch, const Stock& stock, const std::function<bool(Sketch&&)>& visit) {
+  return Moves{sketch, stock, visit}.run();
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,39 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "flotilla/simulate/forecaster.hpp"
+#include "sketch.hpp"
+
+namespace flotilla::search::pool {
+
+/// What moving data between the pool's places takes. Estimates: the forecast of a plan says it exactly.
+class Network {
+ public:
+  Network(const Stock&, const program::Runtime&);
+
+  /// Seconds of one sequence's share of a message: a message of `microbatch` sequences between stages that stand at the two places.
+  double message(int from, int to, int microbatch);
+
+  /// Seconds of the gradient sums over the replicas of one stage.
+  struct Sums {
+    double embedding = 0, block = 0, head = 0;
+  };
+  const Sums& sums(const Sketch&, int stage);
+  /// Of the word table, which the first and the last stage share.
+  double word_sum(const Sketch&);
+
+ private:
+  std::vector<Rank> members(const Sketch&, int stage) const;
+  double sum(std::int64_t elements, const std::vector<Rank>&) const;
+
+  const Stock& stock_;
+  simulate::ProgramForecaster forecaster_;
+  std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
+  std::int64_t word_ = 0;
+  std::map<std::vector<int>, Sums> sums_;
+  std::map<std::vector<int>, double> word_sums_;
+  std::vector<double> messages_;  ///< by places and logarithm of the microbatch; negative: not asked yet
+};
+
+}  // namespace flotilla::search::pool

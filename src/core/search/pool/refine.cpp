@@ -1,0 +1,108 @@
+#include "refine.hpp"
+
+#include <algorithm>
+
+#include "moves.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+constexpr int most_steps = 40;  // of a local search
+
+bool better(const Forecasted& a, const Forecasted& b) {
+  if (a.value != b.value) return a.value < b.value;
+  if (a.trial.devices != b.trial.devices) return a.trial.devices < b.trial.devices;
+  return a.trial.forecast.iteration < b.trial.forecast.iteration;
+}
+
+double excess(const Trial& trial) {
+  return trial.tightest ? static_cast<double>((trial.tightest->needed - trial.tightest->limit).count) : 0;
+}
+
+}  // namespace
+
+bool Refine::stop() {
+  if (!stopped_ && should_stop_ && should_stop_()) stopped_ = true;
+  return stopped_;
+}
+
+void Refine::polish(Shortlist& list) {
+  const auto begin = list.candidates();
+  for (const Candidate& candidate : begin) {
+    Candidate here = candidate;
+    for (int step = 0; step < most_steps && !stop(); ++step) {
+      const bool moved = for_each_move(here.sketch, stock_, [&](Sketch&& other) {
+        const Estimate estimate = estimate_(other);
+        if (!estimate.fits || other.columns.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
+        list.offer(other, estimate);
+        here = {std::move(other), estimate};
+        return true;
+      });
+      if (!moved) break;
+    }
+  }
+}
+
+void Refine::forecast(const Shortlist& list) {
+  for (const Candidate& candidate : list.candidates()) {
+    if (!found_.empty() && stop()) return;
+    attempt(candidate.sketch);
+  }
+  if (found_.empty() && !limited_ && list.nearest_miss()) attempt(list.nearest_miss()->sketch);
+}
+
+bool Refine::attempt(const Sketch& sketch) {
+  if (std::ranges::find(tried_, sketch) != tried_.end()) return false;
+  tried_.push_back(sketch);
+  auto plan = plan_of(sketch, stock_);
+  if (!stock_.holds(plan)) return false;
+  auto trial = bench_.forecast(plan);
+  return trial && take({sketch, std::move(*trial), 0});
+}
+
+bool Refine::attempt(const plan::Plan& plan) {
+  auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
+  return trial && take({{}, std::move(*trial), 0});
+}
+
+bool Refine::take(Forecasted&& fresh) {
+  if (!fresh.trial.fits()) {
+    if (!nearest_ || excess(fresh.trial) < excess(nearest_->trial)) nearest_ = std::move(fresh);
+    return false;
+  }
+  const auto value = value_of(fresh.trial.forecast, stock_.request.objective.goal);
+  if (!value) return false;
+  if (!keeps(fresh.trial.forecast, fresh.trial.devices, stock_.request.objective.limits)) {
+    limited_ = true;
+    return false;
+  }
+  fresh.value = *value;
+  const bool first = found_.empty() || better(fresh, found_.front());
+  const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch); });
+  if (alike != found_.end()) {
+    if (!better(fresh, *alike)) return false;
+    found_.erase(alike);
+  }
+  found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, better), std::move(fresh));
+  return first;
+}
+
+void Refine::improve(int most_forecasts) {
+  const auto end = bench_.forecasts() + most_forecasts;
+  for (bool moved = !found_.empty(); moved && bench_.forecasts() < end && !stop();) {
+    // Moves in the order of their estimates: the forecast is dear.
+    const Sketch here = found_.front().sketch;
+    if (here.columns.empty()) return;
+    std::vector<Candidate> moves;
+    for_each_move(here, stock_, [&](Sketch&& other) {
+      const Estimate estimate = estimate_(other);
+      if (estimate.fits && !other.columns.empty()) moves.push_back({std::move(other), estimate});
+      return false;
+    });
+    std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });
+    moved = false;
+    for (std::size_t i = 0; i < moves.size() && !moved && bench_.forecasts() < end && !stop(); ++i) moved = attempt(moves[i].sketch);
+  }
+}
+
+}  // namespace flotilla::search::pool

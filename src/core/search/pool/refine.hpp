@@ -1,0 +1,52 @@
+#pragma once
+#include <functional>
+
+#include "bench.hpp"
+#include "shortlist.hpp"
+
+namespace flotilla::search::pool {
+
+/// A sketch whose plan was forecast.
+struct Forecasted {
+  Sketch sketch;
+  Trial trial;
+  double value = 0;
+};
+
+/// Forecasts what a shortlist holds, and changes the best while that makes it better.
+class Refine {
+ public:
+  Refine(const Stock& stock, Estimator& estimate, Bench& bench, const std::function<bool()>& should_stop)
+      : stock_{stock}, estimate_{estimate}, bench_{bench}, should_stop_{should_stop} {}
+
+  /// Steps of local search by the estimate alone.
+  void polish(Shortlist&);
+  void forecast(const Shortlist&);
+  void improve(int most_forecasts);
+  /// Plans that fit and keep the limits, best first, of every shape one.
+  const std::vector<Forecasted>& found() const { return found_; }
+  /// Of those that do not fit the one that misses least.
+  const std::optional<Forecasted>& nearest_miss() const { return nearest_; }
+  /// Whether plans fitted that a limit excluded.
+  bool limited() const { return limited_; }
+  bool stopped() const { return stopped_; }
+
+  /// True where it became the best.
+  bool attempt(const Sketch&);
+  bool attempt(const plan::Plan&);
+
+ private:
+  bool take(Forecasted&&);
+  bool stop();
+
+  const Stock& stock_;
+  Estimator& estimate_;
+  Bench& bench_;
+  const std::function<bool()>& should_stop_;
+  std::vector<Forecasted> found_;
+  std::optional<Forecasted> nearest_;
+  std::vector<Sketch> tried_;
+  bool limited_ = false, stopped_ = false;
+};
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,38 @@
+#pragma once
+#include <vector>
+
+#include "estimate.hpp"
+
+namespace flotilla::search::pool {
+
+struct Candidate {
+  Sketch sketch;
+  Estimate estimate;
+};
+
+/// The most promising sketches by their estimates, few of each shape, so that an estimate that errs on one shape does not fill the list.
+class Shortlist {
+ public:
+  Shortlist(const Stock& stock, std::size_t most) : stock_{stock}, most_{most} {}
+
+  void offer(const Sketch&, const Estimate&);
+  /// Estimates above are of no use any more.
+  double threshold() const;
+  /// Best first.
+  const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Of those that fit no memory the one that misses least.
+  const std::optional<Candidate>& nearest_miss() const { return nearest_; }
+
+ private:
+  bool keeps_limits(const Sketch&, const Estimate&) const;
+
+  const Stock& stock_;
+  std::size_t most_;
+  std::vector<Candidate> candidates_;
+  std::optional<Candidate> nearest_;
+};
+
+/// Same stages, recomputation and kinds of columns, whatever their cuts, counts and microbatches.
+bool same_shape(const Sketch&, const Sketch&);
+
+}  // namespace flotilla::search::pool

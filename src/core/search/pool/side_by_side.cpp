@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <set>
+
+#include "families.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+bool better(const Estimate& a, const Estimate& b) {
+  if (a.fits != b.fits) return a.fits;
+  return a.fits ? a.value < b.value : a.excess < b.excess;
+}
+
+}  // namespace
+
+void Families::side_by_side(plan::Recompute recompute, const Room& room) {
+  const bool one_degree = !can_.unlike_degrees_in_a_stage || stock_.request.restrictions.one_tensor_degree_per_stage;
+  for (const auto& team : teams(present(room))) {
+    std::set<int> all;
+    for (const int type : team)
+      for (const int degree : degrees(type)) all.insert(degree);
+    for (const int stages : depths_) {
+      if (stop()) return;
+      if (one_degree)
+        for (const int degree : all) side_by_side(recompute, room, team, stages, {degree});
+      else
+        side_by_side(recompute, room, team, stages, {all.begin(), all.end()});
+    }
+  }
+}
+
+/// With any of these degrees for each type: cuts that suit one of the types, at a small and at a large microbatch.
+void Families::side_by_side(plan::Recompute recompute, const Room& room, const std::vector<int>& team, int stages,
+                            const std::vector<int>& tensors) {
+  std::set<std::vector<int>> cuts;
+  double least = 0;  // of the team: rates add up
+  for (const int type : team) {
+    double best = 1e300;
+    for (const int tensor : tensors) {
+      const auto fitting = degrees(type);
+      if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
+      const Pattern pattern(at(stages), Kind{type, tensor});
+      bool fits = true;
+      for (auto m = microbatches_.rbegin(); m != microbatches_.rend(); ++m) {
+        const bool end = m == microbatches_.rbegin() || m + 1 == microbatches_.rend();
+        if (!end && fits) continue;
+        const Column column = sample(pattern, *m, room);
+        if (column.slots.empty()) break;
+        best = std::min(best, least_value(pattern, *m, column.count, recompute));
+        if (best >= list_.threshold() && team.size() == 1) continue;
+        const int turns = stock_.request.global_batch / (column.count * *m) + 1;
+        const auto found = balance(estimate_, network_, column, recompute, turns, can_.blocking);
+        fits = found.has_value();
+        if (found) cuts.insert(*found);
+      }
+    }
+    least += 1 / best;
+  }
+  if (stock_.by_throughput() && 1 / least >= list_.threshold()) return;
+  std::vector<Option> options;
+  for (const int tensor : tensors)
+    for (const int m : microbatches_) options.push_back({tensor, m});
+  for (const auto& cut : cuts) {
+    if (!stock_.request.restrictions.one_microbatch_size) {
+      settle(recompute, room, team, cut, options);
+      continue;
+    }
+    for (const int m : microbatches_) {
+      auto alike = options;
+      std::erase_if(alike, [&](const Option& o) { return o.microbatch != m; });
+      settle(recompute, room, team, cut, alike);
+    }
+  }
+}
+
+/// Degree and microbatch of each type in turn, while it gets better.
+void Families::settle(plan::Recompute recompute, const Room& room, const std::vector<int>& team, const std::vector<int>& cuts,
+                      const std::vector<Option>& options) {
+  std::vector<std::size_t> chosen(team.size(), 0), best_chosen;
+  const auto stages = cuts.size() - 1;
+  Sketch best;
+  Estimate best_estimate;
+  const auto attempt = [&](const std::vector<std::size_t>& choice) {
+    Sketch sketch{cuts, recompute, {}};
+    Room left = room;
+    for (std::size_t i = 0; i < team.size(); ++i) {
+      const Option& option = options[choice[i]];
+      const auto fitting = degrees(team[i]);
+      if (std::ranges::find(fitting, option.tensor) == fitting.end()) return false;
+      add_columns(sketch, Pattern(stages, Kind{team[i], option.tensor}), option.microbatch, left);
+    }
+    if (sketch.columns.empty()) return false;
+    const Sketch whole = sketch;
+    const Estimate estimate = estimate_(sketch);
+    if (!best.columns.empty() && !better(estimate, best_estimate)) return false;
+    best = whole, best_estimate = estimate, best_chosen = choice;
+    return true;
+  };
+  for (std::size_t o = 0; o < options.size(); ++o) attempt(std::vector<std::size_t>(team.size(), o));
+  if (best.columns.empty()) return;
+  chosen = best_chosen;
+  for (bool moved = team.size() > 1; moved;) {
+    moved = false;
+    for (std::size_t i = 0; i < team.size(); ++i)
+      for (std::size_t o = 0; o < options.size(); ++o) {
+        auto other = chosen;
+        other[i] = o;
+        if (o != chosen[i] && attempt(other)) chosen = best_chosen, moved = true;
+      }
+  }
+  offer(best);
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,76 @@
+#include "sketch.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace flotilla::search::pool {
+namespace {
+
+/// Sequences of each column of a kind: whole microbatches, dealt as evenly as they go; what is less than one goes to the last.
+std::vector<int> shares(const Column& column) {
+  const int whole = column.sequences / column.microbatch, rest = column.sequences % column.microbatch;
+  std::vector<int> out(at(column.count), whole / column.count * column.microbatch);
+  for (int i = 0; i < whole % column.count; ++i) out[at(i)] += column.microbatch;
+  out.back() += rest;
+  return out;
+}
+
+template <class Price>
+double sum(const Sketch& sketch, const Stock& stock, Price price) {
+  double all = 0;
+  for (const Column& column : sketch.columns)
+    for (const Slot& slot : column.slots) all += column.count * slot.tensor * price(stock.types[at(stock.places[at(slot.place)].type)]);
+  return all;
+}
+
+}  // namespace
+
+int columns_of(const Sketch& sketch) {
+  int all = 0;
+  for (const Column& column : sketch.columns) all += column.count;
+  return all;
+}
+
+int devices_of(const Sketch& sketch) {
+  int all = 0;
+  for (const Column& column : sketch.columns)
+    for (const Slot& slot : column.slots) all += column.count * slot.tensor;
+  return all;
+}
+
+double price_of(const Sketch& sketch, const Stock& stock) {
+  return sum(sketch, stock, [](const Type& type) { return type.price; });
+}
+double usd_of(const Sketch& sketch, const Stock& stock) {
+  return sum(sketch, stock, [](const Type& type) { return type.usd; });
+}
+
+plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
+  const PoolRequest& request = stock.request;
+  plan::Plan plan;
+  plan.model = request.model;
+  plan.length = request.length;
+  plan.global_batch = request.global_batch;
+  plan.precision = request.precision;
+  std::vector<std::vector<int>> sequences;
+  plan.quantum = request.global_batch;
+  for (const Column& column : sketch.columns) {
+    sequences.push_back(shares(column));
+    plan.quantum = std::gcd(plan.quantum, column.microbatch);
+    for (const int share : sequences.back()) plan.quantum = std::gcd(plan.quantum, share);
+  }
+  for (int s = 0; s < sketch.stages(); ++s) {
+    plan::Stage stage{sketch.cuts[at(s)], sketch.cuts[at(s + 1)], sketch.recompute, {}};
+    for (std::size_t c = 0; c < sketch.columns.size(); ++c) {
+      const Column& column = sketch.columns[c];
+      const Slot& slot = column.slots[at(s)];
+      const Place& place = stock.places[at(slot.place)];
+      for (const int share : sequences[c])
+        stage.replicas.push_back({stock.types[at(place.type)].name, place.zone, slot.tensor, {}, column.microbatch / plan.quantum, share});
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+}  // namespace flotilla::search::pool

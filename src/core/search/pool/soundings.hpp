@@ -1,0 +1,43 @@
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "bench.hpp"
+
+namespace flotilla::search::pool {
+
+/// What a layer takes of one replica's device.
+struct Part {
+  double pass = 0;         ///< seconds of one microbatch, forward and backward, with what is recomputed and the group's collectives
+  double update = 0;       ///< seconds of the optimizer
+  double state = 0;        ///< bytes from step to step: weights, gradients, moments, buffers of communication
+  double activations = 0;  ///< bytes for every microbatch in flight
+};
+
+/// The layers of a model on one type of device, at one tensor degree and microbatch.
+struct Sounding {
+  bool usable = false;
+  Part embedding, block, head;
+  double beside = 0;  ///< bytes once: workspace and the process
+};
+
+/// Learns what layers cost from forecasts of small plans (embedding, blocks and head as three stages of one replica, three microbatches),
+/// so whatever runtime the forecast knows, the search knows. Times are exact for the runtimes that there are: a device's passes do not
+/// depend on its neighbours.
+class Soundings {
+ public:
+  Soundings(const Stock&, Bench&);
+
+  const Sounding& of(int type, int tensor, int microbatch, plan::Recompute);
+  std::int64_t taken() const { return taken_; }
+
+ private:
+  std::unique_ptr<Sounding> take(int type, int tensor, int microbatch, plan::Recompute);
+
+  const Stock& stock_;
+  Bench& bench_;
+  std::vector<std::unique_ptr<Sounding>> known_;  ///< by type, logarithms of degree and microbatch, recomputation
+  std::int64_t taken_ = 0;
+};
+
+}  // namespace flotilla::search::pool

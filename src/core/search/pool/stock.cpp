@@ -1,0 +1,108 @@
+#include "stock.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "../pool_request.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+constexpr double seconds_in_an_hour = 3600;
+
+/// A type's price in what the objective counts, per second of one device.
+double price_of(const cluster::DeviceType& type, Goal goal) {
+  switch (goal) {
+    case Goal::throughput: return 0;
+    case Goal::cost: return type.usd_per_hour / seconds_in_an_hour;
+    case Goal::billing: return type.billing_weight / seconds_in_an_hour;
+    case Goal::energy: return type.power_watts;
+  }
+  return 0;
+}
+
+std::string_view unit_of(Goal goal) { return goal == Goal::billing ? "billing weight" : goal == Goal::energy ? "power" : "price"; }
+
+}  // namespace
+
+Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}, profile{library} {
+  check(r, library);
+  profile = with_node_sizes(std::move(profile), r.pool);
+  for (const PoolEntry& entry : r.pool) add(entry);
+  set_prices();
+  list_devices();
+  std::map<std::string, int> in_zone;
+  for (const Place& place : places) in_zone[place.zone] += place.count;
+  for (const auto& [zone, count] : in_zone) zones.push_back(zone);
+  std::ranges::stable_sort(zones, [&](const auto& a, const auto& b) { return in_zone[a] > in_zone[b]; });
+}
+
+void Stock::add(const PoolEntry& entry) {
+  if (entry.count == 0) return;
+  devices += entry.count;
+  const auto same_type = [&](const Type& type) { return type.name == entry.device_type; };
+  auto found = std::ranges::find_if(types, same_type);
+  if (found == types.end()) {
+    const auto* known = cluster::find_type(profile, entry.device_type);
+    types.push_back({known->name, 0, std::max(1, known->per_node), known->memory, known->usd_per_hour / seconds_in_an_hour, 0, {}});
+    found = types.end() - 1;
+  }
+  found->count += entry.count;
+  const int type = static_cast<int>(found - types.begin());
+  for (const int p : found->places)
+    if (places[at(p)].zone == entry.zone) return void(places[at(p)].count += entry.count);
+  found->places.push_back(static_cast<int>(places.size()));
+  places.push_back({type, entry.zone, entry.count, Rank{0}});
+}
+
+void Stock::set_prices() {
+  for (Type& type : types) {
+    type.price = price_of(*cluster::find_type(profile, type.name), request.objective.goal);
+    FLOTILLA_REQUIRE(by_throughput() || type.price > 0, ErrorKind::bad_input, "the objective asks for ", unit_of(request.objective.goal),
+                     ", and nobody says the ", unit_of(request.objective.goal), " of ", type.name);
+    const Limits& limits = request.objective.limits;
+    FLOTILLA_REQUIRE(type.usd > 0 || !(limits.usd_per_iteration || limits.usd_per_hour), ErrorKind::bad_input,
+                     "a limit is in US dollars, and nobody says the price of ", type.name);
+  }
+}
+
+void Stock::list_devices() {
+  profile.devices.clear();
+  profile.devices.reserve(at(devices));
+  for (Place& place : places) {
+    const Type& type = types[at(place.type)];
+    place.first = Rank{static_cast<int>(profile.devices.size())};
+    std::string host;
+    for (int i = 0; i < place.count; ++i) {
+      if (i % type.per_node == 0) host = text(place.zone, ":", type.name, "-", i / type.per_node);
+      profile.devices.push_back({Rank{place.first.value + i}, type.name, host, place.zone, i % type.per_node, 1});
+    }
+  }
+}
+
+int Stock::groups(int place, int tensor) const {
+  const int count = places[at(place)].count, per_node = types[at(places[at(place)].type)].per_node;
+  return count / per_node * (per_node / tensor) + count % per_node / tensor;
+}
+
+bool Stock::holds(const plan::Plan& plan) const {
+  struct Fill {
+    int host = 0, used = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Fill> fills;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) {
+      const auto type = std::ranges::find(types, replica.device_type, &Type::name);
+      if (type == types.end()) return false;
+      const auto place = std::ranges::find_if(type->places, [&](int p) { return places[at(p)].zone == replica.zone; });
+      if (place == type->places.end() || replica.tensor_parallel > type->per_node) return false;
+      Fill& fill = fills[{replica.device_type, replica.zone}];
+      if (fill.used + replica.tensor_parallel > type->per_node) ++fill.host, fill.used = 0;
+      fill.used += replica.tensor_parallel;
+      if (fill.host * type->per_node + fill.used > places[at(*place)].count) return false;
+    }
+  return true;
+}
+
+}  // namespace flotilla::search::pool

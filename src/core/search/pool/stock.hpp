@@ -1,0 +1,54 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "flotilla/search/pool_planner.hpp"
+
+namespace flotilla::search::pool {
+
+constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+/// Devices of one type in one zone.
+struct Place {
+  int type = 0;  ///< of Stock::types
+  std::string zone;
+  int count = 0;
+  Rank first;  ///< of its devices in Stock::profile
+};
+
+struct Type {
+  std::string name;
+  int count = 0, per_node = 1;
+  Bytes memory;
+  double usd = 0;    ///< of one device, per second; 0: not known
+  double price = 0;  ///< the same in the objective's unit: USD, billing units, joules; seconds' worth nothing where it is throughput
+  std::vector<int> places;
+};
+
+/// What may be taken, and what taking it costs.
+class Stock {
+ public:
+  /// Throws Error{bad_input} for requests that contradict themselves. The pool's devices are listed in `profile`, place by place, node by
+  /// node.
+  Stock(const PoolRequest&, const cluster::Profile& library);
+
+  /// Tensor-parallel groups of that degree, each inside a node.
+  int groups(int place, int tensor) const;
+  /// Whether the nodes of the pool hold the plan's devices as plan::allocate deals them.
+  bool holds(const plan::Plan&) const;
+  bool by_throughput() const { return request.objective.goal == Goal::throughput; }
+
+  const PoolRequest& request;
+  std::vector<Type> types;
+  std::vector<Place> places;
+  std::vector<std::string> zones;  ///< the one with the most devices first
+  cluster::Profile profile;
+  int devices = 0;
+
+ private:
+  void add(const PoolEntry&);
+  void list_devices();
+  void set_prices();
+};
+
+}  // namespace flotilla::search::pool
