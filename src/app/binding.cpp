@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/plan/allocate.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -51,11 +52,11 @@ void name_types(plan::Plan& plan, const cluster::Profile& profile, const std::st
   });
 }
 
-Subject invented(plan::Plan plan, cluster::Profile profile, const std::string& source, const plan::HostSizes& sizes) {
+Subject invented(plan::Plan plan, cluster::Profile profile, const std::string& source) {
   const bool was_bound = is_bound(plan);
   for_replicas(plan, [](plan::Replica& replica) { replica.devices.clear(); });
   name_types(plan, profile, source);
-  auto allocation = plan::allocate(plan, profile, sizes);
+  auto allocation = plan::allocate(plan, profile);
   profile.devices = std::move(allocation.devices);
   return {
       std::move(allocation.plan), std::move(profile),
@@ -84,9 +85,9 @@ plan::Plan bound(plan::Plan plan, const cluster::Profile& profile, int ranks, co
   return plan;
 }
 
-Subject subject_of(plan::Plan plan, cluster::Profile profile, const std::string& source, const plan::HostSizes& sizes) {
+Subject subject_of(plan::Plan plan, cluster::Profile profile, const std::string& source) {
   const auto ranks = static_cast<int>(profile.devices.size());
-  if (ranks == 0 || (!is_bound(plan) && !can_deal(plan, profile))) return invented(std::move(plan), std::move(profile), source, sizes);
+  if (ranks == 0 || (!is_bound(plan) && !can_deal(plan, profile))) return invented(std::move(plan), std::move(profile), source);
   FLOTILLA_REQUIRE(plan::rank_count(plan) <= ranks, ErrorKind::bad_input, source, ": the plan is bound to ", plan::rank_count(plan),
                    " ranks, the profile lists ", ranks, " devices; give the profile of those ranks, or take \"devices\" out of the plan");
   auto on_ranks = bound(std::move(plan), profile, ranks, source);

@@ -2,7 +2,6 @@
 #include <string>
 
 #include "flotilla/cluster/cluster.hpp"
-#include "flotilla/plan/allocate.hpp"
 #include "flotilla/plan/plan.hpp"
 
 namespace flotilla::app {
@@ -20,7 +19,7 @@ struct Subject {
 };
 
 /// Bound to the profile's devices where it lists enough of them and their types are the plan's; else (a what-if, or a library) to devices
-/// that plan::allocate invents, in hosts of `sizes`. Throws Error{bad_input} naming `source`.
-Subject subject_of(plan::Plan, cluster::Profile, const std::string& source, const plan::HostSizes& sizes = {});
+/// that plan::allocate invents. Throws Error{bad_input} naming `source`.
+Subject subject_of(plan::Plan, cluster::Profile, const std::string& source);
 
 }  // namespace flotilla::app

@@ -99,9 +99,8 @@ simulate::Report report_on(const Forecasting& forecasting, const simulate::Forec
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::Trial> {
     try {
       const bool keep = !invented && is_bound(changed);
-      const Forecasting other{
-          keep ? Subject{changed, subject.profile, ""} : subject_of(unbound(changed), profile, "the changed plan", settings.hosts),
-          settings};
+      const Forecasting other{keep ? Subject{changed, subject.profile, ""} : subject_of(unbound(changed), profile, "the changed plan"),
+                              settings};
       const auto result = other.forecast();
       const auto tightest = simulate::tightest(result, limits_of(other.subject().profile));
       return simulate::Trial{result.iteration, tightest ? tightest->limit - tightest->needed : Bytes{}};

@@ -19,7 +19,6 @@ int most_on_a_host(const std::vector<cluster::Device>&);
 struct ForecastSettings {
   program::Runtime runtime;
   bool sailor_artifact = false;  ///< the Sailor artifact's own formulas in place of the program simulator
-  plan::HostSizes hosts{};       ///< of devices that are invented
 };
 
 /// The built-in catalogue's figures for the plan's types where the profile says nothing. Throws Error{bad_input} naming `source` for a type

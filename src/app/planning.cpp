@@ -24,7 +24,7 @@ constexpr Seconds quiet_for{2}, shown_every{0.2};
 /// What is planned for whom.
 struct Task {
   search::PoolRequest request;
-  cluster::Profile profile;  ///< knows every type of the pool; lists devices only where the pool is made of them
+  cluster::Profile profile;  ///< knows every type of the pool, lists no devices
   ForecastSettings settings;
 };
 
@@ -79,19 +79,16 @@ Task task_of(const PlanningOptions& o) {
   if (!o.previous.empty()) request.previous = files::read_plan(o.previous);
   request.pool = pool_of(o, library.profile, catalogue);
   warn_of_unknown_zones(o, request.pool, library.profile);
+  request.process_memory = runtime_constant;
   auto profile = profile_for(library.profile, o.basis, request.model, request.length);
-  if (!o.pool.empty()) profile.devices.clear();  // what if: devices of these types, in that number
-  task.profile = with_prices(with_pool_types(std::move(profile), catalogue, request.pool), o.basis.prices);
+  task.profile = with_prices(without_devices(std::move(profile), catalogue, request.pool), o.basis.prices);
   task.settings = settings_of(o.basis);
-  task.settings.hosts = host_sizes(request.pool);
   return task;
 }
 
-/// The search, with an eye on the clock; the library it sees lists no devices, for plans are by type and zone.
+/// The search, with an eye on the clock.
 files::Planning search_for(Task& task, const PlanningOptions& o) {
   files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
-  auto library = task.profile;
-  library.devices.clear();
   LiveLine line;
   const Seconds begin = now();
   Seconds shown = begin + quiet_for;
@@ -104,15 +101,15 @@ files::Planning search_for(Task& task, const PlanningOptions& o) {
     if (o.time_limit.value > 0 && time - begin >= o.time_limit) planning.cut_off = true;
     return planning.cut_off;
   };
-  planning.answer = o.basis.sailor_artifact ? search::plan_by_rules(task.request, library)
-                                            : search::plan_by_program(task.request, library, task.settings.runtime);
+  planning.answer = o.basis.sailor_artifact ? search::plan_by_rules(task.request, task.profile)
+                                            : search::plan_by_program(task.request, task.profile, task.settings.runtime);
   planning.searched = now() - begin;
   if (planning.answer.finished) planning.cut_off = false;  // it was over when the time was
   return planning;
 }
 
 simulate::Report forecast_of(const plan::Plan& plan, const Task& task) {
-  const Forecasting forecasting{subject_of(plan, task.profile, "the plan", task.settings.hosts), task.settings};
+  const Forecasting forecasting{subject_of(plan, task.profile, "the plan"), task.settings};
   return report_on(forecasting, forecasting.forecast(), task.profile, task.settings);
 }
 

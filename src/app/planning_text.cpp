@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "app/pool.hpp"
 #include "app/report_text.hpp"
 #include "app/stage_table.hpp"
 #include "flotilla/base/text.hpp"
@@ -17,10 +18,6 @@ using Lines = std::vector<std::pair<std::string, std::string>>;
 using Places = std::map<std::pair<std::string, std::string>, int>;  // type and zone: devices
 
 constexpr int key_width = 11;  // of "iteration", the longest, and the gap behind it
-
-std::string place_in_words(const std::pair<std::string, std::string>& place) {
-  return place.second.empty() ? place.first : text(place.first, " @ ", place.second);
-}
 
 Places places_of(const plan::Plan& plan) {
   Places places;
@@ -70,15 +67,15 @@ std::string devices_in_words(const search::Pool& pool, const plan::Plan* plan) {
   for (const auto& place : order) {
     const auto found = taken.find(place);
     const int used = found == taken.end() ? 0 : found->second, all = offered[place];
-    const std::string of = used == all ? text("all ", all) : used == 0 ? text("none of ", all) : text(used, " of ", all);
-    parts.push_back(text(plan == nullptr ? text(all) : of, " ", place_in_words(place)));
+    const std::string of = used == all && all > 1 ? text("all ", all) : used == 0 ? text("none of ", all) : text(used, " of ", all);
+    parts.push_back(text(plan == nullptr ? text(all) : of, " ", place_in_words(place.first, place.second)));
   }
   return joined(parts);
 }
 
 std::string shape_in_words(const plan::Plan& plan, bool zones) {
   std::map<std::string, int> devices;
-  for (const auto& [place, count] : places_of(plan)) devices[zones ? place_in_words(place) : place.first] += count;
+  for (const auto& [place, count] : places_of(plan)) devices[zones ? place_in_words(place.first, place.second) : place.first] += count;
   std::vector<std::string> parts;
   for (const auto& [place, count] : devices) parts.push_back(text(count, " ", place));
   const auto stages = plan.stages.size();
@@ -106,7 +103,7 @@ std::string search_in_words(const files::Planning& planning) {
   if (planning.cut_off)
     return text("cut off after ", planning.searched, " by the time limit: ", work,
                 "; with more time the gap may close, or a better plan be found");
-  return text("ended unfinished after ", planning.searched, ": ", work);
+  return text("ended after ", planning.searched, " with more left than its bounds exclude: ", work);
 }
 
 /// Values wrapped so that lines end within the width.
@@ -149,26 +146,38 @@ bool several_zones(const search::Pool& pool) {
   return std::ranges::any_of(pool, [&](const auto& entry) { return entry.zone != pool.front().zone; });
 }
 
-/// Beside each a line of why it lost, which may be long.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin) + "\n");
+    begin = end + 1;
+  }
+  return lines;
+}
+
+/// Why a plan lost may take a line of its own: it stands below the plan.
 std::string alternatives_table(const files::Planning& planning, const Style& style, int width) {
-  const auto& answer = planning.answer;
-  const bool priced = std::ranges::any_of(answer.alternatives, [](const auto& plan) { return plan.usd.has_value(); });
+  const auto& all = planning.answer.alternatives;
+  const bool priced = std::ranges::any_of(all, [](const auto& plan) { return plan.usd.has_value(); });
   std::vector<TextTable::Column> columns{{"next best"}, {"iteration", Align::right}};
   if (priced) columns.push_back({"cost", Align::right});
-  columns.push_back({"devices", Align::right});
   columns.push_back({"memory", Align::right});
-  columns.push_back({"why it lost"});
   TextTable table{columns};
-  for (const auto& plan : answer.alternatives) {
+  for (const auto& plan : all) {
     std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)), to_string(plan.iteration)};
     if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
-    row.push_back(text(plan.devices));
     row.push_back(to_string(plan.peak_memory));
-    row.push_back(plan.reason);
     table.add(std::move(row));
   }
-  static_cast<void>(width);
-  return table.print(style);
+  const auto lines = lines_of(table.print(style));
+  constexpr std::size_t head = 2;
+  std::string out;
+  for (std::size_t l = 0; l < lines.size(); ++l) {
+    out += lines[l];
+    if (l >= head && !all[l - head].reason.empty()) out += "  " + options::wrap(all[l - head].reason, 2, width - 2) + "\n";
+  }
+  return out;
 }
 
 }  // namespace

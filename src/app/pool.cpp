@@ -9,11 +9,12 @@
 #include "app/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/nearest.hpp"
+#include "flotilla/search/pool_planner.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr int most_per_node = 4096;
+constexpr int most_per_node = 4096, usual_per_node = 8;
 const char* const example = "A100-40@us-central1-a=32/4";
 
 /// A word taken apart; the type is what stands before the '=' until somebody knows where its zone begins.
@@ -96,7 +97,7 @@ class Reader {
     if (per_node_.at(type) > 0) return per_node_.at(type);
     const auto* entry = cluster::find(catalogue_, type);
     const int usual = entry == nullptr ? 0 : static_cast<int>(entry->devices_per_node.value);
-    return usual > 0 ? usual : plan::usual_devices_per_host;
+    return usual > 0 ? usual : usual_per_node;
   }
 
   std::vector<std::string> names() const {
@@ -164,26 +165,30 @@ search::Pool pool_of_devices(const cluster::Profile& profile) {
   return pool;
 }
 
-cluster::Profile with_pool_types(cluster::Profile library, const cluster::Catalogue& catalogue, const search::Pool& pool) {
+cluster::Profile without_devices(cluster::Profile library, const cluster::Catalogue& catalogue, const search::Pool& pool) {
   std::set<std::string> types;
   for (const auto& entry : pool) types.insert(entry.device_type);
-  return cluster::complete_from_catalogue(std::move(library), catalogue, {types.begin(), types.end()});
+  library.devices.clear();
+  auto profile = cluster::complete_from_catalogue(std::move(library), catalogue, {types.begin(), types.end()});
+  return search::with_node_sizes(std::move(profile), pool);
 }
 
-plan::HostSizes host_sizes(const search::Pool& pool) {
-  plan::HostSizes sizes;
-  for (const auto& entry : pool) {
-    auto& size = sizes[{entry.zone, entry.device_type}];
-    size = std::max(size, entry.per_node);
+void require_within(const search::Pool& pool, const plan::Plan& plan, const std::string& source) {
+  std::map<std::pair<std::string, std::string>, int> left;
+  for (const auto& entry : pool) left[{entry.device_type, entry.zone}] += entry.count;
+  const auto offered = left;
+  for (int s = 0; s < plan::own_stages(plan); ++s)
+    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
+      left[{replica.device_type, replica.zone}] -= replica.tensor_parallel;
+  for (const auto& [place, devices] : left) {
+    const auto has = offered.find(place);
+    const int count = has == offered.end() ? 0 : has->second;
+    FLOTILLA_REQUIRE(devices >= 0, ErrorKind::no_plan, source, ": the plan takes ", count - devices, " ",
+                     place_in_words(place.first, place.second), ", the pool has ", count);
   }
-  return sizes;
 }
 
-int devices_of(const search::Pool& pool) {
-  int devices = 0;
-  for (const auto& entry : pool) devices += entry.count;
-  return devices;
-}
+std::string place_in_words(const std::string& type, const std::string& zone) { return zone.empty() ? type : text(type, " @ ", zone); }
 
 std::string unknown_zones(const search::Pool& pool, const cluster::Profile& library) {
   const auto zones = zones_of(library);

@@ -4,7 +4,7 @@
 
 #include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/options/table.hpp"
-#include "flotilla/plan/allocate.hpp"
+#include "flotilla/plan/plan.hpp"
 #include "flotilla/search/objective.hpp"
 
 /// Devices to plan for, as people write them and as a probe found them.
@@ -22,13 +22,15 @@ search::Pool read_pool(const std::vector<std::string>& words, const options::Set
 /// The devices that a profile lists: an entry for each type, zone and number of them on a host.
 search::Pool pool_of_devices(const cluster::Profile&);
 
-/// `library` with what it lacks of the pool's types.
-cluster::Profile with_pool_types(cluster::Profile library, const cluster::Catalogue&, const search::Pool&);
+/// `library` with what it lacks of the pool's types, in nodes of the pool's sizes and without devices of its own: those of a plan for the
+/// pool are invented.
+cluster::Profile without_devices(cluster::Profile library, const cluster::Catalogue&, const search::Pool&);
 
-/// Hosts that a plan's devices are invented on; where hosts of one type and zone differ, the largest.
-plan::HostSizes host_sizes(const search::Pool&);
+/// Throws Error{no_plan} naming `source` where the plan takes devices of a type and zone that the pool does not have in that number.
+void require_within(const search::Pool&, const plan::Plan&, const std::string& source);
 
-int devices_of(const search::Pool&);
+/// "A100-40 @ us-central1-a".
+std::string place_in_words(const std::string& type, const std::string& zone);
 
 /// Zones of the pool that the library measured no link of while it did of others, in words for a warning; "" where there are none.
 std::string unknown_zones(const search::Pool&, const cluster::Profile& library);

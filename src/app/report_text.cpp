@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "app/pool.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/journal/console.hpp"
 #include "flotilla/simulate/why_not.hpp"
@@ -28,8 +29,6 @@ std::string three_digits(double value) { return value < 100 ? formatted("%.3g", 
 
 std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
 
-std::string place_of(const std::string& type, const std::string& zone) { return zone.empty() ? type : type + " @ " + zone; }
-
 /// Rows of a table: kinds of one stage, type and zone together.
 struct Line {
   std::vector<int> stages;
@@ -42,9 +41,9 @@ struct Line {
 std::vector<Line> lines_of(const Report& report) {
   std::map<std::pair<std::vector<int>, std::string>, Line> lines;
   for (const auto& row : report.rows) {
-    Line& line = lines[{row.stages, place_of(row.device_type, row.zone)}];
+    Line& line = lines[{row.stages, place_in_words(row.device_type, row.zone)}];
     line.stages = row.stages;
-    line.place = place_of(row.device_type, row.zone);
+    line.place = place_in_words(row.device_type, row.zone);
     for (std::size_t a = 0; a < line.breakdown.seconds.size(); ++a) line.breakdown.seconds[a] += row.breakdown.seconds[a] * row.ranks;
     line.ranks += row.ranks;
     if (line.fullest == nullptr || row.memory.peak() > line.fullest->memory.peak()) line.fullest = &row;
@@ -132,7 +131,7 @@ std::string memory_line(const Report& report) {
   const auto& row = *report.fullest();
   const Bytes peak = row.memory.peak();
   std::string line = text(peak, row.limit ? text(" of ", *row.limit) : "", " on the fullest device (stage ", stages_in_words(row.stages),
-                          ", ", place_of(row.device_type, row.zone), ")");
+                          ", ", place_in_words(row.device_type, row.zone), ")");
   if (row.limit && peak <= *row.limit) line += text("; ", *row.limit - peak, " to spare");
   return line;
 }
@@ -164,7 +163,7 @@ std::string speed_line(const Report& report) {
 /// "32 A100-40 @ zone-a, 32 V100-16".
 std::string devices_in_words(const Report& report) {
   std::map<std::string, int> count;
-  for (const auto& row : report.rows) count[place_of(row.device_type, row.zone)] += row.ranks;
+  for (const auto& row : report.rows) count[place_in_words(row.device_type, row.zone)] += row.ranks;
   std::string words;
   for (const auto& [place, devices] : count) words += text(words.empty() ? "" : ", ", devices, " ", place);
   return words;

@@ -6,14 +6,24 @@
 #include "app/comparison.hpp"
 #include "app/forecast_timeline.hpp"
 #include "app/job_table.hpp"
+#include "app/pool.hpp"
 #include "app/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 
 namespace flotilla::app {
 namespace {
+
+/// The profile for devices of the pool, as flotilla plan sees it.
+cluster::Profile on_pool(cluster::Profile profile, const plan::Plan& plan, const SimulateOptions& o, const std::string& source) {
+  const auto catalogue = files::built_in_catalogue();
+  const auto pool = read_pool(o.pool, o.pool_setting, profile, catalogue);
+  require_within(pool, plan, source);
+  return without_devices(std::move(profile), catalogue, pool);
+}
 
 SimulateOptions read_options(std::span<const std::string> arguments, std::string& plan) {
   SimulateOptions o;
@@ -22,6 +32,7 @@ SimulateOptions read_options(std::span<const std::string> arguments, std::string
   table.read_environment(options::environment());
   FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one plan file to forecast, got ", operands.size());
   log::set_level(o.output.log_level);
+  o.pool_setting = table.describe("simulate.pool");
   plan = operands[0];
   return o;
 }
@@ -70,6 +81,8 @@ options::Table simulate_table(SimulateOptions& o) {
   options::Table t;
   t.section("simulate", "What the forecast rests on");
   add_forecast_basis(t, "simulate", o.basis);
+  t.add("simulate.pool", &o.pool, "devices that the plan is for, as flotilla plan takes them: sizes of nodes, and how many there are",
+        {.value = "TYPE[@ZONE]=COUNT[/NODE]", .unset = "nodes as the types have them", .alias = "pool"});
   t.add("simulate.timeline", &o.timeline, "write when each instruction would run (Perfetto's JSON)",
         {.value = "FILE", .unset = "none", .alias = "timeline"});
   t.add("simulate.measured", &o.measured, "lay a run beside it: a run directory, or what --report.timeline wrote",
@@ -90,6 +103,7 @@ int simulate(std::span<const std::string> arguments) {
   const auto settings = settings_of(o.basis);
   auto plan = files::read_plan(file);
   auto known = profile_for(known_devices(o.basis).profile, o.basis, plan.model, plan.length);
+  if (!o.pool.empty()) known = on_pool(std::move(known), plan, o, file);
   const auto profile = with_prices(with_catalogue(std::move(known), plan, file), o.basis.prices);
   const Forecasting forecasting{subject_of(std::move(plan), profile, file), settings};
   if (!forecasting.subject().note.empty()) log::info(forecasting.subject().note);

@@ -57,13 +57,6 @@ TEST(Allocate, StagesOfOneDeviceShareIt) {
   EXPECT_TRUE(validate(allocation.plan).empty());
 }
 
-TEST(Allocate, AZonesHostsMayBeOfAnotherSize) {
-  auto plan = plan_of({1, 1, 1});
-  plan.stages[0].replicas[2].zone = "z";
-  EXPECT_EQ(hosts(allocate(plan, four_a_node(), {{{"", "A"}, 1}})), (std::vector<std::string>{"A-0", "A-1", "z:A-0"}));
-  EXPECT_EQ(hosts(allocate(plan, four_a_node(), {{{"z", "A"}, 1}})), (std::vector<std::string>{"A-0", "A-0", "z:A-0"}));
-}
-
 TEST(Allocate, RefusesUnknownTypesAndBoundPlans) {
   auto plan = plan_of({1});
   plan.stages[0].replicas[0].device_type = "B";

@@ -1,7 +1,4 @@
 #pragma once
-#include <map>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -15,15 +12,9 @@ struct Allocation {
   std::vector<cluster::Device> devices;  ///< by rank
 };
 
-/// Devices in a host of a (zone, type), where that is not what the type says.
-using HostSizes = std::map<std::pair<std::string, std::string>, int>;
-
 /// Invents devices for an unbound plan: ranks stage by stage, replica by replica, tensor index by tensor index. Devices of one zone and
-/// type fill hosts of DeviceType::per_node (8 where neither `sizes` nor the profile says); a replica that fits a host never straddles two.
-/// Threads are 1. Throws Error{bad_input} naming a type that the profile does not know. A bound plan is refused the same way.
-Allocation allocate(const Plan&, const cluster::Profile&, const HostSizes& sizes = {});
-
-/// What a host of that type has where nobody says.
-inline constexpr int usual_devices_per_host = 8;
+/// type fill hosts of DeviceType::per_node (8 where the profile does not say); a replica that fits a host never straddles two. Threads are
+/// 1. Throws Error{bad_input} naming a type that the profile does not know. A bound plan is refused the same way.
+Allocation allocate(const Plan&, const cluster::Profile&);
 
 }  // namespace flotilla::plan

@@ -8,6 +8,8 @@
 namespace flotilla::plan {
 namespace {
 
+constexpr int usual_devices_per_node = 8;
+
 /// Hosts of one zone and type, filled one after the other.
 struct Hosts {
   std::string name;
@@ -34,7 +36,7 @@ struct Hosts {
 
 class Allocator {
  public:
-  Allocator(const cluster::Profile& profile, const HostSizes& sizes) : profile_{profile}, sizes_{sizes} {}
+  explicit Allocator(const cluster::Profile& profile) : profile_{profile} {}
 
   Hosts& hosts_of(const Replica& replica, const std::string& where) {
     const auto [found, fresh] = hosts_.try_emplace({replica.zone, replica.device_type});
@@ -43,8 +45,7 @@ class Allocator {
     FLOTILLA_REQUIRE(type, ErrorKind::bad_input, where, ".device_type: the profile knows no type '", replica.device_type, "'; it has ",
                      known_types());
     found->second.name = replica.zone.empty() ? replica.device_type : text(replica.zone, ":", replica.device_type);
-    const auto size = sizes_.find(found->first);
-    found->second.per_node = size != sizes_.end() ? size->second : type->per_node > 0 ? type->per_node : usual_devices_per_host;
+    found->second.per_node = type->per_node > 0 ? type->per_node : usual_devices_per_node;
     return found->second;
   }
 
@@ -56,15 +57,14 @@ class Allocator {
   }
 
   const cluster::Profile& profile_;
-  const HostSizes& sizes_;
   std::map<std::pair<std::string, std::string>, Hosts> hosts_;
 };
 
 }  // namespace
 
-Allocation allocate(const Plan& plan, const cluster::Profile& profile, const HostSizes& sizes) {
+Allocation allocate(const Plan& plan, const cluster::Profile& profile) {
   Allocation out{plan, {}};
-  Allocator allocator{profile, sizes};
+  Allocator allocator{profile};
   for (int s = 0; s < own_stages(plan); ++s) {
     auto& replicas = out.plan.stages[static_cast<std::size_t>(s)].replicas;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
