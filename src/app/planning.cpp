@@ -58,7 +58,7 @@ search::Pool pool_of(const PlanningOptions& o, const cluster::Profile& profile, 
 
 void warn_of_unknown_zones(const PlanningOptions& o, const search::Pool& pool, const cluster::Profile& profile) {
   if (const auto zones = unknown_zones(pool, profile); !zones.empty())
-    log::warning(o.basis.profiles, ": no link of zone ", zones, " was measured; links as the hardware catalogue has them are taken");
+    log::warning(o.basis.profiles, ": no links are known of zone ", zones, "; those of the hardware catalogue are taken for it");
 }
 
 Task task_of(const PlanningOptions& o) {
@@ -116,7 +116,8 @@ simulate::Report forecast_of(const plan::Plan& plan, const Task& task) {
 std::string why_none(const files::Planning& planning, const PlanningOptions& o) {
   std::string why = planning.answer.no_plan_reason;
   if (why.empty()) why = "the search ended before any plan was found";
-  if (planning.cut_off) why += text("; cut off after ", planning.searched, " (--search.time-limit ", o.time_limit, ")");
+  if (planning.cut_off)
+    why += text("; cut off after ", planning.searched, " (--search.time-limit ", o.setting("search.time-limit").value, ")");
   return why;
 }
 

@@ -41,11 +41,14 @@ void add_plan(Table& t, PlanningOptions& o) {
   t.section("plan", "Devices to plan for, and what the forecast rests on");
   t.add("plan.pool", &o.pool,
         "devices that may be taken: COUNT of a type in a zone, NODE of them in a node, such as A100-40@us-central1-a=32/4",
-        {.value = "TYPE[@ZONE]=COUNT[/NODE]", .unset = "the devices of the profile", .alias = "pool"});
+        {.value = "TYPE[@ZONE]=COUNT[/NODE]",
+         .unset = "the devices of the profile",
+         .example = "A100-40@us-central1-a=32/4",
+         .alias = "pool"});
   add_forecast_basis(t, "plan", o.basis);
   t.add("plan.restrict", &o.restrict,
         "what the plan must be, for runtimes that cannot do everything: " + listed(search::restriction_names()),
-        {.value = "NAME,...", .unset = "nothing", .alias = "restrict"});
+        {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
         {.value = "FILE", .unset = "none", .alias = "write-plan"});
 }

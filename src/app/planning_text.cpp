@@ -126,8 +126,8 @@ Lines question(const files::Planning& planning, const plan::Plan* plan) {
   if (const auto names = search::names_of(planning.restrictions); !names.empty()) lines.emplace_back("restrict", joined(names));
   lines.emplace_back("devices", devices_in_words(planning.pool, plan));
   if (plan == nullptr) return lines;
-  lines.emplace_back(
-      "model", text(plan->model.name, ", ", plan->global_batch, " sequences of ", plan->length, " tokens, ", to_string(plan->precision)));
+  lines.emplace_back("model", text(plan->model.name, ", ", plan->global_batch, plan->global_batch == 1 ? " sequence of " : " sequences of ",
+                                   plan->length, " tokens, ", to_string(plan->precision)));
   lines.emplace_back("plan", plan_in_words(*plan));
   return lines;
 }
@@ -162,11 +162,15 @@ std::string alternatives_table(const files::Planning& planning, const Style& sty
   const bool priced = std::ranges::any_of(all, [](const auto& plan) { return plan.usd.has_value(); });
   std::vector<TextTable::Column> columns{{"next best"}, {"iteration", Align::right}};
   if (priced) columns.push_back({"cost", Align::right});
+  const auto goal = planning.objective.goal;
+  const bool counted = goal == search::Goal::billing || goal == search::Goal::energy;
+  if (counted) columns.push_back({search::to_string(goal), Align::right});
   columns.push_back({"memory", Align::right});
   TextTable table{columns};
   for (const auto& plan : all) {
     std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)), to_string(plan.iteration)};
     if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
+    if (counted) row.push_back(goal == search::Goal::energy ? energy(plan.value) : billing(plan.value));
     row.push_back(to_string(plan.peak_memory));
     table.add(std::move(row));
   }

@@ -124,6 +124,11 @@ class Reader {
   std::string word_;
 };
 
+std::string nearest_in_words(const std::string& zone, const std::vector<std::string>& known) {
+  const auto meant = nearest(zone, known);
+  return meant.empty() ? "" : text(" (did you mean '", meant, "'?)");
+}
+
 std::set<std::string> zones_of(const cluster::Profile& library) {
   std::set<std::string> zones;
   for (const auto& fit : library.link_fits) zones.insert({fit.from_zone, fit.to_zone});
@@ -198,7 +203,7 @@ std::string unknown_zones(const search::Pool& pool, const cluster::Profile& libr
   std::string words;
   for (const auto& entry : pool)
     if (!entry.zone.empty() && !zones.contains(entry.zone) && said.insert(entry.zone).second)
-      words += text(words.empty() ? "" : ", ", "'", entry.zone, "'", suggestion(entry.zone, known));
+      words += text(words.empty() ? "" : ", ", "'", entry.zone, "'", nearest_in_words(entry.zone, known));
   return words;
 }
 

@@ -27,8 +27,6 @@ std::string formatted(const char* format, double value) {
 /// short_number has no digits behind the point without a prefix.
 std::string three_digits(double value) { return value < 100 ? formatted("%.3g", value) : journal::short_number(value); }
 
-std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
-
 /// Rows of a table: kinds of one stage, type and zone together.
 struct Line {
   std::vector<int> stages;
@@ -188,6 +186,10 @@ std::string Unit::digits(double value) const {
 
 std::string percent(double part) { return part > 0 && part < 0.0995 ? formatted("%.1f %%", 100 * part) : formatted("%.0f %%", 100 * part); }
 
+std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
+
+std::string billing(double units) { return text(three_digits(units), " units"); }
+
 std::string dollars(double usd) { return formatted(usd >= 100 ? "$%.0f" : usd >= 0.1 ? "$%.2f" : "$%.3g", usd); }
 
 std::vector<std::pair<std::string, std::string>> forecast_lines(const Report& report) {
@@ -195,7 +197,7 @@ std::vector<std::pair<std::string, std::string>> forecast_lines(const Report& re
   if (!report.rows.empty()) head.push_back({"memory", memory_line(report)});
   if (report.why_not) head.push_back({"fits", simulate::in_words(*report.why_not)});
   if (const auto cost = cost_line(report); !cost.empty()) head.push_back({"cost", cost});
-  if (report.expense.billing_units) head.push_back({"billing", text(three_digits(*report.expense.billing_units), " units an iteration")});
+  if (report.expense.billing_units) head.push_back({"billing", text(billing(*report.expense.billing_units), " an iteration")});
   if (report.expense.energy_joules) head.push_back({"energy", text("at most ", energy(*report.expense.energy_joules), " an iteration")});
   return head;
 }

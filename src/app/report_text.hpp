@@ -17,6 +17,10 @@ std::vector<std::pair<std::string, std::string>> forecast_lines(const simulate::
 
 /// "$1.20", "$0.00123", "$1200".
 std::string dollars(double usd);
+/// "12.3 kJ", "4.56 kWh".
+std::string energy(double joules);
+/// "12.3 units".
+std::string billing(double units);
 
 /// A unit for several figures of which the largest is given: that one has at most four digits before the point.
 struct Unit {

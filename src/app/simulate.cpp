@@ -82,7 +82,10 @@ options::Table simulate_table(SimulateOptions& o) {
   t.section("simulate", "What the forecast rests on");
   add_forecast_basis(t, "simulate", o.basis);
   t.add("simulate.pool", &o.pool, "devices that the plan is for, as flotilla plan takes them: sizes of nodes, and how many there are",
-        {.value = "TYPE[@ZONE]=COUNT[/NODE]", .unset = "nodes as the types have them", .alias = "pool"});
+        {.value = "TYPE[@ZONE]=COUNT[/NODE]",
+         .unset = "nodes as the types have them",
+         .example = "A100-40@us-central1-a=32/4",
+         .alias = "pool"});
   t.add("simulate.timeline", &o.timeline, "write when each instruction would run (Perfetto's JSON)",
         {.value = "FILE", .unset = "none", .alias = "timeline"});
   t.add("simulate.measured", &o.measured, "lay a run beside it: a run directory, or what --report.timeline wrote",
