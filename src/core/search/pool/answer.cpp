@@ -97,7 +97,7 @@ plan::Plan unbound(plan::Plan plan) {
   return plan;
 }
 
-std::size_t shortlist_length(int devices) { return devices <= 1000 ? 16 : devices <= 10'000 ? 10 : 6; }
+std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 6; }
 int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 4; }
 
 PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench) {

@@ -19,7 +19,7 @@ struct Stage {
 
 class Balance {
  public:
-  Balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute recompute, int microbatches, bool blocking)
+  Balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute recompute, int microbatches)
       : blocks_{estimator.stock().request.model.blocks} {
     const Stock& stock = estimator.stock();
     const int count = static_cast<int>(column.slots.size());
@@ -39,7 +39,7 @@ class Balance {
       const double limit = static_cast<double>(stock.types[at(type)].memory.count);
       const double room = limit > 0 ? std::floor((limit - held) / bytes(sounding.block)) : blocks_;
       stage.most = static_cast<int>(std::clamp<double>(room, -1, blocks_));
-      if (blocking) {
+      if (estimator.blocks_on(column.microbatch)) {
         const auto message = [&](int from, int to) {
           const int a = column.slots[at(from)].place, b = column.slots[at(to)].place;
           return network.message(a, b, column.microbatch) + network.message(b, a, column.microbatch);
@@ -105,10 +105,10 @@ class Balance {
 }  // namespace
 
 std::optional<std::vector<int>> balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute recompute,
-                                        int microbatches, bool blocking) {
+                                        int microbatches) {
   if (estimator.stock().request.restrictions.even_layers)
     return even_cuts(estimator.stock().request.model.blocks, static_cast<int>(column.slots.size()));
-  return Balance{estimator, network, column, recompute, microbatches, blocking}.run();
+  return Balance{estimator, network, column, recompute, microbatches}.run();
 }
 
 std::vector<int> even_cuts(int blocks, int stages) {

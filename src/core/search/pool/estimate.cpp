@@ -18,10 +18,17 @@ double Estimator::memory(const Sounding& s, int first, int last, int in_flight) 
          (last == stock_.request.model.layers() ? of(s.head) : 0);
 }
 
+bool Estimator::blocks_on(int microbatch) const {
+  const PoolRequest& r = stock_.request;
+  const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
+  return blocking_ && static_cast<double>(size.count) > buffered_;
+}
+
 /// False where the runtime cannot execute some stage.
 bool Estimator::measure(const Sketch& sketch) {
   paces_.assign(sketch.columns.size(), {});
   const int stages = sketch.stages();
+  std::vector<double> ways(at(stages));
   for (std::size_t c = 0; c < sketch.columns.size(); ++c) {
     const Column& column = sketch.columns[c];
     double before = 0;  // messages of the boundary before the stage, there and back
@@ -36,10 +43,17 @@ bool Estimator::measure(const Sketch& sketch) {
         behind = network_.message(slot.place, next, column.microbatch) + network_.message(next, slot.place, column.microbatch);
       }
       // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
-      const double pace = blocking_ ? here + before + behind : std::max(here, std::max(before, behind) / 2);
+      const double pace = blocks_on(column.microbatch) ? here + before + behind : std::max(here, std::max(before, behind) / 2);
       paces_[c].slowest = std::max(paces_[c].slowest, pace);
       paces_[c].way += here + behind;
+      ways[at(s)] = here + behind;
       before = behind;
+    }
+    // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
+    double way = 0;
+    for (int s = stages - 1; s >= 0; --s) {
+      way += ways[at(s)];
+      paces_[c].slowest = std::max(paces_[c].slowest, way / (stages - s));
     }
   }
   return true;
@@ -139,7 +153,7 @@ double Estimator::after(const Sketch& sketch) {
                                     (ends ? sounding.head.update : 0));
     }
   }
-  return sums + update;
+  return sums + network_.word_sum(sketch) + update;
 }
 
 Estimate Estimator::operator()(Sketch& sketch) {

@@ -17,7 +17,11 @@ struct Estimate {
 class Estimator {
  public:
   Estimator(const Stock& stock, Soundings& soundings, Network& network, const program::Runtime& runtime)
-      : stock_{stock}, soundings_{soundings}, network_{network}, blocking_{runtime.layers && runtime.layers->blocking} {}
+      : stock_{stock},
+        soundings_{soundings},
+        network_{network},
+        blocking_{runtime.layers && runtime.layers->blocking},
+        buffered_{runtime.layers ? static_cast<double>(runtime.layers->buffered.count) : 0} {}
 
   /// Deals the batch to the sketch's columns; those that get nothing are taken away.
   Estimate operator()(Sketch&);
@@ -27,6 +31,8 @@ class Estimator {
   double pass(const Sounding&, int first, int last) const;
   /// Bytes of a device with these layers that keeps so many microbatches.
   double memory(const Sounding&, int first, int last, int in_flight) const;
+  /// Whether the messages of such a microbatch hold the devices at both ends.
+  bool blocks_on(int microbatch) const;
   const Stock& stock() const { return stock_; }
   Soundings& soundings() { return soundings_; }
 
@@ -44,6 +50,7 @@ class Estimator {
   Soundings& soundings_;
   Network& network_;
   bool blocking_;
+  double buffered_;          ///< bytes of a message that a blocking runtime's library takes without waiting
   std::vector<Pace> paces_;  ///< by column of the sketch at hand
   std::vector<double> ends_;
   std::int64_t count_ = 0;

@@ -8,11 +8,12 @@ namespace {
 
 constexpr int largest_microbatch = 16;
 constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
-constexpr int most_subsets_of = 3;   // types: all subsets of so many
+constexpr int few_places = 12;
+constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value(), runtime.layers && runtime.layers->blocking}; }
+Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value()}; }
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
@@ -28,6 +29,7 @@ bool Families::stop() {
 }
 
 void Families::run() {
+  order_zones();
   const auto all = rooms();
   const auto try_all = [&](plan::Recompute recompute) {
     for (const Room& room : all) {
@@ -39,22 +41,60 @@ void Families::run() {
   };
   try_all(plan::Recompute::none);
   if (needs_recompute()) try_all(plan::Recompute::full);
+  fewer_zones();
 }
 
-/// The whole pool last; before it the largest zones, whose gradient sums leave no zone or few.
+/// The largest first; of equally large ones that which is nearest to the others.
+void Families::order_zones() {
+  struct Zone {
+    std::string name;
+    int devices = 0;
+    double links = 0;
+  };
+  std::vector<Zone> all;
+  for (const std::string& name : stock_.zones) {
+    Zone zone{name};
+    for (int p = 0; p < static_cast<int>(stock_.places.size()); ++p) {
+      if (stock_.places[at(p)].zone != name) continue;
+      zone.devices += stock_.places[at(p)].count;
+      for (int q = 0; q < static_cast<int>(stock_.places.size()); ++q) zone.links += network_.message(p, q, 1);
+    }
+    all.push_back(std::move(zone));
+  }
+  std::ranges::stable_sort(all,
+                           [](const Zone& a, const Zone& b) { return a.devices != b.devices ? a.devices > b.devices : a.links < b.links; });
+  for (const Zone& zone : all) zones_.push_back(zone.name);
+}
+
+/// The whole pool; and where it has few places its largest zones alone, so that gradient sums leave no zone, or few.
 std::vector<Families::Room> Families::rooms() const {
   std::vector<Room> out;
-  const auto zones = static_cast<int>(stock_.zones.size());
-  for (int count = 1; count <= zones; count += count < 4 ? 1 : (zones - count > 4 ? (zones - count + 1) / 2 : std::max(1, zones - count))) {
+  const auto all = static_cast<int>(zones_.size());
+  const bool few = static_cast<int>(stock_.places.size()) <= few_places;
+  for (int kept = all; kept >= 1; kept = few ? kept - 1 : 0) {
     Room room;
     for (const Place& place : stock_.places) {
-      const auto zone = std::ranges::find(stock_.zones, place.zone) - stock_.zones.begin();
-      room.push_back(zone < count ? place.count : 0);
+      const bool taken = std::ranges::find(zones_, place.zone) - zones_.begin() < kept;
+      room.push_back(taken ? place.count : 0);
     }
     out.push_back(std::move(room));
   }
-  std::ranges::reverse(out);
   return out;
+}
+
+/// What was found, without its columns in the smaller zones: gradient sums then leave no zone, or few.
+void Families::fewer_zones() {
+  const auto zones = static_cast<int>(zones_.size());
+  const auto found = list_.candidates();
+  for (const Candidate& candidate : found)
+    for (int kept = zones - 1; kept >= 1; kept = kept > 4 ? (kept + 1) / 2 : kept - 1) {
+      const auto dropped = [&](const Slot& slot) {
+        return std::ranges::find(zones_, stock_.places[at(slot.place)].zone) - zones_.begin() >= kept;
+      };
+      Sketch sketch = candidate.sketch;
+      std::erase_if(sketch.columns, [&](const Column& column) { return std::ranges::any_of(column.slots, dropped); });
+      if (sketch.columns.size() < candidate.sketch.columns.size()) offer(std::move(sketch));
+    }
 }
 
 std::vector<int> Families::present(const Room& room) const {
@@ -125,7 +165,7 @@ void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatc
     Need& need = needs[at(kind.type)];
     need.devices += kind.tensor, need.widest = std::max(need.widest, kind.tensor);
   }
-  for (const std::string& zone : stock_.zones) {
+  for (const std::string& zone : zones_) {
     int count = 1 << 30;
     for (std::size_t t = 0; t < needs.size(); ++t) {
       if (needs[t].devices == 0) continue;

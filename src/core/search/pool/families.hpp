@@ -9,7 +9,6 @@ namespace flotilla::search::pool {
 /// What a runtime executes of what sketches can say.
 struct Abilities {
   bool unlike_degrees_in_a_stage = false;  ///< and unlike ones at both ends, which share the word table
-  bool blocking = false;                   ///< messages hold the device
 };
 Abilities abilities_of(const program::Runtime&);
 
@@ -39,7 +38,9 @@ class Families {
   using Room = std::vector<int>;
 
   // What there is
+  void order_zones();
   std::vector<Room> rooms() const;
+  void fewer_zones();
   std::vector<int> present(const Room&) const;
   std::vector<int> degrees(int type) const;
   std::vector<std::vector<int>> teams(const std::vector<int>& types) const;
@@ -75,6 +76,7 @@ class Families {
   Shortlist& list_;
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;
+  std::vector<std::string> zones_;  ///< in the order in which they are given up, the last one first
   bool stopped_ = false;
 };
 

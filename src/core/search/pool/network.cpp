@@ -13,7 +13,11 @@ constexpr std::size_t sizes = 24;  // logarithms of microbatches
 }  // namespace
 
 Network::Network(const Stock& stock, const program::Runtime& runtime)
-    : stock_{stock}, forecaster_{stock.profile, runtime, Bytes{}}, elements_(3, 0) {
+    : stock_{stock},
+      cost_{runtime.layers ? simulate::ProfileCost{stock.profile, *runtime.layers} : simulate::ProfileCost{stock.profile}},
+      group_{program::Group::Kind::data, {}},
+      elements_(3, 0) {
+  if (runtime.layers) group_.algorithm = program::Group::Algorithm::library, group_.most = runtime.layers->reduction_rate;
   const auto& model = stock.request.model;
   for (const auto& tensor : model::tensors(model)) {
     if (tensor.tied_layer >= 0)
@@ -37,8 +41,9 @@ double Network::message(int from, int to, int microbatch) {
   const int beside = std::min(stock_.types[at(a.type)].per_node, a.count - 1);
   const Rank other = from == to ? Rank{a.first.value + beside} : b.first;
   if (other == a.first) return known = 0;
-  const model::LayerShape shape{microbatch, stock_.request.length, 1, 0, stock_.request.precision};
-  return known = forecaster_.message_bound(stock_.request.model, shape, {a.first}, {other}).value;
+  const PoolRequest& r = stock_.request;
+  const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
+  return known = cost_.message(a.first, other, size).time.value;
 }
 
 std::vector<Rank> Network::members(const Sketch& sketch, int stage) const {
@@ -53,8 +58,12 @@ std::vector<Rank> Network::members(const Sketch& sketch, int stage) const {
   return ranks;
 }
 
-double Network::sum(std::int64_t elements, const std::vector<Rank>& ranks) const {
-  return ranks.size() < 2 || elements == 0 ? 0 : forecaster_.sum_bound(elements, ranks).value;
+double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& ranks) const {
+  if (ranks.size() < 2 || elements == 0) return 0;
+  constexpr Bytes fp32{4};
+  program::Group group = group_;
+  group.members = ranks;
+  return cost_.collective(program::Op::all_reduce, group, elements / shares * fp32, fp32, shares).time.value;
 }
 
 const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
@@ -68,12 +77,12 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
   if (!fresh) return found->second;
   const auto ranks = members(sketch, stage);
-  found->second = {sum((elements_[0] + word_) / share, ranks), sum(elements_[1] / share, ranks), sum(elements_[2] / share, ranks)};
+  found->second = {sum(elements_[0] + word_, share, ranks), sum(elements_[1], share, ranks), sum(elements_[2], share, ranks)};
   return found->second;
 }
 
 double Network::word_sum(const Sketch& sketch) {
-  if (sketch.stages() == 1) return 0;
+  if (sketch.stages() == 1 || group_.algorithm == program::Group::Algorithm::library) return 0;
   std::vector<int> key;
   int share = 1 << 20;
   for (const int stage : {0, sketch.stages() - 1})
@@ -87,7 +96,7 @@ double Network::word_sum(const Sketch& sketch) {
   auto ranks = members(sketch, 0);
   for (const Rank rank : members(sketch, sketch.stages() - 1))
     if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
-  return found->second = sum(word_ / share, ranks);
+  return found->second = sum(word_, share, ranks);
 }
 
 }  // namespace flotilla::search::pool

@@ -2,7 +2,7 @@
 #include <map>
 #include <vector>
 
-#include "flotilla/simulate/forecaster.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
 #include "sketch.hpp"
 
 namespace flotilla::search::pool {
@@ -12,7 +12,7 @@ class Network {
  public:
   Network(const Stock&, const program::Runtime&);
 
-  /// Seconds of one sequence's share of a message: a message of `microbatch` sequences between stages that stand at the two places.
+  /// Seconds of a message of `microbatch` sequences between stages that stand at the two places.
   double message(int from, int to, int microbatch);
 
   /// Seconds of the gradient sums over the replicas of one stage.
@@ -20,15 +20,17 @@ class Network {
     double embedding = 0, block = 0, head = 0;
   };
   const Sums& sums(const Sketch&, int stage);
-  /// Of the word table, which the first and the last stage share.
+  /// Of the word table, which the first and the last stage share; described runtimes leave it out.
   double word_sum(const Sketch&);
 
  private:
   std::vector<Rank> members(const Sketch&, int stage) const;
-  double sum(std::int64_t elements, const std::vector<Rank>&) const;
+  /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
+  double sum(std::int64_t elements, int shares, const std::vector<Rank>&) const;
 
   const Stock& stock_;
-  simulate::ProgramForecaster forecaster_;
+  simulate::ProfileCost cost_;
+  program::Group group_;                ///< how the runtime sums, without members
   std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
   std::int64_t word_ = 0;
   std::map<std::vector<int>, Sums> sums_;

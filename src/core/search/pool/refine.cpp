@@ -7,7 +7,9 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int most_steps = 40;  // of a local search
+constexpr int most_steps = 40;      // of a local search
+constexpr double doubt = 1.1;       // estimates are closer than this to the forecasts, nearly always
+constexpr double promising = 1.01;  // a move whose estimate is worse by more is not forecast
 
 bool better(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
@@ -46,6 +48,8 @@ void Refine::polish(Shortlist& list) {
 void Refine::forecast(const Shortlist& list) {
   for (const Candidate& candidate : list.candidates()) {
     if (!found_.empty() && stop()) return;
+    const bool enough = static_cast<int>(found_.size()) > stock_.request.alternatives;
+    if (enough && candidate.estimate.value > found_.front().value * doubt) break;
     attempt(candidate.sketch);
   }
   if (found_.empty() && !limited_ && list.nearest_miss()) attempt(list.nearest_miss()->sketch);
@@ -78,7 +82,7 @@ bool Refine::take(Forecasted&& fresh) {
   }
   fresh.value = *value;
   const bool first = found_.empty() || better(fresh, found_.front());
-  const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch); });
+  const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
   if (alike != found_.end()) {
     if (!better(fresh, *alike)) return false;
     found_.erase(alike);
@@ -91,12 +95,13 @@ void Refine::improve(int most_forecasts) {
   const auto end = bench_.forecasts() + most_forecasts;
   for (bool moved = !found_.empty(); moved && bench_.forecasts() < end && !stop();) {
     // Moves in the order of their estimates: the forecast is dear.
-    const Sketch here = found_.front().sketch;
+    Sketch here = found_.front().sketch;
     if (here.columns.empty()) return;
+    const double most = estimate_(here).value * promising;
     std::vector<Candidate> moves;
     for_each_move(here, stock_, [&](Sketch&& other) {
       const Estimate estimate = estimate_(other);
-      if (estimate.fits && !other.columns.empty()) moves.push_back({std::move(other), estimate});
+      if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
       return false;
     });
     std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });

@@ -1,19 +1,30 @@
 #include "shortlist.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::size_t most_of_a_shape = 2;
-constexpr double doubt = 1.1;  // estimates err: what is a little over a limit is forecast all the same
+constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
+constexpr double hopeless = 1.25;  // of the best estimate
+constexpr double doubt = 1.1;      // estimates err: what is a little over a limit is forecast all the same
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
 
-bool same_shape(const Sketch& a, const Sketch& b) {
-  return a.stages() == b.stages() && a.recompute == b.recompute && a.columns.size() == b.columns.size() &&
-         std::ranges::equal(a.columns, b.columns, {}, &Column::slots, &Column::slots);
+bool same_shape(const Sketch& a, const Sketch& b, const Stock& stock) {
+  if (a.stages() != b.stages() || a.recompute != b.recompute) return false;
+  const auto types = [&](const Sketch& sketch) {
+    std::set<std::set<int>> out;
+    for (const Column& column : sketch.columns) {
+      std::set<int> of_column;
+      for (const Slot& slot : column.slots) of_column.insert(stock.places[at(slot.place)].type);
+      out.insert(std::move(of_column));
+    }
+    return out;
+  };
+  return types(a) == types(b);
 }
 
 bool Shortlist::keeps_limits(const Sketch& sketch, const Estimate& estimate) const {
@@ -26,7 +37,11 @@ bool Shortlist::keeps_limits(const Sketch& sketch, const Estimate& estimate) con
   return !limits.usd_per_iteration || usd * estimate.seconds <= *limits.usd_per_iteration * doubt;
 }
 
-double Shortlist::threshold() const { return candidates_.size() < most_ ? 1e300 : candidates_.back().estimate.value; }
+double Shortlist::threshold() const {
+  if (candidates_.empty()) return 1e300;
+  const double far = candidates_.front().estimate.value * hopeless;
+  return candidates_.size() < most_ ? far : std::min(far, candidates_.back().estimate.value);
+}
 
 void Shortlist::offer(const Sketch& sketch, const Estimate& estimate) {
   if (sketch.columns.empty() || estimate.seconds <= 0) return;
@@ -35,13 +50,16 @@ void Shortlist::offer(const Sketch& sketch, const Estimate& estimate) {
     return;
   }
   if (estimate.value >= threshold() || !keeps_limits(sketch, estimate)) return;
-  std::size_t alike = 0, worst = 0;
+  std::size_t alike = 0, worst = 0, same_slots = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    if (!same_shape(candidates_[i].sketch, sketch)) continue;
+    if (!same_shape(candidates_[i].sketch, sketch, stock_)) continue;
     if (candidates_[i].sketch == sketch) return;
     ++alike, worst = i;
+    if (std::ranges::equal(candidates_[i].sketch.columns, sketch.columns, {}, &Column::slots, &Column::slots))
+      ++same_slots, worst_of_slots = i;
   }
-  if (alike >= most_of_a_shape) {
+  if (same_slots >= most_of_slots) worst = worst_of_slots;
+  if (same_slots >= most_of_slots || alike >= most_of_a_shape) {
     if (candidates_[worst].estimate.value <= estimate.value) return;
     candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(worst));
   }

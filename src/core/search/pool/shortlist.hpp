@@ -32,7 +32,7 @@ class Shortlist {
   std::optional<Candidate> nearest_;
 };
 
-/// Same stages, recomputation and kinds of columns, whatever their cuts, counts and microbatches.
-bool same_shape(const Sketch&, const Sketch&);
+/// Equally many stages, the same recomputation, and the same types together in columns; whatever their cuts, degrees and microbatches.
+bool same_shape(const Sketch&, const Sketch&, const Stock&);
 
 }  // namespace flotilla::search::pool

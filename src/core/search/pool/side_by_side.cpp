@@ -49,7 +49,7 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
         best = std::min(best, least_value(pattern, *m, column.count, recompute));
         if (best >= list_.threshold() && team.size() == 1) continue;
         const int turns = stock_.request.global_batch / (column.count * *m) + 1;
-        const auto found = balance(estimate_, network_, column, recompute, turns, can_.blocking);
+        const auto found = balance(estimate_, network_, column, recompute, turns);
         fits = found.has_value();
         if (found) cuts.insert(*found);
       }

@@ -32,10 +32,8 @@ Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}
   for (const PoolEntry& entry : r.pool) add(entry);
   set_prices();
   list_devices();
-  std::map<std::string, int> in_zone;
-  for (const Place& place : places) in_zone[place.zone] += place.count;
-  for (const auto& [zone, count] : in_zone) zones.push_back(zone);
-  std::ranges::stable_sort(zones, [&](const auto& a, const auto& b) { return in_zone[a] > in_zone[b]; });
+  for (const Place& place : places)
+    if (std::ranges::find(zones, place.zone) == zones.end()) zones.push_back(place.zone);
 }
 
 void Stock::add(const PoolEntry& entry) {

@@ -41,7 +41,7 @@ class Stock {
   const PoolRequest& request;
   std::vector<Type> types;
   std::vector<Place> places;
-  std::vector<std::string> zones;  ///< the one with the most devices first
+  std::vector<std::string> zones;
   cluster::Profile profile;
   int devices = 0;
 
