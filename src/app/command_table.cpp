@@ -3,6 +3,8 @@
 #include "app/export.hpp"
 #include "app/import.hpp"
 #include "app/inspect.hpp"
+#include "app/planning.hpp"
+#include "app/planning_options.hpp"
 #include "app/probe.hpp"
 #include "app/simulate.hpp"
 #include "app/train.hpp"
@@ -12,6 +14,7 @@ namespace flotilla::app {
 std::vector<Command> command_table() {
   return {{"train", "probe, plan, train or resume; on every rank (mpirun, srun)", "[JOB]", train, job_options},
           {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options},
+          {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
           {"inspect", "say what a plan, a profile, a forecast, a checkpoint or a run directory holds", "FILE", inspect, inspect_options},
           {"import", "turn published measurements and plans into files of ours", "WHAT FILE", import_published, import_options},

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "app/job_table.hpp"
 #include "flotilla/base/error.hpp"
@@ -25,10 +24,6 @@ struct Import {
   const char* operand;
   Imported (*run)(const std::string& path, const ImportOptions&);
 };
-
-bool same_name(const std::string& a, const std::string& b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 Imported a_library(const std::string& path, const ImportOptions& o) {
   FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
@@ -81,29 +76,15 @@ const Import& require(const std::string& word) {
                                      "; expected sailor-profiles DIRECTORY or sailor-plan FILE")};
 }
 
-/// The environment without the options of jobs, which a batch script may have set for the training that follows.
-std::vector<std::string> own_environment(const options::Table& own) {
-  Job job;
-  std::vector<std::string> foreign;
-  const auto settings = own.settings();
-  for (const auto& setting : job_table(job).settings())
-    if (std::ranges::find(settings, setting.name, &options::Setting::name) == settings.end()) foreign.push_back(setting.environment + "=");
-  auto entries = options::environment();
-  std::erase_if(entries, [&](const std::string& entry) {
-    return std::ranges::any_of(foreign, [&](const std::string& lead) { return entry.starts_with(lead); });
-  });
-  return entries;
-}
-
 }  // namespace
 
 model::Config model_in(const files::Library& library, const std::string& name) {
   for (const auto& model : library.models)
-    if (same_name(model.name, name)) return model;
+    if (same_word(model.name, name)) return model;
   if (library.models.empty()) return model::built_in(name);
   std::vector<std::string> names = model::built_in_names();
   for (const auto& model : library.models) names.push_back(model.name);
-  const auto built_in = std::ranges::find_if(names, [&](const std::string& known) { return same_name(known, name); });
+  const auto built_in = std::ranges::find_if(names, [&](const std::string& known) { return same_word(known, name); });
   FLOTILLA_REQUIRE(built_in != names.end(), ErrorKind::bad_input, "'", name.substr(0, 60),
                    "' is neither a model of the library nor a built-in one", suggestion(name, names));
   return model::built_in(name);
@@ -132,8 +113,10 @@ BoundTable import_options() {
 int import_published(std::span<const std::string> arguments) {
   ImportOptions o;
   auto table = import_table(o);
+  Job job;
+  table.pass_over(job_table(job));  // a batch script may have set them for the training that follows
   const auto operands = table.read_command_line(arguments);
-  table.read_environment(own_environment(table));
+  table.read_environment(options::environment());
   FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla import sailor-profiles DIRECTORY, or sailor-plan FILE");
   const Import& import = require(operands[0]);
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla import ", import.word, " ", import.operand);

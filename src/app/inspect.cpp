@@ -3,11 +3,13 @@
 #include <iostream>
 
 #include "app/job_table.hpp"
+#include "app/planning_text.hpp"
 #include "app/report_text.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/planning_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/text_file.hpp"
 
@@ -53,7 +55,13 @@ Finding of_json(const fs::path& path, const InspectOptions& o) {
     const auto report = files::forecast_from_json(document);
     return {o.output.json ? files::forecast_to_json(report) : report_text(report, style)};
   }
-  document.refuse("expected \"format\": \"flotilla-plan\", \"flotilla-profile\" or \"flotilla-forecast\", or a checkpoint's folder");
+  if (format == "flotilla-planning") {
+    const auto planning = files::planning_from_json(document);
+    return {o.output.json ? files::planning_to_json(planning) : planning_text(planning, style, output_width())};
+  }
+  document.refuse(
+      "expected \"format\": \"flotilla-plan\", \"flotilla-profile\", \"flotilla-forecast\" or \"flotilla-planning\", or a checkpoint's "
+      "folder");
 }
 
 Finding look_at(const fs::path& path, const InspectOptions& o) {

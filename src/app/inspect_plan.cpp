@@ -1,16 +1,10 @@
 #include "app/inspect.hpp"
+#include "app/stage_table.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/model/tensors.hpp"
 
 namespace flotilla::app {
 namespace {
-
-std::string layers_of(const plan::Stage& stage, const model::Config& model) {
-  std::string words = text(stage.first_layer, "-", stage.last_layer - 1);
-  if (stage.first_layer == 0) words += " +embedding";
-  if (stage.last_layer == model.layers()) words += " +head";
-  return words;
-}
 
 /// "0-3", "0,2,5": runs of neighbours together.
 std::string ranks_in_words(const std::vector<Rank>& ranks) {
@@ -59,7 +53,7 @@ std::string plan_text(const plan::Plan& plan, const Style& style) {
     const auto& stage = plan.stages[static_cast<std::size_t>(s)];
     for (int r = 0; r < static_cast<int>(stage.replicas.size()); ++r) {
       const auto& replica = stage.replicas[static_cast<std::size_t>(r)];
-      table.add({text(s), r == 0 ? layers_of(stage, plan.model) : "", r == 0 ? plan::to_string(stage.recompute) : "", text(r),
+      table.add({text(s), r == 0 ? layers_in_words(stage, plan.model) : "", r == 0 ? plan::to_string(stage.recompute) : "", text(r),
                  replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone), text(replica.tensor_parallel),
                  ranks_in_words(replica.devices), sequences_of(plan, s, r),
                  text(replica.microbatches(plan.quantum), " x ", replica.quanta * plan.quantum)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -26,26 +27,12 @@ bool is_set(const Job& job, const std::string& name) {
 template <class... Parts>
 [[noreturn]] void refuse(const Job& job, const std::string& name, const Parts&... what) {
   const auto& s = setting(job, name);
-  if (s.origin == options::Origin::command_line) throw Error{ErrorKind::usage, text("--", name, " ", s.value, ": ", what...)};
-  const std::string place = s.origin == options::Origin::job_file      ? s.source + ": "
-                            : s.origin == options::Origin::environment ? s.environment + ": "
-                                                                       : "";
-  throw Error{ErrorKind::bad_input, text(place, name, s.value.empty() ? "" : " = " + s.value, ": ", what...)};
+  app::refuse(s, s.value, text(what...));
 }
 
 /// The option of two that somebody set, the second if both.
 const std::string& blame(const Job& job, const std::string& first, const std::string& second) {
   return is_set(job, second) || !is_set(job, first) ? second : first;
-}
-
-/// A model is named once; where both ways are used, the one that was said later (command line before job file) counts.
-void choose_model(Job& job, const options::Table& table) {
-  const auto name = table.describe("model.name"), config = table.describe("model.config");
-  if (config.value.empty()) return;
-  FLOTILLA_REQUIRE(name.origin != config.origin || name.value == name.default_value,
-                   config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input, config.source,
-                   ": model.config = ", config.value, " stands beside model.name = ", name.value, "; keep one of them");
-  if (name.origin > config.origin) job.model.config.clear();
 }
 
 void check_training(const Job& job) {
@@ -135,6 +122,15 @@ model::Config resolve(const Job& job) {
 
 }  // namespace
 
+bool config_counts(const options::Table& table) {
+  const auto name = table.describe("model.name"), config = table.describe("model.config");
+  if (config.value.empty()) return false;
+  FLOTILLA_REQUIRE(name.origin != config.origin || name.value == name.default_value,
+                   config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input, config.source,
+                   ": model.config = ", config.value, " stands beside model.name = ", name.value, "; keep one of them");
+  return name.origin <= config.origin;
+}
+
 void check(const Job& job, Need need) {
   check_training(job);
   check_degrees(job);
@@ -155,7 +151,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     job.job_file = operands[0];
     table.read_file(job.job_file);
   }
-  choose_model(job, table);
+  if (!config_counts(table)) job.model.config.clear();
   job.settings = table.settings();
   job.configuration = options::to_toml(table);
   job.architecture = resolve(job);

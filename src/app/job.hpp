@@ -96,6 +96,10 @@ struct Job {
 /// Binds every field to its option. `job` must stay where it is while the table lives.
 options::Table job_table(Job&);
 
+/// A model is named once, by model.name or model.config; where both ways are used, the one that was said later (command line before job
+/// file) counts: whether that is the configuration. Throws Error where both stand in one source.
+bool config_counts(const options::Table&);
+
 /// What a command is going to do with the job.
 enum class Need { model, data };
 

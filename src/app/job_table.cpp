@@ -8,10 +8,6 @@ namespace {
 using options::Choice;
 using options::Table;
 
-Choice<Precision> precisions() {
-  return {{"fp32", "bf16"}, [](const std::string& name) { return parse_precision(name); }, [](const Precision& p) { return to_string(p); }};
-}
-
 Choice<data::Format> formats() {
   return {data::format_names(), [](const std::string& name) { return data::parse_format(name); },
           [](const data::Format& f) { return data::to_string(f); }};
@@ -141,6 +137,10 @@ void add_watching(Table& t, Job& job) {
 }
 
 }  // namespace
+
+Choice<Precision> precisions() {
+  return {{"fp32", "bf16"}, [](const std::string& name) { return parse_precision(name); }, [](const Precision& p) { return to_string(p); }};
+}
 
 void add_output(Table& t, Job::Output& o) {
   t.section("output", "Output");

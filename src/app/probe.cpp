@@ -1,10 +1,9 @@
 #include "app/probe.hpp"
 
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "app/job.hpp"
+#include "app/live_line.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -19,20 +18,6 @@ namespace flotilla::app {
 namespace {
 
 constexpr Seconds start_deadline{120};  // before the job is read: ranks of a large job do not start at once
-
-/// What is being measured, on one line of a terminal; silent elsewhere.
-class LiveLine {
- public:
-  ~LiveLine() { show(""); }
-  void show(const std::string& what) {
-    if (!terminal_) return;
-    std::fprintf(stderr, "\r\033[K%s", what.c_str());
-    std::fflush(stderr);
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-};
 
 flotilla::probe::ProbeRequest request_of(const Job& job) {
   flotilla::probe::ProbeRequest request;

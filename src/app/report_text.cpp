@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <map>
 
+#include "app/pool.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/journal/console.hpp"
 #include "flotilla/simulate/why_not.hpp"
@@ -26,12 +27,6 @@ std::string formatted(const char* format, double value) {
 /// short_number has no digits behind the point without a prefix.
 std::string three_digits(double value) { return value < 100 ? formatted("%.3g", value) : journal::short_number(value); }
 
-std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
-
-std::string dollars(double usd) { return formatted(usd >= 100 ? "$%.0f" : usd >= 0.1 ? "$%.2f" : "$%.3g", usd); }
-
-std::string place_of(const std::string& type, const std::string& zone) { return zone.empty() ? type : type + " @ " + zone; }
-
 /// Rows of a table: kinds of one stage, type and zone together.
 struct Line {
   std::vector<int> stages;
@@ -44,9 +39,9 @@ struct Line {
 std::vector<Line> lines_of(const Report& report) {
   std::map<std::pair<std::vector<int>, std::string>, Line> lines;
   for (const auto& row : report.rows) {
-    Line& line = lines[{row.stages, place_of(row.device_type, row.zone)}];
+    Line& line = lines[{row.stages, place_in_words(row.device_type, row.zone)}];
     line.stages = row.stages;
-    line.place = place_of(row.device_type, row.zone);
+    line.place = place_in_words(row.device_type, row.zone);
     for (std::size_t a = 0; a < line.breakdown.seconds.size(); ++a) line.breakdown.seconds[a] += row.breakdown.seconds[a] * row.ranks;
     line.ranks += row.ranks;
     if (line.fullest == nullptr || row.memory.peak() > line.fullest->memory.peak()) line.fullest = &row;
@@ -134,7 +129,7 @@ std::string memory_line(const Report& report) {
   const auto& row = *report.fullest();
   const Bytes peak = row.memory.peak();
   std::string line = text(peak, row.limit ? text(" of ", *row.limit) : "", " on the fullest device (stage ", stages_in_words(row.stages),
-                          ", ", place_of(row.device_type, row.zone), ")");
+                          ", ", place_in_words(row.device_type, row.zone), ")");
   if (row.limit && peak <= *row.limit) line += text("; ", *row.limit - peak, " to spare");
   return line;
 }
@@ -157,8 +152,8 @@ std::string iteration_line(const Report& report) {
 }
 
 std::string speed_line(const Report& report) {
-  std::string line =
-      text(three_digits(report.tokens_per_second()), " tokens/s, ", three_digits(report.sequences_per_second()), " sequences/s");
+  std::string line = text(three_digits(report.iterations_per_second()), " iterations/s, ", three_digits(report.tokens_per_second()),
+                          " tokens/s, ", three_digits(report.sequences_per_second()), " sequences/s");
   if (report.share_of_peak) line += text(", ", percent(*report.share_of_peak), " of the devices' peak");
   return line;
 }
@@ -166,7 +161,7 @@ std::string speed_line(const Report& report) {
 /// "32 A100-40 @ zone-a, 32 V100-16".
 std::string devices_in_words(const Report& report) {
   std::map<std::string, int> count;
-  for (const auto& row : report.rows) count[place_of(row.device_type, row.zone)] += row.ranks;
+  for (const auto& row : report.rows) count[place_in_words(row.device_type, row.zone)] += row.ranks;
   std::string words;
   for (const auto& [place, devices] : count) words += text(words.empty() ? "" : ", ", devices, " ", place);
   return words;
@@ -191,13 +186,24 @@ std::string Unit::digits(double value) const {
 
 std::string percent(double part) { return part > 0 && part < 0.0995 ? formatted("%.1f %%", 100 * part) : formatted("%.0f %%", 100 * part); }
 
-std::string report_text(const Report& report, const Style& style) {
+std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
+
+std::string billing(double units) { return text(three_digits(units), " units"); }
+
+std::string dollars(double usd) { return formatted(usd >= 100 ? "$%.0f" : usd >= 0.1 ? "$%.2f" : "$%.3g", usd); }
+
+std::vector<std::pair<std::string, std::string>> forecast_lines(const Report& report) {
   std::vector<std::pair<std::string, std::string>> head{{"iteration", iteration_line(report)}, {"speed", speed_line(report)}};
   if (!report.rows.empty()) head.push_back({"memory", memory_line(report)});
   if (report.why_not) head.push_back({"fits", simulate::in_words(*report.why_not)});
   if (const auto cost = cost_line(report); !cost.empty()) head.push_back({"cost", cost});
-  if (report.expense.billing_units) head.push_back({"billing", text(three_digits(*report.expense.billing_units), " units an iteration")});
+  if (report.expense.billing_units) head.push_back({"billing", text(billing(*report.expense.billing_units), " an iteration")});
   if (report.expense.energy_joules) head.push_back({"energy", text("at most ", energy(*report.expense.energy_joules), " an iteration")});
+  return head;
+}
+
+std::string report_text(const Report& report, const Style& style) {
+  auto head = forecast_lines(report);
   head.push_back({"plan", report.plan});
   head.push_back({"model", text(report.model, ", batch ", report.global_batch, " sequences of ", report.length, " tokens")});
   head.push_back({"devices", devices_in_words(report)});

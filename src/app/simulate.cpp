@@ -5,36 +5,24 @@
 
 #include "app/comparison.hpp"
 #include "app/forecast_timeline.hpp"
-#include "app/forecasting.hpp"
 #include "app/job_table.hpp"
+#include "app/pool.hpp"
 #include "app/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
-#include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/text_file.hpp"
 
 namespace flotilla::app {
 namespace {
 
-/// What there is to know of the plan's devices.
-cluster::Profile known(const plan::Plan& plan, const std::string& profiles, const std::string& source) {
-  cluster::Profile profile;
-  if (!profiles.empty()) profile = files::read_profile(profiles);
-  if (drop_times_of_another_model(profile, plan.model, plan.length))
-    log::warning(profiles, ": measured for a model of another shape (", profile.model_fingerprint,
-                 "); its operation times are left out, and those of ", plan.model.name, " estimated from the devices' peaks");
-  return with_catalogue(std::move(profile), plan, source);
-}
-
-options::Choice<bool> cost_models() {
-  return {{"program", "sailor-artifact"},
-          [](const std::string& name) { return name == "sailor-artifact"; },
-          [](const bool& artifact) { return artifact ? "sailor-artifact" : "program"; }};
-}
-
-options::Choice<std::string> runtimes() {
-  return {program::runtime_names(), [](const std::string& name) { return name; }, [](const std::string& name) { return name; }};
+/// The profile for devices of the pool, as flotilla plan sees it.
+cluster::Profile on_pool(cluster::Profile profile, const plan::Plan& plan, const SimulateOptions& o, const std::string& source) {
+  const auto catalogue = files::built_in_catalogue();
+  const auto pool = read_pool(o.pool, o.pool_setting, profile, catalogue);
+  require_within(pool, plan, source);
+  return without_devices(std::move(profile), catalogue, pool);
 }
 
 SimulateOptions read_options(std::span<const std::string> arguments, std::string& plan) {
@@ -44,6 +32,7 @@ SimulateOptions read_options(std::span<const std::string> arguments, std::string
   table.read_environment(options::environment());
   FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one plan file to forecast, got ", operands.size());
   log::set_level(o.output.log_level);
+  o.pool_setting = table.describe("simulate.pool");
   plan = operands[0];
   return o;
 }
@@ -91,16 +80,12 @@ Comparison compare(const simulate::Forecast& forecast, const simulate::Report& r
 options::Table simulate_table(SimulateOptions& o) {
   options::Table t;
   t.section("simulate", "What the forecast rests on");
-  t.add("simulate.profiles", &o.profiles, "measurements of the devices: a probe's profile or an imported library",
-        {.value = "FILE", .unset = "the catalogue alone", .alias = "profiles"});
-  t.add("simulate.runtime", &o.runtime, "who will execute the plan", runtimes(), {.alias = "runtime"});
-  t.add("simulate.cost-model", &o.sailor_artifact, "whose arithmetic: our program's, or the Sailor artifact's closed formulas",
-        cost_models(), {.alias = "cost-model"});
-  t.add("simulate.price", &o.prices.devices, "a device's price, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
-  t.add("simulate.billing", &o.prices.billing, "a device's billing units (Slurm TRES weights), such as A100-40=16units/h",
-        {.value = "TYPE=units/h", .alias = "billing"});
-  t.add("simulate.egress", &o.prices.egress, "price of bytes that leave a zone for another, such as zone-a:zone-b=0.02USD/GB",
-        {.value = "FROM:TO=USD/GB", .alias = "egress"});
+  add_forecast_basis(t, "simulate", o.basis);
+  t.add("simulate.pool", &o.pool, "devices that the plan is for, as flotilla plan takes them: sizes of nodes, and how many there are",
+        {.value = "TYPE[@ZONE]=COUNT[/NODE]",
+         .unset = "nodes as the types have them",
+         .example = "A100-40@us-central1-a=32/4",
+         .alias = "pool"});
   t.add("simulate.timeline", &o.timeline, "write when each instruction would run (Perfetto's JSON)",
         {.value = "FILE", .unset = "none", .alias = "timeline"});
   t.add("simulate.measured", &o.measured, "lay a run beside it: a run directory, or what --report.timeline wrote",
@@ -118,9 +103,11 @@ BoundTable simulate_options() {
 int simulate(std::span<const std::string> arguments) {
   std::string file;
   const auto o = read_options(arguments, file);
-  const ForecastSettings settings{program::runtime_named(o.runtime), o.sailor_artifact};
+  const auto settings = settings_of(o.basis);
   auto plan = files::read_plan(file);
-  const auto profile = with_prices(known(plan, o.profiles, file), o.prices);
+  auto known = profile_for(known_devices(o.basis).profile, o.basis, plan.model, plan.length);
+  if (!o.pool.empty()) known = on_pool(std::move(known), plan, o, file);
+  const auto profile = with_prices(with_catalogue(std::move(known), plan, file), o.basis.prices);
   const Forecasting forecasting{subject_of(std::move(plan), profile, file), settings};
   if (!forecasting.subject().note.empty()) log::info(forecasting.subject().note);
   std::optional<MeasuredRun> run;

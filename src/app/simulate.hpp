@@ -3,19 +3,18 @@
 #include <string>
 
 #include "app/commands.hpp"
+#include "app/forecast_basis.hpp"
 #include "app/job.hpp"
-#include "app/prices.hpp"
 
 namespace flotilla::app {
 
 /// Options of `flotilla simulate`.
 struct SimulateOptions {
-  std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
-  std::string runtime = "flotilla";
-  bool sailor_artifact = false;  ///< --cost-model
-  std::string timeline;          ///< file for a Chrome trace; empty: none
-  std::string measured;          ///< run directory or timeline that the trainer wrote; empty: none
-  Prices prices;
+  ForecastBasis basis;
+  std::vector<std::string> pool;  ///< TYPE[@ZONE]=COUNT[/NODE] that the plan is for; empty: what the profile and the types say
+  options::Setting pool_setting;
+  std::string timeline;  ///< file for a Chrome trace; empty: none
+  std::string measured;  ///< run directory or timeline that the trainer wrote; empty: none
   Job::Output output;
 };
 options::Table simulate_table(SimulateOptions&);

@@ -41,6 +41,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   return best;
 }
 
+bool same_word(std::string_view a, std::string_view b) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), same); }
+
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
   const auto best = nearest(word, known);
   return best.empty() ? "" : "; did you mean '" + best + "'?";

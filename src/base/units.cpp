@@ -30,6 +30,9 @@ constexpr std::array<Scale, 12> rate_units{{{"B/s", 1},
                                             {"Gbit/s", 125e6},
                                             {"Tbit/s", 125e9}}};
 
+constexpr std::array<Scale, 2> dollar_units{{{"usd", 1}, {"USD", 1}}};
+constexpr std::array<Scale, 1> share_units{{{"%", 1}}};
+
 template <std::size_t N>
 double parse_quantity(std::string_view what, std::string_view input, const std::array<Scale, N>& units, std::string_view example) {
   double number = 0;
@@ -95,5 +98,7 @@ Bytes parse_bytes(std::string_view input) {
 }
 Seconds parse_seconds(std::string_view input) { return {parse_quantity("duration", input, second_units, "90s")}; }
 BytesPerSecond parse_bytes_per_second(std::string_view input) { return {parse_quantity("rate", input, rate_units, "10Gbit/s")}; }
+UsDollars parse_us_dollars(std::string_view input) { return {parse_quantity("sum of money", input, dollar_units, "1.2usd")}; }
+Share parse_share(std::string_view input) { return {parse_quantity("share", input, share_units, "1%") / 100}; }
 
 }  // namespace flotilla

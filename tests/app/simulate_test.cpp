@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/comparison.hpp"
+#include "app/documented.hpp"
 #include "app/inspect.hpp"
 #include "app/temporary.hpp"
 #include "flotilla/files/forecast_file.hpp"
@@ -120,24 +121,13 @@ TEST_F(Simulate, AForecastReadsBackAsItWasWrittenAndInspectShowsIt) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), table);
 }
 
-void expect_documented(const std::string& page, const files::Json& value) {
-  if (value.is_array())
-    for (const auto& item : value.items()) expect_documented(page, item);
-  if (!value.is_object()) return;
-  for (const auto& key : value.keys()) {
-    EXPECT_NE(page.find(key), std::string::npos) << key << " is not on the page";
-    expect_documented(page, value.at(key));
-  }
-}
-
 TEST_F(Simulate, EveryKeyIsDocumentedAndTheExampleReads) {
   const auto page = content(std::filesystem::path{FLOTILLA_SOURCE} / "docs/formats/forecast.md");
   auto profile = library();
   profile.device_types[0].memory = profile.device_types[1].memory = Bytes{json().get_int64("peak_memory_bytes") - 1};
   put(profile);
   expect_documented(page, json());
-  const auto begin = page.find("```json\n") + 8;
-  EXPECT_TRUE(files::forecast_from_json(page.substr(begin, page.find("```", begin) - begin), "the page").fits());
+  EXPECT_TRUE(files::forecast_from_json(json_example(page), "the page").fits());
 }
 
 TEST_F(Simulate, TheTableBeginsWithWhatCounts) {

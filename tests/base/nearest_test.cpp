@@ -43,6 +43,9 @@ TEST(Nearest, OnlyWhatCouldBeMeant) {
   EXPECT_EQ(nearest(std::string(1 << 20, 'a'), known), "");
   EXPECT_EQ(suggestion("prob", known), "; did you mean 'probe'?");
   EXPECT_EQ(suggestion("xyzzy", known), "");
+  EXPECT_TRUE(same_word("OPT-350m", "opt-350M"));
+  EXPECT_FALSE(same_word("opt-350m", "opt-350"));
+  EXPECT_FALSE(same_word("opt-350", "opt-350m"));
 }
 
 }  // namespace

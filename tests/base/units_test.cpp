@@ -29,18 +29,26 @@ TEST(Units, ParseWithTheirUnit) {
   EXPECT_DOUBLE_EQ(parse_seconds("250ms").value, 0.25);
   EXPECT_DOUBLE_EQ(parse_bytes_per_second("10Gbit/s").value, 1.25e9);
   EXPECT_DOUBLE_EQ(parse_bytes_per_second("800MiB/s").value, 800.0 * (1 << 20));
+  EXPECT_EQ(parse_us_dollars("1.2usd"), UsDollars{1.2});
+  EXPECT_EQ(parse_us_dollars("300USD"), UsDollars{300});
+  EXPECT_EQ(parse_share("7%"), Share{0.07});
+  EXPECT_EQ(parse_share("0.5%"), Share{0.005});
 }
 
 TEST(Units, ABareNumberIsRefusedWithTheLineToWrite) {
   EXPECT_NE(refusal(parse_bytes, "64").find("64B"), std::string::npos);
   EXPECT_NE(refusal(parse_seconds, "90").find("90s"), std::string::npos);
   EXPECT_NE(refusal(parse_bytes_per_second, "10").find("10B/s"), std::string::npos);
+  EXPECT_NE(refusal(parse_us_dollars, "1.2").find("1.2usd"), std::string::npos);
+  EXPECT_NE(refusal(parse_share, "1").find("1%"), std::string::npos);
 }
 
 TEST(Units, NonsenseIsRefused) {
   for (const auto* input : {"", " ", "MiB", "-1MiB", "nanMiB", "infs", "1e400B", "12parsecs", "1MiB extra", "0x10B", "99999999999TiB"}) {
     EXPECT_NE(refusal(parse_bytes, input), "") << input;
     EXPECT_NE(refusal(parse_seconds, input), "") << input;
+    EXPECT_NE(refusal(parse_us_dollars, input), "") << input;
+    EXPECT_NE(refusal(parse_share, input), "") << input;
   }
 }
 

@@ -70,6 +70,26 @@ TEST(Environment, OthersMayKeepVariablesUnderOurPrefix) {
   EXPECT_NO_THROW(t.read_environment(Entries{"FLOTILLA_ROOT=/opt/flotilla", "FLOTILLA_VERSION=1"}));
 }
 
+TEST(Environment, OptionsOfAnotherCommandArePassedOver) {
+  bool flag = false;
+  int steps = 0;
+  Fields f;
+  Table t;
+  t.section("training", "The run");
+  t.add("training.steps", &steps, "iterations to run");
+  t.section("own", "Another command's");
+  t.add("own.flag", &flag, "a flag");
+  t.pass_over(table_of(f));
+  t.read_environment(Entries{"FLOTILLA_TRAINING_STEPS=2", "FLOTILLA_TRAINING_SEED=not looked at"});
+  t.read_toml("[training]\nsteps = 3\nseed = 3\n[device]\nmemory = 7\n[own]\nflag = true\n", "job.toml");
+  EXPECT_EQ(steps, 2);
+  EXPECT_TRUE(flag);
+  EXPECT_EQ(t.passed_over(), (Entries{"training.seed", "training.seed", "device.memory"}));
+  EXPECT_EQ(error_of([&] { t.read_toml("[training]\nsed = 3\n", "job.toml"); }).kind(), ErrorKind::bad_input);
+  EXPECT_EQ(error_of([&] { t.read_toml("[devcie]\nmemory = 3\n", "job.toml"); }).kind(), ErrorKind::bad_input);
+  EXPECT_EQ(error_of([&] { t.read_command_line(Entries{"--training.seed", "3"}); }).kind(), ErrorKind::usage);
+}
+
 TEST(Environment, ListsThisProcess) {
   bool path = false;
   for (const auto& entry : environment()) path |= entry.starts_with("PATH=");

@@ -37,6 +37,8 @@ struct Fields {
   BytesPerSecond limit{125e6};
   Colour colour = Colour::red;
   std::int64_t batch = 8;
+  std::optional<UsDollars> budget;
+  Share slack{0.01};
 };
 
 inline Table table_of(Fields& f) {
@@ -59,6 +61,8 @@ inline Table table_of(Fields& f) {
   t.add("device.memory", &f.memory, "memory one device may use", {.unset = "what the machine has", .example = "4GiB"});
   t.add("device.deadline", &f.deadline, "silence after which a peer is lost", {.above = 0.0});
   t.add("device.link", &f.limit, "a link's rate");
+  t.add("device.budget", &f.budget, "what it may cost", {.above = 0});
+  t.add("device.slack", &f.slack, "a share", {.maximum = 1});
   t.add("device.colour", &f.colour, "a colour", colours());
   return t;
 }

@@ -61,7 +61,7 @@ TEST(JobFile, MessagesNamePlaceExpectationAndRemedy) {
       {"[training]\nstesp = 3", "job.toml:2:1: unknown key 'training.stesp'; did you mean [training] steps?"},
       {"[model]\nsteps = 3", "job.toml:2:1: unknown key 'model.steps'; did you mean [training] steps?"},
       {"steps = 3", "job.toml:1:1: unknown key 'steps'; did you mean [training] steps?"},
-      {"[training]\nqqqqqqqqqqqqqqqqqq = 3", "job.toml:2:1: unknown key 'training.qqqqqqqqqqqqqqqqqq'; flotilla help train lists them all"},
+      {"[training]\nqqqqqqqqqqqqqqqqqq = 3", "job.toml:2:1: unknown key 'training.qqqqqqqqqqqqqqqqqq'; --help lists them all"},
       {"[trainng]\nsteps = 3",
        "job.toml:1:2: unknown section '[trainng]'; did you mean '[training]'? (expected [training] [model] [data] [plan] [device])"},
       {"training = 3", "job.toml:1:1: expected a section, got 3; write [training]"},

@@ -45,6 +45,8 @@ TEST(Values, TheConfigurationReadsBackAsItself) {
     f.deadline = {std::pow(10, exponent(random))};
     f.limit = {std::pow(10, exponent(random) + 12)};
     f.colour = random() % 2 ? Colour::red : Colour::green;
+    if (random() % 2) f.budget = UsDollars{std::pow(10, exponent(random))};
+    f.slack = {random() % 2 ? unit(random) : 0.01 * static_cast<double>(random() % 100)};
     const std::string toml = to_toml(table_of(f));
 
     Fields back;
@@ -53,10 +55,23 @@ TEST(Values, TheConfigurationReadsBackAsItself) {
     EXPECT_EQ(std::tie(back.steps, back.seed, back.batch, back.rate, back.dropout, back.replan, back.name, back.file),
               std::tie(f.steps, f.seed, f.batch, f.rate, f.dropout, f.replan, f.name, f.file))
         << toml;
-    EXPECT_EQ(std::tie(back.train, back.cuts, back.memory, back.deadline, back.limit, back.colour),
-              std::tie(f.train, f.cuts, f.memory, f.deadline, f.limit, f.colour))
+    EXPECT_EQ(std::tie(back.train, back.cuts, back.memory, back.deadline, back.limit, back.colour, back.budget),
+              std::tie(f.train, f.cuts, f.memory, f.deadline, f.limit, f.colour, f.budget))
         << toml;
+    EXPECT_DOUBLE_EQ(back.slack.value, f.slack.value) << toml;
   }
+}
+
+TEST(Values, SharesAreShownInPercent) {
+  for (const auto& [share, shown] : std::vector<std::pair<double, const char*>>{{0, "0%"}, {0.07, "7%"}, {0.29, "29%"}, {0.005, "0.5%"}}) {
+    Fields f;
+    f.slack = {share};
+    EXPECT_EQ(table_of(f).describe("device.slack").value, shown);
+  }
+  EXPECT_STREQ(command_line_error({"--device.slack", "5"}).what(),
+               "--device.slack: '5' has no unit; expected a share in percent (%) of at most 100%; write --device.slack 5%");
+  EXPECT_STREQ(command_line_error({"--device.budget", "0usd"}).what(),
+               "--device.budget: expected a sum with its unit (usd) above 0usd, got '0usd'; write for example --device.budget 1.2usd");
 }
 
 TEST(Values, HugeOnesAreRefused) {

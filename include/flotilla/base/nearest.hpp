@@ -13,6 +13,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// The known word closest to `word`, or "" when none is close enough to be what was meant (more than a third of its letters differ).
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
+/// Whether two names differ in the case of their (ASCII) letters at most.
+bool same_word(std::string_view a, std::string_view b);
+
 /// "; did you mean '<nearest>'?", or "" when nothing is close. For the end of a message.
 std::string suggestion(std::string_view word, const std::vector<std::string>& known);
 

@@ -37,6 +37,18 @@ struct FlopsPerSecond {
   constexpr auto operator<=>(const FlopsPerSecond&) const = default;
 };
 
+/// US dollars.
+struct UsDollars {
+  double value = 0;
+  constexpr auto operator<=>(const UsDollars&) const = default;
+};
+
+/// A part of a whole; 1 is all of it.
+struct Share {
+  double value = 0;
+  constexpr auto operator<=>(const Share&) const = default;
+};
+
 constexpr Bytes operator+(Bytes a, Bytes b) { return {a.count + b.count}; }
 constexpr Bytes operator-(Bytes a, Bytes b) { return {a.count - b.count}; }
 constexpr Bytes operator*(Bytes a, std::int64_t n) { return {a.count * n}; }
@@ -66,5 +78,9 @@ Bytes parse_bytes(std::string_view);
 Seconds parse_seconds(std::string_view);
 /// Reads "10Gbit/s", "1.2GB/s", "800MiB/s". A bare number is refused. Throws Error{bad_input}.
 BytesPerSecond parse_bytes_per_second(std::string_view);
+/// Reads "1.2usd", "300USD". A bare number is refused. Throws Error{bad_input}.
+UsDollars parse_us_dollars(std::string_view);
+/// Reads "1%", "0.5%". A bare number is refused. Throws Error{bad_input}.
+Share parse_share(std::string_view);
 
 }  // namespace flotilla

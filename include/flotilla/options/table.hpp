@@ -16,7 +16,8 @@
 /// FLOTILLA_SECTION_KEY in the environment. Command line beats environment beats job file beats default, in whatever order they are read.
 namespace flotilla::options {
 
-/// What is said about an option beside its name, target and help text. Limits of quantities are in bytes, seconds, bytes per second.
+/// What is said about an option beside its name, target and help text. Limits of quantities are in bytes, seconds, bytes per second, US
+/// dollars, parts of a whole.
 struct Details {
   std::optional<double> minimum{};  ///< inclusive
   std::optional<double> maximum{};  ///< inclusive
@@ -93,6 +94,8 @@ class Table {
   void add(std::string name, Bytes* target, std::string help, Details = {});
   void add(std::string name, Seconds* target, std::string help, Details = {});
   void add(std::string name, BytesPerSecond* target, std::string help, Details = {});
+  void add(std::string name, std::optional<UsDollars>* target, std::string help, Details = {});
+  void add(std::string name, Share* target, std::string help, Details = {});
   template <class E>
   void add(std::string name, E* target, std::string help, Choice<E> choice, Details details = {}) {
     auto prepare = [target, choice](const std::string& word) { return [target, value = choice.parse(word)] { *target = value; }; };
@@ -112,6 +115,12 @@ class Table {
   /// Throws Error{bad_input}.
   void read_environment(std::span<const std::string> entries);
 
+  /// Options of another command that may stand in the same job file and environment: passed over there, unknown on the command line.
+  /// Call before reading. Names that this table has too stay its own.
+  void pass_over(const Table& other);
+  /// Of those, the ones that a job file or the environment gave, in the order they were met.
+  const std::vector<std::string>& passed_over() const { return passed_; }
+
   const std::vector<Section>& sections() const { return sections_; }
   /// Every option as it stands, in the table's order.
   std::vector<Setting> settings() const;
@@ -128,8 +137,9 @@ class Table {
   void insert(detail::Option);
   const detail::Option* find(std::string_view name) const;
 
-  std::vector<Section> sections_;
+  std::vector<Section> sections_, foreign_sections_;
   std::vector<detail::Option> options_;
+  std::vector<std::string> foreign_, passed_;
 };
 
 /// This process's environment, "NAME=value" each.

@@ -23,6 +23,9 @@ enum class Goal {
   energy,      ///< least joules per iteration: design power x time
 };
 
+std::string to_string(Goal);          ///< "throughput", "cost", "billing", "energy"
+Goal parse_goal(const std::string&);  ///< throws Error{bad_input}
+
 /// What a plan must keep to. Absent: no limit.
 struct Limits {
   std::optional<double> usd_per_iteration;
@@ -47,5 +50,12 @@ struct Restrictions {
   bool one_tensor_degree_per_stage = false;
   bool operator==(const Restrictions&) const = default;
 };
+
+/// "one-microbatch-size", "equal-replicas", "even-layers", "one-device-type", "one-tensor-degree-per-stage".
+std::vector<std::string> restriction_names();
+/// The names of those that hold, in that order.
+std::vector<std::string> names_of(const Restrictions&);
+/// Throws Error{bad_input} for an unknown name, with the nearest and all of them.
+void restrict(Restrictions&, const std::string& name);
 
 }  // namespace flotilla::search

@@ -1,6 +1,7 @@
 #include "flotilla/files/forecast_file.hpp"
 
 #include "document.hpp"
+#include "document_node.hpp"
 #include "node.hpp"
 
 namespace flotilla::files {
@@ -181,7 +182,7 @@ simulate::Expense expense_of(const Json& object) {
 
 }  // namespace
 
-std::string forecast_to_json(const Report& report) {
+detail::Node detail::forecast_node(const Report& report) {
   Node::Object object{{"format", std::string{format}},
                       {"version", version},
                       {"plan", report.plan},
@@ -200,8 +201,10 @@ std::string forecast_to_json(const Report& report) {
   Node::Array rows;
   for (const ReportRow& row : report.rows) rows.push_back(row_node(row));
   object.emplace_back("kinds", std::move(rows));
-  return detail::pretty(std::move(object));
+  return object;
 }
+
+std::string forecast_to_json(const Report& report) { return detail::pretty(detail::forecast_node(report)); }
 
 Report forecast_from_json(const Json& document) {
   require_format(document, format, version);

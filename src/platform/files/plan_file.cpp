@@ -1,6 +1,7 @@
 #include "flotilla/files/plan_file.hpp"
 
 #include "document.hpp"
+#include "document_node.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "model_object.hpp"
 
@@ -68,7 +69,7 @@ void require_valid(const Json& document, const plan::Plan& plan) {
 
 }  // namespace
 
-std::string plan_to_json(const plan::Plan& plan) {
+detail::Node detail::plan_node(const plan::Plan& plan) {
   Node::Array stages;
   for (const plan::Stage& stage : plan.stages) stages.push_back(object_of(stage));
   Node::Object object{{"format", std::string{format}},          {"version", version},
@@ -78,8 +79,10 @@ std::string plan_to_json(const plan::Plan& plan) {
   if (plan.chunks != 1) object.emplace_back("chunks", plan.chunks);
   if (plan.sequence_parallel) object.emplace_back("sequence_parallel", true);
   object.emplace_back("stages", std::move(stages));
-  return detail::pretty(std::move(object));
+  return object;
 }
+
+std::string plan_to_json(const plan::Plan& plan) { return detail::pretty(detail::plan_node(plan)); }
 
 plan::Plan plan_from_json(const Json& document) {
   require_format(document, format, version);

@@ -34,7 +34,8 @@ std::string detail::environment_name(std::string_view option_name) {
 }
 
 void Table::read_environment(std::span<const std::string> entries) {
-  std::vector<std::string> known;
+  std::vector<std::string> known, foreign;
+  for (const auto& name : foreign_) foreign.push_back(detail::environment_name(name));
   for (const auto& option : options_) known.push_back(detail::environment_name(option.name));
   for (const std::string& entry : entries) {
     if (!entry.starts_with(prefix)) continue;
@@ -42,6 +43,11 @@ void Table::read_environment(std::span<const std::string> entries) {
     const std::string variable = entry.substr(0, equals), value = equals < entry.size() ? entry.substr(equals + 1) : "";
     const auto found = std::find(known.begin(), known.end(), variable);
     if (found == known.end()) {
+      const auto passed = std::find(foreign.begin(), foreign.end(), variable);
+      if (passed != foreign.end()) {
+        passed_.push_back(foreign_[static_cast<std::size_t>(passed - foreign.begin())]);
+        continue;
+      }
       refuse_if_meant(variable, known, sections_);
       continue;
     }

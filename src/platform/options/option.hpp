@@ -11,7 +11,7 @@
 /// One row of the table, with its type taken away.
 namespace flotilla::options::detail {
 
-enum class Kind : std::uint8_t { boolean, integer, real, text, size, duration, rate, choice };
+enum class Kind : std::uint8_t { boolean, integer, real, text, size, duration, rate, money, share, choice };
 
 using Words = std::vector<std::string>;
 using Commit = std::function<void()>;
@@ -31,7 +31,9 @@ struct Option {
   std::string place;  ///< "job.toml:12:3"; empty for the other origins
 
   std::string key() const { return name.substr(section.size() + 1); }
-  bool quantity() const { return kind == Kind::size || kind == Kind::duration || kind == Kind::rate; }
+  bool quantity() const {
+    return kind == Kind::size || kind == Kind::duration || kind == Kind::rate || kind == Kind::money || kind == Kind::share;
+  }
 };
 
 /// A value that cannot be taken: what is wrong with it, and what the user probably meant ("64MiB" for a bare 64), if anything.

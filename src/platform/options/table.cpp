@@ -68,6 +68,11 @@ void Table::add(std::string name, BytesPerSecond* t, std::string help, Details d
   bind(std::move(name), t, std::move(help), std::move(d));
 }
 
+void Table::add(std::string name, std::optional<UsDollars>* t, std::string help, Details d) {
+  bind(std::move(name), t, std::move(help), std::move(d));
+}
+void Table::add(std::string name, Share* t, std::string help, Details d) { bind(std::move(name), t, std::move(help), std::move(d)); }
+
 void Table::add_choice(std::string name, std::vector<std::string> names, Prepare prepare, std::function<std::string()> show,
                        std::string help, Details details) {
   Option option;
@@ -83,6 +88,14 @@ void Table::add_choice(std::string name, std::vector<std::string> names, Prepare
   };
   option.show = [show = std::move(show)] { return Words{show()}; };
   insert(std::move(option));
+}
+
+void Table::pass_over(const Table& other) {
+  for (const auto& option : other.options_)
+    if (!find(option.name)) foreign_.push_back(option.name);
+  for (const auto& section : other.sections_)
+    if (std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == section.name; }) == sections_.end())
+      foreign_sections_.push_back(section);
 }
 
 const Option* Table::find(std::string_view name) const {

@@ -55,7 +55,9 @@ bool fits(const toml::node& node, Kind kind) {
     // A bare number goes on: the quantity's own message says which line to write.
     case Kind::size:
     case Kind::duration:
-    case Kind::rate: return node.is_string() || node.is_number();
+    case Kind::rate:
+    case Kind::money:
+    case Kind::share: return node.is_string() || node.is_number();
     case Kind::text:
     case Kind::choice: return node.is_string();
   }
@@ -110,9 +112,8 @@ std::string elsewhere(const std::string& key, const std::vector<std::string>& kn
 [[noreturn]] void refuse_key(const std::string& name, const std::string& where, const std::vector<std::string>& known) {
   const std::string moved = elsewhere(name.substr(name.find('.') + 1), known);
   const std::string meant = !moved.empty() ? moved : nearest(name, known);
-  throw Error{ErrorKind::bad_input,
-              text(where, ": unknown key ", detail::quoted(name),
-                   meant.empty() ? "; flotilla help train lists them all" : "; did you mean " + in_a_file(meant) + "?")};
+  throw Error{ErrorKind::bad_input, text(where, ": unknown key ", detail::quoted(name),
+                                         meant.empty() ? "; --help lists them all" : "; did you mean " + in_a_file(meant) + "?")};
 }
 
 [[noreturn]] void refuse_section(const std::string& name, const std::string& where, const std::vector<Section>& sections) {
@@ -156,9 +157,15 @@ toml::table parse(std::string_view toml, const std::string& source) {
 void Table::read_toml(std::string_view toml, const std::string& source) {
   std::vector<std::string> known;
   for (const auto& option : options_) known.push_back(option.name);
+  auto sections = sections_;
+  sections.insert(sections.end(), foreign_sections_.begin(), foreign_sections_.end());
   const auto file = parse(toml, source);
-  for (const auto& leaf : leaves_of(file, source, sections_, known)) {
+  for (const auto& leaf : leaves_of(file, source, sections, known)) {
     const auto found = std::find(known.begin(), known.end(), leaf.name);
+    if (found == known.end() && std::find(foreign_.begin(), foreign_.end(), leaf.name) != foreign_.end()) {
+      passed_.push_back(leaf.name);
+      continue;
+    }
     if (found == known.end()) refuse_key(leaf.name, at(source, leaf.key), known);
     assign_leaf(options_[static_cast<std::size_t>(found - known.begin())], leaf, source);
   }

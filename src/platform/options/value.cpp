@@ -72,7 +72,13 @@ std::string example_of(const Option& option) {
   if (!option.details.example.empty()) return option.details.example;
   const bool useful = option.standard.size() == 1 && option.standard[0].find_first_of("123456789") != std::string::npos;
   if (useful) return option.standard[0];
-  return option.kind == Kind::size ? "64MiB" : option.kind == Kind::duration ? "90s" : "10Gbit/s";
+  switch (option.kind) {
+    case Kind::size: return "64MiB";
+    case Kind::duration: return "90s";
+    case Kind::rate: return "10Gbit/s";
+    case Kind::money: return "1.2usd";
+    default: return "1%";
+  }
 }
 
 template <class T, class Parse>
@@ -132,6 +138,15 @@ void parse_word(const std::string& word, const Option& option, BytesPerSecond& o
   check_limits(out.value, word, option);
 }
 
+void parse_word(const std::string& word, const Option& option, UsDollars& out) {
+  parse_quantity(word, option, parse_us_dollars, out);
+  check_limits(out.value, word, option);
+}
+void parse_word(const std::string& word, const Option& option, Share& out) {
+  parse_quantity(word, option, parse_share, out);
+  check_limits(out.value, word, option);
+}
+
 std::string show_word(bool value) { return value ? "true" : "false"; }
 std::string show_word(std::int64_t value) { return std::to_string(value); }
 std::string show_word(double value) { return number(value); }
@@ -143,6 +158,17 @@ std::string show_word(Bytes value) {
 }
 std::string show_word(Seconds value) { return show_quantity(value.value, duration_units, "s", value, parse_seconds); }
 std::string show_word(BytesPerSecond value) { return show_quantity(value.value, rate_units, "B/s", value, parse_bytes_per_second); }
+std::string show_word(UsDollars value) { return number(value.value) + "usd"; }
+std::string show_word(Share value) {
+  // Of the numbers beside value x 100, which is rounded, the shortest that reads back as the same share.
+  const double percents = value.value * 100;
+  std::string shortest;
+  for (const double near : {percents, std::nextafter(percents, 0.0), std::nextafter(percents, 1e300)}) {
+    const std::string word = number(near);
+    if (near / 100 == value.value && (shortest.empty() || word.size() < shortest.size())) shortest = word;
+  }
+  return (shortest.empty() ? number(percents) : shortest) + "%";
+}
 
 namespace {
 
@@ -152,6 +178,8 @@ std::string limit(const Option& option, double value) {
     case Kind::size: return show_word(Bytes{static_cast<std::int64_t>(value)});
     case Kind::duration: return show_word(Seconds{value});
     case Kind::rate: return show_word(BytesPerSecond{value});
+    case Kind::money: return show_word(UsDollars{value});
+    case Kind::share: return show_word(Share{value});
     case Kind::integer: return std::to_string(static_cast<std::int64_t>(value));
     default: return number(value);
   }
@@ -177,6 +205,8 @@ std::string item_in_words(const Option& option) {
     case Kind::size: return "a size with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)";
     case Kind::duration: return "a duration with its unit (ns, us, ms, s, min, h, d)";
     case Kind::rate: return "a rate with its unit (bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s)";
+    case Kind::money: return "a sum with its unit (usd)";
+    case Kind::share: return "a share in percent (%)";
     case Kind::choice: return "one of " + join(option.choices, ", ");
     case Kind::text: break;
   }
@@ -192,6 +222,8 @@ std::string standing_for(const Option& option) {
     case Kind::size: return "SIZE";
     case Kind::duration: return "TIME";
     case Kind::rate: return "RATE";
+    case Kind::money: return "USD";
+    case Kind::share: return "PERCENT";
     case Kind::choice: return join(option.choices, "|");
     case Kind::text: break;
   }

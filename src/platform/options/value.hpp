@@ -16,6 +16,8 @@ void parse_word(const std::string&, const Option&, std::string& out);
 void parse_word(const std::string&, const Option&, Bytes& out);
 void parse_word(const std::string&, const Option&, Seconds& out);
 void parse_word(const std::string&, const Option&, BytesPerSecond& out);
+void parse_word(const std::string&, const Option&, UsDollars& out);
+void parse_word(const std::string&, const Option&, Share& out);
 
 std::string show_word(bool);
 std::string show_word(std::int64_t);
@@ -24,6 +26,8 @@ std::string show_word(const std::string&);
 std::string show_word(Bytes);
 std::string show_word(Seconds);
 std::string show_word(BytesPerSecond);
+std::string show_word(UsDollars);
+std::string show_word(Share);
 inline std::string show_word(int value) { return show_word(std::int64_t{value}); }
 
 template <class T>
@@ -40,6 +44,10 @@ constexpr Kind kind_of() {
     return Kind::duration;
   else if constexpr (std::is_same_v<T, BytesPerSecond>)
     return Kind::rate;
+  else if constexpr (std::is_same_v<T, UsDollars>)
+    return Kind::money;
+  else if constexpr (std::is_same_v<T, Share>)
+    return Kind::share;
   else
     return Kind::text;
 }

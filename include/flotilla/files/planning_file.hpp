@@ -1,0 +1,31 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "flotilla/files/json.hpp"
+#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/simulate/report.hpp"
+
+/// What a search for a plan found, as JSON: docs/formats/planning.md. Readers throw Error{bad_input} with file, JSON pointer and what was
+/// expected.
+namespace flotilla::files {
+
+/// What was asked of a planner over a pool, and what it answered.
+struct Planning {
+  search::Pool pool;
+  search::Objective objective;
+  search::Restrictions restrictions;
+  search::PoolAnswer answer;
+  std::optional<simulate::Report> forecast;  ///< of the best plan; there where one was found
+  Seconds searched;                          ///< wall time of the search alone
+  bool cut_off = false;                      ///< stopped by a time limit
+};
+
+/// Indented, ends with a newline. The same planning gives the same text; doubles come back bit by bit.
+std::string planning_to_json(const Planning&);
+/// Of the best plan its iteration time, dollars, devices and peak memory are the forecast's.
+Planning planning_from_json(std::string_view text, std::string_view source);
+Planning planning_from_json(const Json&);
+
+}  // namespace flotilla::files

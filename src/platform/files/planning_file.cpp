@@ -1,0 +1,170 @@
+#include "flotilla/files/planning_file.hpp"
+
+#include "document.hpp"
+#include "document_node.hpp"
+#include "flotilla/files/forecast_file.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "node.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using detail::Node;
+
+constexpr std::string_view format = "flotilla-planning";
+constexpr std::int64_t version = 1;
+constexpr int most = 1 << 30;
+
+template <class T>
+Node optional_node(const std::optional<T>& value) {
+  return value ? Node{*value} : Node{};
+}
+Node text_node(const std::string& value) { return value.empty() ? Node{} : Node{value}; }
+
+Node pool_node(const search::Pool& pool) {
+  Node::Array entries;
+  for (const auto& entry : pool)
+    entries.emplace_back(Node::Object{
+        {"device_type", entry.device_type}, {"zone", entry.zone}, {"count", entry.count}, {"devices_per_node", entry.per_node}});
+  return entries;
+}
+
+Node objective_node(const Planning& planning) {
+  const auto& limits = planning.objective.limits;
+  const auto& best = planning.answer.best;
+  return Node::Object{{"goal", search::to_string(planning.objective.goal)},
+                      {"value", best ? Node{best->value} : Node{}},
+                      {"limits", Node::Object{{"cost_per_iteration_usd", optional_node(limits.usd_per_iteration)},
+                                              {"cost_per_hour_usd", optional_node(limits.usd_per_hour)},
+                                              {"iterations_per_second", optional_node(limits.iterations_per_second)},
+                                              {"devices", optional_node(limits.devices)}}}};
+}
+
+Node alternative_node(const search::PooledPlan& plan) {
+  return Node::Object{{"reason", plan.reason},           {"iteration_seconds", plan.iteration.value},
+                      {"objective_value", plan.value},   {"cost_per_iteration_usd", optional_node(plan.usd)},
+                      {"devices", plan.devices},         {"peak_memory_bytes", plan.peak_memory.count},
+                      {"moved_bytes", plan.moved.count}, {"plan", detail::plan_node(plan.plan)}};
+}
+
+Node restrictions_node(const search::Restrictions& restrictions) {
+  Node::Array names;
+  for (const auto& name : search::names_of(restrictions)) names.emplace_back(name);
+  return names;
+}
+
+std::optional<double> get_optional(const Json& object, std::string_view key) {
+  const Json place = object.at(key);
+  return place.is_null() ? std::nullopt : std::optional{place.as_double(0)};
+}
+
+std::string get_text(const Json& object, std::string_view key) {
+  const Json place = object.at(key);
+  return place.is_null() ? "" : place.as_string();
+}
+
+search::Pool pool_of(const Json& array) {
+  search::Pool pool;
+  for (const Json& entry : array.items()) {
+    entry.expect_keys({"device_type", "zone", "count", "devices_per_node"});
+    pool.push_back({entry.get_string("device_type"), entry.get_string("zone"), entry.get_int("count", 1, most),
+                    entry.get_int("devices_per_node", 0, most)});
+  }
+  return pool;
+}
+
+search::Objective objective_of(const Json& object) {
+  object.expect_keys({"goal", "value", "limits"});
+  const Json limits = object.at("limits");
+  limits.expect_keys({"cost_per_iteration_usd", "cost_per_hour_usd", "iterations_per_second", "devices"});
+  search::Objective objective{parse_at(object.at("goal"), search::parse_goal), {}};
+  objective.limits.usd_per_iteration = get_optional(limits, "cost_per_iteration_usd");
+  objective.limits.usd_per_hour = get_optional(limits, "cost_per_hour_usd");
+  objective.limits.iterations_per_second = get_optional(limits, "iterations_per_second");
+  if (const Json devices = limits.at("devices"); !devices.is_null()) objective.limits.devices = devices.as_int(0);
+  return objective;
+}
+
+search::PooledPlan alternative_of(const Json& object) {
+  object.expect_keys(
+      {"reason", "iteration_seconds", "objective_value", "cost_per_iteration_usd", "devices", "peak_memory_bytes", "moved_bytes", "plan"});
+  search::PooledPlan plan;
+  plan.plan = plan_from_json(object.at("plan"));
+  plan.reason = object.get_string("reason");
+  plan.iteration = {object.get_double("iteration_seconds", 0)};
+  plan.value = object.get_double("objective_value", 0);
+  plan.usd = get_optional(object, "cost_per_iteration_usd");
+  plan.devices = object.get_int("devices", 1);
+  plan.peak_memory = {object.get_int64("peak_memory_bytes", 0)};
+  plan.moved = {object.get_int64("moved_bytes", 0)};
+  return plan;
+}
+
+search::PooledPlan best_of(const Json& document, const simulate::Report& forecast) {
+  search::PooledPlan best;
+  best.plan = plan_from_json(document.at("plan"));
+  best.iteration = forecast.iteration;
+  best.usd = forecast.expense.usd();
+  best.devices = forecast.devices;
+  best.peak_memory = forecast.peak_memory();
+  best.value = document.at("objective").get_double("value", 0);
+  best.moved = {document.get_int64("moved_bytes", 0)};
+  return best;
+}
+
+}  // namespace
+
+std::string planning_to_json(const Planning& planning) {
+  const auto& answer = planning.answer;
+  Node::Array alternatives;
+  for (const auto& plan : answer.alternatives) alternatives.push_back(alternative_node(plan));
+  return detail::pretty(Node::Object{{"format", std::string{format}},
+                                     {"version", version},
+                                     {"plan", answer.best ? detail::plan_node(answer.best->plan) : Node{}},
+                                     {"forecast", planning.forecast ? detail::forecast_node(*planning.forecast) : Node{}},
+                                     {"alternatives", std::move(alternatives)},
+                                     {"bound_gap", answer.bound_gap},
+                                     {"finished", answer.finished},
+                                     {"cut_off", planning.cut_off},
+                                     {"search_seconds", planning.searched.value},
+                                     {"considered", answer.considered},
+                                     {"pruned", answer.pruned},
+                                     {"binding", text_node(answer.binding)},
+                                     {"space", answer.space},
+                                     {"no_plan_reason", text_node(answer.no_plan_reason)},
+                                     {"moved_bytes", answer.best ? Node{answer.best->moved.count} : Node{}},
+                                     {"objective", objective_node(planning)},
+                                     {"restrictions", restrictions_node(planning.restrictions)},
+                                     {"pool", pool_node(planning.pool)}});
+}
+
+Planning planning_from_json(const Json& document) {
+  require_format(document, format, version);
+  document.expect_keys({"format", "version", "plan", "forecast", "alternatives", "bound_gap", "finished", "cut_off", "search_seconds",
+                        "considered", "pruned", "binding", "space", "no_plan_reason", "moved_bytes", "objective", "restrictions", "pool"});
+  Planning planning;
+  auto& answer = planning.answer;
+  planning.pool = pool_of(document.at("pool"));
+  planning.objective = objective_of(document.at("objective"));
+  for (const Json& name : document.at("restrictions").items())
+    parse_at(name, [&](const std::string& word) { search::restrict(planning.restrictions, word); });
+  if (!document.at("plan").is_null()) {
+    planning.forecast = forecast_from_json(document.at("forecast"));
+    answer.best = best_of(document, *planning.forecast);
+  }
+  for (const Json& plan : document.at("alternatives").items()) answer.alternatives.push_back(alternative_of(plan));
+  answer.bound_gap = document.at("bound_gap").as_double(0, 1);
+  answer.finished = document.get_bool("finished");
+  planning.cut_off = document.get_bool("cut_off");
+  planning.searched = {document.get_double("search_seconds", 0)};
+  answer.considered = document.get_int64("considered", 0);
+  answer.pruned = document.get_int64("pruned", 0);
+  answer.binding = get_text(document, "binding");
+  answer.space = document.get_string("space");
+  answer.no_plan_reason = get_text(document, "no_plan_reason");
+  return planning;
+}
+
+Planning planning_from_json(std::string_view text, std::string_view source) { return planning_from_json(Json::parse(text, source)); }
+
+}  // namespace flotilla::files

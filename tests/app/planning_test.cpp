@@ -1,0 +1,361 @@
+#include "app/planning.hpp"
+
+#include <sstream>
+
+#include "app/commands.hpp"
+#include "app/documented.hpp"
+#include "app/import.hpp"
+#include "app/inspect.hpp"
+#include "app/planning_options.hpp"
+#include "app/simulate.hpp"
+#include "app/temporary.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/planning_file.hpp"
+#include "published_data.hpp"
+#include "simulate/cluster_fixture.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words operator+(Words a, const Words& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// The command on types of the built-in catalogue, and what it says.
+class Plan : public testing::Test {
+ protected:
+  const Words small_{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
+                     "--pool=V100-16=4/2"};
+
+  int run(const Words& words) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const std::vector<Command> commands{{"plan", "find a plan", "[JOB]", find_plan, planning_options}};
+    const int code = run_command(commands, Words{"plan"} + words, [] { return std::vector<std::pair<std::string, std::string>>{}; });
+    out_ = testing::internal::GetCapturedStdout();
+    err_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+  files::Json json(const Words& words) {
+    EXPECT_EQ(run(words + Words{"--format=json"}), 0) << err_;
+    return files::Json::parse(out_, "stdout");
+  }
+  std::string simulated(const Words& words) {
+    testing::internal::CaptureStdout();
+    simulate(words);
+    return testing::internal::GetCapturedStdout();
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// Ends with that code, one line of error and nothing on standard output.
+  void expect_refused(const Words& words, int code, const std::string& part) {
+    EXPECT_EQ(run(words), code) << err_;
+    EXPECT_EQ(out_, "");
+    EXPECT_EQ(err_.rfind("flotilla: error: ", 0), 0u) << err_;
+    EXPECT_EQ(std::ranges::count(err_, '\n'), 1) << err_;
+    EXPECT_NE(err_.find(part), std::string::npos) << err_ << "lacks " << part;
+  }
+
+  TemporaryFolder folder_;
+  std::string out_, err_;
+};
+
+TEST_F(Plan, JsonHasEverythingAndReadsBackAsItWasWritten) {
+  const auto d = json(small_);
+  EXPECT_EQ(err_, "");
+  EXPECT_EQ(d.get_string("format"), "flotilla-planning");
+  for (const char* key : {"plan", "forecast", "alternatives", "bound_gap", "finished", "search_seconds", "considered", "pruned",
+                          "objective", "binding", "space"})
+    EXPECT_TRUE(d.has(key)) << key;
+  const auto planning = files::planning_from_json(d);
+  EXPECT_EQ(files::planning_to_json(planning), out_);
+  ASSERT_TRUE(planning.answer.best);
+  EXPECT_EQ(planning.answer.best->plan.global_batch, 16);
+  EXPECT_GT(planning.searched.value, 0);
+  EXPECT_FALSE(planning.cut_off);
+  EXPECT_TRUE(d.at("no_plan_reason").is_null());
+  EXPECT_EQ(d.at("objective").get_string("goal"), "throughput");
+  EXPECT_NEAR(d.at("objective").get_double("value"), d.at("forecast").get_double("iteration_seconds"), 1e-12);
+  const double best = d.at("forecast").get_double("iteration_seconds");
+  EXPECT_FALSE(planning.answer.alternatives.empty());
+  for (const auto& other : planning.answer.alternatives) {
+    EXPECT_GE(other.iteration.value, best * (1 - 1e-9));
+    EXPECT_FALSE(other.reason.empty());
+  }
+}
+
+TEST_F(Plan, TheForecastIsWhatSimulateSaysOfThePlanAlone) {
+  for (const char* nodes : {"2", "4"}) {
+    const Words pool{text("--pool=A100-40=4/", nodes), text("--pool=V100-16=4/", nodes)};
+    const auto d = json(
+        Words{"--model.name=opt-125m", "--training.global-batch=16", "--write-plan", path("plan.json"), "--price=A100-40=3USD/h"} + pool);
+    EXPECT_EQ(content(folder_ / "plan.json"), files::plan_to_json(files::plan_from_json(d.at("plan"))));
+    const auto same = files::Json::parse(simulated(Words{path("plan.json"), "--format=json", "--price=A100-40=3USD/h"} + pool), "simulate");
+    EXPECT_EQ(d.at("forecast").one_line(), same.one_line());
+  }
+}
+
+TEST_F(Plan, TheTextSaysPlanForecastProofAndWhatLost) {
+  EXPECT_EQ(run(small_), 0);
+  EXPECT_EQ(err_, "");
+  EXPECT_EQ(out_.rfind("objective  highest throughput\ndevices    ", 0), 0u) << out_;
+  std::size_t at = 0;
+  for (const char* part :
+       {"of 4 A100-40", "\nmodel      opt-125m, 16 sequences of 256 tokens, fp32\n", "\nplan ", "\nstage  layers", "+embedding", "+head",
+        "\niteration  ", "\nspeed ", " iterations/s", "\nmemory ", "\nproven     no plan of the space is better", "\nsearch ",
+        " plans worked out", "\nspace ", "\nnext best ", "\n  "}) {
+    const auto found = out_.find(part, at);
+    if (std::string{part} != "of 4 A100-40") {
+      ASSERT_NE(found, std::string::npos) << part << "\n" << out_;
+      at = found;
+    }
+  }
+  std::istringstream lines{out_};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  EXPECT_EQ(out_.find('\r'), std::string::npos);
+  EXPECT_EQ(out_.find('\033'), std::string::npos);
+}
+
+TEST_F(Plan, InspectShowsTheFileAsTheCommandDid) {
+  run(small_ + Words{"--format=json", "-o", path("planning.json")});
+  EXPECT_EQ(out_, "");
+  const auto written = content(folder_ / "planning.json");
+  const auto planning = files::planning_from_json(written, "file");
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(inspect(Words{path("planning.json"), "--format=json"}), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), written);
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(inspect(Words{path("planning.json")}), 0);
+  const auto shown = testing::internal::GetCapturedStdout();
+  run(small_);
+  // All but the time that the search took.
+  const auto search = [](const std::string& text) { return std::pair{text.find("\nsearch "), text.find("\nspace ")}; };
+  EXPECT_EQ(shown.substr(0, search(shown).first), out_.substr(0, search(out_).first));
+  EXPECT_EQ(shown.substr(search(shown).second), out_.substr(search(out_).second));
+}
+
+TEST_F(Plan, ObjectivesAndLimitsReachThePlanner) {
+  const Words prices{"--price=A100-40=4USD/h", "--price=V100-16=1USD/h", "--billing=A100-40=8units/h", "--billing=V100-16=2units/h"};
+  const auto fastest = json(small_ + prices);
+  const auto cheapest = json(small_ + prices + Words{"--objective.minimise=cost"});
+  EXPECT_LT(cheapest.at("forecast").get_double("cost_per_iteration_usd"), fastest.at("forecast").get_double("cost_per_iteration_usd"));
+  EXPECT_NEAR(cheapest.at("objective").get_double("value"), cheapest.at("forecast").get_double("cost_per_iteration_usd"), 1e-12);
+  for (const char* goal : {"billing", "energy"})
+    EXPECT_EQ(json(small_ + prices + Words{"--objective.minimise", goal}).at("objective").get_string("goal"), goal);
+  const auto few = json(small_ + Words{"--limit.devices=2"});
+  EXPECT_LE(few.at("forecast").get_int("devices"), 2);
+  const auto quick = json(small_ + prices + Words{"--objective.minimise=cost", "--limit.iterations-per-second=5"});
+  EXPECT_LE(quick.at("forecast").get_double("iteration_seconds"), 0.2);
+  EXPECT_GT(cheapest.at("forecast").get_double("iteration_seconds"), 0.2);  // else the limit says nothing
+  const double usd = cheapest.at("forecast").get_double("cost_per_iteration_usd") * 1.05;
+  const auto within = json(small_ + prices + Words{"--limit.iteration-cost", text(usd, "usd"), "--limit.hourly-cost=20usd"});
+  EXPECT_LE(within.at("forecast").get_double("cost_per_iteration_usd"), usd * (1 + 1e-9));
+  EXPECT_DOUBLE_EQ(within.at("objective").at("limits").get_double("cost_per_hour_usd"), 20);
+}
+
+TEST_F(Plan, RestrictionsAreKeptAndTold) {
+  const auto d = json(small_ + Words{"--restrict=one-device-type,even-layers"});
+  EXPECT_EQ(d.at("restrictions").one_line(), "[\"even-layers\", \"one-device-type\"]");
+  const auto plan = files::plan_from_json(d.at("plan"));
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) EXPECT_EQ(replica.device_type, plan.stages[0].replicas[0].device_type);
+  run(small_ + Words{"--restrict=one-device-type,even-layers"});
+  EXPECT_NE(out_.find("\nrestrict   even-layers, one-device-type\n"), std::string::npos) << out_;
+}
+
+TEST_F(Plan, ATimeLimitIsKeptAndTold) {
+  // So short that it is over when it begins: what is found until the planner asks is all there is.
+  const Words hasty{"--model.name=opt-125m", "--training.global-batch=64", "--pool=A100-40=32", "--pool=V100-16=32",
+                    "--search.time-limit=1ns"};
+  const int code = run(hasty + Words{"--format=json"});
+  const auto d = files::Json::parse(out_, "stdout");
+  EXPECT_FALSE(d.get_bool("finished"));
+  EXPECT_TRUE(d.get_bool("cut_off"));
+  if (code == 0) {
+    run(hasty);
+    EXPECT_NE(out_.find("\nsearch     cut off after "), std::string::npos) << out_;
+  } else {
+    EXPECT_EQ(code, 76);
+    EXPECT_TRUE(d.at("plan").is_null());
+    EXPECT_NE(err_.find("cut off after"), std::string::npos) << err_;
+    EXPECT_NE(err_.find("(--search.time-limit 1ns)"), std::string::npos) << err_;
+  }
+  EXPECT_FALSE(json(small_ + Words{"--search.time-limit=1h"}).get_bool("cut_off"));
+}
+
+TEST_F(Plan, AlternativesAreAsManyAsAsked) {
+  EXPECT_EQ(json(small_ + Words{"--search.alternatives=0"}).at("alternatives").size(), 0u);
+  EXPECT_LE(json(small_ + Words{"--search.alternatives=2"}).at("alternatives").size(), 2u);
+  run(small_ + Words{"--search.alternatives=0"});
+  EXPECT_EQ(out_.find("next best"), std::string::npos) << out_;
+}
+
+TEST_F(Plan, PlansAgainFromTheOneThatRuns) {
+  json(small_ + Words{"--write-plan", path("old.json")});
+  const auto d = json(Words{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
+                            "--pool=V100-16=2/2", "--replan.from", path("old.json"), "--replan.within=5%"});
+  EXPECT_GE(d.get_int64("moved_bytes"), 0);
+  expect_refused(small_ + Words{"--replan.from", path("none.json")}, 65, "none.json");
+  folder_.write("broken.json", "{}");
+  expect_refused(small_ + Words{"--replan.from", path("broken.json")}, 65, "broken.json");
+}
+
+TEST_F(Plan, NothingFitsIs76WithOneLineAndNothingWritten) {
+  const Words hopeless{
+      "--model.name=opt-66b", "--training.global-batch=8", "--pool=V100-16=1", "--write-plan", path("plan.json"), "-o", path("out")};
+  expect_refused(hopeless, 76, "");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "plan.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+  EXPECT_EQ(run(hopeless + Words{"--format=json"}), 76);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "plan.json"));
+  const auto planning = files::planning_from_json(content(folder_ / "out"), "out");
+  EXPECT_FALSE(planning.answer.best);
+  EXPECT_FALSE(planning.forecast);
+  EXPECT_EQ("flotilla: error: " + planning.answer.no_plan_reason + "\n", err_);
+  EXPECT_EQ(files::planning_to_json(planning), content(folder_ / "out"));
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(inspect(Words{path("out")}), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout().rfind("no plan    ", 0), 0u);
+  expect_refused(small_ + Words{"--limit.iterations-per-second=1e9"}, 76, "");
+}
+
+TEST_F(Plan, RefusesWithOneLineThatHelps) {
+  const Words pool{"--pool=A100-40=4"}, job{"--model.name=opt-125m", "--training.global-batch=16"};
+  expect_refused(job, 64, "no devices to plan for; write for example --pool A100-40@us-central1-a=32/4");
+  expect_refused(pool + Words{"--training.global-batch=16"}, 64, "write for example --model.name opt-350m");
+  expect_refused(pool + Words{"--model.name=opt-125m"}, 64, "write for example --training.global-batch 1024");
+  expect_refused(pool + Words{"--model.name=opt-125", "--training.global-batch=16"}, 64, "--model.name opt-125: ");
+  expect_refused(pool + job + Words{"--training.length=4096"}, 64, "--training.length 4096: longer than the 2048 positions");
+  expect_refused(job + Words{"--pool=A100-41=4"}, 64, "did you mean 'A100-40'?");
+  expect_refused(job + Words{"--pool=A100-40=0"}, 64, "--pool A100-40=0: ");
+  expect_refused(job + pool + Words{"--objective.maximise=throughput", "--objective.minimise=cost"}, 64,
+                 "--objective.minimise cost: stands beside objective.maximise throughput; keep one");
+  expect_refused(job + pool + Words{"--objective.minimise=cots"}, 64, "write --objective.minimise cost");
+  expect_refused(job + pool + Words{"--objective.minimise=cost"}, 65, "price");  // nobody says it
+  expect_refused(job + pool + Words{"--limit.iteration-cost=1.2"}, 64, "write --limit.iteration-cost 1.2usd");
+  expect_refused(job + pool + Words{"--limit.hourly-cost=0usd"}, 64, "above 0usd");
+  expect_refused(job + pool + Words{"--limit.devices=0"}, 64, "at least 1");
+  expect_refused(job + pool + Words{"--search.tolerance=1"}, 64, "write --search.tolerance 1%");
+  expect_refused(job + pool + Words{"--search.time-limit=10"}, 64, "write --search.time-limit 10s");
+  expect_refused(job + pool + Words{"--restrict=equal-replica"}, 64, "did you mean 'equal-replicas'?");
+  expect_refused(job + pool + Words{"--runtime=megatron-deepsped"}, 64, "megatron-deepspeed");
+  expect_refused(job + pool + Words{"--price=V100-16=3USD/h"}, 64, "no device type is called 'V100-16'");
+  expect_refused(job + pool + Words{"a.toml", "b.toml"}, 64, "expected one job file at most, got 2");
+  expect_refused(job + pool + Words{"--profiles", path("none.json")}, 65, "none.json");
+  expect_refused(job + pool + Words{path("none.toml")}, 65, "none.toml");
+  expect_refused(job + pool + Words{"-o", "/nowhere/at/all"}, 69, "/nowhere/at/all");
+}
+
+TEST_F(Plan, AJobFileSaysTheSame) {
+  const auto file = folder_.write("job.toml", R"([model]
+name = "opt-125m"
+[data]
+train = ["text.txt"]
+[training]
+global-batch = 16
+length = 256
+steps = 7
+[plan]
+pool = ["A100-40=4/2", "V100-16=4/2"]
+restrict = ["even-layers"]
+[objective]
+minimise = "cost"
+[limit]
+iteration-cost = "100usd"
+[search]
+tolerance = "1%"
+)");
+  const auto o = read_planning_options(Words{file, "--limit.devices=6", "--objective.maximise=throughput"},
+                                       Words{"FLOTILLA_TRAINING_LENGTH=128", "FLOTILLA_TRAINING_SEED=4"});
+  EXPECT_EQ(o.model.name, "opt-125m");
+  EXPECT_EQ(o.global_batch, 16);
+  EXPECT_EQ(o.length, 128);
+  EXPECT_EQ(o.pool.size(), 2u);
+  EXPECT_EQ(o.restrict, Words{"even-layers"});
+  const auto objective = objective_of(o);
+  EXPECT_EQ(objective.goal, search::Goal::throughput);  // the command line beats the file
+  EXPECT_EQ(objective.limits.usd_per_iteration, 100);
+  EXPECT_EQ(objective.limits.devices, 6);
+  EXPECT_EQ(o.tolerance, Share{0.01});
+  EXPECT_EQ(objective_of(read_planning_options(Words{file}, Words{})).goal, search::Goal::cost);
+}
+
+TEST_F(Plan, OneJobFileServesTrainingToo) {
+  const auto file = folder_.write("job.toml", "[training]\nsteps = 7\n[plan]\ntensor = 2\n");
+  testing::internal::CaptureStderr();
+  const auto o = read_planning_options(Words{file, "--pool=A100-40=4"}, Words{});
+  const auto warning = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warning.find("plan.tensor"), std::string::npos) << warning;
+  EXPECT_EQ(warning.find("training.steps"), std::string::npos) << warning;
+  const Job job;
+  EXPECT_EQ(o.model.name, job.model.name);  // what training would take
+  EXPECT_EQ(o.global_batch, job.training.global_batch);
+  expect_refused({file, "--training.steps=7"}, 64, "unknown option '--training.steps");
+  expect_refused({folder_.write("typo.toml", "[limit]\ndevice = 3\n")}, 65,
+                 "typo.toml:2:1: unknown key 'limit.device'; did you mean [limit] devices?");
+  expect_refused({folder_.write("zero.toml", "[plan]\npool = [\"A100-40=0\"]\n")}, 65, "zero.toml:2:8: plan.pool = A100-40=0: ");
+}
+
+TEST_F(Plan, TheDevicesOfAProfileAreThePool) {
+  auto profile = fixture::uniform_cluster(2, 2, fixture::device_type("A", 50, 10));
+  fixture::measure(profile, model::built_in("gpt2-mini"), 64, Precision::fp32, {1, 2}, {1, 2, 4});
+  files::write_profile(folder_ / "cluster.json", profile);
+  const auto d = json({"--profiles", path("cluster.json"), "--model.name=gpt2-mini", "--training.global-batch=16", "--training.length=64"});
+  ASSERT_EQ(d.at("pool").size(), 1u);
+  EXPECT_EQ(d.at("pool").items()[0].get_int("count"), 4);
+  EXPECT_EQ(d.at("pool").items()[0].get_int("devices_per_node"), 2);
+  EXPECT_EQ(err_, "");
+  profile.devices.clear();
+  files::write_profile(folder_ / "library.json", profile);
+  expect_refused({"--profiles", path("library.json"), "--model.name=gpt2-mini", "--training.global-batch=16"}, 64,
+                 "library.json lists no devices");
+}
+
+TEST_F(Plan, ALibrarysOnlyModelIsMeant) {
+  files::Library library;
+  library.models = {model::built_in("gpt2-tiny")};
+  library.models[0].name = "Two-Blocks";
+  files::write_library(folder_ / "library.json", library);
+  const auto d = json({"--profiles", path("library.json"), "--training.global-batch=4", "--pool=V100-16=2"});
+  EXPECT_EQ(d.at("plan").at("model").get_string("name"), "Two-Blocks");
+}
+
+TEST_F(Plan, EveryKeyIsDocumentedAndTheExampleReads) {
+  const std::filesystem::path source{FLOTILLA_SOURCE};
+  const auto page = content(source / "docs/formats/planning.md");
+  const auto elsewhere = content(source / "docs/formats/plan.md") + content(source / "docs/formats/forecast.md");
+  expect_documented(page + elsewhere, json(small_));
+  for (const auto& key : files::Json::parse(out_, "stdout").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
+  EXPECT_TRUE(files::planning_from_json(json_example(page), "the page").answer.best);
+}
+
+TEST_F(Plan, EveryOptionIsOnThePage) {
+  PlanningOptions o;
+  const auto page = content(std::filesystem::path{FLOTILLA_SOURCE} / "docs/planning.md");
+  for (const auto& setting : planning_table(o).settings()) {
+    const bool elsewhere = setting.section == "output" || setting.section == "training";
+    const std::string spelled = "--" + (setting.alias.empty() ? setting.name : setting.alias);
+    if (!elsewhere) {
+      EXPECT_NE(page.find(spelled), std::string::npos) << spelled;
+    }
+  }
+}
+
+TEST_F(Plan, ThePublishedPoolUnderBothCostModels) {
+  FLOTILLA_SKIP_WITHOUT_DATA("sailor/profiles");
+  import_published(Words{"sailor-profiles", tests::published_data("sailor").string(), "-o", path("library.json"), "--log-level", "error"});
+  for (const char* cost_model : {"program", "sailor-artifact"}) {
+    const Words basis{"--profiles", path("library.json"), "--cost-model", cost_model};
+    const auto d = json(basis + Words{"--model.name=OPT-350", "--training.global-batch=1024", "--pool=A100-40@us-central1-a=16/4",
+                                      "--objective.maximise=throughput", "--write-plan", path("plan.json")});
+    const auto same = files::Json::parse(simulated(Words{path("plan.json"), "--format=json"} + basis), "simulate");
+    EXPECT_EQ(d.at("forecast").one_line(), same.one_line());
+    EXPECT_GT(d.at("forecast").get_double("cost_per_iteration_usd"), 0);
+  }
+}
+
+}  // namespace
+}  // namespace flotilla::app
