@@ -201,7 +201,13 @@ Estimate Estimator::operator()(Sketch& sketch) {
       estimate.excess = std::max(estimate.excess, over_memory(sketch, sketch.columns[c]));
   estimate.fits = estimate.excess <= 0;
   estimate.seconds += after(sketch);
-  estimate.value = stock_.by_throughput() ? estimate.seconds : estimate.seconds * price_of(sketch, stock_);
+  const Objective& objective = stock_.request.objective;
+  if (objective.goal == Goal::cost || objective.limits.usd_per_iteration)
+    estimate.usd = estimate.seconds * usd_of(sketch, stock_) + network_.egress(sketch);
+  if (objective.goal == Goal::cost)
+    estimate.value = estimate.usd;
+  else
+    estimate.value = stock_.by_throughput() ? estimate.seconds : estimate.seconds * price_of(sketch, stock_);
   return estimate;
 }
 

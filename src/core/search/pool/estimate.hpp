@@ -10,7 +10,8 @@ namespace flotilla::search::pool {
 struct Estimate {
   bool fits = false;
   double seconds = 0;
-  double value = 0;   ///< of the objective, without what leaves a zone
+  double value = 0;   ///< of the objective
+  double usd = 0;     ///< per iteration, where the objective or a limit asks for it
   double excess = 0;  ///< bytes over the memory of the fullest device, where it does not fit
 };
 

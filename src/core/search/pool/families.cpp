@@ -7,7 +7,7 @@ namespace {
 
 constexpr int largest_microbatch = 16;
 constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
-constexpr int few_places = 12;
+constexpr std::size_t few_places = 12;
 constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
 }  // namespace
@@ -31,14 +31,15 @@ void Families::run() {
   const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 10'000;
   order_zones();
   const auto all = rooms();
+  const std::int64_t each = most_estimates / (stock_.places.size() <= few_places ? 1 : static_cast<std::int64_t>(all.size()));
   const auto try_all = [&](plan::Recompute recompute) {
     for (const Room& room : all) {
-      allow(most_estimates / 2);
+      allow(each / 2);
       side_by_side(recompute, room);
       if (stock_.request.restrictions.one_device_type) continue;
-      allow(most_estimates / 4);
+      allow(each / 4);
       chains_of_all(recompute, room);
-      allow(most_estimates / 4);
+      allow(each / 4);
       chains(recompute, room);
     }
   };
@@ -69,19 +70,23 @@ void Families::order_zones() {
   for (const Zone& zone : all) zones_.push_back(zone.name);
 }
 
-/// The whole pool; and where it has few places its largest zones alone, so that gradient sums leave no zone, or few.
+/// The whole pool; where it has few places its largest zones alone, so that gradient sums leave no zone, or few; and where devices cost
+/// something a half of each, a quarter and so on.
 std::vector<Families::Room> Families::rooms() const {
   std::vector<Room> out;
   const auto all = static_cast<int>(zones_.size());
-  const bool few = static_cast<int>(stock_.places.size()) <= few_places;
-  for (int kept = all; kept >= 1; kept = few ? kept - 1 : 0) {
-    Room room;
-    for (const Place& place : stock_.places) {
-      const bool taken = std::ranges::find(zones_, place.zone) - zones_.begin() < kept;
-      room.push_back(taken ? place.count : 0);
+  const bool few = stock_.places.size() <= few_places;
+  const Limits& limits = stock_.request.objective.limits;
+  const bool costs = !stock_.by_throughput() || limits.usd_per_iteration || limits.usd_per_hour || limits.devices;
+  for (int kept = all; kept >= 1; kept = few ? kept - 1 : 0)
+    for (int part = 1; part == 1 || (costs && part <= stock_.devices); part *= 2) {
+      Room room;
+      for (const Place& place : stock_.places) {
+        const bool taken = std::ranges::find(zones_, place.zone) - zones_.begin() < kept;
+        room.push_back(taken ? place.count / part : 0);
+      }
+      if (std::ranges::any_of(room, [](int count) { return count > 0; })) out.push_back(std::move(room));
     }
-    out.push_back(std::move(room));
-  }
   return out;
 }
 
@@ -235,12 +240,13 @@ double Families::least_value(const Pattern& pattern, int microbatch, double colu
   return stock_.by_throughput() ? seconds : seconds * price * columns;
 }
 
-void Families::offer(Sketch sketch) {
-  if (sketch.columns.empty()) return;
+Estimate Families::offer(Sketch sketch) {
+  if (sketch.columns.empty()) return {};
   Sketch whole = sketch;
   const Estimate estimate = estimate_(sketch);
   list_.offer(sketch, estimate);
   if (estimate.fits) offer_fewer(whole);
+  return estimate;
 }
 
 /// With a part of the columns: what limits ask for, or costs.
@@ -251,12 +257,12 @@ void Families::offer_fewer(const Sketch& whole) {
   if (limits.devices && devices > *limits.devices) parts.push_back(*limits.devices / devices);
   if (limits.usd_per_hour && usd > *limits.usd_per_hour) parts.push_back(*limits.usd_per_hour / usd);
   const bool costs = !stock_.by_throughput() || limits.usd_per_iteration;
-  for (double part = 0.75; costs && part * columns_of(whole) >= 0.5; part *= part == 0.75 ? 2.0 / 3 : 0.5) parts.push_back(part);
+  if (costs) parts.push_back(0.75);
   for (const double part : parts) {
     Sketch sketch = whole;
     for (Column& column : sketch.columns) column.count = static_cast<int>(column.count * part + 1e-9);
     std::erase_if(sketch.columns, [](const Column& column) { return column.count == 0; });
-    if (sketch.columns.empty()) sketch.columns.push_back(whole.columns.front()), sketch.columns.front().count = 1;
+    if (sketch.columns.empty()) continue;
     const Estimate estimate = estimate_(sketch);
     list_.offer(sketch, estimate);
   }

@@ -65,7 +65,7 @@ class Families {
   Column sample(const Pattern&, int microbatch, const Room&) const;
   /// At most what any sketch of so many of these columns comes to.
   double least_value(const Pattern&, int microbatch, double columns, plan::Recompute);
-  void offer(Sketch);
+  Estimate offer(Sketch);
   void offer_fewer(const Sketch&);
   /// So many more estimates.
   void allow(std::int64_t estimates) { budget_ = estimate_.count() + estimates; }

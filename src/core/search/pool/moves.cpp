@@ -5,12 +5,14 @@
 namespace flotilla::search::pool {
 namespace {
 
+constexpr std::size_t most_zones = 8;
+
 class Moves {
  public:
   Moves(const Sketch& sketch, const Stock& stock, const std::function<bool(Sketch&&)>& visit)
       : sketch_{sketch}, stock_{stock}, visit_{visit} {}
 
-  bool run() { return cuts() || microbatches() || counts(); }
+  bool run() { return cuts() || microbatches() || counts() || zones(); }
 
  private:
   bool cuts() {
@@ -58,6 +60,37 @@ class Moves {
       }
     }
     return false;
+  }
+
+  /// All that stands in one zone moves to another, which is as large in the types that it takes and of which nothing is used.
+  bool zones() {
+    if (stock_.zones.size() > most_zones) return false;
+    for (const std::string& from : stock_.zones)
+      for (const std::string& to : stock_.zones) {
+        Sketch other = sketch_;
+        if (from != to && relocate(other, from, to) && visit_(std::move(other))) return true;
+      }
+    return false;
+  }
+
+  bool relocate(Sketch& sketch, const std::string& from, const std::string& to) const {
+    std::vector<int> needed(stock_.places.size(), 0);
+    bool moved = false;
+    for (Column& column : sketch.columns)
+      for (Slot& slot : column.slots) {
+        const Place& place = stock_.places[at(slot.place)];
+        if (place.zone == to) return false;
+        if (place.zone != from) continue;
+        const auto& places = stock_.types[at(place.type)].places;
+        const auto there = std::ranges::find_if(places, [&](int p) { return stock_.places[at(p)].zone == to; });
+        if (there == places.end()) return false;
+        slot.place = *there;
+        needed[at(*there)] += slot.tensor * column.count;
+        moved = true;
+      }
+    for (std::size_t p = 0; p < needed.size(); ++p)
+      if (needed[p] > stock_.places[p].count) return false;
+    return moved;
   }
 
   /// More such columns that the pool could hold.

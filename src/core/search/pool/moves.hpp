@@ -6,7 +6,8 @@
 namespace flotilla::search::pool {
 
 /// Small changes of a sketch, one after the other in a fixed order: a cut moved by a layer, a microbatch doubled or halved, a kind of
-/// column taken away, made fewer, or more where the room allows. `visit` returns true to take the change and end.
+/// column taken away, made fewer, or more where the room allows; a zone given up for another. `visit` returns true to take the change and
+/// end.
 bool for_each_move(const Sketch&, const Stock&, const std::function<bool(Sketch&&)>& visit);
 
 }  // namespace flotilla::search::pool

@@ -29,6 +29,12 @@ Network::Network(const Stock& stock, const program::Runtime& runtime)
     else if (model.is_head(tensor.layer))
       elements_[2] += tensor.elements();
   }
+  for (const Place& from : stock.places)
+    for (const Place& to : stock.places) {
+      const auto price = std::ranges::find_if(stock.profile.egress_prices,
+                                              [&](const auto& e) { return e.from_zone == from.zone && e.to_zone == to.zone; });
+      prices_.push_back(from.zone == to.zone || price == stock.profile.egress_prices.end() ? 0 : price->usd_per_byte);
+    }
   messages_.assign(stock.places.size() * stock.places.size() * sizes, -1);
 }
 
@@ -96,6 +102,56 @@ double Network::word_sum(const Sketch& sketch) {
   std::vector<Rank> ranks;
   for (const int stage : {0, sketch.stages() - 1}) add_members(sketch, stage, taken, ranks);
   return found->second = sum(word_, share, ranks);
+}
+
+/// As simulate::traffic_between_zones counts it: ours is direct, every member sends each other one its piece, twice; a library's is a ring.
+double Network::egress_of_sums(const Sketch& sketch, int stage) const {
+  struct Share {
+    int place = 0, count = 0;
+  };
+  std::vector<Share> shares;
+  double members = 0;
+  for (const Column& column : sketch.columns) {
+    const int place = column.slots[at(stage)].place;
+    members += column.count;
+    if (!shares.empty() && shares.back().place == place)
+      shares.back().count += column.count;
+    else
+      shares.push_back({place, column.count});
+  }
+  double usd = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (group_.algorithm == program::Group::Algorithm::library) {
+      usd += shares.size() > 1 ? egress_price(shares[i].place, shares[(i + 1) % shares.size()].place) * 2 * (members - 1) / members : 0;
+      continue;
+    }
+    for (std::size_t j = 0; j < shares.size(); ++j)
+      if (i != j) usd += egress_price(shares[i].place, shares[j].place) * 2.0 * shares[i].count * shares[j].count / members;
+  }
+  if (usd == 0) return 0;
+  const int first = sketch.cuts[at(stage)], last = sketch.cuts[at(stage + 1)], layers = stock_.request.model.layers();
+  const double blocks = std::min(last, layers - 1) - std::max(first, 1);
+  const double elements = (first == 0 ? static_cast<double>(elements_[0]) : 0) + blocks * static_cast<double>(elements_[1]) +
+                          (last == layers ? static_cast<double>(elements_[2]) : 0) +
+                          (first == 0 || last == layers ? static_cast<double>(word_) : 0);
+  constexpr double fp32_bytes = 4;
+  return usd * elements * fp32_bytes;
+}
+
+double Network::egress(const Sketch& sketch) const {
+  if (std::ranges::all_of(prices_, [](double price) { return price == 0; })) return 0;
+  const PoolRequest& r = stock_.request;
+  const double message = static_cast<double>(r.length) * r.model.hidden * static_cast<double>(element_size(r.precision).count);
+  double usd = 0;
+  for (int s = 0; s < sketch.stages(); ++s) {
+    usd += egress_of_sums(sketch, s);
+    if (s + 1 == sketch.stages()) continue;
+    for (const Column& column : sketch.columns) {
+      const int here = column.slots[at(s)].place, next = column.slots[at(s + 1)].place;
+      usd += column.sequences * message * (egress_price(here, next) + egress_price(next, here));
+    }
+  }
+  return usd;
 }
 
 }  // namespace flotilla::search::pool

@@ -23,7 +23,12 @@ class Network {
   /// Of the word table, which the first and the last stage share; described runtimes leave it out.
   double word_sum(const Sketch&);
 
+  /// USD of what leaves a zone in one iteration; the columns' sequences must have been dealt.
+  double egress(const Sketch&) const;
+
  private:
+  double egress_price(int from, int to) const { return prices_[at(from) * stock_.places.size() + at(to)]; }
+  double egress_of_sums(const Sketch&, int stage) const;
   /// Appends one rank of each replica; `taken`: devices used so far, by place.
   void add_members(const Sketch&, int stage, std::vector<int>& taken, std::vector<Rank>&) const;
   /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
@@ -36,6 +41,7 @@ class Network {
   std::int64_t word_ = 0;
   std::map<std::vector<int>, Sums> sums_;
   std::map<std::vector<int>, double> word_sums_;
+  std::vector<double> prices_;    ///< USD for a byte, by places
   std::vector<double> messages_;  ///< by places and logarithm of the microbatch; negative: not asked yet
 };
 

@@ -31,10 +31,8 @@ bool Shortlist::keeps_limits(const Sketch& sketch, const Estimate& estimate) con
   const Limits& limits = stock_.request.objective.limits;
   if (limits.devices && devices_of(sketch) > *limits.devices) return false;
   if (limits.iterations_per_second && estimate.seconds * *limits.iterations_per_second > doubt) return false;
-  if (!limits.usd_per_hour && !limits.usd_per_iteration) return true;
-  const double usd = usd_of(sketch, stock_);
-  if (limits.usd_per_hour && usd * seconds_in_an_hour > *limits.usd_per_hour) return false;
-  return !limits.usd_per_iteration || usd * estimate.seconds <= *limits.usd_per_iteration * doubt;
+  if (limits.usd_per_hour && usd_of(sketch, stock_) * seconds_in_an_hour > *limits.usd_per_hour) return false;
+  return !limits.usd_per_iteration || estimate.usd <= *limits.usd_per_iteration * doubt;
 }
 
 double Shortlist::threshold() const {
