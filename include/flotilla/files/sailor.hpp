@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,5 +35,23 @@ bool sailor_counts_final_norm(const model::Config&);
 /// not say it; both must agree where both say it. Devices are not bound; the model's positions are the length; fp32, 1F1B.
 /// Throws Error{bad_input} by pointer.
 plan::Plan sailor_plan_from_json(const Json&, const model::Config&, std::optional<int> global_batch);
+
+enum class SailorSpelling {
+  pipeline_list,  ///< of a measured run and a planner's answer: what the artifact's simulator takes; equally many replicas in every stage
+  counted,        ///< stages with counted replicas, as in lists of published plans; any number of them, and any sequence length
+};
+
+/// What a plan of ours does not say and a plan of the artifact does.
+struct SailorExport {
+  SailorSpelling spelling = SailorSpelling::pipeline_list;
+  std::map<std::string, int> per_node{};  ///< devices in a node by type; of a type that is not here a replica is a node
+  std::string zone = "us-central1-a";     ///< of replicas that name none; the measured runs name this one for other sites too
+};
+
+/// A plan in the artifact's format, indented, with a newline at the end. sailor_plan_from_json reads it as an equal plan where the batch
+/// is shared as evenly as microbatches go and nothing is bound; what goes beyond is dropped: ranks, and who takes the odd microbatch.
+/// Throws Error{bad_input} for an invalid plan and Error{unavailable} for one that the format cannot say: "<source>: <place>: what it
+/// is, and how to plan within the format".
+std::string sailor_plan_to_json(const plan::Plan&, const std::string& source, const SailorExport& = {});
 
 }  // namespace flotilla::files

@@ -21,12 +21,12 @@ struct PoolRequest {
   Pool pool;
   Objective objective;
   Restrictions restrictions;
-  std::function<bool()> should_stop{};   ///< asked between steps of the search; true: answer with the best so far
-  double tolerance = 0;                  ///< the search may end once no plan can be better by more than this share
-  int alternatives = 4;                  ///< how many of the next best to keep
-  std::optional<plan::Plan> previous{};  ///< what runs now: where the search starts; need not fit the pool any more
+  std::function<bool()> should_stop{};               ///< asked between steps of the search; true: answer with the best so far
+  double tolerance = 0;                              ///< the search may end once no plan can be better by more than this share
+  int alternatives = 4;                              ///< how many of the next best to keep
+  std::optional<plan::Plan> previous{};              ///< what runs now: where the search starts; need not fit the pool any more
   std::function<Bytes(int ranks)> process_memory{};  ///< bound of our runtime's process beside its arena, on a host of so many ranks
-  double near_best = 0;                  ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
+  double near_best = 0;  ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
 };
 
 /// A plan and what it comes to.

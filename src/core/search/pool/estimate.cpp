@@ -18,10 +18,27 @@ double Estimator::memory(const Sounding& s, int first, int last, int in_flight) 
          (last == stock_.request.model.layers() ? of(s.head) : 0);
 }
 
+namespace {
+
+bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.count != b.sequences / b.count; }
+
+}  // namespace
+
 bool Estimator::blocks_on(int microbatch) const {
   const PoolRequest& r = stock_.request;
   const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
   return blocking_ && static_cast<double>(size.count) > buffered_;
+}
+
+/// Whether two columns go equally fast as far as it matters: the same types and degrees, each inside one zone.
+bool Estimator::alike(const Column& a, const Column& b) const {
+  if (a.microbatch != b.microbatch) return false;
+  const auto &zone_a = stock_.places[at(a.slots.front().place)].zone, &zone_b = stock_.places[at(b.slots.front().place)].zone;
+  for (std::size_t s = 0; s < a.slots.size(); ++s) {
+    const Place &x = stock_.places[at(a.slots[s].place)], &y = stock_.places[at(b.slots[s].place)];
+    if (a.slots[s].tensor != b.slots[s].tensor || x.type != y.type || x.zone != zone_a || y.zone != zone_b) return false;
+  }
+  return true;
 }
 
 /// False where the runtime cannot execute some stage.
@@ -31,6 +48,10 @@ bool Estimator::measure(const Sketch& sketch) {
   std::vector<double> ways(at(stages));
   for (std::size_t c = 0; c < sketch.columns.size(); ++c) {
     const Column& column = sketch.columns[c];
+    if (c > 0 && alike(column, sketch.columns[c - 1])) {
+      paces_[c] = paces_[c - 1];
+      continue;
+    }
     double before = 0;  // messages of the boundary before the stage, there and back
     for (int s = 0; s < stages; ++s) {
       const Slot& slot = column.slots[at(s)];
@@ -75,7 +96,7 @@ double Estimator::over_memory(const Sketch& sketch, const Column& column) const 
 }
 
 /// The least time in which all columns together take the batch; their sequences.
-double Estimator::deal(Sketch& sketch) const {
+double Estimator::deal(Sketch& sketch) {
   const int batch = stock_.request.global_batch;
   const bool alike = stock_.request.restrictions.one_microbatch_size;
   auto& columns = sketch.columns;
@@ -90,9 +111,18 @@ double Estimator::deal(Sketch& sketch) const {
     const Pace pace = paces(c);
     return time < pace.way ? 0.0 : 1 + std::floor((time - pace.way) / pace.slowest + 1e-9);
   };
+  groups_.clear();  // columns of equal pace: {one of them, sequences of all of them in one turn}
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const double at_once = static_cast<double>(columns[c].count) * columns[c].microbatch;
+    const bool same = c > 0 && paces_[c].slowest == paces_[c - 1].slowest && paces_[c].way == paces_[c - 1].way;
+    if (same)
+      groups_.back().second += at_once;
+    else
+      groups_.emplace_back(c, at_once);
+  }
   const auto taken = [&](double time) {
     double all = 0;
-    for (std::size_t c = 0; c < columns.size(); ++c) all += turns(c, time) * columns[c].count * columns[c].microbatch;
+    for (const auto& [c, at_once] : groups_) all += turns(c, time) * at_once;
     return all;
   };
   double low = least * (1 - 1e-9), high = way + batch / rate * 2 + slowest * 2;
@@ -141,9 +171,13 @@ double Estimator::deal(Sketch& sketch) const {
 /// Gradient sums and the optimizer, after the last pass.
 double Estimator::after(const Sketch& sketch) {
   double sums = 0, update = 0;
+  const Network::Sums* known = nullptr;
   for (int s = 0; s < sketch.stages(); ++s) {
     const int first = sketch.cuts[at(s)], last = sketch.cuts[at(s + 1)];
-    const auto& of = network_.sums(sketch, s);
+    const bool as_before =
+        s > 0 && std::ranges::all_of(sketch.columns, [&](const Column& c) { return c.slots[at(s)] == c.slots[at(s - 1)]; });
+    if (!as_before) known = &network_.sums(sketch, s);
+    const auto& of = *known;
     const bool begins = first == 0, ends = last == stock_.request.model.layers();
     sums = std::max(sums, (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0));
     for (const Column& column : sketch.columns) {
@@ -162,7 +196,9 @@ Estimate Estimator::operator()(Sketch& sketch) {
   if (!measure(sketch)) return estimate;
   estimate.seconds = deal(sketch);
   estimate.excess = -1e300;
-  for (const Column& column : sketch.columns) estimate.excess = std::max(estimate.excess, over_memory(sketch, column));
+  for (std::size_t c = 0; c < sketch.columns.size(); ++c)
+    if (c == 0 || !alike(sketch.columns[c], sketch.columns[c - 1]) || shares_differ(sketch.columns[c], sketch.columns[c - 1]))
+      estimate.excess = std::max(estimate.excess, over_memory(sketch, sketch.columns[c]));
   estimate.fits = estimate.excess <= 0;
   estimate.seconds += after(sketch);
   estimate.value = stock_.by_throughput() ? estimate.seconds : estimate.seconds * price_of(sketch, stock_);

@@ -40,9 +40,10 @@ class Estimator {
   struct Pace {
     double slowest = 0, way = 0;
   };
+  bool alike(const Column&, const Column&) const;
   bool measure(const Sketch&);
   double over_memory(const Sketch&, const Column&) const;
-  double deal(Sketch&) const;
+  double deal(Sketch&);
   double after(const Sketch&);
   int blocks(int first, int last) const;
 
@@ -52,7 +53,7 @@ class Estimator {
   bool blocking_;
   double buffered_;          ///< bytes of a message that a blocking runtime's library takes without waiting
   std::vector<Pace> paces_;  ///< by column of the sketch at hand
-  std::vector<double> ends_;
+  std::vector<std::pair<std::size_t, double>> groups_;
   std::int64_t count_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "families.hpp"
 
 #include <algorithm>
-#include <set>
 
 namespace flotilla::search::pool {
 namespace {
@@ -25,18 +24,22 @@ Families::Families(Estimator& estimate, Network& network, Abilities can, Shortli
 
 bool Families::stop() {
   if (!stopped_ && should_stop_ && should_stop_()) stopped_ = true;
-  return stopped_;
+  return stopped_ || estimate_.count() >= budget_;
 }
 
 void Families::run() {
+  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 10'000;
   order_zones();
   const auto all = rooms();
   const auto try_all = [&](plan::Recompute recompute) {
     for (const Room& room : all) {
+      allow(most_estimates / 2);
       side_by_side(recompute, room);
       if (stock_.request.restrictions.one_device_type) continue;
-      chains(recompute, room);
+      allow(most_estimates / 4);
       chains_of_all(recompute, room);
+      allow(most_estimates / 4);
+      chains(recompute, room);
     }
   };
   try_all(plan::Recompute::none);
@@ -116,28 +119,29 @@ std::vector<int> Families::degrees(int type) const {
   return out;
 }
 
-/// Types that work side by side: all subsets of a few; of many each alone, the fastest ones together, and all but one.
+/// Types that work side by side: all subsets of a few; of many the fastest ones together, each alone, and all but one. Large ones first:
+/// a good plan early excludes much.
 std::vector<std::vector<int>> Families::teams(const std::vector<int>& types) const {
-  std::set<std::vector<int>> out;
+  std::vector<std::vector<int>> out;
+  const auto add = [&](std::vector<int> team) {
+    if (!team.empty() && std::ranges::find(out, team) == out.end()) out.push_back(std::move(team));
+  };
   const auto n = types.size();
-  for (const int type : types) out.insert({type});
-  if (stock_.request.restrictions.one_device_type) return {out.begin(), out.end()};
-  if (n <= most_subsets_of) {
-    for (std::size_t mask = 1; mask < std::size_t{1} << n; ++mask) {
-      std::vector<int> team;
-      for (std::size_t i = 0; i < n; ++i)
-        if (mask >> i & 1) team.push_back(types[i]);
-      out.insert(std::move(team));
-    }
-  } else {
-    for (std::size_t i = 1; i <= n; ++i) out.emplace(types.begin(), types.begin() + static_cast<std::ptrdiff_t>(i));
-    for (std::size_t i = 0; i < n; ++i) {
-      auto team = types;
-      team.erase(team.begin() + static_cast<std::ptrdiff_t>(i));
-      out.insert(std::move(team));
-    }
+  const bool alone = stock_.request.restrictions.one_device_type, few = n <= most_subsets_of;
+  for (std::size_t i = n; i > 1 && !alone; --i) add({types.begin(), types.begin() + static_cast<std::ptrdiff_t>(i)});
+  for (const int type : types) add({type});
+  for (std::size_t i = 0; i < n && !alone && !few; ++i) {
+    auto team = types;
+    team.erase(team.begin() + static_cast<std::ptrdiff_t>(i));
+    add(std::move(team));
   }
-  return {out.begin(), out.end()};
+  for (std::size_t mask = 1; !alone && few && mask < std::size_t{1} << n; ++mask) {
+    std::vector<int> team;
+    for (std::size_t i = 0; i < n; ++i)
+      if (mask >> i & 1) team.push_back(types[i]);
+    add(std::move(team));
+  }
+  return out;
 }
 
 /// Of so many devices of the place those that whole groups of that degree take.

@@ -67,6 +67,8 @@ class Families {
   double least_value(const Pattern&, int microbatch, double columns, plan::Recompute);
   void offer(Sketch);
   void offer_fewer(const Sketch&);
+  /// So many more estimates.
+  void allow(std::int64_t estimates) { budget_ = estimate_.count() + estimates; }
   bool stop();
 
   Estimator& estimate_;
@@ -77,6 +79,7 @@ class Families {
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;
   std::vector<std::string> zones_;  ///< in the order in which they are given up, the last one first
+  std::int64_t budget_ = 0;
   bool stopped_ = false;
 };
 

@@ -46,16 +46,13 @@ double Network::message(int from, int to, int microbatch) {
   return known = cost_.message(a.first, other, size).time.value;
 }
 
-std::vector<Rank> Network::members(const Sketch& sketch, int stage) const {
-  std::vector<Rank> ranks;
-  std::vector<int> taken(stock_.places.size(), 0);
+void Network::add_members(const Sketch& sketch, int stage, std::vector<int>& taken, std::vector<Rank>& ranks) const {
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
     const Place& place = stock_.places[at(slot.place)];
     int& used = taken[at(slot.place)];
     for (int i = 0; i < column.count && used < place.count; ++i, used += slot.tensor) ranks.emplace_back(place.first.value + used);
   }
-  return ranks;
 }
 
 double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& ranks) const {
@@ -76,7 +73,9 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
   }
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
   if (!fresh) return found->second;
-  const auto ranks = members(sketch, stage);
+  std::vector<int> taken(stock_.places.size(), 0);
+  std::vector<Rank> ranks;
+  add_members(sketch, stage, taken, ranks);
   found->second = {sum(elements_[0] + word_, share, ranks), sum(elements_[1], share, ranks), sum(elements_[2], share, ranks)};
   return found->second;
 }
@@ -93,9 +92,9 @@ double Network::word_sum(const Sketch& sketch) {
     }
   const auto [found, fresh] = word_sums_.try_emplace(std::move(key), 0);
   if (!fresh) return found->second;
-  auto ranks = members(sketch, 0);
-  for (const Rank rank : members(sketch, sketch.stages() - 1))
-    if (std::ranges::find(ranks, rank) == ranks.end()) ranks.push_back(rank);
+  std::vector<int> taken(stock_.places.size(), 0);
+  std::vector<Rank> ranks;
+  for (const int stage : {0, sketch.stages() - 1}) add_members(sketch, stage, taken, ranks);
   return found->second = sum(word_, share, ranks);
 }
 

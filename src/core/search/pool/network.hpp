@@ -24,7 +24,8 @@ class Network {
   double word_sum(const Sketch&);
 
  private:
-  std::vector<Rank> members(const Sketch&, int stage) const;
+  /// Appends one rank of each replica; `taken`: devices used so far, by place.
+  void add_members(const Sketch&, int stage, std::vector<int>& taken, std::vector<Rank>&) const;
   /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
   double sum(std::int64_t elements, int shares, const std::vector<Rank>&) const;
 

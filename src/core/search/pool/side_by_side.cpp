@@ -51,7 +51,7 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
         const int turns = stock_.request.global_batch / (column.count * *m) + 1;
         const auto found = balance(estimate_, network_, column, recompute, turns);
         fits = found.has_value();
-        if (found) cuts.insert(*found);
+        if (found && (type == team.front() || type == team.back())) cuts.insert(*found);
       }
     }
     least += 1 / best;
@@ -99,13 +99,18 @@ void Families::settle(plan::Recompute recompute, const Room& room, const std::ve
   for (std::size_t o = 0; o < options.size(); ++o) attempt(std::vector<std::size_t>(team.size(), o));
   if (best.columns.empty()) return;
   chosen = best_chosen;
+  const auto beside = [](const Option& a, const Option& b) {  // a step apart
+    const int tensors = std::max(a.tensor, b.tensor) / std::min(a.tensor, b.tensor);
+    const int microbatches = std::max(a.microbatch, b.microbatch) / std::min(a.microbatch, b.microbatch);
+    return tensors * microbatches == 2;
+  };
   for (bool moved = team.size() > 1; moved;) {
     moved = false;
     for (std::size_t i = 0; i < team.size(); ++i)
       for (std::size_t o = 0; o < options.size(); ++o) {
         auto other = chosen;
         other[i] = o;
-        if (o != chosen[i] && attempt(other)) chosen = best_chosen, moved = true;
+        if (beside(options[o], options[chosen[i]]) && attempt(other)) chosen = best_chosen, moved = true;
       }
   }
   offer(best);
