@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace flotilla::app {
 namespace {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
-using Places = std::map<std::pair<std::string, std::string>, int>;  // type and zone: devices
+using Places = std::map<std::pair<std::string, std::string>, std::int64_t>;  // type and zone: devices
 
 constexpr int key_width = 11;  // of "iteration", the longest, and the gap behind it
 
@@ -66,7 +67,7 @@ std::string devices_in_words(const search::Pool& pool, const plan::Plan* plan) {
   std::vector<std::string> parts;
   for (const auto& place : order) {
     const auto found = taken.find(place);
-    const int used = found == taken.end() ? 0 : found->second, all = offered[place];
+    const std::int64_t used = found == taken.end() ? 0 : found->second, all = offered[place];
     const std::string of = used == all && all > 1 ? text("all ", all) : used == 0 ? text("none of ", all) : text(used, " of ", all);
     parts.push_back(text(plan == nullptr ? text(all) : of, " ", place_in_words(place.first, place.second)));
   }
@@ -74,7 +75,7 @@ std::string devices_in_words(const search::Pool& pool, const plan::Plan* plan) {
 }
 
 std::string shape_in_words(const plan::Plan& plan, bool zones) {
-  std::map<std::string, int> devices;
+  std::map<std::string, std::int64_t> devices;
   for (const auto& [place, count] : places_of(plan)) devices[zones ? place_in_words(place.first, place.second) : place.first] += count;
   std::vector<std::string> parts;
   for (const auto& [place, count] : devices) parts.push_back(text(count, " ", place));

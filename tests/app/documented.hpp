@@ -19,10 +19,4 @@ inline void expect_documented(const std::string& page, const files::Json& value)
   }
 }
 
-/// The page's first JSON.
-inline std::string json_example(const std::string& page) {
-  const auto begin = page.find("```json\n") + 8;
-  return page.substr(begin, page.find("```", begin) - begin);
-}
-
 }  // namespace flotilla::app

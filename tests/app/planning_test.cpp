@@ -9,6 +9,7 @@
 #include "app/planning_options.hpp"
 #include "app/simulate.hpp"
 #include "app/temporary.hpp"
+#include "files/expect_error.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "published_data.hpp"
@@ -308,6 +309,12 @@ TEST_F(Plan, TheDevicesOfAProfileAreThePool) {
   EXPECT_EQ(d.at("pool").items()[0].get_int("count"), 4);
   EXPECT_EQ(d.at("pool").items()[0].get_int("devices_per_node"), 2);
   EXPECT_EQ(err_, "");
+  // One host, of which no link to another was measured.
+  auto alone = fixture::uniform_cluster(1, 2, fixture::device_type("A", 50, 10));
+  fixture::measure(alone, model::built_in("gpt2-mini"), 64, Precision::fp32, {1, 2}, {1, 2, 4});
+  std::erase_if(alone.links, [](const auto& link) { return link.level != cluster::LinkLevel::node; });
+  files::write_profile(folder_ / "host.json", alone);
+  json({"--profiles", path("host.json"), "--model.name=gpt2-mini", "--training.global-batch=16", "--training.length=64"});
   profile.devices.clear();
   files::write_profile(folder_ / "library.json", profile);
   expect_refused({"--profiles", path("library.json"), "--model.name=gpt2-mini", "--training.global-batch=16"}, 64,
@@ -329,7 +336,7 @@ TEST_F(Plan, EveryKeyIsDocumentedAndTheExampleReads) {
   const auto elsewhere = content(source / "docs/formats/plan.md") + content(source / "docs/formats/forecast.md");
   expect_documented(page + elsewhere, json(small_));
   for (const auto& key : files::Json::parse(out_, "stdout").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
-  EXPECT_TRUE(files::planning_from_json(json_example(page), "the page").answer.best);
+  EXPECT_TRUE(files::planning_from_json(files::testing::json_block(page), "the page").answer.best);
 }
 
 TEST_F(Plan, EveryOptionIsOnThePage) {

@@ -7,6 +7,7 @@
 #include "app/documented.hpp"
 #include "app/inspect.hpp"
 #include "app/temporary.hpp"
+#include "files/expect_error.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -127,7 +128,7 @@ TEST_F(Simulate, EveryKeyIsDocumentedAndTheExampleReads) {
   profile.device_types[0].memory = profile.device_types[1].memory = Bytes{json().get_int64("peak_memory_bytes") - 1};
   put(profile);
   expect_documented(page, json());
-  EXPECT_TRUE(files::forecast_from_json(json_example(page), "the page").fits());
+  EXPECT_TRUE(files::forecast_from_json(files::testing::json_block(page), "the page").fits());
 }
 
 TEST_F(Simulate, TheTableBeginsWithWhatCounts) {

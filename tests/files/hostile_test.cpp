@@ -8,6 +8,7 @@
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/planning_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/text_file.hpp"
 
@@ -24,6 +25,7 @@ const std::vector<Reader> readers{
     {"plan", [](std::string_view text) { plan_from_json(text, "input"); }},
     {"profile", [](std::string_view text) { profile_from_json(text, "input"); }},
     {"forecast", [](std::string_view text) { forecast_from_json(text, "input"); }},
+    {"planning", [](std::string_view text) { planning_from_json(text, "input"); }},
     {"hugging_face", [](std::string_view text) { hugging_face_config_from_json(text, "input", "model"); }},
 };
 

@@ -38,6 +38,17 @@ std::optional<Trial> Bench::forecast(const plan::Plan& plan) {
   }
 }
 
+std::optional<Trial> Bench::forecast_on_one_host(const plan::Plan& plan) {
+  const auto types = profile_.device_types;
+  int devices = 0;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) devices += replica.tensor_parallel;
+  for (auto& type : profile_.device_types) type.per_node = std::max(type.per_node, devices);
+  auto trial = forecast(plan);
+  profile_.device_types = types;
+  return trial;
+}
+
 std::optional<double> value_of(const simulate::Forecast& forecast, Goal goal) {
   switch (goal) {
     case Goal::throughput: return forecast.iteration.value;

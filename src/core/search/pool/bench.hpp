@@ -23,6 +23,8 @@ class Bench {
 
   /// Nothing where the runtime cannot execute the plan or the profile lacks a figure that it takes.
   std::optional<Trial> forecast(const plan::Plan&);
+  /// All of it on one host, however large: for profiles of a single host, which know no links between hosts.
+  std::optional<Trial> forecast_on_one_host(const plan::Plan&);
   std::int64_t forecasts() const { return forecasts_; }
   const program::Runtime& runtime() const { return runtime_; }
 

@@ -1,0 +1,87 @@
+#include "flotilla/files/planning_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "files/expect_error.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::files {
+namespace {
+
+std::string example() { return testing::json_block(read_text(std::filesystem::path{FLOTILLA_FORMATS} / "planning.md")); }
+
+TEST(PlanningFile, TheExampleReadsAndWritesBack) {
+  const auto planning = planning_from_json(example(), "page");
+  ASSERT_TRUE(planning.answer.best && planning.forecast);
+  EXPECT_EQ(planning.answer.best->devices, 2);
+  EXPECT_EQ(planning.answer.best->iteration, planning.forecast->iteration);
+  ASSERT_EQ(planning.answer.alternatives.size(), 1u);
+  EXPECT_EQ(planning.answer.alternatives[0].plan.stages.size(), 2u);
+  EXPECT_EQ(planning.pool, (search::Pool{{"V100-16", "zone-a", 2, 4}}));
+  EXPECT_TRUE(planning.restrictions.equal_replicas);
+  const auto written = planning_to_json(planning);
+  EXPECT_EQ(planning_to_json(planning_from_json(written, "written")), written);
+}
+
+TEST(PlanningFile, EverythingComesBack) {
+  auto planning = planning_from_json(example(), "page");
+  planning.objective = {search::Goal::energy, {1.25, 300.5, 0.1, 64}};
+  planning.restrictions = {true, false, true, false, true};
+  planning.pool = {{"A", "", 1, 8}, {"B", "z", 1000000, 1}};
+  planning.cut_off = true;
+  planning.searched = {0.1};
+  auto& answer = planning.answer;
+  answer.bound_gap = 0.3, answer.finished = true, answer.considered = 1LL << 40, answer.pruned = 7;
+  answer.binding = "devices of \"A\"", answer.space = "all";
+  answer.best->moved = Bytes{1LL << 50}, answer.best->value = 0.7;
+  answer.alternatives[0].moved = Bytes{3}, answer.alternatives[0].usd.reset(), answer.alternatives[0].reason = "dearer";
+  const auto back = planning_from_json(planning_to_json(planning), "written");
+  EXPECT_EQ(back.objective, planning.objective);
+  EXPECT_EQ(back.restrictions, planning.restrictions);
+  EXPECT_EQ(back.pool, planning.pool);
+  EXPECT_TRUE(back.cut_off && back.answer.finished);
+  EXPECT_EQ(back.searched, planning.searched);
+  EXPECT_EQ(back.answer.bound_gap, 0.3);
+  EXPECT_EQ(back.answer.considered, 1LL << 40);
+  EXPECT_EQ(back.answer.pruned, 7);
+  EXPECT_EQ(back.answer.binding, answer.binding);
+  EXPECT_EQ(back.answer.space, "all");
+  EXPECT_EQ(back.answer.best->plan, answer.best->plan);
+  EXPECT_EQ(back.answer.best->moved, Bytes{1LL << 50});
+  EXPECT_EQ(back.answer.best->value, 0.7);
+  EXPECT_EQ(back.answer.alternatives[0].moved, Bytes{3});
+  EXPECT_FALSE(back.answer.alternatives[0].usd);
+  EXPECT_EQ(back.answer.alternatives[0].reason, "dearer");
+}
+
+TEST(PlanningFile, WithoutAPlanThereIsAReason) {
+  Planning planning;
+  planning.pool = {{"A", "", 1, 1}};
+  planning.answer.no_plan_reason = "too small";
+  const auto document = Json::parse(planning_to_json(planning), "written");
+  for (const char* key : {"plan", "forecast", "binding", "moved_bytes"}) EXPECT_TRUE(document.at(key).is_null()) << key;
+  EXPECT_TRUE(document.at("objective").at("value").is_null());
+  EXPECT_EQ(document.get_double("bound_gap"), 1);
+  const auto back = planning_from_json(document);
+  EXPECT_FALSE(back.answer.best || back.forecast);
+  EXPECT_EQ(back.answer.no_plan_reason, "too small");
+}
+
+TEST(PlanningFile, RefusesByPlace) {
+  const auto refused = [](const std::string& what, const std::string& by, const std::string& message) {
+    testing::expect_refused([&] { planning_from_json(testing::replaced(example(), what, by), "p"); }, message);
+  };
+  refused("\"version\": 1", "\"version\": 2", "p: /version");
+  refused("\"flotilla-planning\"", "\"flotilla-plan\"", "p: /format");
+  refused("\"goal\": \"throughput\"", "\"goal\": \"thruoghput\"",
+          "p: /objective/goal: no goal is called 'thruoghput'; did you mean 'throughput'?");
+  refused("[\"equal-replicas\"]", "[\"equal\"]", "p: /restrictions/0: no restriction is called 'equal'");
+  refused("\"bound_gap\": 0.42", "\"bound_gap\": 2", "p: /bound_gap");
+  refused("\"count\": 2", "\"count\": 0", "p: /pool/0/count");
+  refused("\"pruned\": 32", "\"prund\": 32", "did you mean");
+  refused("\"layers\": [0, 3]", "\"layers\": [0, 2]", "/alternatives/0/plan");
+}
+
+}  // namespace
+}  // namespace flotilla::files
