@@ -55,16 +55,22 @@ std::string binding(const Stock& stock, const Forecasted& best) {
   if (limits.iterations_per_second && forecast.iteration.value * *limits.iterations_per_second >= near)
     return text(*limits.iterations_per_second, " iterations/s at least");
   if (limits.devices && best.trial.devices >= near * *limits.devices) return text("at most ", *limits.devices, " devices");
-  if (limits.usd_per_hour && usd_of(best.sketch, stock) * 3600 >= near * *limits.usd_per_hour)
-    return text("hourly cost of ", *limits.usd_per_hour, " USD");
   std::vector<int> used(stock.types.size(), 0);
-  for (const Column& column : best.sketch.columns)
-    for (const Slot& slot : column.slots) used[at(stock.places[at(slot.place)].type)] += column.count * slot.tensor;
+  double usd_per_hour = 0;
+  for (const auto& stage : best.trial.plan.stages)
+    for (const auto& replica : stage.replicas) {
+      const auto type = std::ranges::find(stock.types, replica.device_type, &Type::name);
+      used[at(type - stock.types.begin())] += replica.tensor_parallel;
+      usd_per_hour += type->usd * replica.tensor_parallel * 3600;
+    }
+  if (limits.usd_per_hour && usd_per_hour >= near * *limits.usd_per_hour) return text("hourly cost of ", *limits.usd_per_hour, " USD");
   std::string exhausted;
   for (std::size_t t = 0; t < used.size(); ++t)
     if (used[t] >= near * stock.types[t].count) exhausted += (exhausted.empty() ? "" : ", ") + stock.types[t].name;
   if (!exhausted.empty()) return "devices of " + exhausted;
-  return columns_of(best.sketch) >= stock.request.global_batch ? text("the batch of ", stock.request.global_batch, " sequences") : "";
+  return static_cast<int>(best.trial.plan.stages.front().replicas.size()) >= stock.request.global_batch
+             ? text("the batch of ", stock.request.global_batch, " sequences")
+             : "";
 }
 
 std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Bench& bench) {

@@ -95,8 +95,9 @@ void Refine::improve(int most_forecasts) {
   const auto end = bench_.forecasts() + most_forecasts;
   for (bool moved = !found_.empty(); moved && bench_.forecasts() < end && !stop();) {
     // Moves in the order of their estimates: the forecast is dear.
-    Sketch here = found_.front().sketch;
-    if (here.columns.empty()) return;
+    const auto first = std::ranges::find_if(found_, [](const Forecasted& f) { return !f.sketch.columns.empty(); });
+    if (first == found_.end()) return;
+    Sketch here = first->sketch;
     const double most = estimate_(here).value * promising;
     std::vector<Candidate> moves;
     for_each_move(here, stock_, [&](Sketch&& other) {

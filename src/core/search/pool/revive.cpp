@@ -1,0 +1,60 @@
+#include "revive.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace flotilla::search::pool {
+namespace {
+
+int place_of(const plan::Replica& replica, const Stock& stock) {
+  for (std::size_t p = 0; p < stock.places.size(); ++p)
+    if (stock.places[p].zone == replica.zone && stock.types[at(stock.places[p].type)].name == replica.device_type)
+      return static_cast<int>(p);
+  return -1;
+}
+
+bool has_columns(const plan::Plan& plan) {
+  return plan.chunks == 1 && std::ranges::all_of(plan.stages, [&](const plan::Stage& stage) {
+           return stage.replicas.size() == plan.stages.front().replicas.size() && stage.recompute == plan.stages.front().recompute;
+         });
+}
+
+std::optional<Column> column_of(const plan::Plan& plan, std::size_t replica, const Stock& stock) {
+  Column column;
+  column.microbatch = plan.stages.front().replicas[replica].quanta * plan.quantum;
+  if (!std::has_single_bit(static_cast<unsigned>(column.microbatch))) return std::nullopt;
+  for (const plan::Stage& stage : plan.stages) {
+    const int place = place_of(stage.replicas[replica], stock);
+    if (place < 0 || !std::has_single_bit(static_cast<unsigned>(stage.replicas[replica].tensor_parallel))) return std::nullopt;
+    column.slots.push_back({place, stage.replicas[replica].tensor_parallel});
+  }
+  return column;
+}
+
+}  // namespace
+
+std::optional<Sketch> revive(const plan::Plan& plan, const Stock& stock) {
+  if (plan.stages.empty() || !has_columns(plan) || plan.model.layers() != stock.request.model.layers()) return std::nullopt;
+  Sketch sketch{{0}, plan.stages.front().recompute, {}};
+  for (const plan::Stage& stage : plan.stages) sketch.cuts.push_back(stage.last_layer);
+  std::vector<int> left;
+  for (const Place& place : stock.places) left.push_back(place.count);
+  for (std::size_t r = 0; r < plan.stages.front().replicas.size(); ++r) {
+    const auto column = column_of(plan, r, stock);
+    if (!column) continue;
+    auto after = left;
+    for (const Slot& slot : column->slots) after[at(slot.place)] -= slot.tensor;
+    if (std::ranges::any_of(after, [](int count) { return count < 0; })) continue;
+    left = std::move(after);
+    const bool as_before =
+        !sketch.columns.empty() && sketch.columns.back().slots == column->slots && sketch.columns.back().microbatch == column->microbatch;
+    if (as_before)
+      ++sketch.columns.back().count;
+    else
+      sketch.columns.push_back(*column);
+  }
+  if (sketch.columns.empty()) return std::nullopt;
+  return sketch;
+}
+
+}  // namespace flotilla::search::pool
