@@ -137,7 +137,8 @@ int find_plan(std::span<const std::string> arguments) {
   const bool to_terminal = o.output.file.empty();
   write_output(o.output, o.output.json ? files::planning_to_json(planning)
                                        : planning_text(planning, to_terminal ? output_style() : Style{}, output_width()));
-  return static_cast<int>(ExitCode::done);
+  // The search knows no scratch memory of CPU libraries; the forecast does.
+  return static_cast<int>(planning.forecast->fits() ? ExitCode::done : ExitCode::no_plan);
 }
 
 }  // namespace flotilla::app

@@ -138,6 +138,8 @@ Lines finding(const files::Planning& planning) {
   Lines lines;
   if (!answer.binding.empty()) lines.emplace_back("binding", answer.binding);
   if (answer.best) lines.emplace_back("proven", proof_in_words(answer));
+  if (answer.best && answer.best->moved.count > 0)
+    lines.emplace_back("moves", text(answer.best->moved, " to devices that do not hold it yet"));
   lines.emplace_back("search", search_in_words(planning));
   if (!answer.space.empty()) lines.emplace_back("space", answer.space);
   return lines;

@@ -12,9 +12,9 @@ namespace flotilla::app {
 struct SimulateOptions {
   ForecastBasis basis;
   std::vector<std::string> pool;  ///< TYPE[@ZONE]=COUNT[/NODE] that the plan is for; empty: what the profile and the types say
-  options::Setting pool_setting;
-  std::string timeline;  ///< file for a Chrome trace; empty: none
-  std::string measured;  ///< run directory or timeline that the trainer wrote; empty: none
+  options::Setting pool_setting;  ///< who said it
+  std::string timeline;           ///< file for a Chrome trace; empty: none
+  std::string measured;           ///< run directory or timeline that the trainer wrote; empty: none
   Job::Output output;
 };
 options::Table simulate_table(SimulateOptions&);
