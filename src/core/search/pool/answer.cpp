@@ -9,6 +9,7 @@
 namespace flotilla::search::pool {
 namespace {
 
+constexpr std::size_t longest_summary = 160;
 constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
     "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two inside a node), "
@@ -73,17 +74,49 @@ std::string binding(const Stock& stock, const Forecasted& best) {
              : "";
 }
 
+std::string type_of(const Trial& trial, Rank rank) {
+  for (const auto& kind : trial.forecast.kinds)
+    if (std::ranges::binary_search(kind.ranks, rank)) return kind.device_type;
+  return "";
+}
+
+/// Which limit the nearest plan breaks, and by how much.
+std::string limits_in_words(const Stock& stock, const Trial& trial) {
+  const Limits& limits = stock.request.objective.limits;
+  const double seconds = trial.forecast.iteration.value, usd = trial.forecast.expense.usd().value_or(0);
+  std::string line;
+  const auto add = [&](bool broken, const auto&... words) {
+    if (broken) line += text(line.empty() ? "" : ", ", words...);
+  };
+  add(limits.iterations_per_second && seconds * *limits.iterations_per_second > 1, "makes ", 1 / seconds, " iterations/s where ",
+      limits.iterations_per_second.value_or(0), " are asked for");
+  add(limits.usd_per_iteration && usd > *limits.usd_per_iteration, "costs ", usd, " USD an iteration where ",
+      limits.usd_per_iteration.value_or(0), " are allowed");
+  const double hourly = trial.forecast.expense.device_usd.value_or(0) / seconds * 3600;
+  add(limits.usd_per_hour && hourly > *limits.usd_per_hour, "costs ", hourly, " USD an hour where ", limits.usd_per_hour.value_or(0),
+      " are allowed");
+  add(limits.devices && trial.devices > *limits.devices, "takes ", trial.devices, " devices where ", limits.devices.value_or(0),
+      " are allowed");
+  return line;
+}
+
 std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Bench& bench) {
-  if (refine.limited()) return "plans fit the memory, and none keeps the limits; loosen them or widen the pool";
+  if (refine.nearest_to_limits()) {
+    const Trial& nearest = refine.nearest_to_limits()->first;
+    return text("plans fit the memory, and none found keeps the limits; nearest: ", plan::summary(nearest.plan).substr(0, longest_summary),
+                " ", limits_in_words(stock, nearest), "; loosen the limit or widen the pool");
+  }
   if (!refine.nearest_miss())
     return stopped ? "stopped before any plan was found"
-                   : text("no plan of the space can be executed by the runtime '", bench.runtime().name, "'");
+                   : text("the runtime '", bench.runtime().name,
+                          "' executes no plan of the space, or the profile lacks a link between devices");
   const Trial& miss = refine.nearest_miss()->trial;
   const auto& short_of = *miss.tightest;
-  std::string line = text("no plan fits the memory of ", stock.devices, " devices; nearest: ", plan::summary(miss.plan), ": stage ",
-                          short_of.stage, " needs ", short_of.needed, " of ", short_of.limit, " on ",
-                          miss.forecast.kinds.empty() ? "" : miss.forecast.kinds[0].device_type, " (",
-                          simulate::contributors_in_words(short_of.memory), ")");
+  std::string line =
+      text("no plan fits the memory of ", stock.devices, " devices; nearest: ", plan::summary(miss.plan).substr(0, longest_summary),
+           ": stage ", short_of.stage, " needs ", short_of.needed, " of ", short_of.limit, " on ",
+           short_of.device_type.empty() ? type_of(miss, short_of.rank) : short_of.device_type, " (",
+           simulate::contributors_in_words(short_of.memory), ")");
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::Trial> {
     const auto trial = bench.forecast(unbound(changed));
     if (!trial) return std::nullopt;

@@ -59,14 +59,16 @@ std::optional<double> value_of(const simulate::Forecast& forecast, Goal goal) {
   return std::nullopt;
 }
 
-bool keeps(const simulate::Forecast& forecast, int devices, const Limits& limits) {
-  constexpr double seconds_in_an_hour = 3600;
+double over_limits(const simulate::Forecast& forecast, int devices, const Limits& limits) {
+  constexpr double seconds_in_an_hour = 3600, unknown = 1e300;
   const double seconds = forecast.iteration.value;
-  if (limits.iterations_per_second && seconds * *limits.iterations_per_second > 1) return false;
-  if (limits.devices && devices > *limits.devices) return false;
   const auto usd = forecast.expense.usd(), of_devices = forecast.expense.device_usd;
-  if (limits.usd_per_iteration && (!usd || *usd > *limits.usd_per_iteration)) return false;
-  return !limits.usd_per_hour || (of_devices && *of_devices / seconds * seconds_in_an_hour <= *limits.usd_per_hour);
+  double most = 0;
+  if (limits.iterations_per_second) most = std::max(most, seconds * *limits.iterations_per_second);
+  if (limits.devices) most = std::max(most, devices / static_cast<double>(*limits.devices));
+  if (limits.usd_per_iteration) most = std::max(most, usd ? *usd / *limits.usd_per_iteration : unknown);
+  if (limits.usd_per_hour) most = std::max(most, of_devices ? *of_devices / seconds * seconds_in_an_hour / *limits.usd_per_hour : unknown);
+  return most;
 }
 
 }  // namespace flotilla::search::pool

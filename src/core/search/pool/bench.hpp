@@ -39,7 +39,7 @@ class Bench {
 
 /// What one iteration comes to in the objective's unit; nothing where a price is missing.
 std::optional<double> value_of(const simulate::Forecast&, Goal);
-/// Whether the forecast keeps the limits.
-bool keeps(const simulate::Forecast&, int devices, const Limits&);
+/// Times the limit that is most broken; at most 1: the forecast keeps all of them.
+double over_limits(const simulate::Forecast&, int devices, const Limits&);
 
 }  // namespace flotilla::search::pool

@@ -15,10 +15,17 @@ double Estimator::pass(const Sounding& s, int first, int last) const {
 double Estimator::memory(const Sounding& s, int first, int last, int in_flight) const {
   const auto of = [&](const Part& part) { return part.state + part.activations * in_flight; };
   return s.beside + (first == 0 ? of(s.embedding) : 0) + blocks(first, last) * of(s.block) +
-         (last == stock_.request.model.layers() ? of(s.head) : 0);
+         (last == stock_.request.model.layers() ? of(s.head) - (first == 0 ? s.shared : 0) : 0);
 }
 
 namespace {
+
+constexpr double doubt = 0.02;          // of the memory: the forecast decides what is nearly too much
+constexpr double backward_share = 0.6;  // of a pass, at least
+
+bool one_device_replicas(const Sketch& sketch, int stage) {
+  return std::ranges::all_of(sketch.columns, [&](const Column& column) { return column.slots[at(stage)].tensor == 1; });
+}
 
 bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.count != b.sequences / b.count; }
 
@@ -90,7 +97,7 @@ double Estimator::over_memory(const Sketch& sketch, const Column& column) const 
     if (limit <= 0) continue;
     const int in_flight = std::min(sketch.stages() - s, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute);
-    most = std::max(most, memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) - limit);
+    most = std::max(most, memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) * (1 - doubt) - limit);
   }
   return most;
 }
@@ -168,6 +175,16 @@ double Estimator::deal(Sketch& sketch) {
   return time;
 }
 
+double Estimator::shortest_pass(const Sketch& sketch, int stage) {
+  double least = 1e300;
+  for (const Column& column : sketch.columns) {
+    const Slot& slot = column.slots[at(stage)];
+    const Sounding& s = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);
+    least = std::min(least, pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
+  }
+  return least;
+}
+
 /// Gradient sums and the optimizer, after the last pass.
 double Estimator::after(const Sketch& sketch) {
   double sums = 0, update = 0;
@@ -179,7 +196,11 @@ double Estimator::after(const Sketch& sketch) {
     if (!as_before) known = &network_.sums(sketch, s);
     const auto& of = *known;
     const bool begins = first == 0, ends = last == stock_.request.model.layers();
-    sums = std::max(sums, (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0));
+    const double all = (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0);
+    double hidden = 0;  // ours run beside the last backward pass where no tensor-parallel sums do, but for the first layer's
+    if (!described_ && one_device_replicas(sketch, s))
+      hidden = std::min(backward_share * shortest_pass(sketch, s), all - (begins ? of.embedding : std::min(all, of.block)));
+    sums = std::max(sums, all - hidden);
     for (const Column& column : sketch.columns) {
       const Slot& slot = column.slots[at(s)];
       const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);

@@ -21,6 +21,7 @@ class Estimator {
       : stock_{stock},
         soundings_{soundings},
         network_{network},
+        described_{runtime.layers.has_value()},
         blocking_{runtime.layers && runtime.layers->blocking},
         buffered_{runtime.layers ? static_cast<double>(runtime.layers->buffered.count) : 0} {}
 
@@ -46,12 +47,13 @@ class Estimator {
   double over_memory(const Sketch&, const Column&) const;
   double deal(Sketch&);
   double after(const Sketch&);
+  double shortest_pass(const Sketch&, int stage);
   int blocks(int first, int last) const;
 
   const Stock& stock_;
   Soundings& soundings_;
   Network& network_;
-  bool blocking_;
+  bool described_, blocking_;
   double buffered_;          ///< bytes of a message that a blocking runtime's library takes without waiting
   std::vector<Pace> paces_;  ///< by column of the sketch at hand
   std::vector<std::pair<std::size_t, double>> groups_;

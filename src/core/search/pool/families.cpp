@@ -46,6 +46,27 @@ void Families::run() {
   try_all(plan::Recompute::none);
   if (needs_recompute()) try_all(plan::Recompute::full);
   fewer_zones();
+  if (list_.candidates().empty() && list_.doubtful().empty() && !list_.nearest_miss()) least_memory();
+}
+
+/// Where no cut fits: as many stages as there are groups of devices, the smallest microbatch, everything recomputed.
+void Families::least_memory() {
+  Room room;
+  for (const Place& place : stock_.places) room.push_back(place.count);
+  for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type)
+    for (const int degree : degrees(type)) {
+      int groups = 0;
+      for (const int p : stock_.types[at(type)].places) groups += stock_.groups(p, degree);
+      const int stages = std::min(groups, stock_.request.model.blocks);
+      if (stages < 1) continue;
+      Sketch sketch{even_cuts(stock_.request.model.blocks, stages), plan::Recompute::full, {}};
+      Room left = room;
+      add_columns(sketch, Pattern(at(stages), Kind{type, degree}), 1, left);
+      if (sketch.columns.empty()) continue;
+      sketch.columns.resize(1);
+      sketch.columns.front().count = 1;
+      offer(std::move(sketch));
+    }
 }
 
 /// The largest first; of equally large ones that which is nearest to the others.

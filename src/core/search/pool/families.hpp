@@ -41,6 +41,7 @@ class Families {
   void order_zones();
   std::vector<Room> rooms() const;
   void fewer_zones();
+  void least_memory();
   std::vector<int> present(const Room&) const;
   std::vector<int> degrees(int type) const;
   std::vector<std::vector<int>> teams(const std::vector<int>& types) const;

@@ -52,7 +52,11 @@ void Refine::forecast(const Shortlist& list) {
     if (enough && candidate.estimate.value > found_.front().value * doubt) break;
     attempt(candidate.sketch);
   }
-  if (found_.empty() && !limited_ && list.nearest_miss()) attempt(list.nearest_miss()->sketch);
+  for (const Candidate& candidate : list.doubtful()) {
+    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value)) continue;
+    attempt(candidate.sketch);
+  }
+  if (found_.empty() && !broken_ && list.nearest_miss()) attempt(list.nearest_miss()->sketch);
 }
 
 bool Refine::attempt(const Sketch& sketch) {
@@ -76,8 +80,8 @@ bool Refine::take(Forecasted&& fresh) {
   }
   const auto value = value_of(fresh.trial.forecast, stock_.request.objective.goal);
   if (!value) return false;
-  if (!keeps(fresh.trial.forecast, fresh.trial.devices, stock_.request.objective.limits)) {
-    limited_ = true;
+  if (const double broken = over_limits(fresh.trial.forecast, fresh.trial.devices, stock_.request.objective.limits); broken > 1) {
+    if (!broken_ || broken < broken_->second) broken_.emplace(std::move(fresh.trial), broken);
     return false;
   }
   fresh.value = *value;

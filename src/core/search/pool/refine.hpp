@@ -27,8 +27,8 @@ class Refine {
   const std::vector<Forecasted>& found() const { return found_; }
   /// Of those that do not fit the one that misses least.
   const std::optional<Forecasted>& nearest_miss() const { return nearest_; }
-  /// Whether plans fitted that a limit excluded.
-  bool limited() const { return limited_; }
+  /// Of the plans that fit and break a limit the one that breaks it least, and times the limit.
+  const std::optional<std::pair<Trial, double>>& nearest_to_limits() const { return broken_; }
   bool stopped() const { return stopped_; }
 
   /// True where it became the best.
@@ -46,7 +46,8 @@ class Refine {
   std::vector<Forecasted> found_;
   std::optional<Forecasted> nearest_;
   std::vector<Sketch> tried_;
-  bool limited_ = false, stopped_ = false;
+  std::optional<std::pair<Trial, double>> broken_;
+  bool stopped_ = false;
 };
 
 }  // namespace flotilla::search::pool

@@ -7,8 +7,8 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
+constexpr std::size_t most_doubtful = 8;
 constexpr double hopeless = 1.25;  // of the best estimate
-constexpr double doubt = 1.1;      // estimates err: what is a little over a limit is forecast all the same
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
@@ -27,12 +27,23 @@ bool same_shape(const Sketch& a, const Sketch& b, const Stock& stock) {
   return types(a) == types(b);
 }
 
-bool Shortlist::keeps_limits(const Sketch& sketch, const Estimate& estimate) const {
+double Shortlist::over_limits(const Sketch& sketch, const Estimate& estimate) const {
   const Limits& limits = stock_.request.objective.limits;
-  if (limits.devices && devices_of(sketch) > *limits.devices) return false;
-  if (limits.iterations_per_second && estimate.seconds * *limits.iterations_per_second > doubt) return false;
-  if (limits.usd_per_hour && usd_of(sketch, stock_) * seconds_in_an_hour > *limits.usd_per_hour) return false;
-  return !limits.usd_per_iteration || estimate.usd <= *limits.usd_per_iteration * doubt;
+  double most = 0;
+  if (limits.devices) most = std::max(most, devices_of(sketch) / static_cast<double>(*limits.devices));
+  if (limits.iterations_per_second) most = std::max(most, estimate.seconds * *limits.iterations_per_second);
+  if (limits.usd_per_hour) most = std::max(most, usd_of(sketch, stock_) * seconds_in_an_hour / *limits.usd_per_hour);
+  if (limits.usd_per_iteration) most = std::max(most, estimate.usd / *limits.usd_per_iteration);
+  return most;
+}
+
+void Shortlist::doubt(const Sketch& sketch, const Estimate& estimate, double excess) {
+  const auto place = std::upper_bound(excesses_.begin(), excesses_.end(), excess);
+  const auto index = place - excesses_.begin();
+  if (static_cast<std::size_t>(index) >= most_doubtful) return;
+  excesses_.insert(place, excess);
+  doubtful_.insert(doubtful_.begin() + index, {sketch, estimate});
+  if (doubtful_.size() > most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
 }
 
 double Shortlist::threshold() const {
@@ -47,7 +58,8 @@ void Shortlist::offer(const Sketch& sketch, const Estimate& estimate) {
     if (!nearest_ || estimate.excess < nearest_->estimate.excess) nearest_ = Candidate{sketch, estimate};
     return;
   }
-  if (estimate.value >= threshold() || !keeps_limits(sketch, estimate)) return;
+  if (const double over = over_limits(sketch, estimate); over > 1) return doubt(sketch, estimate, over);
+  if (estimate.value >= threshold()) return;
   std::size_t alike = 0, worst = 0, same_slots = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!same_shape(candidates_[i].sketch, sketch, stock_)) continue;

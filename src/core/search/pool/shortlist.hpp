@@ -16,19 +16,25 @@ class Shortlist {
   Shortlist(const Stock& stock, std::size_t most) : stock_{stock}, most_{most} {}
 
   void offer(const Sketch&, const Estimate&);
+  /// Times the limit that is most broken; at most 1: none is.
+  double over_limits(const Sketch&, const Estimate&) const;
   /// Estimates above are of no use any more.
   double threshold() const;
   /// Best first.
   const std::vector<Candidate>& candidates() const { return candidates_; }
+  /// Those that break a limit by their estimates, the least broken first: estimates err, and where nothing keeps the limits these say why.
+  const std::vector<Candidate>& doubtful() const { return doubtful_; }
   /// Of those that fit no memory the one that misses least.
   const std::optional<Candidate>& nearest_miss() const { return nearest_; }
 
  private:
-  bool keeps_limits(const Sketch&, const Estimate&) const;
+  void doubt(const Sketch&, const Estimate&, double excess);
 
   const Stock& stock_;
   std::size_t most_;
   std::vector<Candidate> candidates_;
+  std::vector<Candidate> doubtful_;
+  std::vector<double> excesses_;  ///< of the doubtful
   std::optional<Candidate> nearest_;
 };
 

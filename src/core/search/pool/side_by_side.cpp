@@ -6,9 +6,16 @@
 namespace flotilla::search::pool {
 namespace {
 
-bool better(const Estimate& a, const Estimate& b) {
-  if (a.fits != b.fits) return a.fits;
-  return a.fits ? a.value < b.value : a.excess < b.excess;
+struct Judged {
+  Estimate estimate;
+  double over_limits = 0;
+};
+
+bool better(const Judged& a, const Judged& b) {
+  if (a.estimate.fits != b.estimate.fits) return a.estimate.fits;
+  if (!a.estimate.fits) return a.estimate.excess < b.estimate.excess;
+  if (a.over_limits > 1 || b.over_limits > 1) return a.over_limits < b.over_limits;
+  return a.estimate.value < b.estimate.value;
 }
 
 }  // namespace
@@ -79,7 +86,7 @@ void Families::settle(plan::Recompute recompute, const Room& room, const std::ve
   std::vector<std::size_t> chosen(team.size(), 0), best_chosen;
   const auto stages = cuts.size() - 1;
   Sketch best;
-  Estimate best_estimate;
+  Judged best_judged;
   const auto attempt = [&](const std::vector<std::size_t>& choice) {
     Sketch sketch{cuts, recompute, {}};
     Room left = room;
@@ -92,8 +99,9 @@ void Families::settle(plan::Recompute recompute, const Room& room, const std::ve
     if (sketch.columns.empty()) return false;
     const Sketch whole = sketch;
     const Estimate estimate = estimate_(sketch);
-    if (!best.columns.empty() && !better(estimate, best_estimate)) return false;
-    best = whole, best_estimate = estimate, best_chosen = choice;
+    const Judged judged{estimate, list_.over_limits(sketch, estimate)};
+    if (!best.columns.empty() && !better(judged, best_judged)) return false;
+    best = whole, best_judged = judged, best_chosen = choice;
     return true;
   };
   for (std::size_t o = 0; o < options.size(); ++o) attempt(std::vector<std::size_t>(team.size(), o));

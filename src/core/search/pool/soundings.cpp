@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "flotilla/model/tensors.hpp"
+
 namespace flotilla::search::pool {
 namespace {
 
@@ -17,7 +19,13 @@ double bytes(const simulate::MemoryForecast& memory, program::Category category)
   return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
 }
 
-Part part_of(const simulate::RankKind& kind, int layers, int in_flight) {
+/// Of a described runtime's communication buffers what does not grow with the parameters.
+double buffers_once(const program::Runtime& runtime, int tensor, int neighbours) {
+  if (!runtime.layers) return 0;
+  return static_cast<double>((tensor > 1 ? runtime.layers->tensor_group.count : 0) + neighbours * runtime.layers->neighbour.count);
+}
+
+Part part_of(const simulate::RankKind& kind, int layers, int in_flight, double once) {
   using enum program::Category;
   const auto& b = kind.breakdown;
   const Seconds passes = b[Activity::forward] + b[Activity::backward] + b[Activity::recompute] + b[Activity::tensor_collective];
@@ -25,7 +33,7 @@ Part part_of(const simulate::RankKind& kind, int layers, int in_flight) {
   part.pass = passes.value / microbatches / layers;
   part.update = b[Activity::optimizer].value / layers;
   const auto& m = kind.memory;
-  part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer) + bytes(m, communication)) / layers;
+  part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer) + bytes(m, communication) - once) / layers;
   part.activations = bytes(m, activations) / in_flight / layers;
   return part;
 }
@@ -34,6 +42,13 @@ Part part_of(const simulate::RankKind& kind, int layers, int in_flight) {
 
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
   known_.resize(stock.types.size() * degrees * sizes * modes);
+  double word = 0, all = 0;
+  for (const auto& tensor : model::tensors(stock.request.model)) {
+    if (tensor.layer != 0) continue;
+    all += static_cast<double>(tensor.elements());
+    if (tensor.tied_layer >= 0) word += static_cast<double>(tensor.elements());
+  }
+  word_share_ = all > 0 ? word / all : 0;
 }
 
 const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recompute recompute) {
@@ -68,10 +83,12 @@ std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, 
     seen[at(kind.stage)] = true;
     const int layers = kind.stage == 1 ? request.model.blocks : 1;
     Part& part = kind.stage == 0 ? sounding->embedding : kind.stage == 1 ? sounding->block : sounding->head;
-    part = part_of(kind, layers, microbatches - kind.stage);
+    const double once = buffers_once(bench_.runtime(), tensor, kind.stage == 1 ? 2 : 1);
+    part = part_of(kind, layers, microbatches - kind.stage, once);
     sounding->beside = std::max(sounding->beside,
                                 bytes(kind.memory, program::Category::workspace) + static_cast<double>(kind.memory.runtime_constant.count));
   }
+  sounding->shared = sounding->embedding.state * word_share_;
   return sounding;
 }
 

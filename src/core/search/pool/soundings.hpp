@@ -18,6 +18,7 @@ struct Part {
 struct Sounding {
   bool usable = false;
   Part embedding, block, head;
+  double shared = 0;  ///< bytes of state that embedding and head both count: the word table, where one stage holds both
   double beside = 0;  ///< bytes once: workspace and the process
 };
 
@@ -37,6 +38,7 @@ class Soundings {
   const Stock& stock_;
   Bench& bench_;
   std::vector<std::unique_ptr<Sounding>> known_;  ///< by type, logarithms of degree and microbatch, recomputation
+  double word_share_ = 0;                         ///< of the embedding's elements
   std::int64_t taken_ = 0;
 };
 
