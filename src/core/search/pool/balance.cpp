@@ -6,54 +6,58 @@
 namespace flotilla::search::pool {
 namespace {
 
-/// One stage: what it takes beside its blocks, for a block, and how many its memory holds.
-struct Stage {
+/// One way to run a stage: what it takes beside its blocks, for a block, and how many its memory holds.
+struct Mode {
+  plan::Recompute recompute = plan::Recompute::none;
   double fixed = 0, block = 0;
-  int least = 0, most = 0;
+  int most = 0;
   int within(double pace) const {
     if (fixed > pace) return -1;
     return std::min(most, block > 0 ? static_cast<int>(std::min(1e6, (pace - fixed) / block + 1e-9)) : most);
   }
-  double time(int blocks) const { return fixed + block * blocks; }
 };
+
+struct Stage {
+  std::vector<Mode> modes;  ///< what recomputes less first
+  int least = 0;
+  int within(double pace) const {
+    int most = -1;
+    for (const Mode& mode : modes) most = std::max(most, mode.within(pace));
+    return most;
+  }
+  /// The mode that takes so many blocks in the least time.
+  const Mode& mode(int blocks) const {
+    const Mode* best = nullptr;
+    for (const Mode& mode : modes)
+      if (mode.most >= blocks && (!best || mode.fixed + mode.block * blocks < best->fixed + best->block * blocks)) best = &mode;
+    return best ? *best : modes.back();
+  }
+  double time(int blocks) const { return mode(blocks).fixed + mode(blocks).block * blocks; }
+};
+
+std::vector<plan::Recompute> modes_up_to(plan::Recompute most) {
+  std::vector<plan::Recompute> out{plan::Recompute::none};
+  if (most == plan::Recompute::full) out.push_back(plan::Recompute::full);
+  return out;
+}
 
 class Balance {
  public:
-  Balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute recompute, int microbatches)
-      : blocks_{estimator.stock().request.model.blocks} {
-    const Stock& stock = estimator.stock();
-    const int count = static_cast<int>(column.slots.size());
-    for (int s = 0; s < count; ++s) {
-      const Slot& slot = column.slots[at(s)];
-      const int type = stock.places[at(slot.place)].type;
-      const Sounding& sounding = estimator.soundings().of(type, slot.tensor, column.microbatch, recompute);
-      if (!sounding.usable) return;
-      const int in_flight = std::min(count - s, std::max(1, microbatches));
+  Balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute most, int microbatches)
+      : estimator_{estimator}, network_{network}, column_{column}, blocks_{estimator.stock().request.model.blocks} {
+    for (int s = 0; s < count(); ++s) {
       Stage stage;
-      const auto bytes = [&](const Part& part) { return part.state + part.activations * in_flight; };
-      double held = sounding.beside;
-      if (s == 0) stage.fixed += sounding.embedding.pass, held += bytes(sounding.embedding);
-      if (s + 1 == count) stage.fixed += sounding.head.pass, held += bytes(sounding.head);
-      stage.least = s > 0 && s + 1 < count ? 1 : 0;
-      stage.block = sounding.block.pass;
-      const double limit = static_cast<double>(stock.types[at(type)].memory.count);
-      const double room = limit > 0 ? std::floor((limit - held) / bytes(sounding.block)) : blocks_;
-      stage.most = static_cast<int>(std::clamp<double>(room, -1, blocks_));
-      if (estimator.blocks_on(column.microbatch)) {
-        const auto message = [&](int from, int to) {
-          const int a = column.slots[at(from)].place, b = column.slots[at(to)].place;
-          return network.message(a, b, column.microbatch) + network.message(b, a, column.microbatch);
-        };
-        if (s > 0) stage.fixed += message(s - 1, s);
-        if (s + 1 < count) stage.fixed += message(s, s + 1);
-      }
-      if (stage.most < stage.least) return;
-      stages_.push_back(stage);
+      stage.least = s > 0 && s + 1 < count() ? 1 : 0;
+      for (const plan::Recompute recompute : modes_up_to(most))
+        if (const auto mode = mode_of(s, recompute, std::min(count() - s, std::max(1, microbatches))); mode && mode->most >= stage.least)
+          stage.modes.push_back(*mode);
+      if (stage.modes.empty()) return;
+      stages_.push_back(std::move(stage));
     }
     usable_ = true;
   }
 
-  std::optional<std::vector<int>> run() const {
+  std::optional<Cut> run() const {
     if (!usable_ || room(1e300) < blocks_) return std::nullopt;
     double low = 0, high = 1e-9;
     while (room(high) < blocks_) high *= 4;
@@ -65,6 +69,35 @@ class Balance {
   }
 
  private:
+  int count() const { return static_cast<int>(column_.slots.size()); }
+
+  std::optional<Mode> mode_of(int s, plan::Recompute recompute, int in_flight) const {
+    const Stock& stock = estimator_.stock();
+    const Slot& slot = column_.slots[at(s)];
+    const int type = stock.places[at(slot.place)].type;
+    const Sounding& sounding = estimator_.soundings().of(type, slot.tensor, column_.microbatch, recompute);
+    if (!sounding.usable) return std::nullopt;
+    const auto bytes = [&](const Part& part) { return part.state + part.activations * in_flight; };
+    Mode mode{recompute, 0, sounding.block.pass, 0};
+    double held = sounding.beside;
+    if (s == 0) mode.fixed += sounding.embedding.pass, held += bytes(sounding.embedding);
+    if (s + 1 == count()) mode.fixed += sounding.head.pass, held += bytes(sounding.head) - (s == 0 ? sounding.shared : 0);
+    if (estimator_.blocks_on(column_.microbatch)) mode.fixed += messages(s);
+    const double limit = static_cast<double>(stock.types[at(type)].memory.count);
+    const double room = limit > 0 ? std::floor((limit - held) / bytes(sounding.block)) : blocks_;
+    mode.most = static_cast<int>(std::clamp<double>(room, -1, blocks_));
+    return mode;
+  }
+
+  /// Of a stage with both neighbours, there and back.
+  double messages(int s) const {
+    const auto both = [&](int from, int to) {
+      const int a = column_.slots[at(from)].place, b = column_.slots[at(to)].place;
+      return network_.message(a, b, column_.microbatch) + network_.message(b, a, column_.microbatch);
+    };
+    return (s > 0 ? both(s - 1, s) : 0) + (s + 1 < count() ? both(s, s + 1) : 0);
+  }
+
   /// Blocks that all stages take within `pace`; -1 where one cannot keep it.
   int room(double pace) const {
     int all = 0;
@@ -76,7 +109,7 @@ class Balance {
     return all;
   }
 
-  std::vector<int> cuts(double pace) const {
+  Cut cuts(double pace) const {
     std::vector<int> counts;
     int surplus = -blocks_;
     for (const Stage& stage : stages_) {
@@ -91,12 +124,18 @@ class Balance {
           slowest = s;
       --counts[slowest];
     }
-    std::vector<int> cuts{0};
-    for (const int count : counts) cuts.push_back(cuts.back() + count + (cuts.size() == 1 ? 1 : 0));
-    cuts.back() += 1;
-    return cuts;
+    Cut cut{{0}, {}};
+    for (std::size_t s = 0; s < counts.size(); ++s) {
+      cut.layers.push_back(cut.layers.back() + counts[s] + (s == 0 ? 1 : 0));
+      cut.recompute.push_back(stages_[s].mode(counts[s]).recompute);
+    }
+    cut.layers.back() += 1;
+    return cut;
   }
 
+  Estimator& estimator_;
+  Network& network_;
+  const Column& column_;
   int blocks_;
   bool usable_ = false;
   std::vector<Stage> stages_;
@@ -104,11 +143,11 @@ class Balance {
 
 }  // namespace
 
-std::optional<std::vector<int>> balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute recompute,
-                                        int microbatches) {
+std::optional<Cut> balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute most, int microbatches) {
+  const auto stages = column.slots.size();
   if (estimator.stock().request.restrictions.even_layers)
-    return even_cuts(estimator.stock().request.model.blocks, static_cast<int>(column.slots.size()));
-  return Balance{estimator, network, column, recompute, microbatches}.run();
+    return Cut{even_cuts(estimator.stock().request.model.blocks, static_cast<int>(stages)), std::vector<plan::Recompute>(stages, most)};
+  return Balance{estimator, network, column, most, microbatches}.run();
 }
 
 std::vector<int> even_cuts(int blocks, int stages) {

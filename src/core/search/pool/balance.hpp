@@ -5,9 +5,17 @@
 
 namespace flotilla::search::pool {
 
+/// Layers of the stages and what they recompute.
+struct Cut {
+  std::vector<int> layers;  ///< stages + 1 boundaries
+  std::vector<plan::Recompute> recompute;
+  auto operator<=>(const Cut&) const = default;
+};
+
 /// Layers for the stages of one column so that the slowest stage is as fast as it can be and every stage fits its memory; nothing where no
-/// cut fits. `microbatches`: of the column, which bounds what a stage keeps in flight.
-std::optional<std::vector<int>> balance(Estimator&, Network&, const Column&, plan::Recompute, int microbatches);
+/// cut fits. A stage
+/// recomputes at most `most`, and only where that lets it take more. `microbatches`: of the column, which bounds what it keeps in flight.
+std::optional<Cut> balance(Estimator&, Network&, const Column&, plan::Recompute most, int microbatches);
 
 /// As many blocks everywhere, the first stages one more.
 std::vector<int> even_cuts(int blocks, int stages);

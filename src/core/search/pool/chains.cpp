@@ -61,9 +61,9 @@ void Families::chain(plan::Recompute recompute, const Room& room, const Pattern&
     if (least_value(pattern, microbatch, column.count, recompute) >= list_.threshold()) continue;
     column.microbatch = microbatch;
     const int turns = stock_.request.global_batch / (column.count * microbatch) + 1;
-    const auto cuts = balance(estimate_, network_, column, recompute, turns);
-    if (!cuts) break;  // larger microbatches need more memory
-    Sketch sketch{*cuts, recompute, {}};
+    const auto cut = balance(estimate_, network_, column, recompute, turns);
+    if (!cut) break;  // larger microbatches need more memory
+    Sketch sketch{cut->layers, cut->recompute, {}};
     Room left = room;
     add_columns(sketch, pattern, microbatch, left);
     const Estimate alone = offer(sketch);

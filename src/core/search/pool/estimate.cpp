@@ -62,7 +62,7 @@ bool Estimator::measure(const Sketch& sketch) {
     double before = 0;  // messages of the boundary before the stage, there and back
     for (int s = 0; s < stages; ++s) {
       const Slot& slot = column.slots[at(s)];
-      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);
+      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
       if (!sounding.usable) return false;
       const double here = pass(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)]);
       double behind = 0;
@@ -96,7 +96,7 @@ double Estimator::over_memory(const Sketch& sketch, const Column& column) const 
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
     if (limit <= 0) continue;
     const int in_flight = std::min(sketch.stages() - s, std::max(1, microbatches));
-    const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute);
+    const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
     most = std::max(most, memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) * (1 - doubt) - limit);
   }
   return most;
@@ -179,7 +179,7 @@ double Estimator::shortest_pass(const Sketch& sketch, int stage) {
   double least = 1e300;
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
-    const Sounding& s = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);
+    const Sounding& s = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(stage)]);
     least = std::min(least, pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
   }
   return least;
@@ -203,7 +203,7 @@ double Estimator::after(const Sketch& sketch) {
     sums = std::max(sums, all - hidden);
     for (const Column& column : sketch.columns) {
       const Slot& slot = column.slots[at(s)];
-      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute);
+      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
       update = std::max(update, (begins ? sounding.embedding.update : 0) + blocks(first, last) * sounding.block.update +
                                     (ends ? sounding.head.update : 0));
     }

@@ -28,7 +28,7 @@ bool Families::stop() {
 }
 
 void Families::run() {
-  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 10'000;
+  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 4'000;
   order_zones();
   const auto all = rooms();
   const std::int64_t each = most_estimates / (stock_.places.size() <= few_places ? 1 : static_cast<std::int64_t>(all.size()));
@@ -59,7 +59,7 @@ void Families::least_memory() {
       for (const int p : stock_.types[at(type)].places) groups += stock_.groups(p, degree);
       const int stages = std::min(groups, stock_.request.model.blocks);
       if (stages < 1) continue;
-      Sketch sketch{even_cuts(stock_.request.model.blocks, stages), plan::Recompute::full, {}};
+      Sketch sketch{even_cuts(stock_.request.model.blocks, stages), std::vector<plan::Recompute>(at(stages), plan::Recompute::full), {}};
       Room left = room;
       add_columns(sketch, Pattern(at(stages), Kind{type, degree}), 1, left);
       if (sketch.columns.empty()) continue;

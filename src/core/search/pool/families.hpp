@@ -51,7 +51,7 @@ class Families {
   // Columns of one type, side by side
   void side_by_side(plan::Recompute, const Room&);
   void side_by_side(plan::Recompute, const Room&, const std::vector<int>& team, int stages, const std::vector<int>& tensors);
-  void settle(plan::Recompute, const Room&, const std::vector<int>& team, const std::vector<int>& cuts, const std::vector<Option>&);
+  void settle(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
 
   // Several types along the pipeline
   void chains(plan::Recompute, const Room&);

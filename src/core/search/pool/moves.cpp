@@ -12,7 +12,7 @@ class Moves {
   Moves(const Sketch& sketch, const Stock& stock, const std::function<bool(Sketch&&)>& visit)
       : sketch_{sketch}, stock_{stock}, visit_{visit} {}
 
-  bool run() { return cuts() || microbatches() || counts() || zones(); }
+  bool run() { return cuts() || recompute() || microbatches() || counts() || zones(); }
 
  private:
   bool cuts() {
@@ -24,6 +24,16 @@ class Moves {
         const bool rises = other.cuts[at(s - 1)] < other.cuts[at(s)] && other.cuts[at(s)] < other.cuts[at(s + 1)];
         if (rises && visit_(std::move(other))) return true;
       }
+    return false;
+  }
+
+  bool recompute() {
+    for (std::size_t s = 0; s < sketch_.recompute.size(); ++s) {
+      if (sketch_.recompute[s] == plan::Recompute::none) continue;
+      Sketch other = sketch_;
+      other.recompute[s] = plan::Recompute::none;
+      if (visit_(std::move(other))) return true;
+    }
     return false;
   }
 

@@ -5,9 +5,9 @@
 
 namespace flotilla::search::pool {
 
-/// Small changes of a sketch, one after the other in a fixed order: a cut moved by a layer, a microbatch doubled or halved, a kind of
-/// column taken away, made fewer, or more where the room allows; a zone given up for another. `visit` returns true to take the change and
-/// end.
+/// Small changes of a sketch, one after the other in a fixed order: a cut moved by a layer, a stage that no longer recomputes, a microbatch
+/// doubled or halved, a kind of column taken away, made fewer, or more where the room allows; a zone given up for another. `visit` returns
+/// true to take the change and end.
 bool for_each_move(const Sketch&, const Stock&, const std::function<bool(Sketch&&)>& visit);
 
 }  // namespace flotilla::search::pool

@@ -15,7 +15,7 @@ int place_of(const plan::Replica& replica, const Stock& stock) {
 
 bool has_columns(const plan::Plan& plan) {
   return plan.chunks == 1 && std::ranges::all_of(plan.stages, [&](const plan::Stage& stage) {
-           return stage.replicas.size() == plan.stages.front().replicas.size() && stage.recompute == plan.stages.front().recompute;
+           return stage.replicas.size() == plan.stages.front().replicas.size();
          });
 }
 
@@ -35,8 +35,8 @@ std::optional<Column> column_of(const plan::Plan& plan, std::size_t replica, con
 
 std::optional<Sketch> revive(const plan::Plan& plan, const Stock& stock) {
   if (plan.stages.empty() || !has_columns(plan) || plan.model.layers() != stock.request.model.layers()) return std::nullopt;
-  Sketch sketch{{0}, plan.stages.front().recompute, {}};
-  for (const plan::Stage& stage : plan.stages) sketch.cuts.push_back(stage.last_layer);
+  Sketch sketch{{0}, {}, {}};
+  for (const plan::Stage& stage : plan.stages) sketch.cuts.push_back(stage.last_layer), sketch.recompute.push_back(stage.recompute);
   std::vector<int> left;
   for (const Place& place : stock.places) left.push_back(place.count);
   for (std::size_t r = 0; r < plan.stages.front().replicas.size(); ++r) {

@@ -13,8 +13,16 @@ constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
 
+namespace {
+
+bool recomputes(const Sketch& sketch) {
+  return std::ranges::any_of(sketch.recompute, [](plan::Recompute r) { return r != plan::Recompute::none; });
+}
+
+}  // namespace
+
 bool same_shape(const Sketch& a, const Sketch& b, const Stock& stock) {
-  if (a.stages() != b.stages() || a.recompute != b.recompute) return false;
+  if (a.stages() != b.stages() || recomputes(a) != recomputes(b)) return false;
   const auto types = [&](const Sketch& sketch) {
     std::set<std::set<int>> out;
     for (const Column& column : sketch.columns) {

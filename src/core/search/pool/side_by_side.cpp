@@ -39,7 +39,7 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room) {
 /// With any of these degrees for each type: cuts that suit one of the types, at a small and at a large microbatch.
 void Families::side_by_side(plan::Recompute recompute, const Room& room, const std::vector<int>& team, int stages,
                             const std::vector<int>& tensors) {
-  std::set<std::vector<int>> cuts;
+  std::set<Cut> cuts;
   double least = 0;  // of the team: rates add up
   for (const int type : team) {
     double best = 1e300;
@@ -69,26 +69,25 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
     for (const int m : microbatches_) options.push_back({tensor, m});
   for (const auto& cut : cuts) {
     if (!stock_.request.restrictions.one_microbatch_size) {
-      settle(recompute, room, team, cut, options);
+      settle(room, team, cut, options);
       continue;
     }
     for (const int m : microbatches_) {
       auto alike = options;
       std::erase_if(alike, [&](const Option& o) { return o.microbatch != m; });
-      settle(recompute, room, team, cut, alike);
+      settle(room, team, cut, alike);
     }
   }
 }
 
 /// Degree and microbatch of each type in turn, while it gets better.
-void Families::settle(plan::Recompute recompute, const Room& room, const std::vector<int>& team, const std::vector<int>& cuts,
-                      const std::vector<Option>& options) {
+void Families::settle(const Room& room, const std::vector<int>& team, const Cut& cut, const std::vector<Option>& options) {
   std::vector<std::size_t> chosen(team.size(), 0), best_chosen;
-  const auto stages = cuts.size() - 1;
+  const auto stages = cut.recompute.size();
   Sketch best;
   Judged best_judged;
   const auto attempt = [&](const std::vector<std::size_t>& choice) {
-    Sketch sketch{cuts, recompute, {}};
+    Sketch sketch{cut.layers, cut.recompute, {}};
     Room left = room;
     for (std::size_t i = 0; i < team.size(); ++i) {
       const Option& option = options[choice[i]];

@@ -60,7 +60,7 @@ plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
     for (const int share : sequences.back()) plan.quantum = std::gcd(plan.quantum, share);
   }
   for (int s = 0; s < sketch.stages(); ++s) {
-    plan::Stage stage{sketch.cuts[at(s)], sketch.cuts[at(s + 1)], sketch.recompute, {}};
+    plan::Stage stage{sketch.cuts[at(s)], sketch.cuts[at(s + 1)], sketch.recompute[at(s)], {}};
     for (std::size_t c = 0; c < sketch.columns.size(); ++c) {
       const Column& column = sketch.columns[c];
       const Slot& slot = column.slots[at(s)];

@@ -23,8 +23,8 @@ struct Column {
 
 /// A plan while it is searched for.
 struct Sketch {
-  std::vector<int> cuts;  ///< stages + 1 layer boundaries
-  plan::Recompute recompute = plan::Recompute::none;
+  std::vector<int> cuts;                   ///< stages + 1 layer boundaries
+  std::vector<plan::Recompute> recompute;  ///< by stage
   std::vector<Column> columns;
   int stages() const { return static_cast<int>(cuts.size()) - 1; }
   bool operator==(const Sketch&) const = default;
