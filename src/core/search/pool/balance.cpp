@@ -79,9 +79,11 @@ class Balance {
     if (!sounding.usable) return std::nullopt;
     const auto bytes = [&](const Part& part) { return part.state + part.activations * in_flight; };
     Mode mode{recompute, 0, sounding.block.pass, 0};
-    double held = sounding.beside;
-    if (s == 0) mode.fixed += sounding.embedding.pass, held += bytes(sounding.embedding);
-    if (s + 1 == count()) mode.fixed += sounding.head.pass, held += bytes(sounding.head) - (s == 0 ? sounding.shared : 0);
+    const bool begins = s == 0, ends = s + 1 == count();
+    double held = sounding.beside + (begins ? 0 : sounding.neighbour) + (ends ? 0 : sounding.neighbour);
+    if (begins) mode.fixed += sounding.embedding.pass, held += bytes(sounding.embedding);
+    if (ends) mode.fixed += sounding.head.pass, held += bytes(sounding.head) - (begins ? sounding.shared : 0);
+    mode.fixed += ((begins ? 0 : 2) + (ends ? 0 : 2)) * estimator_.handshake();
     if (estimator_.blocks_on(column_.microbatch)) mode.fixed += messages(s);
     const double limit = static_cast<double>(stock.types[at(type)].memory.count);
     const double room = limit > 0 ? std::floor((limit - held) / bytes(sounding.block)) : blocks_;
@@ -92,10 +94,19 @@ class Balance {
   /// Of a stage with both neighbours, there and back.
   double messages(int s) const {
     const auto both = [&](int from, int to) {
-      const int a = column_.slots[at(from)].place, b = column_.slots[at(to)].place;
-      return network_.message(a, b, column_.microbatch) + network_.message(b, a, column_.microbatch);
+      const Slot &a = column_.slots[at(from)], &b = column_.slots[at(to)];
+      const int flows = estimator_.flows(a, column_.count);
+      const bool one_node = a.place == b.place && devices_at(a.place) <= estimator_.per_node(a.place);
+      return network_.message({a.place, b.place, one_node, flows}, column_.microbatch) +
+             network_.message({b.place, a.place, one_node, flows}, column_.microbatch);
     };
     return (s > 0 ? both(s - 1, s) : 0) + (s + 1 < count() ? both(s, s + 1) : 0);
+  }
+
+  int devices_at(int place) const {
+    int all = 0;
+    for (const Slot& slot : column_.slots) all += slot.place == place ? slot.tensor * column_.count : 0;
+    return all;
   }
 
   /// Blocks that all stages take within `pace`; -1 where one cannot keep it.

@@ -1,6 +1,7 @@
 #include "estimate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace flotilla::search::pool {
@@ -14,8 +15,9 @@ double Estimator::pass(const Sounding& s, int first, int last) const {
 
 double Estimator::memory(const Sounding& s, int first, int last, int in_flight) const {
   const auto of = [&](const Part& part) { return part.state + part.activations * in_flight; };
-  return s.beside + (first == 0 ? of(s.embedding) : 0) + blocks(first, last) * of(s.block) +
-         (last == stock_.request.model.layers() ? of(s.head) - (first == 0 ? s.shared : 0) : 0);
+  const bool begins = first == 0, ends = last == stock_.request.model.layers();
+  return s.beside + (begins ? of(s.embedding) : s.neighbour) + blocks(first, last) * of(s.block) + (ends ? of(s.head) : s.neighbour) -
+         (begins && ends ? s.shared : 0);
 }
 
 namespace {
@@ -50,46 +52,102 @@ bool Estimator::alike(const Column& a, const Column& b) const {
 
 /// False where the runtime cannot execute some stage.
 bool Estimator::measure(const Sketch& sketch) {
+  place(sketch);
   paces_.assign(sketch.columns.size(), {});
-  const int stages = sketch.stages();
-  std::vector<double> ways(at(stages));
-  for (std::size_t c = 0; c < sketch.columns.size(); ++c) {
-    const Column& column = sketch.columns[c];
-    if (c > 0 && alike(column, sketch.columns[c - 1])) {
+  for (std::size_t c = 0; c < sketch.columns.size(); ++c)
+    if (c > 0 && alike(sketch.columns[c], sketch.columns[c - 1]))
       paces_[c] = paces_[c - 1];
-      continue;
+    else if (!measure(sketch, c, sketch.columns[c].microbatch, paces_[c]))
+      return false;
+  return true;
+}
+
+/// As plan::allocate deals devices, but for groups that do not fill their nodes.
+void Estimator::place(const Sketch& sketch) {
+  const std::size_t columns = placed_ = sketch.columns.size();
+  nodes_.resize(at(sketch.stages()) * columns);
+  taken_.assign(stock_.places.size(), 0);
+  for (int s = 0; s < sketch.stages(); ++s)
+    for (std::size_t c = 0; c < columns; ++c) {
+      const Slot& slot = sketch.columns[c].slots[at(s)];
+      int& taken = taken_[at(slot.place)];
+      Nodes& nodes = nodes_[at(s) * columns + c];
+      nodes.first = taken / per_node(slot.place);
+      taken += slot.tensor * sketch.columns[c].count;
+      nodes.last = (taken - 1) / per_node(slot.place);
     }
-    double before = 0;  // messages of the boundary before the stage, there and back
-    for (int s = 0; s < stages; ++s) {
-      const Slot& slot = column.slots[at(s)];
-      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-      if (!sounding.usable) return false;
-      const double here = pass(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)]);
-      double behind = 0;
-      if (s + 1 < stages) {
-        const int next = column.slots[at(s + 1)].place;
-        behind = network_.message(slot.place, next, column.microbatch) + network_.message(next, slot.place, column.microbatch);
-      }
-      // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
-      const double pace = blocks_on(column.microbatch) ? here + before + behind : std::max(here, std::max(before, behind) / 2);
-      paces_[c].slowest = std::max(paces_[c].slowest, pace);
-      paces_[c].way += here + behind;
-      ways[at(s)] = here + behind;
-      before = behind;
+}
+
+int Estimator::flows(const Slot& slot, int replicas) const {
+  const int beside = std::min(replicas, std::max(1, per_node(slot.place) / slot.tensor));
+  return whole_messages_ ? beside : beside * slot.tensor;
+}
+
+bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch, Pace& pace) {
+  const Column& column = sketch.columns[index];
+  const int stages = sketch.stages();
+  ways_.resize(at(stages));
+  double before = 0;  // messages of the boundary before the stage, there and back
+  for (int s = 0; s < stages; ++s) {
+    const Slot& slot = column.slots[at(s)];
+    const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, microbatch, sketch.recompute[at(s)]);
+    if (!sounding.usable) return false;
+    const double here = pass(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)]);
+    double behind = 0;
+    if (s + 1 < stages) {
+      const Slot& next = column.slots[at(s + 1)];
+      const Nodes &a = nodes_[at(s) * placed_ + index], &b = nodes_[at(s + 1) * placed_ + index];
+      const bool one_node = slot.place == next.place && a == b && a.first == a.last;
+      behind = network_.message({slot.place, next.place, one_node, flows(slot, column.count)}, microbatch) +
+               network_.message({next.place, slot.place, one_node, flows(next, column.count)}, microbatch) + 2 * handshake_;
     }
-    // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
-    double way = 0;
-    for (int s = stages - 1; s >= 0; --s) {
-      way += ways[at(s)];
-      paces_[c].slowest = std::max(paces_[c].slowest, way / (stages - s));
-    }
+    // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
+    const double handshakes = 2 * handshake_ * ((s > 0 ? 1 : 0) + (s + 1 < stages ? 1 : 0));
+    const double held = blocks_on(microbatch) ? here + before + behind : std::max(here + handshakes, std::max(before, behind) / 2);
+    pace.slowest = std::max(pace.slowest, held);
+    pace.way += here + behind;
+    ways_[at(s)] = here + behind;
+    before = behind;
+  }
+  // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
+  double way = 0;
+  for (int s = stages - 1; s >= 0; --s) {
+    way += ways_[at(s)];
+    pace.slowest = std::max(pace.slowest, way / (stages - s));
   }
   return true;
 }
 
-double Estimator::over_memory(const Sketch& sketch, const Column& column) const {
-  double most = -1e300;
-  const int microbatches = (column.sequences / column.count + column.microbatch - 1) / column.microbatch;
+/// Of a microbatch that is less than a whole one, between the powers of two beside it.
+Estimator::Pace Estimator::pace_of_rest(const Sketch& sketch, std::size_t index, const Pace& whole, int sequences) {
+  const auto lower = static_cast<int>(std::bit_floor(static_cast<unsigned>(sequences)));
+  const int upper = std::min(lower * 2, sketch.columns[index].microbatch);
+  Pace below, above;
+  if (!measure(sketch, index, lower, below)) return whole;
+  if (lower == sequences) return below;
+  if (upper == sketch.columns[index].microbatch)
+    above = whole;
+  else if (!measure(sketch, index, upper, above))
+    return whole;
+  const double share = static_cast<double>(sequences - lower) / (upper - lower);
+  return {below.slowest + share * (above.slowest - below.slowest), below.way + share * (above.way - below.way)};
+}
+
+/// When the last of the equal columns has taken its share: see shares() of a sketch.
+double Estimator::end_of(const Sketch& sketch, std::size_t index, const Pace& pace) {
+  const Column& column = sketch.columns[index];
+  const int each = (column.sequences + column.count - 1) / column.count;
+  const int whole = each / column.microbatch, rest = each % column.microbatch;
+  if (rest == 0) return pace.way + (whole - 1) * pace.slowest;
+  const Pace last = pace_of_rest(sketch, index, pace, rest);
+  if (whole == 0) return last.way;
+  const double fill = (pace.way - pace.slowest + last.way - last.slowest) / 2;  // whole there, short on the way back
+  return whole * pace.slowest + last.slowest + fill;
+}
+
+Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& column) const {
+  Fullest most;
+  const int each = (column.sequences + column.count - 1) / column.count, microbatches = (each + column.microbatch - 1) / column.microbatch;
   for (int s = 0; s < sketch.stages(); ++s) {
     const Slot& slot = column.slots[at(s)];
     const int type = stock_.places[at(slot.place)].type;
@@ -97,7 +155,10 @@ double Estimator::over_memory(const Sketch& sketch, const Column& column) const 
     if (limit <= 0) continue;
     const int in_flight = std::min(sketch.stages() - s, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-    most = std::max(most, memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) * (1 - doubt) - limit);
+    const double sums = std::max(0.0, network_.staging(sketch, s, slot.tensor) - sounding.group_sums);
+    const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) + sums;
+    most.bytes = std::max(most.bytes, needed * (1 - doubt) - limit);
+    most.share = std::max(most.share, needed * (1 - doubt) / limit);
   }
   return most;
 }
@@ -162,15 +223,14 @@ double Estimator::deal(Sketch& sketch) {
   double time = 0;
   for (std::size_t c = columns.size(); c-- > 0;) {
     Column& column = columns[c];
-    if (column.sequences < column.count * column.microbatch) {  // fewer columns, each with a whole microbatch
-      column.count = (column.sequences + column.microbatch - 1) / column.microbatch;
-      if (column.count == 0) {
-        columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
-        continue;
-      }
+    column.count = std::min(column.count, column.sequences);
+    if (column.count == 0) {
+      columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
+      continue;
     }
-    const int most = (column.sequences + column.count * column.microbatch - 1) / (column.count * column.microbatch);
-    time = std::max(time, paces(c).way + (most - 1) * paces(c).slowest);
+    time = std::max(time, end_of(sketch, c, paces_[c]));
+    const int each = (column.sequences + column.count - 1) / column.count;
+    while (!alike && column.microbatch / 2 >= each) column.microbatch /= 2;  // it is never full
   }
   return time;
 }
@@ -208,7 +268,7 @@ double Estimator::after(const Sketch& sketch) {
                                     (ends ? sounding.head.update : 0));
     }
   }
-  return sums + network_.word_sum(sketch) + update;
+  return sums + network_.word_sum(sketch) + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
 }
 
 Estimate Estimator::operator()(Sketch& sketch) {
@@ -216,10 +276,11 @@ Estimate Estimator::operator()(Sketch& sketch) {
   Estimate estimate;
   if (!measure(sketch)) return estimate;
   estimate.seconds = deal(sketch);
-  estimate.excess = -1e300;
+  Fullest fullest;
   for (std::size_t c = 0; c < sketch.columns.size(); ++c)
     if (c == 0 || !alike(sketch.columns[c], sketch.columns[c - 1]) || shares_differ(sketch.columns[c], sketch.columns[c - 1]))
-      estimate.excess = std::max(estimate.excess, over_memory(sketch, sketch.columns[c]));
+      fullest = std::max(fullest, over_memory(sketch, sketch.columns[c]), [](auto& a, auto& b) { return a.bytes < b.bytes; });
+  estimate.excess = fullest.bytes, estimate.full = fullest.share;
   estimate.fits = estimate.excess <= 0;
   estimate.seconds += after(sketch);
   const Objective& objective = stock_.request.objective;

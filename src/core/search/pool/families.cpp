@@ -43,6 +43,7 @@ void Families::run() {
       chains(recompute, room);
     }
   };
+  few_devices();
   try_all(plan::Recompute::none);
   if (needs_recompute()) try_all(plan::Recompute::full);
   fewer_zones();
@@ -82,7 +83,7 @@ void Families::order_zones() {
     for (int p = 0; p < static_cast<int>(stock_.places.size()); ++p) {
       if (stock_.places[at(p)].zone != name) continue;
       zone.devices += stock_.places[at(p)].count;
-      for (int q = 0; q < static_cast<int>(stock_.places.size()); ++q) zone.links += network_.message(p, q, 1);
+      for (int q = 0; q < static_cast<int>(stock_.places.size()); ++q) zone.links += network_.message({p, q}, 1);
     }
     all.push_back(std::move(zone));
   }

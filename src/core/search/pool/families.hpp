@@ -14,7 +14,8 @@ Abilities abilities_of(const program::Runtime&);
 
 /// Makes sketches, family by family, and offers them to a shortlist:
 ///   columns of one type each, side by side, whose shares follow their speed;
-///   chains of types along the pipeline, what is left over side by side with them.
+///   chains of types along the pipeline, what is left over side by side with them;
+///   of a few devices all columns.
 /// For each: depths, tensor degrees, microbatches, cuts that balance some kind of column, zones (the largest first), how many of the
 /// devices, recomputation where memory asks for it.
 class Families {
@@ -52,6 +53,14 @@ class Families {
   void side_by_side(plan::Recompute, const Room&);
   void side_by_side(plan::Recompute, const Room&, const std::vector<int>& team, int stages, const std::vector<int>& tensors);
   void settle(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
+
+  // All columns of few devices
+  void few_devices();
+  bool next_degrees(std::vector<int>&) const;
+  void few_devices(const std::vector<int>& degrees, const std::vector<std::vector<int>>& cuts);
+  void add_kinds(Sketch&, const std::vector<Column>& kinds, std::size_t from, const std::vector<std::vector<int>>& cuts);
+  void cut(const Sketch& columns, const std::vector<std::vector<int>>& cuts);
+  void least_recompute(Sketch);
 
   // Several types along the pipeline
   void chains(plan::Recompute, const Room&);

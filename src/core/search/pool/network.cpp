@@ -8,7 +8,7 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::size_t sizes = 24;  // logarithms of microbatches
+constexpr std::uint64_t sizes = 32, most_flows = 1 << 16;  // of keys: logarithms of microbatches; flows
 
 }  // namespace
 
@@ -35,21 +35,22 @@ Network::Network(const Stock& stock, const program::Runtime& runtime)
                                               [&](const auto& e) { return e.from_zone == from.zone && e.to_zone == to.zone; });
       prices_.push_back(from.zone == to.zone || price == stock.profile.egress_prices.end() ? 0 : price->usd_per_byte);
     }
-  messages_.assign(stock.places.size() * stock.places.size() * sizes, -1);
 }
 
-double Network::message(int from, int to, int microbatch) {
-  const auto logarithm = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(microbatch)) - 1);
-  double& known = messages_[(at(from) * stock_.places.size() + at(to)) * sizes + logarithm];
-  if (known >= 0) return known;
-  const Place &a = stock_.places[at(from)], &b = stock_.places[at(to)];
-  // Neighbours of one place stand in two nodes where it has two: stages are dealt node by node.
-  const int beside = std::min(stock_.types[at(a.type)].per_node, a.count - 1);
-  const Rank other = from == to ? Rank{a.first.value + beside} : b.first;
-  if (other == a.first) return known = 0;
+double Network::message(const Way& way, int microbatch) {
+  const auto logarithm = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(microbatch)));
+  std::uint64_t key = at(way.from) * stock_.places.size() + at(way.to);
+  key = ((key * sizes + logarithm) << 1 | (way.one_node ? 1 : 0)) * most_flows + static_cast<std::uint64_t>(way.flows);
+  const auto [found, fresh] = messages_.try_emplace(key, 0);
+  if (!fresh) return found->second;
+  const Place &a = stock_.places[at(way.from)], &b = stock_.places[at(way.to)];
+  // Stages are dealt node by node: neighbours of one place that do not share a node stand in two.
+  const int beside = way.one_node ? std::min(1, a.count - 1) : std::min(stock_.types[at(a.type)].per_node, a.count - 1);
+  const Rank other = way.from == way.to ? Rank{a.first.value + beside} : b.first;
+  if (other == a.first) return 0;
   const PoolRequest& r = stock_.request;
   const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
-  return known = cost_.message(a.first, other, size).time.value;
+  return found->second = cost_.message(a.first, other, size, way.flows).time.value;
 }
 
 void Network::add_members(const Sketch& sketch, int stage, std::vector<int>& taken, std::vector<Rank>& ranks) const {
@@ -72,6 +73,8 @@ double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& 
 const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
   std::vector<int> key;
   int share = 1 << 20;  // the smallest degree's members sum as many shards at once, over the same cards
+  const bool alone = sketch.stages() == 1 || group_.algorithm == program::Group::Algorithm::library;
+  key.push_back(sketch.stages() == 1 ? 1 : 0);  // else ours sum the word table with the other end's: word_sum(); described ones hold two
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
     key.insert(key.end(), {slot.place, column.count, slot.tensor});
@@ -82,8 +85,26 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
   std::vector<int> taken(stock_.places.size(), 0);
   std::vector<Rank> ranks;
   add_members(sketch, stage, taken, ranks);
-  found->second = {sum(elements_[0] + word_, share, ranks), sum(elements_[1], share, ranks), sum(elements_[2], share, ranks)};
+  const bool copied = group_.algorithm == program::Group::Algorithm::library && sketch.stages() > 1;
+  found->second = {sum(elements_[0] + (alone ? word_ : 0), share, ranks), sum(elements_[1], share, ranks),
+                   sum(elements_[2] + (copied ? word_ : 0), share, ranks)};
   return found->second;
+}
+
+double Network::staging(const Sketch& sketch, int stage, int tensor) const {
+  if (group_.algorithm == program::Group::Algorithm::library) return 0;
+  const int columns = columns_of(sketch), layers = stock_.request.model.layers();
+  const int first = sketch.cuts[at(stage)], last = sketch.cuts[at(stage + 1)];
+  const auto kept = [&](std::int64_t elements, int members) {
+    constexpr double fp32_bytes = 4;
+    return static_cast<double>(elements) / tensor * fp32_bytes * (members - 1) / members;
+  };
+  double most = 0;
+  if (first == 0) most = std::max(most, kept(elements_[0], columns));
+  if (first < layers - 1 && last > 1) most = std::max(most, kept(elements_[1], columns));
+  if (last == layers) most = std::max(most, kept(elements_[2], columns));
+  if (first == 0 || last == layers) most = std::max(most, kept(word_, sketch.stages() > 1 ? 2 * columns : columns));
+  return most;
 }
 
 double Network::word_sum(const Sketch& sketch) {

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "flotilla/simulate/profile_cost.hpp"
@@ -12,14 +14,22 @@ class Network {
  public:
   Network(const Stock&, const program::Runtime&);
 
-  /// Seconds of a message of `microbatch` sequences between stages that stand at the two places.
-  double message(int from, int to, int microbatch);
+  /// How the replicas of two neighbouring stages stand to one another.
+  struct Way {
+    int from = 0, to = 0;   ///< places
+    bool one_node = false;  ///< in which all of them stand
+    int flows = 1;          ///< messages that leave a node at once
+  };
+  /// Seconds of a message of `microbatch` sequences between stages that stand so.
+  double message(const Way&, int microbatch);
 
   /// Seconds of the gradient sums over the replicas of one stage.
   struct Sums {
     double embedding = 0, block = 0, head = 0;
   };
   const Sums& sums(const Sketch&, int stage);
+  /// Bytes that a device of the stage keeps for the sums of our runtime's gradients; described runtimes say themselves what they keep.
+  double staging(const Sketch&, int stage, int tensor) const;
   /// Of the word table, which the first and the last stage share; described runtimes leave it out.
   double word_sum(const Sketch&);
 
@@ -41,8 +51,8 @@ class Network {
   std::int64_t word_ = 0;
   std::map<std::vector<int>, Sums> sums_;
   std::map<std::vector<int>, double> word_sums_;
-  std::vector<double> prices_;    ///< USD for a byte, by places
-  std::vector<double> messages_;  ///< by places and logarithm of the microbatch; negative: not asked yet
+  std::vector<double> prices_;  ///< USD for a byte, by places
+  std::unordered_map<std::uint64_t, double> messages_;
 };
 
 }  // namespace flotilla::search::pool

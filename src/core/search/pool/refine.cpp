@@ -52,6 +52,10 @@ void Refine::forecast(const Shortlist& list) {
     if (enough && candidate.estimate.value > found_.front().value * doubt) break;
     attempt(candidate.sketch);
   }
+  for (const Candidate& candidate : list.tight()) {
+    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value)) break;
+    attempt(candidate.sketch);
+  }
   for (const Candidate& candidate : list.doubtful()) {
     if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value)) continue;
     attempt(candidate.sketch);

@@ -7,8 +7,9 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
-constexpr std::size_t most_doubtful = 8;
-constexpr double hopeless = 1.25;  // of the best estimate
+constexpr std::size_t most_doubtful = 8, most_tight = 12;
+constexpr double nearly_full = 1.15;  // of the memory
+constexpr double hopeless = 1.25;     // of the best estimate
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
@@ -54,6 +55,16 @@ void Shortlist::doubt(const Sketch& sketch, const Estimate& estimate, double exc
   if (doubtful_.size() > most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
 }
 
+void Shortlist::keep_tight(const Sketch& sketch, const Estimate& estimate) {
+  if (estimate.full > nearly_full || estimate.value >= threshold() || over_limits(sketch, estimate) > 1) return;
+  const auto better = [](double value, const Candidate& c) { return value < c.estimate.value; };
+  const auto place = std::upper_bound(tight_.begin(), tight_.end(), estimate.value, better);
+  if (place == tight_.end() && tight_.size() >= most_tight) return;
+  if (std::ranges::find(tight_, sketch, &Candidate::sketch) != tight_.end()) return;
+  tight_.insert(place, {sketch, estimate});
+  if (tight_.size() > most_tight) tight_.pop_back();
+}
+
 double Shortlist::threshold() const {
   if (candidates_.empty()) return 1e300;
   const double far = candidates_.front().estimate.value * hopeless;
@@ -64,7 +75,7 @@ void Shortlist::offer(const Sketch& sketch, const Estimate& estimate) {
   if (sketch.columns.empty() || estimate.seconds <= 0) return;
   if (!estimate.fits) {
     if (!nearest_ || estimate.excess < nearest_->estimate.excess) nearest_ = Candidate{sketch, estimate};
-    return;
+    return keep_tight(sketch, estimate);
   }
   if (const double over = over_limits(sketch, estimate); over > 1) return doubt(sketch, estimate, over);
   if (estimate.value >= threshold()) return;

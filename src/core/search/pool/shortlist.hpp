@@ -24,16 +24,19 @@ class Shortlist {
   const std::vector<Candidate>& candidates() const { return candidates_; }
   /// Those that break a limit by their estimates, the least broken first: estimates err, and where nothing keeps the limits these say why.
   const std::vector<Candidate>& doubtful() const { return doubtful_; }
+  /// Those that do not fit the memory by little, the best first: estimates of memory err, too.
+  const std::vector<Candidate>& tight() const { return tight_; }
   /// Of those that fit no memory the one that misses least.
   const std::optional<Candidate>& nearest_miss() const { return nearest_; }
 
  private:
   void doubt(const Sketch&, const Estimate&, double excess);
+  void keep_tight(const Sketch&, const Estimate&);
 
   const Stock& stock_;
   std::size_t most_;
   std::vector<Candidate> candidates_;
-  std::vector<Candidate> doubtful_;
+  std::vector<Candidate> doubtful_, tight_;
   std::vector<double> excesses_;  ///< of the doubtful
   std::optional<Candidate> nearest_;
 };

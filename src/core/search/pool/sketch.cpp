@@ -6,12 +6,10 @@
 namespace flotilla::search::pool {
 namespace {
 
-/// Sequences of each column of a kind: whole microbatches, dealt as evenly as they go; what is less than one goes to the last.
+/// Sequences of each column of a kind, as even as they go: where microbatches do not come out, all of them end with a short one.
 std::vector<int> shares(const Column& column) {
-  const int whole = column.sequences / column.microbatch, rest = column.sequences % column.microbatch;
-  std::vector<int> out(at(column.count), whole / column.count * column.microbatch);
-  for (int i = 0; i < whole % column.count; ++i) out[at(i)] += column.microbatch;
-  out.back() += rest;
+  std::vector<int> out(at(column.count), column.sequences / column.count);
+  for (int i = 0; i < column.sequences % column.count; ++i) ++out[at(i)];
   return out;
 }
 

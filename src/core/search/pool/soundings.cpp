@@ -1,6 +1,7 @@
 #include "soundings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "flotilla/model/tensors.hpp"
@@ -19,13 +20,7 @@ double bytes(const simulate::MemoryForecast& memory, program::Category category)
   return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
 }
 
-/// Of a described runtime's communication buffers what does not grow with the parameters.
-double buffers_once(const program::Runtime& runtime, int tensor, int neighbours) {
-  if (!runtime.layers) return 0;
-  return static_cast<double>((tensor > 1 ? runtime.layers->tensor_group.count : 0) + neighbours * runtime.layers->neighbour.count);
-}
-
-Part part_of(const simulate::RankKind& kind, int layers, int in_flight, double once) {
+Part part_of(const simulate::RankKind& kind, int layers) {
   using enum program::Category;
   const auto& b = kind.breakdown;
   const Seconds passes = b[Activity::forward] + b[Activity::backward] + b[Activity::recompute] + b[Activity::tensor_collective];
@@ -33,9 +28,16 @@ Part part_of(const simulate::RankKind& kind, int layers, int in_flight, double o
   part.pass = passes.value / microbatches / layers;
   part.update = b[Activity::optimizer].value / layers;
   const auto& m = kind.memory;
-  part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer) + bytes(m, communication) - once) / layers;
-  part.activations = bytes(m, activations) / in_flight / layers;
+  part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer)) / layers;
   return part;
+}
+
+/// One kind of each stage of a small plan.
+std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
+  std::array<const simulate::RankKind*, 3> out{};
+  for (const auto& kind : trial.forecast.kinds)
+    if (!out[at(kind.stage)]) out[at(kind.stage)] = &kind;
+  return out;
 }
 
 }  // namespace
@@ -58,35 +60,54 @@ const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recomp
   return *known;
 }
 
-std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, plan::Recompute recompute) {
-  ++taken_;
+std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch, plan::Recompute recompute, int count) {
   const PoolRequest& request = stock_.request;
   const Type& of = stock_.types[at(type)];
   plan::Plan plan;
   plan.model = request.model;
   plan.length = request.length;
   plan.precision = request.precision;
-  plan.global_batch = microbatches * microbatch;
+  plan.global_batch = count * microbatch;
   plan.quantum = microbatch;
   const int last = request.model.layers() - 1;
   for (const auto& [begin, end] : {std::pair{0, 1}, {1, last}, {last, last + 1}})
     plan.stages.push_back(
         {begin, end, recompute, {{of.name, stock_.places[at(of.places.front())].zone, tensor, {}, 1, plan.global_batch}}});
-  auto sounding = std::make_unique<Sounding>();
   auto trial = bench_.forecast(plan);
-  if (!trial) trial = bench_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
-  if (!trial) return sounding;
+  return trial ? std::move(trial) : bench_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
+}
+
+std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, plan::Recompute recompute) {
+  ++taken_;
+  auto sounding = std::make_unique<Sounding>();
+  const auto many = small_plan(type, tensor, microbatch, recompute, microbatches), one = small_plan(type, tensor, microbatch, recompute, 1);
+  if (!many || !one) return sounding;
   sounding->usable = true;
-  std::vector<bool> seen(plan.stages.size(), false);
-  for (const auto& kind : trial->forecast.kinds) {
-    if (seen[at(kind.stage)]) continue;
-    seen[at(kind.stage)] = true;
-    const int layers = kind.stage == 1 ? request.model.blocks : 1;
-    Part& part = kind.stage == 0 ? sounding->embedding : kind.stage == 1 ? sounding->block : sounding->head;
-    const double once = buffers_once(bench_.runtime(), tensor, kind.stage == 1 ? 2 : 1);
-    part = part_of(kind, layers, microbatches - kind.stage, once);
-    sounding->beside = std::max(sounding->beside,
-                                bytes(kind.memory, program::Category::workspace) + static_cast<double>(kind.memory.runtime_constant.count));
+  const auto kinds = stages_of(*many), alone = stages_of(*one);
+  const std::array layers{1, stock_.request.model.blocks, 1};
+  const std::array parts{&sounding->embedding, &sounding->block, &sounding->head};
+  double once = 0;
+  for (std::size_t s = 0; s < parts.size(); ++s) {
+    const auto &most = kinds[s]->memory, &least = alone[s]->memory;
+    const int in_flight = microbatches - static_cast<int>(s);
+    const double all = bytes(most, program::Category::activations), first = bytes(least, program::Category::activations);
+    const double each = in_flight > 1 ? (all - first) / (in_flight - 1) : all;
+    *parts[s] = part_of(*kinds[s], layers[s]);
+    parts[s]->activations = each / layers[s];
+    once = std::max(once, all - each * in_flight);
+    sounding->beside =
+        std::max(sounding->beside, bytes(most, program::Category::workspace) + static_cast<double>(most.runtime_constant.count));
+  }
+  sounding->beside += once;
+  if (const auto& described = bench_.runtime().layers) {
+    if (tensor > 1) sounding->beside += static_cast<double>(described->tensor_group.count);
+    sounding->neighbour = static_cast<double>(described->neighbour.count);
+    const auto& each = stock_.request.precision == Precision::fp32 ? described->in_fp32 : described->in_half;
+    const double others = static_cast<double>((each.total() - each.communication).count);
+    for (Part* part : parts) part->state *= 1 + static_cast<double>(each.communication.count) / others;
+  } else if (tensor > 1) {
+    sounding->group_sums = bytes(kinds[1]->memory, program::Category::communication);
+    sounding->beside += sounding->group_sums;
   }
   sounding->shared = sounding->embedding.state * word_share_;
   return sounding;

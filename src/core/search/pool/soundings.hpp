@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bench.hpp"
@@ -10,7 +11,7 @@ namespace flotilla::search::pool {
 struct Part {
   double pass = 0;         ///< seconds of one microbatch, forward and backward, with what is recomputed and the group's collectives
   double update = 0;       ///< seconds of the optimizer
-  double state = 0;        ///< bytes from step to step: weights, gradients, moments, buffers of communication
+  double state = 0;        ///< bytes from step to step: weights, gradients, moments, and a described runtime's copies of them
   double activations = 0;  ///< bytes for every microbatch in flight
 };
 
@@ -18,8 +19,10 @@ struct Part {
 struct Sounding {
   bool usable = false;
   Part embedding, block, head;
-  double shared = 0;  ///< bytes of state that embedding and head both count: the word table, where one stage holds both
-  double beside = 0;  ///< bytes once: workspace and the process
+  double shared = 0;      ///< bytes of state that embedding and head both count: the word table, where one stage holds both
+  double beside = 0;      ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
+  double group_sums = 0;  ///< of `beside`, for sums inside a tensor-parallel group of our runtime; sums of gradients use them too
+  double neighbour = 0;   ///< bytes for every neighbouring stage
 };
 
 /// Learns what layers cost from forecasts of small plans (embedding, blocks and head as three stages of one replica, three microbatches),
@@ -34,6 +37,7 @@ class Soundings {
 
  private:
   std::unique_ptr<Sounding> take(int type, int tensor, int microbatch, plan::Recompute);
+  std::optional<Trial> small_plan(int type, int tensor, int microbatch, plan::Recompute, int microbatches);
 
   const Stock& stock_;
   Bench& bench_;

@@ -5,6 +5,7 @@
 
 #include "../pool_request.hpp"
 #include "flotilla/base/error.hpp"
+#include "sketch.hpp"
 
 namespace flotilla::search::pool {
 namespace {
@@ -100,6 +101,30 @@ bool Stock::holds(const plan::Plan& plan) const {
       fill.used += replica.tensor_parallel;
       if (fill.host * type->per_node + fill.used > places[at(*place)].count) return false;
     }
+  return true;
+}
+
+bool Stock::holds(const Sketch& sketch) const {
+  std::vector<std::int64_t> taken(places.size(), 0);  // devices, with those of hosts that were left for a next one
+  const std::size_t stages = sketch.columns.empty() ? 0 : sketch.columns.front().slots.size();
+  for (std::size_t s = 0; s < stages; ++s)
+    for (const Column& column : sketch.columns) {
+      const Slot& slot = column.slots[s];
+      const int per_node = types[at(places[at(slot.place)].type)].per_node;
+      if (slot.tensor > per_node) return false;
+      std::int64_t& at_place = taken[at(slot.place)];
+      const std::int64_t here = (per_node - at_place % per_node) % per_node / slot.tensor;  // that the host at hand still takes
+      if (column.count <= here) {
+        at_place += std::int64_t{column.count} * slot.tensor;
+        continue;
+      }
+      const std::int64_t more = column.count - here, each = per_node / slot.tensor;
+      if (at_place % per_node != 0) at_place += per_node - at_place % per_node;
+      at_place += (more - 1) / each * per_node + ((more - 1) % each + 1) * slot.tensor;
+      if (at_place > places[at(slot.place)].count) return false;
+    }
+  for (std::size_t p = 0; p < places.size(); ++p)
+    if (taken[p] > places[p].count) return false;
   return true;
 }
 

@@ -8,6 +8,8 @@ namespace flotilla::search::pool {
 
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+struct Sketch;
+
 /// Devices of one type in one zone.
 struct Place {
   int type = 0;  ///< of Stock::types
@@ -34,8 +36,9 @@ class Stock {
 
   /// Tensor-parallel groups of that degree, each inside a node.
   int groups(int place, int tensor) const;
-  /// Whether the nodes of the pool hold the plan's devices as plan::allocate deals them.
+  /// Whether the nodes of the pool hold the devices as plan::allocate deals them.
   bool holds(const plan::Plan&) const;
+  bool holds(const Sketch&) const;
   bool by_throughput() const { return request.objective.goal == Goal::throughput; }
 
   const PoolRequest& request;
