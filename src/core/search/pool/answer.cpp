@@ -136,14 +136,14 @@ plan::Plan unbound(plan::Plan plan) {
   return plan;
 }
 
-std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 6; }
-int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 4; }
+std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
+int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 2; }
 
 PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench) {
   PoolAnswer answer;
   answer.space = space;
   answer.considered = effort.forecasts;
-  answer.pruned = effort.estimates;
+  answer.pruned = std::max<std::int64_t>(0, effort.estimates - effort.forecasts);
   if (refine.found().empty()) {
     answer.no_plan_reason = why_none(stock, refine, effort.stopped, bench);
     return answer;

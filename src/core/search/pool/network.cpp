@@ -9,6 +9,13 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::size_t sizes = 24;  // logarithms of microbatches
+constexpr int exact_counts = 64;   // of equal replicas: above, three leading bits are enough for an estimate
+
+int rounded(int count) {
+  int step = 1;
+  while (count / step > exact_counts) step *= 2;
+  return step == 1 ? count : count / (step * exact_counts / 8) * (step * exact_counts / 8);
+}
 
 }  // namespace
 
@@ -57,7 +64,7 @@ void Network::add_members(const Sketch& sketch, int stage, std::vector<int>& tak
     const Slot& slot = column.slots[at(stage)];
     const Place& place = stock_.places[at(slot.place)];
     int& used = taken[at(slot.place)];
-    for (int i = 0; i < column.count && used < place.count; ++i, used += slot.tensor) ranks.emplace_back(place.first.value + used);
+    for (int i = 0; i < rounded(column.count) && used < place.count; ++i, used += slot.tensor) ranks.emplace_back(place.first.value + used);
   }
 }
 
@@ -74,7 +81,7 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
   int share = 1 << 20;  // the smallest degree's members sum as many shards at once, over the same cards
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
-    key.insert(key.end(), {slot.place, column.count, slot.tensor});
+    key.insert(key.end(), {slot.place, rounded(column.count), slot.tensor});
     share = std::min(share, slot.tensor);
   }
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
@@ -93,7 +100,7 @@ double Network::word_sum(const Sketch& sketch) {
   for (const int stage : {0, sketch.stages() - 1})
     for (const Column& column : sketch.columns) {
       const Slot& slot = column.slots[at(stage)];
-      key.insert(key.end(), {slot.place, column.count, slot.tensor});
+      key.insert(key.end(), {slot.place, rounded(column.count), slot.tensor});
       share = std::min(share, slot.tensor);
     }
   const auto [found, fresh] = word_sums_.try_emplace(std::move(key), 0);
