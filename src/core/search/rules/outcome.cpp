@@ -10,7 +10,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr double gibibyte = 1024.0 * 1024 * 1024;
 constexpr double near = 0.99;  // so close to a limit is at it
 

@@ -1,0 +1,272 @@
+#include "rest.hpp"
+
+#include <algorithm>
+
+namespace flotilla::search::rules {
+namespace {
+
+constexpr double rounding = 1 - 1e-12;
+constexpr int few_stages = 3;  // of boxes that are not deep
+
+}  // namespace
+
+Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& value, double target)
+    : p_{p},
+      family_{family},
+      box_{box},
+      value_{value},
+      layers_{p.tables.layers()},
+      microbatches_{family.microbatches()},
+      most_stages_{box.deep ? 1 : few_stages} {
+  list_looks();
+  collect_moves();
+  sort_moves();
+  if (!filter(target)) return;
+  list_teams();
+  number_states();
+  const double update = family.measures().least_update();
+  solve(time_);
+  least_time_ = std::max(time(layers_, all(), true, most_stages_) * rounding + update, box.above_time);
+  if (least_time_ == never) return;
+  double product = 0;
+  if (value.needs_prices()) {
+    solve(price_);
+    least_price_ = std::max(price(layers_, all(), true, most_stages_) * rounding, box.above_price);
+    if (least_price_ > box.price) return;
+    solve(blend_);
+    product = value_of_blend(blend(layers_, all(), true, most_stages_));
+  }
+  bound_ = value.least(least_time_, least_price_, product);
+}
+
+void Rest::list_looks() {
+  const auto& teams = family_.teams();
+  int before = -1;
+  for (int t = 0; t < static_cast<int>(teams.size()); ++t) {
+    const int look = family_.look(teams[at(t)]);
+    if (look != before) looks_.emplace_back();
+    before = look;
+    auto& alike = looks_.back();
+    alike.push_back(t);
+    if (teams[at(t)].price < teams[at(alike.front())].price) std::swap(alike.front(), alike.back());
+    if (teams[at(t)].mixed()) ways_ = 2;
+  }
+}
+
+/// Stages that fit in memory with as many behind them as there must be at this pace.
+void Rest::collect_moves() {
+  std::vector<int> behind(at(layers_ + 1), -1);
+  behind[at(layers_)] = 0;
+  for (int first = layers_ - 1; first >= 0; --first)
+    for (int last = first + 1; last <= layers_; ++last) {
+      if (behind[at(last)] < 0 || (box_.deep && first == 0 && last == layers_)) continue;
+      if (box_.blocks >= 0 && (p_.blocks(first, last) < box_.blocks || p_.blocks(first, last) > box_.blocks + 1)) continue;
+      const double share = family_.share(first, last);
+      for (std::size_t look = 0; look < looks_.size(); ++look) {
+        const Team& team = family_.teams()[at(looks_[look].front())];
+        const double time = family_.time(team, first, last, box_.deep);
+        if (time > box_.pace || time == never || !family_.fits(team, first, last, behind[at(last)] + 1)) continue;
+        const double reduction = family_.reduction(team, first, last);
+        if (reduction > box_.reduction) continue;
+        const double weighted =
+            time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
+        moves_.push_back({static_cast<std::int16_t>(first), static_cast<std::int16_t>(last), static_cast<std::int16_t>(look),
+                          static_cast<std::int16_t>(looks_[look].front()), time, reduction, weighted});
+        int& least = behind[at(first)];
+        if (least < 0 || behind[at(last)] + 1 < least) least = behind[at(last)] + 1;
+      }
+    }
+}
+
+void Rest::sort_moves() {
+  std::vector<int> ends(at(layers_ + 2), 0);
+  for (const Move& move : moves_) ++ends[at(move.last + 1)];
+  for (int layer = 0; layer <= layers_; ++layer) ends[at(layer + 1)] += ends[at(layer)];
+  std::vector<Move> sorted(moves_.size());
+  for (const Move& move : moves_) sorted[at(ends[at(move.last)]++)] = move;
+  moves_ = std::move(sorted);
+}
+
+double Rest::cost(What what, const Move& move) const {
+  return what == time_ ? move.weighted : what == price_ ? price_of(move) : least_price_ * move.weighted + least_time_ * price_of(move);
+}
+
+/// Of time x price, at least, of plans whose stages' blends sum to this.
+double Rest::value_of_blend(double blend) const {
+  return blend * rounding + least_price_ * family_.measures().least_update() - least_time_ * least_price_;
+}
+
+/// The least sums of a cost over the layers before and behind a layer, with units without end, by the number of stages where that matters.
+struct Rest::Sweep {
+  Sweep(const Rest& rest, What what) : rest_{rest}, what_{what}, deep_{rest.box_.deep} {
+    for (int t = 0; t <= few_stages; ++t) before_[at(t)].assign(at(rest.layers_ + 1), never), behind_[at(t)] = before_[at(t)];
+    for (int t = 0; t <= few_stages; ++t) before_[at(t)].front() = behind_[at(t)].back() = 0;
+    for (const Move& move : rest.moves_) relax(before_, move.first, move.last, rest.cost(what, move));
+    // Behind a layer: moves that begin there, those that end last first.
+    for (auto move = rest.moves_.rbegin(); move != rest.moves_.rend(); ++move)
+      relax(behind_, move->last, move->first, rest.cost(what, *move));
+  }
+  double all() const { return before_[at(deep_ ? 0 : few_stages)].back(); }
+  double through(const Move& move) const {
+    const double cost = rest_.cost(what_, move);
+    if (deep_) return before_[0][at(move.first)] + cost + behind_[0][at(move.last)];
+    double least = never;
+    for (int t = 0; t < few_stages; ++t)
+      least = std::min(least, before_[at(t)][at(move.first)] + cost + behind_[at(few_stages - 1 - t)][at(move.last)]);
+    return least;
+  }
+
+ private:
+  using Sums = std::array<std::vector<double>, few_stages + 1>;
+  void relax(Sums& sums, int from, int to, double cost) const {
+    if (deep_) {
+      sums[0][at(to)] = std::min(sums[0][at(to)], sums[0][at(from)] + cost);
+      return;
+    }
+    for (int t = 1; t <= few_stages; ++t) sums[at(t)][at(to)] = std::min(sums[at(t)][at(to)], sums[at(t - 1)][at(from)] + cost);
+  }
+  const Rest& rest_;
+  What what_;
+  bool deep_;
+  Sums before_, behind_;
+};
+
+/// Drops the moves of which no plan below the target can consist; false when that leaves none, and then the bound is known.
+bool Rest::filter(double target) {
+  const double update = family_.measures().least_update();
+  const Sweep times{*this, time_};
+  least_time_ = std::max(times.all() * rounding + update, box_.above_time);
+  if (least_time_ == never) return false;
+  double product = 0;
+  if (value_.needs_prices()) {
+    least_price_ = std::max(Sweep{*this, price_}.all() * rounding, box_.above_price);
+    if (least_price_ > box_.price) return false;
+    const Sweep blends{*this, blend_};
+    product = value_of_blend(blends.all());
+    if (value_.by_price())
+      std::erase_if(moves_,
+                    [&](const Move& m) { return value_.least(least_time_, least_price_, value_of_blend(blends.through(m))) >= target; });
+  }
+  bound_ = value_.least(least_time_, least_price_, product);
+  if (bound_ >= target) return false;
+  std::erase_if(moves_, [&](const Move& m) {
+    return value_.least(std::max(times.through(m) * rounding + update, least_time_), least_price_, 0) >= target;
+  });
+  bound_ = never;
+  return true;
+}
+
+/// Moves of a look become those of its teams.
+void Rest::list_teams() {
+  std::vector<Move> all;
+  all.reserve(moves_.size());
+  for (Move move : moves_)
+    for (const int team : looks_[at(move.look)]) {
+      move.team = static_cast<std::int16_t>(team);
+      all.push_back(move);
+    }
+  moves_ = std::move(all);
+}
+
+void Rest::number_states() {
+  const std::size_t resources = family_.resources();
+  for (std::size_t r = 0; r < resources; ++r) strides_[r] = states_, states_ *= family_.units(r) + 1;
+  for (const Team& team : family_.teams()) {
+    int offset = 0;
+    for (std::size_t r = 0; r < resources; ++r) offset += team.units[r] * strides_[r];
+    offsets_.push_back(offset);
+    // Runs along the first resource, for all units of the others that are enough.
+    std::vector<Run> runs{{team.units[0], family_.units(0) + 1 - team.units[0]}};
+    if (runs.front().length <= 0) runs.clear();
+    for (std::size_t r = 1; r < resources; ++r) {
+      std::vector<Run> longer;
+      for (int u = team.units[r]; u <= family_.units(r); ++u)
+        for (const Run& run : runs) longer.push_back({run.start + u * strides_[r], run.length});
+      runs = std::move(longer);
+    }
+    runs_.push_back(std::move(runs));
+  }
+}
+
+int Rest::without(int units, int team) const {
+  for (std::size_t r = 0; r < family_.resources(); ++r)
+    if (units / strides_[r] % (family_.units(r) + 1) < family_.teams()[at(team)].units[r]) return -1;
+  return units - offsets_[at(team)];
+}
+
+bool Rest::at_most(int units, int others) const {
+  for (std::size_t r = 0; r < family_.resources(); ++r) {
+    const int size = family_.units(r) + 1;
+    if (units / strides_[r] % size > others / strides_[r] % size) return false;
+  }
+  return true;
+}
+
+void Rest::solve(What what) {
+  std::vector<double>& best = tables_[what];
+  best.assign(at(most_stages_) * ways_ * at(layers_ + 1) * at(states_), never);
+  for (int table = 1; table <= most_stages_; ++table) {
+    for (std::size_t mix = 0; mix < ways_; ++mix)
+      std::fill_n(best.begin() + static_cast<std::ptrdiff_t>(spot(0, 0, mix > 0, table)), states_, 0.0);
+    for (const Move& move : moves_) {
+      if (!box_.deep && table == 1 && move.first > 0) continue;
+      const int from_table = box_.deep ? 1 : move.first == 0 ? table : table - 1;
+      const double more = cost(what, move);
+      const int offset = offsets_[at(move.team)];
+      const auto relax = [&](bool from_mix, bool to_mix) {
+        const double* from = best.data() + spot(move.first, 0, from_mix, from_table) - offset;
+        double* to = best.data() + spot(move.last, 0, to_mix, table);
+        for (const Run& run : runs_[at(move.team)])
+          for (int s = run.start; s < run.start + run.length; ++s) to[s] = std::min(to[s], from[s] + more);
+      };
+      const bool mixed = family_.teams()[at(move.team)].mixed();
+      if (!mixed) relax(false, false);
+      if (ways_ > 1) relax(!mixed, true);
+    }
+  }
+}
+
+double Rest::least_time_below(double price) const {
+  const double blended = blend(layers_, all(), true, most_stages_) * rounding + least_price_ * family_.measures().least_update();
+  return std::max(least_time_, (blended - least_time_ * price) / least_price_);
+}
+
+bool Rest::find_step(What what, int layers, int& units, bool& mix, int& stages, Path& path) const {
+  const double wanted = of(what, layers, units, mix, stages);
+  for (const Move& move : moves_) {
+    if (move.last != layers || (!box_.deep && stages == 1 && move.first > 0)) continue;
+    const Team& team = family_.teams()[at(move.team)];
+    const int left = without(units, move.team);
+    if (left < 0 || (team.mixed() && !mix)) continue;
+    const int stages_left = move.first == 0 ? stages : stages - (box_.deep ? 0 : 1);
+    const bool mix_left = mix && !team.mixed();
+    if (of(what, move.first, left, mix_left, stages_left) + cost(what, move) > wanted * (1 + 1e-12)) continue;
+    path.steps.push_back({move.first, move.last, move.team});
+    const double share = family_.share(move.first, move.last);
+    path.sum += move.time;
+    path.price += team.price;
+    path.pace = std::max(path.pace, move.time);
+    path.reduction = std::max(path.reduction, move.reduction);
+    path.mean_pace += share * std::max(move.time, box_.above);
+    path.mean_reduction += share * std::max(move.reduction, box_.above_reduction);
+    units = left;
+    mix = mix_left;
+    stages = stages_left;
+    return true;
+  }
+  return false;
+}
+
+std::optional<Path> Rest::path() const {
+  if (bound_ == never || tables_[time_].empty()) return std::nullopt;
+  const What what = value_.by_price() ? blend_ : time_;
+  Path path;
+  int units = all(), stages = most_stages_;
+  bool mix = ways_ > 1;
+  for (int layers = layers_; layers > 0; layers = path.steps.back().first)
+    if (!find_step(what, layers, units, mix, stages, path)) return std::nullopt;
+  std::ranges::reverse(path.steps);
+  return path;
+}
+
+}  // namespace flotilla::search::rules
