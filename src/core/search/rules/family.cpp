@@ -1,22 +1,24 @@
 #include "family.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 namespace flotilla::search::rules {
 namespace {
 
 constexpr std::int64_t most_states = 4096;    // of units of all resources
-constexpr std::size_t most_mixed_groups = 3;  // more, and stages of two kinds are left out
+constexpr std::size_t most_mixed_groups = 4;  // more, and stages of two kinds are left out
 constexpr std::size_t few_entries = 8;        // whose rings are looked at link by link
 constexpr int most_shares = 4;                // simulate::sailor_reduction: ways to share a gradient
 
 }  // namespace
 
-Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches)
+Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Fits* rings)
     : p_{&p},
       measures_{&measures},
       weights_{p.weights.get()},
+      rings_{rings},
       replicas_{replicas},
       microbatches_{microbatches},
       layers_{p.tables.layers()},
@@ -36,7 +38,14 @@ void Family::add_resources() {
   if (p_->tiny || p_->groups.size() > 64) {
     resources_.push_back({~std::uint64_t{0}, p_->devices, 0, 0, false});
   } else {
-    for (std::size_t g = 0; g < p_->groups.size(); ++g) resources_.push_back({std::uint64_t{1} << g, p_->groups[g].count, 0, 0, false});
+    for (std::size_t g = 0; g < p_->groups.size(); ++g) {
+      // Where stages are spread over regions, so are their devices.
+      const auto alike = [&](const Resource& r) { return rings_ && p_->groups[at(std::countr_zero(r.groups))].type == p_->groups[g].type; };
+      const auto found = std::ranges::find_if(resources_, alike);
+      Resource& r = found == resources_.end() ? resources_.emplace_back() : *found;
+      r.groups |= std::uint64_t{1} << g;
+      r.devices += p_->groups[g].count;
+    }
   }
   if (limit && resources_.size() == 1)
     resources_.front().devices = std::min<std::int64_t>(resources_.front().devices, *limit);
@@ -75,6 +84,7 @@ void Family::add_teams() {
     if (!measures_->usable(k)) continue;
     Team team;
     team.kind = k;
+    team.side = sides() > 1 ? p_->groups[at(p_->kinds[at(k)].group)].region : 0;
     for (std::size_t r = 0; r < resources_.size(); ++r) team.units[r] = static_cast<std::int16_t>(need(resources_[r], k));
     team.price = p_->groups[at(p_->kinds[at(k)].group)].price * p_->kinds[at(k)].tensor * replicas_;
     teams_.push_back(team);
@@ -82,9 +92,12 @@ void Family::add_teams() {
   if (p_->tiny || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
   for (int k = 0; k < kinds_; ++k)
     for (int o = k + 1; o < kinds_; ++o)
-      if (p_->kinds[at(k)].group != p_->kinds[at(o)].group && measures_->usable(k) && measures_->usable(o) &&
-          (!p_->request.restrictions.one_tensor_degree_per_stage || p_->kinds[at(k)].tensor == p_->kinds[at(o)].tensor))
-        add_mixed(k, o);
+      if (measures_->usable(k) && measures_->usable(o) && may_mix(p_->kinds[at(k)], p_->kinds[at(o)])) add_mixed(k, o);
+}
+
+bool Family::may_mix(const Kind& k, const Kind& o) const {
+  if (k.group == o.group || (p_->request.restrictions.one_tensor_degree_per_stage && k.tensor != o.tensor)) return false;
+  return !rings_ || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
 }
 
 /// For every number of units that the one kind may take: as many replicas of it as go in, and the units that the others need.
@@ -101,6 +114,8 @@ void Family::add_mixed(int kind, int other) {
     Team team;
     team.kind = kind;
     team.other = other;
+    const int here = p_->groups[at(k.group)].region, there = p_->groups[at(o.group)].region;
+    team.side = sides() == 1 ? 0 : here == there ? here : p_->regions;
     team.most = static_cast<int>(std::min<std::int64_t>((mine.rest + std::int64_t{j} * replicas_) / k.tensor, replicas_ - 1));
     if (team.most < 1) continue;
     for (std::size_t r = 0; r < resources_.size(); ++r) {
@@ -125,10 +140,38 @@ void Family::add_mixed(int kind, int other) {
   }
 }
 
+/// A stage in two regions has replicas in another one than any stage in one.
+double Family::into(int kind, int side, int layer) const {
+  return side < p_->regions ? measures_->link_into(kind, side, layer) : measures_->link_out(kind, layer);
+}
+
+double Family::sending(const Team& t, int side, int layer) const {
+  const bool near = sides() == 1 || (side == p_->regions && t.side == side);
+  const double one = near ? measures_->least_link(t.kind, layer) : into(t.kind, side, layer);
+  return !t.mixed() ? one : std::max(one, near ? measures_->least_link(t.other, layer) : into(t.other, side, layer));
+}
+
+double Family::sending_more(int side, const Team& t, int layer) const {
+  if (sides() == 1 || side == t.side) return 0;
+  double least = never, counted = 0;
+  for (int k = 0; k < kinds_; ++k) {
+    if (!measures_->usable(k) || (side < p_->regions && p_->groups[at(p_->kinds[at(k)].group)].region != side)) continue;
+    const double far = t.side < p_->regions ? into(k, t.side, layer) : measures_->link_out(k, layer);
+    least = std::min(least, side == p_->regions ? measures_->link_out(k, layer) : far);
+    counted = std::max(counted, measures_->least_link(k, layer));
+  }
+  return std::max(0.0, least - counted);
+}
+
 double Family::find_reduction(const Team& team, int weights) const {
   const Kind& k = p_->kinds[at(team.kind)];
   const Kind* o = team.mixed() ? &p_->kinds[at(team.other)] : nullptr;
   const double bytes = weights_->bytes[at(weights)] / std::min({most_shares, k.tensor, o ? o->tensor : most_shares});
+  if (rings_) {
+    double least = never;
+    for (const auto& fit : *rings_) least = std::min(least, simulate::sailor_all_reduce(fit, replicas_, bytes).value);
+    return least;
+  }
   return o ? mixed_ring(k, *o, bytes) : ring(k, bytes);
 }
 

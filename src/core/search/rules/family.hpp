@@ -16,6 +16,7 @@ struct Team {
   int least = 0, most = 0;  ///< replicas of `kind`, where there is another
   Units units{};            ///< that it takes; of two kinds, beside the devices that whole units leave over
   double price = 0;         ///< per hour, at least
+  int side = 0;             ///< the region; of two regions: one beyond the last
   bool mixed() const { return other >= 0; }
 };
 
@@ -23,7 +24,9 @@ struct Team {
 /// or of several, or as many as the limit allows. Groups are put together where there are many; then bounds are looser.
 class Family {
  public:
-  Family(const Problem&, const Measures&, int replicas, int microbatches);
+  /// With `rings`, between regions, every stage has replicas in several regions: its ring takes at least the fastest of them, and stages
+  /// need not send between regions. Without, a stage is in one region, or it is the one stage of two kinds.
+  Family(const Problem&, const Measures&, int replicas, int microbatches, const Fits* rings);
 
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
@@ -32,6 +35,12 @@ class Family {
   std::size_t resources() const { return resources_.size(); }
   int units(std::size_t resource) const { return resources_[resource].units; }
 
+  /// Where neighbours may stand: regions, and beyond them that of stages in two.
+  int sides() const { return rings_ || p_->regions == 1 ? 1 : p_->regions + 1; }
+  /// What `layer` puts out, from the slowest replica of a team to a neighbour on a side.
+  double sending(const Team&, int side, int layer) const;
+  /// What a stage on `side` gets beside its least when it sends to a team in front of it, whose last layer is before `layer`.
+  double sending_more(int side, const Team&, int layer) const;
   /// Measures::time, compute and fits of a team.
   double time(const Team& t, int first, int last, bool deep) const {
     const double one = measures_->time(t.kind, first, last, deep);
@@ -58,6 +67,8 @@ class Family {
   int look(const Team& t) const { return t.mixed() ? kinds_ * (t.kind + 1) + t.other : t.kind; }
 
  private:
+  bool may_mix(const Kind&, const Kind&) const;
+  double into(int kind, int side, int layer) const;
   struct Resource {
     std::uint64_t groups = 0;
     std::int64_t devices = 0;
@@ -75,6 +86,7 @@ class Family {
   const Problem* p_;
   const Measures* measures_;
   const Weights* weights_;
+  const Fits* rings_;
   int replicas_, microbatches_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;

@@ -120,15 +120,18 @@ void Lay::lay(int parent, int first, int number) {
 double Lay::bound(const Label& l) const {
   const double update = std::max(l.update, measures_.least_update());
   if (l.first_layer == 0) {
-    const double time = (family_.microbatches() - 1) * l.pace + l.sum + update + l.reduction;
-    return value_.least(time, l.price, 0);
+    const double time =
+        (family_.microbatches() - 1) * std::max(l.pace, box_.above) + l.sum + update + std::max(l.reduction, box_.above_reduction);
+    return value_.least(std::max(time, box_.above_time), std::max(l.price, box_.above_price), 0);
   }
   const int stages = 3 - l.stages;
-  const double rest = rest_.time(l.first_layer, l.units, !l.mixed, stages);
+  const Team* front = l.stages > 0 ? &family_.teams()[at(l.team)] : nullptr;
+  const Node node = rest_.node(l.first_layer, front ? front->side : 0);
+  const double rest = rest_.time(node, l.units, !l.mixed, stages);
   if (rest == never) return never;
   double open = l.open;
-  if (l.stages > 0) {
-    const Team& team = family_.teams()[at(l.team)];
+  if (front) {
+    const Team& team = *front;
     double down = measures_.least_link(team.kind, l.first_layer);
     if (team.mixed()) down = std::max(down, measures_.least_link(team.other, l.first_layer));
     open += (l.stages == 1 ? 2 : 1) * down;
@@ -138,9 +141,9 @@ double Lay::bound(const Label& l) const {
       l.sum + open +
       share * ((family_.microbatches() - 1) * std::max({box_.above, l.pace, open}) + std::max(box_.above_reduction, l.reduction)) + update;
   if (!value_.needs_prices()) return value_.least(time + rest, 0, 0);
-  const double price = std::max(l.price + rest_.price(l.first_layer, l.units, !l.mixed, stages), box_.above_price);
+  const double price = std::max(l.price + rest_.price(node, l.units, !l.mixed, stages), box_.above_price);
   if (price > box_.price) return never;
-  const double product = rest_.least_price() * time + rest_.least_time() * l.price + rest_.blend(l.first_layer, l.units, !l.mixed, stages) -
+  const double product = rest_.least_price() * time + rest_.least_time() * l.price + rest_.blend(node, l.units, !l.mixed, stages) -
                          rest_.least_time() * rest_.least_price();
   return value_.least(std::max(time + rest, box_.above_time), price, product);
 }

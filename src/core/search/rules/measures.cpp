@@ -12,10 +12,6 @@ constexpr int deepest = 30'000;
 
 bool same_curve(const cluster::LinkFit& x, const cluster::LinkFit& y) { return x.a == y.a && x.b == y.b && x.c == y.c; }
 
-void add_once(Fits& fits, const cluster::LinkFit* fit) {
-  if (fit && std::ranges::none_of(fits, [&](const auto& known) { return same_curve(known, *fit); })) fits.push_back(*fit);
-}
-
 /// Work against time of the stages that a kind can hold, the best for each time.
 struct Hold {
   double time, work;
@@ -34,6 +30,10 @@ std::vector<Hold> holds(const Measures& measures, int kind, int layers) {
 
 }  // namespace
 
+void add_once(Fits& fits, const cluster::LinkFit* fit) {
+  if (fit && std::ranges::none_of(fits, [&](const auto& known) { return same_curve(known, *fit); })) fits.push_back(*fit);
+}
+
 double message(const Fits& fits, double bytes) {
   double least = never;
   for (const auto& fit : fits) least = std::min(least, simulate::sailor_message(fit, bytes).value);
@@ -49,7 +49,7 @@ Links::Links(const Problem& p) : kinds{static_cast<int>(p.kinds.size())} {
 }
 
 Measures::Measures(const Problem& p, const Links& links, int sequences)
-    : m_{sequences}, layers_{p.tables.layers()}, count_{static_cast<int>(p.kinds.size())} {
+    : m_{sequences}, layers_{p.tables.layers()}, count_{static_cast<int>(p.kinds.size())}, regions_{p.regions} {
   for (const Kind& kind : p.kinds) add_kind(p, kind);
   depths_.assign(at(count_) * at(layers_) * at(layers_), 0);
   for (int k = 0; k < count_; ++k) add_depths(k);
@@ -119,13 +119,18 @@ void Measures::add_links(const Problem& p, const Links& links) {
   }
   classes_ = sizes.size();
   least_links_.assign(at(count_) * classes_, never);
+  out_ = least_links_;
+  into_.assign(least_links_.size() * at(regions_), never);
+  const auto lower = [](double& least, double time) { least = std::min(least, time); };
   for (int k = 0; k < count_; ++k)
     for (int o = 0; o < count_; ++o)
       for (std::size_t c = 0; c < classes_; ++c) {
         const double time = usable(k) && usable(o) ? message(links.between(k, o), sizes[c]) : never;
         links_.push_back(time);
-        double& least = least_links_[at(k) * classes_ + c];
-        least = std::min(least, time);
+        const int here = p.groups[at(p.kinds[at(k)].group)].region, there = p.groups[at(p.kinds[at(o)].group)].region;
+        lower(least_links_[at(k) * classes_ + c], time);
+        lower(into_[at(k * regions_ + there) * classes_ + c], time);
+        if (here != there) lower(out_[at(k) * classes_ + c], time);
       }
 }
 

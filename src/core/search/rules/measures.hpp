@@ -9,6 +9,7 @@ namespace flotilla::search::rules {
 /// The different fits between the places of two kinds; a message between them takes at least the least of their times.
 using Fits = std::vector<cluster::LinkFit>;
 double message(const Fits&, double bytes);
+void add_once(Fits&, const cluster::LinkFit*);
 
 /// The links between neighbouring stages, zones put together, by kind and kind.
 struct Links {
@@ -39,6 +40,9 @@ class Measures {
   /// Of the activations that `layer` puts out, between neighbouring stages of two kinds at least; from one kind to any.
   double link(int kind, int other, int layer) const { return links_[spot(kind * count_ + other, layer)]; }
   double least_link(int kind, int layer) const { return least_links_[spot(kind, layer)]; }
+  /// From a kind to those of a region; to those of other regions.
+  double link_into(int kind, int region, int layer) const { return into_[spot(kind * regions_ + region, layer)]; }
+  double link_out(int kind, int layer) const { return out_[spot(kind, layer)]; }
 
   /// Sum over layers [0, first) on the fastest kind of each.
   double least_compute(int layers) const { return work_[at(layers)]; }
@@ -66,13 +70,13 @@ class Measures {
   std::size_t range(int kind, int first, int last) const { return at((kind * layers_ + first) * layers_ + last - 1); }
   std::size_t spot(int pair, int layer) const { return at(pair) * classes_ + at(class_of_[at(layer)]); }
 
-  int m_, layers_, count_;
+  int m_, layers_, count_, regions_;
   std::vector<Times> kinds_;
   std::vector<std::int16_t> depths_;  ///< most `from_end` that fits, by kind and layers
   std::vector<double> times_;
   std::size_t classes_ = 0;
   std::vector<int> class_of_;  ///< by layer: of sizes of outputs
-  std::vector<double> links_, least_links_;
+  std::vector<double> links_, least_links_, into_, out_;
   double least_update_ = never;
   std::vector<double> work_, paces_, rates_, prices_;
 };

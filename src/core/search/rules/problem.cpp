@@ -10,6 +10,9 @@ namespace {
 
 constexpr int most_devices = 10'000'000;
 constexpr double an_hour = 3600;
+constexpr double far = 2;  // times what a message takes inside a zone
+constexpr double probe_bytes = 1e7;
+constexpr int most_regions = 4;          // more, and they are taken for one
 constexpr int few_devices = 9;           // all assignments of so many can be tried,
 constexpr std::size_t few_choices = 12;  // where there are so few ways to run a replica
 
@@ -59,7 +62,7 @@ void add_entry(Problem& p, const PoolEntry& from) {
   if (found != p.entries.end())
     found->count += from.count;
   else
-    p.entries.push_back({0, *type, zone, from.count, per_node});
+    p.entries.push_back({0, *type, zone, 0, from.count, per_node});
 }
 
 bool is_measured(const Problem& p, int type, int tensor) {
@@ -69,7 +72,7 @@ bool is_measured(const Problem& p, int type, int tensor) {
 void add_kinds(Problem& p, int group) {
   const Group& g = p.groups[static_cast<std::size_t>(group)];
   for (int tensor = 1; tensor <= p.request.model.heads && tensor <= g.count; tensor *= 2) {
-    Kind kind{group, tensor, {}, 0};
+    Kind kind{group, tensor, {}, 0, {}};
     for (const int e : g.entries) {
       const Entry& entry = p.entries[static_cast<std::size_t>(e)];
       if (entry.per_node % tensor != 0 || entry.count < tensor) continue;
@@ -119,24 +122,56 @@ Problem::Problem(const Problem& whole, const std::vector<int>& some)
   add_groups();
 }
 
+/// Zones that are near are of one region, and those near to them.
+void Problem::add_regions() {
+  const auto time = [&](const Entry& x, const Entry& y) {
+    const auto* fit = tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
+    return fit ? simulate::sailor_message(*fit, probe_bytes).value : never;
+  };
+  for (int e = 0; e < static_cast<int>(entries.size()); ++e) entries[rules::at(e)].region = e;
+  for (Entry& x : entries)
+    for (const Entry& y : entries) {
+      if (x.region == y.region || (x.zone != y.zone && time(x, y) > far * std::max(time(x, x), time(y, y)))) continue;
+      const int kept = y.region, gone = x.region;
+      for (Entry& e : entries)
+        if (e.region == gone) e.region = kept;
+    }
+  std::vector<int> numbers;
+  for (Entry& e : entries) {
+    if (std::ranges::find(numbers, e.region) == numbers.end()) numbers.push_back(e.region);
+    e.region = static_cast<int>(std::ranges::find(numbers, e.region) - numbers.begin());
+  }
+  regions = static_cast<int>(numbers.size());
+  if (regions <= most_regions) return;
+  for (Entry& e : entries) e.region = 0;
+  regions = 1;
+}
+
 void Problem::add_groups() {
+  std::size_t choices = 0;
+  for (const Entry& entry : entries) {
+    devices += entry.count;
+    for (int tensor = 1; tensor <= entry.count; tensor *= 2) choices += is_measured(*this, entry.type, tensor) ? 1 : 0;
+  }
+  tiny = devices <= few_devices && choices <= few_choices;
+  if (!tiny) add_regions();
   for (int e = 0; e < static_cast<int>(entries.size()); ++e) {
     Entry& entry = entries[rules::at(e)];
-    auto group = std::ranges::find(groups, entry.type, &Group::type);
+    auto group = std::ranges::find_if(groups, [&](const Group& g) { return g.type == entry.type && g.region == entry.region; });
     if (group == groups.end()) {
       const cluster::DeviceType& t = tables.type(entry.type);
-      groups.push_back({entry.type, 0, static_cast<double>(t.memory.count), price_of(t, request.objective.goal), {}});
+      groups.push_back({entry.type, entry.region, 0, static_cast<double>(t.memory.count), price_of(t, request.objective.goal), {}});
       group = groups.end() - 1;
     }
     entry.group = static_cast<int>(group - groups.begin());
     group->count += entry.count;
     group->entries.push_back(e);
-    devices += entry.count;
   }
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
-  std::size_t choices = 0;
-  for (const Kind& kind : kinds) choices += kind.entries.size();
-  tiny = devices <= few_devices && choices <= few_choices;
+  for (Kind& kind : kinds)
+    for (const Kind& other : kinds)
+      if (kind.tensor == other.tensor && groups[rules::at(kind.group)].type == groups[rules::at(other.group)].type)
+        kind.wide.insert(kind.wide.end(), other.entries.begin(), other.entries.end());
 }
 
 int Problem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }

@@ -15,11 +15,13 @@ constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 struct Entry {
   int group = 0;
   int type = 0, zone = -1;  ///< the tables' numbers
+  int region = 0;
   int count = 0, per_node = 1;
 };
-/// All devices of one type. The search looks at zones only when it turns a shape into a plan.
+/// All devices of one type in one region: zones among which messages take at most twice what they take inside. The search looks at zones
+/// only when it turns a shape into a plan.
 struct Group {
-  int type = 0;
+  int type = 0, region = 0;
   int count = 0;
   double memory = 0;  ///< bytes
   double price = 0;   ///< of a device-hour, in what the goal counts (USD where that is time): value = hours x price (+ egress in USD)
@@ -30,6 +32,7 @@ struct Kind {
   int group = 0, tensor = 1;
   std::vector<int> entries;  ///< whose nodes take it
   int most_in_one = 0;       ///< replicas that the largest of them takes
+  std::vector<int> wide;     ///< entries of other regions too
 };
 
 /// Bytes of the weights of contiguous layers; ranges of equal bytes have one number.
@@ -64,10 +67,12 @@ struct Problem {
   std::vector<Kind> kinds;
   std::vector<int> sequences;  ///< microbatch sizes that were measured, at most the global batch
   int devices = 0;             ///< in the pool
-  bool tiny = false;           ///< so few devices that every assignment of replicas to them can be tried
+  int regions = 1;
+  bool tiny = false;  ///< so few devices that every assignment of replicas to them can be tried
 
  private:
   void add_groups();
+  void add_regions();
 };
 
 }  // namespace flotilla::search::rules

@@ -16,6 +16,8 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
       box_{box},
       value_{value},
       layers_{p.tables.layers()},
+      sides_{family.sides()},
+      nodes_{layers_ * sides_ + 1},
       microbatches_{family.microbatches()},
       most_stages_{box.deep ? 1 : few_stages} {
   list_looks();
@@ -26,15 +28,15 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
   number_states();
   const double update = family.measures().least_update();
   solve(time_);
-  least_time_ = std::max(time(layers_, all(), true, most_stages_) * rounding + update, box.above_time);
+  least_time_ = std::max(time(nodes_ - 1, all(), true, most_stages_) * rounding + update, box.above_time);
   if (least_time_ == never) return;
   double product = 0;
   if (value.needs_prices()) {
     solve(price_);
-    least_price_ = std::max(price(layers_, all(), true, most_stages_) * rounding, box.above_price);
+    least_price_ = std::max(price(nodes_ - 1, all(), true, most_stages_) * rounding, box.above_price);
     if (least_price_ > box.price) return;
     solve(blend_);
-    product = value_of_blend(blend(layers_, all(), true, most_stages_));
+    product = value_of_blend(blend(nodes_ - 1, all(), true, most_stages_));
   }
   bound_ = value.least(least_time_, least_price_, product);
 }
@@ -55,27 +57,41 @@ void Rest::list_looks() {
 
 /// Stages that fit in memory with as many behind them as there must be at this pace.
 void Rest::collect_moves() {
-  std::vector<int> behind(at(layers_ + 1), -1);
-  behind[at(layers_)] = 0;
+  behind_.assign(at(layers_ + 1), -1);
+  behind_[at(layers_)] = 0;
   for (int first = layers_ - 1; first >= 0; --first)
     for (int last = first + 1; last <= layers_; ++last) {
-      if (behind[at(last)] < 0 || (box_.deep && first == 0 && last == layers_)) continue;
+      const int behind = behind_[at(last)];
+      if (behind < 0 || (box_.deep && first == 0 && last == layers_)) continue;
       if (box_.blocks >= 0 && (p_.blocks(first, last) < box_.blocks || p_.blocks(first, last) > box_.blocks + 1)) continue;
-      const double share = family_.share(first, last);
-      for (std::size_t look = 0; look < looks_.size(); ++look) {
-        const Team& team = family_.teams()[at(looks_[look].front())];
-        const double time = family_.time(team, first, last, box_.deep);
-        if (time > box_.pace || time == never || !family_.fits(team, first, last, behind[at(last)] + 1)) continue;
-        const double reduction = family_.reduction(team, first, last);
-        if (reduction > box_.reduction) continue;
-        const double weighted =
-            time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
-        moves_.push_back({static_cast<std::int16_t>(first), static_cast<std::int16_t>(last), static_cast<std::int16_t>(look),
-                          static_cast<std::int16_t>(looks_[look].front()), time, reduction, weighted});
-        int& least = behind[at(first)];
-        if (least < 0 || behind[at(last)] + 1 < least) least = behind[at(last)] + 1;
-      }
+      const std::size_t before = moves_.size();
+      for (int look = 0; look < static_cast<int>(looks_.size()); ++look) add_moves(first, last, look, behind + 1);
+      int& least = behind_[at(first)];
+      if (moves_.size() > before && (least < 0 || behind + 1 < least)) least = behind + 1;
     }
+}
+
+/// For every side that the stage behind may be on.
+void Rest::add_moves(int first, int last, int look, int from_end) {
+  const int number = looks_[at(look)].front();
+  const Team& team = family_.teams()[at(number)];
+  const double least = family_.time(team, first, last, box_.deep);
+  if (least > box_.pace || least == never || !family_.fits(team, first, last, from_end)) return;
+  const double reduction = family_.reduction(team, first, last), share = family_.share(first, last);
+  if (reduction > box_.reduction) return;
+  for (int side = 0; side < (last < layers_ ? sides_ : 1); ++side) {
+    double time = least, more = 0;
+    if (sides_ > 1 && last < layers_) {
+      const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
+      time += std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
+      more = family_.sending_more(side, team, last);
+      if (time > box_.pace) continue;
+    }
+    const double weighted =
+        time + more + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
+    moves_.push_back({static_cast<std::int16_t>(first), static_cast<std::int16_t>(last), static_cast<std::int16_t>(look),
+                      static_cast<std::int16_t>(number), node(first, team.side), node(last, side), time, reduction, weighted});
+  }
 }
 
 void Rest::sort_moves() {
@@ -99,20 +115,22 @@ double Rest::value_of_blend(double blend) const {
 /// The least sums of a cost over the layers before and behind a layer, with units without end, by the number of stages where that matters.
 struct Rest::Sweep {
   Sweep(const Rest& rest, What what) : rest_{rest}, what_{what}, deep_{rest.box_.deep} {
-    for (int t = 0; t <= few_stages; ++t) before_[at(t)].assign(at(rest.layers_ + 1), never), behind_[at(t)] = before_[at(t)];
-    for (int t = 0; t <= few_stages; ++t) before_[at(t)].front() = behind_[at(t)].back() = 0;
-    for (const Move& move : rest.moves_) relax(before_, move.first, move.last, rest.cost(what, move));
-    // Behind a layer: moves that begin there, those that end last first.
-    for (auto move = rest.moves_.rbegin(); move != rest.moves_.rend(); ++move)
-      relax(behind_, move->last, move->first, rest.cost(what, *move));
+    for (int t = 0; t <= few_stages; ++t) {
+      before_[at(t)].assign(at(rest.nodes_), never);
+      behind_[at(t)] = before_[at(t)];
+      std::fill_n(before_[at(t)].begin(), rest.sides_, 0.0);
+      behind_[at(t)].back() = 0;
+    }
+    for (const Move& move : rest.moves_) relax(before_, move.from, move.to, rest.cost(what, move));
+    for (auto move = rest.moves_.rbegin(); move != rest.moves_.rend(); ++move) relax(behind_, move->to, move->from, rest.cost(what, *move));
   }
   double all() const { return before_[at(deep_ ? 0 : few_stages)].back(); }
   double through(const Move& move) const {
     const double cost = rest_.cost(what_, move);
-    if (deep_) return before_[0][at(move.first)] + cost + behind_[0][at(move.last)];
+    if (deep_) return before_[0][at(move.from)] + cost + behind_[0][at(move.to)];
     double least = never;
     for (int t = 0; t < few_stages; ++t)
-      least = std::min(least, before_[at(t)][at(move.first)] + cost + behind_[at(few_stages - 1 - t)][at(move.last)]);
+      least = std::min(least, before_[at(t)][at(move.from)] + cost + behind_[at(few_stages - 1 - t)][at(move.to)]);
     return least;
   }
 
@@ -204,18 +222,18 @@ bool Rest::at_most(int units, int others) const {
 
 void Rest::solve(What what) {
   std::vector<double>& best = tables_[what];
-  best.assign(at(most_stages_) * ways_ * at(layers_ + 1) * at(states_), never);
+  best.assign(at(most_stages_) * ways_ * at(nodes_) * at(states_), never);
   for (int table = 1; table <= most_stages_; ++table) {
     for (std::size_t mix = 0; mix < ways_; ++mix)
-      std::fill_n(best.begin() + static_cast<std::ptrdiff_t>(spot(0, 0, mix > 0, table)), states_, 0.0);
+      std::fill_n(best.begin() + static_cast<std::ptrdiff_t>(spot(0, 0, mix > 0, table)), sides_ * states_, 0.0);
     for (const Move& move : moves_) {
       if (!box_.deep && table == 1 && move.first > 0) continue;
       const int from_table = box_.deep ? 1 : move.first == 0 ? table : table - 1;
       const double more = cost(what, move);
       const int offset = offsets_[at(move.team)];
       const auto relax = [&](bool from_mix, bool to_mix) {
-        const double* from = best.data() + spot(move.first, 0, from_mix, from_table) - offset;
-        double* to = best.data() + spot(move.last, 0, to_mix, table);
+        const double* from = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
+        double* to = best.data() + spot(move.to, 0, to_mix, table);
         for (const Run& run : runs_[at(move.team)])
           for (int s = run.start; s < run.start + run.length; ++s) to[s] = std::min(to[s], from[s] + more);
       };
@@ -227,20 +245,20 @@ void Rest::solve(What what) {
 }
 
 double Rest::least_time_below(double price) const {
-  const double blended = blend(layers_, all(), true, most_stages_) * rounding + least_price_ * family_.measures().least_update();
+  const double blended = blend(nodes_ - 1, all(), true, most_stages_) * rounding + least_price_ * family_.measures().least_update();
   return std::max(least_time_, (blended - least_time_ * price) / least_price_);
 }
 
-bool Rest::find_step(What what, int layers, int& units, bool& mix, int& stages, Path& path) const {
-  const double wanted = of(what, layers, units, mix, stages);
+bool Rest::find_step(What what, Node& node, int& units, bool& mix, int& stages, Path& path) const {
+  const double wanted = of(what, node, units, mix, stages);
   for (const Move& move : moves_) {
-    if (move.last != layers || (!box_.deep && stages == 1 && move.first > 0)) continue;
+    if (move.to != node || (!box_.deep && stages == 1 && move.first > 0)) continue;
     const Team& team = family_.teams()[at(move.team)];
     const int left = without(units, move.team);
     if (left < 0 || (team.mixed() && !mix)) continue;
     const int stages_left = move.first == 0 ? stages : stages - (box_.deep ? 0 : 1);
     const bool mix_left = mix && !team.mixed();
-    if (of(what, move.first, left, mix_left, stages_left) + cost(what, move) > wanted * (1 + 1e-12)) continue;
+    if (of(what, move.from, left, mix_left, stages_left) + cost(what, move) > wanted * (1 + 1e-12)) continue;
     path.steps.push_back({move.first, move.last, move.team});
     const double share = family_.share(move.first, move.last);
     path.sum += move.time;
@@ -249,6 +267,7 @@ bool Rest::find_step(What what, int layers, int& units, bool& mix, int& stages, 
     path.reduction = std::max(path.reduction, move.reduction);
     path.mean_pace += share * std::max(move.time, box_.above);
     path.mean_reduction += share * std::max(move.reduction, box_.above_reduction);
+    node = move.from;
     units = left;
     mix = mix_left;
     stages = stages_left;
@@ -263,8 +282,8 @@ std::optional<Path> Rest::path() const {
   Path path;
   int units = all(), stages = most_stages_;
   bool mix = ways_ > 1;
-  for (int layers = layers_; layers > 0; layers = path.steps.back().first)
-    if (!find_step(what, layers, units, mix, stages, path)) return std::nullopt;
+  for (Node node = nodes_ - 1; path.steps.empty() || path.steps.back().first > 0;)
+    if (!find_step(what, node, units, mix, stages, path)) return std::nullopt;
   std::ranges::reverse(path.steps);
   return path;
 }

@@ -33,7 +33,7 @@ PoolAnswer plan_by_rules(const PoolRequest& request, const cluster::Profile& lib
   Search search{problem};
   search.run();
   PoolAnswer a = answer(problem, search);
-  if (!a.best) a.no_plan_reason = search.stopped() ? "stopped before any plan was found" : why_none(problem, library, search.measures());
+  if (!a.best) a.no_plan_reason = search.stopped() ? "stopped before any plan was found" : why_none(problem, library);
   return a;
 }
 

@@ -35,50 +35,61 @@ bool Best::add(const Candidate& c) {
   return first;
 }
 
-Search::Search(const Problem& p)
-    : problem_{p}, value_{p}, links_{p}, realiser_{p}, best_{p.request.alternatives}, labels_left_{most_labels} {
-  for (const int m : p.sequences) measures_.emplace_back(p, links_, m);
-  add_starts();
+Search::Search(const Problem& p) : problem_{p}, value_{p}, scopes_{scopes_of(p)}, best_{p.request.alternatives}, labels_left_{most_labels} {
+  for (const auto& scope : scopes_) add_starts(*scope);
 }
 
 double Search::target() const { return best_.value() * (1 - problem_.request.tolerance) * rounding; }
 
+std::int64_t Search::considered() const {
+  std::int64_t sum = 0;
+  for (const auto& scope : scopes_) sum += scope->realiser.considered();
+  return sum;
+}
+
 /// Replicas beyond the least that need the same number of microbatches add nothing.
-void Search::add_starts() {
-  for (int i = 0; i < static_cast<int>(measures_.size()); ++i) {
-    if (measures_[at(i)].paces() == 0) continue;
-    const int m = measures_[at(i)].sequences(), steps = (problem_.request.global_batch + m - 1) / m;
+void Search::add_starts(Scope& scope) {
+  for (const Measures& measures : scope.measures) {
+    if (measures.paces() == 0) continue;
+    const int m = measures.sequences(), steps = (problem_.request.global_batch + m - 1) / m;
     for (int n = steps, before = 0; n >= 1; --n) {
       const int replicas = (steps + n - 1) / n;
-      if (replicas == before || replicas > problem_.devices) continue;
+      if (replicas == before || replicas > scope.problem.devices) continue;
       before = replicas;
-      add_start(i, replicas);
+      add_start(scope, measures, replicas);
     }
   }
 }
 
-void Search::add_start(int measures, int replicas) {
-  const int at_once = measures_[at(measures)].sequences() * replicas;
-  starts_.push_back({measures, replicas, (problem_.request.global_batch + at_once - 1) / at_once});
-  const double bound = first_bound(measures_[at(measures)], replicas, starts_.back().microbatches);
-  if (bound == never) return;
+void Search::add_start(Scope& scope, const Measures& measures, int replicas) {
+  const int at_once = measures.sequences() * replicas, microbatches = (problem_.request.global_batch + at_once - 1) / at_once;
+  const First first = first_bound(scope.problem, measures, replicas, microbatches);
+  if (first.bound == never) return;
+  for (const bool by_rings : {false, true}) {
+    if (by_rings && (scope.problem.regions == 1 || replicas == 1)) continue;
+    starts_.push_back({&scope, &measures, replicas, microbatches, by_rings});
+    push_boxes(static_cast<int>(starts_.size()) - 1, first);
+  }
+}
+
+void Search::push_boxes(int start, const First& first) {
   const bool even = problem_.request.restrictions.even_layers;
-  const int start = static_cast<int>(starts_.size()) - 1;
+  Box box;
+  box.above = first.pace * rounding;
   for (const bool deep : {false, true})
     for (int blocks = even ? 0 : -1; blocks < (even ? problem_.tables.layers() : 0); ++blocks) {
-      Box box;
       box.deep = deep;
       box.blocks = blocks;
-      push(bound, start, box);
+      push(first.bound, start, box);
     }
 }
 
 /// By the least pace at which all devices together can take the layers.
-double Search::first_bound(const Measures& m, int replicas, int microbatches) const {
-  const double work = m.least_compute(problem_.tables.layers());
+Search::First Search::first_bound(const Problem& p, const Measures& m, int replicas, int microbatches) const {
+  const double work = m.least_compute(p.tables.layers());
   const auto enough = [&](int j) {
     double room = 0;
-    for (std::size_t g = 0; g < problem_.groups.size(); ++g) room += problem_.groups[g].count * m.rate(static_cast<int>(g), j);
+    for (std::size_t g = 0; g < p.groups.size(); ++g) room += p.groups[g].count * m.rate(static_cast<int>(g), j);
     return room >= replicas * work * rounding;
   };
   int low = 0, high = m.paces();
@@ -95,12 +106,13 @@ double Search::first_bound(const Measures& m, int replicas, int microbatches) co
     least = std::min(least, value_.least(time, replicas * work * m.price(j), 0));
     if (!value_.needs_prices()) break;
   }
-  return least;
+  return {low < m.paces() ? m.pace(low) : never, least};
 }
 
 Family& Search::family(int start) {
   Start& s = starts_[at(start)];
-  if (!s.family) s.family = std::make_unique<Family>(problem_, measures_[at(s.measures)], s.replicas, s.microbatches);
+  if (!s.family)
+    s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.by_rings ? &s.scope->rings : nullptr);
   return *s.family;
 }
 
@@ -125,14 +137,15 @@ void Search::run() {
 
 void Search::open(const Node& node) {
   const Family& f = family(node.start);
-  const Rest rest{problem_, f, node.box, value_, target()};
+  const Problem& p = scope(node).problem;
+  const Rest rest{p, f, node.box, value_, target()};
   const double bound = std::max(node.bound, rest.bound());
   const auto path = bound < target() ? rest.path() : std::nullopt;
   if (!path) {
     ++pruned_;
     return leave(std::max(bound, target()));
   }
-  if (!problem_.tiny) best_.add(realiser_.best(shape_of(f, *path, bound), best_.value()));
+  if (!p.tiny) best_.add(scope(node).realiser.best(shape_of(f, *path, bound), best_.value()));
   if (bound >= target()) return leave(bound);
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
   if (!split(node, bound, rest, *path)) enumerate(node, f, rest);
@@ -160,16 +173,17 @@ bool Search::split(const Node& node, double bound, const Rest& rest, const Path&
 }
 
 void Search::enumerate(const Node& node, const Family& f, const Rest& rest) {
-  Lay lay{problem_, f, node.box, value_, rest, std::min(most_at_once, labels_left_)};
+  const bool tiny = scope(node).problem.tiny;
+  Lay lay{scope(node).problem, f, node.box, value_, rest, std::min(most_at_once, labels_left_)};
   lay.must_beat(target());
   int in_vain = 0;
   while (in_vain < most_in_vain) {
     const auto shape = lay.next(problem_.request.should_stop);
     if (!shape) break;
-    const Candidate found = realiser_.best(*shape, best_.value());
+    const Candidate found = scope(node).realiser.best(*shape, best_.value());
     const bool better = best_.add(found);
-    if (!problem_.tiny && found.value * rounding > shape->bound) leave(shape->bound);
-    in_vain = better || problem_.tiny ? 0 : in_vain + 1;
+    if (!tiny && found.value * rounding > shape->bound) leave(shape->bound);
+    in_vain = better || tiny ? 0 : in_vain + 1;
     lay.must_beat(target());
   }
   leave(lay.least_open());

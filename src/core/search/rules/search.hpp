@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "realise.hpp"
+#include "scope.hpp"
 
 namespace flotilla::search::rules {
 
@@ -26,18 +26,20 @@ class Search {
   void run();
 
   const std::vector<Candidate>& plans() const { return best_.plans(); }
-  const std::vector<Measures>& measures() const { return measures_; }
   /// No plan of the space is below this.
   double least() const { return std::min(least_, best_.value()); }
   bool finished() const { return !stopped_ && least_ >= target(); }
   bool stopped() const { return stopped_; }
-  std::int64_t considered() const { return realiser_.considered(); }
+  std::int64_t considered() const;
   std::int64_t pruned() const { return pruned_; }
 
  private:
   /// A microbatch size and a number of replicas; the rest is worked out when it is needed.
   struct Start {
-    int measures = 0, replicas = 0, microbatches = 0;
+    Scope* scope = nullptr;
+    const Measures* measures = nullptr;
+    int replicas = 0, microbatches = 0;
+    bool by_rings = false;  ///< every stage's ring crosses regions
     std::unique_ptr<Family> family{};
   };
   struct Node {
@@ -48,21 +50,24 @@ class Search {
   };
   double target() const;
   bool told_to_stop() const { return problem_.request.should_stop && problem_.request.should_stop(); }
-  void add_starts();
-  void add_start(int measures, int replicas);
-  double first_bound(const Measures&, int replicas, int microbatches) const;
+  struct First {
+    double pace, bound;  ///< at least
+  };
+  void add_starts(Scope&);
+  void add_start(Scope&, const Measures&, int replicas);
+  void push_boxes(int start, const First&);
+  First first_bound(const Problem&, const Measures&, int replicas, int microbatches) const;
   Family& family(int start);
   void push(double bound, int start, const Box&);
   void open(const Node&);
   bool split(const Node&, double bound, const Rest&, const Path&);
   void enumerate(const Node&, const Family&, const Rest&);
+  Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
   void leave(double bound) { least_ = std::min(least_, bound); }
 
   const Problem& problem_;
   Value value_;
-  Links links_;
-  std::vector<Measures> measures_;
-  Realiser realiser_;
+  std::vector<std::unique_ptr<Scope>> scopes_;
   Best best_;
   std::vector<Start> starts_;
   std::vector<Node> queue_;
