@@ -110,9 +110,7 @@ TEST(PublishedPools, AgainstTheBestListed) {
     expect_feasible(c.request, a);
     // Whatever was found, the bound is one: no listed plan is below it.
     EXPECT_GE(c.best_listed * (1 + 2e-4), ours * (1 - a.bound_gap)) << name;
-    if (c.request.pool.size() < 5) {
-      EXPECT_LE(a.bound_gap, 0.01) << name;  // not reached: five zones
-    }
+    EXPECT_LE(a.bound_gap, 0.01) << name;
     if (c.request.pool.size() == 1) {
       EXPECT_TRUE(a.finished) << name;
     }

@@ -9,16 +9,16 @@ namespace {
 
 constexpr std::int64_t most_states = 4096;    // of units of all resources
 constexpr std::size_t most_mixed_groups = 4;  // more, and stages of two kinds are left out
-constexpr std::size_t few_entries = 8;        // whose rings are looked at link by link
 constexpr int most_shares = 4;                // simulate::sailor_reduction: ways to share a gradient
 
 }  // namespace
 
-Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Fits* rings)
+Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Rings& rings, bool across)
     : p_{&p},
       measures_{&measures},
       weights_{p.weights.get()},
       rings_{rings},
+      across_{across},
       replicas_{replicas},
       microbatches_{microbatches},
       layers_{p.tables.layers()},
@@ -40,7 +40,9 @@ void Family::add_resources() {
   } else {
     for (std::size_t g = 0; g < p_->groups.size(); ++g) {
       // Where stages are spread over regions, so are their devices.
-      const auto alike = [&](const Resource& r) { return rings_ && p_->groups[at(std::countr_zero(r.groups))].type == p_->groups[g].type; };
+      const auto alike = [&](const Resource& r) {
+        return across_ && p_->groups[at(std::countr_zero(r.groups))].type == p_->groups[g].type;
+      };
       const auto found = std::ranges::find_if(resources_, alike);
       Resource& r = found == resources_.end() ? resources_.emplace_back() : *found;
       r.groups |= std::uint64_t{1} << g;
@@ -97,7 +99,7 @@ void Family::add_teams() {
 
 bool Family::may_mix(const Kind& k, const Kind& o) const {
   if (k.group == o.group || (p_->request.restrictions.one_tensor_degree_per_stage && k.tensor != o.tensor)) return false;
-  return !rings_ || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
+  return !across_ || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
 }
 
 /// For every number of units that the one kind may take: as many replicas of it as go in, and the units that the others need.
@@ -167,58 +169,13 @@ double Family::find_reduction(const Team& team, int weights) const {
   const Kind& k = p_->kinds[at(team.kind)];
   const Kind* o = team.mixed() ? &p_->kinds[at(team.other)] : nullptr;
   const double bytes = weights_->bytes[at(weights)] / std::min({most_shares, k.tensor, o ? o->tensor : most_shares});
-  if (rings_) {
-    double least = never;
-    for (const auto& fit : *rings_) least = std::min(least, simulate::sailor_all_reduce(fit, replicas_, bytes).value);
-    return least;
-  }
-  return o ? mixed_ring(k, *o, bytes) : ring(k, bytes);
-}
-
-/// Over the links that connect enough entries for all replicas, the slowest of the fastest such ones. In tiny pools any replica may
-/// stand beside any other.
-double Family::ring(const Kind& kind, double bytes) const {
-  struct Edge {
-    double time;
-    std::size_t e, f;
-  };
-  std::vector<Edge> edges;
-  std::vector<int> entries = kind.entries;
-  if (p_->tiny) {
-    entries.resize(p_->entries.size());
-    std::iota(entries.begin(), entries.end(), 0);
-  }
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    for (std::size_t f = 0; f < entries.size(); ++f) {
-      const Entry &x = p_->entries[at(entries[e])], &y = p_->entries[at(entries[f])];
-      const auto* fit = p_->tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
-      if (fit) edges.push_back({simulate::sailor_all_reduce(*fit, replicas_, bytes).value, e, f});
-    }
-  std::ranges::sort(edges, {}, &Edge::time);
-  if (p_->tiny || entries.size() > few_entries) return edges.empty() ? never : edges.front().time;
-  std::vector<std::size_t> of(entries.size());
-  std::vector<std::int64_t> room(entries.size());
-  for (std::size_t e = 0; e < of.size(); ++e) of[e] = e, room[e] = p_->entries[at(entries[e])].count / kind.tensor;
-  for (const Edge& edge : edges) {
-    const std::size_t kept = of[edge.e], gone = of[edge.f];
-    if (kept != gone) room[kept] += room[gone];
-    for (std::size_t& one : of)
-      if (one == gone) one = kept;
-    if (room[kept] >= replicas_) return edge.time;
-  }
-  return never;
-}
-
-double Family::mixed_ring(const Kind& kind, const Kind& other, double bytes) const {
-  double least = never;
-  for (const int e : kind.entries)
-    for (const int f : other.entries) {
-      const Entry &x = p_->entries[at(e)], &y = p_->entries[at(f)];
-      const simulate::SailorKind a{x.type, x.zone, 1}, b{y.type, y.zone, 1};
-      for (const auto* fit : {p_->tables.single_link(a, b), p_->tables.single_link(b, a)})
-        if (fit) least = std::min(least, simulate::sailor_all_reduce(*fit, replicas_, bytes).value);
-    }
-  return least;
+  if (across_) return rings_.least_across(replicas_, bytes);
+  if (o) return rings_.least_between(k.entries, o->entries, replicas_, bytes);
+  if (!p_->tiny) return rings_.least(k.entries, k.tensor, replicas_, bytes);
+  // In tiny pools any replica may stand beside any other.
+  std::vector<int> all(p_->entries.size());
+  std::iota(all.begin(), all.end(), 0);
+  return rings_.least_between(all, all, replicas_, bytes);
 }
 
 }  // namespace flotilla::search::rules

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "measures.hpp"
+#include "rings.hpp"
 
 namespace flotilla::search::rules {
 
@@ -24,9 +25,9 @@ struct Team {
 /// or of several, or as many as the limit allows. Groups are put together where there are many; then bounds are looser.
 class Family {
  public:
-  /// With `rings`, between regions, every stage has replicas in several regions: its ring takes at least the fastest of them, and stages
-  /// need not send between regions. Without, a stage is in one region, or it is the one stage of two kinds.
-  Family(const Problem&, const Measures&, int replicas, int microbatches, const Fits* rings);
+  /// With `across`, every stage has replicas in several regions: its ring crosses them, and stages need not send between regions. Without,
+  /// a stage is in one region, or it is the one stage of two kinds.
+  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across);
 
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
@@ -36,7 +37,7 @@ class Family {
   int units(std::size_t resource) const { return resources_[resource].units; }
 
   /// Where neighbours may stand: regions, and beyond them that of stages in two.
-  int sides() const { return rings_ || p_->regions == 1 ? 1 : p_->regions + 1; }
+  int sides() const { return across_ || p_->regions == 1 ? 1 : p_->regions + 1; }
   /// What `layer` puts out, from the slowest replica of a team to a neighbour on a side.
   double sending(const Team&, int side, int layer) const;
   /// What a stage on `side` gets beside its least when it sends to a team in front of it, whose last layer is before `layer`.
@@ -80,13 +81,12 @@ class Family {
   void add_teams();
   void add_mixed(int kind, int other);
   double find_reduction(const Team&, int weights) const;
-  double ring(const Kind&, double bytes) const;
-  double mixed_ring(const Kind&, const Kind&, double bytes) const;
 
   const Problem* p_;
   const Measures* measures_;
   const Weights* weights_;
-  const Fits* rings_;
+  const Rings& rings_;
+  bool across_;
   int replicas_, microbatches_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::size_t few_entries = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
+constexpr double worth_improving = 1.03;  // times the best value
+constexpr int most_rounds = 30;
 constexpr double an_hour = 3600;
 
 /// Every order of a few entries; of many, one from each on to its nearest.
@@ -59,7 +61,7 @@ bool is_better(const Candidate& x, const Candidate& y) {
   return x.devices != y.devices ? x.devices < y.devices : x.estimate.iteration < y.estimate.iteration;
 }
 
-Realiser::Realiser(const Problem& p) : p_{p}, orders_{orders_of(p)} {}
+Realiser::Realiser(const Problem& p, const Rings& rings) : p_{p}, rings_{rings}, orders_{orders_of(p)} {}
 
 Candidate Realiser::best(const Shape& shape, double below) {
   best_ = {};
@@ -72,6 +74,7 @@ Candidate Realiser::best(const Shape& shape, double below) {
   place(shape, count_out(shape, true));
   const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
   if (std::ranges::any_of(shape.stages, has_choice)) place(shape, count_out(shape, false));
+  if (p_.entries.size() > p_.groups.size() && best_.value < below * worth_improving) improve();
   return best_;
 }
 
@@ -224,6 +227,95 @@ void Realiser::consider() {
   for (const auto& stage : tried_.plan.stages)
     for (const auto& run : stage.replicas) tried_.devices += run.count * run.kind.tensor_parallel;
   if (is_better(tried_, best_) && keeps_limits(tried_) && simulate::sailor_fits(p_.tables, tried_.plan)) best_ = tried_;
+}
+
+/// Swaps zones of the stages that decide the time, as long as that helps.
+void Realiser::improve() {
+  for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
+    tried_ = best_;
+    order_ring(s);
+    consider();
+  }
+  for (int round = 0; round < most_rounds; ++round) {
+    const auto& stages = best_.estimate.stages;
+    const auto by_pace = std::ranges::max_element(stages, {}, [](const auto& s) { return s.compute + s.sending; });
+    const auto by_ring = std::ranges::max_element(stages, {}, [](const auto& s) { return s.reduction; });
+    if (!improve_stage(at(by_ring - stages.begin())) && !improve_stage(at(by_pace - stages.begin()))) return;
+  }
+}
+
+bool Realiser::improve_stage(std::size_t stage) {
+  const Candidate before = best_;
+  for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
+    for (int entry = 0; entry < static_cast<int>(p_.entries.size()); ++entry)
+      for (int into = 0; into < static_cast<int>(p_.entries.size()); ++into) {
+        if (entry == into) continue;
+        tried_ = before;
+        if (try_swap(stage, other, entry, into)) consider();
+      }
+  return is_better(best_, before);
+}
+
+/// Replicas of `stage` go from `entry` into another entry of their group, as many as there is room or as `other` gives way.
+bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into) {
+  const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
+  if (from.type != to.type || from.region != to.region) return false;
+  auto& stages = tried_.plan.stages;
+  const auto stands = [&](const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; };
+  int tensor = 0, mine = 0, theirs = 0;
+  for (const auto& run : stages[stage].replicas)
+    if (stands(run, from)) tensor = run.kind.tensor_parallel, mine += run.count;
+  if (mine == 0 || to.per_node % tensor != 0) return false;
+  if (other == stage) {
+    int used = 0;
+    for (const auto& s : stages)
+      for (const auto& run : s.replicas)
+        if (stands(run, to)) used += run.count * run.kind.tensor_parallel;
+    theirs = (to.count - used) / tensor;
+  } else {
+    for (const auto& run : stages[other].replicas)
+      if (stands(run, to) && run.kind.tensor_parallel == tensor) theirs += run.count;
+  }
+  const int count = std::min(mine, theirs);
+  if (count <= 0) return false;
+  const auto turn = [&](simulate::SailorStage& s, const Entry& x, const Entry& y) {
+    std::vector<simulate::SailorRun> runs;
+    int left = count;
+    for (simulate::SailorRun run : s.replicas) {
+      if (!stands(run, x)) {
+        runs.push_back(run);
+        continue;
+      }
+      const int some = std::min(left, run.count);
+      left -= some;
+      if (some > 0) runs.push_back({{y.type, y.zone, run.kind.tensor_parallel}, some});
+      if (run.count > some) runs.push_back({run.kind, run.count - some});
+    }
+    s.replicas = runs;
+  };
+  turn(stages[stage], from, to);
+  if (other != stage) turn(stages[other], to, from);
+  order_ring(stage);
+  if (other != stage) order_ring(other);
+  return true;
+}
+
+/// Of a stage of one type and degree, in the order of the fastest ring.
+void Realiser::order_ring(std::size_t stage) {
+  auto& s = tried_.plan.stages[stage];
+  std::vector<Rings::Part> parts;
+  for (const auto& run : s.replicas) {
+    if (run.kind.type != s.replicas.front().kind.type || run.kind.tensor_parallel != s.replicas.front().kind.tensor_parallel) return;
+    const auto entry = std::ranges::find_if(p_.entries, [&](const Entry& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
+    parts.push_back({static_cast<int>(entry - p_.entries.begin()), run.count});
+  }
+  const int degree = simulate::degree(s), tensor = s.replicas.front().kind.tensor_parallel;
+  const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / std::min(tensor, 4);
+  s.replicas.clear();
+  for (const auto& part : rings_.ordered(parts, std::min(bytes, 5e8) / degree)) {
+    const Entry& e = p_.entries[at(part.entry)];
+    s.replicas.push_back({{e.type, e.zone, tensor}, part.count});
+  }
 }
 
 }  // namespace flotilla::search::rules

@@ -15,7 +15,7 @@ struct Candidate {
 /// Turns shapes into plans: counts out replicas of mixed stages, gives each a zone, puts them in an order.
 class Realiser {
  public:
-  explicit Realiser(const Problem&);
+  Realiser(const Problem&, const Rings&);
 
   /// The best plan found of that shape that is feasible and keeps the limits; value `never` when there is none. `below`: plans above need
   /// not be looked at.
@@ -41,9 +41,14 @@ class Realiser {
   bool put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first);
   void add(std::size_t stage, int kind, int entry, int count);
   void consider();
+  void improve();
+  bool improve_stage(std::size_t stage);
+  void order_ring(std::size_t stage);
+  bool try_swap(std::size_t stage, std::size_t other, int entry, int into);
   bool keeps_limits(const Candidate&) const;
 
   const Problem& p_;
+  const Rings& rings_;
   std::vector<std::vector<int>> orders_;  ///< of the pool's entries
   std::vector<int> room_;                 ///< devices left, by entry
   double least_pace_ = never;             ///< above: no need to look

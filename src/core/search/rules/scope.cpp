@@ -5,11 +5,9 @@
 
 namespace flotilla::search::rules {
 
-Scope::Scope(const Problem& whole, const std::vector<int>& entries) : problem{whole, entries}, links{problem}, realiser{problem} {
+Scope::Scope(const Problem& whole, const std::vector<int>& entries)
+    : problem{whole, entries}, links{problem}, rings{problem}, realiser{problem, rings} {
   for (const int m : problem.sequences) measures.emplace_back(problem, links, m);
-  for (const Entry& x : problem.entries)
-    for (const Entry& y : problem.entries)
-      if (x.region != y.region) add_once(rings, problem.tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1}));
 }
 
 std::vector<std::unique_ptr<Scope>> scopes_of(const Problem& p) {

@@ -10,8 +10,8 @@ struct Scope {
   Problem problem;
   Links links;
   std::vector<Measures> measures;
+  Rings rings;
   Realiser realiser;
-  Fits rings;  ///< between regions
 };
 
 /// Every plan is in the space of one of them: the pool, or its types one by one where plans must be of one type.

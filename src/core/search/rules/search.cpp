@@ -111,8 +111,7 @@ Search::First Search::first_bound(const Problem& p, const Measures& m, int repli
 
 Family& Search::family(int start) {
   Start& s = starts_[at(start)];
-  if (!s.family)
-    s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.by_rings ? &s.scope->rings : nullptr);
+  if (!s.family) s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.scope->rings, s.by_rings);
   return *s.family;
 }
 
