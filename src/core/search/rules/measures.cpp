@@ -21,7 +21,7 @@ std::vector<Hold> holds(const Measures& measures, int kind, int layers) {
   std::vector<Hold> all, best;
   for (int first = 0; first < layers; ++first)
     for (int last = first + 1; last <= layers && measures.fits(kind, first, last, 1); ++last)
-      all.push_back({measures.compute(kind, first, last), measures.least_compute(last) - measures.least_compute(first)});
+      all.push_back({measures.time(kind, first, last, false), measures.least_compute(last) - measures.least_compute(first)});
   std::ranges::sort(all, [](const Hold& x, const Hold& y) { return x.time != y.time ? x.time < y.time : x.work > y.work; });
   for (const Hold& hold : all)
     if (best.empty() || hold.work > best.back().work) best.push_back(hold);

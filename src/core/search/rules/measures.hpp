@@ -47,8 +47,8 @@ class Measures {
   /// Sum over layers [0, first) on the fastest kind of each.
   double least_compute(int layers) const { return work_[at(layers)]; }
 
-  /// Paces are times that contiguous layers take on some kind, ascending. A device of a group does at most rate(group, pace) work for every
-  /// microbatch: work is what least_compute counts. Whole layers and memory are looked at.
+  /// Paces are times that contiguous layers take on some kind, with the least sending, ascending. A device of a group does at most
+  /// rate(group, pace) work for every microbatch: work is what least_compute counts. Whole layers and memory are looked at.
   int paces() const { return static_cast<int>(paces_.size()); }
   double pace(int j) const { return paces_[at(j)]; }
   double rate(int group, int j) const { return rates_[at(group * paces() + j)]; }

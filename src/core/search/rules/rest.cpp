@@ -21,6 +21,7 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
       microbatches_{family.microbatches()},
       most_stages_{box.deep ? 1 : few_stages} {
   list_looks();
+  limit_maxima(target);
   collect_moves();
   sort_moves();
   if (!filter(target)) return;
@@ -55,6 +56,17 @@ void Rest::list_looks() {
   }
 }
 
+/// Slower stages, or longer reductions, alone take a plan over the target.
+void Rest::limit_maxima(double target) {
+  most_pace_ = box_.pace;
+  most_reduction_ = box_.reduction;
+  const double time = value_.most_time(target, box_.above_price);
+  if (time == never) return;
+  const double least = family_.measures().least_compute(layers_) + family_.measures().least_update();
+  most_reduction_ = std::min(most_reduction_, time - least - (microbatches_ - 1) * box_.above);
+  if (microbatches_ > 1) most_pace_ = std::min(most_pace_, (time - least - box_.above_reduction) / (microbatches_ - 1));
+}
+
 /// Stages that fit in memory with as many behind them as there must be at this pace.
 void Rest::collect_moves() {
   behind_.assign(at(layers_ + 1), -1);
@@ -64,34 +76,43 @@ void Rest::collect_moves() {
       const int behind = behind_[at(last)];
       if (behind < 0 || (box_.deep && first == 0 && last == layers_)) continue;
       if (box_.blocks >= 0 && (p_.blocks(first, last) < box_.blocks || p_.blocks(first, last) > box_.blocks + 1)) continue;
-      const std::size_t before = moves_.size();
-      for (int look = 0; look < static_cast<int>(looks_.size()); ++look) add_moves(first, last, look, behind + 1);
+      bool slow = true;
+      bool any = false;
+      for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
+        const Team& team = family_.teams()[at(looks_[at(look)].front())];
+        if (family_.compute(team, first, last) > most_pace_) continue;
+        slow = false;
+        any = add_moves(first, last, look, behind + 1) || any;
+      }
       int& least = behind_[at(first)];
-      if (moves_.size() > before && (least < 0 || behind + 1 < least)) least = behind + 1;
+      if (any && (least < 0 || behind + 1 < least)) least = behind + 1;
+      if (slow) break;
     }
 }
 
 /// For every side that the stage behind may be on.
-void Rest::add_moves(int first, int last, int look, int from_end) {
+bool Rest::add_moves(int first, int last, int look, int from_end) {
   const int number = looks_[at(look)].front();
   const Team& team = family_.teams()[at(number)];
   const double least = family_.time(team, first, last, box_.deep);
-  if (least > box_.pace || least == never || !family_.fits(team, first, last, from_end)) return;
+  if (least > most_pace_ || least == never || !family_.fits(team, first, last, from_end)) return false;
   const double reduction = family_.reduction(team, first, last), share = family_.share(first, last);
-  if (reduction > box_.reduction) return;
+  if (reduction > most_reduction_) return false;
+  const std::size_t before = moves_.size();
   for (int side = 0; side < (last < layers_ ? sides_ : 1); ++side) {
     double time = least, more = 0;
     if (sides_ > 1 && last < layers_) {
       const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
       time += std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
       more = family_.sending_more(side, team, last);
-      if (time > box_.pace) continue;
+      if (time > most_pace_) continue;
     }
     const double weighted =
         time + more + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
     moves_.push_back({static_cast<std::int16_t>(first), static_cast<std::int16_t>(last), static_cast<std::int16_t>(look),
                       static_cast<std::int16_t>(number), node(first, team.side), node(last, side), time, reduction, weighted});
   }
+  return moves_.size() > before;
 }
 
 void Rest::sort_moves() {

@@ -81,8 +81,9 @@ class Rest {
   double cost(What, const Move&) const;
   double value_of_blend(double blend) const;
   void list_looks();
+  void limit_maxima(double target);
   void collect_moves();
-  void add_moves(int first, int last, int look, int from_end);
+  bool add_moves(int first, int last, int look, int from_end);
   void sort_moves();
   bool filter(double target);
   void list_teams();
@@ -103,6 +104,7 @@ class Rest {
   std::vector<int> offsets_;            ///< by team
   std::vector<std::vector<Run>> runs_;  ///< by team: states with enough units
   std::array<std::vector<double>, 3> tables_;
+  double most_pace_ = never, most_reduction_ = never;
   double least_time_ = 0, least_price_ = 0, bound_ = never;
 };
 

@@ -87,9 +87,11 @@ void Search::push_boxes(int start, const First& first) {
 /// By the least pace at which all devices together can take the layers.
 Search::First Search::first_bound(const Problem& p, const Measures& m, int replicas, int microbatches) const {
   const double work = m.least_compute(p.tables.layers());
+  // Where stages are of one kind, they take whole units.
+  const auto devices_of = [&](const Group& g) { return p.groups.size() == 1 && !p.tiny ? g.count / replicas * replicas : g.count; };
   const auto enough = [&](int j) {
     double room = 0;
-    for (std::size_t g = 0; g < p.groups.size(); ++g) room += p.groups[g].count * m.rate(static_cast<int>(g), j);
+    for (std::size_t g = 0; g < p.groups.size(); ++g) room += devices_of(p.groups[g]) * m.rate(static_cast<int>(g), j);
     return room >= replicas * work * rounding;
   };
   int low = 0, high = m.paces();

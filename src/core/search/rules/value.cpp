@@ -26,4 +26,11 @@ double Value::least(double time, double price, double product) const {
   return by_price_ ? cost : time;
 }
 
+double Value::most_time(double value, double price) const {
+  double most = allowed_;
+  if (usd_per_iteration_ < never && price > 0) most = std::min(most, usd_per_iteration_ * an_hour / price);
+  if (!by_price_) return std::min(most, value) / rounding;
+  return (price > 0 ? std::min(most, value * an_hour / price) : most) / rounding;
+}
+
 }  // namespace flotilla::search::rules

@@ -12,6 +12,8 @@ class Value {
   /// At least, of plans that take at least `time` and `price` per hour, and whose product is at least `product`; never when no such plan
   /// keeps the limits.
   double least(double time, double price, double product) const;
+  /// That a plan of a value below `value` may take, if it costs at least `price` per hour.
+  double most_time(double value, double price) const;
 
  private:
   bool by_price_;
