@@ -77,6 +77,7 @@ bool Estimator::measure(const Sketch& sketch) {
       ways[at(s)] = here + behind;
       before = behind;
     }
+    if (sketch.schedule == plan::ScheduleKind::gpipe) continue;
     // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
     double way = 0;
     for (int s = stages - 1; s >= 0; --s) {
@@ -95,7 +96,8 @@ double Estimator::over_memory(const Sketch& sketch, const Column& column) const 
     const int type = stock_.places[at(slot.place)].type;
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
     if (limit <= 0) continue;
-    const int in_flight = std::min(sketch.stages() - s, std::max(1, microbatches));
+    const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
+    const int in_flight = std::min(kept, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
     most = std::max(most, memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) * (1 - doubt) - limit);
   }
