@@ -99,7 +99,7 @@ std::string proof_in_words(const search::PoolAnswer& answer) {
 
 std::string search_in_words(const files::Planning& planning) {
   const auto& answer = planning.answer;
-  const std::string work = text(answer.considered, " plans worked out, ", answer.pruned, " excluded by bounds");
+  const std::string work = text(answer.considered, " plans worked out, ", answer.pruned, " sketched or bounded and left out");
   if (answer.finished) return text("finished in ", planning.searched, ": ", work);
   if (planning.cut_off)
     return text("cut off after ", planning.searched, " by the time limit: ", work,

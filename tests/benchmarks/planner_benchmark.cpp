@@ -120,6 +120,13 @@ Field forecast_listed(const PublishedPool& pool, const cluster::Profile& library
   return field;
 }
 
+struct GeometricMean {
+  double sum_of_logs = 0;
+  int count = 0;
+  void add(double ratio) { sum_of_logs += std::log(ratio), ++count; }
+  double value() const { return std::exp(sum_of_logs / std::max(1, count)); }
+};
+
 /// (b) Under our own forecast of a runtime, nothing restricted.
 void print_by_program(const std::vector<PublishedPool>& pools, const cluster::Profile& library, const std::string& runtime,
                       const Effort& effort) {
@@ -127,8 +134,8 @@ void print_by_program(const std::vector<PublishedPool>& pools, const cluster::Pr
               runtime.c_str());
   std::printf("%-42s %-14s %9s %-18s %9s %12s %7s %9s %9s\n", "pool", "goal", "listed", "by", "ours", "listed/ours", "gap", "CPU ms",
               "peak MiB");
-  double sum_of_logs = 0, least = std::numeric_limits<double>::infinity();
-  int mixed = 0, compared = 0;
+  GeometricMean types, zones, all;
+  double least = std::numeric_limits<double>::infinity();
   for (const auto& pool : pools) {
     const auto field = forecast_listed(pool, library, program::runtime_named(runtime));
     const auto trial = try_out(by_program(runtime), pool.request, library, effort);
@@ -143,11 +150,17 @@ void print_by_program(const std::vector<PublishedPool>& pools, const cluster::Pr
       std::printf(" %s\n", (trial.refusal.empty() ? trial.answer.no_plan_reason : trial.refusal).c_str());
     if (!field.left_out.empty()) std::printf("  left out: %s\n", field.left_out.c_str());
     if (ratio <= 0) continue;
-    ++compared, least = std::min(least, ratio);
-    if (pool.is_mixed()) ++mixed, sum_of_logs += std::log(ratio);
+    least = std::min(least, ratio);
+    all.add(ratio);
+    if (pool.has_types())
+      types.add(ratio);
+    else if (pool.is_mixed())
+      zones.add(ratio);
   }
-  std::printf("geometric mean of listed/ours over %d mixed pools: %.3f; the least of %d pools: %.4f\n", mixed,
-              std::exp(sum_of_logs / std::max(1, mixed)), compared, least);
+  std::printf(
+      "geometric mean of listed/ours: %.3f over %d pools of several types, %.3f over %d of one type in several zones, %.3f over all %d; "
+      "the least is %.4f\n",
+      types.value(), types.count, zones.value(), zones.count, all.value(), all.count, least);
 }
 
 void print_published(const Effort& effort) {

@@ -47,7 +47,7 @@ struct PoolAnswer {
   double bound_gap = 1;                  ///< proven: no plan of the space is better than (1 - bound_gap) x the answer
   bool finished = false;                 ///< no part of the space is left whose bound is below the answer (by more than the tolerance)
   std::int64_t considered = 0;           ///< plans whose time was worked out
-  std::int64_t pruned = 0;               ///< plans or families of plans that a bound excluded
+  std::int64_t pruned = 0;               ///< plans or families of plans that an estimate or a bound left out
   std::string space;                     ///< in words: what was searched
   std::string binding;                   ///< what keeps the plan from being better: "devices of A100-40", "iteration cost of 1.2 USD", ...
   std::string no_plan_reason;            ///< one line, when there is no plan: the nearest miss and what would mend it

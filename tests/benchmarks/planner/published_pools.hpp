@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct PublishedPool {
   search::PoolRequest request;  ///< nothing restricted
   std::vector<ListedPlan> plans;
   bool is_mixed() const { return request.pool.size() > 1; }  ///< several types or zones
+  bool has_types() const {
+    return std::ranges::any_of(request.pool, [&](const auto& entry) { return entry.device_type != request.pool.front().device_type; });
+  }
 };
 
 /// In the file's order. `library` knows the models.

@@ -13,7 +13,8 @@ constexpr std::size_t longest_summary = 160;
 constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
     "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two inside a node), "
-    "microbatch (powers of two up to 16) and share of the batch; layers cut anywhere; 1F1B; recomputation none or full";
+    "microbatch (powers of two up to 16) and share of the batch; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
+    "(of the best plans: interleaved, sequence parallelism, where the runtime knows them)";
 
 std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
 
@@ -58,8 +59,8 @@ std::string binding(const Stock& stock, const Forecasted& best) {
   if (limits.devices && best.trial.devices >= near * *limits.devices) return text("at most ", *limits.devices, " devices");
   std::vector<int> used(stock.types.size(), 0);
   double usd_per_hour = 0;
-  for (const auto& stage : best.trial.plan.stages)
-    for (const auto& replica : stage.replicas) {
+  for (int s = 0; s < plan::own_stages(best.trial.plan); ++s)
+    for (const auto& replica : best.trial.plan.stages[at(s)].replicas) {
       const auto type = std::ranges::find(stock.types, replica.device_type, &Type::name);
       used[at(type - stock.types.begin())] += replica.tensor_parallel;
       usd_per_hour += type->usd * replica.tensor_parallel * 3600;
@@ -136,14 +137,14 @@ plan::Plan unbound(plan::Plan plan) {
   return plan;
 }
 
-std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 6; }
-int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 4; }
+std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
+int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 2; }
 
 PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench) {
   PoolAnswer answer;
   answer.space = space;
   answer.considered = effort.forecasts;
-  answer.pruned = effort.estimates;
+  answer.pruned = std::max<std::int64_t>(0, effort.estimates - effort.forecasts);
   if (refine.found().empty()) {
     answer.no_plan_reason = why_none(stock, refine, effort.stopped, bench);
     return answer;

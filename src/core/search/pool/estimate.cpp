@@ -109,6 +109,7 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
     ways_[at(s)] = here + behind;
     before = behind;
   }
+  if (sketch.schedule == plan::ScheduleKind::gpipe) return true;
   // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
   double way = 0;
   for (int s = stages - 1; s >= 0; --s) {
@@ -153,7 +154,8 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int type = stock_.places[at(slot.place)].type;
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
     if (limit <= 0) continue;
-    const int in_flight = std::min(sketch.stages() - s, std::max(1, microbatches));
+    const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
+    const int in_flight = std::min(kept, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
     const double sums = std::max(0.0, network_.staging(sketch, s, slot.tensor) - sounding.group_sums);
     const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) + sums;

@@ -8,11 +8,12 @@ namespace {
 constexpr int largest_microbatch = 16;
 constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
 constexpr std::size_t few_places = 12;
-constexpr int most_subsets_of = 3;  // types: all subsets of so many
+constexpr double near_enough = 1.2;  // in 1F1B, to be tried in GPipe
+constexpr int most_subsets_of = 3;   // types: all subsets of so many
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value()}; }
+Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value(), !runtime.layers.has_value()}; }
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
@@ -28,7 +29,7 @@ bool Families::stop() {
 }
 
 void Families::run() {
-  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 4'000;
+  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 8'000;
   order_zones();
   const auto all = rooms();
   const std::int64_t each = most_estimates / (stock_.places.size() <= few_places ? 1 : static_cast<std::int64_t>(all.size()));
@@ -268,6 +269,11 @@ Estimate Families::offer(Sketch sketch) {
   const Estimate estimate = estimate_(sketch);
   list_.offer(sketch, estimate);
   if (estimate.fits) offer_fewer(whole);
+  if (whole.stages() > 1 && can_.all_forwards_first && estimate.fits && estimate.value <= list_.threshold() * near_enough) {
+    whole.schedule = plan::ScheduleKind::gpipe;
+    const Estimate other = estimate_(whole);
+    list_.offer(whole, other);
+  }
   return estimate;
 }
 

@@ -9,6 +9,7 @@ namespace flotilla::search::pool {
 /// What a runtime executes of what sketches can say.
 struct Abilities {
   bool unlike_degrees_in_a_stage = false;  ///< and unlike ones at both ends, which share the word table
+  bool all_forwards_first = false;         ///< GPipe
 };
 Abilities abilities_of(const program::Runtime&);
 

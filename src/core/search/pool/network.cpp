@@ -9,6 +9,13 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::uint64_t sizes = 32, most_flows = 1 << 16;  // of keys: logarithms of microbatches; flows
+constexpr int exact_counts = 64;                           // of equal replicas: above, three leading bits are enough for an estimate
+
+int rounded(int count) {
+  int step = 1;
+  while (count / step > exact_counts) step *= 2;
+  return step == 1 ? count : count / (step * exact_counts / 8) * (step * exact_counts / 8);
+}
 
 }  // namespace
 
@@ -58,7 +65,7 @@ void Network::add_members(const Sketch& sketch, int stage, std::vector<int>& tak
     const Slot& slot = column.slots[at(stage)];
     const Place& place = stock_.places[at(slot.place)];
     int& used = taken[at(slot.place)];
-    for (int i = 0; i < column.count && used < place.count; ++i, used += slot.tensor) ranks.emplace_back(place.first.value + used);
+    for (int i = 0; i < rounded(column.count) && used < place.count; ++i, used += slot.tensor) ranks.emplace_back(place.first.value + used);
   }
 }
 
@@ -77,7 +84,7 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
   key.push_back(sketch.stages() == 1 ? 1 : 0);  // else ours sum the word table with the other end's: word_sum(); described ones hold two
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
-    key.insert(key.end(), {slot.place, column.count, slot.tensor});
+    key.insert(key.end(), {slot.place, rounded(column.count), slot.tensor});
     share = std::min(share, slot.tensor);
   }
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
@@ -114,7 +121,7 @@ double Network::word_sum(const Sketch& sketch) {
   for (const int stage : {0, sketch.stages() - 1})
     for (const Column& column : sketch.columns) {
       const Slot& slot = column.slots[at(stage)];
-      key.insert(key.end(), {slot.place, column.count, slot.tensor});
+      key.insert(key.end(), {slot.place, rounded(column.count), slot.tensor});
       share = std::min(share, slot.tensor);
     }
   const auto [found, fresh] = word_sums_.try_emplace(std::move(key), 0);

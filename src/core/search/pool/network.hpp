@@ -23,7 +23,7 @@ class Network {
   /// Seconds of a message of `microbatch` sequences between stages that stand so.
   double message(const Way&, int microbatch);
 
-  /// Seconds of the gradient sums over the replicas of one stage.
+  /// Seconds of the gradient sums over the replicas of one stage. Large counts are rounded down, so that few of them are worked out.
   struct Sums {
     double embedding = 0, block = 0, head = 0;
   };

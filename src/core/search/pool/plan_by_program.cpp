@@ -44,6 +44,7 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
   if (request.previous) try_previous(*request.previous, stock, refine);
   refine.forecast(list);
   refine.improve(most_improvements(stock.devices));
+  refine.vary();
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
                           floor_of_value(stock, soundings, families.microbatches()), bench);
   prefer_what_moves_least(answer, request);

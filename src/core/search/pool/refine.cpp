@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "moves.hpp"
+#include "variants.hpp"
 
 namespace flotilla::search::pool {
 namespace {
 
+constexpr std::ptrdiff_t most_varied = 2;
 constexpr int most_steps = 40;      // of a local search
 constexpr double doubt = 1.1;       // estimates are closer than this to the forecasts, nearly always
 constexpr double promising = 1.01;  // a move whose estimate is worse by more is not forecast
@@ -66,15 +68,22 @@ void Refine::forecast(const Shortlist& list) {
 bool Refine::attempt(const Sketch& sketch) {
   if (std::ranges::find(tried_, sketch) != tried_.end()) return false;
   tried_.push_back(sketch);
-  auto plan = plan_of(sketch, stock_);
-  if (!stock_.holds(plan)) return false;
+  const auto plan = plan_of(sketch, stock_);
+  return stock_.holds(plan) && attempt(sketch, plan);
+}
+
+bool Refine::attempt(const plan::Plan& plan) { return stock_.holds(plan) && attempt({}, plan); }
+
+bool Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
   auto trial = bench_.forecast(plan);
   return trial && take({sketch, std::move(*trial), 0});
 }
 
-bool Refine::attempt(const plan::Plan& plan) {
-  auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
-  return trial && take({{}, std::move(*trial), 0});
+void Refine::vary() {
+  const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_varied, std::ssize(found_)));
+  for (const Forecasted& one : best)
+    for (const auto& plan : variants_of(one.trial.plan))
+      if (!stop()) attempt(one.sketch, plan);
 }
 
 bool Refine::take(Forecasted&& fresh) {

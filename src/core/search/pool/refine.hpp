@@ -23,6 +23,8 @@ class Refine {
   void polish(Shortlist&);
   void forecast(const Shortlist&);
   void improve(int most_forecasts);
+  /// What sketches cannot say, on the best plans.
+  void vary();
   /// Plans that fit and keep the limits, best first, of every shape one.
   const std::vector<Forecasted>& found() const { return found_; }
   /// Of those that do not fit the one that misses least.
@@ -36,6 +38,7 @@ class Refine {
   bool attempt(const plan::Plan&);
 
  private:
+  bool attempt(const Sketch&, const plan::Plan&);
   bool take(Forecasted&&);
   bool stop();
 

@@ -37,6 +37,7 @@ std::optional<Sketch> revive(const plan::Plan& plan, const Stock& stock) {
   if (plan.stages.empty() || !has_columns(plan) || plan.model.layers() != stock.request.model.layers()) return std::nullopt;
   Sketch sketch{{0}, {}, {}};
   for (const plan::Stage& stage : plan.stages) sketch.cuts.push_back(stage.last_layer), sketch.recompute.push_back(stage.recompute);
+  if (plan.schedule == plan::ScheduleKind::gpipe) sketch.schedule = plan.schedule;
   std::vector<int> left;
   for (const Place& place : stock.places) left.push_back(place.count);
   for (std::size_t r = 0; r < plan.stages.front().replicas.size(); ++r) {

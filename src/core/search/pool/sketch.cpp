@@ -50,6 +50,7 @@ plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
   plan.length = request.length;
   plan.global_batch = request.global_batch;
   plan.precision = request.precision;
+  plan.schedule = sketch.schedule;
   std::vector<std::vector<int>> sequences;
   plan.quantum = request.global_batch;
   for (const Column& column : sketch.columns) {

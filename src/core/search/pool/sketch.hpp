@@ -26,6 +26,7 @@ struct Sketch {
   std::vector<int> cuts;                   ///< stages + 1 layer boundaries
   std::vector<plan::Recompute> recompute;  ///< by stage
   std::vector<Column> columns;
+  plan::ScheduleKind schedule = plan::ScheduleKind::one_f_one_b;  ///< or GPipe
   int stages() const { return static_cast<int>(cuts.size()) - 1; }
   bool operator==(const Sketch&) const = default;
 };

@@ -90,8 +90,8 @@ bool Stock::holds(const plan::Plan& plan) const {
     int host = 0, used = 0;
   };
   std::map<std::pair<std::string, std::string>, Fill> fills;
-  for (const auto& stage : plan.stages)
-    for (const auto& replica : stage.replicas) {
+  for (int s = 0; s < plan::own_stages(plan); ++s)
+    for (const auto& replica : plan.stages[at(s)].replicas) {
       const auto type = std::ranges::find(types, replica.device_type, &Type::name);
       if (type == types.end()) return false;
       const auto place = std::ranges::find_if(type->places, [&](int p) { return places[at(p)].zone == replica.zone; });

@@ -6,15 +6,11 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::size_t most_entries = 8;        // of a pool whose places are told apart
 constexpr double alone = 2e9, in_group = 3e9;  // what simulate::sailor_memory counts beside the tensors
 constexpr double bytes_a_parameter = 24, bytes_an_element = 4;
+constexpr int deepest = 30'000;
 
 bool same_curve(const cluster::LinkFit& x, const cluster::LinkFit& y) { return x.a == y.a && x.b == y.b && x.c == y.c; }
-
-void add_once(Fits& fits, const cluster::LinkFit* fit) {
-  if (fit && std::ranges::none_of(fits, [&](const auto& known) { return same_curve(known, *fit); })) fits.push_back(*fit);
-}
 
 /// Work against time of the stages that a kind can hold, the best for each time.
 struct Hold {
@@ -25,7 +21,7 @@ std::vector<Hold> holds(const Measures& measures, int kind, int layers) {
   std::vector<Hold> all, best;
   for (int first = 0; first < layers; ++first)
     for (int last = first + 1; last <= layers && measures.fits(kind, first, last, 1); ++last)
-      all.push_back({measures.compute(kind, first, last), measures.least_compute(last) - measures.least_compute(first)});
+      all.push_back({measures.time(kind, first, last, false), measures.least_compute(last) - measures.least_compute(first)});
   std::ranges::sort(all, [](const Hold& x, const Hold& y) { return x.time != y.time ? x.time < y.time : x.work > y.work; });
   for (const Hold& hold : all)
     if (best.empty() || hold.work > best.back().work) best.push_back(hold);
@@ -34,77 +30,36 @@ std::vector<Hold> holds(const Measures& measures, int kind, int layers) {
 
 }  // namespace
 
-double message(const Fits& fits, double bytes, int rank) {
-  if (static_cast<int>(fits.size()) <= rank) return never;
-  if (rank == 0) {
-    double least = never;
-    for (const auto& fit : fits) least = std::min(least, simulate::sailor_message(fit, bytes).value);
-    return least;
-  }
-  std::vector<double> times;
-  for (const auto& fit : fits) times.push_back(simulate::sailor_message(fit, bytes).value);
-  std::ranges::nth_element(times, times.begin() + rank);
-  return times[static_cast<std::size_t>(rank)];
+void add_once(Fits& fits, const cluster::LinkFit* fit) {
+  if (fit && std::ranges::none_of(fits, [&](const auto& known) { return same_curve(known, *fit); })) fits.push_back(*fit);
 }
 
-Links::Links(const Problem& p, bool tell_places_apart)
-    : kinds{static_cast<int>(p.kinds.size())}, inside(p.groups.size()), across(p.groups.size()) {
-  pairs.resize(static_cast<std::size_t>(kinds) * static_cast<std::size_t>(kinds));
+double message(const Fits& fits, double bytes) {
+  double least = never;
+  for (const auto& fit : fits) least = std::min(least, simulate::sailor_message(fit, bytes).value);
+  return least;
+}
+
+Links::Links(const Problem& p) : kinds{static_cast<int>(p.kinds.size())} {
+  pairs.resize(at(kinds) * at(kinds));
   for (int k = 0; k < kinds; ++k)
     for (int o = 0; o < kinds; ++o)
-      for (const int e : p.kinds[static_cast<std::size_t>(k)].entries)
-        for (const int f : p.kinds[static_cast<std::size_t>(o)].entries)
-          add_once(pairs[static_cast<std::size_t>(k * kinds + o)], p.tables.link(p.at(k, e), p.at(o, f)));
-  if (tell_places_apart) add_places(p);
-  const auto single = [&](std::size_t e, std::size_t f) {
-    const auto kind = [&](const Entry& x) { return simulate::SailorKind{p.groups[static_cast<std::size_t>(x.group)].type, x.zone, 1}; };
-    return p.tables.single_link(kind(p.entries[e]), kind(p.entries[f]));
-  };
-  for (std::size_t e = 0; e < p.entries.size(); ++e)
-    for (std::size_t f = 0; f < p.entries.size(); ++f) {
-      const auto group = static_cast<std::size_t>(p.entries[e].group);
-      const cluster::LinkFit* fit = single(e, f);
-      if (e == f)
-        add_once(inside[group], fit);
-      else if (p.entries[e].group != p.entries[f].group)
-        add_once(mixed, fit);
-      else if (e < f) {
-        // Of the two directions a bound may take either; both are there when they differ.
-        if (fit) across[group].push_back(*fit);
-        const cluster::LinkFit* back = single(f, e);
-        if (back && fit && !same_curve(*fit, *back)) across[group].push_back(*back);
-      }
-    }
-}
-
-/// Apart from a type that a zone holds in nodes of two sizes, and from pools of so many entries that it would take long.
-void Links::add_places(const Problem& p) {
-  by_place = p.entries.size() <= most_entries;
-  for (std::size_t e = 0; e < p.entries.size(); ++e)
-    for (std::size_t f = 0; f < e; ++f)
-      if (p.entries[e].group == p.entries[f].group && p.entries[e].zone == p.entries[f].zone) by_place = false;
-  if (!by_place) return;
-  for (int k = 0; k < kinds; ++k)
-    for (const int e : p.kinds[static_cast<std::size_t>(k)].entries) places.push_back({k, e});
-  apart.resize(pairs.size());
-  for (const Place& x : places)
-    for (const Place& y : places) {
-      const auto a = p.at(x.kind, x.entry), b = p.at(y.kind, y.entry);
-      const cluster::LinkFit* fit = p.tables.link(a, b);
-      direct.push_back(fit ? Fits{*fit} : Fits{});
-      if (a.zone != b.zone) add_once(apart[static_cast<std::size_t>(x.kind * kinds + y.kind)], fit);
-    }
+      for (const int e : p.kinds[at(k)].entries)
+        for (const int f : p.kinds[at(o)].entries) add_once(pairs[at(k * kinds + o)], p.tables.link(p.at(k, e), p.at(o, f)));
 }
 
 Measures::Measures(const Problem& p, const Links& links, int sequences)
-    : m_{sequences}, layers_{p.tables.layers()}, count_{static_cast<int>(p.kinds.size())}, places_{static_cast<int>(links.places.size())} {
+    : m_{sequences}, layers_{p.tables.layers()}, count_{static_cast<int>(p.kinds.size())}, regions_{p.regions} {
   for (const Kind& kind : p.kinds) add_kind(p, kind);
+  depths_.assign(at(count_) * at(layers_) * at(layers_), 0);
+  for (int k = 0; k < count_; ++k) add_depths(k);
   add_links(p, links);
+  add_times();
   work_.assign(at(layers_ + 1), 0);
   for (int l = 0; l < layers_; ++l) {
     double least = never;
     for (int k = 0; k < count_; ++k)
-      if (usable(k)) least = std::min(least, compute(k, l, l + 1));
+      if (usable(k)) least = std::min(least, compute(k, l, l + 1)), least_update_ = std::min(least_update_, update(k, l));
     work_[at(l + 1)] = work_[at(l)] + least;
   }
   add_rates(p);
@@ -127,11 +82,31 @@ void Measures::add_kind(const Problem& p, const Kind& kind) {
   kinds_.push_back(std::move(t));
 }
 
-bool Measures::fits(int kind, int first, int last, int from_end) const {
+/// As simulate::sailor_memory counts, in whole bytes of activations.
+void Measures::add_depths(int kind) {
   const Times& t = kinds_[at(kind)];
-  if (!t.usable) return false;
-  const double parameters = t.parameters[at(last)] - t.parameters[at(first)], saved = t.saved[at(last)] - t.saved[at(first)];
-  return bytes_a_parameter * parameters + std::floor(bytes_an_element * saved * m_ * from_end) + t.beside <= t.memory;
+  if (!t.usable) return;
+  for (int first = 0; first < layers_; ++first)
+    for (int last = first + 1; last <= layers_; ++last) {
+      const double parameters = t.parameters[at(last)] - t.parameters[at(first)], saved = t.saved[at(last)] - t.saved[at(first)];
+      const double room = t.memory - t.beside - bytes_a_parameter * parameters, each = bytes_an_element * saved * m_;
+      const auto fits_so_deep = [&](int depth) { return std::floor(each * depth) <= room; };
+      int depth = room < 0 ? 0 : static_cast<int>(std::min(room / std::max(each, 1.0), double{deepest}));
+      while (depth > 0 && !fits_so_deep(depth)) --depth;
+      while (depth < deepest && fits_so_deep(depth + 1)) ++depth;
+      if (depth == 0) break;
+      depths_[range(kind, first, last)] = static_cast<std::int16_t>(depth);
+    }
+}
+
+void Measures::add_times() {
+  times_.assign(depths_.size(), never);
+  for (int k = 0; k < count_; ++k)
+    for (int first = 0; first < layers_; ++first)
+      for (int last = first + 1; last <= layers_ && fits(k, first, last, 1); ++last) {
+        const double up = last < layers_ ? least_link(k, last - 1) : 0, down = first > 0 ? least_link(k, first) : 0;
+        times_[range(k, first, last)] = compute(k, first, last) + up + (last == layers_ ? 2 : 1) * down;
+      }
 }
 
 void Measures::add_links(const Problem& p, const Links& links) {
@@ -143,21 +118,20 @@ void Measures::add_links(const Problem& p, const Links& links) {
     if (found == sizes.end()) sizes.push_back(bytes);
   }
   classes_ = sizes.size();
-  least_link_.assign(classes_, never);
+  least_links_.assign(at(count_) * classes_, never);
+  out_ = least_links_;
+  into_.assign(least_links_.size() * at(regions_), never);
+  const auto lower = [](double& least, double time) { least = std::min(least, time); };
   for (int k = 0; k < count_; ++k)
     for (int o = 0; o < count_; ++o)
       for (std::size_t c = 0; c < classes_; ++c) {
         const double time = usable(k) && usable(o) ? message(links.between(k, o), sizes[c]) : never;
         links_.push_back(time);
-        least_link_[c] = std::min(least_link_[c], time);
+        const int here = p.groups[at(p.kinds[at(k)].group)].region, there = p.groups[at(p.kinds[at(o)].group)].region;
+        lower(least_links_[at(k) * classes_ + c], time);
+        lower(into_[at(k * regions_ + there) * classes_ + c], time);
+        if (here != there) lower(out_[at(k) * classes_ + c], time);
       }
-  const auto all = [&](const std::vector<Fits>& fits, std::vector<double>& times) {
-    for (const Fits& between : fits)
-      for (std::size_t c = 0; c < classes_; ++c) times.push_back(message(between, sizes[c]));
-  };
-  all(links.apart, apart_);
-  all(links.direct, direct_);
-  for (const double time : least_link_) least_sending_ = std::min(least_sending_, time);
 }
 
 void Measures::add_rates(const Problem& p) {

@@ -1,39 +1,22 @@
 #pragma once
-#include <limits>
+#include <cstdint>
 #include <vector>
 
 #include "problem.hpp"
 
 namespace flotilla::search::rules {
 
-constexpr double never = std::numeric_limits<double>::infinity();
-
 /// The different fits between the places of two kinds; a message between them takes at least the least of their times.
 using Fits = std::vector<cluster::LinkFit>;
-/// Seconds of the message by the fit of rank `rank` from the fastest (0) on; never where there are fewer.
-double message(const Fits&, double bytes, int rank = 0);
+double message(const Fits&, double bytes);
+void add_once(Fits&, const cluster::LinkFit*);
 
-/// What links the problem has, zones put together.
+/// The links between neighbouring stages, zones put together, by kind and kind.
 struct Links {
-  Links(const Problem&, bool tell_places_apart);
-  const Fits& between(int kind, int other) const { return pairs[static_cast<std::size_t>(kind * kinds + other)]; }
-
-  /// A kind in one entry.
-  struct Place {
-    int kind = 0, entry = 0;
-  };
+  explicit Links(const Problem&);
+  const Fits& between(int kind, int other) const { return pairs[at(kind * kinds + other)]; }
   int kinds = 0;
-  bool by_place = false;      ///< few enough places to tell them apart, and no two of a type in a zone
-  std::vector<Place> places;  ///< when by_place
-  std::vector<Fits> direct;   ///< between two places, when by_place
-  std::vector<Fits> apart;    ///< of two kinds in different zones, when by_place
-  std::vector<Fits> pairs;    ///< of neighbouring stages
-  std::vector<Fits> inside;   ///< by group: single devices of one entry
-  std::vector<Fits> across;   ///< by group: of different entries, one fit for each pair of entries
-  Fits mixed;                 ///< of different groups
-
- private:
-  void add_places(const Problem&);
+  std::vector<Fits> pairs;
 };
 
 /// Times, memory and least links of all kinds at one microbatch size, and how fast layers can go through devices at most.
@@ -45,25 +28,31 @@ class Measures {
   bool usable(int kind) const { return kinds_[at(kind)].usable; }
   double compute(int kind, int first, int last) const { return kinds_[at(kind)].compute[at(last)] - kinds_[at(kind)].compute[at(first)]; }
   double update(int kind, int layer) const { return kinds_[at(kind)].update[at(layer)]; }
+  double least_update() const { return least_update_; }
   /// `from_end`: 1 for the last stage: it keeps the activations of so many microbatches.
-  bool fits(int kind, int first, int last, int from_end) const;
-  /// Of the activations that `layer` puts out, between neighbouring stages of two kinds at least; of any two kinds.
+  bool fits(int kind, int first, int last, int from_end) const { return from_end <= depths_[range(kind, first, last)]; }
+  /// Of one microbatch, all replicas of a kind, sending at least what the fastest neighbours allow; never where it does not fit. In
+  /// pipelines of more than three stages (deep) the first stage sends twice.
+  double time(int kind, int first, int last, bool deep) const {
+    const double once = times_[range(kind, first, last)];
+    return deep && first == 0 && last < layers_ ? once + least_link(kind, last - 1) : once;
+  }
+  /// Of the activations that `layer` puts out, between neighbouring stages of two kinds at least; from one kind to any.
   double link(int kind, int other, int layer) const { return links_[spot(kind * count_ + other, layer)]; }
-  /// The same, when they stand in different zones; and between two of Links::places.
-  double link_apart(int kind, int other, int layer) const { return apart_[spot(kind * count_ + other, layer)]; }
-  double link_direct(int place, int other, int layer) const { return direct_[spot(place * places_ + other, layer)]; }
-  double least_link(int layer) const { return least_link_[static_cast<std::size_t>(class_of_[at(layer)])]; }
-  double least_sending() const { return least_sending_; }
+  double least_link(int kind, int layer) const { return least_links_[spot(kind, layer)]; }
+  /// From a kind to those of a region; to those of other regions.
+  double link_into(int kind, int region, int layer) const { return into_[spot(kind * regions_ + region, layer)]; }
+  double link_out(int kind, int layer) const { return out_[spot(kind, layer)]; }
 
   /// Sum over layers [0, first) on the fastest kind of each.
   double least_compute(int layers) const { return work_[at(layers)]; }
 
-  /// Paces are times that contiguous layers take on some kind, ascending. A device of a group does at most rate(group, pace) work for every
-  /// microbatch: work is what least_compute counts. Whole layers and memory are looked at.
+  /// Paces are times that contiguous layers take on some kind, with the least sending, ascending. A device of a group does at most
+  /// rate(group, pace) work for every microbatch: work is what least_compute counts. Whole layers and memory are looked at.
   int paces() const { return static_cast<int>(paces_.size()); }
   double pace(int j) const { return paces_[at(j)]; }
   double rate(int group, int j) const { return rates_[at(group * paces() + j)]; }
-  /// The least USD per hour for a unit of work per pace.
+  /// The least price per hour for a unit of work per pace.
   double price(int j) const { return prices_[at(j)]; }
 
  private:
@@ -73,19 +62,22 @@ class Measures {
     std::vector<double> parameters, saved;  ///< running sums of elements
     double beside = 0, memory = 0;          ///< bytes
   };
-  static constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
   void add_kind(const Problem&, const Kind&);
+  void add_depths(int kind);
+  void add_times();
   void add_links(const Problem&, const Links&);
   void add_rates(const Problem&);
+  std::size_t range(int kind, int first, int last) const { return at((kind * layers_ + first) * layers_ + last - 1); }
+  std::size_t spot(int pair, int layer) const { return at(pair) * classes_ + at(class_of_[at(layer)]); }
 
-  std::size_t spot(int pair, int layer) const { return at(pair) * classes_ + static_cast<std::size_t>(class_of_[at(layer)]); }
-
-  int m_, layers_, count_, places_;
+  int m_, layers_, count_, regions_;
   std::vector<Times> kinds_;
+  std::vector<std::int16_t> depths_;  ///< most `from_end` that fits, by kind and layers
+  std::vector<double> times_;
   std::size_t classes_ = 0;
-  std::vector<int> class_of_;
-  std::vector<double> links_, apart_, direct_, least_link_;
-  double least_sending_ = never;
+  std::vector<int> class_of_;  ///< by layer: of sizes of outputs
+  std::vector<double> links_, least_links_, into_, out_;
+  double least_update_ = never;
   std::vector<double> work_, paces_, rates_, prices_;
 };
 

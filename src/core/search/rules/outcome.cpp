@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iomanip>
+#include <map>
 #include <numeric>
 #include <sstream>
 
@@ -10,7 +11,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 constexpr double gibibyte = 1024.0 * 1024 * 1024;
 constexpr double near = 0.99;  // so close to a limit is at it
 
@@ -44,9 +44,11 @@ int stages_within(const Problem& p, int kind, int sequences, double factor) {
   return stages;
 }
 
-MemoryMiss nearest_miss(const Problem& p, const std::vector<Measures>& measures) {
+MemoryMiss nearest_miss(const Problem& p) {
   MemoryMiss best;
-  for (const Measures& m : measures)
+  const Links links{p};
+  for (const int sequences : p.sequences) {
+    const Measures m{p, links, sequences};
     for (int k = 0; k < static_cast<int>(p.kinds.size()); ++k) {
       if (!m.usable(k) || p.groups[at(p.kinds[at(k)].group)].memory <= 0) continue;
       const int room = p.groups[at(p.kinds[at(k)].group)].count / p.kinds[at(k)].tensor;
@@ -59,6 +61,7 @@ MemoryMiss nearest_miss(const Problem& p, const std::vector<Measures>& measures)
       for (int i = 0; i < 40; ++i) (enough((low + high) / 2) ? high : low) = (low + high) / 2;
       if (high < best.factor) best = {high, k, m.sequences(), stages_within(p, k, m.sequences(), high)};
     }
+  }
   return best;
 }
 
@@ -150,19 +153,19 @@ std::string binding(const Problem& p, const Candidate& c) {
   if (limits.iterations_per_second && 1 / seconds <= *limits.iterations_per_second / near)
     all.push_back(text("at least ", rounded(*limits.iterations_per_second), " iterations/s"));
   if (limits.devices && c.devices >= near * *limits.devices) all.push_back(text("at most ", *limits.devices, " devices"));
-  std::vector<int> used(p.groups.size(), 0);
+  std::map<int, std::pair<std::int64_t, std::int64_t>> by_type;  // used, there
   for (const auto& stage : c.plan.stages)
-    for (const auto& run : stage.replicas)
-      for (std::size_t g = 0; g < p.groups.size(); ++g)
-        if (p.groups[g].type == run.kind.type) used[g] += run.count * run.kind.tensor_parallel;
-  for (std::size_t g = 0; g < p.groups.size(); ++g)
-    if (used[g] >= near * p.groups[g].count) all.push_back(text("devices of ", p.tables.type(p.groups[g].type).name));
+    for (const auto& run : stage.replicas) by_type[run.kind.type].first += run.count * run.kind.tensor_parallel;
+  for (const Entry& e : p.entries) by_type[e.type].second += e.count;
+  for (const auto& [type, count] : by_type)
+    if (static_cast<double>(count.first) >= near * static_cast<double>(count.second))
+      all.push_back(text("devices of ", p.tables.type(type).name));
   std::string joined;
   for (const auto& one : all) joined += (joined.empty() ? "" : ", ") + one;
   return joined;
 }
 
-std::string why_none(const Problem& p, const cluster::Profile& library, const std::vector<Measures>& measures) {
+std::string why_none(const Problem& p, const cluster::Profile& library) {
   if (has_limits(p.request.objective.limits)) {
     PoolRequest free = p.request;
     free.objective.limits = {};
@@ -180,7 +183,7 @@ std::string why_none(const Problem& p, const cluster::Profile& library, const st
     }
     return nearest.no_plan_reason;
   }
-  const MemoryMiss miss = nearest_miss(p, measures);
+  const MemoryMiss miss = nearest_miss(p);
   if (miss.factor >= never) return "no type of the pool was measured with this model at a microbatch that fits the batch; give other types";
   const Kind& kind = p.kinds[at(miss.kind)];
   const Group& group = p.groups[at(kind.group)];

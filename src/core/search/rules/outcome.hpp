@@ -14,6 +14,6 @@ std::string space_of(const Problem&);
 /// What keeps the plan from being better, in a few words.
 std::string binding(const Problem&, const Candidate&);
 /// One line: why there is no plan for `request`.
-std::string why_none(const Problem&, const cluster::Profile&, const std::vector<Measures>&);
+std::string why_none(const Problem&, const cluster::Profile&);
 
 }  // namespace flotilla::search::rules

@@ -10,6 +10,11 @@ namespace {
 
 constexpr int most_devices = 10'000'000;
 constexpr double an_hour = 3600;
+constexpr double far = 2;  // times what a message takes inside a zone
+constexpr double probe_bytes = 1e7;
+constexpr int most_regions = 4;          // more, and they are taken for one
+constexpr int few_devices = 9;           // all assignments of so many can be tried,
+constexpr std::size_t few_choices = 12;  // where there are so few ways to run a replica
 
 void require_sense(const PoolRequest& r) {
   FLOTILLA_REQUIRE(r.global_batch >= 1, ErrorKind::bad_input, "the global batch is ", r.global_batch, "; give at least 1 sequence");
@@ -36,14 +41,6 @@ double price_of(const cluster::DeviceType& t, Goal goal) {
   return t.usd_per_hour;
 }
 
-int group_of(std::vector<Group>& groups, const simulate::SailorTables& tables, int type, Goal goal) {
-  const auto found = std::ranges::find(groups, type, &Group::type);
-  if (found != groups.end()) return static_cast<int>(found - groups.begin());
-  const cluster::DeviceType& t = tables.type(type);
-  groups.push_back({type, 0, static_cast<double>(t.memory.count), price_of(t, goal), {}});
-  return static_cast<int>(groups.size()) - 1;
-}
-
 /// Of the model, on any type, in order.
 std::vector<int> measured_sequences(const PoolRequest& r, const cluster::Profile& library) {
   std::set<int> all;
@@ -58,17 +55,14 @@ void add_entry(Problem& p, const PoolEntry& from) {
   FLOTILLA_REQUIRE(from.count >= 0 && from.count <= most_devices && from.per_node >= 0, ErrorKind::bad_input, "the pool holds ", from.count,
                    " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
   if (from.count == 0) return;
-  int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
-  const int group = group_of(p.groups, p.tables, *type, p.request.objective.goal), zone = p.tables.zone(from.zone).value_or(-1);
-  p.devices += from.count;
-  p.groups[static_cast<std::size_t>(group)].count += from.count;
-  for (Entry& e : p.entries)
-    if (e.group == group && e.zone == zone && e.per_node == per_node) {
-      e.count += from.count;
-      return;
-    }
-  p.groups[static_cast<std::size_t>(group)].entries.push_back(static_cast<int>(p.entries.size()));
-  p.entries.push_back({group, zone, from.count, per_node});
+  const int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
+  const int zone = p.tables.zone(from.zone).value_or(-1);
+  const auto found =
+      std::ranges::find_if(p.entries, [&](const Entry& e) { return e.type == *type && e.zone == zone && e.per_node == per_node; });
+  if (found != p.entries.end())
+    found->count += from.count;
+  else
+    p.entries.push_back({0, *type, zone, 0, from.count, per_node});
 }
 
 bool is_measured(const Problem& p, int type, int tensor) {
@@ -78,7 +72,7 @@ bool is_measured(const Problem& p, int type, int tensor) {
 void add_kinds(Problem& p, int group) {
   const Group& g = p.groups[static_cast<std::size_t>(group)];
   for (int tensor = 1; tensor <= p.request.model.heads && tensor <= g.count; tensor *= 2) {
-    Kind kind{group, tensor, {}, 0};
+    Kind kind{group, tensor, {}, 0, {}};
     for (const int e : g.entries) {
       const Entry& entry = p.entries[static_cast<std::size_t>(e)];
       if (entry.per_node % tensor != 0 || entry.count < tensor) continue;
@@ -105,15 +99,92 @@ void require_prices(const Problem& p) {
 
 }  // namespace
 
-Problem::Problem(const PoolRequest& r, const cluster::Profile& library) : request{r}, tables{library, r.model} {
+Problem::Problem(const PoolRequest& r, const cluster::Profile& library)
+    : request{r}, shared_tables{std::make_shared<const simulate::SailorTables>(library, r.model)}, tables{*shared_tables} {
   require_sense(r);
   sequences = measured_sequences(r, library);
   FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
                    tables.sized() ? "layer times" : "layer sizes", " of '", r.model.name, "'; give another model or library");
+  weights = std::make_shared<const Weights>(tables);
   for (const PoolEntry& entry : r.pool) add_entry(*this, entry);
-  FLOTILLA_REQUIRE(devices > 0, ErrorKind::bad_input, "the pool holds no devices");
-  for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
+  FLOTILLA_REQUIRE(!entries.empty(), ErrorKind::bad_input, "the pool holds no devices");
+  add_groups();
   require_prices(*this);
+}
+
+Problem::Problem(const Problem& whole, const std::vector<int>& some)
+    : request{whole.request},
+      shared_tables{whole.shared_tables},
+      tables{*shared_tables},
+      weights{whole.weights},
+      sequences{whole.sequences} {
+  for (const int e : some) entries.push_back(whole.entries[rules::at(e)]);
+  add_groups();
+}
+
+/// Zones that are near are of one region, and those near to them.
+void Problem::add_regions() {
+  const auto time = [&](const Entry& x, const Entry& y) {
+    const auto* fit = tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
+    return fit ? simulate::sailor_message(*fit, probe_bytes).value : never;
+  };
+  for (int e = 0; e < static_cast<int>(entries.size()); ++e) entries[rules::at(e)].region = e;
+  for (Entry& x : entries)
+    for (const Entry& y : entries) {
+      if (x.region == y.region || (x.zone != y.zone && time(x, y) > far * std::max(time(x, x), time(y, y)))) continue;
+      const int kept = y.region, gone = x.region;
+      for (Entry& e : entries)
+        if (e.region == gone) e.region = kept;
+    }
+  std::vector<int> numbers;
+  for (Entry& e : entries) {
+    if (std::ranges::find(numbers, e.region) == numbers.end()) numbers.push_back(e.region);
+    e.region = static_cast<int>(std::ranges::find(numbers, e.region) - numbers.begin());
+  }
+  regions = static_cast<int>(numbers.size());
+  if (regions <= most_regions) return;
+  for (Entry& e : entries) e.region = 0;
+  regions = 1;
+}
+
+void Problem::add_groups() {
+  std::size_t choices = 0;
+  for (const Entry& entry : entries) {
+    devices += entry.count;
+    for (int tensor = 1; tensor <= entry.count; tensor *= 2) choices += is_measured(*this, entry.type, tensor) ? 1 : 0;
+  }
+  tiny = devices <= few_devices && choices <= few_choices;
+  if (!tiny) add_regions();
+  for (int e = 0; e < static_cast<int>(entries.size()); ++e) {
+    Entry& entry = entries[rules::at(e)];
+    auto group = std::ranges::find_if(groups, [&](const Group& g) { return g.type == entry.type && g.region == entry.region; });
+    if (group == groups.end()) {
+      const cluster::DeviceType& t = tables.type(entry.type);
+      groups.push_back({entry.type, entry.region, 0, static_cast<double>(t.memory.count), price_of(t, request.objective.goal), {}});
+      group = groups.end() - 1;
+    }
+    entry.group = static_cast<int>(group - groups.begin());
+    group->count += entry.count;
+    group->entries.push_back(e);
+  }
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
+  for (Kind& kind : kinds)
+    for (const Kind& other : kinds)
+      if (kind.tensor == other.tensor && groups[rules::at(kind.group)].type == groups[rules::at(other.group)].type)
+        kind.wide.insert(kind.wide.end(), other.entries.begin(), other.entries.end());
+}
+
+int Problem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }
+
+Weights::Weights(const simulate::SailorTables& tables) : layers{tables.layers()}, numbers(rules::at(layers) * rules::at(layers)) {
+  for (int first = 0; first < layers; ++first)
+    for (int last = first + 1; last <= layers; ++last) bytes.push_back(tables.weight_bytes(first, last));
+  std::ranges::sort(bytes);
+  bytes.erase(std::unique(bytes.begin(), bytes.end()), bytes.end());
+  for (int first = 0; first < layers; ++first)
+    for (int last = first + 1; last <= layers; ++last)
+      numbers[rules::at(first * layers + last - 1)] =
+          static_cast<int>(std::ranges::lower_bound(bytes, tables.weight_bytes(first, last)) - bytes.begin());
 }
 
 simulate::SailorKind Problem::at(int kind, int entry) const {

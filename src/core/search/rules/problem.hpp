@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "flotilla/search/pool_planner.hpp"
@@ -6,18 +8,23 @@
 
 namespace flotilla::search::rules {
 
+constexpr double never = std::numeric_limits<double>::infinity();
+constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
 /// Pool entries of one type and zone.
 struct Entry {
   int group = 0;
-  int zone = -1;  ///< the tables' number
+  int type = 0, zone = -1;  ///< the tables' numbers
+  int region = 0;
   int count = 0, per_node = 1;
 };
-/// All devices of one type: the resource of the relaxed search, which does not look at zones.
+/// All devices of one type in one region: zones among which messages take at most twice what they take inside. The search looks at zones
+/// only when it turns a shape into a plan.
 struct Group {
-  int type = 0;
+  int type = 0, region = 0;
   int count = 0;
   double memory = 0;  ///< bytes
-  double price = 0;   ///< of a device-hour: what the goal counts (USD for throughput), so that value = hours x price (+ egress of USD)
+  double price = 0;   ///< of a device-hour, in what the goal counts (USD where that is time): value = hours x price (+ egress in USD)
   std::vector<int> entries;
 };
 /// A way to run a replica, but for its zone.
@@ -25,25 +32,47 @@ struct Kind {
   int group = 0, tensor = 1;
   std::vector<int> entries;  ///< whose nodes take it
   int most_in_one = 0;       ///< replicas that the largest of them takes
+  std::vector<int> wide;     ///< entries of other regions too
+};
+
+/// Bytes of the weights of contiguous layers; ranges of equal bytes have one number.
+struct Weights {
+  explicit Weights(const simulate::SailorTables&);
+  int number(int first, int last) const { return numbers[at(first * layers + last - 1)]; }
+  int layers = 0;
+  std::vector<int> numbers;
+  std::vector<double> bytes;  ///< by number, ascending
 };
 
 /// The request in the tables' numbers.
 struct Problem {
   Problem(const PoolRequest&, const cluster::Profile&);
+  /// The same with some of the entries only.
+  Problem(const Problem& whole, const std::vector<int>& entries);
 
   simulate::SailorKind at(int kind, int entry) const;
+  /// Blocks among the layers [first, last).
+  int blocks(int first, int last) const;
   /// The goal is devices' time x price, not time alone.
   bool by_price() const { return request.objective.goal != Goal::throughput; }
   /// Prices are USD and all known; then egress counts, and limits in USD bound.
   bool in_usd() const;
 
   const PoolRequest& request;
-  simulate::SailorTables tables;
+  std::shared_ptr<const simulate::SailorTables> shared_tables;
+  const simulate::SailorTables& tables;
+  std::shared_ptr<const Weights> weights;
   std::vector<Entry> entries;
   std::vector<Group> groups;
   std::vector<Kind> kinds;
   std::vector<int> sequences;  ///< microbatch sizes that were measured, at most the global batch
   int devices = 0;             ///< in the pool
+  int regions = 1;
+  bool tiny = false;  ///< so few devices that every assignment of replicas to them can be tried
+
+ private:
+  void add_groups();
+  void add_regions();
 };
 
 }  // namespace flotilla::search::rules

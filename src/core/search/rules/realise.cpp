@@ -6,12 +6,11 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr int few_devices = 9, few_choices = 12;  // all assignments of so many can be tried
-constexpr std::size_t few_entries = 5;            // all orders of so many can be tried
+constexpr std::size_t few_entries = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
+constexpr double worth_improving = 1.03;  // times the best value
+constexpr int most_rounds = 30;
 constexpr double an_hour = 3600;
-
-constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// Every order of a few entries; of many, one from each on to its nearest.
 std::vector<std::vector<int>> orders_of(const Problem& p) {
@@ -62,38 +61,30 @@ bool is_better(const Candidate& x, const Candidate& y) {
   return x.devices != y.devices ? x.devices < y.devices : x.estimate.iteration < y.estimate.iteration;
 }
 
-Realiser::Realiser(const Problem& p) : p_{p}, orders_{orders_of(p)} {
-  std::size_t choices = 0;
-  for (const Kind& kind : p.kinds) choices += kind.entries.size();
-  exhaustive_ = p.devices <= few_devices && choices <= few_choices;
-}
+Realiser::Realiser(const Problem& p, const Rings& rings) : p_{p}, rings_{rings}, orders_{orders_of(p)} {}
 
-Candidate Realiser::best(const RelaxedPlan& shape, double below) {
+Candidate Realiser::best(const Shape& shape, double below) {
   best_ = {};
   best_.value = never;
   least_pace_ = p_.by_price() ? never : below;
-  if (exhaustive_) {
+  if (exhaustive()) {
     try_all(shape);
     return best_;
   }
-  for (const bool reversed : {false, true}) {
-    const auto needs = count_out(shape, reversed);
-    if (needs) place(shape, *needs);
-    if (std::ranges::all_of(shape.stages, [](const RelaxedStage& s) { return s.kinds.size() == 1; })) break;
-  }
+  place(shape, count_out(shape, true));
+  const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
+  if (std::ranges::any_of(shape.stages, has_choice)) place(shape, count_out(shape, false));
+  if (p_.entries.size() > p_.groups.size() && best_.value < below * worth_improving) improve();
   return best_;
 }
 
-void Realiser::begin(const RelaxedPlan& shape) {
+void Realiser::begin(const Shape& shape) {
   room_.clear();
   for (const Entry& e : p_.entries) room_.push_back(e.count);
   tried_.plan.global_batch = p_.request.global_batch;
   tried_.plan.sequences = shape.measures->sequences();
   tried_.plan.stages.clear();
-  for (const RelaxedStage& stage : shape.stages) tried_.plan.stages.push_back({stage.first_layer, stage.last_layer, {}});
-  if (exhaustive_) return;
-  for (std::size_t s = 0; s < shape.stages.size(); ++s)
-    if (shape.stages[s].entry >= 0) add(s, shape.stages[s].kinds.front(), shape.stages[s].entry, shape.replicas);
+  for (const Shape::Stage& stage : shape.stages) tried_.plan.stages.push_back({stage.first_layer, stage.last_layer, {}});
 }
 
 void Realiser::add(std::size_t stage, int kind, int entry, int count) {
@@ -106,18 +97,18 @@ void Realiser::add(std::size_t stage, int kind, int entry, int count) {
   room_[at(entry)] -= count * p_.kinds[at(kind)].tensor;
 }
 
-void Realiser::try_all(const RelaxedPlan& shape) {
+void Realiser::try_all(const Shape& shape) {
   std::vector<int> cuts{shape.measures->sequences(), shape.replicas};
-  for (const RelaxedStage& stage : shape.stages) cuts.push_back(stage.first_layer);
+  for (const Shape::Stage& stage : shape.stages) cuts.push_back(stage.first_layer);
   if (!done_.insert(cuts).second) return;
   begin(shape);
   assign(shape, 0, 0);
 }
 
-void Realiser::assign(const RelaxedPlan& shape, std::size_t stage, int replica) {
+void Realiser::assign(const Shape& shape, std::size_t stage, int replica) {
   if (replica == shape.replicas) return assign(shape, stage + 1, 0);
   if (stage == shape.stages.size()) return consider();
-  const RelaxedStage& s = shape.stages[stage];
+  const Shape::Stage& s = shape.stages[stage];
   for (int k = 0; k < static_cast<int>(p_.kinds.size()); ++k) {
     if (!shape.measures->fits(k, s.first_layer, s.last_layer, static_cast<int>(shape.stages.size() - stage))) continue;
     if (shape.measures->compute(k, s.first_layer, s.last_layer) > least_pace_) continue;
@@ -142,28 +133,12 @@ bool Realiser::may_join(std::size_t stage, int kind) const {
   return !r.one_device_type || first.empty() || first.front().kind.type == p_.groups[at(k.group)].type;
 }
 
-/// Stages of one kind take theirs; mixed ones fill up what is left of one group after the other.
-std::optional<Realiser::Needs> Realiser::count_out(const RelaxedPlan& shape, bool reversed) const {
-  std::vector<int> room;
-  for (const Group& g : p_.groups) room.push_back(g.count);
-  Needs needs(shape.stages.size());
-  const auto take = [&](std::size_t s, int kind, int count) {
-    needs[s].push_back({kind, count});
-    room[at(p_.kinds[at(kind)].group)] -= count * p_.kinds[at(kind)].tensor;
-  };
-  for (std::size_t s = 0; s < shape.stages.size(); ++s)
-    if (shape.stages[s].kinds.size() == 1) take(s, shape.stages[s].kinds.front(), shape.replicas);
-  for (std::size_t s = 0; s < shape.stages.size(); ++s) {
-    auto kinds = shape.stages[s].kinds;
-    if (kinds.size() == 1) continue;
-    if (reversed) std::ranges::reverse(kinds);
-    int left = shape.replicas;
-    for (const int k : kinds) {
-      const int count = std::clamp(room[at(p_.kinds[at(k)].group)] / p_.kinds[at(k)].tensor, 0, left);
-      if (count > 0) take(s, k, count);
-      left -= count;
-    }
-    if (left > 0) return std::nullopt;
+Realiser::Needs Realiser::count_out(const Shape& shape, bool most) {
+  Needs needs;
+  for (const Shape::Stage& stage : shape.stages) {
+    const int count = stage.other < 0 ? shape.replicas : most ? stage.most : stage.least;
+    needs.push_back({{stage.kind, count}});
+    if (stage.other >= 0) needs.back().push_back({stage.other, shape.replicas - count});
   }
   return needs;
 }
@@ -187,54 +162,45 @@ bool Realiser::put(std::size_t stage, int kind, int count, const std::vector<int
 bool Realiser::by_stage(const Needs& needs, const std::vector<int>& order, bool whole_first) {
   for (std::size_t s = 0; s < needs.size(); ++s)
     for (const Need& need : needs[s])
-      if (is_open(s) && !put(s, need.kind, need.count, order, whole_first)) return false;
+      if (!put(s, need.kind, need.count, order, whole_first)) return false;
   return true;
 }
 
 /// As many whole pipelines as a zone holds, zone by zone, and what is left over stage by stage.
-bool Realiser::by_column(const RelaxedPlan& shape, const Needs& needs, const std::vector<int>& order) {
+bool Realiser::by_column(const Shape& shape, const Needs& needs, const std::vector<int>& order) {
   if (std::ranges::any_of(needs, [](const auto& stage) { return stage.size() != 1; })) return false;
-  std::vector<std::size_t> open;
-  for (std::size_t s = 0; s < needs.size(); ++s)
-    if (is_open(s)) open.push_back(s);
   int left = shape.replicas;
   std::vector<int> zones;
   for (const int e : order)
     if (std::ranges::find(zones, p_.entries[at(e)].zone) == zones.end()) zones.push_back(p_.entries[at(e)].zone);
   for (const int zone : zones) {
     std::vector<int> entry_of, each(p_.entries.size(), 0);
-    for (const std::size_t s : open) {
-      const Kind& kind = p_.kinds[at(needs[s].front().kind)];
+    for (const auto& stage : needs) {
+      const Kind& kind = p_.kinds[at(stage.front().kind)];
       const auto found = std::ranges::find_if(kind.entries, [&](int e) { return p_.entries[at(e)].zone == zone; });
       if (found == kind.entries.end()) break;
       entry_of.push_back(*found);
       each[at(*found)] += kind.tensor;
     }
-    if (entry_of.size() < open.size()) continue;
+    if (entry_of.size() < needs.size()) continue;
     int columns = left;
     for (std::size_t e = 0; e < each.size(); ++e)
       if (each[e] > 0) columns = std::min(columns, room_[e] / each[e]);
-    for (std::size_t i = 0; columns > 0 && i < open.size(); ++i) add(open[i], needs[open[i]].front().kind, entry_of[i], columns);
+    for (std::size_t s = 0; columns > 0 && s < needs.size(); ++s) add(s, needs[s].front().kind, entry_of[s], columns);
     left -= columns;
   }
-  for (std::size_t i = 0; left > 0 && i < open.size(); ++i)
-    if (const std::size_t s = open[i]; !put(s, needs[s].front().kind, left, order, false)) return false;
+  for (std::size_t s = 0; left > 0 && s < needs.size(); ++s)
+    if (!put(s, needs[s].front().kind, left, order, false)) return false;
   return true;
 }
 
-void Realiser::place(const RelaxedPlan& shape, const Needs& needs) {
-  placed_.clear();
-  for (const RelaxedStage& stage : shape.stages) placed_.push_back(stage.entry >= 0);
-  if (std::ranges::all_of(shape.stages, [](const RelaxedStage& s) { return s.entry >= 0; })) {
-    begin(shape);
-    return consider();
-  }
+void Realiser::place(const Shape& shape, const Needs& needs) {
   for (const auto& order : orders_) {
     for (const bool whole_first : {true, false}) {
       begin(shape);
       if (by_stage(needs, order, whole_first)) consider();
+      if (p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
     }
-    if (p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
     begin(shape);
     if (by_column(shape, needs, order)) consider();
   }
@@ -261,6 +227,95 @@ void Realiser::consider() {
   for (const auto& stage : tried_.plan.stages)
     for (const auto& run : stage.replicas) tried_.devices += run.count * run.kind.tensor_parallel;
   if (is_better(tried_, best_) && keeps_limits(tried_) && simulate::sailor_fits(p_.tables, tried_.plan)) best_ = tried_;
+}
+
+/// Swaps zones of the stages that decide the time, as long as that helps.
+void Realiser::improve() {
+  for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
+    tried_ = best_;
+    order_ring(s);
+    consider();
+  }
+  for (int round = 0; round < most_rounds; ++round) {
+    const auto& stages = best_.estimate.stages;
+    const auto by_pace = std::ranges::max_element(stages, {}, [](const auto& s) { return s.compute + s.sending; });
+    const auto by_ring = std::ranges::max_element(stages, {}, [](const auto& s) { return s.reduction; });
+    if (!improve_stage(at(by_ring - stages.begin())) && !improve_stage(at(by_pace - stages.begin()))) return;
+  }
+}
+
+bool Realiser::improve_stage(std::size_t stage) {
+  const Candidate before = best_;
+  for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
+    for (int entry = 0; entry < static_cast<int>(p_.entries.size()); ++entry)
+      for (int into = 0; into < static_cast<int>(p_.entries.size()); ++into) {
+        if (entry == into) continue;
+        tried_ = before;
+        if (try_swap(stage, other, entry, into)) consider();
+      }
+  return is_better(best_, before);
+}
+
+/// Replicas of `stage` go from `entry` into another entry of their group, as many as there is room or as `other` gives way.
+bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into) {
+  const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
+  if (from.type != to.type || from.region != to.region) return false;
+  auto& stages = tried_.plan.stages;
+  const auto stands = [&](const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; };
+  int tensor = 0, mine = 0, theirs = 0;
+  for (const auto& run : stages[stage].replicas)
+    if (stands(run, from)) tensor = run.kind.tensor_parallel, mine += run.count;
+  if (mine == 0 || to.per_node % tensor != 0) return false;
+  if (other == stage) {
+    int used = 0;
+    for (const auto& s : stages)
+      for (const auto& run : s.replicas)
+        if (stands(run, to)) used += run.count * run.kind.tensor_parallel;
+    theirs = (to.count - used) / tensor;
+  } else {
+    for (const auto& run : stages[other].replicas)
+      if (stands(run, to) && run.kind.tensor_parallel == tensor) theirs += run.count;
+  }
+  const int count = std::min(mine, theirs);
+  if (count <= 0) return false;
+  const auto turn = [&](simulate::SailorStage& s, const Entry& x, const Entry& y) {
+    std::vector<simulate::SailorRun> runs;
+    int left = count;
+    for (simulate::SailorRun run : s.replicas) {
+      if (!stands(run, x)) {
+        runs.push_back(run);
+        continue;
+      }
+      const int some = std::min(left, run.count);
+      left -= some;
+      if (some > 0) runs.push_back({{y.type, y.zone, run.kind.tensor_parallel}, some});
+      if (run.count > some) runs.push_back({run.kind, run.count - some});
+    }
+    s.replicas = runs;
+  };
+  turn(stages[stage], from, to);
+  if (other != stage) turn(stages[other], to, from);
+  order_ring(stage);
+  if (other != stage) order_ring(other);
+  return true;
+}
+
+/// Of a stage of one type and degree, in the order of the fastest ring.
+void Realiser::order_ring(std::size_t stage) {
+  auto& s = tried_.plan.stages[stage];
+  std::vector<Rings::Part> parts;
+  for (const auto& run : s.replicas) {
+    if (run.kind.type != s.replicas.front().kind.type || run.kind.tensor_parallel != s.replicas.front().kind.tensor_parallel) return;
+    const auto entry = std::ranges::find_if(p_.entries, [&](const Entry& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
+    parts.push_back({static_cast<int>(entry - p_.entries.begin()), run.count});
+  }
+  const int degree = simulate::degree(s), tensor = s.replicas.front().kind.tensor_parallel;
+  const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / std::min(tensor, 4);
+  s.replicas.clear();
+  for (const auto& part : rings_.ordered(parts, std::min(bytes, 5e8) / degree)) {
+    const Entry& e = p_.entries[at(part.entry)];
+    s.replicas.push_back({{e.type, e.zone, tensor}, part.count});
+  }
 }
 
 }  // namespace flotilla::search::rules

@@ -1,7 +1,7 @@
 #pragma once
 #include <set>
 
-#include "relaxed.hpp"
+#include "lay.hpp"
 
 namespace flotilla::search::rules {
 
@@ -12,16 +12,16 @@ struct Candidate {
   int devices = 0;
 };
 
-/// Turns relaxed plans into plans: counts out replicas of mixed stages, gives each a zone, puts them in an order.
+/// Turns shapes into plans: counts out replicas of mixed stages, gives each a zone, puts them in an order.
 class Realiser {
  public:
-  explicit Realiser(const Problem&);
+  Realiser(const Problem&, const Rings&);
 
   /// The best plan found of that shape that is feasible and keeps the limits; value `never` when there is none. `below`: plans above need
   /// not be looked at.
-  Candidate best(const RelaxedPlan&, double below);
+  Candidate best(const Shape&, double below);
   /// True: every assignment of replicas to kinds, zones and places is tried for every cut, which only small pools allow.
-  bool exhaustive() const { return exhaustive_; }
+  bool exhaustive() const { return p_.tiny; }
   std::int64_t considered() const { return considered_; }
 
  private:
@@ -30,24 +30,26 @@ class Realiser {
   };
   using Needs = std::vector<std::vector<Need>>;  ///< by stage
 
-  void try_all(const RelaxedPlan&);
-  void assign(const RelaxedPlan&, std::size_t stage, int replica);
+  void try_all(const Shape&);
+  void assign(const Shape&, std::size_t stage, int replica);
   bool may_join(std::size_t stage, int kind) const;
-  void place(const RelaxedPlan&, const Needs&);
-  std::optional<Needs> count_out(const RelaxedPlan&, bool reversed) const;
+  void place(const Shape&, const Needs&);
+  static Needs count_out(const Shape&, bool most);
   bool by_stage(const Needs&, const std::vector<int>& order, bool whole_first);
-  bool by_column(const RelaxedPlan&, const Needs&, const std::vector<int>& order);
-  void begin(const RelaxedPlan&);
+  bool by_column(const Shape&, const Needs&, const std::vector<int>& order);
+  void begin(const Shape&);
   bool put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first);
   void add(std::size_t stage, int kind, int entry, int count);
   void consider();
-  bool is_open(std::size_t stage) const { return !placed_[stage]; }
+  void improve();
+  bool improve_stage(std::size_t stage);
+  void order_ring(std::size_t stage);
+  bool try_swap(std::size_t stage, std::size_t other, int entry, int into);
   bool keeps_limits(const Candidate&) const;
 
   const Problem& p_;
-  bool exhaustive_ = false;
+  const Rings& rings_;
   std::vector<std::vector<int>> orders_;  ///< of the pool's entries
-  std::vector<bool> placed_;              ///< by stage: its entry is given
   std::vector<int> room_;                 ///< devices left, by entry
   double least_pace_ = never;             ///< above: no need to look
   Candidate tried_, best_;

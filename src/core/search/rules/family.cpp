@@ -1,0 +1,181 @@
+#include "family.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace flotilla::search::rules {
+namespace {
+
+constexpr std::int64_t most_states = 4096;    // of units of all resources
+constexpr std::size_t most_mixed_groups = 4;  // more, and stages of two kinds are left out
+constexpr int most_shares = 4;                // simulate::sailor_reduction: ways to share a gradient
+
+}  // namespace
+
+Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Rings& rings, bool across)
+    : p_{&p},
+      measures_{&measures},
+      weights_{p.weights.get()},
+      rings_{rings},
+      across_{across},
+      replicas_{replicas},
+      microbatches_{microbatches},
+      layers_{p.tables.layers()},
+      kinds_{static_cast<int>(p.kinds.size())} {
+  add_resources();
+  add_teams();
+  reductions_.assign(at(kinds_) * at(kinds_ + 2) * weights_->bytes.size(), replicas_ < 2 ? 0 : -1);
+}
+
+int Family::need(const Resource& r, int kind) const {
+  const Kind& k = p_->kinds[at(kind)];
+  return r.limit || (r.groups >> k.group & 1) != 0 ? k.tensor : 0;
+}
+
+void Family::add_resources() {
+  const auto& limit = p_->request.objective.limits.devices;
+  if (p_->tiny || p_->groups.size() > 64) {
+    resources_.push_back({~std::uint64_t{0}, p_->devices, 0, 0, false});
+  } else {
+    for (std::size_t g = 0; g < p_->groups.size(); ++g) {
+      // Where stages are spread over regions, so are their devices.
+      const auto alike = [&](const Resource& r) {
+        return across_ && p_->groups[at(std::countr_zero(r.groups))].type == p_->groups[g].type;
+      };
+      const auto found = std::ranges::find_if(resources_, alike);
+      Resource& r = found == resources_.end() ? resources_.emplace_back() : *found;
+      r.groups |= std::uint64_t{1} << g;
+      r.devices += p_->groups[g].count;
+    }
+  }
+  if (limit && resources_.size() == 1)
+    resources_.front().devices = std::min<std::int64_t>(resources_.front().devices, *limit);
+  else if (limit)
+    resources_.push_back({0, *limit, 0, 0, true});
+  int largest = 1;
+  for (const Kind& kind : p_->kinds) largest = std::max(largest, kind.tensor);
+  const std::int64_t useful = std::int64_t{layers_} * largest;
+  const auto states = [&] {
+    std::int64_t product = 1;
+    for (Resource& r : resources_) {
+      r.units = static_cast<int>(std::min(r.devices / replicas_, useful));
+      r.rest = static_cast<int>(std::min<std::int64_t>(r.devices - std::int64_t{r.units} * replicas_, replicas_ * useful));
+      product = std::min(product * (r.units + 1), std::int64_t{1} << 40);
+    }
+    return product;
+  };
+  while (states() > most_states || resources_.size() > most_resources) {
+    if (resources_.size() == 1) break;
+    std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.limit != y.limit ? x.limit : x.units < y.units; });
+    Resource last = resources_.back();
+    resources_.pop_back();
+    Resource& into = resources_.back();
+    if (into.limit) {  // a group's devices cannot be put together with all: forget the looser of the two
+      into.devices = std::min(into.devices, last.devices);
+      if (into.devices == last.devices) into = last;
+      continue;
+    }
+    into.groups |= last.groups;
+    into.devices += last.devices;
+  }
+}
+
+void Family::add_teams() {
+  for (int k = 0; k < kinds_; ++k) {
+    if (!measures_->usable(k)) continue;
+    Team team;
+    team.kind = k;
+    team.side = sides() > 1 ? p_->groups[at(p_->kinds[at(k)].group)].region : 0;
+    for (std::size_t r = 0; r < resources_.size(); ++r) team.units[r] = static_cast<std::int16_t>(need(resources_[r], k));
+    team.price = p_->groups[at(p_->kinds[at(k)].group)].price * p_->kinds[at(k)].tensor * replicas_;
+    teams_.push_back(team);
+  }
+  if (p_->tiny || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
+  for (int k = 0; k < kinds_; ++k)
+    for (int o = k + 1; o < kinds_; ++o)
+      if (measures_->usable(k) && measures_->usable(o) && may_mix(p_->kinds[at(k)], p_->kinds[at(o)])) add_mixed(k, o);
+}
+
+bool Family::may_mix(const Kind& k, const Kind& o) const {
+  if (k.group == o.group || (p_->request.restrictions.one_tensor_degree_per_stage && k.tensor != o.tensor)) return false;
+  return !across_ || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
+}
+
+/// For every number of units that the one kind may take: as many replicas of it as go in, and the units that the others need.
+void Family::add_mixed(int kind, int other) {
+  const Kind &k = p_->kinds[at(kind)], &o = p_->kinds[at(other)];
+  const auto devices_of = [&](int group) {
+    for (const Resource& r : resources_)
+      if ((r.groups >> group & 1) != 0) return r;
+    return Resource{};
+  };
+  const Resource mine = devices_of(k.group), theirs = devices_of(o.group);
+  const std::size_t before = teams_.size();
+  for (int j = 0; j <= std::min(k.tensor, mine.units); ++j) {
+    Team team;
+    team.kind = kind;
+    team.other = other;
+    const int here = p_->groups[at(k.group)].region, there = p_->groups[at(o.group)].region;
+    team.side = sides() == 1 ? 0 : here == there ? here : p_->regions;
+    team.most = static_cast<int>(std::min<std::int64_t>((mine.rest + std::int64_t{j} * replicas_) / k.tensor, replicas_ - 1));
+    if (team.most < 1) continue;
+    for (std::size_t r = 0; r < resources_.size(); ++r) {
+      const std::int64_t devices = std::int64_t{team.most} * need(resources_[r], kind) +
+                                   std::int64_t{replicas_ - team.most} * need(resources_[r], other) - resources_[r].rest;
+      team.units[r] = static_cast<std::int16_t>(devices <= 0 ? 0 : (devices + replicas_ - 1) / replicas_);
+    }
+    int room = theirs.rest;
+    for (std::size_t r = 0; r < resources_.size(); ++r)
+      if ((resources_[r].groups >> o.group & 1) != 0) room += team.units[r] * replicas_;
+    team.least = std::clamp(replicas_ - room / o.tensor, 1, team.most);
+    const auto price = [&](int count) {
+      return count * k.tensor * p_->groups[at(k.group)].price + (replicas_ - count) * o.tensor * p_->groups[at(o.group)].price;
+    };
+    team.price = std::min(price(team.least), price(team.most));
+    const auto no_less = [&](const Team& t) {
+      for (std::size_t r = 0; r < resources_.size(); ++r)
+        if (t.units[r] > team.units[r]) return false;
+      return t.price <= team.price;
+    };
+    if (std::none_of(teams_.begin() + static_cast<std::ptrdiff_t>(before), teams_.end(), no_less)) teams_.push_back(team);
+  }
+}
+
+/// A stage in two regions has replicas in another one than any stage in one.
+double Family::into(int kind, int side, int layer) const {
+  return side < p_->regions ? measures_->link_into(kind, side, layer) : measures_->link_out(kind, layer);
+}
+
+double Family::sending(const Team& t, int side, int layer) const {
+  const bool near = sides() == 1 || (side == p_->regions && t.side == side);
+  const double one = near ? measures_->least_link(t.kind, layer) : into(t.kind, side, layer);
+  return !t.mixed() ? one : std::max(one, near ? measures_->least_link(t.other, layer) : into(t.other, side, layer));
+}
+
+double Family::sending_more(int side, const Team& t, int layer) const {
+  if (sides() == 1 || side == t.side) return 0;
+  double least = never, counted = 0;
+  for (int k = 0; k < kinds_; ++k) {
+    if (!measures_->usable(k) || (side < p_->regions && p_->groups[at(p_->kinds[at(k)].group)].region != side)) continue;
+    const double far = t.side < p_->regions ? into(k, t.side, layer) : measures_->link_out(k, layer);
+    least = std::min(least, side == p_->regions ? measures_->link_out(k, layer) : far);
+    counted = std::max(counted, measures_->least_link(k, layer));
+  }
+  return std::max(0.0, least - counted);
+}
+
+double Family::find_reduction(const Team& team, int weights) const {
+  const Kind& k = p_->kinds[at(team.kind)];
+  const Kind* o = team.mixed() ? &p_->kinds[at(team.other)] : nullptr;
+  const double bytes = weights_->bytes[at(weights)] / std::min({most_shares, k.tensor, o ? o->tensor : most_shares});
+  if (across_) return rings_.least_across(replicas_, bytes);
+  if (o) return rings_.least_between(k.entries, o->entries, replicas_, bytes);
+  if (!p_->tiny) return rings_.least(k.entries, k.tensor, replicas_, bytes);
+  // In tiny pools any replica may stand beside any other.
+  std::vector<int> all(p_->entries.size());
+  std::iota(all.begin(), all.end(), 0);
+  return rings_.least_between(all, all, replicas_, bytes);
+}
+
+}  // namespace flotilla::search::rules

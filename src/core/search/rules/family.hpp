@@ -1,0 +1,96 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "measures.hpp"
+#include "rings.hpp"
+
+namespace flotilla::search::rules {
+
+constexpr std::size_t most_resources = 6;
+/// Of every resource; a unit is as many devices as a stage has replicas.
+using Units = std::array<std::int16_t, most_resources>;
+
+/// What the replicas of a stage are: all of one kind, or of two kinds of different groups.
+struct Team {
+  int kind = 0, other = -1;
+  int least = 0, most = 0;  ///< replicas of `kind`, where there is another
+  Units units{};            ///< that it takes; of two kinds, beside the devices that whole units leave over
+  double price = 0;         ///< per hour, at least
+  int side = 0;             ///< the region; of two regions: one beyond the last
+  bool mixed() const { return other >= 0; }
+};
+
+/// Plans of one microbatch size and one number of replicas, and what a stage of them takes at least. A resource is the devices of a group
+/// or of several, or as many as the limit allows. Groups are put together where there are many; then bounds are looser.
+class Family {
+ public:
+  /// With `across`, every stage has replicas in several regions: its ring crosses them, and stages need not send between regions. Without,
+  /// a stage is in one region, or it is the one stage of two kinds.
+  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across);
+
+  const Measures& measures() const { return *measures_; }
+  int replicas() const { return replicas_; }
+  int microbatches() const { return microbatches_; }
+  const std::vector<Team>& teams() const { return teams_; }
+  std::size_t resources() const { return resources_.size(); }
+  int units(std::size_t resource) const { return resources_[resource].units; }
+
+  /// Where neighbours may stand: regions, and beyond them that of stages in two.
+  int sides() const { return across_ || p_->regions == 1 ? 1 : p_->regions + 1; }
+  /// What `layer` puts out, from the slowest replica of a team to a neighbour on a side.
+  double sending(const Team&, int side, int layer) const;
+  /// What a stage on `side` gets beside its least when it sends to a team in front of it, whose last layer is before `layer`.
+  double sending_more(int side, const Team&, int layer) const;
+  /// Measures::time, compute and fits of a team.
+  double time(const Team& t, int first, int last, bool deep) const {
+    const double one = measures_->time(t.kind, first, last, deep);
+    return t.mixed() ? std::max(one, measures_->time(t.other, first, last, deep)) : one;
+  }
+  double compute(const Team& t, int first, int last) const {
+    const double one = measures_->compute(t.kind, first, last);
+    return t.mixed() ? std::max(one, measures_->compute(t.other, first, last)) : one;
+  }
+  bool fits(const Team& t, int first, int last, int from_end) const {
+    return measures_->fits(t.kind, first, last, from_end) && (!t.mixed() || measures_->fits(t.other, first, last, from_end));
+  }
+  /// Of the gradients, over the fastest ring that the pool allows.
+  double reduction(const Team& t, int first, int last) const {
+    double& known = reductions_[at(look(t)) * weights_->bytes.size() + at(weights_->number(first, last))];
+    if (known < 0) known = find_reduction(t, weights_->number(first, last));
+    return known;
+  }
+  /// Share of the layers' work: over the stages of a plan they sum to 1.
+  double share(int first, int last) const {
+    return (measures_->least_compute(last) - measures_->least_compute(first)) / measures_->least_compute(layers_);
+  }
+  /// Number of the kinds of a team, the same for all teams of these kinds.
+  int look(const Team& t) const { return t.mixed() ? kinds_ * (t.kind + 1) + t.other : t.kind; }
+
+ private:
+  bool may_mix(const Kind&, const Kind&) const;
+  double into(int kind, int side, int layer) const;
+  struct Resource {
+    std::uint64_t groups = 0;
+    std::int64_t devices = 0;
+    int units = 0, rest = 0;
+    bool limit = false;
+  };
+  int need(const Resource&, int kind) const;
+  void add_resources();
+  void add_teams();
+  void add_mixed(int kind, int other);
+  double find_reduction(const Team&, int weights) const;
+
+  const Problem* p_;
+  const Measures* measures_;
+  const Weights* weights_;
+  const Rings& rings_;
+  bool across_;
+  int replicas_, microbatches_, layers_, kinds_;
+  std::vector<Resource> resources_;
+  std::vector<Team> teams_;
+  mutable std::vector<double> reductions_;  ///< by look and weights; negative: not worked out yet
+};
+
+}  // namespace flotilla::search::rules

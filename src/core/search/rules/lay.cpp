@@ -1,0 +1,176 @@
+#include "lay.hpp"
+
+#include <algorithm>
+
+namespace flotilla::search::rules {
+
+Shape shape_of(const Family& family, const Path& path, double bound) {
+  Shape shape{&family.measures(), family.replicas(), bound, {}};
+  for (const Step& step : path.steps) {
+    const Team& team = family.teams()[at(step.team)];
+    shape.stages.push_back({step.first, step.last, team.kind, team.other, team.least, team.most});
+  }
+  return shape;
+}
+
+Lay::Lay(const Problem& p, const Family& family, const Box& box, const Value& value, const Rest& rest, std::int64_t most_labels)
+    : p_{p}, family_{family}, box_{box}, value_{value}, rest_{rest}, measures_{family.measures()}, most_labels_{most_labels} {
+  Label root;
+  root.units = rest.all();
+  root.first_layer = static_cast<std::int16_t>(p.tables.layers());
+  labels_.push_back(root);
+  queue_.push({bound(root), 0, 0});
+}
+
+std::optional<Shape> Lay::next(const std::function<bool()>& stop) {
+  for (std::int64_t steps = 0; !queue_.empty() && queue_.top().bound < most_; ++steps) {
+    if (laid() > most_labels_ || (stop && steps % 64 == 0 && stop())) return std::nullopt;
+    const Open top = queue_.top();
+    queue_.pop();
+    if (labels_[at(top.label)].dead) continue;
+    if (labels_[at(top.label)].first_layer == 0) return finished(top.label, top.bound);
+    expand(top.label);
+  }
+  return std::nullopt;
+}
+
+Shape Lay::finished(int label, double bound) const {
+  Path path;
+  for (int i = label; labels_[at(i)].team >= 0; i = labels_[at(i)].parent)
+    path.steps.push_back({labels_[at(i)].first_layer, labels_[at(labels_[at(i)].parent)].first_layer, labels_[at(i)].team});
+  return shape_of(family_, path, bound);
+}
+
+/// Whether the box allows a stage of these layers in front.
+bool Lay::may_hold(const Label& from, int first) const {
+  const int blocks = p_.blocks(first, from.first_layer);
+  if (box_.blocks >= 0 && (blocks < box_.blocks || blocks > box_.blocks + 1)) return false;
+  return box_.deep ? first > 0 || from.stages >= 3 : first == 0 || from.stages < 2;
+}
+
+void Lay::expand(int label) {
+  const Label from = labels_[at(label)];
+  std::vector<bool> over(family_.teams().size(), false);
+  for (int first = from.first_layer - 1; first >= 0; --first) {
+    const bool may = may_hold(from, first);
+    for (std::size_t t = 0; t < over.size(); ++t) {
+      const Team& team = family_.teams()[t];
+      if (over[t]) continue;
+      over[t] = family_.compute(team, first, from.first_layer) > box_.pace || !family_.fits(team, first, from.first_layer, from.stages + 1);
+      if (!over[t] && may && !(team.mixed() && from.mixed)) lay(label, first, static_cast<int>(t));
+    }
+  }
+}
+
+/// Least time from the slowest replica of the one team to its neighbour in the other, of what `layer` puts out. Each replica has some
+/// neighbour in the other stage; in tiny pools the kinds stand for others too.
+double Lay::sending(const Team& from, const Team& to, int layer) const {
+  if (p_.tiny) return measures_.least_link(from.kind, layer);
+  const auto link = [&](int kind, int other) { return measures_.link(kind, other, layer); };
+  if (!from.mixed() && !to.mixed()) return link(from.kind, to.kind);
+  const auto nearest = [&](int kind) { return to.mixed() ? std::min(link(kind, to.kind), link(kind, to.other)) : link(kind, to.kind); };
+  const auto nearest_to = [&](int other) {
+    return from.mixed() ? std::min(link(from.kind, other), link(from.other, other)) : link(from.kind, other);
+  };
+  double most = std::max(nearest(from.kind), nearest_to(to.kind));
+  if (from.mixed()) most = std::max(most, nearest(from.other));
+  if (to.mixed()) most = std::max(most, nearest_to(to.other));
+  return most;
+}
+
+void Lay::lay(int parent, int first, int number) {
+  const Label& from = labels_[at(parent)];
+  const int last = from.first_layer;
+  const Team& team = family_.teams()[at(number)];
+  Label l = from;
+  l.units = rest_.without(from.units, number);
+  if (l.units < 0) return void(++pruned_);
+  l.parent = parent;
+  l.team = number;
+  l.first_layer = static_cast<std::int16_t>(first);
+  l.stages = static_cast<std::int16_t>(from.stages + 1);
+  l.mixed = from.mixed || team.mixed();
+  l.open = family_.compute(team, first, last);
+  if (from.stages > 0) {
+    const Team& behind = family_.teams()[at(from.team)];
+    const double up = sending(team, behind, last - 1), down = sending(behind, team, last);
+    const double closed = from.open + (from.stages == 1 ? 2 : 1) * down;
+    l.pace = std::max(from.pace, closed);
+    l.sum = from.sum + closed;
+    l.open += (first == 0 && box_.deep ? 2 : 1) * up;
+  }
+  if (first == 0) {
+    l.pace = std::max(l.pace, l.open);
+    l.sum += l.open;
+    l.open = 0;
+  }
+  l.reduction = std::max(from.reduction, family_.reduction(team, first, last));
+  if (l.pace > box_.pace || l.open > box_.pace || l.reduction > box_.reduction) return void(++pruned_);
+  l.update = std::max(from.update, measures_.update(team.kind, first));
+  if (team.mixed() && !p_.tiny) l.update = std::max(l.update, measures_.update(team.other, first));
+  l.price = from.price + team.price;
+  if (l.price > box_.price) return void(++pruned_);
+  const double least = bound(l);
+  if (least >= most_ || (!p_.tiny && dominated(l))) return void(++pruned_);
+  labels_.push_back(l);
+  queue_.push({least, l.stages, static_cast<int>(labels_.size()) - 1});
+}
+
+/// Of the objective's value over all ways to go on from here.
+double Lay::bound(const Label& l) const {
+  const double update = std::max(l.update, measures_.least_update());
+  if (l.first_layer == 0) {
+    const double time =
+        (family_.microbatches() - 1) * std::max(l.pace, box_.above) + l.sum + update + std::max(l.reduction, box_.above_reduction);
+    return value_.least(std::max(time, box_.above_time), std::max(l.price, box_.above_price), 0);
+  }
+  const int stages = 3 - l.stages;
+  const Team* front = l.stages > 0 ? &family_.teams()[at(l.team)] : nullptr;
+  const Node node = rest_.node(l.first_layer, front ? front->side : 0);
+  const double rest = rest_.time(node, l.units, !l.mixed, stages);
+  if (rest == never) return never;
+  double open = l.open;
+  if (front) {
+    const Team& team = *front;
+    double down = measures_.least_link(team.kind, l.first_layer);
+    if (team.mixed()) down = std::max(down, measures_.least_link(team.other, l.first_layer));
+    open += (l.stages == 1 ? 2 : 1) * down;
+  }
+  const double share = 1 - family_.share(0, l.first_layer);
+  const double time =
+      l.sum + open +
+      share * ((family_.microbatches() - 1) * std::max({box_.above, l.pace, open}) + std::max(box_.above_reduction, l.reduction)) + update;
+  if (!value_.needs_prices()) return value_.least(time + rest, 0, 0);
+  const double price = std::max(l.price + rest_.price(node, l.units, !l.mixed, stages), box_.above_price);
+  if (price > box_.price) return never;
+  const double product = rest_.least_price() * time + rest_.least_time() * l.price + rest_.blend(node, l.units, !l.mixed, stages) -
+                         rest_.least_time() * rest_.least_price();
+  return value_.least(std::max(time + rest, box_.above_time), price, product);
+}
+
+bool Lay::dominates(const Label& x, const Label& y) const {
+  if (x.stages > y.stages || (x.mixed && !y.mixed) || x.price > y.price || !rest_.at_most(y.units, x.units)) return false;
+  const double x_pace = std::max(x.pace, box_.above), y_pace = std::max(y.pace, box_.above);
+  const double later = (family_.microbatches() - 1) * std::max({0.0, x_pace - y_pace, x.open - y.open}) + x.sum + x.open - y.sum - y.open +
+                       std::max(0.0, x.update - std::max(y.update, measures_.least_update())) +
+                       std::max(0.0, x.reduction - std::max(y.reduction, box_.above_reduction));
+  return later <= 0;
+}
+
+/// Whether an earlier partial plan with the same layers left and the same first stage is as good in everything; enters this one if not.
+bool Lay::dominated(const Label& l) {
+  const std::uint64_t key = static_cast<std::uint64_t>(family_.look(family_.teams()[at(l.team)])) << 32 |
+                            static_cast<std::uint64_t>(l.first_layer) << 1 | static_cast<std::uint64_t>(l.stages == 1);
+  auto& alike = alike_[key];
+  for (const int other : alike)
+    if (dominates(labels_[at(other)], l)) return true;
+  std::erase_if(alike, [&](int other) {
+    const bool worse = dominates(l, labels_[at(other)]);
+    if (worse) labels_[at(other)].dead = true;
+    return worse;
+  });
+  alike.push_back(static_cast<int>(labels_.size()));
+  return false;
+}
+
+}  // namespace flotilla::search::rules

@@ -1,0 +1,312 @@
+#include "rest.hpp"
+
+#include <algorithm>
+
+namespace flotilla::search::rules {
+namespace {
+
+constexpr double rounding = 1 - 1e-12;
+constexpr int few_stages = 3;  // of boxes that are not deep
+
+}  // namespace
+
+Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& value, double target)
+    : p_{p},
+      family_{family},
+      box_{box},
+      value_{value},
+      layers_{p.tables.layers()},
+      sides_{family.sides()},
+      nodes_{layers_ * sides_ + 1},
+      microbatches_{family.microbatches()},
+      most_stages_{box.deep ? 1 : few_stages} {
+  list_looks();
+  limit_maxima(target);
+  collect_moves();
+  sort_moves();
+  if (!filter(target)) return;
+  list_teams();
+  number_states();
+  const double update = family.measures().least_update();
+  solve(time_);
+  least_time_ = std::max(time(nodes_ - 1, all(), true, most_stages_) * rounding + update, box.above_time);
+  if (least_time_ == never) return;
+  double product = 0;
+  if (value.needs_prices()) {
+    solve(price_);
+    least_price_ = std::max(price(nodes_ - 1, all(), true, most_stages_) * rounding, box.above_price);
+    if (least_price_ > box.price) return;
+    solve(blend_);
+    product = value_of_blend(blend(nodes_ - 1, all(), true, most_stages_));
+  }
+  bound_ = value.least(least_time_, least_price_, product);
+}
+
+void Rest::list_looks() {
+  const auto& teams = family_.teams();
+  int before = -1;
+  for (int t = 0; t < static_cast<int>(teams.size()); ++t) {
+    const int look = family_.look(teams[at(t)]);
+    if (look != before) looks_.emplace_back();
+    before = look;
+    auto& alike = looks_.back();
+    alike.push_back(t);
+    if (teams[at(t)].price < teams[at(alike.front())].price) std::swap(alike.front(), alike.back());
+    if (teams[at(t)].mixed()) ways_ = 2;
+  }
+}
+
+/// Slower stages, or longer reductions, alone take a plan over the target.
+void Rest::limit_maxima(double target) {
+  most_pace_ = box_.pace;
+  most_reduction_ = box_.reduction;
+  const double time = value_.most_time(target, box_.above_price);
+  if (time == never) return;
+  const double least = family_.measures().least_compute(layers_) + family_.measures().least_update();
+  most_reduction_ = std::min(most_reduction_, time - least - (microbatches_ - 1) * box_.above);
+  if (microbatches_ > 1) most_pace_ = std::min(most_pace_, (time - least - box_.above_reduction) / (microbatches_ - 1));
+}
+
+/// Stages that fit in memory with as many behind them as there must be at this pace.
+void Rest::collect_moves() {
+  behind_.assign(at(layers_ + 1), -1);
+  behind_[at(layers_)] = 0;
+  for (int first = layers_ - 1; first >= 0; --first)
+    for (int last = first + 1; last <= layers_; ++last) {
+      const int behind = behind_[at(last)];
+      if (behind < 0 || (box_.deep && first == 0 && last == layers_)) continue;
+      if (box_.blocks >= 0 && (p_.blocks(first, last) < box_.blocks || p_.blocks(first, last) > box_.blocks + 1)) continue;
+      bool slow = true;
+      bool any = false;
+      for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
+        const Team& team = family_.teams()[at(looks_[at(look)].front())];
+        if (family_.compute(team, first, last) > most_pace_) continue;
+        slow = false;
+        any = add_moves(first, last, look, behind + 1) || any;
+      }
+      int& least = behind_[at(first)];
+      if (any && (least < 0 || behind + 1 < least)) least = behind + 1;
+      if (slow) break;
+    }
+}
+
+/// For every side that the stage behind may be on.
+bool Rest::add_moves(int first, int last, int look, int from_end) {
+  const int number = looks_[at(look)].front();
+  const Team& team = family_.teams()[at(number)];
+  const double least = family_.time(team, first, last, box_.deep);
+  if (least > most_pace_ || least == never || !family_.fits(team, first, last, from_end)) return false;
+  const double reduction = family_.reduction(team, first, last), share = family_.share(first, last);
+  if (reduction > most_reduction_) return false;
+  const std::size_t before = moves_.size();
+  for (int side = 0; side < (last < layers_ ? sides_ : 1); ++side) {
+    double time = least, more = 0;
+    if (sides_ > 1 && last < layers_) {
+      const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
+      time += std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
+      more = family_.sending_more(side, team, last);
+      if (time > most_pace_) continue;
+    }
+    const double weighted =
+        time + more + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
+    moves_.push_back({static_cast<std::int16_t>(first), static_cast<std::int16_t>(last), static_cast<std::int16_t>(look),
+                      static_cast<std::int16_t>(number), node(first, team.side), node(last, side), time, reduction, weighted});
+  }
+  return moves_.size() > before;
+}
+
+void Rest::sort_moves() {
+  std::vector<int> ends(at(layers_ + 2), 0);
+  for (const Move& move : moves_) ++ends[at(move.last + 1)];
+  for (int layer = 0; layer <= layers_; ++layer) ends[at(layer + 1)] += ends[at(layer)];
+  std::vector<Move> sorted(moves_.size());
+  for (const Move& move : moves_) sorted[at(ends[at(move.last)]++)] = move;
+  moves_ = std::move(sorted);
+}
+
+double Rest::cost(What what, const Move& move) const {
+  return what == time_ ? move.weighted : what == price_ ? price_of(move) : least_price_ * move.weighted + least_time_ * price_of(move);
+}
+
+/// Of time x price, at least, of plans whose stages' blends sum to this.
+double Rest::value_of_blend(double blend) const {
+  return blend * rounding + least_price_ * family_.measures().least_update() - least_time_ * least_price_;
+}
+
+/// The least sums of a cost over the layers before and behind a layer, with units without end, by the number of stages where that matters.
+struct Rest::Sweep {
+  Sweep(const Rest& rest, What what) : rest_{rest}, what_{what}, deep_{rest.box_.deep} {
+    for (int t = 0; t <= few_stages; ++t) {
+      before_[at(t)].assign(at(rest.nodes_), never);
+      behind_[at(t)] = before_[at(t)];
+      std::fill_n(before_[at(t)].begin(), rest.sides_, 0.0);
+      behind_[at(t)].back() = 0;
+    }
+    for (const Move& move : rest.moves_) relax(before_, move.from, move.to, rest.cost(what, move));
+    for (auto move = rest.moves_.rbegin(); move != rest.moves_.rend(); ++move) relax(behind_, move->to, move->from, rest.cost(what, *move));
+  }
+  double all() const { return before_[at(deep_ ? 0 : few_stages)].back(); }
+  double through(const Move& move) const {
+    const double cost = rest_.cost(what_, move);
+    if (deep_) return before_[0][at(move.from)] + cost + behind_[0][at(move.to)];
+    double least = never;
+    for (int t = 0; t < few_stages; ++t)
+      least = std::min(least, before_[at(t)][at(move.from)] + cost + behind_[at(few_stages - 1 - t)][at(move.to)]);
+    return least;
+  }
+
+ private:
+  using Sums = std::array<std::vector<double>, few_stages + 1>;
+  void relax(Sums& sums, int from, int to, double cost) const {
+    if (deep_) {
+      sums[0][at(to)] = std::min(sums[0][at(to)], sums[0][at(from)] + cost);
+      return;
+    }
+    for (int t = 1; t <= few_stages; ++t) sums[at(t)][at(to)] = std::min(sums[at(t)][at(to)], sums[at(t - 1)][at(from)] + cost);
+  }
+  const Rest& rest_;
+  What what_;
+  bool deep_;
+  Sums before_, behind_;
+};
+
+/// Drops the moves of which no plan below the target can consist; false when that leaves none, and then the bound is known.
+bool Rest::filter(double target) {
+  const double update = family_.measures().least_update();
+  const Sweep times{*this, time_};
+  least_time_ = std::max(times.all() * rounding + update, box_.above_time);
+  if (least_time_ == never) return false;
+  double product = 0;
+  if (value_.needs_prices()) {
+    least_price_ = std::max(Sweep{*this, price_}.all() * rounding, box_.above_price);
+    if (least_price_ > box_.price) return false;
+    const Sweep blends{*this, blend_};
+    product = value_of_blend(blends.all());
+    if (value_.by_price())
+      std::erase_if(moves_,
+                    [&](const Move& m) { return value_.least(least_time_, least_price_, value_of_blend(blends.through(m))) >= target; });
+  }
+  bound_ = value_.least(least_time_, least_price_, product);
+  if (bound_ >= target) return false;
+  std::erase_if(moves_, [&](const Move& m) {
+    return value_.least(std::max(times.through(m) * rounding + update, least_time_), least_price_, 0) >= target;
+  });
+  bound_ = never;
+  return true;
+}
+
+/// Moves of a look become those of its teams.
+void Rest::list_teams() {
+  std::vector<Move> all;
+  all.reserve(moves_.size());
+  for (Move move : moves_)
+    for (const int team : looks_[at(move.look)]) {
+      move.team = static_cast<std::int16_t>(team);
+      all.push_back(move);
+    }
+  moves_ = std::move(all);
+}
+
+void Rest::number_states() {
+  const std::size_t resources = family_.resources();
+  for (std::size_t r = 0; r < resources; ++r) strides_[r] = states_, states_ *= family_.units(r) + 1;
+  for (const Team& team : family_.teams()) {
+    int offset = 0;
+    for (std::size_t r = 0; r < resources; ++r) offset += team.units[r] * strides_[r];
+    offsets_.push_back(offset);
+    // Runs along the first resource, for all units of the others that are enough.
+    std::vector<Run> runs{{team.units[0], family_.units(0) + 1 - team.units[0]}};
+    if (runs.front().length <= 0) runs.clear();
+    for (std::size_t r = 1; r < resources; ++r) {
+      std::vector<Run> longer;
+      for (int u = team.units[r]; u <= family_.units(r); ++u)
+        for (const Run& run : runs) longer.push_back({run.start + u * strides_[r], run.length});
+      runs = std::move(longer);
+    }
+    runs_.push_back(std::move(runs));
+  }
+}
+
+int Rest::without(int units, int team) const {
+  for (std::size_t r = 0; r < family_.resources(); ++r)
+    if (units / strides_[r] % (family_.units(r) + 1) < family_.teams()[at(team)].units[r]) return -1;
+  return units - offsets_[at(team)];
+}
+
+bool Rest::at_most(int units, int others) const {
+  for (std::size_t r = 0; r < family_.resources(); ++r) {
+    const int size = family_.units(r) + 1;
+    if (units / strides_[r] % size > others / strides_[r] % size) return false;
+  }
+  return true;
+}
+
+void Rest::solve(What what) {
+  std::vector<double>& best = tables_[what];
+  best.assign(at(most_stages_) * ways_ * at(nodes_) * at(states_), never);
+  for (int table = 1; table <= most_stages_; ++table) {
+    for (std::size_t mix = 0; mix < ways_; ++mix)
+      std::fill_n(best.begin() + static_cast<std::ptrdiff_t>(spot(0, 0, mix > 0, table)), sides_ * states_, 0.0);
+    for (const Move& move : moves_) {
+      if (!box_.deep && table == 1 && move.first > 0) continue;
+      const int from_table = box_.deep ? 1 : move.first == 0 ? table : table - 1;
+      const double more = cost(what, move);
+      const int offset = offsets_[at(move.team)];
+      const auto relax = [&](bool from_mix, bool to_mix) {
+        const double* from = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
+        double* to = best.data() + spot(move.to, 0, to_mix, table);
+        for (const Run& run : runs_[at(move.team)])
+          for (int s = run.start; s < run.start + run.length; ++s) to[s] = std::min(to[s], from[s] + more);
+      };
+      const bool mixed = family_.teams()[at(move.team)].mixed();
+      if (!mixed) relax(false, false);
+      if (ways_ > 1) relax(!mixed, true);
+    }
+  }
+}
+
+double Rest::least_time_below(double price) const {
+  const double blended = blend(nodes_ - 1, all(), true, most_stages_) * rounding + least_price_ * family_.measures().least_update();
+  return std::max(least_time_, (blended - least_time_ * price) / least_price_);
+}
+
+bool Rest::find_step(What what, Node& node, int& units, bool& mix, int& stages, Path& path) const {
+  const double wanted = of(what, node, units, mix, stages);
+  for (const Move& move : moves_) {
+    if (move.to != node || (!box_.deep && stages == 1 && move.first > 0)) continue;
+    const Team& team = family_.teams()[at(move.team)];
+    const int left = without(units, move.team);
+    if (left < 0 || (team.mixed() && !mix)) continue;
+    const int stages_left = move.first == 0 ? stages : stages - (box_.deep ? 0 : 1);
+    const bool mix_left = mix && !team.mixed();
+    if (of(what, move.from, left, mix_left, stages_left) + cost(what, move) > wanted * (1 + 1e-12)) continue;
+    path.steps.push_back({move.first, move.last, move.team});
+    const double share = family_.share(move.first, move.last);
+    path.sum += move.time;
+    path.price += team.price;
+    path.pace = std::max(path.pace, move.time);
+    path.reduction = std::max(path.reduction, move.reduction);
+    path.mean_pace += share * std::max(move.time, box_.above);
+    path.mean_reduction += share * std::max(move.reduction, box_.above_reduction);
+    node = move.from;
+    units = left;
+    mix = mix_left;
+    stages = stages_left;
+    return true;
+  }
+  return false;
+}
+
+std::optional<Path> Rest::path() const {
+  if (bound_ == never || tables_[time_].empty()) return std::nullopt;
+  const What what = value_.by_price() ? blend_ : time_;
+  Path path;
+  int units = all(), stages = most_stages_;
+  bool mix = ways_ > 1;
+  for (Node node = nodes_ - 1; path.steps.empty() || path.steps.back().first > 0;)
+    if (!find_step(what, node, units, mix, stages, path)) return std::nullopt;
+  std::ranges::reverse(path.steps);
+  return path;
+}
+
+}  // namespace flotilla::search::rules

@@ -1,0 +1,111 @@
+#pragma once
+#include <optional>
+
+#include "family.hpp"
+#include "value.hpp"
+
+namespace flotilla::search::rules {
+
+/// Plans of a family that are looked at together: their slowest stage, their longest reduction and their price lie in these ranges.
+struct Box {
+  bool deep = false;  ///< more than three stages; otherwise at most three
+  int blocks = -1;    ///< that every stage holds, or one more; -1: any number
+  double above = 0, pace = never;
+  double above_reduction = 0, reduction = never;
+  double above_price = 0, price = never;  ///< per hour
+  double above_time = 0;                  ///< of an iteration
+};
+
+/// A stage of a path: layers, and the number of its team.
+struct Step {
+  int first = 0, last = 0, team = 0;
+};
+/// The best way through all layers by the relaxed costs, and what it comes to by them.
+struct Path {
+  std::vector<Step> steps;  ///< first stage first
+  double sum = 0, pace = 0, reduction = 0, price = 0;
+  double mean_pace = 0, mean_reduction = 0;  ///< as the bound counts them
+};
+
+/// A boundary of layers, and the side of the stage behind it; layers() x sides(): behind the last layer.
+using Node = int;
+
+/// What the layers in front of a node take at least when so many units of every resource are left, for every node and all units: dynamic
+/// programming over layers and units. The time of a plan is sum + (n - 1) pace + reduction + update; the maxima are at least the means over
+/// the stages, weighted by their shares of the work, each stage's time at least the box's lower end. So the bound is a sum over stages; it
+/// is close where stages are even or the box is narrow. Only stages that some plan below `target` can have by these sums are looked at.
+class Rest {
+ public:
+  Rest(const Problem&, const Family&, const Box&, const Value&, double target);
+
+  /// Of the value of all plans in the box that are below the target.
+  double bound() const { return bound_; }
+  /// The best by time, or by the blend where the goal is a price; none where the bound is not below the target.
+  std::optional<Path> path() const;
+
+  Node node(int layer, int side) const { return layer < layers_ ? layer * sides_ + side : layers_ * sides_; }
+  int all() const { return states_ - 1; }
+  /// The units that are left without those of a team; -1 where there are fewer.
+  int without(int units, int team) const;
+  /// Every unit of the first is at most that of the second.
+  bool at_most(int units, int others) const;
+  /// `stages`: that may still be laid, where the box is not deep; `mix`: one of them may be of two kinds.
+  double time(Node node, int units, bool mix, int stages) const { return of(time_, node, units, mix, stages); }
+  double price(Node node, int units, bool mix, int stages) const { return of(price_, node, units, mix, stages); }
+  /// least_price() x time + least_time() x price: for bounds on time x price, which is at least this - least_time() x least_price().
+  double blend(Node node, int units, bool mix, int stages) const { return of(blend_, node, units, mix, stages); }
+  double least_time() const { return least_time_; }
+  double least_price() const { return least_price_; }
+  /// Of plans of the box that cost at most `price` per hour.
+  double least_time_below(double price) const;
+
+ private:
+  enum What : std::size_t { time_, price_, blend_ };
+  struct Move {
+    std::int16_t first, last, look, team;  ///< team: the cheapest of the look, until all of them are listed
+    Node from, to;
+    double time, reduction, weighted;
+  };
+  struct Run {
+    int start, length;
+  };
+  struct Sweep;
+  std::size_t spot(Node node, int units, bool mix, int stages) const {
+    const int table = box_.deep ? 0 : stages - 1;
+    return ((at(table) * ways_ + (mix && ways_ > 1 ? 1 : 0)) * at(nodes_) + at(node)) * at(states_) + at(units);
+  }
+  double of(What what, Node node, int units, bool mix, int stages) const {
+    return tables_[what].empty() ? 0 : tables_[what][spot(node, units, mix, stages)];
+  }
+  double price_of(const Move& m) const { return family_.teams()[at(m.team)].price; }
+  double cost(What, const Move&) const;
+  double value_of_blend(double blend) const;
+  void list_looks();
+  void limit_maxima(double target);
+  void collect_moves();
+  bool add_moves(int first, int last, int look, int from_end);
+  void sort_moves();
+  bool filter(double target);
+  void list_teams();
+  void number_states();
+  void solve(What);
+  bool find_step(What, Node&, int& units, bool& mix, int& stages, Path&) const;
+
+  const Problem& p_;
+  const Family& family_;
+  const Box& box_;
+  const Value& value_;
+  int layers_, sides_, nodes_, microbatches_, most_stages_, states_ = 1;
+  std::size_t ways_ = 1;                 ///< without a stage of two kinds; with one
+  std::vector<std::vector<int>> looks_;  ///< teams of the same kinds, the cheapest first
+  std::vector<Move> moves_;              ///< by last layer
+  std::vector<int> behind_;              ///< by first layer of a stage: how many stages there must be behind it; -1: none can be
+  std::array<int, most_resources> strides_{};
+  std::vector<int> offsets_;            ///< by team
+  std::vector<std::vector<Run>> runs_;  ///< by team: states with enough units
+  std::array<std::vector<double>, 3> tables_;
+  double most_pace_ = never, most_reduction_ = never;
+  double least_time_ = 0, least_price_ = 0, bound_ = never;
+};
+
+}  // namespace flotilla::search::rules

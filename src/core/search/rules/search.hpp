@@ -1,0 +1,80 @@
+#pragma once
+#include <memory>
+
+#include "scope.hpp"
+
+namespace flotilla::search::rules {
+
+/// The best plans so far, each another one.
+class Best {
+ public:
+  explicit Best(int alternatives) : most_{at(alternatives) + 1} {}
+  /// True when it is the best of all.
+  bool add(const Candidate&);
+  double value() const { return plans_.empty() ? never : plans_.front().value; }
+  const std::vector<Candidate>& plans() const { return plans_; }
+
+ private:
+  std::size_t most_;
+  std::vector<Candidate> plans_;
+};
+
+/// Branch and bound over families of plans (microbatch size, replicas) and boxes of them; see docs/design/plan-search.md.
+class Search {
+ public:
+  explicit Search(const Problem&);
+  void run();
+
+  const std::vector<Candidate>& plans() const { return best_.plans(); }
+  /// No plan of the space is below this.
+  double least() const { return std::min(least_, best_.value()); }
+  bool finished() const { return !stopped_ && least_ >= target(); }
+  bool stopped() const { return stopped_; }
+  std::int64_t considered() const;
+  std::int64_t pruned() const { return pruned_; }
+
+ private:
+  /// A microbatch size and a number of replicas; the rest is worked out when it is needed.
+  struct Start {
+    Scope* scope = nullptr;
+    const Measures* measures = nullptr;
+    int replicas = 0, microbatches = 0;
+    bool by_rings = false;  ///< every stage's ring crosses regions
+    std::unique_ptr<Family> family{};
+  };
+  struct Node {
+    double bound = 0;
+    int number = 0, start = 0;
+    Box box{};
+    bool operator<(const Node& o) const { return bound != o.bound ? bound > o.bound : number > o.number; }
+  };
+  double target() const;
+  bool told_to_stop() const { return problem_.request.should_stop && problem_.request.should_stop(); }
+  struct First {
+    double pace, bound;  ///< at least
+  };
+  void add_starts(Scope&);
+  void add_start(Scope&, const Measures&, int replicas);
+  void push_boxes(int start, const First&);
+  First first_bound(const Problem&, const Measures&, int replicas, int microbatches) const;
+  Family& family(int start);
+  void push(double bound, int start, const Box&);
+  void open(const Node&);
+  bool split(const Node&, double bound, const Rest&, const Path&);
+  void enumerate(const Node&, const Family&, const Rest&);
+  Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
+  void leave(double bound) { least_ = std::min(least_, bound); }
+
+  const Problem& problem_;
+  Value value_;
+  std::vector<std::unique_ptr<Scope>> scopes_;
+  Best best_;
+  std::vector<Start> starts_;
+  std::vector<Node> queue_;
+  int nodes_ = 0;
+  double least_ = never;  ///< of what was given up
+  bool stopped_ = false;
+  std::int64_t pruned_ = 0, labels_left_;
+};
+
+}  // namespace flotilla::search::rules
