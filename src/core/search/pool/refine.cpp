@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "moves.hpp"
+#include "obedience.hpp"
 #include "variants.hpp"
 
 namespace flotilla::search::pool {
@@ -55,7 +56,7 @@ void Refine::forecast(const Shortlist& list) {
     attempt(candidate.sketch);
   }
   for (const Candidate& candidate : list.tight()) {
-    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value)) break;
+    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value * doubt)) break;
     attempt(candidate.sketch);
   }
   for (const Candidate& candidate : list.doubtful()) {
@@ -75,6 +76,8 @@ bool Refine::attempt(const Sketch& sketch) {
 bool Refine::attempt(const plan::Plan& plan) { return stock_.holds(plan) && attempt({}, plan); }
 
 bool Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
+  const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.trial.plan == plan; });
+  if (known || !obeys(plan, stock_.request.restrictions)) return false;
   auto trial = bench_.forecast(plan);
   return trial && take({sketch, std::move(*trial), 0});
 }
