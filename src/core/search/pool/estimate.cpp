@@ -239,20 +239,24 @@ double Estimator::deal(Sketch& sketch) {
   return time;
 }
 
+/// Of the last microbatches.
 double Estimator::shortest_pass(const Sketch& sketch, int stage) {
   double least = 1e300;
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
     const Sounding& s = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(stage)]);
-    least = std::min(least, pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
+    const int each = column.sequences / column.count, rest = each % column.microbatch;
+    const double last = rest == 0 ? 1 : static_cast<double>(rest) / column.microbatch;  // of a whole microbatch
+    least = std::min(least, last * pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
   }
   return least;
 }
 
 /// Gradient sums and the optimizer, after the last pass.
 double Estimator::after(const Sketch& sketch) {
-  if (columns_of(sketch) > 1) place(sketch);  // as it was dealt
+  place(sketch);  // as it was dealt
   double sums = 0, update = 0;
+  const double word = network_.word_sum(sketch, starts_);  // after the other sums of the first and the last stage
   for (int s = 0; s < sketch.stages(); ++s) {
     const int first = sketch.cuts[at(s)], last = sketch.cuts[at(s + 1)];
     const auto& of = network_.sums(sketch, s, starts_);
@@ -261,7 +265,7 @@ double Estimator::after(const Sketch& sketch) {
     double hidden = 0;  // ours run beside the last backward pass where no tensor-parallel sums do, but for the first layer's
     if (!described_ && one_device_replicas(sketch, s))
       hidden = std::min(backward_share * shortest_pass(sketch, s), all - (begins ? of.embedding : std::min(all, of.block)));
-    sums = std::max(sums, all - hidden);
+    sums = std::max(sums, all - hidden + (begins || ends ? word : 0));
     for (const Column& column : sketch.columns) {
       const Slot& slot = column.slots[at(s)];
       const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
@@ -269,7 +273,7 @@ double Estimator::after(const Sketch& sketch) {
                                     (ends ? sounding.head.update : 0));
     }
   }
-  return sums + network_.word_sum(sketch, starts_) + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
+  return sums + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
 }
 
 Estimate Estimator::operator()(Sketch& sketch) {

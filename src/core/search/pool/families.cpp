@@ -6,7 +6,7 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
-constexpr std::size_t few_places = 12;
+constexpr std::size_t few_places = 12, some_places = 32;
 constexpr double near_enough = 1.2;  // in 1F1B, to be tried in GPipe
 constexpr int most_subsets_of = 3;   // types: all subsets of so many
 
@@ -92,23 +92,34 @@ void Families::order_zones() {
   for (const Zone& zone : all) zones_.push_back(zone.name);
 }
 
-/// The whole pool; where it has few places its largest zones alone, so that gradient sums leave no zone, or few; and where devices cost
-/// something a half of each, a quarter and so on.
+/// The whole pool; where it has few places its largest zones alone, every zone alone and a node of each place, so that gradient sums leave
+/// no zone or node, or few; and where devices cost something a half of each, a quarter and so on.
 std::vector<Families::Room> Families::rooms() const {
   std::vector<Room> out;
-  const auto all = static_cast<int>(zones_.size());
-  const bool few = stock_.places.size() <= few_places;
+  const auto all = static_cast<std::ptrdiff_t>(zones_.size());
   const Limits& limits = stock_.request.objective.limits;
   const bool costs = !stock_.by_throughput() || limits.usd_per_iteration || limits.usd_per_hour || limits.devices;
-  for (int kept = all; kept >= 1; kept = few ? kept - 1 : 0)
-    for (int part = 1; part == 1 || (costs && part <= stock_.devices); part *= 2) {
-      Room room;
-      for (const Place& place : stock_.places) {
-        const bool taken = std::ranges::find(zones_, place.zone) - zones_.begin() < kept;
-        room.push_back(taken ? place.count / part : 0);
-      }
-      if (std::ranges::any_of(room, [](int count) { return count > 0; })) out.push_back(std::move(room));
+  const auto add = [&](std::ptrdiff_t first, std::ptrdiff_t last, const auto& some) {
+    Room room;
+    for (const Place& place : stock_.places) {
+      const auto zone = std::ranges::find(zones_, place.zone) - zones_.begin();
+      room.push_back(first <= zone && zone < last ? some(place) : 0);
     }
+    const bool empty = std::ranges::all_of(room, [](int count) { return count == 0; });
+    if (!empty && std::ranges::find(out, room) == out.end()) out.push_back(std::move(room));
+  };
+  const auto add_parts = [&](std::ptrdiff_t first, std::ptrdiff_t last) {
+    for (int part = 1; part == 1 || (costs && part <= stock_.devices); part *= 2)
+      add(first, last, [&](const Place& place) { return place.count / part; });
+  };
+  add_parts(0, all);
+  if (stock_.places.size() > some_places) return out;
+  const bool few = stock_.places.size() <= few_places;
+  for (auto kept = all - 1; few && kept > 1; --kept) add_parts(0, kept);
+  for (std::ptrdiff_t zone = 0; zone < all; ++zone) {
+    add_parts(zone, zone + 1);
+    if (few) add(zone, zone + 1, [&](const Place& place) { return std::min(place.count, stock_.types[at(place.type)].per_node); });
+  }
   return out;
 }
 

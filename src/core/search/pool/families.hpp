@@ -57,6 +57,9 @@ class Families {
 
   // All columns of few devices
   void few_devices();
+  void few_devices(const Room&, std::int64_t most_estimates);
+  std::vector<Room> small_rooms() const;
+  bool holds(const Sketch&) const;
   bool next_degrees(std::vector<int>&) const;
   void few_devices(const std::vector<int>& degrees, const std::vector<std::vector<int>>& cuts);
   void add_kinds(Sketch&, const std::vector<Column>& kinds, std::size_t from, const std::vector<std::vector<int>>& cuts);
@@ -90,6 +93,7 @@ class Families {
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;
   std::vector<std::string> zones_;  ///< in the order in which they are given up, the last one first
+  Room small_room_;                 ///< that few_devices() is about
   std::int64_t budget_ = 0;
   bool stopped_ = false;
 };

@@ -7,7 +7,8 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int most_devices = 8;
+constexpr int most_devices = 8, some_devices = 40;  // searched; of which parts are
+constexpr std::size_t some_places = 8;
 constexpr std::int64_t most_estimates = 40'000;
 constexpr std::size_t most_cuts = 40;
 constexpr double surely_fits = 0.9;  // of the memory, by an estimate
@@ -39,9 +40,40 @@ bool is_even(const std::vector<int>& cuts) {
 }  // namespace
 
 void Families::few_devices() {
-  if (stock_.devices > most_devices) return;
-  allow(most_estimates);
+  const auto rooms = small_rooms();
+  for (const Room& room : rooms) few_devices(room, most_estimates / static_cast<std::int64_t>(rooms.size()));
+}
+
+/// The whole pool, or the largest parts of it that are small enough: whatever a part could do, the pool can.
+std::vector<Families::Room> Families::small_rooms() const {
+  const std::size_t places = stock_.places.size();
+  std::vector<Room> out;
+  if (stock_.devices > most_devices && (stock_.devices > some_devices || places > some_places)) return out;
+  std::vector<std::size_t> masks;
+  const auto devices = [&](std::size_t mask) {
+    int all = 0;
+    for (std::size_t p = 0; p < places; ++p) all += mask >> p & 1 ? stock_.places[p].count : 0;
+    return all;
+  };
+  for (std::size_t mask = (std::size_t{1} << places) - 1; mask > 0; --mask) {
+    const bool part = std::ranges::any_of(masks, [&](std::size_t larger) { return (mask & larger) == mask; });
+    if (!part && devices(mask) <= most_devices) masks.push_back(mask);
+  }
+  for (const std::size_t mask : masks) {
+    Room room(places, 0);
+    for (std::size_t p = 0; p < places; ++p)
+      if (mask >> p & 1) room[p] = stock_.places[p].count;
+    out.push_back(std::move(room));
+  }
+  return out;
+}
+
+void Families::few_devices(const Room& room, std::int64_t estimates) {
+  allow(estimates);
+  small_room_ = room;
+  const int devices = std::accumulate(room.begin(), room.end(), 0);
   for (const int stages : depths_) {
+    if (stages > devices) break;
     auto cuts = all_cuts(stock_.request.model.layers(), stages, most_cuts);
     if (stock_.request.restrictions.even_layers) std::erase_if(cuts, [](const auto& c) { return !is_even(c); });
     std::vector<int> degrees(at(stages), 1);
@@ -51,11 +83,20 @@ void Families::few_devices() {
   }
 }
 
+bool Families::holds(const Sketch& sketch) const {
+  std::vector<int> taken(small_room_.size(), 0);
+  for (const Column& column : sketch.columns)
+    for (const Slot& slot : column.slots) taken[at(slot.place)] += column.count * slot.tensor;
+  for (std::size_t p = 0; p < taken.size(); ++p)
+    if (taken[p] > small_room_[p]) return false;
+  return stock_.holds(sketch);
+}
+
 /// The next of all degrees by stage; false after the last.
 bool Families::next_degrees(std::vector<int>& degrees) const {
   for (int& degree : degrees) {
     degree *= 2;
-    if (degree <= std::min(stock_.request.model.heads, stock_.devices)) return true;
+    if (degree <= std::min(stock_.request.model.heads, most_devices)) return true;
     degree = 1;
   }
   return false;
@@ -63,7 +104,7 @@ bool Families::next_degrees(std::vector<int>& degrees) const {
 
 /// Columns of these degrees, each kind of them anywhere in the pool.
 void Families::few_devices(const std::vector<int>& degrees, const std::vector<std::vector<int>>& cuts) {
-  if (std::accumulate(degrees.begin(), degrees.end(), 0) > stock_.devices) return;
+  if (std::accumulate(degrees.begin(), degrees.end(), 0) > std::accumulate(small_room_.begin(), small_room_.end(), 0)) return;
   std::vector<Column> kinds{{}};
   for (const int degree : degrees) {
     std::vector<Column> longer;
@@ -73,7 +114,7 @@ void Families::few_devices(const std::vector<int>& degrees, const std::vector<st
         column.slots.push_back({p, degree});
         const bool one_type = stock_.places[at(p)].type == stock_.places[at(column.slots.front().place)].type;
         if (stock_.request.restrictions.one_device_type && !one_type) continue;
-        if (stock_.holds({{}, {}, {column}})) longer.push_back(std::move(column));
+        if (holds({{}, {}, {column}})) longer.push_back(std::move(column));
       }
     kinds = std::move(longer);
   }
@@ -90,12 +131,11 @@ void Families::add_kinds(Sketch& sketch, const std::vector<Column>& kinds, std::
         stock_.places[at(kinds[k].slots.front().place)].type == stock_.places[at(sketch.columns.front().slots.front().place)].type;
     if (!one_type) continue;
     sketch.columns.push_back(kinds[k]);
-    for (Column& last = sketch.columns.back();; ++sketch.columns.back().count) {
-      if (!stock_.holds(sketch) || columns_of(sketch) > stock_.request.global_batch) break;
+    for (;; ++sketch.columns.back().count) {
+      if (!holds(sketch) || columns_of(sketch) > stock_.request.global_batch) break;
       if (limit && devices_of(sketch) > *limit) break;
       cut(sketch, cuts);
       add_kinds(sketch, kinds, k + 1, cuts);
-      (void)last;
     }
     sketch.columns.pop_back();
   }
@@ -129,7 +169,11 @@ void Families::cut(const Sketch& columns, const std::vector<std::vector<int>>& c
 /// With nothing recomputed where that fits for sure, else everything, too.
 void Families::least_recompute(Sketch sketch) {
   for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
-    sketch.recompute.assign(at(sketch.stages()), recompute);
+    sketch.recompute.clear();  // where there are blocks to recompute
+    for (std::size_t s = 0; s + 1 < sketch.cuts.size(); ++s) {
+      const bool blocks = std::min(sketch.cuts[s + 1], sketch.cuts.back() - 1) > std::max(sketch.cuts[s], 1);
+      sketch.recompute.push_back(blocks ? recompute : plan::Recompute::none);
+    }
     if (offer(sketch).full < surely_fits) return;
   }
 }

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 
+#include "families.hpp"
 #include "moves.hpp"
 #include "obedience.hpp"
+#include "reshape.hpp"
 #include "variants.hpp"
 
 namespace flotilla::search::pool {
 namespace {
 
 constexpr std::ptrdiff_t most_varied = 2;
-constexpr int most_steps = 40;      // of a local search
-constexpr double doubt = 1.1;       // estimates are closer than this to the forecasts, nearly always
-constexpr double promising = 1.01;  // a move whose estimate is worse by more is not forecast
+constexpr std::size_t most_starts = 4;  // of local search, on few devices
+constexpr int few_devices = 64;
+constexpr std::size_t most_reshaped = 128;  // stages x kinds of columns
+constexpr int most_steps = 40;              // of a local search
+constexpr double doubt = 1.1;               // estimates are closer than this to the forecasts, nearly always
+constexpr double promising = 1.01;          // a move whose estimate is worse by more is not forecast
 
 bool better(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
@@ -111,24 +116,38 @@ bool Refine::take(Forecasted&& fresh) {
   return first;
 }
 
+/// Moves from the best plan while they make it better, then from the next best ones.
 void Refine::improve(int most_forecasts) {
   const auto end = bench_.forecasts() + most_forecasts;
-  for (bool moved = !found_.empty(); moved && bench_.forecasts() < end && !stop();) {
-    // Moves in the order of their estimates: the forecast is dear.
-    const auto first = std::ranges::find_if(found_, [](const Forecasted& f) { return !f.sketch.columns.empty(); });
-    if (first == found_.end()) return;
-    Sketch here = first->sketch;
-    const double most = estimate_(here).value * promising;
-    std::vector<Candidate> moves;
-    for_each_move(here, stock_, [&](Sketch&& other) {
-      const Estimate estimate = estimate_(other);
-      if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
-      return false;
-    });
-    std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });
-    moved = false;
-    for (std::size_t i = 0; i < moves.size() && !moved && bench_.forecasts() < end && !stop(); ++i) moved = attempt(moves[i].sketch);
+  const std::size_t starts = stock_.devices <= few_devices ? most_starts : 1;
+  std::vector<Sketch> looked;
+  while (bench_.forecasts() < end && looked.size() < starts && !stop()) {
+    const auto fresh = std::ranges::find_if(
+        found_, [&](const Forecasted& f) { return !f.sketch.columns.empty() && std::ranges::find(looked, f.sketch) == looked.end(); });
+    if (fresh == found_.end()) return;
+    looked.push_back(fresh->sketch);
+    if (improve_from(fresh->sketch, end)) looked.clear();
   }
+}
+
+/// Whether a better plan than the best was found. Moves in the order of their estimates: the forecast is dear.
+bool Refine::improve_from(Sketch here, std::int64_t end) {
+  const double best = found_.front().value, most = estimate_(here).value * promising;
+  std::vector<Candidate> moves;
+  const auto consider = [&](Sketch&& other) {
+    const Estimate estimate = estimate_(other);
+    if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
+  };
+  for_each_move(here, stock_, [&](Sketch&& other) {
+    consider(std::move(other));
+    return false;
+  });
+  if (here.columns.size() * here.cuts.size() <= most_reshaped)
+    for_each_reshaping(here, stock_, abilities_of(bench_.runtime()).unlike_degrees_in_a_stage, consider);
+  std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });
+  for (std::size_t i = 0; i < moves.size() && bench_.forecasts() < end && !stop(); ++i)
+    if (attempt(moves[i].sketch) && found_.front().value < best) return true;
+  return false;
 }
 
 }  // namespace flotilla::search::pool

@@ -39,6 +39,7 @@ class Refine {
 
  private:
   bool attempt(const Sketch&, const plan::Plan&);
+  bool improve_from(Sketch, std::int64_t end);
   bool take(Forecasted&&);
   bool stop();
 
