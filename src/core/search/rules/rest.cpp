@@ -6,6 +6,7 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr double rounding = 1 - 1e-12;
+constexpr double an_hour = 3600;
 
 }  // namespace
 
@@ -97,17 +98,25 @@ bool Rest::may_hold(int first, int last) const {
 /// Stages of two kinds, where both alone could be part of a plan below the target; and not with more tensor parallelism where less takes
 /// no longer.
 void Rest::collect_mixed_moves() {
-  const auto kinds = at(family_.kinds()), pairs = at(layers_) * at(layers_ + 1);
-  std::vector<bool> alive(pairs * kinds, false);
-  const auto spot_of = [&](int first, int last, int kind) { return (at(first) * at(layers_ + 1) + at(last)) * kinds + at(kind); };
-  for (const Move& move : moves_) alive[spot_of(move.first, move.last, family_.teams()[at(move.team)].kind)] = true;
+  const auto kinds = at(family_.kinds());
+  std::vector<std::vector<bool>> alive(at(layers_) * at(layers_ + 1));  // by layers and kind; empty: none
+  std::vector<int> mixed;
+  for (int look = 0; look < static_cast<int>(looks_.size()); ++look)
+    if (family_.teams()[at(looks_[at(look)].front())].mixed()) mixed.push_back(look);
+  for (const Move& move : moves_) {
+    auto& here = alive[at(move.first) * at(layers_ + 1) + at(move.last)];
+    here.resize(kinds);
+    here[at(family_.teams()[at(move.team)].kind)] = true;
+  }
   std::vector<double> least(kinds * kinds);
   for (int first = 0; first < layers_; ++first)
     for (int last = first + 1; last <= layers_; ++last) {
+      const auto& here = alive[at(first) * at(layers_ + 1) + at(last)];
+      if (std::ranges::count(here, true) < 2) continue;
       std::ranges::fill(least, never);
-      for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
+      for (const int look : mixed) {
         const Team& team = family_.teams()[at(looks_[at(look)].front())];
-        if (!team.mixed() || !alive[spot_of(first, last, team.kind)] || !alive[spot_of(first, last, team.other)]) continue;
+        if (!here[at(team.kind)] || !here[at(team.other)]) continue;
         const auto known = [&](int kind, int other) -> double& { return least[at(kind) * kinds + at(other)]; };
         double before = never;
         if (team.kind > 0 && family_.same_group(team.kind, team.kind - 1)) before = known(team.kind - 1, team.other);
@@ -166,6 +175,12 @@ void Rest::sort_moves() {
 
 double Rest::cost(What what, const Move& move) const {
   return what == time_ ? move.weighted : what == price_ ? price_of(move) : least_price_ * move.weighted + least_time_ * price_of(move);
+}
+
+/// Of a plan whose value is below the target.
+double Rest::most_blend(double target) const {
+  if (target == never) return never;
+  return (target * an_hour - least_price_ * family_.measures().least_update() + least_time_ * least_price_) / rounding;
 }
 
 /// Of time x price, at least, of plans whose stages' blends sum to this.
@@ -231,10 +246,13 @@ void Rest::solve(What what) {
       const double more = cost(what, move);
       const int offset = offsets_[at(move.team)];
       const auto relax = [&](bool from_mix, bool to_mix) {
-        const double* from = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
-        double* to = best.data() + spot(move.to, 0, to_mix, table);
-        for (const Run& run : runs_[at(move.team)])
-          for (int s = run.start; s < run.start + run.length; ++s) to[s] = std::min(to[s], from[s] + more);
+        const double* from_all = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
+        double* to_all = best.data() + spot(move.to, 0, to_mix, table);
+        for (const Run& run : runs_[at(move.team)]) {
+          const double* __restrict from = from_all + run.start;
+          double* __restrict to = to_all + run.start;
+          for (int s = 0; s < run.length; ++s) to[s] = from[s] + more < to[s] ? from[s] + more : to[s];
+        }
       };
       const bool mixed = family_.teams()[at(move.team)].mixed();
       if (!mixed) relax(false, false);

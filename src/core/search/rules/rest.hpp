@@ -73,6 +73,7 @@ class Rest {
   double price_of(const Move& m) const { return family_.teams()[at(m.team)].price; }
   double cost(What, const Move&) const;
   double value_of_blend(double blend) const;
+  double most_blend(double target) const;
   void list_looks();
   void limit_maxima(double target);
   void collect_moves();
@@ -85,8 +86,8 @@ class Rest {
   void sort_moves();
   bool filter(double target);
   std::vector<double> costs(What) const;
-  void filter_by_time(double target);
   void filter_by_price(double target);
+  void keep(const Sweep&, const std::vector<double>& costs, double most);
   void list_teams();
   void number_states();
   void solve(What);

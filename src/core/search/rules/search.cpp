@@ -7,7 +7,9 @@ namespace {
 
 constexpr double rounding = 1 - 1e-9;
 constexpr double likely_shares = 2;  // of the gradients, by tensor parallelism
-constexpr std::size_t most_likely = 6;
+constexpr std::size_t most_likely = 4;
+constexpr std::int64_t few_labels = 3000;
+constexpr double worth_moving = 1.1;            // times the best value
 constexpr double narrow = 1e-3;                 // of the value: a box that promises no more than this is enumerated
 constexpr int most_in_vain = 300;               // shapes of a box that are realised without a better plan coming of it
 constexpr std::int64_t most_labels = 400'000;   // partial plans laid in all
@@ -147,16 +149,34 @@ void Search::try_likely() {
   for (int s = 0; s < static_cast<int>(starts_.size()); ++s)
     if (!starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never) order.emplace_back(likely(starts_[at(s)]), s);
   std::ranges::sort(order);
-  order.resize(std::min(order.size(), most_likely));
-  for (const auto& [value, s] : order)
+  std::vector<int> chosen;
+  const auto choose = [&](int s) {
+    if (std::ranges::find(chosen, s) == chosen.end()) chosen.push_back(s);
+  };
+  // The likeliest, and other microbatches with as many replicas: these fit the devices.
+  for (std::size_t i = 0; i < std::min(order.size(), most_likely); ++i) {
+    choose(order[i].second);
+    for (const auto& [value, s] : order)
+      if (starts_[at(s)].replicas == starts_[at(order[i].second)].replicas) choose(s);
+  }
+  for (const int s : chosen)
     for (const bool deep : {false, true}) {
-      const Scope& scope = *starts_[at(s)].scope;
       Box box;
       box.deep = deep;
-      const Rest rest{scope.problem, family(s), box, value_, target()};
-      if (const auto path = rest.path())
-        best_.add(starts_[at(s)].scope->realiser.best(shape_of(family(s), *path, rest.bound()), best_.value()));
+      const Problem& p = starts_[at(s)].scope->problem;
+      const Rest rest{p, family(s), box, value_, target()};
+      if (rest.bound() >= target()) continue;
+      Lay lay{p, family(s), box, value_, rest, few_labels};
+      lay.must_beat(target());
+      if (const auto shape = lay.next(problem_.request.should_stop)) try_shape(s, *shape);
     }
+}
+
+void Search::try_shape(int start, const Shape& shape) {
+  Scope& scope = *starts_[at(start)].scope;
+  const Candidate found = scope.realiser.best(shape, best_.value());
+  best_.add(found);
+  if (!problem_.request.restrictions.even_layers && found.value < best_.value() * worth_moving) best_.add(scope.realiser.moved(found));
 }
 
 void Search::run() {
@@ -184,7 +204,7 @@ void Search::open(const Node& node) {
     ++pruned_;
     return leave(std::max(bound, target()));
   }
-  if (!p.tiny) best_.add(scope(node).realiser.best(shape_of(f, *path, bound), best_.value()));
+  if (!p.tiny) try_shape(node.start, shape_of(f, *path, bound));
   if (bound >= target()) return leave(bound);
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
   if (!split(node, bound, rest, *path)) enumerate(node, f, rest);
