@@ -79,6 +79,7 @@ void Family::add_resources() {
     into.groups |= last.groups;
     into.devices += last.devices;
   }
+  std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.units > y.units; });
 }
 
 void Family::add_teams() {

@@ -33,6 +33,8 @@ class Family {
   int replicas() const { return replicas_; }
   int microbatches() const { return microbatches_; }
   const std::vector<Team>& teams() const { return teams_; }
+  int kinds() const { return kinds_; }
+  bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
   std::size_t resources() const { return resources_.size(); }
   int units(std::size_t resource) const { return resources_[resource].units; }
 

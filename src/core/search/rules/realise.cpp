@@ -229,6 +229,22 @@ void Realiser::consider() {
   if (is_better(tried_, best_) && keeps_limits(tried_) && simulate::sailor_fits(p_.tables, tried_.plan)) best_ = tried_;
 }
 
+Candidate Realiser::moved(const Candidate& from) {
+  best_ = from;
+  for (bool better = from.value < never; better;) {
+    const Candidate before = best_;
+    for (std::size_t s = 0; s + 1 < before.plan.stages.size(); ++s)
+      for (const int by : {-2, -1, 1, 2}) {
+        tried_ = before;
+        auto &front = tried_.plan.stages[s], &behind = tried_.plan.stages[s + 1];
+        front.last_layer = behind.first_layer = front.last_layer + by;
+        if (front.first_layer < front.last_layer && behind.first_layer < behind.last_layer) consider();
+      }
+    better = is_better(best_, before);
+  }
+  return best_;
+}
+
 /// Swaps zones of the stages that decide the time, as long as that helps.
 void Realiser::improve() {
   for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
