@@ -8,10 +8,10 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::ptrdiff_t most_varied = 2;
-constexpr int most_steps = 40;      // of a local search
-constexpr double doubt = 1.1;       // estimates are closer than this to the forecasts, nearly always
-constexpr double promising = 1.01;  // a move whose estimate is worse by more is not forecast
+constexpr std::ptrdiff_t most_varied = 2, most_improved = 3;  // of the best plans
+constexpr int most_steps = 40;                                // of a local search
+constexpr double doubt = 1.1;                                 // estimates are closer than this to the forecasts, nearly always
+constexpr double promising = 1.01;                            // a move whose estimate is worse by more is not forecast
 
 bool better(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
@@ -65,18 +65,18 @@ void Refine::forecast(const Shortlist& list) {
   if (found_.empty() && !broken_ && list.nearest_miss()) attempt(list.nearest_miss()->sketch);
 }
 
-bool Refine::attempt(const Sketch& sketch) {
-  if (std::ranges::find(tried_, sketch) != tried_.end()) return false;
+std::optional<double> Refine::attempt(const Sketch& sketch) {
+  if (std::ranges::find(tried_, sketch) != tried_.end()) return std::nullopt;
   tried_.push_back(sketch);
-  const auto plan = plan_of(sketch, stock_);
-  return stock_.holds(plan) && attempt(sketch, plan);
+  return attempt(sketch, plan_of(sketch, stock_));
 }
 
-bool Refine::attempt(const plan::Plan& plan) { return stock_.holds(plan) && attempt({}, plan); }
+std::optional<double> Refine::attempt(const plan::Plan& plan) { return attempt({}, plan); }
 
-bool Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
-  auto trial = bench_.forecast(plan);
-  return trial && take({sketch, std::move(*trial), 0});
+std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
+  auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
+  if (!trial) return std::nullopt;
+  return take({sketch, std::move(*trial), 0});
 }
 
 void Refine::vary() {
@@ -86,45 +86,59 @@ void Refine::vary() {
       if (!stop()) attempt(one.sketch, plan);
 }
 
-bool Refine::take(Forecasted&& fresh) {
+std::optional<double> Refine::take(Forecasted&& fresh) {
   if (!fresh.trial.fits()) {
     if (!nearest_ || excess(fresh.trial) < excess(nearest_->trial)) nearest_ = std::move(fresh);
-    return false;
+    return std::nullopt;
   }
   const auto value = value_of(fresh.trial.forecast, stock_.request.objective.goal);
-  if (!value) return false;
+  if (!value) return std::nullopt;
   if (const double broken = over_limits(fresh.trial.forecast, fresh.trial.devices, stock_.request.objective.limits); broken > 1) {
     if (!broken_ || broken < broken_->second) broken_.emplace(std::move(fresh.trial), broken);
-    return false;
+    return std::nullopt;
   }
   fresh.value = *value;
-  const bool first = found_.empty() || better(fresh, found_.front());
   const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
   if (alike != found_.end()) {
-    if (!better(fresh, *alike)) return false;
+    if (!better(fresh, *alike)) return value;
     found_.erase(alike);
   }
   found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, better), std::move(fresh));
-  return first;
+  return value;
 }
 
+/// In the order of their estimates: the forecast is dear.
+std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
+  Sketch here = from;
+  const double most = estimate_(here).value * promising;
+  std::vector<Candidate> moves;
+  for_each_move(from, stock_, [&](Sketch&& other) {
+    const Estimate estimate = estimate_(other);
+    if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
+    return false;
+  });
+  std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });
+  return moves;
+}
+
+/// From the best plans of several shapes, each on its own: what is best now may be a dead end.
 void Refine::improve(int most_forecasts) {
   const auto end = bench_.forecasts() + most_forecasts;
-  for (bool moved = !found_.empty(); moved && bench_.forecasts() < end && !stop();) {
-    // Moves in the order of their estimates: the forecast is dear.
-    const auto first = std::ranges::find_if(found_, [](const Forecasted& f) { return !f.sketch.columns.empty(); });
-    if (first == found_.end()) return;
-    Sketch here = first->sketch;
-    const double most = estimate_(here).value * promising;
-    std::vector<Candidate> moves;
-    for_each_move(here, stock_, [&](Sketch&& other) {
-      const Estimate estimate = estimate_(other);
-      if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
-      return false;
-    });
-    std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });
-    moved = false;
-    for (std::size_t i = 0; i < moves.size() && !moved && bench_.forecasts() < end && !stop(); ++i) moved = attempt(moves[i].sketch);
+  const std::vector<Forecasted> begin(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_improved, std::ssize(found_)));
+  for (const Forecasted& start : begin) {
+    if (start.sketch.columns.empty()) continue;
+    Sketch here = start.sketch;
+    double value = start.value;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Candidate& move : promising_moves(here)) {
+        if (bench_.forecasts() >= end || stop()) return;
+        const auto reached = attempt(move.sketch);
+        if (!reached || *reached >= value) continue;
+        here = move.sketch, value = *reached, moved = true;
+        break;
+      }
+    }
   }
 }
 

@@ -33,13 +33,14 @@ class Refine {
   const std::optional<std::pair<Trial, double>>& nearest_to_limits() const { return broken_; }
   bool stopped() const { return stopped_; }
 
-  /// True where it became the best.
-  bool attempt(const Sketch&);
-  bool attempt(const plan::Plan&);
+  /// Its value; nothing where it does not fit, breaks a limit, cannot be executed, or was tried before.
+  std::optional<double> attempt(const Sketch&);
+  std::optional<double> attempt(const plan::Plan&);
 
  private:
-  bool attempt(const Sketch&, const plan::Plan&);
-  bool take(Forecasted&&);
+  std::optional<double> attempt(const Sketch&, const plan::Plan&);
+  std::optional<double> take(Forecasted&&);
+  std::vector<Candidate> promising_moves(const Sketch&);
   bool stop();
 
   const Stock& stock_;
