@@ -267,9 +267,9 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
                  "--objective.minimise cost: stands beside objective.maximise throughput; keep one");
   expect_refused(job + pool + Words{"--objective.minimise=cots"}, 64, "write --objective.minimise cost");
   expect_refused(job + pool + Words{"--pool=V100-16=4", "--objective.minimise=cost"}, 65,
-                 "--objective.minimise cost: nobody says the price of A100-40, V100-16; write for example --price A100-40=2.50USD/h");
+                 "--objective.minimise cost: no price above 0 is known of A100-40, V100-16; write for example --price A100-40=2.50USD/h");
   expect_refused(job + pool + Words{"--objective.minimise=billing", "--price=A100-40=3USD/h"}, 65, "--billing A100-40=16units/h");
-  expect_refused(job + pool + Words{"--limit.hourly-cost=3usd"}, 65, "--limit.hourly-cost 3usd: nobody says the price of A100-40; ");
+  expect_refused(job + pool + Words{"--limit.hourly-cost=3usd"}, 65, "--limit.hourly-cost 3usd: no price above 0 is known of A100-40; ");
   expect_refused(job + pool + Words{"--cost-model=sailor-artifact"}, 64, "--profiles FILE");
   expect_refused(job + pool + Words{"--limit.iteration-cost=1.2"}, 64, "write --limit.iteration-cost 1.2usd");
   expect_refused(job + pool + Words{"--limit.hourly-cost=0usd"}, 64, "above 0usd");
