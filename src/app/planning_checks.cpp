@@ -61,8 +61,9 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
                      const cluster::Profile& profile) {
   const auto require = [&](const char* asks, const Quantity& quantity) {
     const auto without = types_without(quantity.figure, pool, profile);
-    FLOTILLA_REQUIRE(without.empty(), ErrorKind::bad_input, "--", asks, " ", o.setting(asks).value, ": nobody says the ", quantity.what,
-                     " of ", joined(without), "; write for example --", quantity.option, " ", *without.begin(), "=", quantity.value);
+    FLOTILLA_REQUIRE(without.empty(), ErrorKind::bad_input, "--", asks, " ", o.setting(asks).value, ": no ", quantity.what,
+                     " above 0 is known of ", joined(without), "; write for example --", quantity.option, " ", *without.begin(), "=",
+                     quantity.value);
   };
   if (objective.goal == search::Goal::cost) require("objective.minimise", price);
   if (objective.goal == search::Goal::billing) require("objective.minimise", weight);
