@@ -25,7 +25,15 @@ Family::Family(const Problem& p, const Measures& measures, int replicas, int mic
       kinds_{static_cast<int>(p.kinds.size())} {
   add_resources();
   add_teams();
-  reductions_.assign(at(kinds_) * at(kinds_ + 2) * weights_->bytes.size(), replicas_ < 2 ? 0 : -1);
+  number_rings();
+  least_reductions_.assign(at(kinds_) * weights_->bytes.size(), -1);
+}
+
+double Family::price(int kind) const {
+  const Kind& k = p_->kinds[at(kind)];
+  double each = p_->groups[at(k.group)].price;
+  for (std::size_t g = 0; p_->tiny && g < p_->groups.size(); ++g) each = std::min(each, p_->groups[g].price);
+  return each * k.tensor * replicas_;
 }
 
 int Family::need(const Resource& r, int kind) const {
@@ -89,7 +97,7 @@ void Family::add_teams() {
     team.kind = k;
     team.side = sides() > 1 ? p_->groups[at(p_->kinds[at(k)].group)].region : 0;
     for (std::size_t r = 0; r < resources_.size(); ++r) team.units[r] = static_cast<std::int16_t>(need(resources_[r], k));
-    team.price = p_->groups[at(p_->kinds[at(k)].group)].price * p_->kinds[at(k)].tensor * replicas_;
+    team.price = price(k);
     teams_.push_back(team);
   }
   if (p_->tiny || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
@@ -164,6 +172,39 @@ double Family::sending_more(int side, const Team& t, int layer) const {
     counted = std::max(counted, measures_->least_link(k, layer));
   }
   return std::max(0.0, least - counted);
+}
+
+/// Rings of two kinds depend on their groups, and on how many ways the smaller degree shares a gradient.
+void Family::number_rings() {
+  rings_of_.assign(at(kinds_) * at(kinds_ + 2), -1);
+  teams_of_ring_.resize(at(kinds_));
+  std::vector<std::array<int, 3>> mixed;
+  int count = kinds_;
+  for (int t = 0; t < static_cast<int>(teams_.size()); ++t) {
+    const Team& team = teams_[at(t)];
+    int& number = rings_of_[at(look(team))];
+    if (number >= 0) continue;
+    number = team.kind;
+    bool fresh = true;
+    if (team.mixed()) {
+      const Kind &k = p_->kinds[at(team.kind)], &o = p_->kinds[at(team.other)];
+      const std::array<int, 3> same{k.group, o.group, std::min({most_shares, k.tensor, o.tensor})};
+      const auto found = std::ranges::find(mixed, same);
+      number = kinds_ + static_cast<int>(found - mixed.begin());
+      if (found == mixed.end()) mixed.push_back(same), ++count;
+      const auto known = [&](int other) { return rings_of_[at(look(teams_[at(other)]))] == number; };
+      fresh = std::ranges::none_of(teams_of_ring_[at(team.kind)], known);
+      if (std::ranges::none_of(teams_of_ring_[at(team.other)], known)) teams_of_ring_[at(team.other)].push_back(t);
+    }
+    if (fresh) teams_of_ring_[at(team.kind)].push_back(t);
+  }
+  reductions_.assign(at(count) * weights_->bytes.size(), replicas_ < 2 ? 0 : -1);
+}
+
+double Family::find_least_reduction(int kind, int weights) const {
+  double least = never;
+  for (const int team : teams_of_ring_[at(kind)]) least = std::min(least, reduction(teams_[at(team)], weights));
+  return least;
 }
 
 double Family::find_reduction(const Team& team, int weights) const {

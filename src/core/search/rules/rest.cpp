@@ -72,70 +72,98 @@ void Rest::limit_maxima(double target) {
   if (microbatches_ > 1) most_pace_ = std::min(most_pace_, (time - least - box_.above_reduction) / (microbatches_ - 1));
 }
 
-/// Stages of one kind that fit in memory with as many behind them as there must be at this pace.
+/// Whether there are devices for a stage of that team at all.
+bool Rest::has_units(const Team& team) const {
+  for (std::size_t r = 0; r < family_.resources(); ++r)
+    if (team.units[r] > family_.units(r)) return false;
+  return true;
+}
+
+/// Stages that fit in memory with as many behind them as there must be at this pace. A stage of two kinds takes no less than one of
+/// either, so for now those stand for it of which there are enough devices.
 void Rest::collect_moves() {
-  std::vector<int> behind(at(layers_ + 1), -1);
-  behind[at(layers_)] = 0;
+  alone_.assign(at(family_.kinds()), false);
+  for (const Team& team : family_.teams())
+    if (!team.mixed()) alone_[at(team.kind)] = has_units(team);
+  behind_.assign(at(layers_ + 1), -1);
+  behind_[at(layers_)] = 0;
   for (int first = layers_ - 1; first >= 0; --first)
     for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
       const Team& team = family_.teams()[at(looks_[at(look)].front())];
-      if (team.mixed()) break;
+      if (team.mixed() ? alone_[at(team.kind)] || alone_[at(team.other)] : !alone_[at(team.kind)]) continue;
       for (int last = first + 1; last <= layers_ && family_.compute(team, first, last) <= most_pace_; ++last) {
-        if (behind[at(last)] < 0 || !may_hold(first, last) || !family_.fits(team, first, last, behind[at(last)] + 1)) continue;
-        if (!add_move(first, last, look)) continue;
-        int& least = behind[at(first)];
-        if (least < 0 || behind[at(last)] + 1 < least) least = behind[at(last)] + 1;
+        if (!may_hold(first, last) || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
+        const double reduction = team.mixed() ? family_.reduction(team, first, last) : family_.least_reduction(team.kind, first, last);
+        if (!add_move(first, last, look, reduction)) continue;
+        int& least = behind_[at(first)];
+        if (least < 0 || behind_[at(last)] + 1 < least) least = behind_[at(last)] + 1;
       }
     }
 }
 
 bool Rest::may_hold(int first, int last) const {
+  if (behind_[at(last)] < 0) return false;
   if (box_.deep && first == 0 && last == layers_) return false;
   const int blocks = box_.blocks < 0 ? -1 : p_.blocks(first, last);
   return blocks == box_.blocks || blocks == box_.blocks + 1;
 }
 
-/// Stages of two kinds, where both alone could be part of a plan below the target; and not with more tensor parallelism where less takes
-/// no longer.
+/// Stages of two kinds, where either might be part of a plan below the target; and not with more tensor parallelism where less takes no
+/// longer. The stages of one kind now get rings of their own.
 void Rest::collect_mixed_moves() {
   const auto kinds = at(family_.kinds());
+  const bool all_alone = std::ranges::count(alone_, false) == 0;
   std::vector<std::vector<bool>> alive(at(layers_) * at(layers_ + 1));  // by layers and kind; empty: none
-  std::vector<int> mixed;
-  for (int look = 0; look < static_cast<int>(looks_.size()); ++look)
-    if (family_.teams()[at(looks_[at(look)].front())].mixed()) mixed.push_back(look);
   for (const Move& move : moves_) {
     auto& here = alive[at(move.first) * at(layers_ + 1) + at(move.last)];
     here.resize(kinds);
     here[at(family_.teams()[at(move.team)].kind)] = true;
   }
-  std::vector<double> least(kinds * kinds);
+  moves_.clear();
+  const std::vector<bool> none(kinds, false);
   for (int first = 0; first < layers_; ++first)
     for (int last = first + 1; last <= layers_; ++last) {
       const auto& here = alive[at(first) * at(layers_ + 1) + at(last)];
-      if (std::ranges::count(here, true) < 2) continue;
-      std::ranges::fill(least, never);
-      for (const int look : mixed) {
-        const Team& team = family_.teams()[at(looks_[at(look)].front())];
-        if (!here[at(team.kind)] || !here[at(team.other)]) continue;
-        const auto known = [&](int kind, int other) -> double& { return least[at(kind) * kinds + at(other)]; };
-        double before = never;
-        if (team.kind > 0 && family_.same_group(team.kind, team.kind - 1)) before = known(team.kind - 1, team.other);
-        if (family_.same_group(team.other, team.other - 1)) before = std::min(before, known(team.kind, team.other - 1));
-        const double time = family_.time(team, first, last, box_.deep);
-        const double now = weighted(time, family_.reduction(team, first, last), family_.share(first, last));
-        known(team.kind, team.other) = std::min(before, now);
-        if (now < before || sides_ > 1) add_move(first, last, look);
-      }
+      if ((here.empty() && all_alone) || !may_hold(first, last)) continue;
+      add_looks(first, last, here.empty() ? none : here);
     }
 }
 
+/// A stage of two kinds takes as long as the slower, but may cost less than the dearer.
+bool Rest::cannot_mix(const Team& team, bool dead, bool other_dead) const {
+  if (!value_.by_price()) return dead || other_dead;
+  return family_.price(team.kind) <= family_.price(team.other) ? dead : other_dead;
+}
+
+void Rest::add_looks(int first, int last, const std::vector<bool>& alive) {
+  const auto kinds = at(family_.kinds());
+  std::vector<double> least(kinds * kinds, never);
+  for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
+    const Team& team = family_.teams()[at(looks_[at(look)].front())];
+    const auto dead = [&](int kind) { return alone_[at(kind)] && !alive[at(kind)]; };
+    if (!team.mixed() ? dead(team.kind) || !alone_[at(team.kind)] : cannot_mix(team, dead(team.kind), dead(team.other))) continue;
+    if (family_.compute(team, first, last) > most_pace_ || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
+    const double reduction = family_.reduction(team, first, last);
+    if (team.mixed() && sides_ == 1) {
+      const auto known = [&](int kind, int other) -> double& { return least[at(kind) * kinds + at(other)]; };
+      double before = never;
+      if (team.kind > 0 && family_.same_group(team.kind, team.kind - 1)) before = known(team.kind - 1, team.other);
+      if (family_.same_group(team.other, team.other - 1)) before = std::min(before, known(team.kind, team.other - 1));
+      const double now = weighted(family_.time(team, first, last, box_.deep), reduction, family_.share(first, last));
+      known(team.kind, team.other) = std::min(before, now);
+      if (now >= before) continue;
+    }
+    add_move(first, last, look, reduction);
+  }
+}
+
 /// For every side that the stage behind may be on.
-bool Rest::add_move(int first, int last, int look) {
+bool Rest::add_move(int first, int last, int look, double reduction) {
   const int number = looks_[at(look)].front();
   const Team& team = family_.teams()[at(number)];
   const double least = family_.time(team, first, last, box_.deep);
   if (least > most_pace_) return false;
-  const double reduction = family_.reduction(team, first, last), share = family_.share(first, last);
+  const double share = family_.share(first, last);
   if (reduction > most_reduction_) return false;
   Move move{static_cast<std::int16_t>(first),
             static_cast<std::int16_t>(last),

@@ -78,8 +78,11 @@ class Rest {
   void limit_maxima(double target);
   void collect_moves();
   bool may_hold(int first, int last) const;
+  bool has_units(const Team&) const;
   void collect_mixed_moves();
-  bool add_move(int first, int last, int look);
+  bool cannot_mix(const Team&, bool dead, bool other_dead) const;
+  void add_looks(int first, int last, const std::vector<bool>& alive);
+  bool add_move(int first, int last, int look, double reduction);
   double weighted(double time, double reduction, double share) const {
     return time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
   }
@@ -100,6 +103,8 @@ class Rest {
   int layers_, sides_, nodes_, microbatches_, most_stages_, states_ = 1;
   std::size_t ways_ = 1;                 ///< without a stage of two kinds; with one
   std::vector<std::vector<int>> looks_;  ///< teams of the same kinds, the cheapest first
+  std::vector<bool> alone_;              ///< by kind: there are devices for a stage of it
+  std::vector<int> behind_;              ///< by layer: stages that there must be behind it, at least; -1: none can be
   std::vector<Move> moves_;              ///< by last layer
   std::array<int, most_resources> strides_{};
   std::vector<int> offsets_;            ///< by team

@@ -116,15 +116,17 @@ double Rings::slowest(const Order& order, const std::vector<double>& times) cons
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const bool in_turns = (order.in_turns >> i & 1) != 0;
     if (!in_turns && parts[i].count > 1) most = std::max(most, time(parts[i], parts[i]));
+    std::size_t last = i;  // whose replica is the last
     if (in_turns) {
       const Part &x = parts[i], &y = parts[i + 1];
       most = std::max(most, time(x, y));
-      if (std::min(x.count, y.count) > 1) most = std::max(most, time(y, x));
-      if (x.count > y.count) most = std::max(most, time(x, x));
+      if (y.count > 1 || x.count > 1) most = std::max(most, time(y, x));
+      if (x.count > y.count + 1) most = std::max(most, time(x, x));
       if (y.count > x.count) most = std::max(most, time(y, y));
+      last = x.count > y.count ? i : i + 1;
       ++i;
     }
-    if (i + 1 < parts.size()) most = std::max(most, time(parts[i], parts[i + 1]));
+    if (i + 1 < parts.size()) most = std::max(most, time(parts[last], parts[i + 1]));
   }
   return most;
 }
@@ -145,9 +147,10 @@ std::vector<Rings::Part> Rings::lined_up(const Order& order) {
       continue;
     }
     const Part& y = order.parts[++i];
-    const int turns = std::min(x.count, y.count);
-    put(x.entry, x.count - turns);
+    const int turns = std::min(x.count, y.count), again = x.count > y.count ? 1 : 0;
+    put(x.entry, x.count - turns - again);
     for (int t = 0; t < turns; ++t) put(x.entry, 1), put(y.entry, 1);
+    put(x.entry, again);
     put(y.entry, y.count - turns);
   }
   return line;

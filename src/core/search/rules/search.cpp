@@ -8,6 +8,7 @@ namespace {
 constexpr double rounding = 1 - 1e-9;
 constexpr double likely_shares = 2;  // of the gradients, by tensor parallelism
 constexpr std::size_t most_likely = 4;
+constexpr double hopeful = 1.4;  // times the likeliest value
 constexpr std::int64_t few_labels = 3000;
 constexpr double worth_moving = 1.1;            // times the best value
 constexpr double narrow = 1e-3;                 // of the value: a box that promises no more than this is enumerated
@@ -159,17 +160,24 @@ void Search::try_likely() {
     for (const auto& [value, s] : order)
       if (starts_[at(s)].replicas == starts_[at(order[i].second)].replicas) choose(s);
   }
-  for (const int s : chosen)
-    for (const bool deep : {false, true}) {
-      Box box;
-      box.deep = deep;
-      const Problem& p = starts_[at(s)].scope->problem;
-      const Rest rest{p, family(s), box, value_, target()};
-      if (rest.bound() >= target()) continue;
-      Lay lay{p, family(s), box, value_, rest, few_labels};
-      lay.must_beat(target());
-      if (const auto shape = lay.next(problem_.request.should_stop)) try_shape(s, *shape);
-    }
+  // What is much worse than the likeliest need not be looked at, as long as something is found.
+  const double hope = problem_.by_price() || order.empty() ? never : order.front().first * hopeful;
+  for (const int s : chosen) try_start(s, std::min(hope, target()));
+  if (best_.plans().empty() && hope < never)
+    for (const int s : chosen) try_start(s, target());
+}
+
+void Search::try_start(int start, double below) {
+  for (const bool deep : {false, true}) {
+    Box box;
+    box.deep = deep;
+    const Problem& p = starts_[at(start)].scope->problem;
+    const Rest rest{p, family(start), box, value_, std::min(below, target())};
+    if (rest.bound() >= std::min(below, target())) continue;
+    Lay lay{p, family(start), box, value_, rest, few_labels};
+    lay.must_beat(std::min(below, target()));
+    if (const auto shape = lay.next(problem_.request.should_stop)) try_shape(start, *shape);
+  }
 }
 
 void Search::try_shape(int start, const Shape& shape) {

@@ -59,6 +59,7 @@ class Search {
   void add_start(Scope&, const Measures&, int replicas);
   void push_boxes(int start, const First&);
   void try_likely();
+  void try_start(int start, double below);
   void try_shape(int start, const Shape&);
   static int least_pace(const Problem&, const Measures&, int replicas, bool whole);
   First first_bound(const Problem&, const Measures&, int replicas, int microbatches) const;
