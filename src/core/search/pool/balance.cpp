@@ -162,8 +162,13 @@ std::optional<Cut> balance(Estimator& estimator, Network& network, const Column&
 }
 
 std::vector<int> even_cuts(int blocks, int stages) {
+  const bool head_alone = stages > blocks, embedding_alone = stages > blocks + 1;
+  const int first = embedding_alone ? 1 : 0, last = stages - (head_alone ? 1 : 0), shared = last - first;
   std::vector<int> cuts{0};
-  for (int s = 0; s < stages; ++s) cuts.push_back(cuts.back() + blocks / stages + (s < blocks % stages ? 1 : 0) + (s == 0 ? 1 : 0));
+  for (int s = 0; s < stages; ++s) {
+    const int some = s < first || s >= last ? 0 : blocks / shared + (s - first < blocks % shared ? 1 : 0);
+    cuts.push_back(cuts.back() + some + (s == 0 ? 1 : 0));
+  }
   cuts.back() += 1;
   return cuts;
 }

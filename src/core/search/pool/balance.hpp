@@ -17,7 +17,8 @@ struct Cut {
 /// recomputes at most `most`, and only where that lets it take more. `microbatches`: of the column, which bounds what it keeps in flight.
 std::optional<Cut> balance(Estimator&, Network&, const Column&, plan::Recompute most, int microbatches);
 
-/// As many blocks everywhere, the first stages one more.
+/// As many blocks everywhere, the first stages one more; with more stages than blocks the head stands alone, then the embedding.
+/// At most blocks + 2 stages.
 std::vector<int> even_cuts(int blocks, int stages);
 
 }  // namespace flotilla::search::pool

@@ -66,12 +66,14 @@ bool Estimator::measure(const Sketch& sketch) {
 void Estimator::place(const Sketch& sketch) {
   const std::size_t columns = placed_ = sketch.columns.size();
   nodes_.resize(at(sketch.stages()) * columns);
+  starts_.resize(at(sketch.stages()) * columns);
   taken_.assign(stock_.places.size(), 0);
   for (int s = 0; s < sketch.stages(); ++s)
     for (std::size_t c = 0; c < columns; ++c) {
       const Slot& slot = sketch.columns[c].slots[at(s)];
       int& taken = taken_[at(slot.place)];
       Nodes& nodes = nodes_[at(s) * columns + c];
+      starts_[at(s) * columns + c] = taken;
       nodes.first = taken / per_node(slot.place);
       taken += slot.tensor * sketch.columns[c].count;
       nodes.last = (taken - 1) / per_node(slot.place);
@@ -252,14 +254,11 @@ double Estimator::shortest_pass(const Sketch& sketch, int stage) {
 
 /// Gradient sums and the optimizer, after the last pass.
 double Estimator::after(const Sketch& sketch) {
+  if (columns_of(sketch) > 1) place(sketch);  // as it was dealt
   double sums = 0, update = 0;
-  const Network::Sums* known = nullptr;
   for (int s = 0; s < sketch.stages(); ++s) {
     const int first = sketch.cuts[at(s)], last = sketch.cuts[at(s + 1)];
-    const bool as_before =
-        s > 0 && std::ranges::all_of(sketch.columns, [&](const Column& c) { return c.slots[at(s)] == c.slots[at(s - 1)]; });
-    if (!as_before) known = &network_.sums(sketch, s);
-    const auto& of = *known;
+    const auto& of = network_.sums(sketch, s, starts_);
     const bool begins = first == 0, ends = last == stock_.request.model.layers();
     const double all = (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0);
     double hidden = 0;  // ours run beside the last backward pass where no tensor-parallel sums do, but for the first layer's
@@ -273,7 +272,7 @@ double Estimator::after(const Sketch& sketch) {
                                     (ends ? sounding.head.update : 0));
     }
   }
-  return sums + network_.word_sum(sketch) + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
+  return sums + network_.word_sum(sketch, starts_) + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
 }
 
 Estimate Estimator::operator()(Sketch& sketch) {

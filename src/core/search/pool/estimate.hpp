@@ -79,6 +79,7 @@ class Estimator {
     bool operator==(const Nodes&) const = default;
   };
   std::vector<Nodes> nodes_;  ///< by stage and column: where its replicas stand, of the place's nodes
+  std::vector<int> starts_;   ///< by stage and column: devices of its place that stand before
   std::size_t placed_ = 0;    ///< columns when they were placed
   std::vector<int> taken_;    ///< devices, by place
   std::vector<std::pair<std::size_t, double>> groups_;

@@ -5,7 +5,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int largest_microbatch = 16;
 constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
 constexpr std::size_t few_places = 12;
 constexpr double near_enough = 1.2;  // in 1F1B, to be tried in GPipe
@@ -19,7 +18,7 @@ Families::Families(Estimator& estimate, Network& network, Abilities can, Shortli
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
   const PoolRequest& request = stock_.request;
   for (int m = 1; m <= std::min(request.global_batch, largest_microbatch); m *= 2) microbatches_.push_back(m);
-  const int deepest = std::min(request.restrictions.even_layers ? request.model.blocks : request.model.layers(), stock_.devices);
+  const int deepest = std::min(request.model.layers(), stock_.devices);
   for (int p = 1; p <= deepest; p += p < deepest_by_ones ? 1 : p < 2 * deepest_by_ones ? 4 : 8) depths_.push_back(p);
 }
 
@@ -272,7 +271,7 @@ Estimate Families::offer(Sketch sketch) {
   if (whole.stages() > 1 && can_.all_forwards_first && estimate.fits && estimate.value <= list_.threshold() * near_enough) {
     whole.schedule = plan::ScheduleKind::gpipe;
     const Estimate other = estimate_(whole);
-    list_.offer(whole, other);
+    if (other.value < estimate.value) list_.offer(whole, other);
   }
   return estimate;
 }

@@ -10,6 +10,7 @@ namespace {
 constexpr int most_devices = 8;
 constexpr std::int64_t most_estimates = 40'000;
 constexpr std::size_t most_cuts = 40;
+constexpr double surely_fits = 0.9;  // of the memory, by an estimate
 
 /// Boundaries of so many layers in so many stages; nothing where that would be more than `most`.
 std::vector<std::vector<int>> all_cuts(int layers, int stages, std::size_t most) {
@@ -125,11 +126,11 @@ void Families::cut(const Sketch& columns, const std::vector<std::vector<int>>& c
   }
 }
 
-/// With nothing recomputed where that fits, else everything.
+/// With nothing recomputed where that fits for sure, else everything, too.
 void Families::least_recompute(Sketch sketch) {
   for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
     sketch.recompute.assign(at(sketch.stages()), recompute);
-    if (offer(sketch).fits) return;
+    if (offer(sketch).full < surely_fits) return;
   }
 }
 

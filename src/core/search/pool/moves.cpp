@@ -45,7 +45,7 @@ class Moves {
         bool sensible = true;
         for (std::size_t i = together ? 0 : c; i < (together ? other.columns.size() : c + 1); ++i) {
           int& m = other.columns[i].microbatch;
-          sensible = sensible && (larger ? m * 2 <= stock_.request.global_batch : m > 1);
+          sensible = sensible && (larger ? m * 2 <= std::min(stock_.request.global_batch, largest_microbatch) : m > 1);
           m = larger ? m * 2 : std::max(1, m / 2);
         }
         if (sensible && visit_(std::move(other))) return true;
@@ -66,6 +66,7 @@ class Moves {
         if (other_count < 1 || other_count == count || other_count > count + more) continue;
         Sketch other = sketch_;
         other.columns[c].count = other_count;
+        if (other_count > count && !stock_.holds(other)) continue;
         if (visit_(std::move(other))) return true;
       }
     }
@@ -84,7 +85,6 @@ class Moves {
   }
 
   bool relocate(Sketch& sketch, const std::string& from, const std::string& to) const {
-    std::vector<int> needed(stock_.places.size(), 0);
     bool moved = false;
     for (Column& column : sketch.columns)
       for (Slot& slot : column.slots) {
@@ -95,12 +95,9 @@ class Moves {
         const auto there = std::ranges::find_if(places, [&](int p) { return stock_.places[at(p)].zone == to; });
         if (there == places.end()) return false;
         slot.place = *there;
-        needed[at(*there)] += slot.tensor * column.count;
         moved = true;
       }
-    for (std::size_t p = 0; p < needed.size(); ++p)
-      if (needed[p] > stock_.places[p].count) return false;
-    return moved;
+    return moved && stock_.holds(sketch);
   }
 
   /// More such columns that the pool could hold.

@@ -60,13 +60,10 @@ double Network::message(const Way& way, int microbatch) {
   return found->second = cost_.message(a.first, other, size, way.flows).time.value;
 }
 
-void Network::add_members(const Sketch& sketch, int stage, std::vector<int>& taken, std::vector<Rank>& ranks) const {
-  for (const Column& column : sketch.columns) {
-    const Slot& slot = column.slots[at(stage)];
-    const Place& place = stock_.places[at(slot.place)];
-    int& used = taken[at(slot.place)];
-    for (int i = 0; i < rounded(column.count) && used < place.count; ++i, used += slot.tensor) ranks.emplace_back(place.first.value + used);
-  }
+void Network::add_members(const Column& column, const Slot& slot, int start, std::vector<Rank>& ranks) const {
+  const Place& place = stock_.places[at(slot.place)];
+  for (int i = 0; i < rounded(column.count) && start + i * slot.tensor < place.count; ++i)
+    ranks.emplace_back(place.first.value + start + i * slot.tensor);
 }
 
 double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& ranks) const {
@@ -77,21 +74,31 @@ double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& 
   return cost_.collective(program::Op::all_reduce, group, elements / shares * fp32, fp32, shares).time.value;
 }
 
-const Network::Sums& Network::sums(const Sketch& sketch, int stage) {
+const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::vector<int>& starts) {
+  const std::size_t columns = sketch.columns.size();
   std::vector<int> key;
   int share = 1 << 20;  // the smallest degree's members sum as many shards at once, over the same cards
   const bool alone = sketch.stages() == 1 || group_.algorithm == program::Group::Algorithm::library;
+  const auto start = [&](std::size_t c) {  // all nodes of a place are alike
+    return starts[at(stage) * columns + c] % stock_.types[at(stock_.places[at(sketch.columns[c].slots[at(stage)].place)].type)].per_node;
+  };
   key.push_back(sketch.stages() == 1 ? 1 : 0);  // else ours sum the word table with the other end's: word_sum(); described ones hold two
-  for (const Column& column : sketch.columns) {
-    const Slot& slot = column.slots[at(stage)];
-    key.insert(key.end(), {slot.place, rounded(column.count), slot.tensor});
+  for (std::size_t c = 0; c < columns; ++c) {
+    const Slot& slot = sketch.columns[c].slots[at(stage)];
+    key.insert(key.end(), {slot.place, rounded(sketch.columns[c].count), slot.tensor, start(c)});
     share = std::min(share, slot.tensor);
   }
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
   if (!fresh) return found->second;
-  std::vector<int> taken(stock_.places.size(), 0);
   std::vector<Rank> ranks;
-  add_members(sketch, stage, taken, ranks);
+  std::vector<int> after(stock_.places.size(), -1);  // where the next column of a place begins
+  for (std::size_t c = 0; c < columns; ++c) {
+    const Slot& slot = sketch.columns[c].slots[at(stage)];
+    int& here = after[at(slot.place)];
+    if (here < 0) here = start(c);
+    add_members(sketch.columns[c], slot, here, ranks);
+    here += rounded(sketch.columns[c].count) * slot.tensor;
+  }
   const bool copied = group_.algorithm == program::Group::Algorithm::library && sketch.stages() > 1;
   found->second = {sum(elements_[0] + (alone ? word_ : 0), share, ranks), sum(elements_[1], share, ranks),
                    sum(elements_[2] + (copied ? word_ : 0), share, ranks)};
@@ -114,21 +121,23 @@ double Network::staging(const Sketch& sketch, int stage, int tensor) const {
   return most;
 }
 
-double Network::word_sum(const Sketch& sketch) {
+double Network::word_sum(const Sketch& sketch, const std::vector<int>& starts) {
   if (sketch.stages() == 1 || group_.algorithm == program::Group::Algorithm::library) return 0;
+  const std::size_t columns = sketch.columns.size();
   std::vector<int> key;
   int share = 1 << 20;
   for (const int stage : {0, sketch.stages() - 1})
-    for (const Column& column : sketch.columns) {
-      const Slot& slot = column.slots[at(stage)];
-      key.insert(key.end(), {slot.place, rounded(column.count), slot.tensor});
+    for (std::size_t c = 0; c < columns; ++c) {
+      const Slot& slot = sketch.columns[c].slots[at(stage)];
+      key.insert(key.end(), {slot.place, rounded(sketch.columns[c].count), slot.tensor, starts[at(stage) * columns + c]});
       share = std::min(share, slot.tensor);
     }
   const auto [found, fresh] = word_sums_.try_emplace(std::move(key), 0);
   if (!fresh) return found->second;
-  std::vector<int> taken(stock_.places.size(), 0);
   std::vector<Rank> ranks;
-  for (const int stage : {0, sketch.stages() - 1}) add_members(sketch, stage, taken, ranks);
+  for (const int stage : {0, sketch.stages() - 1})
+    for (std::size_t c = 0; c < columns; ++c)
+      add_members(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
   return found->second = sum(word_, share, ranks);
 }
 

@@ -27,11 +27,12 @@ class Network {
   struct Sums {
     double embedding = 0, block = 0, head = 0;
   };
-  const Sums& sums(const Sketch&, int stage);
+  /// `starts`, by stage and column: devices of its place that stand before.
+  const Sums& sums(const Sketch&, int stage, const std::vector<int>& starts);
   /// Bytes that a device of the stage keeps for the sums of our runtime's gradients; described runtimes say themselves what they keep.
   double staging(const Sketch&, int stage, int tensor) const;
   /// Of the word table, which the first and the last stage share; described runtimes leave it out.
-  double word_sum(const Sketch&);
+  double word_sum(const Sketch&, const std::vector<int>& starts);
 
   /// USD of what leaves a zone in one iteration; the columns' sequences must have been dealt.
   double egress(const Sketch&) const;
@@ -39,8 +40,8 @@ class Network {
  private:
   double egress_price(int from, int to) const { return prices_[at(from) * stock_.places.size() + at(to)]; }
   double egress_of_sums(const Sketch&, int stage) const;
-  /// Appends one rank of each replica; `taken`: devices used so far, by place.
-  void add_members(const Sketch&, int stage, std::vector<int>& taken, std::vector<Rank>&) const;
+  /// Appends one rank of each of the column's replicas in a stage.
+  void add_members(const Column&, const Slot&, int start, std::vector<Rank>&) const;
   /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
   double sum(std::int64_t elements, int shares, const std::vector<Rank>&) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "moves.hpp"
+#include "obedience.hpp"
 #include "variants.hpp"
 
 namespace flotilla::search::pool {
@@ -55,7 +56,7 @@ void Refine::forecast(const Shortlist& list) {
     attempt(candidate.sketch);
   }
   for (const Candidate& candidate : list.tight()) {
-    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value)) break;
+    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value * doubt)) break;
     attempt(candidate.sketch);
   }
   for (const Candidate& candidate : list.doubtful()) {
@@ -74,6 +75,8 @@ std::optional<double> Refine::attempt(const Sketch& sketch) {
 std::optional<double> Refine::attempt(const plan::Plan& plan) { return attempt({}, plan); }
 
 std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
+  const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.trial.plan == plan; });
+  if (known || !obeys(plan, stock_.request.restrictions)) return std::nullopt;
   auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
   if (!trial) return std::nullopt;
   return take({sketch, std::move(*trial), 0});

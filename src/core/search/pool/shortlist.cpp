@@ -7,7 +7,8 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
-constexpr std::size_t most_doubtful = 8, most_tight = 12;
+constexpr std::size_t most_doubtful = 8, most_tight = 6;
+constexpr double surely = 0.93;       // of a limit: estimates are closer than this, nearly always
 constexpr double nearly_full = 1.15;  // of the memory
 constexpr double hopeless = 1.25;     // of the best estimate
 constexpr double seconds_in_an_hour = 3600;
@@ -49,7 +50,7 @@ double Shortlist::over_limits(const Sketch& sketch, const Estimate& estimate) co
 void Shortlist::doubt(const Sketch& sketch, const Estimate& estimate, double excess) {
   const auto place = std::upper_bound(excesses_.begin(), excesses_.end(), excess);
   const auto index = place - excesses_.begin();
-  if (static_cast<std::size_t>(index) >= most_doubtful) return;
+  if (static_cast<std::size_t>(index) >= most_doubtful || !stock_.holds(sketch)) return;
   excesses_.insert(place, excess);
   doubtful_.insert(doubtful_.begin() + index, {sketch, estimate});
   if (doubtful_.size() > most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
@@ -59,7 +60,7 @@ void Shortlist::keep_tight(const Sketch& sketch, const Estimate& estimate) {
   if (estimate.full > nearly_full || estimate.value >= threshold() || over_limits(sketch, estimate) > 1) return;
   const auto better = [](double value, const Candidate& c) { return value < c.estimate.value; };
   const auto place = std::upper_bound(tight_.begin(), tight_.end(), estimate.value, better);
-  if (place == tight_.end() && tight_.size() >= most_tight) return;
+  if ((place == tight_.end() && tight_.size() >= most_tight) || !stock_.holds(sketch)) return;
   if (std::ranges::find(tight_, sketch, &Candidate::sketch) != tight_.end()) return;
   tight_.insert(place, {sketch, estimate});
   if (tight_.size() > most_tight) tight_.pop_back();
@@ -67,18 +68,22 @@ void Shortlist::keep_tight(const Sketch& sketch, const Estimate& estimate) {
 
 double Shortlist::threshold() const {
   if (candidates_.empty()) return 1e300;
-  const double far = candidates_.front().estimate.value * hopeless;
+  // What may yet turn out not to fit, or to break a limit, makes nothing else hopeless.
+  const auto sure = std::ranges::find_if(
+      candidates_, [&](const Candidate& c) { return c.estimate.full <= surely && over_limits(c.sketch, c.estimate) <= surely; });
+  const double far = sure == candidates_.end() ? 1e300 : sure->estimate.value * hopeless;
   return candidates_.size() < most_ ? far : std::min(far, candidates_.back().estimate.value);
 }
 
 void Shortlist::offer(const Sketch& sketch, const Estimate& estimate) {
   if (sketch.columns.empty() || estimate.seconds <= 0) return;
   if (!estimate.fits) {
-    if (!nearest_ || estimate.excess < nearest_->estimate.excess) nearest_ = Candidate{sketch, estimate};
+    const bool nearest = !nearest_ || estimate.excess < nearest_->estimate.excess;
+    if (nearest && stock_.holds(sketch)) nearest_ = Candidate{sketch, estimate};
     return keep_tight(sketch, estimate);
   }
   if (const double over = over_limits(sketch, estimate); over > 1) return doubt(sketch, estimate, over);
-  if (estimate.value >= threshold()) return;
+  if (estimate.value >= threshold() || !stock_.holds(sketch)) return;
   std::size_t alike = 0, worst = 0, same_slots = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     if (!same_shape(candidates_[i].sketch, sketch, stock_)) continue;

@@ -44,6 +44,7 @@ std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
 
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
   known_.resize(stock.types.size() * degrees * sizes * modes);
+  held_.resize(degrees * modes);
   double word = 0, all = 0;
   for (const auto& tensor : model::tensors(stock.request.model)) {
     if (tensor.layer != 0) continue;
@@ -77,40 +78,64 @@ std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch,
   return trial ? std::move(trial) : bench_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
 }
 
+/// Activations grow with microbatches in flight and with their size; the part that does not grow with the former is learnt once, from
+/// plans of one sequence in each microbatch, as a share of what every further one takes.
+const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Recompute recompute) {
+  auto& known = held_[logarithm(tensor) * modes + static_cast<std::size_t>(recompute)];
+  if (known) return &*known;
+  const auto many = small_plan(type, tensor, 1, recompute, microbatches), one = small_plan(type, tensor, 1, recompute, 1);
+  if (!many || !one) return nullptr;
+  const auto kinds = stages_of(*many), alone = stages_of(*one);
+  known.emplace();
+  for (std::size_t s = 0; s < kinds.size(); ++s) {
+    const double all = bytes(kinds[s]->memory, program::Category::activations);
+    const double first = bytes(alone[s]->memory, program::Category::activations);
+    const int in_flight = microbatches - static_cast<int>(s);
+    const double each = in_flight > 1 ? (all - first) / (in_flight - 1) : all;
+    (*known)[s] = each > 0 ? std::max(0.0, all / each - in_flight) : 0;
+  }
+  return &*known;
+}
+
 std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, plan::Recompute recompute) {
   ++taken_;
   auto sounding = std::make_unique<Sounding>();
-  const auto many = small_plan(type, tensor, microbatch, recompute, microbatches), one = small_plan(type, tensor, microbatch, recompute, 1);
-  if (!many || !one) return sounding;
+  const auto trial = small_plan(type, tensor, microbatch, recompute, microbatches);
+  const auto* held = trial ? held_once(type, tensor, recompute) : nullptr;
+  if (!held) return sounding;
   sounding->usable = true;
-  const auto kinds = stages_of(*many), alone = stages_of(*one);
+  const auto kinds = stages_of(*trial);
   const std::array layers{1, stock_.request.model.blocks, 1};
   const std::array parts{&sounding->embedding, &sounding->block, &sounding->head};
   double once = 0;
   for (std::size_t s = 0; s < parts.size(); ++s) {
-    const auto &most = kinds[s]->memory, &least = alone[s]->memory;
+    const auto& memory = kinds[s]->memory;
     const int in_flight = microbatches - static_cast<int>(s);
-    const double all = bytes(most, program::Category::activations), first = bytes(least, program::Category::activations);
-    const double each = in_flight > 1 ? (all - first) / (in_flight - 1) : all;
+    const double each = bytes(memory, program::Category::activations) / (in_flight + (*held)[s]);
     *parts[s] = part_of(*kinds[s], layers[s]);
     parts[s]->activations = each / layers[s];
-    once = std::max(once, all - each * in_flight);
+    once = std::max(once, each * (*held)[s]);
     sounding->beside =
-        std::max(sounding->beside, bytes(most, program::Category::workspace) + static_cast<double>(most.runtime_constant.count));
+        std::max(sounding->beside, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
   }
   sounding->beside += once;
-  if (const auto& described = bench_.runtime().layers) {
-    if (tensor > 1) sounding->beside += static_cast<double>(described->tensor_group.count);
-    sounding->neighbour = static_cast<double>(described->neighbour.count);
-    const auto& each = stock_.request.precision == Precision::fp32 ? described->in_fp32 : described->in_half;
-    const double others = static_cast<double>((each.total() - each.communication).count);
-    for (Part* part : parts) part->state *= 1 + static_cast<double>(each.communication.count) / others;
-  } else if (tensor > 1) {
-    sounding->group_sums = bytes(kinds[1]->memory, program::Category::communication);
-    sounding->beside += sounding->group_sums;
-  }
+  add_communication(*sounding, kinds[1]->memory, tensor);
   sounding->shared = sounding->embedding.state * word_share_;
   return sounding;
+}
+
+void Soundings::add_communication(Sounding& sounding, const simulate::MemoryForecast& block, int tensor) const {
+  const auto& described = bench_.runtime().layers;
+  if (!described) {
+    if (tensor > 1) sounding.group_sums = bytes(block, program::Category::communication);
+    sounding.beside += sounding.group_sums;
+    return;
+  }
+  if (tensor > 1) sounding.beside += static_cast<double>(described->tensor_group.count);
+  sounding.neighbour = static_cast<double>(described->neighbour.count);
+  const auto& each = stock_.request.precision == Precision::fp32 ? described->in_fp32 : described->in_half;
+  const double copies = static_cast<double>(each.communication.count), others = static_cast<double>(each.total().count) - copies;
+  for (Part* part : {&sounding.embedding, &sounding.block, &sounding.head}) part->state *= 1 + copies / others;
 }
 
 }  // namespace flotilla::search::pool

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,12 +38,15 @@ class Soundings {
 
  private:
   std::unique_ptr<Sounding> take(int type, int tensor, int microbatch, plan::Recompute);
+  const std::array<double, 3>* held_once(int type, int tensor, plan::Recompute);
+  void add_communication(Sounding&, const simulate::MemoryForecast& block, int tensor) const;
   std::optional<Trial> small_plan(int type, int tensor, int microbatch, plan::Recompute, int microbatches);
 
   const Stock& stock_;
   Bench& bench_;
-  std::vector<std::unique_ptr<Sounding>> known_;  ///< by type, logarithms of degree and microbatch, recomputation
-  double word_share_ = 0;                         ///< of the embedding's elements
+  std::vector<std::unique_ptr<Sounding>> known_;            ///< by type, logarithms of degree and microbatch, recomputation
+  std::vector<std::optional<std::array<double, 3>>> held_;  ///< by logarithm of the degree, and recomputation
+  double word_share_ = 0;                                   ///< of the embedding's elements
   std::int64_t taken_ = 0;
 };
 

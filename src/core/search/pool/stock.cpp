@@ -30,29 +30,37 @@ std::string_view unit_of(Goal goal) { return goal == Goal::billing ? "billing we
 Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}, profile{library} {
   check(r, library);
   profile = with_node_sizes(std::move(profile), r.pool);
-  for (const PoolEntry& entry : r.pool) add(entry);
+  // By name, so that the answer does not depend on the order in which somebody lists the pool.
+  std::map<std::pair<std::string, std::string>, Nodes> nodes;
+  for (const PoolEntry& entry : r.pool)
+    if (entry.count > 0) count_nodes(entry, library, nodes[{entry.device_type, entry.zone}]);
+  for (const auto& [key, there] : nodes) add(key.first, key.second, there.devices + there.rest);
   set_prices();
   list_devices();
   for (const Place& place : places)
     if (std::ranges::find(zones, place.zone) == zones.end()) zones.push_back(place.zone);
 }
 
-void Stock::add(const PoolEntry& entry) {
-  if (entry.count == 0) return;
-  devices += entry.count;
-  const auto same_type = [&](const Type& type) { return type.name == entry.device_type; };
-  auto found = std::ranges::find_if(types, same_type);
-  if (found == types.end()) {
-    const auto* known = cluster::find_type(profile, entry.device_type);
+/// In nodes of the size that the type has in this pool. What is left over in larger nodes, or in the last ones of several entries, would
+/// be nodes that are not full: of those there may be one, the last.
+void Stock::count_nodes(const PoolEntry& entry, const cluster::Profile& library, Nodes& nodes) const {
+  const int size = std::max(1, cluster::find_type(profile, entry.device_type)->per_node);
+  const Pool alone{entry};
+  const int own = cluster::find_type(with_node_sizes(library, alone), entry.device_type)->per_node;
+  const int full = entry.count / own, last = entry.count % own;
+  nodes.devices += full * (own / size * size) + last / size * size;
+  nodes.rest = std::max({nodes.rest, full > 0 ? own % size : 0, last % size});
+}
+
+void Stock::add(const std::string& device_type, const std::string& zone, int count) {
+  devices += count;
+  if (types.empty() || types.back().name != device_type) {
+    const auto* known = cluster::find_type(profile, device_type);
     types.push_back({known->name, 0, std::max(1, known->per_node), known->memory, known->usd_per_hour / seconds_in_an_hour, 0, {}});
-    found = types.end() - 1;
   }
-  found->count += entry.count;
-  const int type = static_cast<int>(found - types.begin());
-  for (const int p : found->places)
-    if (places[at(p)].zone == entry.zone) return void(places[at(p)].count += entry.count);
-  found->places.push_back(static_cast<int>(places.size()));
-  places.push_back({type, entry.zone, entry.count, Rank{0}});
+  types.back().count += count;
+  types.back().places.push_back(static_cast<int>(places.size()));
+  places.push_back({static_cast<int>(types.size()) - 1, zone, count, Rank{0}});
 }
 
 void Stock::set_prices() {

@@ -49,7 +49,12 @@ class Stock {
   int devices = 0;
 
  private:
-  void add(const PoolEntry&);
+  /// Devices of one type in one zone that fill nodes of the type's size in this pool, and those of one more node.
+  struct Nodes {
+    int devices = 0, rest = 0;
+  };
+  void count_nodes(const PoolEntry&, const cluster::Profile& library, Nodes&) const;
+  void add(const std::string& device_type, const std::string& zone, int count);
   void list_devices();
   void set_prices();
 };
