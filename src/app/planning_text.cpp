@@ -88,7 +88,7 @@ std::string plan_in_words(const plan::Plan& plan) {
   for (const auto& stage : plan.stages) replicas += stage.replicas.size();
   const auto stages = plan.stages.size();
   return text(stages, stages == 1 ? " stage, " : " stages, ", replicas, replicas == 1 ? " replica, " : " replicas in all, ",
-              plan::to_string(plan.schedule));
+              schedule_in_words(plan));
 }
 
 std::string proof_in_words(const search::PoolAnswer& answer) {
@@ -173,9 +173,11 @@ std::string alternatives_table(const files::Planning& planning, const Style& sty
   if (counted) columns.push_back({search::to_string(goal), Align::right});
   columns.push_back({"memory", Align::right});
   TextTable table{columns};
+  const auto& best = planning.answer.best->plan;
   for (const auto& plan : all) {
-    const bool same_schedule = plan.plan.schedule == planning.answer.best->plan.schedule;
-    const auto schedule = same_schedule ? "" : text(", ", plan::to_string(plan.plan.schedule));
+    const bool alike = plan.plan.schedule == best.schedule && plan.plan.sequence_parallel == best.sequence_parallel;
+    const auto schedule =
+        alike ? "" : text(", ", plan::to_string(plan.plan.schedule), plan.plan.sequence_parallel ? ", sequence parallel" : "");
     std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)) + schedule, to_string(plan.iteration)};
     if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
     if (counted) row.push_back(goal == search::Goal::energy ? energy(plan.value) : billing(plan.value));

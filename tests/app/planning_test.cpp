@@ -8,6 +8,7 @@
 #include "app/inspect.hpp"
 #include "app/planning_options.hpp"
 #include "app/simulate.hpp"
+#include "app/stage_table.hpp"
 #include "app/temporary.hpp"
 #include "files/expect_error.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -177,6 +178,17 @@ TEST_F(Plan, AlternativesOfOneShapeDifferInTheirSchedule) {
   run({"--model.name=opt-125m", "--training.global-batch=64", "--pool=A100-40=4"});
   EXPECT_NE(out_.find("\n2 stages on 4 A100-40 "), std::string::npos) << out_;
   EXPECT_NE(out_.find("\n2 stages on 4 A100-40, gpipe "), std::string::npos) << out_;
+}
+
+TEST_F(Plan, StagesThatShareDevicesAndSequenceParallelismAreTold) {
+  plan::Plan plan;
+  plan.schedule = plan::ScheduleKind::interleaved;
+  plan.stages.resize(8);
+  plan.chunks = 2;
+  EXPECT_EQ(schedule_in_words(plan), "interleaved (2 stages a device: 0 and 4, ...)");
+  plan.sequence_parallel = true;
+  EXPECT_EQ(schedule_in_words(plan), "interleaved (2 stages a device: 0 and 4, ...), sequence parallel");
+  EXPECT_EQ(schedule_in_words({}), "1f1b");
 }
 
 TEST_F(Plan, AWideGapIsNotToldAsASmallOne) {
