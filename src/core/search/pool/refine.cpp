@@ -82,6 +82,12 @@ std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& pl
   return take({sketch, std::move(*trial), 0});
 }
 
+void Refine::keep(const Sketch& sketch, const plan::Plan& plan) {
+  keeping_ = true;
+  attempt(sketch, plan);
+  keeping_ = false;
+}
+
 void Refine::vary() {
   const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_varied, std::ssize(found_)));
   for (const Forecasted& one : best)
@@ -101,6 +107,7 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
     return std::nullopt;
   }
   fresh.value = *value;
+  if (keeping_) kept_.push_back(fresh);
   const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
   if (alike != found_.end()) {
     if (!better(fresh, *alike)) return value;

@@ -25,6 +25,9 @@ class Refine {
   void improve(int most_forecasts);
   /// What sketches cannot say, on the best plans.
   void vary();
+  /// Forecasts a plan that is told of whatever its shape: one that runs now.
+  void keep(const Sketch&, const plan::Plan&);
+  const std::vector<Forecasted>& kept() const { return kept_; }
   /// Plans that fit and keep the limits, best first, of every shape one.
   const std::vector<Forecasted>& found() const { return found_; }
   /// Of those that do not fit the one that misses least.
@@ -47,11 +50,11 @@ class Refine {
   Estimator& estimate_;
   Bench& bench_;
   const std::function<bool()>& should_stop_;
-  std::vector<Forecasted> found_;
+  std::vector<Forecasted> found_, kept_;
   std::optional<Forecasted> nearest_;
   std::vector<Sketch> tried_;
   std::optional<std::pair<Trial, double>> broken_;
-  bool stopped_ = false;
+  bool stopped_ = false, keeping_ = false;
 };
 
 }  // namespace flotilla::search::pool

@@ -7,6 +7,7 @@ namespace flotilla::search::pool {
 
 constexpr int largest_microbatch = 16;  ///< sequences
 
+
 /// Where one replica of a stage stands.
 struct Slot {
   int place = 0;
