@@ -13,6 +13,13 @@ using namespace pool;
 
 namespace {
 
+/// A plan as a sketch, its batch dealt anew.
+std::optional<Sketch> revived(const plan::Plan& plan, Estimator& estimate) {
+  auto sketch = revive(plan, estimate.stock());
+  if (sketch) estimate(*sketch);
+  return sketch && !sketch->columns.empty() ? sketch : std::nullopt;
+}
+
 /// What runs now as far as the pool still holds it: where local search starts, too.
 void offer_previous(const plan::Plan& previous, Estimator& estimate, Shortlist& list) {
   auto sketch = revive(previous, estimate.stock());
@@ -20,8 +27,9 @@ void offer_previous(const plan::Plan& previous, Estimator& estimate, Shortlist& 
 }
 
 /// Its own shares, and those that the estimate deals.
-void try_previous(const plan::Plan& previous, const Stock& stock, Refine& refine) {
-  const auto sketch = revive(previous, stock);
+void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refine) {
+  const Stock& stock = estimate.stock();
+  const auto sketch = revived(previous, estimate);
   if (previous.model == stock.request.model && previous.length == stock.request.length &&
       previous.global_batch == stock.request.global_batch && previous.precision == stock.request.precision)
     refine.keep(sketch.value_or(Sketch{}), unbound(previous));
@@ -30,7 +38,7 @@ void try_previous(const plan::Plan& previous, const Stock& stock, Refine& refine
 
 /// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
 void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
-                            const Stock& stock, Refine& refine) {
+                            Estimator& estimate, Refine& refine) {
   PoolRequest other = request;
   other.previous.reset();
   const Limits& limits = request.objective.limits;
@@ -48,7 +56,7 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   std::vector<PooledPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
   for (const PooledPlan& one : all) {
-    if (const auto sketch = revive(one.plan, stock))
+    if (const auto sketch = revived(one.plan, estimate))
       refine.attempt(*sketch);
     else
       refine.attempt(one.plan);
@@ -69,9 +77,9 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
   families.run();
   Refine refine{stock, estimate, bench, request.should_stop};
   refine.polish(list);
-  if (request.previous) try_previous(*request.previous, stock, refine);
+  if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
-  if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(request, library, runtime, stock, refine);
+  if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(request, library, runtime, estimate, refine);
   refine.improve(most_improvements(stock.devices));
   refine.vary();
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
