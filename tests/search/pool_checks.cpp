@@ -1,0 +1,309 @@
+#include "pool_checks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <limits>
+#include <optional>
+
+#include "estimate.hpp"
+#include "families.hpp"
+#include "floor.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/search/search.hpp"
+#include "flotilla/simulate/forecaster.hpp"
+#include "variants.hpp"
+
+namespace flotilla::fixture {
+namespace {
+
+using namespace search;
+using namespace search::pool;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double value_of(const PoolAnswer& answer) { return answer.best ? answer.best->value : infinity; }
+
+std::string spell(const PoolAnswer& answer) { return answer.best ? plan::summary(answer.best->plan) : answer.no_plan_reason; }
+
+/// What the planner's parts work with.
+struct Parts {
+  explicit Parts(const Instance& i)
+      : stock{i.request, i.library},
+        bench{stock, i.runtime},
+        soundings{stock, bench},
+        network{stock, i.runtime},
+        estimate{stock, soundings, network, i.runtime} {
+    for (int m = 1; m <= std::min(i.request.global_batch, largest_microbatch); m *= 2) microbatches.push_back(m);
+  }
+  Stock stock;
+  Bench bench;
+  Soundings soundings;
+  Network network;
+  Estimator estimate;
+  std::vector<int> microbatches;
+};
+
+std::vector<int> random_cuts(Dice& dice, int layers, int stages) {
+  std::vector<int> cuts{0, layers};
+  while (static_cast<int>(cuts.size()) < stages + 1) {
+    const int cut = dice.pick(1, layers - 1);
+    if (std::ranges::find(cuts, cut) == cuts.end()) cuts.push_back(cut);
+  }
+  std::ranges::sort(cuts);
+  return cuts;
+}
+
+/// Anything that sketches can say; one tensor degree, for our runtime's sake.
+Sketch random_sketch(Dice& dice, const Parts& parts) {
+  const int layers = parts.stock.request.model.layers(), stages = dice.pick(1, std::min(layers, 5));
+  Sketch sketch{random_cuts(dice, layers, stages), {}, {}};
+  for (int s = 0; s < stages; ++s) sketch.recompute.push_back(dice.chance(0.3) ? plan::Recompute::full : plan::Recompute::none);
+  if (dice.chance(0.2)) sketch.schedule = plan::ScheduleKind::gpipe;
+  const int degree = 1 << dice.pick(0, 2);
+  for (int c = dice.pick(1, 3); c > 0; --c) {
+    Column column{{}, dice.one_of(parts.microbatches), dice.pick(1, 3)};
+    int place = dice.pick(0, static_cast<int>(parts.stock.places.size()) - 1);
+    for (int s = 0; s < stages; ++s) {
+      if (dice.chance(0.3)) place = dice.pick(0, static_cast<int>(parts.stock.places.size()) - 1);
+      column.slots.push_back({place, degree});
+    }
+    sketch.columns.push_back(std::move(column));
+  }
+  return sketch;
+}
+
+/// Visits sketches that the pool holds, dealt, with their estimates.
+void for_random_sketches(Parts& parts, int seed, int count, const std::function<void(const Sketch&, const Estimate&)>& visit) {
+  Dice dice{seed};
+  for (int k = 0; k < count; ++k) {
+    Sketch sketch = random_sketch(dice, parts);
+    if (!parts.stock.holds(sketch)) continue;
+    const Estimate estimate = parts.estimate(sketch);
+    if (estimate.seconds > 0 && !sketch.columns.empty()) visit(sketch, estimate);
+  }
+}
+
+/// Nothing where the runtime cannot execute it.
+std::optional<Verdict> verdict(const Judge& judge, const plan::Plan& plan) {
+  try {
+    return judge.forecast(plan);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable) << error.what();
+    return std::nullopt;
+  }
+}
+
+/// The planner of even plans on one host of the pool's first type; nothing where it has no say.
+std::optional<double> by_find_plan(const Instance& i, int devices) {
+  const auto& r = i.request;
+  if (i.runtime.layers || !(r.restrictions == Restrictions{}) || !(r.objective == Objective{})) return std::nullopt;
+  auto profile = i.library;
+  for (int d = 0; d < devices; ++d) profile.devices.push_back({Rank{d}, r.pool[0].device_type, "h", r.pool[0].zone, d, 1});
+  const auto answer = find_plan({r.model, r.length, r.global_batch, r.precision, {}, {}, 0, {}}, profile,
+                                simulate::ProgramForecaster{profile, i.runtime, {}});
+  if (!answer.plan) return std::nullopt;
+  return answer.forecast.iteration.value;
+}
+
+void expect_bound(const Instance& i, const PoolAnswer& answer, int seed) {
+  const double bound = answer.best->value * (1 - answer.bound_gap) * (1 - 1e-9);
+  for (const auto& other : answer.alternatives) EXPECT_LE(bound, other.value) << seed;
+  if (const auto other = by_find_plan(i, std::min(i.request.pool[0].count, i.request.pool[0].per_node))) {
+    EXPECT_LE(bound, *other) << seed;
+  }
+}
+
+}  // namespace
+
+double Ratios::at(double share) {
+  std::ranges::sort(all);
+  return all.empty() ? 0 : all[std::min(all.size() - 1, static_cast<std::size_t>(share * static_cast<double>(all.size())))];
+}
+
+double Ratios::share_up_to(double ratio) {
+  const auto below = std::ranges::count_if(all, [&](double r) { return r <= ratio; });
+  return all.empty() ? 1 : static_cast<double>(below) / static_cast<double>(all.size());
+}
+
+std::string Ratios::in_words(const char* of) {
+  char line[200];
+  std::snprintf(line, sizeof line, "%s: %zu, least %.4f, median %.4f, 90 %% %.4f, 95 %% %.4f, 99 %% %.4f, most %.4f", of, all.size(), at(0),
+                at(0.5), at(0.9), at(0.95), at(0.99), at(1));
+  return line;
+}
+
+PoolAnswer plan(const Instance& i) { return plan_by_program(i.request, i.library, i.runtime); }
+
+void expect_sense(Seeds seeds, const Range& range) {
+  int found = 0, none = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    const Instance i = random_instance(seed, range);
+    const auto answer = plan(i);
+    const auto problems = Judge{i}.problems(answer);
+    EXPECT_TRUE(problems.empty()) << seed << ": " << joined(problems) << " | " << spell(answer);
+    ++(answer.best ? found : none);
+    if (answer.best) expect_bound(i, answer, seed);
+  }
+  std::printf("sense: %d plans, %d times none\n", found, none);
+  EXPECT_GT(found, 0);
+}
+
+void expect_floor(Seeds seeds, const Range& range, int plans_each) {
+  Ratios ratios;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    const Instance i = random_instance(seed, range);
+    const Judge judge{i};
+    Parts parts{i};
+    const double floor = floor_of_value(parts.stock, parts.soundings, parts.microbatches);
+    const auto look = [&](const plan::Plan& plan) {
+      const auto v = verdict(judge, plan);
+      if (!v) return;
+      ratios.add(*v->value / floor);
+      EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
+    };
+    for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
+      const auto plan = plan_of(sketch, parts.stock);
+      look(plan);
+      for (const auto& variant : variants_of(plan)) look(variant);
+    });
+  }
+  std::printf("%s\n", ratios.in_words("value / floor").c_str());
+  EXPECT_FALSE(ratios.all.empty());
+}
+
+void expect_close_estimates(Seeds seeds, const Range& range, int sketches_each, double most) {
+  Ratios time, memory;
+  double mean = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    const Instance i = random_instance(seed, range);
+    const Judge judge{i};
+    Parts parts{i};
+    for_random_sketches(parts, seed, sketches_each, [&](const Sketch& sketch, const Estimate& estimate) {
+      const auto v = verdict(judge, plan_of(sketch, parts.stock));
+      if (!v) return;
+      time.add(std::abs(estimate.seconds / v->forecast.iteration.value - 1));
+      double full = 0;
+      for (const auto& kind : v->forecast.kinds)
+        full = std::max(full, static_cast<double>(kind.memory.peak().count) /
+                                  static_cast<double>(cluster::find_type(i.library, kind.device_type)->memory.count));
+      memory.add(std::abs(estimate.full / full - 1));
+      mean += time.all.back();
+    });
+  }
+  std::printf("%s, mean %.4f\n%s\n", time.in_words("error of estimated times").c_str(), mean / static_cast<double>(time.all.size()),
+              memory.in_words("error of estimated memory").c_str());
+  EXPECT_LE(time.at(0.5), most);
+  EXPECT_LE(memory.at(0.5), most);
+}
+
+void expect_deterministic(Seeds seeds, const Range& range) {
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    Instance i = random_instance(seed, range);
+    const auto first = plan(i), again = plan(i);
+    ASSERT_EQ(first.best.has_value(), again.best.has_value()) << seed;
+    std::ranges::reverse(i.request.pool);
+    std::ranges::reverse(i.library.device_types);
+    const auto reversed = plan(i);
+    EXPECT_EQ(value_of(first), value_of(reversed)) << seed;
+    EXPECT_EQ(first.no_plan_reason, again.no_plan_reason);
+    if (!first.best) continue;
+    EXPECT_EQ(first.best->plan, again.best->plan) << seed;
+    EXPECT_EQ(first.considered, again.considered) << seed;
+    EXPECT_EQ(first.bound_gap, again.bound_gap) << seed;
+  }
+}
+
+void expect_as_good_as_enumeration(Seeds seeds, const Range& range, double most_worse, double mostly) {
+  Ratios ratios;
+  long forecasts = 0;
+  int nothing = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    const Instance i = random_instance(seed, range);
+    const Judge judge{i};
+    const auto best = best_column_plan(i, judge);
+    const auto answer = plan(i);
+    forecasts += best.forecasts;
+    // What enumeration finds must be found; the planner may find more, for its space is larger.
+    EXPECT_TRUE(answer.best || !best.found()) << seed << ": " << plan::summary(best.plan) << " | " << answer.no_plan_reason;
+    if (!answer.best || !best.found()) {
+      ++nothing;
+      continue;
+    }
+    const double ratio = answer.best->value / best.value;
+    ratios.add(ratio);
+    EXPECT_LE(ratio, 1 + most_worse) << seed << ": " << plan::summary(answer.best->plan) << " | " << plan::summary(best.plan);
+    EXPECT_LE(answer.best->value * (1 - answer.bound_gap), best.value * (1 + 1e-9)) << seed;
+  }
+  std::printf("%s; within 0.1 %%: %.1f %%; nothing fits: %d; %ld plans enumerated\n", ratios.in_words("planner / enumeration").c_str(),
+              100 * ratios.share_up_to(1.001), nothing, forecasts);
+  EXPECT_GE(ratios.share_up_to(1.001), mostly);
+}
+
+namespace {
+
+/// Changes an instance so that every plan of before is one still.
+struct Loosening {
+  const char* what;
+  std::function<bool(Instance&, Dice&)> apply;  ///< false: it has nothing to loosen
+};
+
+bool more_devices(Instance& i, Dice& dice) {
+  auto& entry = i.request.pool[static_cast<std::size_t>(dice.pick(0, static_cast<int>(i.request.pool.size()) - 1))];
+  entry.count += dice.pick(1, 2 * entry.per_node);
+  return true;
+}
+
+bool another_type(Instance& i, Dice& dice) {
+  auto type = made_up_type("other", dice.scale(50, 1000), i.library.device_types[0].memory);
+  type.usd_per_hour = dice.scale(0.5, 10), type.billing_weight = dice.scale(0.5, 10), type.power_watts = dice.scale(100, 700);
+  i.library.device_types.push_back(type);
+  i.request.pool.push_back({type.name, i.request.pool[0].zone, dice.pick(1, 8), dice.one_of<int>({1, 2, 4})});
+  return true;
+}
+
+bool looser_limits(Instance& i, Dice& dice) {
+  auto& limits = i.request.objective.limits;
+  const double factor = dice.scale(1.01, 3);
+  if (limits.devices) *limits.devices += dice.pick(1, 4);
+  if (limits.iterations_per_second) *limits.iterations_per_second /= factor;
+  if (limits.usd_per_hour) *limits.usd_per_hour *= factor;
+  if (limits.usd_per_iteration) *limits.usd_per_iteration *= factor;
+  return limits != Limits{};
+}
+
+bool more_memory(Instance& i, Dice& dice) {
+  const double factor = dice.scale(1.01, 3);
+  for (auto& type : i.library.device_types) type.memory = {static_cast<std::int64_t>(factor * static_cast<double>(type.memory.count))};
+  return true;
+}
+
+}  // namespace
+
+void expect_monotone(Seeds seeds, const Range& range, double most_worse) {
+  const std::vector<Loosening> all{
+      {"more devices", more_devices}, {"another type", another_type}, {"looser limits", looser_limits}, {"more memory", more_memory}};
+  for (const auto& loosening : all) {
+    Ratios ratios;
+    int lost = 0;
+    for (int seed = seeds.first; seed < seeds.last; ++seed) {
+      Instance i = random_instance(seed, range);
+      const auto before = plan(i);
+      Dice dice{seed};
+      if (!before.best || !loosening.apply(i, dice)) continue;
+      const auto after = plan(i);
+      EXPECT_TRUE(after.best) << loosening.what << " " << seed << ": " << after.no_plan_reason;
+      lost += after.best ? 0 : 1;
+      if (!after.best) continue;
+      const double ratio = after.best->value / before.best->value;
+      ratios.add(ratio);
+      EXPECT_LE(ratio, 1 + most_worse) << loosening.what << " " << seed << ": " << spell(before) << " | " << spell(after);
+    }
+    std::printf("%s; worse: %.1f %%; lost: %d\n", ratios.in_words(loosening.what).c_str(), 100 * (1 - ratios.share_up_to(1 + 1e-9)), lost);
+  }
+}
+
+}  // namespace flotilla::fixture

@@ -1,0 +1,40 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "column_plans.hpp"
+
+/// What the planner by our own forecast promises, looked at over many random instances. Each prints one line of what it measured.
+namespace flotilla::fixture {
+
+/// A range of seeds, [first, last).
+struct Seeds {
+  int first = 0, last = 0;
+};
+
+/// Ratios to what should have been, sorted.
+struct Ratios {
+  std::vector<double> all;
+  void add(double ratio) { all.push_back(ratio); }
+  double at(double share);           ///< of them are below
+  double share_up_to(double ratio);  ///< of them
+  std::string in_words(const char* of);
+};
+
+search::PoolAnswer plan(const Instance&);
+
+/// Answers are what they say: valid, inside the pool, the memory, the limits and the restrictions, and forecast the same by the judge; no
+/// plan that anybody knows is below the bound.
+void expect_sense(Seeds, const Range&);
+/// No plan of the space is below the floor: random sketches and variants of them.
+void expect_floor(Seeds, const Range&, int plans_each);
+/// The median of |estimate / forecast - 1| over random sketches is at most `most`.
+void expect_close_estimates(Seeds, const Range&, int sketches_each, double most);
+/// The same plan for the same request, and as good a one for the pool in another order.
+void expect_deterministic(Seeds, const Range&);
+/// Feasible exactly when plain enumeration is; never worse by more than `most_worse`, and equal within 0.1 % in at least `mostly`.
+void expect_as_good_as_enumeration(Seeds, const Range&, double most_worse, double mostly);
+/// A larger pool, a looser limit, more memory: never worse by more than `most_worse`.
+void expect_monotone(Seeds, const Range&, double most_worse);
+
+}  // namespace flotilla::fixture

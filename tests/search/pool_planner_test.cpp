@@ -1,0 +1,143 @@
+// The planner by our own forecast on small made-up pools; pool_property_test looks at more of them.
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "pool_checks.hpp"
+
+namespace flotilla::fixture {
+namespace {
+
+using search::PoolRequest;
+
+Range small_models() {
+  Range range;
+  range.models = {"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
+  range.devices = 24;
+  return range;
+}
+
+/// What plain enumeration is done with soon.
+Range few_devices() {
+  Range range = small_models();
+  range.types = 3, range.zones = 2, range.devices_of_a_place = 2, range.devices = 3, range.node_sizes = {1, 2, 3}, range.batch = 8;
+  range.blocks = 2, range.least_memory = 0.15;
+  return range;
+}
+
+TEST(PoolPlanner, MakesSense) { expect_sense({0, 40}, small_models()); }
+TEST(PoolPlanner, NoPlanIsBelowTheFloor) { expect_floor({0, 12}, small_models(), 12); }
+TEST(PoolPlanner, EstimatesAreClose) { expect_close_estimates({0, 25}, small_models(), 15, 0.1); }
+TEST(PoolPlanner, IsDeterministic) { expect_deterministic({100, 110}, small_models()); }
+TEST(PoolPlanner, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration({0, 30}, few_devices(), 0.03, 0.95); }
+
+/// Two types in one zone, and a model that one device holds.
+Instance usual() {
+  Instance i;
+  i.request.model = model::built_in("gpt2-tiny");
+  i.request.length = 64;
+  i.request.global_batch = 8;
+  for (const char* name : {"fast", "slow"}) {
+    auto type = made_up_type(name, name[0] == 'f' ? 400 : 100);
+    type.usd_per_hour = 2, type.billing_weight = 1, type.power_watts = 300;
+    i.library.device_types.push_back(std::move(type));
+    i.request.pool.push_back({name, "", 4, 2});
+  }
+  i.library.links = made_up_links();
+  return i;
+}
+
+TEST(PoolPlanner, SaysWhatIsShort) {
+  const auto why = [](auto change) {
+    Instance i = usual();
+    change(i);
+    const auto answer = plan(i);
+    EXPECT_FALSE(answer.best) << plan::summary(answer.best->plan);
+    EXPECT_EQ(answer.no_plan_reason.find('\n'), std::string::npos) << answer.no_plan_reason;
+    return answer.no_plan_reason;
+  };
+  const auto expect_words = [](const std::string& line, std::initializer_list<const char*> words) {
+    for (const char* word : words) EXPECT_NE(line.find(word), std::string::npos) << line;
+  };
+  expect_words(why([](Instance& i) {
+                 for (auto& type : i.library.device_types) type.memory = {100'000};
+               }),
+               {"memory of 8 devices", "needs", "KiB"});
+  expect_words(why([](Instance& i) { i.request.objective.limits.iterations_per_second = 1e6; }), {"1e+06", "iterations/s"});
+  expect_words(why([](Instance& i) { i.request.objective.limits.usd_per_iteration = 1e-12; }), {"1e-12", "USD an iteration"});
+  expect_words(why([](Instance& i) { i.request.objective.limits.usd_per_hour = 1; }), {"USD an hour where 1 are"});
+  expect_words(why([](Instance& i) {
+                 i.request.objective.limits.devices = 1;
+                 i.request.objective.limits.iterations_per_second = 1e6;
+               }),
+               {"iterations/s where 1e+06"});
+}
+
+TEST(PoolPlanner, RefusesContradictions) {
+  const auto refused = [](auto change) {
+    Instance i = usual();
+    change(i.request);
+    try {
+      plan(i);
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input);
+      EXPECT_EQ(std::string{error.what()}.find('\n'), std::string::npos) << error.what();
+    }
+  };
+  refused([](PoolRequest& r) { r.pool.clear(); });
+  refused([](PoolRequest& r) {
+    for (auto& entry : r.pool) entry.count = 0;
+  });
+  refused([](PoolRequest& r) { r.pool[0].count = -1; });
+  refused([](PoolRequest& r) { r.pool[0].per_node = -2; });
+  refused([](PoolRequest& r) { r.pool[0].count = 2'000'000'000; });
+  refused([](PoolRequest& r) { r.pool[0].device_type = "unheard-of"; });
+  refused([](PoolRequest& r) { r.global_batch = 0; });
+  refused([](PoolRequest& r) { r.length = 0; });
+  refused([](PoolRequest& r) { r.length = 1 << 20; });
+  refused([](PoolRequest& r) { r.model.blocks = 0; });
+  refused([](PoolRequest& r) { r.tolerance = -1; });
+  refused([](PoolRequest& r) { r.objective.limits.usd_per_iteration = -1; });
+  refused([](PoolRequest& r) { r.objective.limits.usd_per_hour = 0; });
+  refused([](PoolRequest& r) { r.objective.limits.iterations_per_second = -0.5; });
+  refused([](PoolRequest& r) { r.objective.limits.devices = 0; });
+}
+
+TEST(PoolPlanner, RefusesGoalsWithoutPrices) {
+  for (const auto goal : {search::Goal::cost, search::Goal::billing, search::Goal::energy}) {
+    Instance i = usual();
+    i.request.objective.goal = goal;
+    EXPECT_NO_THROW(plan(i));
+    for (auto& type : i.library.device_types) type.usd_per_hour = type.billing_weight = type.power_watts = 0;
+    EXPECT_THROW(plan(i), Error);
+  }
+}
+
+TEST(PoolPlanner, StopsWhenTold) {
+  for (int calls = 0; calls < 200; calls = calls * 2 + 1) {
+    Instance i = usual();
+    i.request.should_stop = [calls, asked = 0]() mutable { return asked++ >= calls; };
+    const auto answer = plan(i);
+    EXPECT_FALSE(answer.finished);
+    const auto problems = Judge{i}.problems(answer);
+    EXPECT_TRUE(problems.empty()) << calls << ": " << joined(problems);
+  }
+}
+
+/// Nodes of 3 hold one group of two, wherever the entries of a pool stand.
+TEST(PoolPlanner, CountsNodesNotDevices) {
+  for (const auto& pool : std::vector<search::Pool>{
+           {{"fast", "", 3, 2}, {"fast", "", 3, 2}}, {{"fast", "", 12, 6}, {"fast", "", 4, 4}}, {{"fast", "", 9, 3}}, {{"fast", "", 7, 8}}})
+    for (int seed = 0; seed < 4; ++seed) {
+      Instance i = usual();
+      i.request.pool = pool;
+      i.request.global_batch = 3 + seed;
+      i.library.device_types[0].memory = {1'500'000};  // one device does not hold the model
+      const auto answer = plan(i);
+      const auto problems = Judge{i}.problems(answer);
+      EXPECT_TRUE(problems.empty()) << joined(problems);
+    }
+}
+
+}  // namespace
+}  // namespace flotilla::fixture

@@ -1,0 +1,31 @@
+// The planner by our own forecast over many random pools, models, objectives, limits and restrictions.
+#include <gtest/gtest.h>
+
+#include "pool_checks.hpp"
+
+namespace flotilla::fixture {
+namespace {
+
+Range few_devices() {
+  Range range;
+  range.models = {"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
+  range.types = 3, range.zones = 2, range.devices_of_a_place = 3, range.devices = 6, range.node_sizes = {1, 2, 3, 4}, range.batch = 8;
+  range.blocks = 3, range.least_memory = 0.15;
+  return range;
+}
+
+Range a_few_dozen() {
+  Range range;
+  range.devices_of_a_place = 8, range.devices = 40;
+  return range;
+}
+
+TEST(PoolProperties, MakesSense) { expect_sense({1000, 1150}, {}); }
+TEST(PoolProperties, NoPlanIsBelowTheFloor) { expect_floor({1000, 1100}, a_few_dozen(), 250); }
+TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates({1000, 1100}, a_few_dozen(), 40, 0.1); }
+TEST(PoolProperties, IsDeterministic) { expect_deterministic({1000, 1030}, {}); }
+TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration({1000, 1200}, few_devices(), 0.03, 0.95); }
+TEST(PoolProperties, LooserIsNeverWorse) { expect_monotone({1000, 1200}, a_few_dozen(), 0.02); }
+
+}  // namespace
+}  // namespace flotilla::fixture
