@@ -27,8 +27,10 @@ class Family {
  public:
   /// With `across`, every stage has replicas in several regions: its ring crosses them, and stages need not send between regions. Without,
   /// a stage is in one region, or it is the one stage of two kinds.
-  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across);
+  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across, std::int64_t most_states);
 
+  /// Groups were put together to have no more than `most_states` combinations of units.
+  bool coarse() const { return coarse_; }
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
   int microbatches() const { return microbatches_; }
@@ -84,7 +86,9 @@ class Family {
     bool limit = false;
   };
   int need(const Resource&, int kind) const;
-  void add_resources();
+  void add_resources(std::int64_t most_states);
+  const Resource& resource_of(int group) const;
+  Team mixed_team(int kind, int other, int count) const;
   void add_teams();
   void add_mixed(int kind, int other);
   double reduction(const Team& t, int weights) const {
@@ -100,7 +104,7 @@ class Family {
   const Measures* measures_;
   const Weights* weights_;
   const Rings& rings_;
-  bool across_;
+  bool across_, coarse_ = false;
   int replicas_, microbatches_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;

@@ -11,6 +11,7 @@ constexpr std::size_t most_likely = 4;
 constexpr double hopeful = 1.4;  // times the likeliest value
 constexpr std::int64_t few_labels = 3000;
 constexpr double worth_moving = 1.1;            // times the best value
+constexpr std::int64_t most_states = 4096;      // of units of all resources
 constexpr double narrow = 1e-3;                 // of the value: a box that promises no more than this is enumerated
 constexpr int most_in_vain = 300;               // shapes of a box that are realised without a better plan coming of it
 constexpr std::int64_t most_labels = 400'000;   // partial plans laid in all
@@ -124,7 +125,8 @@ Search::First Search::first_bound(const Problem& p, const Measures& m, int repli
 
 Family& Search::family(int start) {
   Start& s = starts_[at(start)];
-  if (!s.family) s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.scope->rings, s.by_rings);
+  if (!s.family)
+    s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.scope->rings, s.by_rings, most_states);
   return *s.family;
 }
 
@@ -138,8 +140,7 @@ double Search::likely(const Start& s) const {
   const Problem& p = s.scope->problem;
   const double work = s.measures->least_compute(p.tables.layers()), share = std::min(1.0, s.likely_pace / work);
   const double weights = p.weights->bytes.back() * share / likely_shares;
-  const double ring =
-      s.replicas < 2 ? 0 : s.scope->rings.least_between(p.kinds.front().entries, p.kinds.front().entries, s.replicas, weights);
+  const double ring = s.replicas < 2 ? 0 : s.scope->rings.least_of_all(s.replicas, weights);
   const double time = (s.microbatches - 1) * s.likely_pace + work + ring;
   return problem_.by_price() ? time * s.replicas / share : time;
 }
