@@ -1,5 +1,6 @@
 #include "app/forecast_basis.hpp"
 
+#include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 
 namespace flotilla::app {
@@ -31,7 +32,19 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
         {.value = "FROM:TO=USD/GB", .alias = "egress"});
 }
 
-files::Library known_devices(const ForecastBasis& b) { return b.profiles.empty() ? files::Library{} : files::read_library(b.profiles); }
+void note_origins(const options::Table& t, const std::string& section, ForecastBasis& b) {
+  b.prices.devices_setting = t.describe(section + ".price");
+  b.prices.billing_setting = t.describe(section + ".billing");
+  b.prices.egress_setting = t.describe(section + ".egress");
+}
+
+files::Library known_devices(const ForecastBasis& b) {
+  FLOTILLA_REQUIRE(
+      !b.sailor_artifact || !b.profiles.empty(), ErrorKind::usage,
+      "--cost-model sailor-artifact needs measured layers; give a library (--profiles FILE), as flotilla import sailor-profiles "
+      "writes it");
+  return b.profiles.empty() ? files::Library{} : files::read_library(b.profiles);
+}
 
 cluster::Profile profile_for(cluster::Profile profile, const ForecastBasis& b, const model::Config& model, int length) {
   if (drop_times_of_another_model(profile, model, length))

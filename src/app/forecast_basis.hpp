@@ -18,8 +18,10 @@ struct ForecastBasis {
 
 /// --profiles, --runtime, --cost-model, --price, --billing and --egress, in the table's section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
+/// Once the table is read: who said the prices.
+void note_origins(const options::Table&, const std::string& section, ForecastBasis&);
 
-/// What the profiles say.
+/// What the profiles say. Throws Error{usage} where a cost model needs measurements and there are none.
 files::Library known_devices(const ForecastBasis&);
 
 /// That profile without operation times that were measured with a model of another shape; a warning says so.

@@ -38,7 +38,7 @@ std::string plan_text(const plan::Plan& plan, const Style& style) {
                                                plan.model.heads, " heads, ", parameters(plan.model), " parameters")},
                                 {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
                                 {"precision", to_string(plan.precision)},
-                                {"schedule", plan::to_string(plan.schedule)},
+                                {"schedule", schedule_in_words(plan)},
                                 {"plan", plan::summary(plan)}});
   TextTable table{{{"stage", Align::right},
                    {"layers"},

@@ -4,6 +4,7 @@
 
 #include "app/import.hpp"
 #include "app/live_line.hpp"
+#include "app/planning_checks.hpp"
 #include "app/planning_options.hpp"
 #include "app/planning_text.hpp"
 #include "app/pool.hpp"
@@ -56,11 +57,6 @@ search::Pool pool_of(const PlanningOptions& o, const cluster::Profile& profile, 
   return pool_of_devices(profile);
 }
 
-void warn_of_unknown_zones(const PlanningOptions& o, const search::Pool& pool, const cluster::Profile& profile) {
-  if (const auto zones = unknown_zones(pool, profile); !zones.empty())
-    log::warning(o.basis.profiles, ": no links are known of zone ", zones, "; those of the hardware catalogue are taken for it");
-}
-
 Task task_of(const PlanningOptions& o) {
   const auto library = known_devices(o.basis);
   const auto catalogue = files::built_in_catalogue();
@@ -78,10 +74,11 @@ Task task_of(const PlanningOptions& o) {
   request.near_best = o.within.value;
   if (!o.previous.empty()) request.previous = files::read_plan(o.previous);
   request.pool = pool_of(o, library.profile, catalogue);
-  warn_of_unknown_zones(o, request.pool, library.profile);
+  warn_of_missing_links(o, request.pool, library.profile);
   request.process_memory = runtime_constant;
   auto profile = profile_for(library.profile, o.basis, request.model, request.length);
   task.profile = with_prices(without_devices(std::move(profile), catalogue, request.pool), o.basis.prices);
+  require_figures(o, request.objective, request.pool, task.profile);
   task.settings = settings_of(o.basis);
   return task;
 }

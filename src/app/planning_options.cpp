@@ -137,6 +137,9 @@ PlanningOptions read_planning_options(std::span<const std::string> arguments, st
   FLOTILLA_REQUIRE(o.global_batch > 0, ErrorKind::usage,
                    "the sequences of an iteration are not given; write for example --training.global-batch 1024");
   o.settings = table.settings();
+  note_origins(table, "plan", o.basis);
+  if (o.previous.empty() && o.setting("replan.within").origin == options::Origin::command_line)
+    log::warning("--replan.within ", o.setting("replan.within").value, " is for planning again; say from what: --replan.from PLAN");
   return o;
 }
 

@@ -50,7 +50,7 @@ std::string objective_in_words(const search::Objective& objective) {
   if (limits.usd_per_iteration) within.push_back(text("at most ", dollars(*limits.usd_per_iteration), " an iteration"));
   if (limits.usd_per_hour) within.push_back(text("at most ", dollars(*limits.usd_per_hour), " an hour of the devices"));
   if (limits.iterations_per_second) within.push_back(text("at least ", *limits.iterations_per_second, " iterations/s"));
-  if (limits.devices) within.push_back(text("at most ", *limits.devices, " devices"));
+  if (limits.devices) within.push_back(text("at most ", *limits.devices, *limits.devices == 1 ? " device" : " devices"));
   return goal_in_words(objective.goal) + (within.empty() ? "" : "; " + joined(within));
 }
 
@@ -88,12 +88,15 @@ std::string plan_in_words(const plan::Plan& plan) {
   for (const auto& stage : plan.stages) replicas += stage.replicas.size();
   const auto stages = plan.stages.size();
   return text(stages, stages == 1 ? " stage, " : " stages, ", replicas, replicas == 1 ? " replica, " : " replicas in all, ",
-              plan::to_string(plan.schedule));
+              schedule_in_words(plan));
 }
 
 std::string proof_in_words(const search::PoolAnswer& answer) {
   if (answer.bound_gap >= 1) return "nothing: the search ended before it could exclude better plans";
   if (answer.finished && answer.bound_gap < 5e-5) return "no plan of the space is better";
+  // "Better by more than 99.7 %" would read like a small gap.
+  if (answer.bound_gap >= 0.95)
+    return text("little: a plan of the space can be at most ", std::ceil(1 / (1 - answer.bound_gap)), " times better");
   return text("no plan of the space is better by more than ", percent(std::ceil(answer.bound_gap * 1e3) / 1e3));
 }
 
@@ -170,8 +173,12 @@ std::string alternatives_table(const files::Planning& planning, const Style& sty
   if (counted) columns.push_back({search::to_string(goal), Align::right});
   columns.push_back({"memory", Align::right});
   TextTable table{columns};
+  const auto& best = planning.answer.best->plan;
   for (const auto& plan : all) {
-    std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)), to_string(plan.iteration)};
+    const bool alike = plan.plan.schedule == best.schedule && plan.plan.sequence_parallel == best.sequence_parallel;
+    const auto schedule =
+        alike ? "" : text(", ", plan::to_string(plan.plan.schedule), plan.plan.sequence_parallel ? ", sequence parallel" : "");
+    std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)) + schedule, to_string(plan.iteration)};
     if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
     if (counted) row.push_back(goal == search::Goal::energy ? energy(plan.value) : billing(plan.value));
     row.push_back(to_string(plan.peak_memory));

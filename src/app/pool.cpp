@@ -50,6 +50,9 @@ class Reader {
     if (equals == std::string::npos || equals == 0) refuse(text("expected TYPE[@ZONE]=COUNT[/PER_NODE]; write for example ", example));
     Word word{word_.substr(0, equals)};
     const std::string counts = word_.substr(equals + 1);
+    if (const auto at = counts.find('@'); at != std::string::npos && word.name.find('@') == std::string::npos)
+      refuse(text("the zone stands before the '='; write ", word.name.substr(0, 60), counts.substr(at, 60), "=",
+                  counts.substr(0, at).substr(0, 40)));
     const auto slash = std::min(counts.find('/'), counts.size());
     word.count = number(counts.substr(0, slash), "devices behind the '='", most_devices);
     if (slash < counts.size()) word.per_node = number(counts.substr(slash + 1), "devices in a node behind the '/'", most_per_node);
@@ -75,9 +78,11 @@ class Reader {
       if (at + 1 == name.size()) refuse("expected a zone behind the '@'; leave both out where there is one zone");
       return {type, name.substr(at + 1), 0, 0};
     }
+    if (name.find('=') != name.npos)
+      refuse(text("expected one type, one '=' and one number; every type and zone takes an entry of its own, such as ", example));
     const auto asked = name.substr(0, name.find('@'));
-    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'",
-                suggestion(asked, names()), "; they know ", listed()));
+    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'", meant(asked),
+                "; they know ", listed()));
   }
 
   /// "" where nobody knows it. Multiplying in TF32 makes another type of a device: those are told apart by their spelling alone.
@@ -107,6 +112,17 @@ class Reader {
       all.insert(all.end(), entry.aliases.begin(), entry.aliases.end());
     }
     return all;
+  }
+
+  /// What begins as the word does, "A100" for A100-40 and A100-80, is nearer than what is as short.
+  std::string meant(const std::string& asked) const {
+    std::set<std::string> longer;
+    for (const auto& entry : catalogue_)
+      if (asked.size() > 1 && entry.name.size() > asked.size() && same_word(entry.name.substr(0, asked.size()), asked))
+        longer.insert(entry.name);
+    std::string words;
+    for (const auto& name : longer) words += text(words.empty() ? "; did you mean '" : " or '", name, "'");
+    return words.empty() ? suggestion(asked, names()) : words + "?";
   }
 
   std::string listed() const {

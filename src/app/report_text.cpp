@@ -142,7 +142,11 @@ std::string cost_line(const Report& report) {
     line += ", devices alone: bytes leave a zone without an egress price (--egress FROM:TO=USD/GB)";
   else if (*e.egress_usd > 0)
     line += text(" (devices ", dollars(*e.device_usd), ", egress ", dollars(*e.egress_usd), ")");
-  return line + text("; ", dollars(*e.usd() * 3600 / report.iteration.value), " an hour");
+  const double in_an_hour = 3600 / report.iteration.value;
+  line += text("; ", dollars(*e.usd() * in_an_hour), " an hour");
+  // What a limit of an hour of the devices is compared with.
+  if (e.egress_usd && *e.egress_usd > 0) line += text(" (devices ", dollars(*e.device_usd * in_an_hour), ")");
+  return line;
 }
 
 std::string iteration_line(const Report& report) {

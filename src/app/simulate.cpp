@@ -33,6 +33,7 @@ SimulateOptions read_options(std::span<const std::string> arguments, std::string
   FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one plan file to forecast, got ", operands.size());
   log::set_level(o.output.log_level);
   o.pool_setting = table.describe("simulate.pool");
+  note_origins(table, "simulate", o.basis);
   plan = operands[0];
   return o;
 }

@@ -37,6 +37,12 @@ std::string microbatches_of(const Group& g, int quantum) {
 
 }  // namespace
 
+std::string schedule_in_words(const plan::Plan& plan) {
+  std::string words = plan::to_string(plan.schedule);
+  if (plan.chunks > 1) words += text(" (", plan.chunks, " stages a device: 0 and ", plan::own_stages(plan), ", ...)");
+  return words + (plan.sequence_parallel ? ", sequence parallel" : "");
+}
+
 std::string layers_in_words(const plan::Stage& stage, const model::Config& model) {
   std::string words = text(stage.first_layer, "-", stage.last_layer - 1);
   if (stage.first_layer == 0) words += " +embedding";

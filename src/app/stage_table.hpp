@@ -13,4 +13,7 @@ std::string stage_table(const plan::Plan&, const Style& = {});
 /// "0-12 +embedding": layers of a stage.
 std::string layers_in_words(const plan::Stage&, const model::Config&);
 
+/// "1f1b", "interleaved (2 stages a device: 0 and 4, ...), sequence parallel".
+std::string schedule_in_words(const plan::Plan&);
+
 }  // namespace flotilla::app

@@ -8,6 +8,7 @@
 #include "app/inspect.hpp"
 #include "app/planning_options.hpp"
 #include "app/simulate.hpp"
+#include "app/stage_table.hpp"
 #include "app/temporary.hpp"
 #include "files/expect_error.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -157,6 +158,46 @@ TEST_F(Plan, ObjectivesAndLimitsReachThePlanner) {
   EXPECT_DOUBLE_EQ(within.at("objective").at("limits").get_double("cost_per_hour_usd"), 20);
 }
 
+TEST_F(Plan, ASitesPricesServeAnyPool) {
+  const Words job{"--model.name=opt-125m", "--training.global-batch=4", "--training.length=64", "--pool=H100=1"};
+  const Words site{"--price=h100-80=36USD/h", "--price=V100-16=1USD/h", "--billing=T4=1units/h"};  // two are not in the pool
+  const auto d = json(job + site);
+  EXPECT_NEAR(d.at("forecast").get_double("device_usd"), d.at("forecast").get_double("iteration_seconds") * 36 / 3600, 1e-12);
+  EXPECT_TRUE(d.at("forecast").at("billing_units").is_null());
+  expect_refused({folder_.write("job.toml", "[plan]\npool = [\"H100=1\"]\nprice = [\"H100=1EUR/h\"]\n")}, 65,
+                 "job.toml:3:9: plan.price = H100=1EUR/h: expected the unit USD/h, got 'EUR/h'; write for example A100-40=2.50USD/h");
+}
+
+TEST_F(Plan, TheHourOfTheDevicesIsToldBesideTheHourOfAll) {
+  run({"--model.name=opt-125m", "--training.global-batch=64", "--pool=V100-16@a=4", "--pool=V100-16@b=4", "--price=V100-16=1USD/h",
+       "--egress=a:b=0.02USD/GB", "--egress=b:a=0.02USD/GB"});
+  EXPECT_NE(out_.find("(devices $8.00)\n"), std::string::npos) << out_;
+}
+
+TEST_F(Plan, AlternativesOfOneShapeDifferInTheirSchedule) {
+  run({"--model.name=opt-125m", "--training.global-batch=64", "--pool=A100-40=4"});
+  EXPECT_NE(out_.find("\n2 stages on 4 A100-40 "), std::string::npos) << out_;
+  EXPECT_NE(out_.find("\n2 stages on 4 A100-40, gpipe "), std::string::npos) << out_;
+}
+
+TEST_F(Plan, StagesThatShareDevicesAndSequenceParallelismAreTold) {
+  plan::Plan plan;
+  plan.schedule = plan::ScheduleKind::interleaved;
+  plan.stages.resize(8);
+  plan.chunks = 2;
+  EXPECT_EQ(schedule_in_words(plan), "interleaved (2 stages a device: 0 and 4, ...)");
+  plan.sequence_parallel = true;
+  EXPECT_EQ(schedule_in_words(plan), "interleaved (2 stages a device: 0 and 4, ...), sequence parallel");
+  EXPECT_EQ(schedule_in_words({}), "1f1b");
+}
+
+TEST_F(Plan, AWideGapIsNotToldAsASmallOne) {
+  const Words idle{"--model.name=opt-125m", "--training.global-batch=4", "--training.length=64", "--pool=CPU=2000"};
+  ASSERT_GT(json(idle).get_double("bound_gap"), 0.95);
+  run(idle);
+  EXPECT_NE(out_.find(" times better\n"), std::string::npos) << out_;
+}
+
 TEST_F(Plan, RestrictionsAreKeptAndTold) {
   const auto d = json(small_ + Words{"--restrict=one-device-type,even-layers"});
   EXPECT_EQ(d.at("restrictions").one_line(), "[\"even-layers\", \"one-device-type\"]");
@@ -199,6 +240,8 @@ TEST_F(Plan, PlansAgainFromTheOneThatRuns) {
   const auto d = json(Words{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
                             "--pool=V100-16=2/2", "--replan.from", path("old.json"), "--replan.within=5%"});
   EXPECT_GE(d.get_int64("moved_bytes"), 0);
+  EXPECT_EQ(run(small_ + Words{"--replan.within=5%"}), 0);
+  EXPECT_NE(err_.find("say from what: --replan.from PLAN"), std::string::npos) << err_;
   expect_refused(small_ + Words{"--replan.from", path("none.json")}, 65, "none.json");
   folder_.write("broken.json", "{}");
   expect_refused(small_ + Words{"--replan.from", path("broken.json")}, 65, "broken.json");
@@ -235,7 +278,11 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(job + pool + Words{"--objective.maximise=throughput", "--objective.minimise=cost"}, 64,
                  "--objective.minimise cost: stands beside objective.maximise throughput; keep one");
   expect_refused(job + pool + Words{"--objective.minimise=cots"}, 64, "write --objective.minimise cost");
-  expect_refused(job + pool + Words{"--objective.minimise=cost"}, 65, "price");  // nobody says it
+  expect_refused(job + pool + Words{"--pool=V100-16=4", "--objective.minimise=cost"}, 65,
+                 "--objective.minimise cost: no price above 0 is known of A100-40, V100-16; write for example --price A100-40=2.50USD/h");
+  expect_refused(job + pool + Words{"--objective.minimise=billing", "--price=A100-40=3USD/h"}, 65, "--billing A100-40=16units/h");
+  expect_refused(job + pool + Words{"--limit.hourly-cost=3usd"}, 65, "--limit.hourly-cost 3usd: no price above 0 is known of A100-40; ");
+  expect_refused(job + pool + Words{"--cost-model=sailor-artifact"}, 64, "--profiles FILE");
   expect_refused(job + pool + Words{"--limit.iteration-cost=1.2"}, 64, "write --limit.iteration-cost 1.2usd");
   expect_refused(job + pool + Words{"--limit.hourly-cost=0usd"}, 64, "above 0usd");
   expect_refused(job + pool + Words{"--limit.devices=0"}, 64, "at least 1");
@@ -243,7 +290,7 @@ TEST_F(Plan, RefusesWithOneLineThatHelps) {
   expect_refused(job + pool + Words{"--search.time-limit=10"}, 64, "write --search.time-limit 10s");
   expect_refused(job + pool + Words{"--restrict=equal-replica"}, 64, "did you mean 'equal-replicas'?");
   expect_refused(job + pool + Words{"--runtime=megatron-deepsped"}, 64, "megatron-deepspeed");
-  expect_refused(job + pool + Words{"--price=V100-16=3USD/h"}, 64, "no device type is called 'V100-16'");
+  expect_refused(job + pool + Words{"--price=A100-41=3USD/h"}, 64, "--price A100-41=3USD/h: no device type is called 'A100-41'; did you");
   expect_refused(job + pool + Words{"a.toml", "b.toml"}, 64, "expected one job file at most, got 2");
   expect_refused(job + pool + Words{"--profiles", path("none.json")}, 65, "none.json");
   expect_refused(job + pool + Words{path("none.toml")}, 65, "none.toml");
@@ -362,6 +409,11 @@ TEST_F(Plan, ThePublishedPoolUnderBothCostModels) {
     EXPECT_EQ(d.at("forecast").one_line(), same.one_line());
     EXPECT_GT(d.at("forecast").get_double("cost_per_iteration_usd"), 0);
   }
+  // Its formulas take links from nowhere else.
+  run({"--profiles", path("library.json"), "--cost-model=sailor-artifact", "--model.name=OPT-350", "--training.global-batch=1024",
+       "--pool=A100-40=16/4"});
+  EXPECT_NE(err_.find("no links are known between nodes of A100-40, "), std::string::npos) << err_;
+  EXPECT_NE(err_.find("zones that have them: us-central1-a, "), std::string::npos) << err_;
 }
 
 }  // namespace

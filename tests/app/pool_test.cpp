@@ -90,6 +90,11 @@ TEST(Pool, WhatIsWrongIsSaidInOneLine) {
        "--pool Own=99999999999999999999: expected the number of devices behind the '=', from 1 to 1000000, got '99999999999999999999'"},
       {"Own=4/0", "--pool Own=4/0: expected the number of devices in a node behind the '/', from 1 to 4096, got '0'"},
       {"Own=4/", "--pool Own=4/: expected the number of devices in a node behind the '/', from 1 to 4096, got ''"},
+      {"Own=4@z", "--pool Own=4@z: the zone stands before the '='; write Own@z=4"},
+      {"Own=4/2@z", "--pool Own=4/2@z: the zone stands before the '='; write Own@z=4/2"},
+      {"Own=4,Own@z=4",
+       "--pool Own=4,Own@z=4: expected one type, one '=' and one number; every type and zone takes an entry of its own, such as "
+       "A100-40@us-central1-a=32/4"},
       {"Own@=4", "--pool Own@=4: expected a zone behind the '@'; leave both out where there is one zone"},
   };
   for (const auto& [word, what] : cases) {
@@ -100,6 +105,9 @@ TEST(Pool, WhatIsWrongIsSaidInOneLine) {
   EXPECT_NE(std::string{refusal("A100-41=3").what()}.find("device type 'A100-41'; did you mean 'A100-40'?; they know A10, A100-40,"),
             std::string::npos)
       << refusal("A100-41=3").what();
+  EXPECT_NE(std::string{refusal("A100@z=3").what()}.find("device type 'A100'; did you mean 'A100-40' or 'A100-80'?; they"),
+            std::string::npos)
+      << refusal("A100@z=3").what();
   const auto many = error_of([] { read({"Own=600000", "Own=400001"}); });
   EXPECT_STREQ(many.what(), "--pool Own=400001: with it the pool has 1000001 devices; expected 1000000 at most");
 }

@@ -204,7 +204,7 @@ TEST_P(RulesPlanner, EqualsEnumeration) {
       continue;
     }
     plan::require_valid(a.best->plan, "plan");
-    EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed << " " << plan::summary(a.best->plan);
+    EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed << " " << plan::summary(a.best->plan) << "";
     EXPECT_GE(best, value_of(a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
   }
 }

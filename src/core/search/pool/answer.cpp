@@ -44,7 +44,8 @@ std::string why(const Forecasted& other, const Forecasted& best, const Stock& st
   std::string line = text(percent(other.value / best.value - 1), worse);
   const double slower = other.trial.forecast.iteration / best.trial.forecast.iteration - 1;
   if (slower > 0) line += text(", ", percent(slower), " slower");
-  return line + text(", ", other.trial.devices, " devices in place of ", best.trial.devices);
+  if (other.trial.devices != best.trial.devices) line += text(", ", other.trial.devices, " devices in place of ", best.trial.devices);
+  return line;
 }
 
 /// What keeps the plan from being better.
@@ -109,8 +110,7 @@ std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Ben
   }
   if (!refine.nearest_miss())
     return stopped ? "stopped before any plan was found"
-                   : text("the runtime '", bench.runtime().name,
-                          "' executes no plan of the space, or the profile lacks a link between devices");
+                   : text("no plan of the space can be forecast for the runtime '", bench.runtime().name, "': ", bench.first_refusal());
   const Trial& miss = refine.nearest_miss()->trial;
   const auto& short_of = *miss.tightest;
   std::string line =
@@ -154,10 +154,15 @@ PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& eff
   answer.binding = binding(stock, best);
   answer.bound_gap = std::clamp(1 - floor / best.value, 0.0, 1.0);
   answer.finished = answer.bound_gap <= stock.request.tolerance;
-  for (std::size_t i = 1; i < refine.found().size() && static_cast<int>(i) <= stock.request.alternatives; ++i) {
-    answer.alternatives.push_back(pooled(refine.found()[i]));
-    answer.alternatives.back().reason = why(refine.found()[i], best, stock);
-  }
+  const auto tell = [&](const Forecasted& other) {
+    const auto same = [&](const PooledPlan& known) { return known.plan == other.trial.plan; };
+    if (same(*answer.best) || std::ranges::any_of(answer.alternatives, same)) return;
+    answer.alternatives.push_back(pooled(other));
+    answer.alternatives.back().reason = why(other, best, stock);
+  };
+  for (std::size_t i = 1; i < refine.found().size() && static_cast<int>(i) <= stock.request.alternatives; ++i) tell(refine.found()[i]);
+  for (const Forecasted& one : refine.kept()) tell(one);
+  std::ranges::stable_sort(answer.alternatives, {}, &PooledPlan::value);
   return answer;
 }
 

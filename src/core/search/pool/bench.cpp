@@ -34,6 +34,7 @@ std::optional<Trial> Bench::forecast(const plan::Plan& plan) {
     return trial;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
+    if (first_refusal_.empty()) first_refusal_ = error.what();
     return std::nullopt;
   }
 }

@@ -26,6 +26,8 @@ class Bench {
   /// All of it on one host, however large: for profiles of a single host, which know no links between hosts.
   std::optional<Trial> forecast_on_one_host(const plan::Plan&);
   std::int64_t forecasts() const { return forecasts_; }
+  /// Why the first plan that was not forecast could not be.
+  const std::string& first_refusal() const { return first_refusal_; }
   const program::Runtime& runtime() const { return runtime_; }
 
  private:
@@ -35,6 +37,7 @@ class Bench {
   program::Runtime runtime_;
   cluster::Profile profile_;  ///< its devices are the last plan's
   std::int64_t forecasts_ = 0;
+  std::string first_refusal_;
 };
 
 /// What one iteration comes to in the objective's unit; nothing where a price is missing.

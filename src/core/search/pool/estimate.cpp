@@ -239,15 +239,15 @@ double Estimator::deal(Sketch& sketch) {
   return time;
 }
 
-/// Of the last microbatches.
+/// Of the columns' last microbatches, which may be short.
 double Estimator::shortest_pass(const Sketch& sketch, int stage) {
   double least = 1e300;
   for (const Column& column : sketch.columns) {
     const Slot& slot = column.slots[at(stage)];
     const Sounding& s = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(stage)]);
-    const int each = column.sequences / column.count, rest = each % column.microbatch;
-    const double last = rest == 0 ? 1 : static_cast<double>(rest) / column.microbatch;  // of a whole microbatch
-    least = std::min(least, last * pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
+    const int each = (column.sequences + column.count - 1) / column.count, rest = each % column.microbatch;
+    const double share = rest == 0 ? 1 : static_cast<double>(rest) / column.microbatch;
+    least = std::min(least, share * pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
   }
   return least;
 }

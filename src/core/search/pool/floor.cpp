@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 namespace flotilla::search::pool {
 namespace {
@@ -46,7 +47,15 @@ double least_time(const Stock& stock, const std::vector<Work>& works) {
       for (std::size_t w = 0; w < works.size(); ++w) least = std::min(least, prices[w] * works[w].seconds[at(k)]);
       sum += least * (k == 1 ? blocks : 1);
     }
-    for (std::size_t w = 0; w < works.size(); ++w) devices += prices[w] * stock.types[at(works[w].type)].count;
+    // The dearest devices that may be taken: all of them, or as many as a limit allows.
+    std::vector<std::size_t> dearest(works.size());
+    std::iota(dearest.begin(), dearest.end(), std::size_t{0});
+    std::ranges::sort(dearest, [&](std::size_t a, std::size_t b) { return prices[a] > prices[b]; });
+    int left = stock.request.objective.limits.devices.value_or(stock.devices);
+    for (const std::size_t w : dearest) {
+      const int taken = std::min(left, stock.types[at(works[w].type)].count);
+      devices += prices[w] * taken, left -= taken;
+    }
     return batch * sum / devices;
   };
   double most = 0;

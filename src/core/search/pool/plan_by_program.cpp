@@ -13,6 +13,13 @@ using namespace pool;
 
 namespace {
 
+/// A plan as a sketch, its batch dealt anew.
+std::optional<Sketch> revived(const plan::Plan& plan, Estimator& estimate) {
+  auto sketch = revive(plan, estimate.stock());
+  if (sketch) estimate(*sketch);
+  return sketch && !sketch->columns.empty() ? sketch : std::nullopt;
+}
+
 /// What runs now as far as the pool still holds it: where local search starts, too.
 void offer_previous(const plan::Plan& previous, Estimator& estimate, Shortlist& list) {
   auto sketch = revive(previous, estimate.stock());
@@ -20,11 +27,40 @@ void offer_previous(const plan::Plan& previous, Estimator& estimate, Shortlist& 
 }
 
 /// Its own shares, and those that the estimate deals.
-void try_previous(const plan::Plan& previous, const Stock& stock, Refine& refine) {
+void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refine) {
+  const Stock& stock = estimate.stock();
+  const auto sketch = revived(previous, estimate);
   if (previous.model == stock.request.model && previous.length == stock.request.length &&
       previous.global_batch == stock.request.global_batch && previous.precision == stock.request.precision)
-    refine.attempt(unbound(previous));
-  if (const auto sketch = revive(previous, stock)) refine.attempt(*sketch);
+    refine.keep(sketch.value_or(Sketch{}), unbound(previous));
+  if (sketch) refine.keep(*sketch, plan_of(*sketch, stock));
+}
+
+/// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
+void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
+                            Estimator& estimate, Refine& refine) {
+  PoolRequest other = request;
+  other.previous.reset();
+  const Limits& limits = request.objective.limits;
+  if (limits.usd_per_iteration && request.objective.goal != Goal::cost) {
+    other.objective.goal = Goal::cost;
+    other.objective.limits.usd_per_iteration.reset();
+  } else if (limits.iterations_per_second && request.objective.goal != Goal::throughput) {
+    other.objective.goal = Goal::throughput;
+    other.objective.limits.iterations_per_second.reset();
+  } else {
+    return;
+  }
+  const auto answer = plan_by_program(other, library, runtime);
+  if (!answer.best) return;
+  std::vector<PooledPlan> all{*answer.best};
+  all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
+  for (const PooledPlan& one : all) {
+    if (const auto sketch = revived(one.plan, estimate))
+      refine.attempt(*sketch);
+    else
+      refine.attempt(one.plan);
+  }
 }
 
 }  // namespace
@@ -41,8 +77,9 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
   families.run();
   Refine refine{stock, estimate, bench, request.should_stop};
   refine.polish(list);
-  if (request.previous) try_previous(*request.previous, stock, refine);
+  if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
+  if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(request, library, runtime, estimate, refine);
   refine.improve(most_improvements(stock.devices));
   refine.vary();
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},

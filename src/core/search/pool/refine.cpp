@@ -11,13 +11,11 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::ptrdiff_t most_varied = 2;
-constexpr std::size_t most_starts = 4;  // of local search, on few devices
-constexpr int few_devices = 64;
-constexpr std::size_t most_reshaped = 128;  // stages x kinds of columns
-constexpr int most_steps = 40;              // of a local search
-constexpr double doubt = 1.1;               // estimates are closer than this to the forecasts, nearly always
-constexpr double promising = 1.01;          // a move whose estimate is worse by more is not forecast
+constexpr std::ptrdiff_t most_varied = 2, most_improved = 3;  // of the best plans
+constexpr std::size_t most_reshaped = 128;                    // stages x kinds of columns
+constexpr int most_steps = 40;                                // of a local search
+constexpr double doubt = 1.1;                                 // estimates are closer than this to the forecasts, nearly always
+constexpr double promising = 1.01;                            // a move whose estimate is worse by more is not forecast
 
 bool better(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
@@ -71,20 +69,26 @@ void Refine::forecast(const Shortlist& list) {
   if (found_.empty() && !broken_ && list.nearest_miss()) attempt(list.nearest_miss()->sketch);
 }
 
-bool Refine::attempt(const Sketch& sketch) {
-  if (std::ranges::find(tried_, sketch) != tried_.end()) return false;
+std::optional<double> Refine::attempt(const Sketch& sketch) {
+  if (std::ranges::find(tried_, sketch) != tried_.end()) return std::nullopt;
   tried_.push_back(sketch);
-  const auto plan = plan_of(sketch, stock_);
-  return stock_.holds(plan) && attempt(sketch, plan);
+  return attempt(sketch, plan_of(sketch, stock_));
 }
 
-bool Refine::attempt(const plan::Plan& plan) { return stock_.holds(plan) && attempt({}, plan); }
+std::optional<double> Refine::attempt(const plan::Plan& plan) { return attempt({}, plan); }
 
-bool Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
+std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
   const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.trial.plan == plan; });
-  if (known || !obeys(plan, stock_.request.restrictions)) return false;
-  auto trial = bench_.forecast(plan);
-  return trial && take({sketch, std::move(*trial), 0});
+  if (known || !obeys(plan, stock_.request.restrictions)) return std::nullopt;
+  auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
+  if (!trial) return std::nullopt;
+  return take({sketch, std::move(*trial), 0});
+}
+
+void Refine::keep(const Sketch& sketch, const plan::Plan& plan) {
+  keeping_ = true;
+  attempt(sketch, plan);
+  keeping_ = false;
 }
 
 void Refine::vary() {
@@ -94,60 +98,64 @@ void Refine::vary() {
       if (!stop()) attempt(one.sketch, plan);
 }
 
-bool Refine::take(Forecasted&& fresh) {
+std::optional<double> Refine::take(Forecasted&& fresh) {
   if (!fresh.trial.fits()) {
     if (!nearest_ || excess(fresh.trial) < excess(nearest_->trial)) nearest_ = std::move(fresh);
-    return false;
+    return std::nullopt;
   }
   const auto value = value_of(fresh.trial.forecast, stock_.request.objective.goal);
-  if (!value) return false;
+  if (!value) return std::nullopt;
   if (const double broken = over_limits(fresh.trial.forecast, fresh.trial.devices, stock_.request.objective.limits); broken > 1) {
     if (!broken_ || broken < broken_->second) broken_.emplace(std::move(fresh.trial), broken);
-    return false;
+    return std::nullopt;
   }
   fresh.value = *value;
-  const bool first = found_.empty() || better(fresh, found_.front());
+  if (keeping_) kept_.push_back(fresh);
   const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
   if (alike != found_.end()) {
-    if (!better(fresh, *alike)) return false;
+    if (!better(fresh, *alike)) return value;
     found_.erase(alike);
   }
   found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, better), std::move(fresh));
-  return first;
+  return value;
 }
 
-/// Moves from the best plan while they make it better, then from the next best ones.
-void Refine::improve(int most_forecasts) {
-  const auto end = bench_.forecasts() + most_forecasts;
-  const std::size_t starts = stock_.devices <= few_devices ? most_starts : 1;
-  std::vector<Sketch> looked;
-  while (bench_.forecasts() < end && looked.size() < starts && !stop()) {
-    const auto fresh = std::ranges::find_if(
-        found_, [&](const Forecasted& f) { return !f.sketch.columns.empty() && std::ranges::find(looked, f.sketch) == looked.end(); });
-    if (fresh == found_.end()) return;
-    looked.push_back(fresh->sketch);
-    if (improve_from(fresh->sketch, end)) looked.clear();
-  }
-}
-
-/// Whether a better plan than the best was found. Moves in the order of their estimates: the forecast is dear.
-bool Refine::improve_from(Sketch here, std::int64_t end) {
-  const double best = found_.front().value, most = estimate_(here).value * promising;
+/// In the order of their estimates: the forecast is dear.
+std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
+  Sketch here = from;
+  const double most = estimate_(here).value * promising;
   std::vector<Candidate> moves;
   const auto consider = [&](Sketch&& other) {
     const Estimate estimate = estimate_(other);
     if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
-  };
-  for_each_move(here, stock_, [&](Sketch&& other) {
-    consider(std::move(other));
     return false;
-  });
-  if (here.columns.size() * here.cuts.size() <= most_reshaped)
-    for_each_reshaping(here, stock_, abilities_of(bench_.runtime()).unlike_degrees_in_a_stage, consider);
+  };
+  for_each_move(from, stock_, consider);
+  if (from.columns.size() * from.cuts.size() <= most_reshaped)
+    for_each_reshaping(from, stock_, abilities_of(bench_.runtime()).unlike_degrees_in_a_stage, consider);
   std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });
-  for (std::size_t i = 0; i < moves.size() && bench_.forecasts() < end && !stop(); ++i)
-    if (attempt(moves[i].sketch) && found_.front().value < best) return true;
-  return false;
+  return moves;
+}
+
+/// From the best plans of several shapes, each on its own: what is best now may be a dead end.
+void Refine::improve(int most_forecasts) {
+  const auto end = bench_.forecasts() + most_forecasts;
+  const std::vector<Forecasted> begin(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_improved, std::ssize(found_)));
+  for (const Forecasted& start : begin) {
+    if (start.sketch.columns.empty()) continue;
+    Sketch here = start.sketch;
+    double value = start.value;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Candidate& move : promising_moves(here)) {
+        if (bench_.forecasts() >= end || stop()) return;
+        const auto reached = attempt(move.sketch);
+        if (!reached || *reached >= value) continue;
+        here = move.sketch, value = *reached, moved = true;
+        break;
+      }
+    }
+  }
 }
 
 }  // namespace flotilla::search::pool

@@ -25,6 +25,9 @@ class Refine {
   void improve(int most_forecasts);
   /// What sketches cannot say, on the best plans.
   void vary();
+  /// Forecasts a plan that is told of whatever its shape: one that runs now.
+  void keep(const Sketch&, const plan::Plan&);
+  const std::vector<Forecasted>& kept() const { return kept_; }
   /// Plans that fit and keep the limits, best first, of every shape one.
   const std::vector<Forecasted>& found() const { return found_; }
   /// Of those that do not fit the one that misses least.
@@ -33,25 +36,25 @@ class Refine {
   const std::optional<std::pair<Trial, double>>& nearest_to_limits() const { return broken_; }
   bool stopped() const { return stopped_; }
 
-  /// True where it became the best.
-  bool attempt(const Sketch&);
-  bool attempt(const plan::Plan&);
+  /// Its value; nothing where it does not fit, breaks a limit, cannot be executed, or was tried before.
+  std::optional<double> attempt(const Sketch&);
+  std::optional<double> attempt(const plan::Plan&);
 
  private:
-  bool attempt(const Sketch&, const plan::Plan&);
-  bool improve_from(Sketch, std::int64_t end);
-  bool take(Forecasted&&);
+  std::optional<double> attempt(const Sketch&, const plan::Plan&);
+  std::optional<double> take(Forecasted&&);
+  std::vector<Candidate> promising_moves(const Sketch&);
   bool stop();
 
   const Stock& stock_;
   Estimator& estimate_;
   Bench& bench_;
   const std::function<bool()>& should_stop_;
-  std::vector<Forecasted> found_;
+  std::vector<Forecasted> found_, kept_;
   std::optional<Forecasted> nearest_;
   std::vector<Sketch> tried_;
   std::optional<std::pair<Trial, double>> broken_;
-  bool stopped_ = false;
+  bool stopped_ = false, keeping_ = false;
 };
 
 }  // namespace flotilla::search::pool

@@ -7,13 +7,13 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::int64_t most_states = 4096;    // of units of all resources
 constexpr std::size_t most_mixed_groups = 4;  // more, and stages of two kinds are left out
 constexpr int most_shares = 4;                // simulate::sailor_reduction: ways to share a gradient
 
 }  // namespace
 
-Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Rings& rings, bool across)
+Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Rings& rings, bool across,
+               std::int64_t most_states)
     : p_{&p},
       measures_{&measures},
       weights_{p.weights.get()},
@@ -23,9 +23,17 @@ Family::Family(const Problem& p, const Measures& measures, int replicas, int mic
       microbatches_{microbatches},
       layers_{p.tables.layers()},
       kinds_{static_cast<int>(p.kinds.size())} {
-  add_resources();
+  add_resources(most_states);
   add_teams();
-  reductions_.assign(at(kinds_) * at(kinds_ + 2) * weights_->bytes.size(), replicas_ < 2 ? 0 : -1);
+  number_rings();
+  least_reductions_.assign(at(kinds_) * weights_->bytes.size(), -1);
+}
+
+double Family::price(int kind) const {
+  const Kind& k = p_->kinds[at(kind)];
+  double each = p_->groups[at(k.group)].price;
+  for (std::size_t g = 0; p_->tiny && g < p_->groups.size(); ++g) each = std::min(each, p_->groups[g].price);
+  return each * k.tensor * replicas_;
 }
 
 int Family::need(const Resource& r, int kind) const {
@@ -33,7 +41,7 @@ int Family::need(const Resource& r, int kind) const {
   return r.limit || (r.groups >> k.group & 1) != 0 ? k.tensor : 0;
 }
 
-void Family::add_resources() {
+void Family::add_resources(std::int64_t most_states) {
   const auto& limit = p_->request.objective.limits.devices;
   if (p_->tiny || p_->groups.size() > 64) {
     resources_.push_back({~std::uint64_t{0}, p_->devices, 0, 0, false});
@@ -67,6 +75,7 @@ void Family::add_resources() {
   };
   while (states() > most_states || resources_.size() > most_resources) {
     if (resources_.size() == 1) break;
+    coarse_ = true;
     std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.limit != y.limit ? x.limit : x.units < y.units; });
     Resource last = resources_.back();
     resources_.pop_back();
@@ -79,6 +88,7 @@ void Family::add_resources() {
     into.groups |= last.groups;
     into.devices += last.devices;
   }
+  std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.units > y.units; });
 }
 
 void Family::add_teams() {
@@ -88,7 +98,7 @@ void Family::add_teams() {
     team.kind = k;
     team.side = sides() > 1 ? p_->groups[at(p_->kinds[at(k)].group)].region : 0;
     for (std::size_t r = 0; r < resources_.size(); ++r) team.units[r] = static_cast<std::int16_t>(need(resources_[r], k));
-    team.price = p_->groups[at(p_->kinds[at(k)].group)].price * p_->kinds[at(k)].tensor * replicas_;
+    team.price = price(k);
     teams_.push_back(team);
   }
   if (p_->tiny || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
@@ -102,35 +112,37 @@ bool Family::may_mix(const Kind& k, const Kind& o) const {
   return !across_ || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
 }
 
-/// For every number of units that the one kind may take: as many replicas of it as go in, and the units that the others need.
+const Family::Resource& Family::resource_of(int group) const {
+  return *std::ranges::find_if(resources_, [&](const Resource& r) { return (r.groups >> group & 1) != 0; });
+}
+
+/// For every number of units that the one kind may take: as many replicas of it as go in, and the units that the others need. Where both
+/// take from one resource, or from a limit too, the other way about as well.
 void Family::add_mixed(int kind, int other) {
   const Kind &k = p_->kinds[at(kind)], &o = p_->kinds[at(other)];
-  const auto devices_of = [&](int group) {
-    for (const Resource& r : resources_)
-      if ((r.groups >> group & 1) != 0) return r;
-    return Resource{};
+  const Resource &mine = resource_of(k.group), &theirs = resource_of(o.group);
+  const bool together = &mine == &theirs, limited = std::ranges::any_of(resources_, &Resource::limit);
+  const auto room = [&](const Resource& r, int units, int tensor) {
+    return static_cast<int>(std::min<std::int64_t>((r.rest + std::int64_t{units} * replicas_) / tensor, replicas_ - 1));
   };
-  const Resource mine = devices_of(k.group), theirs = devices_of(o.group);
-  const std::size_t before = teams_.size();
-  for (int j = 0; j <= std::min(k.tensor, mine.units); ++j) {
-    Team team;
-    team.kind = kind;
-    team.other = other;
-    const int here = p_->groups[at(k.group)].region, there = p_->groups[at(o.group)].region;
-    team.side = sides() == 1 ? 0 : here == there ? here : p_->regions;
-    team.most = static_cast<int>(std::min<std::int64_t>((mine.rest + std::int64_t{j} * replicas_) / k.tensor, replicas_ - 1));
-    if (team.most < 1) continue;
-    for (std::size_t r = 0; r < resources_.size(); ++r) {
-      const std::int64_t devices = std::int64_t{team.most} * need(resources_[r], kind) +
-                                   std::int64_t{replicas_ - team.most} * need(resources_[r], other) - resources_[r].rest;
-      team.units[r] = static_cast<std::int16_t>(devices <= 0 ? 0 : (devices + replicas_ - 1) / replicas_);
+  std::vector<int> counts;
+  for (int j = 0; j <= std::min(k.tensor, mine.units); ++j) counts.push_back(room(mine, j, k.tensor));
+  if (together || limited) {
+    for (int j = 0; j <= std::min(o.tensor, theirs.units); ++j) counts.push_back(replicas_ - room(theirs, j, o.tensor));
+    counts.push_back(1);
+  }
+  std::vector<Team> found;
+  for (const int count : counts) {
+    if (count < 1 || count > replicas_ - 1) continue;
+    Team team = mixed_team(kind, other, count);
+    const auto in = [&](const Resource& r) { return team.units[at(&r - resources_.data())]; };
+    team.least = team.most = count;
+    if (!together) {
+      team.most = room(mine, in(mine), k.tensor);
+      team.least = std::min(count, std::max(1, replicas_ - room(theirs, in(theirs), o.tensor)));
     }
-    int room = theirs.rest;
-    for (std::size_t r = 0; r < resources_.size(); ++r)
-      if ((resources_[r].groups >> o.group & 1) != 0) room += team.units[r] * replicas_;
-    team.least = std::clamp(replicas_ - room / o.tensor, 1, team.most);
-    const auto price = [&](int count) {
-      return count * k.tensor * p_->groups[at(k.group)].price + (replicas_ - count) * o.tensor * p_->groups[at(o.group)].price;
+    const auto price = [&](int x) {
+      return x * k.tensor * p_->groups[at(k.group)].price + (replicas_ - x) * o.tensor * p_->groups[at(o.group)].price;
     };
     team.price = std::min(price(team.least), price(team.most));
     const auto no_less = [&](const Team& t) {
@@ -138,8 +150,24 @@ void Family::add_mixed(int kind, int other) {
         if (t.units[r] > team.units[r]) return false;
       return t.price <= team.price;
     };
-    if (std::none_of(teams_.begin() + static_cast<std::ptrdiff_t>(before), teams_.end(), no_less)) teams_.push_back(team);
+    if (std::ranges::none_of(found, no_less)) found.push_back(team);
   }
+  teams_.insert(teams_.end(), found.begin(), found.end());
+}
+
+/// `count` replicas of the one kind, the others of the other: units beside the devices that whole units leave over.
+Team Family::mixed_team(int kind, int other, int count) const {
+  Team team;
+  team.kind = kind;
+  team.other = other;
+  const auto region = [&](int x) { return p_->groups[at(p_->kinds[at(x)].group)].region; };
+  team.side = sides() == 1 ? 0 : region(kind) == region(other) ? region(kind) : p_->regions;
+  for (std::size_t r = 0; r < resources_.size(); ++r) {
+    const Resource& from = resources_[r];
+    const std::int64_t devices = std::int64_t{count} * need(from, kind) + std::int64_t{replicas_ - count} * need(from, other) - from.rest;
+    team.units[r] = static_cast<std::int16_t>(devices <= 0 ? 0 : (devices + replicas_ - 1) / replicas_);
+  }
+  return team;
 }
 
 /// A stage in two regions has replicas in another one than any stage in one.
@@ -165,17 +193,47 @@ double Family::sending_more(int side, const Team& t, int layer) const {
   return std::max(0.0, least - counted);
 }
 
+/// Rings of two kinds depend on their groups, and on how many ways the smaller degree shares a gradient.
+void Family::number_rings() {
+  rings_of_.assign(at(kinds_) * at(kinds_ + 2), -1);
+  teams_of_ring_.resize(at(kinds_));
+  std::vector<std::array<int, 3>> mixed;
+  int count = kinds_;
+  for (int t = 0; t < static_cast<int>(teams_.size()); ++t) {
+    const Team& team = teams_[at(t)];
+    int& number = rings_of_[at(look(team))];
+    if (number >= 0) continue;
+    number = team.kind;
+    bool fresh = true;
+    if (team.mixed()) {
+      const Kind &k = p_->kinds[at(team.kind)], &o = p_->kinds[at(team.other)];
+      const std::array<int, 3> same{k.group, o.group, std::min({most_shares, k.tensor, o.tensor})};
+      const auto found = std::ranges::find(mixed, same);
+      number = kinds_ + static_cast<int>(found - mixed.begin());
+      if (found == mixed.end()) mixed.push_back(same), ++count;
+      const auto known = [&](int other) { return rings_of_[at(look(teams_[at(other)]))] == number; };
+      fresh = std::ranges::none_of(teams_of_ring_[at(team.kind)], known);
+      if (std::ranges::none_of(teams_of_ring_[at(team.other)], known)) teams_of_ring_[at(team.other)].push_back(t);
+    }
+    if (fresh) teams_of_ring_[at(team.kind)].push_back(t);
+  }
+  reductions_.assign(at(count) * weights_->bytes.size(), replicas_ < 2 ? 0 : -1);
+}
+
+double Family::find_least_reduction(int kind, int weights) const {
+  double least = never;
+  for (const int team : teams_of_ring_[at(kind)]) least = std::min(least, reduction(teams_[at(team)], weights));
+  return least;
+}
+
 double Family::find_reduction(const Team& team, int weights) const {
   const Kind& k = p_->kinds[at(team.kind)];
   const Kind* o = team.mixed() ? &p_->kinds[at(team.other)] : nullptr;
   const double bytes = weights_->bytes[at(weights)] / std::min({most_shares, k.tensor, o ? o->tensor : most_shares});
   if (across_) return rings_.least_across(replicas_, bytes);
-  if (o) return rings_.least_between(k.entries, o->entries, replicas_, bytes);
-  if (!p_->tiny) return rings_.least(k.entries, k.tensor, replicas_, bytes);
+  if (o) return rings_.least_between(k.group, o->group, replicas_, bytes);
   // In tiny pools any replica may stand beside any other.
-  std::vector<int> all(p_->entries.size());
-  std::iota(all.begin(), all.end(), 0);
-  return rings_.least_between(all, all, replicas_, bytes);
+  return p_->tiny ? rings_.least_of_all(replicas_, bytes) : rings_.least(k, replicas_, bytes);
 }
 
 }  // namespace flotilla::search::rules

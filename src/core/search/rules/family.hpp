@@ -27,12 +27,18 @@ class Family {
  public:
   /// With `across`, every stage has replicas in several regions: its ring crosses them, and stages need not send between regions. Without,
   /// a stage is in one region, or it is the one stage of two kinds.
-  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across);
+  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across, std::int64_t most_states);
 
+  /// Groups were put together to have no more than `most_states` combinations of units.
+  bool coarse() const { return coarse_; }
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
   int microbatches() const { return microbatches_; }
   const std::vector<Team>& teams() const { return teams_; }
+  int kinds() const { return kinds_; }
+  bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
+  /// Per hour, of a stage of a kind; in tiny pools, where kinds stand for others of no less tensor parallelism, of the cheapest type.
+  double price(int kind) const;
   std::size_t resources() const { return resources_.size(); }
   int units(std::size_t resource) const { return resources_[resource].units; }
 
@@ -55,9 +61,12 @@ class Family {
     return measures_->fits(t.kind, first, last, from_end) && (!t.mixed() || measures_->fits(t.other, first, last, from_end));
   }
   /// Of the gradients, over the fastest ring that the pool allows.
-  double reduction(const Team& t, int first, int last) const {
-    double& known = reductions_[at(look(t)) * weights_->bytes.size() + at(weights_->number(first, last))];
-    if (known < 0) known = find_reduction(t, weights_->number(first, last));
+  double reduction(const Team& t, int first, int last) const { return reduction(t, weights_->number(first, last)); }
+  /// Of a stage that has replicas of a kind, and maybe others.
+  double least_reduction(int kind, int first, int last) const {
+    const int weights = weights_->number(first, last);
+    double& known = least_reductions_[at(kind) * weights_->bytes.size() + at(weights)];
+    if (known < 0) known = find_least_reduction(kind, weights);
     return known;
   }
   /// Share of the layers' work: over the stages of a plan they sum to 1.
@@ -77,20 +86,32 @@ class Family {
     bool limit = false;
   };
   int need(const Resource&, int kind) const;
-  void add_resources();
+  void add_resources(std::int64_t most_states);
+  const Resource& resource_of(int group) const;
+  Team mixed_team(int kind, int other, int count) const;
   void add_teams();
   void add_mixed(int kind, int other);
+  double reduction(const Team& t, int weights) const {
+    double& known = reductions_[at(rings_of_[at(look(t))]) * weights_->bytes.size() + at(weights)];
+    if (known < 0) known = find_reduction(t, weights);
+    return known;
+  }
   double find_reduction(const Team&, int weights) const;
+  double find_least_reduction(int kind, int weights) const;
+  void number_rings();
 
   const Problem* p_;
   const Measures* measures_;
   const Weights* weights_;
   const Rings& rings_;
-  bool across_;
+  bool across_, coarse_ = false;
   int replicas_, microbatches_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;
-  mutable std::vector<double> reductions_;  ///< by look and weights; negative: not worked out yet
+  mutable std::vector<double> least_reductions_;  ///< by kind and weights; negative: not worked out yet
+  std::vector<int> rings_of_;                     ///< by look: looks of one number have the same rings
+  std::vector<std::vector<int>> teams_of_ring_;   ///< by kind: a team of every number
+  mutable std::vector<double> reductions_;        ///< by look and weights; negative: not worked out yet
 };
 
 }  // namespace flotilla::search::rules

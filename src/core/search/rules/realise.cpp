@@ -10,6 +10,8 @@ constexpr std::size_t few_entries = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
 constexpr double worth_improving = 1.03;  // times the best value
 constexpr int most_rounds = 30;
+constexpr int most_shares = 4;  // of simulate::sailor_reduction: more degrees share no further
+constexpr double bucket = 5e8;  // of simulate::sailor_all_reduce
 constexpr double an_hour = 3600;
 
 /// Every order of a few entries; of many, one from each on to its nearest.
@@ -74,7 +76,9 @@ Candidate Realiser::best(const Shape& shape, double below) {
   place(shape, count_out(shape, true));
   const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
   if (std::ranges::any_of(shape.stages, has_choice)) place(shape, count_out(shape, false));
-  if (p_.entries.size() > p_.groups.size() && best_.value < below * worth_improving) improve();
+  const bool has_order =
+      p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
+  if (has_order && best_.value < below * worth_improving) improve();
   return best_;
 }
 
@@ -229,6 +233,22 @@ void Realiser::consider() {
   if (is_better(tried_, best_) && keeps_limits(tried_) && simulate::sailor_fits(p_.tables, tried_.plan)) best_ = tried_;
 }
 
+Candidate Realiser::moved(const Candidate& from) {
+  best_ = from;
+  for (bool better = from.value < never; better;) {
+    const Candidate before = best_;
+    for (std::size_t s = 0; s + 1 < before.plan.stages.size(); ++s)
+      for (const int by : {-2, -1, 1, 2}) {
+        tried_ = before;
+        auto &front = tried_.plan.stages[s], &behind = tried_.plan.stages[s + 1];
+        front.last_layer = behind.first_layer = front.last_layer + by;
+        if (front.first_layer < front.last_layer && behind.first_layer < behind.last_layer) consider();
+      }
+    better = is_better(best_, before);
+  }
+  return best_;
+}
+
 /// Swaps zones of the stages that decide the time, as long as that helps.
 void Realiser::improve() {
   for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
@@ -300,21 +320,26 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
   return true;
 }
 
-/// Of a stage of one type and degree, in the order of the fastest ring.
+/// In the order of the fastest ring, where a stage has one degree of a type in an entry.
 void Realiser::order_ring(std::size_t stage) {
   auto& s = tried_.plan.stages[stage];
   std::vector<Rings::Part> parts;
+  std::vector<int> tensors(p_.entries.size(), 0);
+  int least = most_shares;
   for (const auto& run : s.replicas) {
-    if (run.kind.type != s.replicas.front().kind.type || run.kind.tensor_parallel != s.replicas.front().kind.tensor_parallel) return;
     const auto entry = std::ranges::find_if(p_.entries, [&](const Entry& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
+    int& tensor = tensors[at(entry - p_.entries.begin())];
+    if (tensor != 0 && tensor != run.kind.tensor_parallel) return;
+    tensor = run.kind.tensor_parallel;
+    least = std::min(least, tensor);
     parts.push_back({static_cast<int>(entry - p_.entries.begin()), run.count});
   }
-  const int degree = simulate::degree(s), tensor = s.replicas.front().kind.tensor_parallel;
-  const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / std::min(tensor, 4);
+  const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / least;
+  const int degree = simulate::degree(s);
   s.replicas.clear();
-  for (const auto& part : rings_.ordered(parts, std::min(bytes, 5e8) / degree)) {
+  for (const auto& part : rings_.ordered(parts, std::min(bytes, bucket) / degree)) {
     const Entry& e = p_.entries[at(part.entry)];
-    s.replicas.push_back({{e.type, e.zone, tensor}, part.count});
+    s.replicas.push_back({{e.type, e.zone, tensors[at(part.entry)]}, part.count});
   }
 }
 

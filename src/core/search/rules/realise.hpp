@@ -20,6 +20,8 @@ class Realiser {
   /// The best plan found of that shape that is feasible and keeps the limits; value `never` when there is none. `below`: plans above need
   /// not be looked at.
   Candidate best(const Shape&, double below);
+  /// The plan with layers moved between neighbouring stages as long as that helps.
+  Candidate moved(const Candidate&);
   /// True: every assignment of replicas to kinds, zones and places is tried for every cut, which only small pools allow.
   bool exhaustive() const { return p_.tiny; }
   std::int64_t considered() const { return considered_; }

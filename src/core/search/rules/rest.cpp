@@ -6,7 +6,7 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr double rounding = 1 - 1e-12;
-constexpr int few_stages = 3;  // of boxes that are not deep
+constexpr double an_hour = 3600;
 
 }  // namespace
 
@@ -19,12 +19,17 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
       sides_{family.sides()},
       nodes_{layers_ * sides_ + 1},
       microbatches_{family.microbatches()},
-      most_stages_{box.deep ? 1 : few_stages} {
+      most_stages_{box.deep ? 1 : Sweep::few_stages} {
   list_looks();
   limit_maxima(target);
   collect_moves();
   sort_moves();
   if (!filter(target)) return;
+  if (ways_ > 1) {
+    collect_mixed_moves();
+    sort_moves();
+    if (!filter(target)) return;
+  }
   list_teams();
   number_states();
   const double update = family.measures().least_update();
@@ -67,52 +72,124 @@ void Rest::limit_maxima(double target) {
   if (microbatches_ > 1) most_pace_ = std::min(most_pace_, (time - least - box_.above_reduction) / (microbatches_ - 1));
 }
 
-/// Stages that fit in memory with as many behind them as there must be at this pace.
+/// Whether there are devices for a stage of that team at all.
+bool Rest::has_units(const Team& team) const {
+  for (std::size_t r = 0; r < family_.resources(); ++r)
+    if (team.units[r] > family_.units(r)) return false;
+  return true;
+}
+
+/// Stages that fit in memory with as many behind them as there must be at this pace. A stage of two kinds takes no less than one of
+/// either, so for now those stand for it of which there are enough devices.
 void Rest::collect_moves() {
+  alone_.assign(at(family_.kinds()), false);
+  for (const Team& team : family_.teams())
+    if (!team.mixed()) alone_[at(team.kind)] = has_units(team);
   behind_.assign(at(layers_ + 1), -1);
   behind_[at(layers_)] = 0;
   for (int first = layers_ - 1; first >= 0; --first)
-    for (int last = first + 1; last <= layers_; ++last) {
-      const int behind = behind_[at(last)];
-      if (behind < 0 || (box_.deep && first == 0 && last == layers_)) continue;
-      if (box_.blocks >= 0 && (p_.blocks(first, last) < box_.blocks || p_.blocks(first, last) > box_.blocks + 1)) continue;
-      bool slow = true;
-      bool any = false;
-      for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
-        const Team& team = family_.teams()[at(looks_[at(look)].front())];
-        if (family_.compute(team, first, last) > most_pace_) continue;
-        slow = false;
-        any = add_moves(first, last, look, behind + 1) || any;
+    for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
+      const Team& team = family_.teams()[at(looks_[at(look)].front())];
+      if (team.mixed() ? alone_[at(team.kind)] || alone_[at(team.other)] : !alone_[at(team.kind)]) continue;
+      for (int last = first + 1; last <= layers_ && family_.compute(team, first, last) <= most_pace_; ++last) {
+        if (!may_hold(first, last) || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
+        const double reduction = team.mixed() ? family_.reduction(team, first, last) : family_.least_reduction(team.kind, first, last);
+        if (!add_move(first, last, look, reduction)) continue;
+        int& least = behind_[at(first)];
+        if (least < 0 || behind_[at(last)] + 1 < least) least = behind_[at(last)] + 1;
       }
-      int& least = behind_[at(first)];
-      if (any && (least < 0 || behind + 1 < least)) least = behind + 1;
-      if (slow) break;
     }
 }
 
+bool Rest::may_hold(int first, int last) const {
+  if (behind_[at(last)] < 0) return false;
+  if (box_.deep && first == 0 && last == layers_) return false;
+  const int blocks = box_.blocks < 0 ? -1 : p_.blocks(first, last);
+  return blocks == box_.blocks || blocks == box_.blocks + 1;
+}
+
+/// Stages of two kinds, where either might be part of a plan below the target; and not with more tensor parallelism where less takes no
+/// longer. The stages of one kind now get rings of their own.
+void Rest::collect_mixed_moves() {
+  const auto kinds = at(family_.kinds());
+  const bool all_alone = std::ranges::count(alone_, false) == 0;
+  std::vector<std::vector<bool>> alive(at(layers_) * at(layers_ + 1));  // by layers and kind; empty: none
+  for (const Move& move : moves_) {
+    auto& here = alive[at(move.first) * at(layers_ + 1) + at(move.last)];
+    here.resize(kinds);
+    here[at(family_.teams()[at(move.team)].kind)] = true;
+  }
+  moves_.clear();
+  const std::vector<bool> none(kinds, false);
+  for (int first = 0; first < layers_; ++first)
+    for (int last = first + 1; last <= layers_; ++last) {
+      const auto& here = alive[at(first) * at(layers_ + 1) + at(last)];
+      if ((here.empty() && all_alone) || !may_hold(first, last)) continue;
+      add_looks(first, last, here.empty() ? none : here);
+    }
+}
+
+/// A stage of two kinds takes as long as the slower, but may cost less than the dearer.
+bool Rest::cannot_mix(const Team& team, bool dead, bool other_dead) const {
+  if (!value_.by_price()) return dead || other_dead;
+  return family_.price(team.kind) <= family_.price(team.other) ? dead : other_dead;
+}
+
+void Rest::add_looks(int first, int last, const std::vector<bool>& alive) {
+  const auto kinds = at(family_.kinds());
+  std::vector<double> least(kinds * kinds, never);
+  for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
+    const Team& team = family_.teams()[at(looks_[at(look)].front())];
+    const auto dead = [&](int kind) { return alone_[at(kind)] && !alive[at(kind)]; };
+    if (!team.mixed() ? dead(team.kind) || !alone_[at(team.kind)] : cannot_mix(team, dead(team.kind), dead(team.other))) continue;
+    if (family_.compute(team, first, last) > most_pace_ || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
+    const double reduction = family_.reduction(team, first, last);
+    if (team.mixed() && sides_ == 1) {
+      const auto known = [&](int kind, int other) -> double& { return least[at(kind) * kinds + at(other)]; };
+      double before = never;
+      if (team.kind > 0 && family_.same_group(team.kind, team.kind - 1)) before = known(team.kind - 1, team.other);
+      if (family_.same_group(team.other, team.other - 1)) before = std::min(before, known(team.kind, team.other - 1));
+      const double now = weighted(family_.time(team, first, last, box_.deep), reduction, family_.share(first, last));
+      known(team.kind, team.other) = std::min(before, now);
+      if (now >= before) continue;
+    }
+    add_move(first, last, look, reduction);
+  }
+}
+
 /// For every side that the stage behind may be on.
-bool Rest::add_moves(int first, int last, int look, int from_end) {
+bool Rest::add_move(int first, int last, int look, double reduction) {
   const int number = looks_[at(look)].front();
   const Team& team = family_.teams()[at(number)];
   const double least = family_.time(team, first, last, box_.deep);
-  if (least > most_pace_ || least == never || !family_.fits(team, first, last, from_end)) return false;
-  const double reduction = family_.reduction(team, first, last), share = family_.share(first, last);
+  if (least > most_pace_) return false;
+  const double share = family_.share(first, last);
   if (reduction > most_reduction_) return false;
-  const std::size_t before = moves_.size();
-  for (int side = 0; side < (last < layers_ ? sides_ : 1); ++side) {
-    double time = least, more = 0;
-    if (sides_ > 1 && last < layers_) {
-      const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
-      time += std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
-      more = family_.sending_more(side, team, last);
-      if (time > most_pace_) continue;
-    }
-    const double weighted =
-        time + more + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
-    moves_.push_back({static_cast<std::int16_t>(first), static_cast<std::int16_t>(last), static_cast<std::int16_t>(look),
-                      static_cast<std::int16_t>(number), node(first, team.side), node(last, side), time, reduction, weighted});
+  Move move{static_cast<std::int16_t>(first),
+            static_cast<std::int16_t>(last),
+            static_cast<std::int16_t>(look),
+            static_cast<std::int16_t>(number),
+            node(first, team.side),
+            node(last, 0),
+            least,
+            reduction,
+            0};
+  if (sides_ == 1 || last == layers_) {
+    move.weighted = weighted(least, reduction, share);
+    moves_.push_back(move);
+    return true;
   }
-  return moves_.size() > before;
+  bool any = false;
+  for (int side = 0; side < sides_; ++side) {
+    const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
+    move.time = least + std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
+    if (move.time > most_pace_) continue;
+    move.to = node(last, side);
+    move.weighted = weighted(move.time, reduction, share) + family_.sending_more(side, team, last);
+    moves_.push_back(move);
+    any = true;
+  }
+  return any;
 }
 
 void Rest::sort_moves() {
@@ -128,71 +205,15 @@ double Rest::cost(What what, const Move& move) const {
   return what == time_ ? move.weighted : what == price_ ? price_of(move) : least_price_ * move.weighted + least_time_ * price_of(move);
 }
 
+/// Of a plan whose value is below the target.
+double Rest::most_blend(double target) const {
+  if (target == never) return never;
+  return (target * an_hour - least_price_ * family_.measures().least_update() + least_time_ * least_price_) / rounding;
+}
+
 /// Of time x price, at least, of plans whose stages' blends sum to this.
 double Rest::value_of_blend(double blend) const {
   return blend * rounding + least_price_ * family_.measures().least_update() - least_time_ * least_price_;
-}
-
-/// The least sums of a cost over the layers before and behind a layer, with units without end, by the number of stages where that matters.
-struct Rest::Sweep {
-  Sweep(const Rest& rest, What what) : rest_{rest}, what_{what}, deep_{rest.box_.deep} {
-    for (int t = 0; t <= few_stages; ++t) {
-      before_[at(t)].assign(at(rest.nodes_), never);
-      behind_[at(t)] = before_[at(t)];
-      std::fill_n(before_[at(t)].begin(), rest.sides_, 0.0);
-      behind_[at(t)].back() = 0;
-    }
-    for (const Move& move : rest.moves_) relax(before_, move.from, move.to, rest.cost(what, move));
-    for (auto move = rest.moves_.rbegin(); move != rest.moves_.rend(); ++move) relax(behind_, move->to, move->from, rest.cost(what, *move));
-  }
-  double all() const { return before_[at(deep_ ? 0 : few_stages)].back(); }
-  double through(const Move& move) const {
-    const double cost = rest_.cost(what_, move);
-    if (deep_) return before_[0][at(move.from)] + cost + behind_[0][at(move.to)];
-    double least = never;
-    for (int t = 0; t < few_stages; ++t)
-      least = std::min(least, before_[at(t)][at(move.from)] + cost + behind_[at(few_stages - 1 - t)][at(move.to)]);
-    return least;
-  }
-
- private:
-  using Sums = std::array<std::vector<double>, few_stages + 1>;
-  void relax(Sums& sums, int from, int to, double cost) const {
-    if (deep_) {
-      sums[0][at(to)] = std::min(sums[0][at(to)], sums[0][at(from)] + cost);
-      return;
-    }
-    for (int t = 1; t <= few_stages; ++t) sums[at(t)][at(to)] = std::min(sums[at(t)][at(to)], sums[at(t - 1)][at(from)] + cost);
-  }
-  const Rest& rest_;
-  What what_;
-  bool deep_;
-  Sums before_, behind_;
-};
-
-/// Drops the moves of which no plan below the target can consist; false when that leaves none, and then the bound is known.
-bool Rest::filter(double target) {
-  const double update = family_.measures().least_update();
-  const Sweep times{*this, time_};
-  least_time_ = std::max(times.all() * rounding + update, box_.above_time);
-  if (least_time_ == never) return false;
-  double product = 0;
-  if (value_.needs_prices()) {
-    least_price_ = std::max(Sweep{*this, price_}.all() * rounding, box_.above_price);
-    if (least_price_ > box_.price) return false;
-    const Sweep blends{*this, blend_};
-    product = value_of_blend(blends.all());
-    if (value_.by_price())
-      std::erase_if(moves_,
-                    [&](const Move& m) { return value_.least(least_time_, least_price_, value_of_blend(blends.through(m))) >= target; });
-  }
-  bound_ = value_.least(least_time_, least_price_, product);
-  if (bound_ >= target) return false;
-  std::erase_if(moves_, [&](const Move& m) {
-    return value_.least(std::max(times.through(m) * rounding + update, least_time_), least_price_, 0) >= target;
-  });
-  bound_ = never;
-  return true;
 }
 
 /// Moves of a look become those of its teams.
@@ -253,10 +274,13 @@ void Rest::solve(What what) {
       const double more = cost(what, move);
       const int offset = offsets_[at(move.team)];
       const auto relax = [&](bool from_mix, bool to_mix) {
-        const double* from = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
-        double* to = best.data() + spot(move.to, 0, to_mix, table);
-        for (const Run& run : runs_[at(move.team)])
-          for (int s = run.start; s < run.start + run.length; ++s) to[s] = std::min(to[s], from[s] + more);
+        const double* from_all = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
+        double* to_all = best.data() + spot(move.to, 0, to_mix, table);
+        for (const Run& run : runs_[at(move.team)]) {
+          const double* __restrict from = from_all + run.start;
+          double* __restrict to = to_all + run.start;
+          for (int s = 0; s < run.length; ++s) to[s] = from[s] + more < to[s] ? from[s] + more : to[s];
+        }
       };
       const bool mixed = family_.teams()[at(move.team)].mixed();
       if (!mixed) relax(false, false);

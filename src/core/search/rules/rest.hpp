@@ -1,7 +1,9 @@
 #pragma once
+#include <algorithm>
 #include <optional>
 
 #include "family.hpp"
+#include "sweep.hpp"
 #include "value.hpp"
 
 namespace flotilla::search::rules {
@@ -26,9 +28,6 @@ struct Path {
   double sum = 0, pace = 0, reduction = 0, price = 0;
   double mean_pace = 0, mean_reduction = 0;  ///< as the bound counts them
 };
-
-/// A boundary of layers, and the side of the stage behind it; layers() x sides(): behind the last layer.
-using Node = int;
 
 /// What the layers in front of a node take at least when so many units of every resource are left, for every node and all units: dynamic
 /// programming over layers and units. The time of a plan is sum + (n - 1) pace + reduction + update; the maxima are at least the means over
@@ -61,15 +60,9 @@ class Rest {
 
  private:
   enum What : std::size_t { time_, price_, blend_ };
-  struct Move {
-    std::int16_t first, last, look, team;  ///< team: the cheapest of the look, until all of them are listed
-    Node from, to;
-    double time, reduction, weighted;
-  };
   struct Run {
     int start, length;
   };
-  struct Sweep;
   std::size_t spot(Node node, int units, bool mix, int stages) const {
     const int table = box_.deep ? 0 : stages - 1;
     return ((at(table) * ways_ + (mix && ways_ > 1 ? 1 : 0)) * at(nodes_) + at(node)) * at(states_) + at(units);
@@ -80,12 +73,24 @@ class Rest {
   double price_of(const Move& m) const { return family_.teams()[at(m.team)].price; }
   double cost(What, const Move&) const;
   double value_of_blend(double blend) const;
+  double most_blend(double target) const;
   void list_looks();
   void limit_maxima(double target);
   void collect_moves();
-  bool add_moves(int first, int last, int look, int from_end);
+  bool may_hold(int first, int last) const;
+  bool has_units(const Team&) const;
+  void collect_mixed_moves();
+  bool cannot_mix(const Team&, bool dead, bool other_dead) const;
+  void add_looks(int first, int last, const std::vector<bool>& alive);
+  bool add_move(int first, int last, int look, double reduction);
+  double weighted(double time, double reduction, double share) const {
+    return time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
+  }
   void sort_moves();
   bool filter(double target);
+  std::vector<double> costs(What) const;
+  void filter_by_price(double target);
+  void keep(const Sweep&, const std::vector<double>& costs, double most);
   void list_teams();
   void number_states();
   void solve(What);
@@ -98,8 +103,9 @@ class Rest {
   int layers_, sides_, nodes_, microbatches_, most_stages_, states_ = 1;
   std::size_t ways_ = 1;                 ///< without a stage of two kinds; with one
   std::vector<std::vector<int>> looks_;  ///< teams of the same kinds, the cheapest first
+  std::vector<bool> alone_;              ///< by kind: there are devices for a stage of it
+  std::vector<int> behind_;              ///< by layer: stages that there must be behind it, at least; -1: none can be
   std::vector<Move> moves_;              ///< by last layer
-  std::vector<int> behind_;              ///< by first layer of a stage: how many stages there must be behind it; -1: none can be
   std::array<int, most_resources> strides_{};
   std::vector<int> offsets_;            ///< by team
   std::vector<std::vector<Run>> runs_;  ///< by team: states with enough units

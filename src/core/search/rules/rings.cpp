@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace flotilla::search::rules {
 namespace {
@@ -44,38 +45,88 @@ bool has_room(std::array<Row, few_entries> reach, std::size_t size, const std::a
   return false;
 }
 
-}  // namespace
+constexpr double slowest_rate = 1e-3;           // GB/s, of simulate::sailor_message
+constexpr double smallest = -60, largest = 40;  // log2 of MB: beyond all messages
 
-Rings::Rings(const Problem& p) : p_{p}, size_{p.entries.size()} {
-  for (const Entry& x : p.entries)
-    for (const Entry& y : p.entries) links_.push_back(p.tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1}));
+double rate(const cluster::LinkFit& fit, double x) { return (fit.a * x + fit.b) * x + fit.c; }
+
+/// Whether the one is as fast as the other at every size: their difference is a parabola.
+bool as_fast(const cluster::LinkFit& fit, const cluster::LinkFit& other) {
+  const double a = fit.a - other.a, b = fit.b - other.b;
+  const auto no_less = [&](double x) { return rate(fit, x) >= rate(other, x); };
+  if (!no_less(smallest) || !no_less(largest)) return false;
+  const double bottom = a > 0 ? -b / (2 * a) : smallest;
+  return bottom <= smallest || bottom >= largest || no_less(bottom);
 }
 
-double Rings::least(const std::vector<int>& entries, int tensor, int members, double bytes) const {
+void add_fast(std::vector<const cluster::LinkFit*>& fits, const cluster::LinkFit* fit) {
+  if (std::ranges::any_of(fits, [&](const auto* known) { return as_fast(*known, *fit); })) return;
+  std::erase_if(fits, [&](const auto* known) { return as_fast(*fit, *known); });
+  fits.push_back(fit);
+}
+
+/// simulate::sailor_all_reduce of many links: what does not depend on the link is worked out once.
+class Reduction {
+ public:
+  Reduction(int members, double bytes) : rounds_{2.0 * (members - 1)}, full_{std::floor(bytes / bucket)} {
+    if (members < 2) return;
+    rest_ = (bytes - full_ * bucket) / members;
+    if (full_ > 0) full_size_ = bucket / members, full_log_ = std::log2(full_size_ / 1e6);
+    if (rest_ > 0) rest_log_ = std::log2(rest_ / 1e6);
+  }
+  double time(const cluster::LinkFit& fit) const {
+    double time = 0;
+    if (full_ > 0) time += full_ * full_size_ / 1e9 / std::max(rate(fit, full_log_), slowest_rate);
+    if (rest_ > 0) time += rest_ / 1e9 / std::max(rate(fit, rest_log_), slowest_rate);
+    return rounds_ * time;
+  }
+
+ private:
+  double rounds_, full_, rest_ = 0, full_size_ = 0, full_log_ = 0, rest_log_ = 0;
+};
+
+}  // namespace
+
+Rings::Rings(const Problem& p) : p_{p}, size_{p.entries.size()}, between_(p.groups.size() * p.groups.size()) {
+  for (const Entry& x : p.entries)
+    for (const Entry& y : p.entries) {
+      const auto* fit = p.tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
+      links_.push_back(fit);
+      if (!fit) continue;
+      add_fast(between_[at(x.group) * p.groups.size() + at(y.group)], fit);
+      add_fast(all_, fit);
+      if (x.region != y.region) add_fast(across_, fit);
+    }
+}
+
+double Rings::fastest(const Curves& curves, int members, double bytes) {
+  const Reduction reduction{members, bytes};
+  double least = never;
+  for (const auto* fit : curves) least = std::min(least, reduction.time(*fit));
+  return least;
+}
+
+double Rings::least(const Kind& kind, int members, double bytes) const {
+  if (members < 2) return 0;
+  if (kind.entries.size() > few_entries) return fastest(between_[at(kind.group) * p_.groups.size() + at(kind.group)], members, bytes);
   struct Edge {
     double time;
     std::size_t from, to;
   };
   std::array<Edge, few_entries * few_entries> edges;
   std::size_t count = 0;
-  double fastest = never;
-  const bool few = entries.size() <= few_entries;
-  for (std::size_t e = 0; e < entries.size(); ++e)
-    for (std::size_t f = 0; f < entries.size(); ++f)
-      if (const auto* fit = link(entries[e], entries[f])) {
-        const double time = simulate::sailor_all_reduce(*fit, members, bytes).value;
-        fastest = std::min(fastest, time);
-        if (few) edges[count++] = {time, e, f};
-      }
-  if (!few) return fastest;
+  const Reduction reduction{members, bytes};
+  for (std::size_t e = 0; e < kind.entries.size(); ++e)
+    for (std::size_t f = 0; f < kind.entries.size(); ++f)
+      if (const auto* fit = link(kind.entries[e], kind.entries[f])) edges[count++] = {reduction.time(*fit), e, f};
   std::sort(edges.begin(), edges.begin() + static_cast<std::ptrdiff_t>(count),
             [](const Edge& x, const Edge& y) { return x.time < y.time; });
   std::array<std::int64_t, few_entries> room{};
-  for (std::size_t e = 0; e < entries.size(); ++e) room[e] = p_.entries[at(entries[e])].count / tensor;
+  for (std::size_t e = 0; e < kind.entries.size(); ++e) room[e] = p_.entries[at(kind.entries[e])].count / kind.tensor;
   const auto enough = [&](std::size_t used) {
     std::array<Row, few_entries> reach{};
     for (std::size_t i = 0; i < used; ++i) reach[edges[i].from] |= Row{1} << edges[i].to;
-    return has_room(reach, entries.size(), room, members);
+    return has_room(reach, kind.entries.size(), room, members);
   };
   std::size_t low = 1, high = count + 1;  // as many of the fastest edges
   while (low < high) {
@@ -88,24 +139,10 @@ double Rings::least(const std::vector<int>& entries, int tensor, int members, do
   return low > count ? never : edges[low - 1].time;
 }
 
-double Rings::least_between(const std::vector<int>& entries, const std::vector<int>& others, int members, double bytes) const {
-  double least = never;
-  for (const int e : entries)
-    for (const int f : others)
-      for (const auto* fit : {link(e, f), link(f, e)})
-        if (fit) least = std::min(least, simulate::sailor_all_reduce(*fit, members, bytes).value);
-  return least;
-}
-
-double Rings::least_across(int members, double bytes) const {
-  double least = never;
-  for (std::size_t e = 0; e < size_; ++e)
-    for (std::size_t f = 0; f < size_; ++f) {
-      const auto* fit = links_[e * size_ + f];
-      if (fit && p_.entries[e].region != p_.entries[f].region)
-        least = std::min(least, simulate::sailor_all_reduce(*fit, members, bytes).value);
-    }
-  return least;
+double Rings::least_between(int group, int other, int members, double bytes) const {
+  const std::size_t groups = p_.groups.size();
+  return std::min(fastest(between_[at(group) * groups + at(other)], members, bytes),
+                  fastest(between_[at(other) * groups + at(group)], members, bytes));
 }
 
 /// Of the links of an order; a later place of a pair has no links of its own but to the next.
@@ -116,15 +153,17 @@ double Rings::slowest(const Order& order, const std::vector<double>& times) cons
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const bool in_turns = (order.in_turns >> i & 1) != 0;
     if (!in_turns && parts[i].count > 1) most = std::max(most, time(parts[i], parts[i]));
+    std::size_t last = i;  // whose replica is the last
     if (in_turns) {
       const Part &x = parts[i], &y = parts[i + 1];
       most = std::max(most, time(x, y));
-      if (std::min(x.count, y.count) > 1) most = std::max(most, time(y, x));
-      if (x.count > y.count) most = std::max(most, time(x, x));
+      if (y.count > 1 || x.count > 1) most = std::max(most, time(y, x));
+      if (x.count > y.count + 1) most = std::max(most, time(x, x));
       if (y.count > x.count) most = std::max(most, time(y, y));
+      last = x.count > y.count ? i : i + 1;
       ++i;
     }
-    if (i + 1 < parts.size()) most = std::max(most, time(parts[i], parts[i + 1]));
+    if (i + 1 < parts.size()) most = std::max(most, time(parts[last], parts[i + 1]));
   }
   return most;
 }
@@ -145,9 +184,10 @@ std::vector<Rings::Part> Rings::lined_up(const Order& order) {
       continue;
     }
     const Part& y = order.parts[++i];
-    const int turns = std::min(x.count, y.count);
-    put(x.entry, x.count - turns);
+    const int turns = std::min(x.count, y.count), again = x.count > y.count ? 1 : 0;
+    put(x.entry, x.count - turns - again);
     for (int t = 0; t < turns; ++t) put(x.entry, 1), put(y.entry, 1);
+    put(x.entry, again);
     put(y.entry, y.count - turns);
   }
   return line;

@@ -10,14 +10,14 @@ class Rings {
  public:
   explicit Rings(const Problem&);
 
-  /// Seconds of an all-reduce over the best ring of `members` replicas of `tensor` devices each that these entries have room for: the
+  /// Seconds of an all-reduce over the best ring of `members` replicas of a kind that its entries have room for: the
   /// least time that is enough for all links of some way that visits entries as often as they have room. An entry may be visited again
   /// only where such links lead back to it. Of many entries just the fastest link counts.
-  double least(const std::vector<int>& entries, int tensor, int members, double bytes) const;
-  /// The fastest link between entries of one set and of another, either way.
-  double least_between(const std::vector<int>& entries, const std::vector<int>& others, int members, double bytes) const;
-  /// The fastest link between regions.
-  double least_across(int members, double bytes) const;
+  double least(const Kind&, int members, double bytes) const;
+  /// The fastest link between entries of two groups, either way; between any entries; between regions.
+  double least_between(int group, int other, int members, double bytes) const;
+  double least_of_all(int members, double bytes) const { return fastest(all_, members, bytes); }
+  double least_across(int members, double bytes) const { return fastest(across_, members, bytes); }
 
   /// How many replicas stand in an entry, one next to the other.
   struct Part {
@@ -33,12 +33,16 @@ class Rings {
     std::uint32_t in_turns = 0;  ///< by place: with the next one
   };
   const cluster::LinkFit* link(int entry, int other) const { return links_[at(entry) * size_ + at(other)]; }
+  using Curves = std::vector<const cluster::LinkFit*>;
+  static double fastest(const Curves&, int members, double bytes);
   double slowest(const Order&, const std::vector<double>& times) const;
   static std::vector<Part> lined_up(const Order&);
 
   const Problem& p_;
   std::size_t size_;
-  std::vector<const cluster::LinkFit*> links_;  ///< by entry and entry; nullptr: none is known
+  Curves links_;                 ///< by entry and entry; nullptr: none is known
+  std::vector<Curves> between_;  ///< by group and group: those that no other is faster than at every size
+  Curves all_, across_;
 };
 
 }  // namespace flotilla::search::rules

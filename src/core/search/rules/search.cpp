@@ -6,6 +6,12 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr double rounding = 1 - 1e-9;
+constexpr double likely_shares = 2;  // of the gradients, by tensor parallelism
+constexpr std::size_t most_likely = 4;
+constexpr double hopeful = 1.4;  // times the likeliest value
+constexpr std::int64_t few_labels = 3000;
+constexpr double worth_moving = 1.1;            // times the best value
+constexpr std::int64_t most_states = 4096;      // of units of all resources
 constexpr double narrow = 1e-3;                 // of the value: a box that promises no more than this is enumerated
 constexpr int most_in_vain = 300;               // shapes of a box that are realised without a better plan coming of it
 constexpr std::int64_t most_labels = 400'000;   // partial plans laid in all
@@ -67,7 +73,7 @@ void Search::add_start(Scope& scope, const Measures& measures, int replicas) {
   if (first.bound == never) return;
   for (const bool by_rings : {false, true}) {
     if (by_rings && (scope.problem.regions == 1 || replicas == 1)) continue;
-    starts_.push_back({&scope, &measures, replicas, microbatches, by_rings});
+    starts_.push_back({&scope, &measures, replicas, microbatches, by_rings, first.likely_pace});
     push_boxes(static_cast<int>(starts_.size()) - 1, first);
   }
 }
@@ -84,14 +90,13 @@ void Search::push_boxes(int start, const First& first) {
     }
 }
 
-/// By the least pace at which all devices together can take the layers.
-Search::First Search::first_bound(const Problem& p, const Measures& m, int replicas, int microbatches) const {
+/// The number of the least pace at which the devices can take the layers, `whole` units of every group or all devices of it.
+int Search::least_pace(const Problem& p, const Measures& m, int replicas, bool whole) {
   const double work = m.least_compute(p.tables.layers());
-  // Where stages are of one kind, they take whole units.
-  const auto devices_of = [&](const Group& g) { return p.groups.size() == 1 && !p.tiny ? g.count / replicas * replicas : g.count; };
   const auto enough = [&](int j) {
     double room = 0;
-    for (std::size_t g = 0; g < p.groups.size(); ++g) room += devices_of(p.groups[g]) * m.rate(static_cast<int>(g), j);
+    for (std::size_t g = 0; g < p.groups.size(); ++g)
+      room += (whole ? p.groups[g].count / replicas * replicas : p.groups[g].count) * m.rate(static_cast<int>(g), j);
     return room >= replicas * work * rounding;
   };
   int low = 0, high = m.paces();
@@ -102,18 +107,26 @@ Search::First Search::first_bound(const Problem& p, const Measures& m, int repli
     else
       low = middle + 1;
   }
+  return low;
+}
+
+/// Stages of one kind take whole units: where there is one group, no others are.
+Search::First Search::first_bound(const Problem& p, const Measures& m, int replicas, int microbatches) const {
+  const double work = m.least_compute(p.tables.layers());
+  const int low = least_pace(p, m, replicas, p.groups.size() == 1 && !p.tiny), likely = least_pace(p, m, replicas, true);
   double least = never;
   for (int j = low; j < m.paces(); ++j) {
     const double time = (microbatches - 1) * m.pace(j) + work + m.least_update();
     least = std::min(least, value_.least(time, replicas * work * m.price(j), 0));
     if (!value_.needs_prices()) break;
   }
-  return {low < m.paces() ? m.pace(low) : never, least};
+  return {low < m.paces() ? m.pace(low) : never, likely < m.paces() ? m.pace(likely) : never, least};
 }
 
 Family& Search::family(int start) {
   Start& s = starts_[at(start)];
-  if (!s.family) s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.scope->rings, s.by_rings);
+  if (!s.family)
+    s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.scope->rings, s.by_rings, most_states);
   return *s.family;
 }
 
@@ -122,7 +135,61 @@ void Search::push(double bound, int start, const Box& box) {
   std::push_heap(queue_.begin(), queue_.end());
 }
 
+/// What the value may come to: stages as even as the least pace, which bounds do not promise.
+double Search::likely(const Start& s) const {
+  const Problem& p = s.scope->problem;
+  const double work = s.measures->least_compute(p.tables.layers()), share = std::min(1.0, s.likely_pace / work);
+  const double weights = p.weights->bytes.back() * share / likely_shares;
+  const double ring = s.replicas < 2 ? 0 : s.scope->rings.least_of_all(s.replicas, weights);
+  const double time = (s.microbatches - 1) * s.likely_pace + work + ring;
+  return problem_.by_price() ? time * s.replicas / share : time;
+}
+
+/// A good plan early excludes more.
+void Search::try_likely() {
+  std::vector<std::pair<double, int>> order;
+  for (int s = 0; s < static_cast<int>(starts_.size()); ++s)
+    if (!starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never) order.emplace_back(likely(starts_[at(s)]), s);
+  std::ranges::sort(order);
+  std::vector<int> chosen;
+  const auto choose = [&](int s) {
+    if (std::ranges::find(chosen, s) == chosen.end()) chosen.push_back(s);
+  };
+  // The likeliest, and other microbatches with as many replicas: these fit the devices.
+  for (std::size_t i = 0; i < std::min(order.size(), most_likely); ++i) {
+    choose(order[i].second);
+    for (const auto& [value, s] : order)
+      if (starts_[at(s)].replicas == starts_[at(order[i].second)].replicas) choose(s);
+  }
+  // What is much worse than the likeliest need not be looked at, as long as something is found.
+  const double hope = problem_.by_price() || order.empty() ? never : order.front().first * hopeful;
+  for (const int s : chosen) try_start(s, std::min(hope, target()));
+  if (best_.plans().empty() && hope < never)
+    for (const int s : chosen) try_start(s, target());
+}
+
+void Search::try_start(int start, double below) {
+  for (const bool deep : {false, true}) {
+    Box box;
+    box.deep = deep;
+    const Problem& p = starts_[at(start)].scope->problem;
+    const Rest rest{p, family(start), box, value_, std::min(below, target())};
+    if (rest.bound() >= std::min(below, target())) continue;
+    Lay lay{p, family(start), box, value_, rest, few_labels};
+    lay.must_beat(std::min(below, target()));
+    if (const auto shape = lay.next(problem_.request.should_stop)) try_shape(start, *shape);
+  }
+}
+
+void Search::try_shape(int start, const Shape& shape) {
+  Scope& scope = *starts_[at(start)].scope;
+  const Candidate found = scope.realiser.best(shape, best_.value());
+  best_.add(found);
+  if (!problem_.request.restrictions.even_layers && found.value < best_.value() * worth_moving) best_.add(scope.realiser.moved(found));
+}
+
 void Search::run() {
+  if (!problem_.tiny && !problem_.request.restrictions.even_layers && !told_to_stop()) try_likely();
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end());
     const Node node = queue_.back();
@@ -146,7 +213,7 @@ void Search::open(const Node& node) {
     ++pruned_;
     return leave(std::max(bound, target()));
   }
-  if (!p.tiny) best_.add(scope(node).realiser.best(shape_of(f, *path, bound), best_.value()));
+  if (!p.tiny) try_shape(node.start, shape_of(f, *path, bound));
   if (bound >= target()) return leave(bound);
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
   if (!split(node, bound, rest, *path)) enumerate(node, f, rest);

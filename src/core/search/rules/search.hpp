@@ -40,6 +40,7 @@ class Search {
     const Measures* measures = nullptr;
     int replicas = 0, microbatches = 0;
     bool by_rings = false;  ///< every stage's ring crosses regions
+    double likely_pace = 0;
     std::unique_ptr<Family> family{};
   };
   struct Node {
@@ -49,13 +50,18 @@ class Search {
     bool operator<(const Node& o) const { return bound != o.bound ? bound > o.bound : number > o.number; }
   };
   double target() const;
+  double likely(const Start&) const;
   bool told_to_stop() const { return problem_.request.should_stop && problem_.request.should_stop(); }
   struct First {
-    double pace, bound;  ///< at least
+    double pace, likely_pace, bound;  ///< at least
   };
   void add_starts(Scope&);
   void add_start(Scope&, const Measures&, int replicas);
   void push_boxes(int start, const First&);
+  void try_likely();
+  void try_start(int start, double below);
+  void try_shape(int start, const Shape&);
+  static int least_pace(const Problem&, const Measures&, int replicas, bool whole);
   First first_bound(const Problem&, const Measures&, int replicas, int microbatches) const;
   Family& family(int start);
   void push(double bound, int start, const Box&);
