@@ -52,7 +52,10 @@ class Search {
     bool operator<(const Node& o) const { return bound != o.bound ? bound > o.bound : number > o.number; }
   };
   double target() const;
-  double likely(const Start&) const;
+  struct Likely {
+    double value, time;
+  };
+  Likely likely(const Start&) const;
   bool told_to_stop() const { return problem_.request.should_stop && problem_.request.should_stop(); }
   struct First {
     double pace, likely_pace, bound;  ///< at least
@@ -62,7 +65,7 @@ class Search {
   void push_boxes(int start, const First&);
   void try_likely();
   void try_start(int start, double below);
-  void try_shape(int start, const Shape&);
+  bool try_shape(int start, const Shape&);
   static int least_pace(const Problem&, const Measures&, int replicas, bool whole);
   First first_bound(const Problem&, const Measures&, int replicas, int microbatches) const;
   Family& family(int start, Grain = Grain::fine);
