@@ -204,17 +204,6 @@ double Family::sending(const Team& t, int side, int layer) const {
   return !t.mixed() ? one : std::max(one, near ? measures_->least_link(t.other, layer) : into(t.other, side, layer));
 }
 
-double Family::sending_more(int side, const Team& t, int layer) const {
-  if (sides() == 1 || side == t.side) return 0;
-  double least = never;
-  for (int k = 0; k < kinds_; ++k) {
-    if (!measures_->usable(k) || (side < p_->regions && p_->groups[at(p_->kinds[at(k)].group)].region != side)) continue;
-    const bool out = side == p_->regions || t.side == p_->regions;
-    least = std::min(least, (out ? measures_->link_out(k, layer) : into(k, t.side, layer)) - measures_->least_link(k, layer));
-  }
-  return std::max(0.0, least);
-}
-
 /// Rings of two kinds depend on their groups, and on how many ways the smaller degree shares a gradient.
 void Family::number_rings() {
   rings_of_.assign(at(kinds_) * at(kinds_ + 2), -1);

@@ -62,7 +62,9 @@ class Family {
   /// What `layer` puts out, from the slowest replica of a team to a neighbour on a side.
   double sending(const Team&, int side, int layer) const;
   /// What a stage on `side` gets beside its least when it sends to a team in front of it, whose last layer is before `layer`.
-  double sending_more(int side, const Team&, int layer) const;
+  double sending_more(int side, const Team& t, int layer) const {
+    return side == t.side ? 0 : measures_->more_between(side, t.side, layer);
+  }
   /// Measures::time, compute and fits of a team.
   double time(const Team& t, int first, int last, bool deep) const {
     const double one = measures_->time(t.kind, first, last, deep);

@@ -16,7 +16,7 @@ constexpr std::size_t many_groups = 3;  // so many are first looked at together
 constexpr double narrow = 1e-3;         // of the value: a box that promises no more than this is enumerated
 constexpr int most_in_vain = 300;       // shapes of a box that are realised without a better plan coming of it
 // Steps of work, about nanoseconds: no clock decides.
-constexpr std::int64_t most_work = 2'500'000'000;
+constexpr std::int64_t most_work = 2'000'000'000;
 constexpr std::int64_t most_at_once = most_work / 8;  // in one box
 constexpr std::int64_t work_of_plan = 2'000, much_in_vain = 100'000'000;
 
@@ -48,7 +48,9 @@ Search::Search(const Problem& p) : problem_{p}, value_{p}, scopes_{scopes_of(p)}
   for (const auto& scope : scopes_) add_starts(*scope);
 }
 
-std::int64_t Search::work() const { return work_ + considered() * work_of_plan; }
+std::int64_t Search::work() const {
+  return work_ + considered() * work_of_plan * (1 + static_cast<std::int64_t>(problem_.entries.size()) / 8);
+}
 
 /// What was given up stays the bound: not much more is worth it then, but a better plan.
 void Search::leave(double bound) {
