@@ -72,7 +72,7 @@ bool is_measured(const Problem& p, int type, int tensor) {
 void add_kinds(Problem& p, int group) {
   const Group& g = p.groups[static_cast<std::size_t>(group)];
   for (int tensor = 1; tensor <= p.request.model.heads && tensor <= g.count; tensor *= 2) {
-    Kind kind{group, tensor, {}, 0, {}};
+    Kind kind{group, tensor, {}, 0};
     for (const int e : g.entries) {
       const Entry& entry = p.entries[static_cast<std::size_t>(e)];
       if (entry.per_node % tensor != 0 || entry.count < tensor) continue;
@@ -168,10 +168,6 @@ void Problem::add_groups() {
     group->entries.push_back(e);
   }
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
-  for (Kind& kind : kinds)
-    for (const Kind& other : kinds)
-      if (kind.tensor == other.tensor && groups[rules::at(kind.group)].type == groups[rules::at(other.group)].type)
-        kind.wide.insert(kind.wide.end(), other.entries.begin(), other.entries.end());
 }
 
 int Problem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }
