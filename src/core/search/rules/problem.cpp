@@ -56,7 +56,10 @@ void add_entry(Problem& p, const PoolEntry& from) {
                    " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
   if (from.count == 0) return;
   const int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
-  const int zone = p.tables.zone(from.zone).value_or(-1);
+  const auto known_zone = p.tables.zone(from.zone);
+  FLOTILLA_REQUIRE(known_zone || from.zone.empty(), ErrorKind::bad_input, "the pool holds ", from.device_type, " in '", from.zone,
+                   "', a zone that the library does not know; these formulas take every link from it, so name one of its zones, or none");
+  const int zone = known_zone.value_or(-1);
   const auto found =
       std::ranges::find_if(p.entries, [&](const Entry& e) { return e.type == *type && e.zone == zone && e.per_node == per_node; });
   if (found != p.entries.end())
