@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "../replan.hpp"
 #include "outcome.hpp"
@@ -27,6 +28,27 @@ PoolAnswer answer(const Problem& p, const Search& search) {
   return a;
 }
 
+/// Where the work runs out before any plan is found: the best of its types one by one, which are soon searched. The bound is that of the
+/// whole pool.
+void take_best_of_one_type(PoolAnswer& a, const PoolRequest& request, const cluster::Profile& library, double least) {
+  std::set<std::string> types;
+  for (const PoolEntry& entry : request.pool) types.insert(entry.device_type);
+  if (types.size() < 2) return;
+  for (const std::string& type : types) {
+    PoolRequest alone = request;
+    alone.previous.reset();
+    std::erase_if(alone.pool, [&](const PoolEntry& entry) { return entry.count == 0 || entry.device_type != type; });
+    if (alone.pool.empty()) continue;
+    PoolAnswer of_type = plan_by_rules(alone, library);
+    if (!of_type.best || (a.best && a.best->value <= of_type.best->value)) continue;
+    of_type.considered += a.considered, of_type.pruned += a.pruned;
+    of_type.space = a.space;
+    a = std::move(of_type);
+    a.bound_gap = std::clamp(1 - std::min(least, a.best->value) / a.best->value, 0.0, 1.0);
+    a.finished = false;
+  }
+}
+
 }  // namespace
 
 PoolAnswer plan_by_rules(const PoolRequest& request, const cluster::Profile& library) {
@@ -34,6 +56,7 @@ PoolAnswer plan_by_rules(const PoolRequest& request, const cluster::Profile& lib
   Search search{problem};
   search.run();
   PoolAnswer a = answer(problem, search);
+  if (!a.best && !(request.should_stop && request.should_stop())) take_best_of_one_type(a, request, library, search.least());
   prefer_what_moves_least(a, request);
   if (!a.best) a.no_plan_reason = search.stopped() ? "stopped before any plan was found" : why_none(problem, library);
   return a;

@@ -52,10 +52,10 @@ std::int64_t Search::work() const {
   return work_ + considered() * work_of_plan * (1 + static_cast<std::int64_t>(problem_.entries.size()) / 8);
 }
 
-/// What was given up stays the bound: not much more is worth it then, but a better plan.
+/// What was given up stays the bound: once there is a plan, not much more is worth it then, but a better plan.
 void Search::leave(double bound) {
   least_ = std::min(least_, bound);
-  if (bound < target()) most_work_ = std::min(most_work_, 2 * work() + much_in_vain);
+  if (bound < target() && !best_.plans().empty()) most_work_ = std::min(most_work_, 2 * work() + much_in_vain);
 }
 
 double Search::target() const { return best_.value() * (1 - problem_.request.tolerance) * rounding; }
