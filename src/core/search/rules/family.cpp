@@ -7,7 +7,7 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::int64_t most_states = 4096;  // of units of all resources
+constexpr std::int64_t most_states = 4096;  // of units of all resources and sides
 constexpr std::int64_t most_plain_states = 512;
 constexpr int finest_weights = 12, coarse_weights = 4;
 constexpr std::int64_t most_weighted_units = 256;
@@ -99,7 +99,7 @@ std::int64_t Family::count_units() {
 
 /// The limit is forgotten first, then the largest two are put together.
 void Family::merge_resources() {
-  const std::int64_t most = choice_.grain == Grain::plain ? most_plain_states : most_states;
+  const std::int64_t most = (choice_.grain == Grain::plain ? most_plain_states : most_states) / sides();
   while (count_units() > most || resources_.size() > most_resources) {
     if (resources_.size() == 1) return;
     if (resources_.back().groups.empty()) {

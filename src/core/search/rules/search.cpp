@@ -194,9 +194,9 @@ void Search::try_likely() {
   // What is much worse than the likeliest need not be looked at, as long as something is found.
   const double hope = order.empty() ? never : order.front().first * hopeful;
   for (const int s : chosen)
-    if (work() < most_work / 6) try_start(s, std::min(hope, target()));
+    if (work() < most_work / 6 && !told_to_stop()) try_start(s, std::min(hope, target()));
   for (const int s : chosen)
-    if (best_.plans().empty() && work() < most_work / 3) try_start(s, target());
+    if (best_.plans().empty() && work() < most_work / 3 && !told_to_stop()) try_start(s, target());
 }
 
 void Search::try_start(int start, double below) {
