@@ -27,6 +27,7 @@ Family::Family(const Problem& p, const Measures& measures, const Rings& rings, c
       kinds_{static_cast<int>(p.kinds.size())} {
   add_resources();
   add_teams();
+  list_looks();
   number_rings();
   least_reductions_.assign(at(kinds_) * weights_->bytes.size(), -1);
 }
@@ -202,6 +203,28 @@ double Family::sending(const Team& t, int side, int layer) const {
   const bool near = sides() == 1 || (side == p_->regions && t.side == side);
   const double one = near ? measures_->least_link(t.kind, layer) : into(t.kind, side, layer);
   return !t.mixed() ? one : std::max(one, near ? measures_->least_link(t.other, layer) : into(t.other, side, layer));
+}
+
+void Family::list_looks() {
+  std::vector<int> numbers(at(kinds_) * at(kinds_ + 2), -1);
+  for (int t = 0; t < static_cast<int>(teams_.size()); ++t) {
+    const Team& team = teams_[at(t)];
+    int& number = numbers[at(look(team))];
+    if (number < 0) {
+      number = static_cast<int>(looks_.size());
+      looks_.emplace_back();
+      looks_.back().kind = looks_.back().cheaper = team.kind;
+      looks_.back().other = team.other;
+      if (team.mixed() && price(team.other) < price(team.kind)) looks_.back().cheaper = team.other;
+      if (team.mixed() && team.kind > 0 && same_group(team.kind, team.kind - 1))
+        looks_.back().smaller[0] = numbers[at(kinds_ * team.kind + team.other)];
+      if (team.mixed() && same_group(team.other, team.other - 1))
+        looks_.back().smaller[1] = numbers[at(kinds_ * (team.kind + 1) + team.other - 1)];
+    }
+    auto& alike = looks_[at(number)].teams;
+    alike.push_back(t);
+    if (team.price < teams_[at(alike.front())].price) std::swap(alike.front(), alike.back());
+  }
 }
 
 /// Rings of two kinds depend on their groups, and on how many ways the smaller degree shares a gradient.

@@ -22,6 +22,15 @@ struct Team {
   bool mixed() const { return other >= 0; }
 };
 
+/// Teams of the same kinds.
+struct Look {
+  std::vector<int> teams{};  ///< the cheapest first
+  int kind = 0, other = -1;  ///< of all of them
+  int cheaper = 0;           ///< of the two
+  /// Looks of two kinds, one of them with the next smaller tensor degree of its group; -1: there is none.
+  std::array<int, 2> smaller{-1, -1};
+};
+
 /// How closely a family looks at devices.
 enum class Grain {
   fine,   ///< group by group, as far as that goes
@@ -47,8 +56,11 @@ class Family {
   int replicas() const { return replicas_; }
   int microbatches() const { return choice_.microbatches; }
   const std::vector<Team>& teams() const { return teams_; }
+  /// Those of one kind first.
+  const std::vector<Look>& looks() const { return looks_; }
+  const Team& front(int look) const { return teams_[at(looks_[at(look)].teams.front())]; }
+  bool mixes() const { return !teams_.empty() && teams_.back().mixed(); }
   int kinds() const { return kinds_; }
-  bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
   /// A stage of several kinds takes no less than a stage of that of them that needs the least of the resource, which stands for it: in
   /// tiny pools and by coarse grain.
   bool stands_for_others() const { return p_->tiny || choice_.grain == Grain::coarse; }
@@ -119,6 +131,8 @@ class Family {
   double find_reduction(const Team&, int weights) const;
   double find_least_reduction(int kind, int weights) const;
   void number_rings();
+  void list_looks();
+  bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
 
   const Problem* p_;
   const Measures* measures_;
@@ -128,6 +142,7 @@ class Family {
   int replicas_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;
+  std::vector<Look> looks_;
   mutable std::vector<double> least_reductions_;  ///< by kind and weights; negative: not worked out yet
   std::vector<int> rings_of_;                     ///< by look: looks of one number have the same rings
   std::vector<std::vector<int>> teams_of_ring_;   ///< by kind: a team of every number

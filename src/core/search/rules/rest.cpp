@@ -20,8 +20,8 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
       sides_{family.sides()},
       nodes_{layers_ * sides_ + 1},
       microbatches_{family.microbatches()},
-      most_stages_{box.deep ? 1 : Sweep::few_stages} {
-  list_looks();
+      most_stages_{box.deep ? 1 : Sweep::few_stages},
+      ways_{family.mixes() ? std::size_t{2} : std::size_t{1}} {
   limit_maxima(target);
   collect_moves();
   sort_moves();
@@ -48,20 +48,6 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
   bound_ = value.least(least_time_, least_price_, product);
 }
 
-void Rest::list_looks() {
-  const auto& teams = family_.teams();
-  int before = -1;
-  for (int t = 0; t < static_cast<int>(teams.size()); ++t) {
-    const int look = family_.look(teams[at(t)]);
-    if (look != before) looks_.emplace_back();
-    before = look;
-    auto& alike = looks_.back();
-    alike.push_back(t);
-    if (teams[at(t)].price < teams[at(alike.front())].price) std::swap(alike.front(), alike.back());
-    if (teams[at(t)].mixed()) ways_ = 2;
-  }
-}
-
 /// Slower stages, or longer reductions, alone take a plan over the target.
 void Rest::limit_maxima(double target) {
   most_pace_ = box_.pace;
@@ -83,19 +69,20 @@ bool Rest::has_units(const Team& team) const {
 /// Stages that fit in memory with as many behind them as there must be at this pace. A stage of two kinds takes no less than one of
 /// either, so for now those stand for it of which there are enough devices.
 void Rest::collect_moves() {
-  alone_.assign(at(family_.kinds()), false);
+  alone_.assign(at(family_.kinds()), 0);
   for (const Team& team : family_.teams())
-    if (!team.mixed()) alone_[at(team.kind)] = has_units(team);
+    if (!team.mixed()) alone_[at(team.kind)] = has_units(team) ? 1 : 0;
   behind_.assign(at(layers_ + 1), -1);
   behind_[at(layers_)] = 0;
   for (int first = layers_ - 1; first >= 0; --first)
-    for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
-      const Team& team = family_.teams()[at(looks_[at(look)].front())];
-      if (team.mixed() ? alone_[at(team.kind)] || alone_[at(team.other)] : !alone_[at(team.kind)]) continue;
+    for (int look = 0; look < static_cast<int>(family_.looks().size()); ++look) {
+      const Team& team = family_.front(look);
+      if (team.mixed() ? alone_[at(team.kind)] + alone_[at(team.other)] > 0 : alone_[at(team.kind)] == 0) continue;
       for (int last = first + 1; last <= layers_ && family_.compute(team, first, last) <= most_pace_; ++last) {
-        if (!may_hold(first, last) || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
+        const double time = family_.time(team, first, last, box_.deep);
+        if (time > most_pace_ || !may_hold(first, last) || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
         const double reduction = team.mixed() ? family_.reduction(team, first, last) : family_.least_reduction(team.kind, first, last);
-        if (!add_move(first, last, look, reduction)) continue;
+        if (!add_move(first, last, look, time, reduction)) continue;
         int& least = behind_[at(first)];
         if (least < 0 || behind_[at(last)] + 1 < least) least = behind_[at(last)] + 1;
       }
@@ -113,77 +100,74 @@ bool Rest::may_hold(int first, int last) const {
 /// longer. The stages of one kind now get rings of their own.
 void Rest::collect_mixed_moves() {
   const auto kinds = at(family_.kinds());
-  const bool all_alone = std::ranges::count(alone_, false) == 0;
-  std::vector<std::vector<bool>> alive(at(layers_) * at(layers_ + 1));  // by layers and kind; empty: none
+  const bool all_alone = std::ranges::count(alone_, 0) == 0;
+  alive_.assign(at(layers_) * at(layers_) * (kinds + 1), 0);  // by layers: any, and by kind
   for (const Move& move : moves_) {
-    auto& here = alive[at(move.first) * at(layers_ + 1) + at(move.last)];
-    here.resize(kinds);
-    here[at(family_.teams()[at(move.team)].kind)] = true;
+    char* here = &alive_[(at(move.first) * at(layers_) + at(move.last - 1)) * (kinds + 1)];
+    here[0] = here[1 + at(family_.teams()[at(move.team)].kind)] = 1;
   }
   moves_.clear();
-  const std::vector<bool> none(kinds, false);
   for (int first = 0; first < layers_; ++first)
     for (int last = first + 1; last <= layers_; ++last) {
-      const auto& here = alive[at(first) * at(layers_ + 1) + at(last)];
-      if ((here.empty() && all_alone) || !may_hold(first, last)) continue;
-      add_looks(first, last, here.empty() ? none : here);
+      const char* here = &alive_[(at(first) * at(layers_) + at(last - 1)) * (kinds + 1)];
+      if ((here[0] != 0 || !all_alone) && may_hold(first, last)) add_looks(first, last, here + 1);
     }
 }
 
-/// A stage of two kinds takes as long as the slower, but may cost less than the dearer.
-bool Rest::cannot_mix(const Team& team, bool dead, bool other_dead) const {
-  if (!value_.by_price()) return dead || other_dead;
-  return family_.price(team.kind) <= family_.price(team.other) ? dead : other_dead;
-}
-
-void Rest::add_looks(int first, int last, const std::vector<bool>& alive) {
-  const auto kinds = at(family_.kinds());
-  std::vector<double> least(kinds * kinds, never);
-  for (int look = 0; look < static_cast<int>(looks_.size()); ++look) {
-    const Team& team = family_.teams()[at(looks_[at(look)].front())];
-    const auto dead = [&](int kind) { return alone_[at(kind)] && !alive[at(kind)]; };
-    if (!team.mixed() ? dead(team.kind) || !alone_[at(team.kind)] : cannot_mix(team, dead(team.kind), dead(team.other))) continue;
-    if (family_.compute(team, first, last) > most_pace_ || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
-    const double reduction = family_.reduction(team, first, last);
-    if (team.mixed() && sides_ == 1) {
-      const auto known = [&](int kind, int other) -> double& { return least[at(kind) * kinds + at(other)]; };
+/// Kinds of which there are enough devices for a stage must be alive alone, of a stage of two kinds both: it takes as long as the slower.
+/// Where price counts, just the cheaper.
+void Rest::add_looks(int first, int last, const char* alive) {
+  const double share = family_.share(first, last);
+  const auto& looks = family_.looks();
+  least_.assign(looks.size(), never);
+  possible_.resize(at(family_.kinds()));
+  for (int k = 0; k < family_.kinds(); ++k)
+    possible_[at(k)] =
+        family_.measures().time(k, first, last, box_.deep) <= most_pace_ && family_.measures().fits(k, first, last, behind_[at(last)] + 1);
+  const auto dead = [&](int kind) { return alone_[at(kind)] != 0 && alive[kind] == 0; };
+  for (std::size_t i = 0; i < looks.size(); ++i) {
+    const Look& look = looks[i];
+    if (!possible_[at(look.kind)] || dead(look.cheaper)) continue;
+    if (look.other < 0 ? alone_[at(look.kind)] == 0 : !possible_[at(look.other)]) continue;
+    if (look.other >= 0 && !value_.by_price() && (dead(look.kind) || dead(look.other))) continue;
+    const Team& team = family_.teams()[at(look.teams.front())];
+    const double time = family_.time(team, first, last, box_.deep), reduction = family_.reduction(team, first, last);
+    if (look.other >= 0 && sides_ == 1) {
       double before = never;
-      if (team.kind > 0 && family_.same_group(team.kind, team.kind - 1)) before = known(team.kind - 1, team.other);
-      if (family_.same_group(team.other, team.other - 1)) before = std::min(before, known(team.kind, team.other - 1));
-      const double now = weighted(family_.time(team, first, last, box_.deep), reduction, family_.share(first, last));
-      known(team.kind, team.other) = std::min(before, now);
+      for (const int smaller : look.smaller)
+        if (smaller >= 0) before = std::min(before, least_[at(smaller)]);
+      const double now = weighted(time, reduction, share);
+      least_[i] = std::min(before, now);
       if (now >= before) continue;
     }
-    add_move(first, last, look, reduction);
+    add_move(first, last, static_cast<int>(i), time, reduction);
   }
 }
 
 /// For every side that the stage behind may be on.
-bool Rest::add_move(int first, int last, int look, double reduction) {
-  const int number = looks_[at(look)].front();
-  const Team& team = family_.teams()[at(number)];
-  const double least = family_.time(team, first, last, box_.deep);
-  if (least > most_pace_) return false;
-  const double share = family_.share(first, last);
+bool Rest::add_move(int first, int last, int look, double time, double reduction) {
   if (reduction > most_reduction_) return false;
+  const int number = family_.looks()[at(look)].teams.front();
+  const Team& team = family_.teams()[at(number)];
+  const double share = family_.share(first, last);
   Move move{static_cast<std::int16_t>(first),
             static_cast<std::int16_t>(last),
             static_cast<std::int16_t>(look),
             static_cast<std::int16_t>(number),
             node(first, team.side),
             node(last, 0),
-            least,
+            time,
             reduction,
             0};
   if (sides_ == 1 || last == layers_) {
-    move.weighted = weighted(least, reduction, share);
+    move.weighted = weighted(time, reduction, share);
     moves_.push_back(move);
     return true;
   }
   bool any = false;
   for (int side = 0; side < sides_; ++side) {
     const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
-    move.time = least + std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
+    move.time = time + std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
     if (move.time > most_pace_) continue;
     move.to = node(last, side);
     move.weighted = weighted(move.time, reduction, share) + family_.sending_more(side, team, last);
@@ -223,7 +207,7 @@ void Rest::list_teams() {
   std::vector<Move> all;
   all.reserve(moves_.size());
   for (Move move : moves_)
-    for (const int team : looks_[at(move.look)]) {
+    for (const int team : family_.looks()[at(move.look)].teams) {
       move.team = static_cast<std::int16_t>(team);
       all.push_back(move);
     }

@@ -76,15 +76,13 @@ class Rest {
   double cost(What, const Move&) const;
   double value_of_blend(double blend) const;
   double most_blend(double target) const;
-  void list_looks();
   void limit_maxima(double target);
   void collect_moves();
   bool may_hold(int first, int last) const;
   bool has_units(const Team&) const;
   void collect_mixed_moves();
-  bool cannot_mix(const Team&, bool dead, bool other_dead) const;
-  void add_looks(int first, int last, const std::vector<bool>& alive);
-  bool add_move(int first, int last, int look, double reduction);
+  void add_looks(int first, int last, const char* alive);
+  bool add_move(int first, int last, int look, double time, double reduction);
   double weighted(double time, double reduction, double share) const {
     return time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
   }
@@ -103,15 +101,16 @@ class Rest {
   const Box& box_;
   const Value& value_;
   int layers_, sides_, nodes_, microbatches_, most_stages_, states_ = 1;
-  std::size_t ways_ = 1;                 ///< without a stage of two kinds; with one
-  std::vector<std::vector<int>> looks_;  ///< teams of the same kinds, the cheapest first
-  std::vector<bool> alone_;              ///< by kind: there are devices for a stage of it
-  std::vector<int> behind_;              ///< by layer: stages that there must be behind it, at least; -1: none can be
-  std::vector<Move> moves_;              ///< by last layer
+  std::size_t ways_;         ///< without a stage of two kinds; with one
+  std::vector<char> alone_;  ///< by kind: there are devices for a stage of it
+  std::vector<int> behind_;  ///< by layer: stages that there must be behind it, at least; -1: none can be
+  std::vector<Move> moves_;  ///< by last layer
   std::array<int, most_resources> strides_{};
   std::vector<int> offsets_;            ///< by team
   std::vector<std::vector<Run>> runs_;  ///< by team: states with enough units
   std::array<std::vector<double>, 3> tables_;
+  std::vector<double> least_;           ///< by look, of the layers that are looked at
+  std::vector<char> possible_, alive_;  ///< by kind; by layers and kind
   double most_pace_ = never, most_reduction_ = never;
   double least_time_ = 0, least_price_ = 0, bound_ = never;
   std::int64_t work_ = 0;
