@@ -20,7 +20,7 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
       sides_{family.sides()},
       nodes_{layers_ * sides_ + 1},
       microbatches_{family.microbatches()},
-      most_stages_{box.deep ? 1 : Sweep::few_stages},
+      most_stages_{box.depth == Depth::few ? Sweep::few_stages : 1},
       ways_{family.mixes() ? std::size_t{2} : std::size_t{1}} {
   limit_maxima(target);
   collect_moves();
@@ -79,7 +79,7 @@ void Rest::collect_moves() {
       const Team& team = family_.front(look);
       if (team.mixed() ? alone_[at(team.kind)] + alone_[at(team.other)] > 0 : alone_[at(team.kind)] == 0) continue;
       for (int last = first + 1; last <= layers_ && family_.compute(team, first, last) <= most_pace_; ++last) {
-        const double time = family_.time(team, first, last, box_.deep);
+        const double time = family_.time(team, first, last, twice());
         if (time > most_pace_ || !may_hold(first, last) || !family_.fits(team, first, last, behind_[at(last)] + 1)) continue;
         const double reduction = team.mixed() ? family_.reduction(team, first, last) : family_.least_reduction(team.kind, first, last);
         if (!add_move(first, last, look, time, reduction)) continue;
@@ -91,7 +91,7 @@ void Rest::collect_moves() {
 
 bool Rest::may_hold(int first, int last) const {
   if (behind_[at(last)] < 0) return false;
-  if (box_.deep && first == 0 && last == layers_) return false;
+  if (twice() && first == 0 && last == layers_) return false;
   const int blocks = box_.blocks < 0 ? -1 : p_.blocks(first, last);
   return blocks == box_.blocks || blocks == box_.blocks + 1;
 }
@@ -123,7 +123,7 @@ void Rest::add_looks(int first, int last, const char* alive) {
   possible_.resize(at(family_.kinds()));
   for (int k = 0; k < family_.kinds(); ++k)
     possible_[at(k)] =
-        family_.measures().time(k, first, last, box_.deep) <= most_pace_ && family_.measures().fits(k, first, last, behind_[at(last)] + 1);
+        family_.measures().time(k, first, last, twice()) <= most_pace_ && family_.measures().fits(k, first, last, behind_[at(last)] + 1);
   const auto dead = [&](int kind) { return alone_[at(kind)] != 0 && alive[kind] == 0; };
   for (std::size_t i = 0; i < looks.size(); ++i) {
     const Look& look = looks[i];
@@ -131,7 +131,7 @@ void Rest::add_looks(int first, int last, const char* alive) {
     if (look.other < 0 ? alone_[at(look.kind)] == 0 : !possible_[at(look.other)]) continue;
     if (look.other >= 0 && !value_.by_price() && (dead(look.kind) || dead(look.other))) continue;
     const Team& team = family_.teams()[at(look.teams.front())];
-    const double time = family_.time(team, first, last, box_.deep), reduction = family_.reduction(team, first, last);
+    const double time = family_.time(team, first, last, twice()), reduction = family_.reduction(team, first, last);
     if (look.other >= 0 && sides_ == 1) {
       double before = never;
       for (const int smaller : look.smaller)
@@ -167,7 +167,7 @@ bool Rest::add_move(int first, int last, int look, double time, double reduction
   bool any = false;
   for (int side = 0; side < sides_; ++side) {
     const double once = family_.sending(team, side, last - 1) - family_.sending(team, team.side, last - 1);
-    move.time = time + std::max(0.0, box_.deep && first == 0 ? 2 * once : once);
+    move.time = time + std::max(0.0, twice() && first == 0 ? 2 * once : once);
     if (move.time > most_pace_) continue;
     move.to = node(last, side);
     move.weighted = weighted(move.time, reduction, share) + family_.sending_more(side, team, last);
@@ -258,8 +258,8 @@ void Rest::solve(What what) {
     for (std::size_t mix = 0; mix < ways_; ++mix)
       std::fill_n(best.begin() + static_cast<std::ptrdiff_t>(spot(0, 0, mix > 0, table)), sides_ * states_, 0.0);
     for (const Move& move : moves_) {
-      if (!box_.deep && table == 1 && move.first > 0) continue;
-      const int from_table = box_.deep ? 1 : move.first == 0 ? table : table - 1;
+      if (few() && table == 1 && move.first > 0) continue;
+      const int from_table = !few() || move.first == 0 ? table : table - 1;
       const double more = cost(what, move);
       const int offset = offsets_[at(move.team)];
       work_ += work[at(move.team)];
@@ -287,11 +287,11 @@ double Rest::least_time_below(double price) const {
 bool Rest::find_step(What what, Node& node, int& units, bool& mix, int& stages, Path& path) const {
   const double wanted = of(what, node, units, mix, stages);
   for (const Move& move : moves_) {
-    if (move.to != node || (!box_.deep && stages == 1 && move.first > 0)) continue;
+    if (move.to != node || (few() && stages == 1 && move.first > 0)) continue;
     const Team& team = family_.teams()[at(move.team)];
     const int left = without(units, move.team);
     if (left < 0 || (team.mixed() && !mix)) continue;
-    const int stages_left = move.first == 0 ? stages : stages - (box_.deep ? 0 : 1);
+    const int stages_left = move.first == 0 ? stages : stages - (few() ? 1 : 0);
     const bool mix_left = mix && !team.mixed();
     if (of(what, move.from, left, mix_left, stages_left) + cost(what, move) > wanted * (1 + 1e-12)) continue;
     path.steps.push_back({move.first, move.last, move.team});

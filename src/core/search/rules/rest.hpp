@@ -8,10 +8,13 @@
 
 namespace flotilla::search::rules {
 
+/// How many stages: in pipelines of more than three, the first one sends twice.
+enum class Depth { any, few, many };
+
 /// Plans of a family that are looked at together: their slowest stage, their longest reduction and their price lie in these ranges.
 struct Box {
-  bool deep = false;  ///< more than three stages; otherwise at most three
-  int blocks = -1;    ///< that every stage holds, or one more; -1: any number
+  Depth depth = Depth::any;
+  int blocks = -1;  ///< that every stage holds, or one more; -1: any number
   double above = 0, pace = never;
   double above_reduction = 0, reduction = never;
   double above_price = 0, price = never;  ///< per hour
@@ -48,7 +51,7 @@ class Rest {
   int without(int units, int team) const;
   /// Every unit of the first is at most that of the second.
   bool at_most(int units, int others) const;
-  /// `stages`: that may still be laid, where the box is not deep; `mix`: one of them may be of two kinds.
+  /// `stages`: that may still be laid, where the box is of few; `mix`: one of them may be of two kinds.
   double time(Node node, int units, bool mix, int stages) const { return of(time_, node, units, mix, stages); }
   double price(Node node, int units, bool mix, int stages) const { return of(price_, node, units, mix, stages); }
   /// least_price() x time + least_time() x price: for bounds on time x price, which is at least this - least_time() x least_price().
@@ -66,12 +69,14 @@ class Rest {
     int start, length;
   };
   std::size_t spot(Node node, int units, bool mix, int stages) const {
-    const int table = box_.deep ? 0 : stages - 1;
+    const int table = box_.depth == Depth::few ? stages - 1 : 0;
     return ((at(table) * ways_ + (mix && ways_ > 1 ? 1 : 0)) * at(nodes_) + at(node)) * at(states_) + at(units);
   }
   double of(What what, Node node, int units, bool mix, int stages) const {
     return tables_[what].empty() ? 0 : tables_[what][spot(node, units, mix, stages)];
   }
+  bool few() const { return box_.depth == Depth::few; }
+  bool twice() const { return box_.depth == Depth::many; }
   double price_of(const Move& m) const { return family_.teams()[at(m.team)].price; }
   double cost(What, const Move&) const;
   double value_of_blend(double blend) const;

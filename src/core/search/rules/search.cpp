@@ -97,12 +97,10 @@ void Search::push_boxes(int start, const First& first) {
   const bool coarse = scope.problem.groups.size() >= many_groups && !scope.problem.tiny;
   Box box;
   box.above = first.pace * rounding;
-  for (const bool deep : {false, true})
-    for (int blocks = even ? 0 : -1; blocks < (even ? problem_.tables.layers() : 0); ++blocks) {
-      box.deep = deep;
-      box.blocks = blocks;
-      push(first.bound, start, box, coarse ? Grain::coarse : Grain::fine);
-    }
+  for (int blocks = even ? 0 : -1; blocks < (even ? problem_.tables.layers() : 0); ++blocks) {
+    box.blocks = blocks;
+    push(first.bound, start, box, coarse ? Grain::coarse : Grain::fine);
+  }
 }
 
 /// The number of the least pace at which the devices can take the layers, `whole` units of every group or all devices of it.
@@ -200,13 +198,13 @@ void Search::try_likely() {
 }
 
 void Search::try_start(int start, double below) {
-  for (const bool deep : {false, true}) {
-    Box box;
-    box.deep = deep;
-    // Not a bound: the weight that devices' prices get.
-    if (problem_.by_price()) box.above_time = likely(starts_[at(start)]).time;
-    const Problem& p = starts_[at(start)].scope->problem;
-    const Family& f = family(start, p.groups.size() > 1 ? Grain::plain : Grain::fine);
+  Box box;
+  // Not a bound: the weight that devices' prices get.
+  if (problem_.by_price()) box.above_time = likely(starts_[at(start)]).time;
+  const Problem& p = starts_[at(start)].scope->problem;
+  const Family& f = family(start, p.groups.size() > 1 ? Grain::plain : Grain::fine);
+  for (const Depth depth : {Depth::few, Depth::many}) {
+    box.depth = depth;
     const Rest rest{p, f, box, value_, std::min(below, target())};
     work_ += rest.work();
     const auto path = rest.bound() < std::min(below, target()) ? rest.path() : std::nullopt;
@@ -257,10 +255,19 @@ void Search::open(const Node& node) {
   if (node.grain == Grain::coarse) return push(bound, node.start, node.box);
   if (path && !p.tiny) try_shape(node.start, shape_of(f, *path, bound));
   if (bound >= target()) return leave(bound);
+  if (node.box.depth == Depth::any) return push_depths(bound, node);
   if (path && split(node, bound, rest, *path)) return;
   // What promises more goes first.
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
   enumerate(node, f, rest);
+}
+
+void Search::push_depths(double bound, const Node& node) {
+  Box box = node.box;
+  for (const Depth depth : {Depth::few, Depth::many}) {
+    box.depth = depth;
+    push(bound, node.start, box);
+  }
 }
 
 /// In two at the pace, the reduction or the price, whichever the bound falls most short of.

@@ -71,6 +71,7 @@ class Search {
   Family& family(int start, Grain = Grain::fine);
   void push(double bound, int start, const Box&, Grain = Grain::fine);
   void open(const Node&);
+  void push_depths(double bound, const Node&);
   bool split(const Node&, double bound, const Rest&, const Path&);
   void enumerate(const Node&, const Family&, const Rest&);
   Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
