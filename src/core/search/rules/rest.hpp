@@ -30,6 +30,7 @@ struct Path {
   std::vector<Step> steps;  ///< first stage first
   double sum = 0, pace = 0, reduction = 0, price = 0;
   double mean_pace = 0, mean_reduction = 0;  ///< as the bound counts them
+  double time(int microbatches) const { return sum + (microbatches - 1) * pace + reduction; }
 };
 
 /// What the layers in front of a node take at least when so many units of every resource are left, for every node and all units: dynamic

@@ -11,10 +11,10 @@ constexpr std::size_t most_likely = 4, most_more_likely = 40;
 constexpr int paces_looked_at = 60;
 constexpr double hopeful = 1.4;  // times the likeliest value
 constexpr std::int64_t few_steps = 3'000'000;
-constexpr double worth_moving = 1.1;    // times the best value
-constexpr std::size_t many_groups = 3;  // so many are first looked at together
-constexpr double narrow = 1e-3;         // of the value: a box that promises no more than this is enumerated
-constexpr int most_in_vain = 300;       // shapes of a box that are realised without a better plan coming of it
+constexpr double worth_moving = 1.1;                 // times the best value
+constexpr std::size_t many_groups = 3;               // so many are first looked at together
+constexpr double narrow = 1e-3;                      // of the value: a box that promises no more than this is enumerated
+constexpr int few_in_vain = 10, most_in_vain = 300;  // shapes of a box that are realised without a better plan coming of it
 // Steps of work, about nanoseconds: no clock decides.
 constexpr std::int64_t most_work = 2'000'000'000;
 constexpr std::int64_t most_at_once = most_work / 8;  // in one box
@@ -256,10 +256,13 @@ void Search::open(const Node& node) {
   if (path && !p.tiny) try_shape(node.start, shape_of(f, *path, bound));
   if (bound >= target()) return leave(bound);
   if (node.box.depth == Depth::any) return push_depths(bound, node);
+  // Where the best way is no plan, mostly for memory, splitting does not help, and exact stages may.
+  if (path && !p.tiny && value_.least(path->time(f.microbatches()), path->price, 0) < target() && enumerate(node, f, rest, few_steps))
+    return;
   if (path && split(node, bound, rest, *path)) return;
   // What promises more goes first.
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
-  enumerate(node, f, rest);
+  enumerate(node, f, rest, std::min(most_at_once, most_work_ - work()));
 }
 
 void Search::push_depths(double bound, const Node& node) {
@@ -291,23 +294,28 @@ bool Search::split(const Node& node, double bound, const Rest& rest, const Path&
   return true;
 }
 
-void Search::enumerate(const Node& node, const Family& f, const Rest& rest) {
-  const bool tiny = scope(node).problem.tiny;
-  Lay lay{scope(node).problem, f, node.box, value_, rest, std::min(most_at_once, most_work_ - work())};
+/// All shapes of a box; false, and nothing is known of it, when that takes more than a little work.
+bool Search::enumerate(const Node& node, const Family& f, const Rest& rest, std::int64_t most_work) {
+  const bool tiny = scope(node).problem.tiny, little = most_work <= few_steps;
+  Lay lay{scope(node).problem, f, node.box, value_, rest, most_work};
   lay.must_beat(target());
   int in_vain = 0;
-  while (in_vain < most_in_vain) {
+  double left = never;
+  while (in_vain < (little ? few_in_vain : most_in_vain)) {
     const auto shape = lay.next(problem_.request.should_stop);
     if (!shape) break;
     const Candidate found = scope(node).realiser.best(*shape, best_.value());
     const bool better = best_.add(found);
-    if (!tiny && found.value * rounding > shape->bound) leave(shape->bound);
+    if (!tiny && found.value * rounding > shape->bound) left = std::min(left, shape->bound);
     in_vain = better || tiny ? 0 : in_vain + 1;
     lay.must_beat(target());
   }
-  leave(lay.least_open());
   work_ += lay.work();
   pruned_ += lay.pruned();
+  if (little && std::min(left, lay.least_open()) < target()) return false;
+  leave(left);
+  leave(lay.least_open());
+  return true;
 }
 
 }  // namespace flotilla::search::rules

@@ -73,7 +73,7 @@ class Search {
   void open(const Node&);
   void push_depths(double bound, const Node&);
   bool split(const Node&, double bound, const Rest&, const Path&);
-  void enumerate(const Node&, const Family&, const Rest&);
+  bool enumerate(const Node&, const Family&, const Rest&, std::int64_t most_work);
   Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
   void leave(double bound);
   std::int64_t work() const;
