@@ -8,6 +8,7 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr std::int64_t most_states = 4096;  // of units of all resources and sides
+constexpr int most_units = 2000;            // of one resource
 constexpr std::int64_t most_plain_states = 512;
 constexpr int finest_weights = 12, coarse_weights = 4;
 constexpr std::int64_t most_weighted_units = 256;
@@ -41,7 +42,7 @@ double Family::price(int kind) const {
 
 int Family::need(const Resource& r, int kind) const {
   const Kind& k = p_->kinds[at(kind)];
-  return r.groups.empty() ? k.tensor : r.weights[at(k.group)] * k.tensor;
+  return (r.groups.empty() ? k.tensor : r.weights[at(k.group)] * k.tensor) / r.scale;
 }
 
 void Family::add_resources() {
@@ -89,10 +90,13 @@ std::int64_t Family::count_units() {
   int most_need = 1;
   std::int64_t product = 1;
   for (Resource& r : resources_) {
+    r.scale = 1;
     for (int k = 0; k < kinds_; ++k) most_need = std::max(most_need, need(r, k));
     const std::int64_t useful = std::int64_t{layers_} * most_need;
     r.units = static_cast<int>(std::min(r.devices / replicas_, useful));
     r.rest = static_cast<int>(std::min<std::int64_t>(r.devices - std::int64_t{r.units} * replicas_, replicas_ * useful));
+    r.scale = 1 + r.units / most_units;
+    r.units /= r.scale;
     product = std::min(product * (r.units + 1), std::int64_t{1} << 40);
   }
   return product;
@@ -125,6 +129,7 @@ void Family::add_teams() {
     team.price = price(k);
     teams_.push_back(team);
   }
+  if (std::ranges::any_of(resources_, [](const Resource& r) { return r.scale > 1; })) return;
   if (stands_for_others() || choice_.grain == Grain::plain || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
   for (int k = 0; k < kinds_; ++k)
     for (int o = k + 1; o < kinds_; ++o)

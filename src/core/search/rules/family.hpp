@@ -100,7 +100,8 @@ class Family {
   }
   /// Share of the layers' work: over the stages of a plan they sum to 1.
   double share(int first, int last) const {
-    return (measures_->least_compute(last) - measures_->least_compute(first)) / measures_->least_compute(layers_);
+    const double all = measures_->least_compute(layers_);
+    return all > 0 ? (measures_->least_compute(last) - measures_->least_compute(first)) / all : static_cast<double>(last - first) / layers_;
   }
   /// Number of the kinds of a team, the same for all teams of these kinds.
   int look(const Team& t) const { return t.mixed() ? kinds_ * (t.kind + 1) + t.other : t.kind; }
@@ -113,6 +114,7 @@ class Family {
     std::vector<int> weights{};  ///< of a device, by group of the pool; 0: another resource
     std::int64_t devices = 0;    ///< weighted
     int units = 0, rest = 0;     ///< whole units, and what is left over
+    int scale = 1;               ///< units that are counted as one, where there are many
   };
   int need(const Resource&, int kind) const;
   void add_resources();
