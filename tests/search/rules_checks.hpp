@@ -23,6 +23,19 @@ inline void expect_equal(const Instance& i, int seed) {
   EXPECT_GE(best, value_of(a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
 }
 
+/// Where zones are put together, the answer need not be exact; but its bound is one, and it is near.
+inline void expect_near(const Instance& i, int seed, double near) {
+  const double best = Enumeration{i}.best;
+  const auto a = plan_by_rules(i.request, i.library);
+  ASSERT_EQ(a.best.has_value(), std::isfinite(best)) << seed << " " << a.no_plan_reason << " " << best;
+  if (!a.best) return;
+  EXPECT_LE(value_of(a), near * best) << seed << " " << plan::summary(a.best->plan);
+  EXPECT_GE(best, value_of(a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
+  if (a.finished) {
+    EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed;
+  }
+}
+
 /// More devices, another entry, more memory, or looser limits.
 inline void enlarge(Instance& i, Dice& dice, int way) {
   auto& pool = i.request.pool;

@@ -13,6 +13,10 @@ TEST(RulesPlannerLong, EqualsEnumerationOfMoreDevices) {
   for (int seed = 0; seed < 150; ++seed) expect_equal(larger_instance(seed), seed);
 }
 
+TEST(RulesPlannerLong, IsNearEnumerationOverZones) {
+  for (int seed = 0; seed < 200; ++seed) expect_near(zoned_instance(seed), seed, 1.001);
+}
+
 TEST(RulesPlannerLong, MoreIsNeverWorse) {
   for (int seed = 0; seed < 500; ++seed) expect_monotone(seed);
 }

@@ -54,6 +54,7 @@ class Family {
 
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
+  bool across() const { return choice_.across; }
   int microbatches() const { return choice_.microbatches; }
   const std::vector<Team>& teams() const { return teams_; }
   /// Those of one kind first.

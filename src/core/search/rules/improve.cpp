@@ -7,8 +7,9 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr int most_rounds = 30;
-constexpr int most_shares = 4;  // of simulate::sailor_reduction: more degrees share no further
-constexpr double bucket = 5e8;  // of simulate::sailor_all_reduce
+constexpr int everything = 1 << 30;  // divided by it: one replica
+constexpr int most_shares = 4;       // of simulate::sailor_reduction: more degrees share no further
+constexpr double bucket = 5e8;       // of simulate::sailor_all_reduce
 
 bool stands(const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
 
@@ -30,12 +31,21 @@ Candidate Realiser::moved(const Candidate& from) {
   return best_;
 }
 
-/// Swaps zones of the stages that decide the time, as long as that helps.
+/// Puts rings in order, then swaps zones of the stages that decide the time, as long as that helps.
 void Realiser::improve() {
   for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
     tried_ = best_;
     order_ring(s);
     consider();
+    tried_ = best_;
+    std::ranges::reverse(tried_.plan.stages[s].replicas);
+    consider();
+    for (std::size_t other = 0; other < best_.plan.stages.size(); ++other) {
+      if (other + 1 != s && other != s + 1) continue;
+      tried_ = best_;
+      follow(s, other);
+      consider();
+    }
   }
   for (int round = 0; round < most_rounds; ++round) {
     const auto& stages = best_.estimate.stages;
@@ -53,18 +63,20 @@ bool Realiser::improve_stage(std::size_t stage) {
       entries.push_back(e);
   for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
     for (const int entry : entries)
-      for (const int into : p_.groups[at(p_.entries[at(entry)].group)].entries) {
-        if (entry == into) continue;
-        tried_ = before;
-        if (try_swap(stage, other, entry, into)) consider();
-      }
+      for (int into = 0; into < static_cast<int>(p_.entries.size()); ++into)
+        for (const int share : {1, 2, everything}) {
+          if (entry == into || p_.entries[at(entry)].type != p_.entries[at(into)].type) continue;
+          tried_ = before;
+          if (try_swap(stage, other, entry, into, share)) consider();
+        }
   return is_better(best_, before);
 }
 
-/// Replicas of `stage` go from `entry` into another entry of their group, as many as there is room or as `other` gives way.
-bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into) {
+/// Replicas of `stage` go from `entry` into another entry of their type: as many as there is room or as `other` gives way, divided by
+/// `share`, or one.
+bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into, int share) {
   const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
-  if (from.type != to.type || from.region != to.region) return false;
+  if (!across_ && from.region != to.region) return false;
   auto& stages = tried_.plan.stages;
   int tensor = 0, mine = 0, theirs = 0;
   for (const auto& run : stages[stage].replicas)
@@ -80,8 +92,8 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
     for (const auto& run : stages[other].replicas)
       if (stands(run, to) && run.kind.tensor_parallel == tensor) theirs += run.count;
   }
-  const int count = std::min(mine, theirs);
-  if (count <= 0) return false;
+  const int all = std::min(mine, theirs), count = std::max(1, all / share);
+  if (all <= 0 || (share > 1 && all == 1)) return false;
   const auto turn = [&](simulate::SailorStage& s, const Entry& x, const Entry& y) {
     std::vector<simulate::SailorRun> runs;
     int left = count;
@@ -102,6 +114,16 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
   order_ring(stage);
   if (other != stage) order_ring(other);
   return true;
+}
+
+/// Zones in the order in which they stand in the other stage.
+void Realiser::follow(std::size_t stage, std::size_t neighbour) {
+  auto& runs = tried_.plan.stages[stage].replicas;
+  const auto& others = tried_.plan.stages[neighbour].replicas;
+  const auto place = [&](const simulate::SailorRun& run) {
+    return std::ranges::find_if(others, [&](const auto& other) { return other.kind.zone == run.kind.zone; }) - others.begin();
+  };
+  std::stable_sort(runs.begin(), runs.end(), [&](const auto& x, const auto& y) { return place(x) < place(y); });
 }
 
 /// In the order of the fastest ring, where a stage has one degree of a type in an entry.

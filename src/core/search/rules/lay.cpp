@@ -11,7 +11,7 @@ constexpr int work_of_label = 100, work_of_comparison = 15;
 }  // namespace
 
 Shape shape_of(const Family& family, const Path& path, double bound) {
-  Shape shape{&family.measures(), family.replicas(), bound, {}};
+  Shape shape{&family.measures(), family.replicas(), bound, family.across(), {}};
   for (const Step& step : path.steps) {
     const Team& team = family.teams()[at(step.team)];
     shape.stages.push_back({step.first, step.last, team.kind, team.other, team.least, team.most});

@@ -64,7 +64,12 @@ bool is_better(const Candidate& x, const Candidate& y) {
   return x.devices != y.devices ? x.devices < y.devices : x.estimate.iteration < y.estimate.iteration;
 }
 
-Realiser::Realiser(const Problem& p, const Rings& rings) : p_{p}, rings_{rings}, orders_{orders_of(p)} {}
+Realiser::Realiser(const Problem& p, const Rings& rings) : p_{p}, rings_{rings}, orders_{orders_of(p)}, wide_(p.kinds.size()) {
+  for (std::size_t k = 0; k < p.kinds.size(); ++k)
+    for (const Kind& other : p.kinds)
+      if (other.tensor == p.kinds[k].tensor && p.groups[at(other.group)].type == p.groups[at(p.kinds[k].group)].type)
+        wide_[k].insert(wide_[k].end(), other.entries.begin(), other.entries.end());
+}
 
 Candidate Realiser::best(const Shape& shape, double below) {
   best_ = {};
@@ -74,7 +79,8 @@ Candidate Realiser::best(const Shape& shape, double below) {
     try_all(shape);
     return best_;
   }
-  const Shape mended_shape = mended(shape);
+  across_ = shape.across;
+  const Shape mended_shape = across_ ? shape : mended(shape);
   place(mended_shape, count_out(mended_shape, true));
   const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
   if (std::ranges::any_of(shape.stages, has_choice)) place(mended_shape, count_out(mended_shape, false));
@@ -184,7 +190,7 @@ Realiser::Needs Realiser::count_out(const Shape& shape, bool most) {
 
 bool Realiser::put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first) {
   const Kind& k = p_.kinds[at(kind)];
-  const auto takes = [&](int e) { return std::ranges::find(k.entries, e) != k.entries.end() ? room_[at(e)] / k.tensor : 0; };
+  const auto takes = [&](int e) { return std::ranges::find(entries_of(kind), e) != entries_of(kind).end() ? room_[at(e)] / k.tensor : 0; };
   if (whole_first)
     for (const int e : order)
       if (takes(e) >= count) return add(stage, kind, e, count), true;
@@ -216,8 +222,9 @@ bool Realiser::by_column(const Shape& shape, const Needs& needs, const std::vect
     std::vector<int> entry_of, each(p_.entries.size(), 0);
     for (const auto& stage : needs) {
       const Kind& kind = p_.kinds[at(stage.front().kind)];
-      const auto found = std::ranges::find_if(kind.entries, [&](int e) { return p_.entries[at(e)].zone == zone; });
-      if (found == kind.entries.end()) break;
+      const auto& entries = entries_of(stage.front().kind);
+      const auto found = std::ranges::find_if(entries, [&](int e) { return p_.entries[at(e)].zone == zone; });
+      if (found == entries.end()) break;
       entry_of.push_back(*found);
       each[at(*found)] += kind.tensor;
     }
