@@ -1,5 +1,6 @@
 // How a plan gets better: layers moved between stages, zones swapped, rings put in order.
 #include <algorithm>
+#include <numeric>
 
 #include "realise.hpp"
 
@@ -7,9 +8,9 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr int most_rounds = 30;
-constexpr int everything = 1 << 30;  // divided by it: one replica
-constexpr int most_shares = 4;       // of simulate::sailor_reduction: more degrees share no further
-constexpr double bucket = 5e8;       // of simulate::sailor_all_reduce
+constexpr std::size_t few_entries = 16;  // among which swaps between regions are tried
+constexpr int most_shares = 4;           // of simulate::sailor_reduction: more degrees share no further
+constexpr double bucket = 5e8;           // of simulate::sailor_all_reduce
 
 bool stands(const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
 
@@ -47,7 +48,8 @@ void Realiser::improve() {
       consider();
     }
   }
-  for (int round = 0; round < most_rounds; ++round) {
+  const bool few = !across_ || p_.entries.size() <= few_entries;
+  for (int round = 0; few && round < most_rounds; ++round) {
     const auto& stages = best_.estimate.stages;
     const auto by_pace = std::ranges::max_element(stages, {}, [](const auto& s) { return s.compute + s.sending; });
     const auto by_ring = std::ranges::max_element(stages, {}, [](const auto& s) { return s.reduction; });
@@ -57,24 +59,25 @@ void Realiser::improve() {
 
 bool Realiser::improve_stage(std::size_t stage) {
   const Candidate before = best_;
-  std::vector<int> entries;
+  std::vector<int> entries, all(p_.entries.size());
+  std::iota(all.begin(), all.end(), 0);
   for (int e = 0; e < static_cast<int>(p_.entries.size()); ++e)
     if (std::ranges::any_of(before.plan.stages[stage].replicas, [&](const auto& run) { return stands(run, p_.entries[at(e)]); }))
       entries.push_back(e);
   for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
     for (const int entry : entries)
-      for (int into = 0; into < static_cast<int>(p_.entries.size()); ++into)
-        for (const int share : {1, 2, everything}) {
+      for (const int into : across_ ? all : p_.groups[at(p_.entries[at(entry)].group)].entries)
+        for (const Part part : {Part::all, Part::half, Part::balance, Part::one}) {
           if (entry == into || p_.entries[at(entry)].type != p_.entries[at(into)].type) continue;
           tried_ = before;
-          if (try_swap(stage, other, entry, into, share)) consider();
+          if (try_swap(stage, other, entry, into, part)) consider();
         }
   return is_better(best_, before);
 }
 
-/// Replicas of `stage` go from `entry` into another entry of their type: as many as there is room or as `other` gives way, divided by
-/// `share`, or one.
-bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into, int share) {
+/// Replicas of `stage` go from `entry` into another entry of their type: as many as there is room or as `other` gives way, half of these,
+/// half of those that stand there, or one.
+bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into, Part part) {
   const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
   if (!across_ && from.region != to.region) return false;
   auto& stages = tried_.plan.stages;
@@ -92,8 +95,9 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
     for (const auto& run : stages[other].replicas)
       if (stands(run, to) && run.kind.tensor_parallel == tensor) theirs += run.count;
   }
-  const int all = std::min(mine, theirs), count = std::max(1, all / share);
-  if (all <= 0 || (share > 1 && all == 1)) return false;
+  const int all = std::min(mine, theirs);
+  const int count = part == Part::all ? all : part == Part::half ? all / 2 : part == Part::balance ? std::min(all, mine / 2) : 1;
+  if (all <= 0 || count <= 0 || (part != Part::all && count == all)) return false;
   const auto turn = [&](simulate::SailorStage& s, const Entry& x, const Entry& y) {
     std::vector<simulate::SailorRun> runs;
     int left = count;

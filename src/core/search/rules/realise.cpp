@@ -85,7 +85,7 @@ Candidate Realiser::best(const Shape& shape, double below) {
   const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
   if (std::ranges::any_of(shape.stages, has_choice)) place(mended_shape, count_out(mended_shape, false));
   const bool has_order =
-      p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
+      across_ || p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
   if (has_order && best_.value < below * worth_improving) improve();
   return best_;
 }
@@ -245,7 +245,7 @@ void Realiser::place(const Shape& shape, const Needs& needs) {
     for (const bool whole_first : {true, false}) {
       begin(shape);
       if (by_stage(needs, order, whole_first)) consider();
-      if (p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
+      if (!across_ && p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
     }
     begin(shape);
     if (by_column(shape, needs, order)) consider();

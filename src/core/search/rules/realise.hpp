@@ -44,11 +44,12 @@ class Realiser {
   bool put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first);
   const std::vector<int>& entries_of(int kind) const { return across_ ? wide_[at(kind)] : p_.kinds[at(kind)].entries; }
   void add(std::size_t stage, int kind, int entry, int count);
+  enum class Part { all, half, balance, one };
   void consider();
   void improve();
   bool improve_stage(std::size_t stage);
   void order_ring(std::size_t stage);
-  bool try_swap(std::size_t stage, std::size_t other, int entry, int into, int share);
+  bool try_swap(std::size_t stage, std::size_t other, int entry, int into, Part);
   void follow(std::size_t stage, std::size_t neighbour);
   bool keeps_limits(const Candidate&) const;
 
