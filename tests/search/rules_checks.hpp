@@ -2,11 +2,22 @@
 // What holds of every answer of the planner under closed formulas.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "rules_instances.hpp"
 
 namespace flotilla::search {
 
 inline double value_of(const PoolAnswer& a) { return a.best ? a.best->value : std::numeric_limits<double>::infinity(); }
+
+/// No more devices of a type in a zone than there are.
+inline void expect_there(const Instance& i, const plan::Plan& plan, int seed) {
+  std::map<std::pair<std::string, std::string>, int> left;
+  for (const auto& entry : i.request.pool) left[{entry.device_type, entry.zone}] += entry.count;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) left[{replica.device_type, replica.zone}] -= replica.tensor_parallel;
+  for (const auto& [place, count] : left) EXPECT_GE(count, 0) << seed << " " << place.first << " " << place.second;
+}
 
 /// Equal to enumeration within 0.1 %, feasible exactly when it is; the bound is one.
 inline void expect_equal(const Instance& i, int seed) {
@@ -18,9 +29,24 @@ inline void expect_equal(const Instance& i, int seed) {
     return;
   }
   if (std::getenv("RT")) plan::require_valid(a.best->plan, "plan");
+  expect_there(i, a.best->plan, seed);
   EXPECT_TRUE(a.finished) << seed;
   EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed << " " << plan::summary(a.best->plan);
   EXPECT_GE(best, value_of(a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
+}
+
+/// Where zones are put together, the answer need not be exact; but its bound is one, and it is near.
+inline void expect_near(const Instance& i, int seed, double near) {
+  const double best = Enumeration{i}.best;
+  const auto a = plan_by_rules(i.request, i.library);
+  ASSERT_EQ(a.best.has_value(), std::isfinite(best)) << seed << " " << a.no_plan_reason << " " << best;
+  if (!a.best) return;
+  expect_there(i, a.best->plan, seed);
+  EXPECT_LE(value_of(a), near * best) << seed << " " << plan::summary(a.best->plan);
+  EXPECT_GE(best, value_of(a) * (1 - a.bound_gap) * (1 - 1e-9)) << seed;
+  if (a.finished) {
+    EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed;
+  }
 }
 
 /// More devices, another entry, more memory, or looser limits.

@@ -148,6 +148,32 @@ inline Instance larger_instance(int seed) {
   return i;
 }
 
+/// One type in two or three zones, ten devices without tensor parallelism; zones are near or far.
+inline Instance zoned_instance(int seed) {
+  Dice dice{seed};
+  Instance i;
+  set_model(i, seed % 3 == 0 ? 2 : 1, dice.pick(4, 24));
+  const cluster::DeviceType type = random_type(dice, 0);
+  i.library.device_types.push_back(type);
+  add_layers(i, dice, type.name, dice.real(0.5, 3));
+  const int zones = seed % 4 == 0 ? 3 : 2;
+  int left = 10;
+  for (int z = 0; z < zones; ++z) {
+    const int count = z + 1 == zones ? left : dice.pick(2, 5);
+    i.request.pool.push_back({type.name, "z" + std::to_string(z), count, 1});
+    left -= count;
+  }
+  const double far = seed % 2 == 0 ? dice.real(0.1, 0.4) : dice.real(0.7, 1.2);
+  for (int a = 0; a < zones; ++a)
+    for (int b = 0; b < zones; ++b) {
+      const double rate = dice.real(1, 1.3) * (a == b ? 1 : far);
+      i.library.link_fits.push_back({"z" + std::to_string(a), type.name, 1, "z" + std::to_string(b), type.name, 1, 0, 0, rate, {1e10}});
+      if (a != b) i.library.egress_prices.push_back({"z" + std::to_string(a), "z" + std::to_string(b), 1e-11});
+    }
+  i.request.objective.goal = dice.pick(0, 2) == 0 ? Goal::cost : Goal::throughput;
+  return i;
+}
+
 /// Tries every cut, degree, microbatch size, number of replicas, and every assignment of every replica.
 class Enumeration {
  public:

@@ -1,5 +1,5 @@
-// The planner under closed formulas against plain enumeration: 2,000 pools of up to eight devices, 150 of ten, and 500 pairs of
-// pools or limits of which one is looser.
+// The planner under closed formulas against plain enumeration: 2,000 pools of up to eight devices, 150 of ten, 200 of ten over two or three
+// zones, and 500 pairs of pools or limits of which one is looser.
 #include "rules_checks.hpp"
 
 namespace flotilla::search {
@@ -11,6 +11,10 @@ TEST(RulesPlannerLong, EqualsEnumeration) {
 
 TEST(RulesPlannerLong, EqualsEnumerationOfMoreDevices) {
   for (int seed = 0; seed < 150; ++seed) expect_equal(larger_instance(seed), seed);
+}
+
+TEST(RulesPlannerLong, IsNearEnumerationOverZones) {
+  for (int seed = 0; seed < 200; ++seed) expect_near(zoned_instance(seed), seed, 1.005);
 }
 
 TEST(RulesPlannerLong, MoreIsNeverWorse) {

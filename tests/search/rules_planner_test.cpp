@@ -51,6 +51,19 @@ TEST(RulesPlannerRequests, SaysWhatIsMissing) {
   EXPECT_NE(b.no_plan_reason.find("the fastest makes"), std::string::npos) << b.no_plan_reason;
 }
 
+TEST(RulesPlannerRequests, AbsurdSizesAreAnswered) {
+  Instance many = random_instance(1, false);
+  for (auto& entry : many.request.pool) entry.count = 1'000'000;
+  many.request.global_batch = 100'000;
+  const auto a = plan_by_rules(many.request, many.library);
+  ASSERT_TRUE(a.best) << a.no_plan_reason;
+  EXPECT_LT(a.bound_gap, 1);
+  Instance free = random_instance(3, false);  // nothing takes any time
+  for (auto& time : free.library.layer_times) time.forward = time.backward = time.update = {};
+  const auto b = plan_by_rules(free.request, free.library);
+  EXPECT_TRUE(b.best) << b.no_plan_reason;
+}
+
 TEST(RulesPlannerRequests, StopsWhenTold) {
   Instance i = random_instance(3, false);
   i.request.should_stop = [] { return true; };

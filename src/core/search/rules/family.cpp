@@ -8,6 +8,7 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr std::int64_t most_states = 4096;  // of units of all resources and sides
+constexpr int most_units = 2000;            // of one resource
 constexpr std::int64_t most_plain_states = 512;
 constexpr int finest_weights = 12, coarse_weights = 4;
 constexpr std::int64_t most_weighted_units = 256;
@@ -27,6 +28,7 @@ Family::Family(const Problem& p, const Measures& measures, const Rings& rings, c
       kinds_{static_cast<int>(p.kinds.size())} {
   add_resources();
   add_teams();
+  list_looks();
   number_rings();
   least_reductions_.assign(at(kinds_) * weights_->bytes.size(), -1);
 }
@@ -40,7 +42,7 @@ double Family::price(int kind) const {
 
 int Family::need(const Resource& r, int kind) const {
   const Kind& k = p_->kinds[at(kind)];
-  return r.groups.empty() ? k.tensor : r.weights[at(k.group)] * k.tensor;
+  return (r.groups.empty() ? k.tensor : r.weights[at(k.group)] * k.tensor) / r.scale;
 }
 
 void Family::add_resources() {
@@ -88,10 +90,13 @@ std::int64_t Family::count_units() {
   int most_need = 1;
   std::int64_t product = 1;
   for (Resource& r : resources_) {
+    r.scale = 1;
     for (int k = 0; k < kinds_; ++k) most_need = std::max(most_need, need(r, k));
     const std::int64_t useful = std::int64_t{layers_} * most_need;
     r.units = static_cast<int>(std::min(r.devices / replicas_, useful));
     r.rest = static_cast<int>(std::min<std::int64_t>(r.devices - std::int64_t{r.units} * replicas_, replicas_ * useful));
+    r.scale = 1 + r.units / most_units;
+    r.units /= r.scale;
     product = std::min(product * (r.units + 1), std::int64_t{1} << 40);
   }
   return product;
@@ -124,6 +129,7 @@ void Family::add_teams() {
     team.price = price(k);
     teams_.push_back(team);
   }
+  if (std::ranges::any_of(resources_, [](const Resource& r) { return r.scale > 1; })) return;
   if (stands_for_others() || choice_.grain == Grain::plain || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
   for (int k = 0; k < kinds_; ++k)
     for (int o = k + 1; o < kinds_; ++o)
@@ -202,6 +208,28 @@ double Family::sending(const Team& t, int side, int layer) const {
   const bool near = sides() == 1 || (side == p_->regions && t.side == side);
   const double one = near ? measures_->least_link(t.kind, layer) : into(t.kind, side, layer);
   return !t.mixed() ? one : std::max(one, near ? measures_->least_link(t.other, layer) : into(t.other, side, layer));
+}
+
+void Family::list_looks() {
+  std::vector<int> numbers(at(kinds_) * at(kinds_ + 2), -1);
+  for (int t = 0; t < static_cast<int>(teams_.size()); ++t) {
+    const Team& team = teams_[at(t)];
+    int& number = numbers[at(look(team))];
+    if (number < 0) {
+      number = static_cast<int>(looks_.size());
+      looks_.emplace_back();
+      looks_.back().kind = looks_.back().cheaper = team.kind;
+      looks_.back().other = team.other;
+      if (team.mixed() && price(team.other) < price(team.kind)) looks_.back().cheaper = team.other;
+      if (team.mixed() && team.kind > 0 && same_group(team.kind, team.kind - 1))
+        looks_.back().smaller[0] = numbers[at(kinds_ * team.kind + team.other)];
+      if (team.mixed() && same_group(team.other, team.other - 1))
+        looks_.back().smaller[1] = numbers[at(kinds_ * (team.kind + 1) + team.other - 1)];
+    }
+    auto& alike = looks_[at(number)].teams;
+    alike.push_back(t);
+    if (team.price < teams_[at(alike.front())].price) std::swap(alike.front(), alike.back());
+  }
 }
 
 /// Rings of two kinds depend on their groups, and on how many ways the smaller degree shares a gradient.

@@ -22,6 +22,15 @@ struct Team {
   bool mixed() const { return other >= 0; }
 };
 
+/// Teams of the same kinds.
+struct Look {
+  std::vector<int> teams{};  ///< the cheapest first
+  int kind = 0, other = -1;  ///< of all of them
+  int cheaper = 0;           ///< of the two
+  /// Looks of two kinds, one of them with the next smaller tensor degree of its group; -1: there is none.
+  std::array<int, 2> smaller{-1, -1};
+};
+
 /// How closely a family looks at devices.
 enum class Grain {
   fine,   ///< group by group, as far as that goes
@@ -45,10 +54,14 @@ class Family {
 
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
+  bool across() const { return choice_.across; }
   int microbatches() const { return choice_.microbatches; }
   const std::vector<Team>& teams() const { return teams_; }
+  /// Those of one kind first.
+  const std::vector<Look>& looks() const { return looks_; }
+  const Team& front(int look) const { return teams_[at(looks_[at(look)].teams.front())]; }
+  bool mixes() const { return !teams_.empty() && teams_.back().mixed(); }
   int kinds() const { return kinds_; }
-  bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
   /// A stage of several kinds takes no less than a stage of that of them that needs the least of the resource, which stands for it: in
   /// tiny pools and by coarse grain.
   bool stands_for_others() const { return p_->tiny || choice_.grain == Grain::coarse; }
@@ -88,7 +101,8 @@ class Family {
   }
   /// Share of the layers' work: over the stages of a plan they sum to 1.
   double share(int first, int last) const {
-    return (measures_->least_compute(last) - measures_->least_compute(first)) / measures_->least_compute(layers_);
+    const double all = measures_->least_compute(layers_);
+    return all > 0 ? (measures_->least_compute(last) - measures_->least_compute(first)) / all : static_cast<double>(last - first) / layers_;
   }
   /// Number of the kinds of a team, the same for all teams of these kinds.
   int look(const Team& t) const { return t.mixed() ? kinds_ * (t.kind + 1) + t.other : t.kind; }
@@ -101,6 +115,7 @@ class Family {
     std::vector<int> weights{};  ///< of a device, by group of the pool; 0: another resource
     std::int64_t devices = 0;    ///< weighted
     int units = 0, rest = 0;     ///< whole units, and what is left over
+    int scale = 1;               ///< units that are counted as one, where there are many
   };
   int need(const Resource&, int kind) const;
   void add_resources();
@@ -119,6 +134,8 @@ class Family {
   double find_reduction(const Team&, int weights) const;
   double find_least_reduction(int kind, int weights) const;
   void number_rings();
+  void list_looks();
+  bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
 
   const Problem* p_;
   const Measures* measures_;
@@ -128,6 +145,7 @@ class Family {
   int replicas_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;
+  std::vector<Look> looks_;
   mutable std::vector<double> least_reductions_;  ///< by kind and weights; negative: not worked out yet
   std::vector<int> rings_of_;                     ///< by look: looks of one number have the same rings
   std::vector<std::vector<int>> teams_of_ring_;   ///< by kind: a team of every number

@@ -20,13 +20,13 @@ std::vector<double> Rest::costs(What what) const {
 /// Drops the moves of which no plan below the target can consist; false when that leaves none, and then the bound is known.
 bool Rest::filter(double target) {
   const double update = family_.measures().least_update();
-  Sweep sweep{nodes_, sides_, box_.deep};
+  Sweep sweep{nodes_, sides_, !few()};
   double product = 0;
   const auto times = costs(time_);
   least_time_ = std::max(sweep.forward(moves_, times) * rounding + update, box_.above_time);
   if (least_time_ == never) return false;
   if (value_.needs_prices()) {
-    Sweep others{nodes_, sides_, box_.deep};
+    Sweep others{nodes_, sides_, !few()};
     least_price_ = std::max(others.forward(moves_, costs(price_)) * rounding, box_.above_price);
     if (least_price_ > box_.price) return false;
     product = value_of_blend(others.forward(moves_, costs(blend_)));
@@ -41,7 +41,7 @@ bool Rest::filter(double target) {
 }
 
 void Rest::filter_by_price(double target) {
-  Sweep sweep{nodes_, sides_, box_.deep};
+  Sweep sweep{nodes_, sides_, !few()};
   const auto blends = costs(blend_);
   sweep.forward(moves_, blends);
   sweep.backward(moves_, blends);

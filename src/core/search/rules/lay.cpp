@@ -11,7 +11,7 @@ constexpr int work_of_label = 100, work_of_comparison = 15;
 }  // namespace
 
 Shape shape_of(const Family& family, const Path& path, double bound) {
-  Shape shape{&family.measures(), family.replicas(), bound, {}};
+  Shape shape{&family.measures(), family.replicas(), bound, family.across(), {}};
   for (const Step& step : path.steps) {
     const Team& team = family.teams()[at(step.team)];
     shape.stages.push_back({step.first, step.last, team.kind, team.other, team.least, team.most});
@@ -51,7 +51,12 @@ Shape Lay::finished(int label, double bound) const {
 bool Lay::may_hold(const Label& from, int first) const {
   const int blocks = p_.blocks(first, from.first_layer);
   if (box_.blocks >= 0 && (blocks < box_.blocks || blocks > box_.blocks + 1)) return false;
-  return box_.deep ? first > 0 || from.stages >= 3 : first == 0 || from.stages < 2;
+  switch (box_.depth) {
+    case Depth::few: return first == 0 || from.stages < 2;
+    case Depth::many: return first > 0 || from.stages >= 3;
+    case Depth::any: break;
+  }
+  return true;
 }
 
 void Lay::expand(int label) {
@@ -105,7 +110,7 @@ void Lay::lay(int parent, int first, int number) {
     const double closed = from.open + (from.stages == 1 ? 2 : 1) * down;
     l.pace = std::max(from.pace, closed);
     l.sum = from.sum + closed;
-    l.open += (first == 0 && box_.deep ? 2 : 1) * up;
+    l.open += (first == 0 && l.stages > 3 ? 2 : 1) * up;
   }
   if (first == 0) {
     l.pace = std::max(l.pace, l.open);

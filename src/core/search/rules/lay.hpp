@@ -16,7 +16,8 @@ struct Shape {
   };
   const Measures* measures = nullptr;
   int replicas = 0;
-  double bound = 0;  ///< of the objective's value: no plan of this shape is below it
+  double bound = 0;     ///< of the objective's value: no plan of this shape is below it
+  bool across = false;  ///< replicas of a kind may stand in every region
   std::vector<Stage> stages;
 };
 Shape shape_of(const Family&, const Path&, double bound);

@@ -171,7 +171,7 @@ void Measures::add_rates(const Problem& p) {
       if (i == 0) continue;
       double& rate = rates_[at(kind.group * paces() + j)];
       rate = std::max(rate, best[i - 1].work / kind.tensor);
-      prices_[at(j)] = std::min(prices_[at(j)], p.groups[at(kind.group)].price / rate);
+      prices_[at(j)] = std::min(prices_[at(j)], rate > 0 ? p.groups[at(kind.group)].price / rate : 0);
     }
   }
 }

@@ -8,6 +8,7 @@
 namespace flotilla::search::rules {
 namespace {
 
+constexpr int most_layers = 256;  // tables grow with their square
 constexpr int most_devices = 10'000'000;
 constexpr double an_hour = 3600;
 constexpr double far = 2;  // times what a message takes inside a zone
@@ -108,6 +109,8 @@ Problem::Problem(const PoolRequest& r, const cluster::Profile& library)
   sequences = measured_sequences(r, library);
   FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
                    tables.sized() ? "layer times" : "layer sizes", " of '", r.model.name, "'; give another model or library");
+  FLOTILLA_REQUIRE(tables.layers() <= most_layers, ErrorKind::bad_input, "the model has ", tables.layers(),
+                   " layers; planning by closed formulas knows at most ", most_layers);
   weights = std::make_shared<const Weights>(tables);
   for (const PoolEntry& entry : r.pool) add_entry(*this, entry);
   FLOTILLA_REQUIRE(!entries.empty(), ErrorKind::bad_input, "the pool holds no devices");

@@ -10,10 +10,8 @@ namespace {
 constexpr std::size_t few_entries = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
 constexpr double worth_improving = 1.03;  // times the best value
-constexpr int most_rounds = 30, most_orders = 8;
+constexpr int most_orders = 8;
 constexpr double slightly = 1e-3;
-constexpr int most_shares = 4;  // of simulate::sailor_reduction: more degrees share no further
-constexpr double bucket = 5e8;  // of simulate::sailor_all_reduce
 constexpr double an_hour = 3600;
 
 /// Every order of a few entries; of many, from some of them on to their nearest.
@@ -48,8 +46,6 @@ std::vector<std::vector<int>> orders_of(const Problem& p) {
   return all;
 }
 
-bool stands(const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
-
 double value_of(Goal goal, const simulate::SailorEstimate& e) {
   switch (goal) {
     case Goal::cost: return e.expense.usd().value_or(never);
@@ -68,7 +64,12 @@ bool is_better(const Candidate& x, const Candidate& y) {
   return x.devices != y.devices ? x.devices < y.devices : x.estimate.iteration < y.estimate.iteration;
 }
 
-Realiser::Realiser(const Problem& p, const Rings& rings) : p_{p}, rings_{rings}, orders_{orders_of(p)} {}
+Realiser::Realiser(const Problem& p, const Rings& rings) : p_{p}, rings_{rings}, orders_{orders_of(p)}, wide_(p.kinds.size()) {
+  for (std::size_t k = 0; k < p.kinds.size(); ++k)
+    for (const Kind& other : p.kinds)
+      if (other.tensor == p.kinds[k].tensor && p.groups[at(other.group)].type == p.groups[at(p.kinds[k].group)].type)
+        wide_[k].insert(wide_[k].end(), other.entries.begin(), other.entries.end());
+}
 
 Candidate Realiser::best(const Shape& shape, double below) {
   best_ = {};
@@ -78,12 +79,13 @@ Candidate Realiser::best(const Shape& shape, double below) {
     try_all(shape);
     return best_;
   }
-  const Shape mended_shape = mended(shape);
+  across_ = shape.across;
+  const Shape mended_shape = across_ ? shape : mended(shape);
   place(mended_shape, count_out(mended_shape, true));
   const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
   if (std::ranges::any_of(shape.stages, has_choice)) place(mended_shape, count_out(mended_shape, false));
   const bool has_order =
-      p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
+      across_ || p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
   if (has_order && best_.value < below * worth_improving) improve();
   return best_;
 }
@@ -188,7 +190,7 @@ Realiser::Needs Realiser::count_out(const Shape& shape, bool most) {
 
 bool Realiser::put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first) {
   const Kind& k = p_.kinds[at(kind)];
-  const auto takes = [&](int e) { return std::ranges::find(k.entries, e) != k.entries.end() ? room_[at(e)] / k.tensor : 0; };
+  const auto takes = [&](int e) { return std::ranges::find(entries_of(kind), e) != entries_of(kind).end() ? room_[at(e)] / k.tensor : 0; };
   if (whole_first)
     for (const int e : order)
       if (takes(e) >= count) return add(stage, kind, e, count), true;
@@ -220,8 +222,9 @@ bool Realiser::by_column(const Shape& shape, const Needs& needs, const std::vect
     std::vector<int> entry_of, each(p_.entries.size(), 0);
     for (const auto& stage : needs) {
       const Kind& kind = p_.kinds[at(stage.front().kind)];
-      const auto found = std::ranges::find_if(kind.entries, [&](int e) { return p_.entries[at(e)].zone == zone; });
-      if (found == kind.entries.end()) break;
+      const auto& entries = entries_of(stage.front().kind);
+      const auto found = std::ranges::find_if(entries, [&](int e) { return p_.entries[at(e)].zone == zone; });
+      if (found == entries.end()) break;
       entry_of.push_back(*found);
       each[at(*found)] += kind.tensor;
     }
@@ -242,7 +245,7 @@ void Realiser::place(const Shape& shape, const Needs& needs) {
     for (const bool whole_first : {true, false}) {
       begin(shape);
       if (by_stage(needs, order, whole_first)) consider();
-      if (p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
+      if (!across_ && p_.entries.size() == p_.groups.size()) return;  // one zone for each type: no choice
     }
     begin(shape);
     if (by_column(shape, needs, order)) consider();
@@ -270,119 +273,6 @@ void Realiser::consider() {
   for (const auto& stage : tried_.plan.stages)
     for (const auto& run : stage.replicas) tried_.devices += run.count * run.kind.tensor_parallel;
   if (is_better(tried_, best_) && keeps_limits(tried_) && simulate::sailor_fits(p_.tables, tried_.plan)) best_ = tried_;
-}
-
-Candidate Realiser::moved(const Candidate& from) {
-  best_ = from;
-  for (bool better = from.value < never; better;) {
-    const Candidate before = best_;
-    for (std::size_t s = 0; s + 1 < before.plan.stages.size(); ++s)
-      for (const int by : {-2, -1, 1, 2}) {
-        tried_ = before;
-        auto &front = tried_.plan.stages[s], &behind = tried_.plan.stages[s + 1];
-        front.last_layer = behind.first_layer = front.last_layer + by;
-        if (front.first_layer < front.last_layer && behind.first_layer < behind.last_layer) consider();
-      }
-    better = is_better(best_, before);
-  }
-  return best_;
-}
-
-/// Swaps zones of the stages that decide the time, as long as that helps.
-void Realiser::improve() {
-  for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
-    tried_ = best_;
-    order_ring(s);
-    consider();
-  }
-  for (int round = 0; round < most_rounds; ++round) {
-    const auto& stages = best_.estimate.stages;
-    const auto by_pace = std::ranges::max_element(stages, {}, [](const auto& s) { return s.compute + s.sending; });
-    const auto by_ring = std::ranges::max_element(stages, {}, [](const auto& s) { return s.reduction; });
-    if (!improve_stage(at(by_ring - stages.begin())) && !improve_stage(at(by_pace - stages.begin()))) return;
-  }
-}
-
-bool Realiser::improve_stage(std::size_t stage) {
-  const Candidate before = best_;
-  std::vector<int> entries;
-  for (int e = 0; e < static_cast<int>(p_.entries.size()); ++e)
-    if (std::ranges::any_of(before.plan.stages[stage].replicas, [&](const auto& run) { return stands(run, p_.entries[at(e)]); }))
-      entries.push_back(e);
-  for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
-    for (const int entry : entries)
-      for (const int into : p_.groups[at(p_.entries[at(entry)].group)].entries) {
-        if (entry == into) continue;
-        tried_ = before;
-        if (try_swap(stage, other, entry, into)) consider();
-      }
-  return is_better(best_, before);
-}
-
-/// Replicas of `stage` go from `entry` into another entry of their group, as many as there is room or as `other` gives way.
-bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into) {
-  const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
-  if (from.type != to.type || from.region != to.region) return false;
-  auto& stages = tried_.plan.stages;
-  int tensor = 0, mine = 0, theirs = 0;
-  for (const auto& run : stages[stage].replicas)
-    if (stands(run, from)) tensor = run.kind.tensor_parallel, mine += run.count;
-  if (mine == 0 || to.per_node % tensor != 0) return false;
-  if (other == stage) {
-    int used = 0;
-    for (const auto& s : stages)
-      for (const auto& run : s.replicas)
-        if (stands(run, to)) used += run.count * run.kind.tensor_parallel;
-    theirs = (to.count - used) / tensor;
-  } else {
-    for (const auto& run : stages[other].replicas)
-      if (stands(run, to) && run.kind.tensor_parallel == tensor) theirs += run.count;
-  }
-  const int count = std::min(mine, theirs);
-  if (count <= 0) return false;
-  const auto turn = [&](simulate::SailorStage& s, const Entry& x, const Entry& y) {
-    std::vector<simulate::SailorRun> runs;
-    int left = count;
-    for (simulate::SailorRun run : s.replicas) {
-      if (!stands(run, x)) {
-        runs.push_back(run);
-        continue;
-      }
-      const int some = std::min(left, run.count);
-      left -= some;
-      if (some > 0) runs.push_back({{y.type, y.zone, run.kind.tensor_parallel}, some});
-      if (run.count > some) runs.push_back({run.kind, run.count - some});
-    }
-    s.replicas = runs;
-  };
-  turn(stages[stage], from, to);
-  if (other != stage) turn(stages[other], to, from);
-  order_ring(stage);
-  if (other != stage) order_ring(other);
-  return true;
-}
-
-/// In the order of the fastest ring, where a stage has one degree of a type in an entry.
-void Realiser::order_ring(std::size_t stage) {
-  auto& s = tried_.plan.stages[stage];
-  std::vector<Rings::Part> parts;
-  std::vector<int> tensors(p_.entries.size(), 0);
-  int least = most_shares;
-  for (const auto& run : s.replicas) {
-    const auto entry = std::ranges::find_if(p_.entries, [&](const Entry& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
-    int& tensor = tensors[at(entry - p_.entries.begin())];
-    if (tensor != 0 && tensor != run.kind.tensor_parallel) return;
-    tensor = run.kind.tensor_parallel;
-    least = std::min(least, tensor);
-    parts.push_back({static_cast<int>(entry - p_.entries.begin()), run.count});
-  }
-  const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / least;
-  const int degree = simulate::degree(s);
-  s.replicas.clear();
-  for (const auto& part : rings_.ordered(parts, std::min(bytes, bucket) / degree)) {
-    const Entry& e = p_.entries[at(part.entry)];
-    s.replicas.push_back({{e.type, e.zone, tensors[at(part.entry)]}, part.count});
-  }
 }
 
 }  // namespace flotilla::search::rules

@@ -42,19 +42,24 @@ class Realiser {
   bool by_column(const Shape&, const Needs&, const std::vector<int>& order);
   void begin(const Shape&);
   bool put(std::size_t stage, int kind, int count, const std::vector<int>& order, bool whole_first);
+  const std::vector<int>& entries_of(int kind) const { return across_ ? wide_[at(kind)] : p_.kinds[at(kind)].entries; }
   void add(std::size_t stage, int kind, int entry, int count);
+  enum class Part { all, half, balance, one };
   void consider();
   void improve();
   bool improve_stage(std::size_t stage);
   void order_ring(std::size_t stage);
-  bool try_swap(std::size_t stage, std::size_t other, int entry, int into);
+  bool try_swap(std::size_t stage, std::size_t other, int entry, int into, Part);
+  void follow(std::size_t stage, std::size_t neighbour);
   bool keeps_limits(const Candidate&) const;
 
   const Problem& p_;
   const Rings& rings_;
   std::vector<std::vector<int>> orders_;  ///< of the pool's entries
-  std::vector<int> room_;                 ///< devices left, by entry
-  double least_pace_ = never;             ///< above: no need to look
+  std::vector<std::vector<int>> wide_;    ///< by kind: entries, those of its type in other regions too
+  bool across_ = false;
+  std::vector<int> room_;      ///< devices left, by entry
+  double least_pace_ = never;  ///< above: no need to look
   Candidate tried_, best_;
   std::set<std::vector<int>> done_;  ///< cuts that were tried exhaustively
   std::int64_t considered_ = 0;

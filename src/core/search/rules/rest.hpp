@@ -8,10 +8,13 @@
 
 namespace flotilla::search::rules {
 
+/// How many stages: in pipelines of more than three, the first one sends twice.
+enum class Depth { any, few, many };
+
 /// Plans of a family that are looked at together: their slowest stage, their longest reduction and their price lie in these ranges.
 struct Box {
-  bool deep = false;  ///< more than three stages; otherwise at most three
-  int blocks = -1;    ///< that every stage holds, or one more; -1: any number
+  Depth depth = Depth::any;
+  int blocks = -1;  ///< that every stage holds, or one more; -1: any number
   double above = 0, pace = never;
   double above_reduction = 0, reduction = never;
   double above_price = 0, price = never;  ///< per hour
@@ -27,6 +30,7 @@ struct Path {
   std::vector<Step> steps;  ///< first stage first
   double sum = 0, pace = 0, reduction = 0, price = 0;
   double mean_pace = 0, mean_reduction = 0;  ///< as the bound counts them
+  double time(int microbatches) const { return sum + (microbatches - 1) * pace + reduction; }
 };
 
 /// What the layers in front of a node take at least when so many units of every resource are left, for every node and all units: dynamic
@@ -48,7 +52,7 @@ class Rest {
   int without(int units, int team) const;
   /// Every unit of the first is at most that of the second.
   bool at_most(int units, int others) const;
-  /// `stages`: that may still be laid, where the box is not deep; `mix`: one of them may be of two kinds.
+  /// `stages`: that may still be laid, where the box is of few; `mix`: one of them may be of two kinds.
   double time(Node node, int units, bool mix, int stages) const { return of(time_, node, units, mix, stages); }
   double price(Node node, int units, bool mix, int stages) const { return of(price_, node, units, mix, stages); }
   /// least_price() x time + least_time() x price: for bounds on time x price, which is at least this - least_time() x least_price().
@@ -66,25 +70,25 @@ class Rest {
     int start, length;
   };
   std::size_t spot(Node node, int units, bool mix, int stages) const {
-    const int table = box_.deep ? 0 : stages - 1;
+    const int table = box_.depth == Depth::few ? stages - 1 : 0;
     return ((at(table) * ways_ + (mix && ways_ > 1 ? 1 : 0)) * at(nodes_) + at(node)) * at(states_) + at(units);
   }
   double of(What what, Node node, int units, bool mix, int stages) const {
     return tables_[what].empty() ? 0 : tables_[what][spot(node, units, mix, stages)];
   }
+  bool few() const { return box_.depth == Depth::few; }
+  bool twice() const { return box_.depth == Depth::many; }
   double price_of(const Move& m) const { return family_.teams()[at(m.team)].price; }
   double cost(What, const Move&) const;
   double value_of_blend(double blend) const;
   double most_blend(double target) const;
-  void list_looks();
   void limit_maxima(double target);
   void collect_moves();
   bool may_hold(int first, int last) const;
   bool has_units(const Team&) const;
   void collect_mixed_moves();
-  bool cannot_mix(const Team&, bool dead, bool other_dead) const;
-  void add_looks(int first, int last, const std::vector<bool>& alive);
-  bool add_move(int first, int last, int look, double reduction);
+  void add_looks(int first, int last, const char* alive);
+  bool add_move(int first, int last, int look, double time, double reduction);
   double weighted(double time, double reduction, double share) const {
     return time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
   }
@@ -103,15 +107,16 @@ class Rest {
   const Box& box_;
   const Value& value_;
   int layers_, sides_, nodes_, microbatches_, most_stages_, states_ = 1;
-  std::size_t ways_ = 1;                 ///< without a stage of two kinds; with one
-  std::vector<std::vector<int>> looks_;  ///< teams of the same kinds, the cheapest first
-  std::vector<bool> alone_;              ///< by kind: there are devices for a stage of it
-  std::vector<int> behind_;              ///< by layer: stages that there must be behind it, at least; -1: none can be
-  std::vector<Move> moves_;              ///< by last layer
+  std::size_t ways_;         ///< without a stage of two kinds; with one
+  std::vector<char> alone_;  ///< by kind: there are devices for a stage of it
+  std::vector<int> behind_;  ///< by layer: stages that there must be behind it, at least; -1: none can be
+  std::vector<Move> moves_;  ///< by last layer
   std::array<int, most_resources> strides_{};
   std::vector<int> offsets_;            ///< by team
   std::vector<std::vector<Run>> runs_;  ///< by team: states with enough units
   std::array<std::vector<double>, 3> tables_;
+  std::vector<double> least_;           ///< by look, of the layers that are looked at
+  std::vector<char> possible_, alive_;  ///< by kind; by layers and kind
   double most_pace_ = never, most_reduction_ = never;
   double least_time_ = 0, least_price_ = 0, bound_ = never;
   std::int64_t work_ = 0;

@@ -2,27 +2,19 @@
 #include <array>
 #include <memory>
 
+#include "best.hpp"
 #include "scope.hpp"
 
 namespace flotilla::search::rules {
 
-/// The best plans so far, each another one.
-class Best {
- public:
-  explicit Best(int alternatives) : most_{at(alternatives) + 1} {}
-  /// True when it is the best of all.
-  bool add(const Candidate&);
-  double value() const { return plans_.empty() ? never : plans_.front().value; }
-  const std::vector<Candidate>& plans() const { return plans_; }
-
- private:
-  std::size_t most_;
-  std::vector<Candidate> plans_;
-};
-
 /// Branch and bound over families of plans (microbatch size, replicas) and boxes of them; see docs/design/plan-search.md.
 class Search {
  public:
+  /// Steps of work, about nanoseconds, after which the search ends: no clock decides.
+  static constexpr std::int64_t most_work = 2'000'000'000;
+  /// So many groups of devices are first looked at together.
+  static constexpr std::size_t many_groups = 3;
+
   explicit Search(const Problem&);
   void run();
 
@@ -71,8 +63,9 @@ class Search {
   Family& family(int start, Grain = Grain::fine);
   void push(double bound, int start, const Box&, Grain = Grain::fine);
   void open(const Node&);
+  void push_depths(double bound, const Node&);
   bool split(const Node&, double bound, const Rest&, const Path&);
-  void enumerate(const Node&, const Family&, const Rest&);
+  bool enumerate(const Node&, const Family&, const Rest&, std::int64_t steps);
   Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
   void leave(double bound);
   std::int64_t work() const;
