@@ -283,28 +283,32 @@ bool more_memory(Instance& i, Dice& dice) {
 
 }  // namespace
 
-void expect_monotone(Seeds seeds, const Range& range, double rarely, double most_worse) {
+void expect_monotone(Seeds seeds, const Range& range, double most_worse, double mostly) {
   const std::vector<Loosening> all{
       {"more devices", more_devices}, {"another type", another_type}, {"looser limits", looser_limits}, {"more memory", more_memory}};
   for (const auto& loosening : all) {
     Ratios ratios;
-    int lost = 0;
+    int lost = 0, compared = 0;
     for (int seed = seeds.first; seed < seeds.last; ++seed) {
       Instance i = random_instance(seed, range);
       const auto before = plan(i);
       Dice dice{seed};
       if (!before.best || !loosening.apply(i, dice)) continue;
       const auto after = plan(i);
-      EXPECT_TRUE(after.best) << loosening.what << " " << seed << ": " << after.no_plan_reason;
+      ++compared;
       lost += after.best ? 0 : 1;
       if (!after.best) continue;
       const double ratio = after.best->value / before.best->value;
       ratios.add(ratio);
-      EXPECT_LE(ratio, 1 + most_worse) << loosening.what << " " << seed << ": " << spell(before) << " | " << spell(after);
-      if (ratio > 1.02) std::printf("%s %d: %.4f, %s | %s\n", loosening.what, seed, ratio, spell(before).c_str(), spell(after).c_str());
+      if (after.finished) {
+        EXPECT_LE(ratio, 1 + 1e-6) << loosening.what << " " << seed << ": " << spell(before) << " | " << spell(after);
+      }
+      if (ratio > 1 + most_worse)
+        std::printf("%s %d: %.4f, %s | %s\n", loosening.what, seed, ratio, spell(before).c_str(), spell(after).c_str());
     }
+    EXPECT_GE(ratios.share_up_to(1 + most_worse), mostly) << loosening.what;
+    EXPECT_LE(lost, (1 - mostly) * compared) << loosening.what;
     std::printf("%s; worse: %.1f %%; lost: %d\n", ratios.in_words(loosening.what).c_str(), 100 * (1 - ratios.share_up_to(1 + 1e-9)), lost);
-    EXPECT_GE(ratios.share_up_to(1.02), 1 - rarely) << loosening.what;
   }
 }
 

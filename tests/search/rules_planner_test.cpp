@@ -226,7 +226,10 @@ TEST_P(RulesPlanner, MoreDevicesAreNeverWorse) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, RulesPlanner, testing::Range(0, 30));
+#ifndef FLOTILLA_TENS_OF_INSTANCES  // rules_planner_long_test looks at more of them
+#define FLOTILLA_TENS_OF_INSTANCES 15
+#endif
+INSTANTIATE_TEST_SUITE_P(Random, RulesPlanner, testing::Range(0, FLOTILLA_TENS_OF_INSTANCES));
 
 TEST(RulesPlannerRequests, ContradictionsAreNamed) {
   const Instance i = random_instance(1, false);

@@ -1,29 +1,31 @@
 #include "family.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <numeric>
 
 namespace flotilla::search::rules {
 namespace {
 
+constexpr std::int64_t most_states = 4096;  // of units of all resources
+constexpr std::int64_t most_plain_states = 512;
+constexpr int finest_weights = 12, coarse_weights = 4;
+constexpr std::int64_t most_weighted_units = 256;
 constexpr std::size_t most_mixed_groups = 4;  // more, and stages of two kinds are left out
 constexpr int most_shares = 4;                // simulate::sailor_reduction: ways to share a gradient
 
 }  // namespace
 
-Family::Family(const Problem& p, const Measures& measures, int replicas, int microbatches, const Rings& rings, bool across,
-               std::int64_t most_states)
+Family::Family(const Problem& p, const Measures& measures, const Rings& rings, const Choice& choice)
     : p_{&p},
       measures_{&measures},
       weights_{p.weights.get()},
       rings_{rings},
-      across_{across},
-      replicas_{replicas},
-      microbatches_{microbatches},
+      choice_{choice},
+      replicas_{choice.replicas},
       layers_{p.tables.layers()},
       kinds_{static_cast<int>(p.kinds.size())} {
-  add_resources(most_states);
+  add_resources();
   add_teams();
   number_rings();
   least_reductions_.assign(at(kinds_) * weights_->bytes.size(), -1);
@@ -32,63 +34,84 @@ Family::Family(const Problem& p, const Measures& measures, int replicas, int mic
 double Family::price(int kind) const {
   const Kind& k = p_->kinds[at(kind)];
   double each = p_->groups[at(k.group)].price;
-  for (std::size_t g = 0; p_->tiny && g < p_->groups.size(); ++g) each = std::min(each, p_->groups[g].price);
+  for (std::size_t g = 0; stands_for_others() && g < p_->groups.size(); ++g) each = std::min(each, p_->groups[g].price);
   return each * k.tensor * replicas_;
 }
 
 int Family::need(const Resource& r, int kind) const {
   const Kind& k = p_->kinds[at(kind)];
-  return r.limit || (r.groups >> k.group & 1) != 0 ? k.tensor : 0;
+  return r.groups.empty() ? k.tensor : r.weights[at(k.group)] * k.tensor;
 }
 
-void Family::add_resources(std::int64_t most_states) {
-  const auto& limit = p_->request.objective.limits.devices;
-  if (p_->tiny || p_->groups.size() > 64) {
-    resources_.push_back({~std::uint64_t{0}, p_->devices, 0, 0, false});
-  } else {
-    for (std::size_t g = 0; g < p_->groups.size(); ++g) {
-      // Where stages are spread over regions, so are their devices.
-      const auto alike = [&](const Resource& r) {
-        return across_ && p_->groups[at(std::countr_zero(r.groups))].type == p_->groups[g].type;
-      };
-      const auto found = std::ranges::find_if(resources_, alike);
-      Resource& r = found == resources_.end() ? resources_.emplace_back() : *found;
-      r.groups |= std::uint64_t{1} << g;
-      r.devices += p_->groups[g].count;
-    }
+void Family::add_resources() {
+  const int groups = static_cast<int>(p_->groups.size());
+  for (int g = 0; g < groups; ++g) {
+    // Where stages are spread over regions, so are their devices.
+    const auto alike = [&](const Resource& r) { return choice_.across && p_->groups[at(r.groups.front())].type == p_->groups[at(g)].type; };
+    const bool all = stands_for_others() && g > 0;
+    const auto found = all ? resources_.begin() : std::ranges::find_if(resources_, alike);
+    (found == resources_.end() ? resources_.emplace_back() : *found).groups.push_back(g);
   }
-  if (limit && resources_.size() == 1)
-    resources_.front().devices = std::min<std::int64_t>(resources_.front().devices, *limit);
-  else if (limit)
-    resources_.push_back({0, *limit, 0, 0, true});
-  int largest = 1;
-  for (const Kind& kind : p_->kinds) largest = std::max(largest, kind.tensor);
-  const std::int64_t useful = std::int64_t{layers_} * largest;
-  const auto states = [&] {
-    std::int64_t product = 1;
-    for (Resource& r : resources_) {
-      r.units = static_cast<int>(std::min(r.devices / replicas_, useful));
-      r.rest = static_cast<int>(std::min<std::int64_t>(r.devices - std::int64_t{r.units} * replicas_, replicas_ * useful));
-      product = std::min(product * (r.units + 1), std::int64_t{1} << 40);
-    }
-    return product;
-  };
-  while (states() > most_states || resources_.size() > most_resources) {
-    if (resources_.size() == 1) break;
-    coarse_ = true;
-    std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.limit != y.limit ? x.limit : x.units < y.units; });
-    Resource last = resources_.back();
-    resources_.pop_back();
-    Resource& into = resources_.back();
-    if (into.limit) {  // a group's devices cannot be put together with all: forget the looser of the two
-      into.devices = std::min(into.devices, last.devices);
-      if (into.devices == last.devices) into = last;
+  for (Resource& r : resources_) put_together(r, p_->tiny || choice_.across ? 1 : finest_weights);
+  if (const auto& limit = p_->request.objective.limits.devices; limit && resources_.size() == 1) {
+    Resource& r = resources_.front();
+    r.devices = std::min(r.devices, *std::ranges::max_element(r.weights) * std::int64_t{*limit});
+  } else if (limit) {
+    resources_.emplace_back();
+    resources_.back().devices = *limit;
+  }
+  merge_resources();
+  std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.units > y.units; });
+}
+
+/// Weights the devices of a resource of several groups by their speed, as finely as `scale` and the number of units allow.
+void Family::put_together(Resource& r, int scale) const {
+  r.weights.assign(p_->groups.size(), 0);
+  std::int64_t all = 0;
+  for (const int g : r.groups) all += p_->groups[at(g)].count;
+  if (r.groups.size() > 1)
+    scale = static_cast<int>(std::clamp<std::int64_t>(most_weighted_units * replicas_ / std::max<std::int64_t>(all, 1), 1, scale));
+  int j = 0;
+  while (j + 1 < measures_->paces() && measures_->pace(j) < choice_.pace) ++j;
+  double fastest = 0;
+  for (const int g : r.groups) fastest = std::max(fastest, measures_->rate(g, j));
+  r.devices = 0;
+  for (const int g : r.groups) {
+    const double speed = fastest > 0 ? measures_->rate(g, j) / fastest : 1;
+    r.weights[at(g)] = r.groups.size() == 1 ? 1 : std::max(1, static_cast<int>(std::lround(scale * speed)));
+    r.devices += std::int64_t{r.weights[at(g)]} * p_->groups[at(g)].count;
+  }
+}
+
+/// Of all resources; returns the number of their combinations.
+std::int64_t Family::count_units() {
+  int most_need = 1;
+  std::int64_t product = 1;
+  for (Resource& r : resources_) {
+    for (int k = 0; k < kinds_; ++k) most_need = std::max(most_need, need(r, k));
+    const std::int64_t useful = std::int64_t{layers_} * most_need;
+    r.units = static_cast<int>(std::min(r.devices / replicas_, useful));
+    r.rest = static_cast<int>(std::min<std::int64_t>(r.devices - std::int64_t{r.units} * replicas_, replicas_ * useful));
+    product = std::min(product * (r.units + 1), std::int64_t{1} << 40);
+  }
+  return product;
+}
+
+/// The limit is forgotten first, then the largest two are put together.
+void Family::merge_resources() {
+  const std::int64_t most = choice_.grain == Grain::plain ? most_plain_states : most_states;
+  while (count_units() > most || resources_.size() > most_resources) {
+    if (resources_.size() == 1) return;
+    if (resources_.back().groups.empty()) {
+      resources_.pop_back();
       continue;
     }
-    into.groups |= last.groups;
-    into.devices += last.devices;
+    std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.units < y.units; });
+    const Resource last = resources_.back();
+    resources_.pop_back();
+    resources_.back().groups.insert(resources_.back().groups.end(), last.groups.begin(), last.groups.end());
+    put_together(resources_.back(), coarse_weights);
   }
-  std::ranges::sort(resources_, [](const Resource& x, const Resource& y) { return x.units > y.units; });
 }
 
 void Family::add_teams() {
@@ -101,7 +124,7 @@ void Family::add_teams() {
     team.price = price(k);
     teams_.push_back(team);
   }
-  if (p_->tiny || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
+  if (stands_for_others() || choice_.grain == Grain::plain || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
   for (int k = 0; k < kinds_; ++k)
     for (int o = k + 1; o < kinds_; ++o)
       if (measures_->usable(k) && measures_->usable(o) && may_mix(p_->kinds[at(k)], p_->kinds[at(o)])) add_mixed(k, o);
@@ -109,11 +132,11 @@ void Family::add_teams() {
 
 bool Family::may_mix(const Kind& k, const Kind& o) const {
   if (k.group == o.group || (p_->request.restrictions.one_tensor_degree_per_stage && k.tensor != o.tensor)) return false;
-  return !across_ || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
+  return !choice_.across || p_->groups[at(k.group)].type != p_->groups[at(o.group)].type;
 }
 
 const Family::Resource& Family::resource_of(int group) const {
-  return *std::ranges::find_if(resources_, [&](const Resource& r) { return (r.groups >> group & 1) != 0; });
+  return *std::ranges::find_if(resources_, [&](const Resource& r) { return !r.groups.empty() && r.weights[at(group)] > 0; });
 }
 
 /// For every number of units that the one kind may take: as many replicas of it as go in, and the units that the others need. Where both
@@ -121,14 +144,14 @@ const Family::Resource& Family::resource_of(int group) const {
 void Family::add_mixed(int kind, int other) {
   const Kind &k = p_->kinds[at(kind)], &o = p_->kinds[at(other)];
   const Resource &mine = resource_of(k.group), &theirs = resource_of(o.group);
-  const bool together = &mine == &theirs, limited = std::ranges::any_of(resources_, &Resource::limit);
-  const auto room = [&](const Resource& r, int units, int tensor) {
-    return static_cast<int>(std::min<std::int64_t>((r.rest + std::int64_t{units} * replicas_) / tensor, replicas_ - 1));
+  const bool together = &mine == &theirs, limited = std::ranges::any_of(resources_, [](const Resource&r) { return r.groups.empty(); });
+  const auto room = [&](const Resource& r, int units, int of) {
+    return static_cast<int>(std::min<std::int64_t>((r.rest + std::int64_t{units} * replicas_) / need(r, of), replicas_ - 1));
   };
   std::vector<int> counts;
-  for (int j = 0; j <= std::min(k.tensor, mine.units); ++j) counts.push_back(room(mine, j, k.tensor));
+  for (int j = 0; j <= std::min(need(mine, kind), mine.units); ++j) counts.push_back(room(mine, j, kind));
   if (together || limited) {
-    for (int j = 0; j <= std::min(o.tensor, theirs.units); ++j) counts.push_back(replicas_ - room(theirs, j, o.tensor));
+    for (int j = 0; j <= std::min(need(theirs, other), theirs.units); ++j) counts.push_back(replicas_ - room(theirs, j, other));
     counts.push_back(1);
   }
   std::vector<Team> found;
@@ -138,8 +161,8 @@ void Family::add_mixed(int kind, int other) {
     const auto in = [&](const Resource& r) { return team.units[at(&r - resources_.data())]; };
     team.least = team.most = count;
     if (!together) {
-      team.most = room(mine, in(mine), k.tensor);
-      team.least = std::min(count, std::max(1, replicas_ - room(theirs, in(theirs), o.tensor)));
+      team.most = room(mine, in(mine), kind);
+      team.least = std::min(count, std::max(1, replicas_ - room(theirs, in(theirs), other)));
     }
     const auto price = [&](int x) {
       return x * k.tensor * p_->groups[at(k.group)].price + (replicas_ - x) * o.tensor * p_->groups[at(o.group)].price;
@@ -181,18 +204,6 @@ double Family::sending(const Team& t, int side, int layer) const {
   return !t.mixed() ? one : std::max(one, near ? measures_->least_link(t.other, layer) : into(t.other, side, layer));
 }
 
-double Family::sending_more(int side, const Team& t, int layer) const {
-  if (sides() == 1 || side == t.side) return 0;
-  double least = never, counted = 0;
-  for (int k = 0; k < kinds_; ++k) {
-    if (!measures_->usable(k) || (side < p_->regions && p_->groups[at(p_->kinds[at(k)].group)].region != side)) continue;
-    const double far = t.side < p_->regions ? into(k, t.side, layer) : measures_->link_out(k, layer);
-    least = std::min(least, side == p_->regions ? measures_->link_out(k, layer) : far);
-    counted = std::max(counted, measures_->least_link(k, layer));
-  }
-  return std::max(0.0, least - counted);
-}
-
 /// Rings of two kinds depend on their groups, and on how many ways the smaller degree shares a gradient.
 void Family::number_rings() {
   rings_of_.assign(at(kinds_) * at(kinds_ + 2), -1);
@@ -230,10 +241,12 @@ double Family::find_reduction(const Team& team, int weights) const {
   const Kind& k = p_->kinds[at(team.kind)];
   const Kind* o = team.mixed() ? &p_->kinds[at(team.other)] : nullptr;
   const double bytes = weights_->bytes[at(weights)] / std::min({most_shares, k.tensor, o ? o->tensor : most_shares});
-  if (across_) return rings_.least_across(replicas_, bytes);
+  if (choice_.across) return rings_.least_across(replicas_, bytes);
   if (o) return rings_.least_between(k.group, o->group, replicas_, bytes);
-  // In tiny pools any replica may stand beside any other.
-  return p_->tiny ? rings_.least_of_all(replicas_, bytes) : rings_.least(k, replicas_, bytes);
+  if (!stands_for_others()) return rings_.least(k, replicas_, bytes);
+  double least = never;
+  for (int g = 0; g < static_cast<int>(p_->groups.size()); ++g) least = std::min(least, rings_.least_between(k.group, g, replicas_, bytes));
+  return least;
 }
 
 }  // namespace flotilla::search::rules

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "measures.hpp"
 #include "rings.hpp"
@@ -21,33 +22,49 @@ struct Team {
   bool mixed() const { return other >= 0; }
 };
 
-/// Plans of one microbatch size and one number of replicas, and what a stage of them takes at least. A resource is the devices of a group
-/// or of several, or as many as the limit allows. Groups are put together where there are many; then bounds are looser.
+/// How closely a family looks at devices.
+enum class Grain {
+  fine,   ///< group by group, as far as that goes
+  plain,  ///< the same, but no stage is of several kinds: its bounds are none of all plans
+  coarse  ///< all together, weighted by speed; kinds stand for stages of several kinds too
+};
+
+/// Plans of one microbatch size and one number of replicas, and what a stage of them takes at least. A resource is the devices of a group;
+/// of several, weighted by their speed at some pace, where there are many: then bounds are looser; or as many as the limit allows.
 class Family {
  public:
-  /// With `across`, every stage has replicas in several regions: its ring crosses them, and stages need not send between regions. Without,
-  /// a stage is in one region, or it is the one stage of two kinds.
-  Family(const Problem&, const Measures&, int replicas, int microbatches, const Rings&, bool across, std::int64_t most_states);
+  struct Choice {
+    int replicas = 1, microbatches = 1;
+    double pace = 0;  ///< at which speeds are compared
+    /// Every stage has replicas in several regions: its ring crosses them, and stages need not send between regions. Otherwise a stage is
+    /// in one region, or it is the one stage of two kinds.
+    bool across = false;
+    Grain grain = Grain::fine;
+  };
+  Family(const Problem&, const Measures&, const Rings&, const Choice&);
 
-  /// Groups were put together to have no more than `most_states` combinations of units.
-  bool coarse() const { return coarse_; }
   const Measures& measures() const { return *measures_; }
   int replicas() const { return replicas_; }
-  int microbatches() const { return microbatches_; }
+  int microbatches() const { return choice_.microbatches; }
   const std::vector<Team>& teams() const { return teams_; }
   int kinds() const { return kinds_; }
   bool same_group(int kind, int other) const { return p_->kinds[at(kind)].group == p_->kinds[at(other)].group; }
-  /// Per hour, of a stage of a kind; in tiny pools, where kinds stand for others of no less tensor parallelism, of the cheapest type.
+  /// A stage of several kinds takes no less than a stage of that of them that needs the least of the resource, which stands for it: in
+  /// tiny pools and by coarse grain.
+  bool stands_for_others() const { return p_->tiny || choice_.grain == Grain::coarse; }
+  /// Per hour, of a stage of a kind; where it stands for others, of the cheapest type.
   double price(int kind) const;
   std::size_t resources() const { return resources_.size(); }
   int units(std::size_t resource) const { return resources_[resource].units; }
 
   /// Where neighbours may stand: regions, and beyond them that of stages in two.
-  int sides() const { return across_ || p_->regions == 1 ? 1 : p_->regions + 1; }
+  int sides() const { return choice_.across || p_->regions == 1 ? 1 : p_->regions + 1; }
   /// What `layer` puts out, from the slowest replica of a team to a neighbour on a side.
   double sending(const Team&, int side, int layer) const;
   /// What a stage on `side` gets beside its least when it sends to a team in front of it, whose last layer is before `layer`.
-  double sending_more(int side, const Team&, int layer) const;
+  double sending_more(int side, const Team& t, int layer) const {
+    return side == t.side ? 0 : measures_->more_between(side, t.side, layer);
+  }
   /// Measures::time, compute and fits of a team.
   double time(const Team& t, int first, int last, bool deep) const {
     const double one = measures_->time(t.kind, first, last, deep);
@@ -80,13 +97,16 @@ class Family {
   bool may_mix(const Kind&, const Kind&) const;
   double into(int kind, int side, int layer) const;
   struct Resource {
-    std::uint64_t groups = 0;
-    std::int64_t devices = 0;
-    int units = 0, rest = 0;
-    bool limit = false;
+    std::vector<int> groups{};   ///< none: all, for the limit
+    std::vector<int> weights{};  ///< of a device, by group of the pool; 0: another resource
+    std::int64_t devices = 0;    ///< weighted
+    int units = 0, rest = 0;     ///< whole units, and what is left over
   };
   int need(const Resource&, int kind) const;
-  void add_resources(std::int64_t most_states);
+  void add_resources();
+  void put_together(Resource&, int scale) const;
+  void merge_resources();
+  std::int64_t count_units();
   const Resource& resource_of(int group) const;
   Team mixed_team(int kind, int other, int count) const;
   void add_teams();
@@ -104,8 +124,8 @@ class Family {
   const Measures* measures_;
   const Weights* weights_;
   const Rings& rings_;
-  bool across_, coarse_ = false;
-  int replicas_, microbatches_, layers_, kinds_;
+  Choice choice_;
+  int replicas_, layers_, kinds_;
   std::vector<Resource> resources_;
   std::vector<Team> teams_;
   mutable std::vector<double> least_reductions_;  ///< by kind and weights; negative: not worked out yet

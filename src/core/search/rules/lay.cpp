@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace flotilla::search::rules {
+namespace {
+
+constexpr std::size_t most_labels = 300'000;  // in memory at once
+constexpr int work_of_label = 100, work_of_comparison = 15;
+
+}  // namespace
 
 Shape shape_of(const Family& family, const Path& path, double bound) {
   Shape shape{&family.measures(), family.replicas(), bound, {}};
@@ -13,8 +19,8 @@ Shape shape_of(const Family& family, const Path& path, double bound) {
   return shape;
 }
 
-Lay::Lay(const Problem& p, const Family& family, const Box& box, const Value& value, const Rest& rest, std::int64_t most_labels)
-    : p_{p}, family_{family}, box_{box}, value_{value}, rest_{rest}, measures_{family.measures()}, most_labels_{most_labels} {
+Lay::Lay(const Problem& p, const Family& family, const Box& box, const Value& value, const Rest& rest, std::int64_t most_work)
+    : p_{p}, family_{family}, box_{box}, value_{value}, rest_{rest}, measures_{family.measures()}, most_work_{most_work} {
   Label root;
   root.units = rest.all();
   root.first_layer = static_cast<std::int16_t>(p.tables.layers());
@@ -24,7 +30,7 @@ Lay::Lay(const Problem& p, const Family& family, const Box& box, const Value& va
 
 std::optional<Shape> Lay::next(const std::function<bool()>& stop) {
   for (std::int64_t steps = 0; !queue_.empty() && queue_.top().bound < most_; ++steps) {
-    if (laid() > most_labels_ || (stop && steps % 64 == 0 && stop())) return std::nullopt;
+    if (work_ > most_work_ || labels_.size() > most_labels || (stop && steps % 64 == 0 && stop())) return std::nullopt;
     const Open top = queue_.top();
     queue_.pop();
     if (labels_[at(top.label)].dead) continue;
@@ -50,14 +56,16 @@ bool Lay::may_hold(const Label& from, int first) const {
 
 void Lay::expand(int label) {
   const Label from = labels_[at(label)];
-  std::vector<bool> over(family_.teams().size(), false);
+  std::vector<bool> over(family_.teams().size());
+  for (std::size_t t = 0; t < over.size(); ++t)
+    over[t] = (family_.teams()[t].mixed() && from.mixed) || rest_.without(from.units, static_cast<int>(t)) < 0;
   for (int first = from.first_layer - 1; first >= 0; --first) {
     const bool may = may_hold(from, first);
     for (std::size_t t = 0; t < over.size(); ++t) {
       const Team& team = family_.teams()[t];
       if (over[t]) continue;
       over[t] = family_.compute(team, first, from.first_layer) > box_.pace || !family_.fits(team, first, from.first_layer, from.stages + 1);
-      if (!over[t] && may && !(team.mixed() && from.mixed)) lay(label, first, static_cast<int>(t));
+      if (!over[t] && may) lay(label, first, static_cast<int>(t));
     }
   }
 }
@@ -79,12 +87,12 @@ double Lay::sending(const Team& from, const Team& to, int layer) const {
 }
 
 void Lay::lay(int parent, int first, int number) {
+  work_ += work_of_label;
   const Label& from = labels_[at(parent)];
   const int last = from.first_layer;
   const Team& team = family_.teams()[at(number)];
   Label l = from;
   l.units = rest_.without(from.units, number);
-  if (l.units < 0) return void(++pruned_);
   l.parent = parent;
   l.team = number;
   l.first_layer = static_cast<std::int16_t>(first);
@@ -162,6 +170,7 @@ bool Lay::dominated(const Label& l) {
   const std::uint64_t key = static_cast<std::uint64_t>(family_.look(family_.teams()[at(l.team)])) << 32 |
                             static_cast<std::uint64_t>(l.first_layer) << 1 | static_cast<std::uint64_t>(l.stages == 1);
   auto& alike = alike_[key];
+  work_ += static_cast<std::int64_t>(alike.size()) * work_of_comparison;
   for (const int other : alike)
     if (dominates(labels_[at(other)], l)) return true;
   std::erase_if(alike, [&](int other) {

@@ -26,7 +26,7 @@ Shape shape_of(const Family&, const Path&, double bound);
 /// same kinds in front, worse ones are dropped.
 class Lay {
  public:
-  Lay(const Problem&, const Family&, const Box&, const Value&, const Rest&, std::int64_t most_labels);
+  Lay(const Problem&, const Family&, const Box&, const Value&, const Rest&, std::int64_t most_work);
 
   /// Excludes what cannot be below `value`, from here on.
   void must_beat(double value) { most_ = value; }
@@ -34,8 +34,8 @@ class Lay {
   std::optional<Shape> next(const std::function<bool()>& stop);
   /// No shape that is still to come is below this.
   double least_open() const { return queue_.empty() ? never : queue_.top().bound; }
-  std::int64_t laid() const { return static_cast<std::int64_t>(labels_.size()); }
   std::int64_t pruned() const { return pruned_; }
+  std::int64_t work() const { return work_; }
 
  private:
   struct Label {
@@ -68,12 +68,12 @@ class Lay {
   const Value& value_;
   const Rest& rest_;
   const Measures& measures_;
-  std::int64_t most_labels_;
+  std::int64_t most_work_;
   double most_ = never;
   std::vector<Label> labels_;
   std::priority_queue<Open> queue_;
   std::unordered_map<std::uint64_t, std::vector<int>> alike_;
-  std::int64_t pruned_ = 0;
+  std::int64_t pruned_ = 0, work_ = 0;
 };
 
 }  // namespace flotilla::search::rules

@@ -54,6 +54,7 @@ Measures::Measures(const Problem& p, const Links& links, int sequences)
   depths_.assign(at(count_) * at(layers_) * at(layers_), 0);
   for (int k = 0; k < count_; ++k) add_depths(k);
   add_links(p, links);
+  add_more(p);
   add_times();
   work_.assign(at(layers_ + 1), 0);
   for (int l = 0; l < layers_; ++l) {
@@ -131,6 +132,23 @@ void Measures::add_links(const Problem& p, const Links& links) {
         lower(least_links_[at(k) * classes_ + c], time);
         lower(into_[at(k * regions_ + there) * classes_ + c], time);
         if (here != there) lower(out_[at(k) * classes_ + c], time);
+      }
+}
+
+void Measures::add_more(const Problem& p) {
+  const int sides = regions_ + 1;
+  more_.assign(at(sides) * at(sides) * classes_, 0);
+  for (int side = 0; side < sides && regions_ > 1; ++side)
+    for (int other = 0; other < sides; ++other)
+      for (std::size_t c = 0; c < classes_ && side != other; ++c) {
+        double least = never;
+        for (int k = 0; k < count_; ++k) {
+          if (!usable(k) || (side < regions_ && p.groups[at(p.kinds[at(k)].group)].region != side)) continue;
+          const bool out = side == regions_ || other == regions_;
+          const double far = out ? out_[at(k) * classes_ + c] : into_[at(k * regions_ + other) * classes_ + c];
+          least = std::min(least, far - least_links_[at(k) * classes_ + c]);
+        }
+        more_[at(side * sides + other) * classes_ + c] = least < never ? std::max(0.0, least) : 0;
       }
 }
 

@@ -43,6 +43,9 @@ class Measures {
   /// From a kind to those of a region; to those of other regions.
   double link_into(int kind, int region, int layer) const { return into_[spot(kind * regions_ + region, layer)]; }
   double link_out(int kind, int layer) const { return out_[spot(kind, layer)]; }
+  /// From a side to a stage on another one, beside the least that the sender is counted with. Sides: regions, and beyond the last one that
+  /// of stages in two of them.
+  double more_between(int side, int other, int layer) const { return more_[spot(side * (regions_ + 1) + other, layer)]; }
 
   /// Sum over layers [0, first) on the fastest kind of each.
   double least_compute(int layers) const { return work_[at(layers)]; }
@@ -66,6 +69,7 @@ class Measures {
   void add_depths(int kind);
   void add_times();
   void add_links(const Problem&, const Links&);
+  void add_more(const Problem&);
   void add_rates(const Problem&);
   std::size_t range(int kind, int first, int last) const { return at((kind * layers_ + first) * layers_ + last - 1); }
   std::size_t spot(int pair, int layer) const { return at(pair) * classes_ + at(class_of_[at(layer)]); }
@@ -76,7 +80,7 @@ class Measures {
   std::vector<double> times_;
   std::size_t classes_ = 0;
   std::vector<int> class_of_;  ///< by layer: of sizes of outputs
-  std::vector<double> links_, least_links_, into_, out_;
+  std::vector<double> links_, least_links_, into_, out_, more_;
   double least_update_ = never;
   std::vector<double> work_, paces_, rates_, prices_;
 };

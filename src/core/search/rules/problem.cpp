@@ -56,7 +56,10 @@ void add_entry(Problem& p, const PoolEntry& from) {
                    " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
   if (from.count == 0) return;
   const int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
-  const int zone = p.tables.zone(from.zone).value_or(-1);
+  const auto known_zone = p.tables.zone(from.zone);
+  FLOTILLA_REQUIRE(known_zone || from.zone.empty(), ErrorKind::bad_input, "the pool holds ", from.device_type, " in '", from.zone,
+                   "', a zone that the library does not know; these formulas take every link from it, so name one of its zones, or none");
+  const int zone = known_zone.value_or(-1);
   const auto found =
       std::ranges::find_if(p.entries, [&](const Entry& e) { return e.type == *type && e.zone == zone && e.per_node == per_node; });
   if (found != p.entries.end())
@@ -72,7 +75,7 @@ bool is_measured(const Problem& p, int type, int tensor) {
 void add_kinds(Problem& p, int group) {
   const Group& g = p.groups[static_cast<std::size_t>(group)];
   for (int tensor = 1; tensor <= p.request.model.heads && tensor <= g.count; tensor *= 2) {
-    Kind kind{group, tensor, {}, 0, {}};
+    Kind kind{group, tensor, {}, 0};
     for (const int e : g.entries) {
       const Entry& entry = p.entries[static_cast<std::size_t>(e)];
       if (entry.per_node % tensor != 0 || entry.count < tensor) continue;
@@ -168,10 +171,6 @@ void Problem::add_groups() {
     group->entries.push_back(e);
   }
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
-  for (Kind& kind : kinds)
-    for (const Kind& other : kinds)
-      if (kind.tensor == other.tensor && groups[rules::at(kind.group)].type == groups[rules::at(other.group)].type)
-        kind.wide.insert(kind.wide.end(), other.entries.begin(), other.entries.end());
 }
 
 int Problem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }

@@ -32,7 +32,6 @@ struct Kind {
   int group = 0, tensor = 1;
   std::vector<int> entries;  ///< whose nodes take it
   int most_in_one = 0;       ///< replicas that the largest of them takes
-  std::vector<int> wide;     ///< entries of other regions too
 };
 
 /// Bytes of the weights of contiguous layers; ranges of equal bytes have one number.

@@ -1,6 +1,7 @@
 #include "realise.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace flotilla::search::rules {
@@ -9,12 +10,13 @@ namespace {
 constexpr std::size_t few_entries = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
 constexpr double worth_improving = 1.03;  // times the best value
-constexpr int most_rounds = 30;
+constexpr int most_rounds = 30, most_orders = 8;
+constexpr double slightly = 1e-3;
 constexpr int most_shares = 4;  // of simulate::sailor_reduction: more degrees share no further
 constexpr double bucket = 5e8;  // of simulate::sailor_all_reduce
 constexpr double an_hour = 3600;
 
-/// Every order of a few entries; of many, one from each on to its nearest.
+/// Every order of a few entries; of many, from some of them on to their nearest.
 std::vector<std::vector<int>> orders_of(const Problem& p) {
   std::vector<int> order(p.entries.size());
   std::iota(order.begin(), order.end(), 0);
@@ -29,7 +31,8 @@ std::vector<std::vector<int>> orders_of(const Problem& p) {
     const auto* fit = p.tables.single_link(kind(e), kind(f));
     return fit ? simulate::sailor_message(*fit, 1e8).value : never;
   };
-  for (int start = 0; start < static_cast<int>(p.entries.size()); ++start) {
+  const int step = 1 + static_cast<int>(p.entries.size()) / most_orders;
+  for (int start = 0; start < static_cast<int>(p.entries.size()); start += step) {
     std::vector<int> path{start};
     std::vector<bool> in(p.entries.size(), false);
     in[at(start)] = true;
@@ -44,6 +47,8 @@ std::vector<std::vector<int>> orders_of(const Problem& p) {
   }
   return all;
 }
+
+bool stands(const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
 
 double value_of(Goal goal, const simulate::SailorEstimate& e) {
   switch (goal) {
@@ -73,13 +78,47 @@ Candidate Realiser::best(const Shape& shape, double below) {
     try_all(shape);
     return best_;
   }
-  place(shape, count_out(shape, true));
+  const Shape mended_shape = mended(shape);
+  place(mended_shape, count_out(mended_shape, true));
   const auto has_choice = [](const Shape::Stage& s) { return s.other >= 0 && s.least < s.most; };
-  if (std::ranges::any_of(shape.stages, has_choice)) place(shape, count_out(shape, false));
+  if (std::ranges::any_of(shape.stages, has_choice)) place(mended_shape, count_out(mended_shape, false));
   const bool has_order =
       p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
   if (has_order && best_.value < below * worth_improving) improve();
   return best_;
+}
+
+/// Where groups were looked at together, a shape may ask for more of one than there is: then stages go to the kinds that are nearest in
+/// time and still there, rather of the type and degree that was asked for, and rather where the stage before stands.
+Shape Realiser::mended(const Shape& from) const {
+  Shape shape = from;
+  std::vector<std::int64_t> room;
+  for (const Group& g : p_.groups) room.push_back(g.count);
+  const auto need = [&](int kind) { return std::int64_t{p_.kinds[at(kind)].tensor} * shape.replicas; };
+  const auto group = [&](int kind) { return at(p_.kinds[at(kind)].group); };
+  for (const auto& stage : shape.stages)
+    if (stage.other >= 0) room[group(stage.kind)] -= need(stage.kind) / 2, room[group(stage.other)] -= need(stage.other) / 2;
+  int before = -1;
+  for (auto& stage : shape.stages) {
+    if (stage.other >= 0) continue;
+    const auto time = [&](int kind) { return shape.measures->compute(kind, stage.first_layer, stage.last_layer); };
+    const auto distance = [&](int kind) {
+      const Kind &k = p_.kinds[at(kind)], &wanted = p_.kinds[at(stage.kind)];
+      const bool alike = k.tensor == wanted.tensor && p_.groups[at(k.group)].type == p_.groups[at(wanted.group)].type;
+      const bool near = before >= 0 && p_.groups[at(k.group)].region == p_.groups[group(before)].region;
+      return (alike ? 0 : std::abs(time(kind) / time(stage.kind) - 1)) + (near ? 0 : slightly);
+    };
+    int best = stage.kind;
+    if (room[group(best)] < need(best)) {
+      best = -1;
+      for (int k = 0; k < static_cast<int>(p_.kinds.size()); ++k)
+        if (shape.measures->usable(k) && room[group(k)] >= need(k) && (best < 0 || distance(k) < distance(best))) best = k;
+      if (best < 0) return from;
+    }
+    room[group(best)] -= need(best);
+    before = stage.kind = best;
+  }
+  return shape;
 }
 
 void Realiser::begin(const Shape& shape) {
@@ -266,9 +305,13 @@ void Realiser::improve() {
 
 bool Realiser::improve_stage(std::size_t stage) {
   const Candidate before = best_;
+  std::vector<int> entries;
+  for (int e = 0; e < static_cast<int>(p_.entries.size()); ++e)
+    if (std::ranges::any_of(before.plan.stages[stage].replicas, [&](const auto& run) { return stands(run, p_.entries[at(e)]); }))
+      entries.push_back(e);
   for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
-    for (int entry = 0; entry < static_cast<int>(p_.entries.size()); ++entry)
-      for (int into = 0; into < static_cast<int>(p_.entries.size()); ++into) {
+    for (const int entry : entries)
+      for (const int into : p_.groups[at(p_.entries[at(entry)].group)].entries) {
         if (entry == into) continue;
         tried_ = before;
         if (try_swap(stage, other, entry, into)) consider();
@@ -281,7 +324,6 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
   const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
   if (from.type != to.type || from.region != to.region) return false;
   auto& stages = tried_.plan.stages;
-  const auto stands = [&](const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; };
   int tensor = 0, mine = 0, theirs = 0;
   for (const auto& run : stages[stage].replicas)
     if (stands(run, from)) tensor = run.kind.tensor_parallel, mine += run.count;

@@ -35,6 +35,7 @@ class Realiser {
   void try_all(const Shape&);
   void assign(const Shape&, std::size_t stage, int replica);
   bool may_join(std::size_t stage, int kind) const;
+  Shape mended(const Shape&) const;
   void place(const Shape&, const Needs&);
   static Needs count_out(const Shape&, bool most);
   bool by_stage(const Needs&, const std::vector<int>& order, bool whole_first);

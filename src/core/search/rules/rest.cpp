@@ -7,6 +7,7 @@ namespace {
 
 constexpr double rounding = 1 - 1e-12;
 constexpr double an_hour = 3600;
+constexpr int work_of_move = 5, work_of_run = 4, work_of_listing = 150;
 
 }  // namespace
 
@@ -193,6 +194,7 @@ bool Rest::add_move(int first, int last, int look, double reduction) {
 }
 
 void Rest::sort_moves() {
+  work_ += static_cast<std::int64_t>(moves_.size()) * work_of_listing;
   std::vector<int> ends(at(layers_ + 2), 0);
   for (const Move& move : moves_) ++ends[at(move.last + 1)];
   for (int layer = 0; layer <= layers_; ++layer) ends[at(layer + 1)] += ends[at(layer)];
@@ -264,6 +266,9 @@ bool Rest::at_most(int units, int others) const {
 
 void Rest::solve(What what) {
   std::vector<double>& best = tables_[what];
+  std::vector<std::int64_t> work(runs_.size(), work_of_move);
+  for (std::size_t t = 0; t < runs_.size(); ++t)
+    for (const Run& run : runs_[t]) work[t] += static_cast<std::int64_t>(ways_) * (run.length + work_of_run);
   best.assign(at(most_stages_) * ways_ * at(nodes_) * at(states_), never);
   for (int table = 1; table <= most_stages_; ++table) {
     for (std::size_t mix = 0; mix < ways_; ++mix)
@@ -273,6 +278,7 @@ void Rest::solve(What what) {
       const int from_table = box_.deep ? 1 : move.first == 0 ? table : table - 1;
       const double more = cost(what, move);
       const int offset = offsets_[at(move.team)];
+      work_ += work[at(move.team)];
       const auto relax = [&](bool from_mix, bool to_mix) {
         const double* from_all = best.data() + spot(move.from, 0, from_mix, from_table) - offset;
         double* to_all = best.data() + spot(move.to, 0, to_mix, table);

@@ -54,6 +54,8 @@ class Rest {
   /// least_price() x time + least_time() x price: for bounds on time x price, which is at least this - least_time() x least_price().
   double blend(Node node, int units, bool mix, int stages) const { return of(blend_, node, units, mix, stages); }
   double least_time() const { return least_time_; }
+  /// Steps of work that went into it: about as many nanoseconds.
+  std::int64_t work() const { return work_; }
   double least_price() const { return least_price_; }
   /// Of plans of the box that cost at most `price` per hour.
   double least_time_below(double price) const;
@@ -112,6 +114,7 @@ class Rest {
   std::array<std::vector<double>, 3> tables_;
   double most_pace_ = never, most_reduction_ = never;
   double least_time_ = 0, least_price_ = 0, bound_ = never;
+  std::int64_t work_ = 0;
 };
 
 }  // namespace flotilla::search::rules

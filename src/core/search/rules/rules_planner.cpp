@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "../replan.hpp"
 #include "outcome.hpp"
 #include "search.hpp"
 
@@ -33,6 +34,7 @@ PoolAnswer plan_by_rules(const PoolRequest& request, const cluster::Profile& lib
   Search search{problem};
   search.run();
   PoolAnswer a = answer(problem, search);
+  prefer_what_moves_least(a, request);
   if (!a.best) a.no_plan_reason = search.stopped() ? "stopped before any plan was found" : why_none(problem, library);
   return a;
 }

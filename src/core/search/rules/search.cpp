@@ -7,15 +7,18 @@ namespace {
 
 constexpr double rounding = 1 - 1e-9;
 constexpr double likely_shares = 2;  // of the gradients, by tensor parallelism
-constexpr std::size_t most_likely = 4;
+constexpr std::size_t most_likely = 4, most_more_likely = 40;
+constexpr int paces_looked_at = 60;
 constexpr double hopeful = 1.4;  // times the likeliest value
-constexpr std::int64_t few_labels = 3000;
-constexpr double worth_moving = 1.1;            // times the best value
-constexpr std::int64_t most_states = 4096;      // of units of all resources
-constexpr double narrow = 1e-3;                 // of the value: a box that promises no more than this is enumerated
-constexpr int most_in_vain = 300;               // shapes of a box that are realised without a better plan coming of it
-constexpr std::int64_t most_labels = 400'000;   // partial plans laid in all
-constexpr std::int64_t most_at_once = 100'000;  // in one box
+constexpr std::int64_t few_steps = 3'000'000;
+constexpr double worth_moving = 1.1;    // times the best value
+constexpr std::size_t many_groups = 3;  // so many are first looked at together
+constexpr double narrow = 1e-3;         // of the value: a box that promises no more than this is enumerated
+constexpr int most_in_vain = 300;       // shapes of a box that are realised without a better plan coming of it
+// Steps of work, about nanoseconds: no clock decides.
+constexpr std::int64_t most_work = 2'000'000'000;
+constexpr std::int64_t most_at_once = most_work / 8;  // in one box
+constexpr std::int64_t work_of_plan = 2'000, much_in_vain = 100'000'000;
 
 }  // namespace
 
@@ -41,8 +44,18 @@ bool Best::add(const Candidate& c) {
   return first;
 }
 
-Search::Search(const Problem& p) : problem_{p}, value_{p}, scopes_{scopes_of(p)}, best_{p.request.alternatives}, labels_left_{most_labels} {
+Search::Search(const Problem& p) : problem_{p}, value_{p}, scopes_{scopes_of(p)}, best_{p.request.alternatives}, most_work_{most_work} {
   for (const auto& scope : scopes_) add_starts(*scope);
+}
+
+std::int64_t Search::work() const {
+  return work_ + considered() * work_of_plan * (1 + static_cast<std::int64_t>(problem_.entries.size()) / 8);
+}
+
+/// What was given up stays the bound: not much more is worth it then, but a better plan.
+void Search::leave(double bound) {
+  least_ = std::min(least_, bound);
+  if (bound < target()) most_work_ = std::min(most_work_, 2 * work() + much_in_vain);
 }
 
 double Search::target() const { return best_.value() * (1 - problem_.request.tolerance) * rounding; }
@@ -80,13 +93,15 @@ void Search::add_start(Scope& scope, const Measures& measures, int replicas) {
 
 void Search::push_boxes(int start, const First& first) {
   const bool even = problem_.request.restrictions.even_layers;
+  const Scope& scope = *starts_[at(start)].scope;
+  const bool coarse = scope.problem.groups.size() >= many_groups && !scope.problem.tiny;
   Box box;
   box.above = first.pace * rounding;
   for (const bool deep : {false, true})
     for (int blocks = even ? 0 : -1; blocks < (even ? problem_.tables.layers() : 0); ++blocks) {
       box.deep = deep;
       box.blocks = blocks;
-      push(first.bound, start, box);
+      push(first.bound, start, box, coarse ? Grain::coarse : Grain::fine);
     }
 }
 
@@ -123,33 +138,44 @@ Search::First Search::first_bound(const Problem& p, const Measures& m, int repli
   return {low < m.paces() ? m.pace(low) : never, likely < m.paces() ? m.pace(likely) : never, least};
 }
 
-Family& Search::family(int start) {
+Family& Search::family(int start, Grain grain) {
   Start& s = starts_[at(start)];
-  if (!s.family)
-    s.family = std::make_unique<Family>(s.scope->problem, *s.measures, s.replicas, s.microbatches, s.scope->rings, s.by_rings, most_states);
-  return *s.family;
+  auto& family = s.families[static_cast<std::size_t>(grain)];
+  if (!family)
+    family = std::make_unique<Family>(s.scope->problem, *s.measures, s.scope->rings,
+                                      Family::Choice{s.replicas, s.microbatches, s.likely_pace, s.by_rings, grain});
+  return *family;
 }
 
-void Search::push(double bound, int start, const Box& box) {
-  queue_.push_back({bound, nodes_++, start, box});
+void Search::push(double bound, int start, const Box& box, Grain grain) {
+  queue_.push_back({bound, nodes_++, start, grain, box});
   std::push_heap(queue_.begin(), queue_.end());
 }
 
-/// What the value may come to: stages as even as the least pace, which bounds do not promise.
-double Search::likely(const Start& s) const {
+/// What the value may come to: stages as even as the least pace, which bounds do not promise; or as a slower one that costs less.
+Search::Likely Search::likely(const Start& s) const {
   const Problem& p = s.scope->problem;
-  const double work = s.measures->least_compute(p.tables.layers()), share = std::min(1.0, s.likely_pace / work);
-  const double weights = p.weights->bytes.back() * share / likely_shares;
-  const double ring = s.replicas < 2 ? 0 : s.scope->rings.least_of_all(s.replicas, weights);
-  const double time = (s.microbatches - 1) * s.likely_pace + work + ring;
-  return problem_.by_price() ? time * s.replicas / share : time;
+  const double work = s.measures->least_compute(p.tables.layers());
+  const auto time = [&](double pace) {
+    const double weights = p.weights->bytes.back() * std::min(1.0, pace / work) / likely_shares;
+    const double ring = s.replicas < 2 ? 0 : s.scope->rings.least_of_all(s.replicas, weights);
+    return (s.microbatches - 1) * pace + work + ring;
+  };
+  if (!problem_.by_price()) return {time(s.likely_pace), time(s.likely_pace)};
+  Likely best{never, 0};
+  for (int j = 0; j < s.measures->paces(); j += 1 + s.measures->paces() / paces_looked_at)
+    if (const double seconds = time(s.measures->pace(j)); s.measures->pace(j) >= s.likely_pace) {
+      const double value = value_.least(seconds, s.replicas * work * s.measures->price(j), 0);
+      if (value < best.value) best = {value, seconds};
+    }
+  return best;
 }
 
 /// A good plan early excludes more.
 void Search::try_likely() {
   std::vector<std::pair<double, int>> order;
   for (int s = 0; s < static_cast<int>(starts_.size()); ++s)
-    if (!starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never) order.emplace_back(likely(starts_[at(s)]), s);
+    if (!starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never) order.emplace_back(likely(starts_[at(s)]).value, s);
   std::ranges::sort(order);
   std::vector<int> chosen;
   const auto choose = [&](int s) {
@@ -161,31 +187,45 @@ void Search::try_likely() {
     for (const auto& [value, s] : order)
       if (starts_[at(s)].replicas == starts_[at(order[i].second)].replicas) choose(s);
   }
+  // Where proofs take long, more of them.
+  const Problem& first = scopes_.front()->problem;
+  const std::size_t more = first.groups.size() < many_groups && !first.by_price() ? 0 : most_more_likely;
+  for (std::size_t i = most_likely; i < std::min(order.size(), most_likely + more); ++i) choose(order[i].second);
   // What is much worse than the likeliest need not be looked at, as long as something is found.
-  const double hope = problem_.by_price() || order.empty() ? never : order.front().first * hopeful;
-  for (const int s : chosen) try_start(s, std::min(hope, target()));
-  if (best_.plans().empty() && hope < never)
-    for (const int s : chosen) try_start(s, target());
+  const double hope = order.empty() ? never : order.front().first * hopeful;
+  for (const int s : chosen)
+    if (work() < most_work / 6) try_start(s, std::min(hope, target()));
+  for (const int s : chosen)
+    if (best_.plans().empty() && work() < most_work / 3) try_start(s, target());
 }
 
 void Search::try_start(int start, double below) {
   for (const bool deep : {false, true}) {
     Box box;
     box.deep = deep;
+    // Not a bound: the weight that devices' prices get.
+    if (problem_.by_price()) box.above_time = likely(starts_[at(start)]).time;
     const Problem& p = starts_[at(start)].scope->problem;
-    const Rest rest{p, family(start), box, value_, std::min(below, target())};
-    if (rest.bound() >= std::min(below, target())) continue;
-    Lay lay{p, family(start), box, value_, rest, few_labels};
+    const Family& f = family(start, p.groups.size() > 1 ? Grain::plain : Grain::fine);
+    const Rest rest{p, f, box, value_, std::min(below, target())};
+    work_ += rest.work();
+    const auto path = rest.bound() < std::min(below, target()) ? rest.path() : std::nullopt;
+    if (!path || try_shape(start, shape_of(f, *path, rest.bound()))) continue;
+    // What is best by these sums does not fit in memory.
+    Lay lay{p, f, box, value_, rest, few_steps};
     lay.must_beat(std::min(below, target()));
     if (const auto shape = lay.next(problem_.request.should_stop)) try_shape(start, *shape);
+    work_ += lay.work();
   }
 }
 
-void Search::try_shape(int start, const Shape& shape) {
+/// False when no plan comes of it.
+bool Search::try_shape(int start, const Shape& shape) {
   Scope& scope = *starts_[at(start)].scope;
   const Candidate found = scope.realiser.best(shape, best_.value());
   best_.add(found);
   if (!problem_.request.restrictions.even_layers && found.value < best_.value() * worth_moving) best_.add(scope.realiser.moved(found));
+  return found.value < never;
 }
 
 void Search::run() {
@@ -195,7 +235,7 @@ void Search::run() {
     const Node node = queue_.back();
     queue_.pop_back();
     if (node.bound >= target()) return leave(node.bound);
-    if (labels_left_ <= 0 || told_to_stop()) {
+    if (work() > most_work_ || told_to_stop()) {
       stopped_ = true;
       return leave(node.bound);
     }
@@ -204,19 +244,23 @@ void Search::run() {
 }
 
 void Search::open(const Node& node) {
-  const Family& f = family(node.start);
+  const Family& f = family(node.start, node.grain);
   const Problem& p = scope(node).problem;
   const Rest rest{p, f, node.box, value_, target()};
+  work_ += rest.work();
   const double bound = std::max(node.bound, rest.bound());
   const auto path = bound < target() ? rest.path() : std::nullopt;
-  if (!path) {
+  if (bound >= target()) {
     ++pruned_;
-    return leave(std::max(bound, target()));
+    return leave(bound);
   }
-  if (!p.tiny) try_shape(node.start, shape_of(f, *path, bound));
+  if (node.grain == Grain::coarse) return push(bound, node.start, node.box);
+  if (path && !p.tiny) try_shape(node.start, shape_of(f, *path, bound));
   if (bound >= target()) return leave(bound);
+  if (path && split(node, bound, rest, *path)) return;
+  // What promises more goes first.
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
-  if (!split(node, bound, rest, *path)) enumerate(node, f, rest);
+  enumerate(node, f, rest);
 }
 
 /// In two at the pace, the reduction or the price, whichever the bound falls most short of.
@@ -242,7 +286,7 @@ bool Search::split(const Node& node, double bound, const Rest& rest, const Path&
 
 void Search::enumerate(const Node& node, const Family& f, const Rest& rest) {
   const bool tiny = scope(node).problem.tiny;
-  Lay lay{scope(node).problem, f, node.box, value_, rest, std::min(most_at_once, labels_left_)};
+  Lay lay{scope(node).problem, f, node.box, value_, rest, std::min(most_at_once, most_work_ - work())};
   lay.must_beat(target());
   int in_vain = 0;
   while (in_vain < most_in_vain) {
@@ -255,7 +299,7 @@ void Search::enumerate(const Node& node, const Family& f, const Rest& rest) {
     lay.must_beat(target());
   }
   leave(lay.least_open());
-  labels_left_ -= lay.laid();
+  work_ += lay.work();
   pruned_ += lay.pruned();
 }
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <memory>
 
 #include "scope.hpp"
@@ -41,16 +42,20 @@ class Search {
     int replicas = 0, microbatches = 0;
     bool by_rings = false;  ///< every stage's ring crosses regions
     double likely_pace = 0;
-    std::unique_ptr<Family> family{};
+    std::array<std::unique_ptr<Family>, 3> families{};  ///< by grain
   };
   struct Node {
     double bound = 0;
     int number = 0, start = 0;
+    Grain grain = Grain::fine;
     Box box{};
     bool operator<(const Node& o) const { return bound != o.bound ? bound > o.bound : number > o.number; }
   };
   double target() const;
-  double likely(const Start&) const;
+  struct Likely {
+    double value, time;
+  };
+  Likely likely(const Start&) const;
   bool told_to_stop() const { return problem_.request.should_stop && problem_.request.should_stop(); }
   struct First {
     double pace, likely_pace, bound;  ///< at least
@@ -60,16 +65,17 @@ class Search {
   void push_boxes(int start, const First&);
   void try_likely();
   void try_start(int start, double below);
-  void try_shape(int start, const Shape&);
+  bool try_shape(int start, const Shape&);
   static int least_pace(const Problem&, const Measures&, int replicas, bool whole);
   First first_bound(const Problem&, const Measures&, int replicas, int microbatches) const;
-  Family& family(int start);
-  void push(double bound, int start, const Box&);
+  Family& family(int start, Grain = Grain::fine);
+  void push(double bound, int start, const Box&, Grain = Grain::fine);
   void open(const Node&);
   bool split(const Node&, double bound, const Rest&, const Path&);
   void enumerate(const Node&, const Family&, const Rest&);
   Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
-  void leave(double bound) { least_ = std::min(least_, bound); }
+  void leave(double bound);
+  std::int64_t work() const;
 
   const Problem& problem_;
   Value value_;
@@ -80,7 +86,7 @@ class Search {
   int nodes_ = 0;
   double least_ = never;  ///< of what was given up
   bool stopped_ = false;
-  std::int64_t pruned_ = 0, labels_left_;
+  std::int64_t pruned_ = 0, work_ = 0, most_work_;
 };
 
 }  // namespace flotilla::search::rules
