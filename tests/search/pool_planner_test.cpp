@@ -24,10 +24,10 @@ Range few_devices() {
   return range;
 }
 
-TEST(PoolPlanner, MakesSense) { expect_sense({0, 40}, small_models()); }
+TEST(PoolPlanner, MakesSense) { expect_sense({0, 25}, small_models()); }
 TEST(PoolPlanner, NoPlanIsBelowTheFloor) { expect_floor({0, 12}, small_models(), 12); }
 TEST(PoolPlanner, EstimatesAreClose) { expect_close_estimates({0, 25}, small_models(), 15, 0.1); }
-TEST(PoolPlanner, IsDeterministic) { expect_deterministic({100, 110}, small_models()); }
+TEST(PoolPlanner, IsDeterministic) { expect_deterministic({100, 105}, small_models()); }
 TEST(PoolPlanner, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration({0, 30}, few_devices(), 0.03, 0.95); }
 
 /// Two types in one zone, and a model that one device holds.
