@@ -4,12 +4,21 @@
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
+#include "plan/random_plan.hpp"
 
 namespace flotilla::tests {
 
 inline int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>{low, high}(random); }
 
-/// A valid plan that our runtime executes: random degrees, cuts, uneven shares, microbatches, schedule, recomputation, precision.
+/// Any valid plan: besides cuts, schedule, recomputation and precision, every stage has its own replicas, and these their own tensor
+/// degrees, microbatches and shares.
+inline plan::Plan any_plan(std::mt19937& random) {
+  plan::Plan plan = plan::testing::random_plan(random);
+  plan.length = pick(random, 0, 3) == 0 ? pick(random, 1, 5) : 8 * pick(random, 1, 3);
+  return plan;
+}
+
+/// A plan of columns, whose stages are dealt alike: random degrees, cuts, uneven shares, microbatches, schedule, recomputation, precision.
 inline plan::Plan random_plan(std::mt19937& random) {
   const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
   const auto model = model::built_in(names[static_cast<std::size_t>(pick(random, 0, 3))]);

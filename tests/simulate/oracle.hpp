@@ -107,7 +107,7 @@ class Oracle {
     if (started_[sr][si] < 0 || started_[rr][ri] < 0) return false;
     const double before = n == 0 ? 0 : finished_[sr][sent[n - 1].second];
     if (before < 0) return false;
-    const Bytes bytes = site(sent[n]).bytes_per_sequence * sequences(sent[n]);
+    const Bytes bytes = site(sent[n]).size(sequences(sent[n]));
     finished_[sr][si] = finished_[rr][ri] = std::max({started_[sr][si], started_[rr][ri], before}) +
                                             cost_.message(Rank{static_cast<int>(from)}, Rank{static_cast<int>(to)}, bytes).time.value;
     return true;
@@ -140,7 +140,7 @@ class Oracle {
 
   double collective_seconds(Id id, int group) const {
     const auto& s = site(id);
-    const Bytes bytes = s.per_microbatch ? s.bytes_per_sequence * sequences(id) : s.bytes;
+    const Bytes bytes = s.size(s.per_microbatch ? sequences(id) : 0);
     const Bytes element = s.op == program::Op::reduce_scalars                   ? Bytes{8}
                           : s.op == program::Op::all_reduce && s.per_microbatch ? element_size(program_.plan.precision)
                                                                                 : Bytes{4};

@@ -125,6 +125,8 @@ Activity activity_of(const program::Site& site, program::Group::Kind group) {
     case Op::all_reduce:
     case Op::all_gather:
       return group == program::Group::Kind::tensor && site.per_microbatch ? Activity::tensor_collective : Activity::gradient_reduction;
+    case Op::pack:
+    case Op::unpack: return Activity::gradient_reduction;
     case Op::zero:
     case Op::squared_norm:
     case Op::reduce_scalars:

@@ -42,6 +42,9 @@ class Binding {
   void bind(BoundInstruction&, const program::Instruction&);
   void bind_message(BoundInstruction&);
   void bind_collective(BoundInstruction&);
+  void bind_gather(BoundInstruction&, const program::Access&);
+  comm::Operation* make_collective(const program::Site&);
+  comm::Group& group_of(const program::Site&) const;
   const program::Access* find(const program::Site&, program::Role) const;
   comm::Operation* keep(std::unique_ptr<comm::Operation>);
 
