@@ -45,6 +45,9 @@ void check_rotary(const Config& c, std::string_view where) {
 }
 
 void check_windows(const Config& c, std::string_view where) {
+  constexpr std::size_t most = 4096;  // each kind has products of its own
+  FLOTILLA_REQUIRE(c.windows.size() <= most, ErrorKind::bad_input, where, ": there are ", c.windows.size(),
+                   " attention windows; expected at most ", most);
   for (const int window : c.windows)
     FLOTILLA_REQUIRE(window >= 0 && window <= largest_extent, ErrorKind::bad_input, where, ": an attention window is ", window,
                      "; it must be 1 or more tokens, or 0 for all");

@@ -45,7 +45,7 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
     }
   }
   const auto &first = plan.stages.front(), &last = plan.stages.back();
-  if (first_replica(first).tensor_parallel != first_replica(last).tensor_parallel)
+  if (plan.model.tied_head && first_replica(first).tensor_parallel != first_replica(last).tensor_parallel)
     throw Error{ErrorKind::unavailable, text("stages[", plan.stages.size() - 1, "]: the runtime '", runtime.name,
                                              "' executes the same tensor-parallel degree in the first and last stage, which share the word "
                                              "table; here ",
@@ -130,7 +130,7 @@ class Lowering {
   }
 
   void bind_tied_groups() {
-    if (stage_count() == 1) return;
+    if (stage_count() == 1 || !program_.plan.model.tied_head) return;
     const int last = stage_count() - 1;
     for (int t = 0; t < tensor_parallel(0); ++t) {
       std::vector<Rank> members;
@@ -156,7 +156,7 @@ class Lowering {
     if (s + 1 < stage_count()) kind.activation_receivers = served_by(t, here.tensor_parallel, tensor_parallel(s + 1));
     if (training() && s > 0) kind.gradient_receivers = served_by(t, here.tensor_parallel, tensor_parallel(s - 1));
     kind.replicas = replica_count();
-    const bool holds_word = s == 0 || s + 1 == stage_count();
+    const bool holds_word = program_.plan.model.tied_head && (s == 0 || s + 1 == stage_count());
     if (stage_count() > 1 && holds_word) kind.tied_members = 2 * replica_count();
     return kind;
   }
