@@ -115,7 +115,7 @@ TEST(Fingerprint, TellsFamiliesApart) {
     change(other);
     EXPECT_NE(shape_of(fingerprint(other, 64)), shape_of(fingerprint(llama, 64)));
   };
-  differs([](Config& c) { c.key_value_heads = 0; });
+  differs([](Config& c) { c.key_value_heads = 2; });
   differs([](Config& c) { c.norm_kind = NormKind::layer; });
   differs([](Config& c) { c.rotary.theta = 0; });
   differs([](Config& c) { c.windows = {0, 64}; });

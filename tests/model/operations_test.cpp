@@ -23,7 +23,7 @@ TEST(Operations, NamesRoundTrip) {
 TEST(BlockLayout, SegmentsAreAlignedAndDisjoint) {
   for (const std::string& name : built_in_names())
     for (Precision precision : {Precision::fp32, Precision::bf16})
-      for (int parallel : {1, 2}) {
+      for (int parallel : {1, 3}) {
         const BlockLayout layout = block_layout(built_in(name), {2, 13, parallel, parallel - 1, precision});
         Bytes end{};
         for (const Segment& s : segments(layout)) {
@@ -143,7 +143,7 @@ TEST(Workspace, GrowsWithThreadsAndIsAligned) {
   for (const std::string& name : built_in_names())
     for (int i = 0; i < operation_count; ++i) {
       const Config c = built_in(name);
-      const LayerShape s{2, 130, 2, 1, Precision::bf16};
+      const LayerShape s{2, 130, 3, 1, Precision::bf16};
       const Bytes one = workspace(c, s, all_operations(i), 1), four = workspace(c, s, all_operations(i), 4);
       EXPECT_EQ(one.count % 64, 0);
       EXPECT_GE(four, one);

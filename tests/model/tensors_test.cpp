@@ -58,14 +58,14 @@ TEST(Tensors, SharedKeysAreCutWithTheirQueries) {
   std::map<std::string, Tensor> by_name;
   for (const Tensor& t : tensors(c)) by_name[t.name] = t;
   const Tensor &qkv = by_name.at("block.0.attention.qkv.weight"), &out = by_name.at("block.0.attention.out.weight");
-  EXPECT_EQ(qkv.shape, (std::vector<std::int64_t>{(4 + 2 * 2) * 16, 64}));
+  EXPECT_EQ(qkv.shape, (std::vector<std::int64_t>{(6 + 2 * 3) * 16, 96}));
   EXPECT_EQ(qkv.unit, 4 * 16);
-  EXPECT_EQ(qkv.units(), 2);
+  EXPECT_EQ(qkv.units(), 3);
   EXPECT_EQ(out.unit, 2 * 16);
-  EXPECT_EQ(out.units(), 2);
-  EXPECT_EQ(by_name.at("block.0.feed_forward.up.weight").shape, (std::vector<std::int64_t>{2 * 176, 64}));
-  EXPECT_EQ(by_name.at("block.0.feed_forward.up.weight").units(), 176);
-  EXPECT_EQ(largest_tensor_parallel(c), 2);
+  EXPECT_EQ(out.units(), 3);
+  EXPECT_EQ(by_name.at("block.0.feed_forward.up.weight").shape, (std::vector<std::int64_t>{2 * 256, 96}));
+  EXPECT_EQ(by_name.at("block.0.feed_forward.up.weight").units(), 256);
+  EXPECT_EQ(largest_tensor_parallel(c), 3);
   EXPECT_EQ(limit_of_tensor_parallel(c), "the number of key and value heads");
 }
 

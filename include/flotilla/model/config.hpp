@@ -81,8 +81,8 @@ struct Config {
 /// Built-in models by name, Hugging Face's where they exist: gpt2, gpt2-medium, gpt2-large, gpt2-xl, opt-125m, opt-350m, opt-1.3b,
 /// opt-2.7b, opt-6.7b, opt-13b, opt-30b, opt-66b, gpt-neo-125m, gpt-neo-1.3b, gpt-neo-2.7b, llama-2-7b, llama-2-13b, llama-2-70b,
 /// llama-3-8b, llama-3-70b, llama-3.1-8b, llama-3.1-70b, llama-3.2-1b, llama-3.2-3b; and small byte-level ones (vocabulary 256):
-/// gpt2-tiny, gpt2-mini, opt-tiny, opt-post-tiny (post-norm and projected embedding, like OPT-350M), gpt-neo-tiny (a window of 64),
-/// llama-tiny (two query heads to a key head, untied). Names compare case-insensitively.
+/// gpt2-tiny, gpt2-mini, opt-tiny, opt-post-tiny (post-norm and projected embedding, like OPT-350M), gpt-neo-tiny (a window of 8 tokens),
+/// llama-tiny (six query heads on three of keys and values, untied). Names compare case-insensitively.
 /// Throws Error{bad_input} naming the nearest known name.
 Config built_in(std::string_view name);
 std::vector<std::string> built_in_names();

@@ -119,8 +119,8 @@ std::vector<Config> make_built_ins() {
   all.push_back(gpt2({"gpt2-mini", 4, 128, 8}, 256, 256, 0));
   all.push_back(opt({"opt-tiny", 2, 64, 4}, 256, 256, 0));
   all.push_back(post_norm(opt({"opt-post-tiny", 2, 64, 4}, 256, 256, 0), 32));
-  all.push_back(gpt_neo({"gpt-neo-tiny", 2, 64, 4}, 256, 256, 64));
-  all.push_back(llama({{"llama-tiny", 2, 64, 4}, 2, 176}, 256, 256, 1e4));
+  all.push_back(gpt_neo({"gpt-neo-tiny", 2, 64, 4}, 256, 256, 8));
+  all.push_back(llama({{"llama-tiny", 2, 96, 6}, 3, 256}, 256, 256, 1e4));
   return all;
 }
 
