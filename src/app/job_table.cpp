@@ -48,7 +48,7 @@ std::string known_models() {
 void add_model(Table& t, Job::Model& m) {
   t.section("model", "The transformer");
   t.add("model.name", &m.name, "a built-in model: " + known_models(), {.value = "NAME"});
-  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2 or OPT family, instead of a name",
+  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
   const options::Details share{.minimum = 0, .below = 1, .unset = "the model's own", .example = "0.1"};
   t.add("model.dropout", &m.dropout, "share of values dropped after the embedding and after each sub-layer", share);

@@ -73,11 +73,14 @@ plan::Plan with_dropout(plan::Plan plan, const model::Config& job) {
   return plan;
 }
 
-/// Libraries of published measurements name models whose arithmetic is not model::Operation's; they are there to forecast.
+/// Libraries of published measurements hold models under the names of families whose arithmetic those measurements did not have: GPT-2's
+/// ran in the sizes of others. They are there to forecast.
 void require_trainable(const model::Config& model, const std::string& source) {
-  FLOTILLA_REQUIRE(model.family.empty() || model.family == "gpt2" || model.family == "opt", ErrorKind::unavailable, source, ": model ",
-                   model.name, " is of the family '", model.family,
-                   "', which Flotilla forecasts but does not train; it trains gpt2 and opt");
+  const bool namesake = (model.family == "llama" && !model.rotates()) || (model.family == "gpt_neo" && model.scaled_scores);
+  FLOTILLA_REQUIRE(
+      !namesake, ErrorKind::unavailable, source, ": model ", model.name, " has the size of a ", model.family,
+      " and GPT-2's arithmetic, as a published measurement ran it; Flotilla forecasts it and does not train it: name a built-in "
+      "model or a config.json");
 }
 
 void require_matches_job(const plan::Plan& plan, const search::Request& job, const std::string& source) {

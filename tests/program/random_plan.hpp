@@ -20,8 +20,8 @@ inline plan::Plan any_plan(std::mt19937& random) {
 
 /// A plan of columns, whose stages are dealt alike: random degrees, cuts, uneven shares, microbatches, schedule, recomputation, precision.
 inline plan::Plan random_plan(std::mt19937& random) {
-  const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
-  const auto model = model::built_in(names[static_cast<std::size_t>(pick(random, 0, 3))]);
+  const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
+  const auto model = model::built_in(names[static_cast<std::size_t>(pick(random, 0, 5))]);
   const int data = pick(random, 1, 3), pipeline = pick(random, 1, std::min(4, model.layers())), tensor = pick(random, 1, 3);
   std::vector<int> cuts{0, model.layers()};
   std::vector<int> inner;

@@ -32,7 +32,7 @@ Case random_case(std::mt19937_64& random) {
   for (auto& device : profile.devices)
     if (device.host == "h1") device.type = "fast";
   for (auto& link : profile.links) link.pieces[0].bandwidth.value *= std::pow(10, fixture::pick(random, -2, 2));
-  static const std::vector<std::string> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
+  static const std::vector<std::string> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
   const auto model = model::built_in(models[random() % models.size()]);
   if (random() % 2) fixture::measure(profile, model, length, random() % 2 ? Precision::fp32 : Precision::bf16, {1, 2}, {1, 2, 4});
   const int ranks = static_cast<int>(profile.devices.size());

@@ -58,7 +58,7 @@ class Lowering {
     bind_world();
     for (int s = 0; s < stage_count(); ++s) bind_tensor_groups(s);
     for (int s = 0; s < stage_count(); ++s) bind_sums(sharers_of({s}), Group::Kind::data, data_groups_.emplace_back());
-    if (stage_count() > 1) bind_sums(sharers_of({0, stage_count() - 1}), Group::Kind::tied, tied_groups_);
+    if (ties()) bind_sums(sharers_of({0, stage_count() - 1}), Group::Kind::tied, tied_groups_);
     list_first_sequences();
     for (int s = 0; s < stage_count(); ++s) {
       classes_of_replicas_.clear();
@@ -87,6 +87,8 @@ class Lowering {
   const plan::Replica& replica(int s, int r) const { return stage(s).replicas[at(r)]; }
   RankBinding& binding(Rank rank) { return program_.ranks[rank.index()]; }
   bool training() const { return program_.purpose == Purpose::training; }
+  /// Whether two stages hold the word table.
+  bool ties() const { return stage_count() > 1 && program_.plan.model.tied_head; }
 
   int add_group(Group::Kind kind, std::vector<Rank> members) {
     const int group = static_cast<int>(program_.groups.size());
@@ -124,7 +126,9 @@ class Lowering {
       return sharing;
     }
     std::vector<int> tensors = plan::tensors_of_stage(program_.tensors, stage(*stages.begin()));
-    if (stages.size() > 1) std::erase_if(tensors, [&](int t) { return program_.tensors[at(t)].tied_layer < 0; });
+    // The word table that two stages hold is summed over both, all else over one.
+    const bool both = stages.size() > 1;
+    if (both || ties()) std::erase_if(tensors, [&](int t) { return (program_.tensors[at(t)].tied_layer >= 0) != both; });
     sharing.groups = sharers(program_.tensors, tensors, sharing.degrees);
     return sharing;
   }
@@ -192,7 +196,7 @@ class Lowering {
     kind.order = order_of(s, r);
     kind.data = summing_of(data_groups_[at(s)], s, r, t);
     const bool holds_word = s == 0 || s + 1 == stage_count();
-    if (stage_count() > 1 && holds_word) kind.tied = summing_of(tied_groups_, s, r, t);
+    if (ties() && holds_word) kind.tied = summing_of(tied_groups_, s, r, t);
     return kind;
   }
 

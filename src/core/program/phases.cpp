@@ -69,7 +69,9 @@ std::vector<Access> ClassBuilder::weights(int layer, bool gradients) const {
   return list;
 }
 
+/// Of the table that both ends use. One that is not shared is among its layer's tensors.
 std::vector<Access> ClassBuilder::word(bool gradients) const {
+  if (word_part_ < 0) return {};
   const auto& p = out_.parts[static_cast<std::size_t>(word_part_)];
   std::vector<Access> list{{Role::word_weights, p.weights, Mode::read}};
   if (gradients) list.push_back({Role::word_gradients, p.gradients, Mode::update});
@@ -218,7 +220,8 @@ void ClassBuilder::add_forward_phase() {
 
 void ClassBuilder::add_embedding_forward() {
   const int lookup = add_compute(Operation::embedding_forward, 0,
-                                 joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}}, {word(false)}));
+                                 joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}},
+                                        {in_.plan.model.tied_head ? word(false) : weights(0, false)}));
   consume(all_reduce_partial(0, lookup, false));
   add_compute(
       Operation::embedding_end_forward, 0,
@@ -289,7 +292,7 @@ void ClassBuilder::add_backward_phase() {
                                              {Role::input, activation(head), Mode::read},
                                              {Role::saved, head_saved_, Mode::read},
                                              {Role::partial, partial_, Mode::write}},
-                                            {weights(head, false), word(true)}));
+                                            {weights(head, !in_.plan.model.tied_head), word(true)}));
     consume(all_reduce_partial(head, backward, true));
     add_compute(Operation::head_end_backward, head,
                 joined({{Role::partial, partial_, Mode::read},

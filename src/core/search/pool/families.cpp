@@ -156,7 +156,7 @@ std::vector<int> Families::present(const Room& room) const {
 std::vector<int> Families::degrees(int type) const {
   const Type& t = stock_.types[at(type)];
   std::vector<int> out;
-  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.heads, t.count}); degree *= 2) out.push_back(degree);
+  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
   return out;
 }
 

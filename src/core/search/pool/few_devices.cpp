@@ -106,7 +106,7 @@ bool Families::holds(const Sketch& sketch) const {
 bool Families::next_degrees(std::vector<int>& degrees) const {
   for (int& degree : degrees) {
     degree *= 2;
-    if (degree <= std::min(stock_.request.model.heads, most_devices)) return true;
+    if (degree <= std::min(stock_.request.model.groups(), most_devices)) return true;
     degree = 1;
   }
   return false;
