@@ -79,7 +79,7 @@ class Oracle {
   bool may_finish(Id id) {
     const auto& s = site(id);
     if (s.op == program::Op::send || s.op == program::Op::receive) return may_move(id);
-    if (s.queue == program::Queue::reduce) return may_meet(id);
+    if (s.queue == program::Queue::reduce || s.queue == program::Queue::sum) return may_meet(id);
     finished_[id.first][id.second] =
         started_[id.first][id.second] + cost_.compute(program_, class_of(id.first), s, sequences(id)).time.value;
     return true;
@@ -120,7 +120,7 @@ class Oracle {
     const auto collectives = [&](std::size_t rank) {
       std::vector<Id> found;
       for (std::size_t i = 0; i < lists_[rank].size(); ++i)
-        if (site({rank, i}).queue == program::Queue::reduce && group_of({rank, i}) == group) found.push_back({rank, i});
+        if (site({rank, i}).group >= 0 && group_of({rank, i}) == group) found.push_back({rank, i});
       return found;
     };
     const auto own = collectives(id.first);

@@ -14,13 +14,15 @@
 ///
 /// Ranks that do the same work form a class. A class has *sites* (an instruction with its operands, stated once) and *blocks* (loops
 /// over sites, in issue order); a site runs once per microbatch or once per step. An *event* is (site, microbatch): "this run of this
-/// site is finished". An instruction starts when the events it waits for have happened and when its queue lets it: compute and reduce
-/// queues run one instruction to its end before the next; send and receive queues start instructions in order and let them finish in
-/// any order, so a receive is posted before its message comes and a send never blocks.
+/// site is finished". An instruction starts when the events it waits for have happened and when its queue lets it: compute, reduce
+/// and sum queues run one instruction to its end before the next; send and receive queues start instructions in order and let them finish
+/// in any order, so a receive is posted before its message comes and a send never blocks.
 namespace flotilla::program {
 
-enum class Queue : std::uint8_t { compute, send, receive, reduce, copy };
-inline constexpr int queue_count = 5;
+/// reduce: collectives inside a tensor-parallel group, which passes wait for; sum: those of a step, over replicas and over the world, which
+/// need not wait for the passes of other layers.
+enum class Queue : std::uint8_t { compute, send, receive, reduce, copy, sum };
+inline constexpr int queue_count = 6;
 
 enum class Op : std::uint8_t {
   load_tokens,  ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
@@ -28,13 +30,13 @@ enum class Op : std::uint8_t {
   compute,      ///< compute: Site::operation on Site::layer
   send,
   receive,         ///< one message to or from peer slot Site::peer: Site::size() bytes from Site::offset on in `message`
-  all_reduce,      ///< reduce: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
+  all_reduce,      ///< reduce, sum: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
   all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`; or, where it names `message`, the pieces of a
                    ///< microbatch's tokens (collectives.hpp) that the members hold to all of them, in place
   pack,            ///< compute: regions of the part's gradients, one after the other, into `packed`
   unpack,          ///< compute: and back
   squared_norm,    ///< compute: scalar::squared_norm += sum of squares of the gradients that this rank owns
-  reduce_scalars,  ///< reduce: scalars summed over the group in its order -> totals
+  reduce_scalars,  ///< sum: scalars summed over the group in its order -> totals
   optimizer,       ///< compute: AdamW on one part, with the clipping factor from totals; refreshes the weights' copy
   layer_forward,   ///< compute: Site::layer whole, the collectives of its tensor-parallel group inside; only in described runtimes
   layer_backward,  ///< compute: its backward pass likewise, with what Site::recompute repeats

@@ -199,15 +199,16 @@ void ClassBuilder::add_temporaries() {
   }
   const Bytes workspace = workspace_size();
   if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
+  if (slots_.tensor >= 0)
+    staging_ = add_buffer("staging", Category::communication, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(in_.plan));
-  if (slots_.tensor >= 0) staging = std::max(staging, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   if (training())
     for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) {
       const Bytes most = out_.parts[static_cast<std::size_t>(p)].elements * fp32_size;  // packed or not
       staging = std::max(staging, all_reduce_staging(most, fp32_size, summing_of(p).members));
     }
   if (training()) add_packed_buffers();
-  if (staging.count > 0) staging_ = add_buffer("sum staging", Category::communication, staging);
+  if (staging.count > 0) sum_staging_ = add_buffer("sum staging", Category::communication, staging);
 }
 
 }  // namespace flotilla::program

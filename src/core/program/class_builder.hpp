@@ -97,7 +97,7 @@ class ClassBuilder {
   std::vector<int> activations_, saved_, layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
   int word_part_ = -1;
   int tokens_ = -1, partial_ = -1, gradient_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1,
-      staging_ = -1, discard_ = -1, head_saved_ = -1;
+      staging_ = -1, sum_staging_ = -1, discard_ = -1, head_saved_ = -1;
   std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
   std::vector<Wait> next_waits_;          ///< of the next compute site
   /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.

@@ -59,13 +59,13 @@ int ClassBuilder::add_sum(int part, int buffer, int slot, Bytes bytes, std::vect
   Site site;
   site.name = "reduce gradients " + out_.parts[at(part)].name;
   site.op = Op::all_reduce;
-  site.queue = Queue::reduce;
+  site.queue = Queue::sum;
   site.part = part;
   site.per_microbatch = false;
   site.backward = true;
   site.group = slot;
   site.bytes = bytes;
-  site.accesses = {{Role::reduced, buffer, Mode::update}, {Role::staging, staging_, Mode::write}};
+  site.accesses = {{Role::reduced, buffer, Mode::update}, {Role::staging, sum_staging_, Mode::write}};
   site.waits = std::move(waits);
   return add_site(std::move(site));
 }
@@ -191,12 +191,12 @@ void ClassBuilder::add_closing_phase() {
   Site scalars;
   scalars.name = "reduce scalars";
   scalars.op = Op::reduce_scalars;
-  scalars.queue = Queue::reduce;
+  scalars.queue = Queue::sum;
   scalars.per_microbatch = false;
   scalars.group = slots_.world;
   scalars.bytes = out_.buffers[static_cast<std::size_t>(scalars_)].size;
   scalars.accesses = {{Role::scalars, scalars_, Mode::read}, {Role::totals, totals_, Mode::write}};
-  if (staging_ >= 0) scalars.accesses.push_back({Role::staging, staging_, Mode::write});
+  if (sum_staging_ >= 0) scalars.accesses.push_back({Role::staging, sum_staging_, Mode::write});
   scalars.waits = {{opening_.front(), last_run}};  // of itself enough where no microbatch runs
   if (last_scalar >= 0) scalars.waits.push_back({last_scalar, last_run});
   add_site(std::move(scalars));

@@ -62,9 +62,10 @@ class Binding {
   std::vector<BoundInstruction> instructions_;
 };
 
-/// Send, receive and reduce queues run on the communication thread, compute and copy on the caller's.
+/// Send, receive, reduce and sum queues run on the communication thread, compute and copy on the caller's.
 inline bool on_comm_thread(const program::Site& site) {
-  return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce;
+  return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce ||
+         site.queue == program::Queue::sum;
 }
 
 }  // namespace flotilla::train

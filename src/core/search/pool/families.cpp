@@ -14,7 +14,7 @@ constexpr int most_subsets_of = 3;                                              
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value(), !runtime.layers.has_value()}; }
+Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value()}; }
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
