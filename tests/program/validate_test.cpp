@@ -46,6 +46,14 @@ TEST(Validate, PlansWhoseStagesAreDealtUnlikePass) {
   }
 }
 
+TEST(Validate, LongPlansWhoseStagesAreDealtUnlikePass) {
+  std::mt19937 random{20261123};
+  for (int trial = 0; trial < 2000; ++trial) {
+    const auto plan = tests::long_plan(random);
+    ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << "trial " << trial << ": " << plan::summary(plan);
+  }
+}
+
 TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   // Take away each wait between queues in turn: a program that still passes did not need it, and a needed one must be reported.
   const auto whole = pipeline_program(3, 2, 2);

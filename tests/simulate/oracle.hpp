@@ -64,7 +64,7 @@ class Oracle {
       at = std::max(at, t);
     }
     const auto queue = site(id).queue;
-    const bool posting = queue == program::Queue::send || queue == program::Queue::receive;
+    const bool posting = !program::runs_one_at_a_time(queue);
     for (std::size_t j = i; j-- > 0;) {
       if (site({r, j}).queue != queue) continue;
       const double before = posting ? started_[r][j] : finished_[r][j];

@@ -92,7 +92,8 @@ class Clock {
     for (;;) {
       while (!ends_.empty()) end_next();
       if (all_done()) break;
-      deepen();
+      for (int s = stage_count() - 1; s >= 0; --s) begin(s);  // whom a far stage has freed
+      if (ends_.empty()) deepen();
     }
     std::vector<std::vector<PassOrder>> orders;
     for (const auto& stage : stages_) {
@@ -160,7 +161,15 @@ class Clock {
     const Replica& receiver = stage(s)[at(to.replica)];
     return to.microbatch < receiver.backwards_done + std::max(receiver.depth, sent_copies);
   }
-  bool has_room_backward(int s, const Partner& to) { return to.microbatch < stage(s)[at(to.replica)].backwards_done + sent_copies; }
+  /// The buffer that a gradient comes into is the one that the stage's own gradient leaves from.
+  bool has_room_backward(int s, const Partner& to) {
+    const Replica& receiver = stage(s)[at(to.replica)];
+    if (to.microbatch >= receiver.backwards_done + sent_copies) return false;
+    return to.microbatch < sent_copies || has_left_backward(s, receiver, to.microbatch - sent_copies);
+  }
+  bool has_left_backward(int s, const Replica& sender, int microbatch) {
+    return std::ranges::all_of(sender.before[at(microbatch)], [&](const Partner& p) { return has_room_backward(s - 1, p); });
+  }
 
   bool may_forward(int s, const Replica& replica, bool any_depth) {
     const int m = replica.forwards;
@@ -176,8 +185,7 @@ class Clock {
     if (m >= replica.forwards_done) return false;
     for (const Partner& p : replica.after[at(m)])
       if (p.microbatch >= stage(s + 1)[at(p.replica)].backwards_done) return false;
-    if (m < sent_copies) return true;
-    return std::ranges::all_of(replica.before[at(m - sent_copies)], [&](const Partner& p) { return has_room_backward(s - 1, p); });
+    return m < sent_copies || has_left_backward(s, replica, m - sent_copies);
   }
 
   void begin(int s) {
@@ -216,7 +224,7 @@ class Clock {
     // Who may begin depends on the stages beside; last stages first, since they free the others.
     std::vector<int> looked_at;
     for (int s : touched)
-      for (int near : {s - 1, s, s + 1}) looked_at.push_back(near);
+      for (int near : {s - 1, s, s + 1, s + 2}) looked_at.push_back(near);
     std::ranges::sort(looked_at, std::greater<>{});
     looked_at.erase(std::ranges::unique(looked_at).begin(), looked_at.end());
     for (int s : looked_at) begin(s);

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t enough_violations = 3;
 
-bool runs_one_at_a_time(Queue q) { return q != Queue::send && q != Queue::receive; }
-
 /// Which instructions are finished when another starts. Queues that run one at a time are known by a count; instructions of the send and
 /// receive queues finish in any order, so one of those is finished for `j` only through a chain of waits.
 class HappensBefore {

@@ -111,7 +111,7 @@ Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward
   Site site;
   site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation");
   site.op = op;
-  site.queue = op == Op::send ? Queue::send : Queue::receive;
+  site.queue = op == Op::send ? Queue::send : backward ? Queue::receive_back : Queue::receive;
   site.layer = layer;
   site.backward = backward;
   site.peer = parcel.peer;

@@ -296,7 +296,7 @@ void add_local_edges(const Lists& lists, int rank, Graph& graph) {
     graph.edge(graph.start(rank, i), graph.end(rank, i));
     for (int wait : list[static_cast<std::size_t>(i)].waits) graph.edge(graph.end(rank, wait), graph.start(rank, i));
     const auto before = previous.find(queue);
-    const bool overlaps = queue == Queue::send || queue == Queue::receive;
+    const bool overlaps = !runs_one_at_a_time(queue);
     if (before != previous.end())
       graph.edge(overlaps ? graph.start(rank, before->second) : graph.end(rank, before->second), graph.start(rank, i));
     previous[queue] = i;

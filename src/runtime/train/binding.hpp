@@ -62,10 +62,10 @@ class Binding {
   std::vector<BoundInstruction> instructions_;
 };
 
-/// Send, receive, reduce and sum queues run on the communication thread, compute and copy on the caller's.
+/// Queues of messages and collectives run on the communication thread, compute and copy on the caller's.
 inline bool on_comm_thread(const program::Site& site) {
   return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce ||
-         site.queue == program::Queue::sum;
+         site.queue == program::Queue::sum || site.queue == program::Queue::receive_back;
 }
 
 }  // namespace flotilla::train
