@@ -20,9 +20,12 @@
 namespace flotilla::program {
 
 /// reduce: collectives inside a tensor-parallel group, which passes wait for; sum: those of a step, over replicas and over the world, which
-/// need not wait for the passes of other layers.
-enum class Queue : std::uint8_t { compute, send, receive, reduce, copy, sum };
-inline constexpr int queue_count = 6;
+/// need not wait for the passes of other layers. Gradients are received on a queue of their own: a gradient whose buffer is not free yet
+/// must not keep activations from coming.
+enum class Queue : std::uint8_t { compute, send, receive, reduce, copy, sum, receive_back };
+inline constexpr int queue_count = 7;
+/// Send and receive queues start instructions in order and let them finish in any order; the others run one to its end before the next.
+constexpr bool runs_one_at_a_time(Queue q) { return q != Queue::send && q != Queue::receive && q != Queue::receive_back; }
 
 enum class Op : std::uint8_t {
   load_tokens,  ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
