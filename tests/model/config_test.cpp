@@ -97,6 +97,7 @@ TEST(Check, RefusesEveryImpossibleField) {
   refuses([](Config& c) { c.key_value_heads = 8; }, "key_value_heads");
   refuses([](Config& c) { c.windows = {0, -1}; }, "attention window");
   refuses([](Config& c) { c.rotary.theta = -1; }, "theta");
+  refuses([](Config& c) { c.rotary.theta = 1e-300; }, "theta");
   refuses([](Config& c) { c.rotary.factor = 0.5; }, "factor");
   refuses([](Config& c) { c.rotary.low_frequency = 4; }, "low_frequency");
   refuses([](Config& c) { c.rotary.original_positions = 0; }, "original_positions");

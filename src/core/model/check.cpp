@@ -31,8 +31,8 @@ void check_groups(const Config& c, std::string_view where) {
 
 void check_rotary(const Config& c, std::string_view where) {
   const Rotary& r = c.rotary;
-  FLOTILLA_REQUIRE(std::isfinite(r.theta) && r.theta >= 0, ErrorKind::bad_input, where, ": the rotary theta is ", r.theta,
-                   "; it must be above 0, or 0 for a table of positions");
+  FLOTILLA_REQUIRE(r.theta == 0 || (std::isfinite(r.theta) && r.theta >= 1), ErrorKind::bad_input, where, ": the rotary theta is ", r.theta,
+                   "; it must be 1 or more, or 0 for a table of positions");
   FLOTILLA_REQUIRE(!c.rotates() || c.head_size() % 2 == 0, ErrorKind::bad_input, where, ": a head has ", c.head_size(),
                    " columns (hidden / heads); rotary positions turn pairs of them, so it must be even");
   FLOTILLA_REQUIRE(std::isfinite(r.factor) && r.factor >= 1, ErrorKind::bad_input, where, ": the rotary factor is ", r.factor,
