@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/batch_job.hpp"
 #include "app/job.hpp"
 #include "flotilla/comm/watch.hpp"
 #include "flotilla/comm/world.hpp"
@@ -20,7 +21,7 @@ namespace flotilla::app {
 class Allocation {
  public:
   /// Collective: opens the run directory, starts the watch.
-  Allocation(const comm::World&, const Job&);
+  Allocation(const comm::World&, const Job&, const BatchJob&);
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 

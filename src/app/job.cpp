@@ -183,7 +183,8 @@ std::string training_identity(const Job& job) {
 std::string shared_configuration(const Job& job) {
   std::string out;
   for (const auto& s : job.settings) {
-    const bool own = s.name == "run.threads" || s.section == "device" || s.section == "output";
+    const bool own =
+        s.name == "run.threads" || s.name == "run.zone" || s.name == "run.time-limit" || s.section == "device" || s.section == "output";
     if (!own) out += text(s.name, " = ", s.toml, "\n");
   }
   return out;

@@ -1,5 +1,6 @@
 #include "app/training_loop.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -41,6 +42,7 @@ TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.f
     start.version = FLOTILLA_VERSION;
     metrics_->write(start);
     check_ = ForecastCheck{in_.forecast, in_.crew.rank()};
+    time_left_ = {in_.ends, in_.job.run.stop_slack, {}, longest_save()};
   }
   recent_.reserve(recent_steps);
 }
@@ -72,6 +74,10 @@ train::Wishes TrainingLoop::wishes() {
   train::Wishes wishes;
   if (const auto stop = in_.allocation.stop_wanted()) {
     if (stop_reason_.empty()) stop_reason_ = *stop;
+    wishes.stop = true;
+  }
+  if (speaks() && time_left_.last_step(now())) {
+    if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
     wishes.stop = true;
   }
   const auto& every = in_.job.checkpoint.every_time;
@@ -110,6 +116,7 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
     recent_.push_back(took.value);
   else
     recent_[static_cast<std::size_t>(done_) % recent_steps] = took.value;
+  time_left_.step = {*std::max_element(recent_.begin(), recent_.end())};
   const auto& plan = in_.trainer.program().plan;
   journal::StepRecord record;
   record.step = done_;
@@ -167,6 +174,12 @@ bool TrainingLoop::save_due(const train::StepResult& result) const {
   return result.save || (every > 0 && done_ % every == 0);
 }
 
+Seconds TrainingLoop::longest_save() const {
+  Seconds longest;
+  for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints) longest = std::max(longest, Seconds{save.seconds});
+  return longest;
+}
+
 void TrainingLoop::save() {
   if (saved_ == done_) return;
   comm::agree_on(
@@ -186,6 +199,7 @@ void TrainingLoop::save() {
   record.step = done_;
   record.bytes = report.size.count;
   record.seconds = report.total.value;
+  time_left_.save = std::max(time_left_.save, report.total);
   metrics_->write(record);
   say(journal::checkpoint_line(record, in_.job.training.steps));
 }

@@ -7,6 +7,7 @@
 #include "app/allocation.hpp"
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
+#include "app/time_left.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -32,6 +33,7 @@ struct LoopInput {
   double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
   std::string plan_summary;
   simulate::Forecast forecast;  ///< of the plan, with its timeline; the crew's rank 0 has it
+  std::optional<Seconds> ends;  ///< of the job's time, on the clock of flotilla::now()
 };
 
 /// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
@@ -51,6 +53,8 @@ class TrainingLoop {
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
   void save();
+  /// The longest save that earlier incarnations measured.
+  Seconds longest_save() const;
   bool save_due(const train::StepResult&) const;
   bool speaks() const { return metrics_.has_value(); }
   Ending ended(ExitCode, std::string reason);
@@ -64,6 +68,7 @@ class TrainingLoop {
   std::vector<double> recent_;                     ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
   ForecastCheck check_;  ///< the crew's rank 0
+  TimeLeft time_left_;   ///< the crew's rank 0 decides by it
 };
 
 }  // namespace flotilla::app

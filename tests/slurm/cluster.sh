@@ -84,13 +84,14 @@ write_configuration() {
 
 # Unequal CPUs: percent of one, as quota. The quotas are meant to fit the machine together.
 make_cpu_groups() {
-  local group node percent=(40 40 25 25 15 15)
+  local group node percent=(40 40 30 30 20 20)
   group=$(group_of "$dir")
   mkdir "$group"
+  echo $((6 * 1024)) >"$group/cpu.shares" # six nodes count like six groups of the machine, not like one
   for node in $nodes; do
     mkdir "$group/$node"
-    echo 20000 >"$group/$node/cpu.cfs_period_us"
-    echo $((20000 * ${percent[${node#n} - 1]} * ${CPU_SCALE:-1} / 100)) >"$group/$node/cpu.cfs_quota_us"
+    echo 5000 >"$group/$node/cpu.cfs_period_us" # short, so that operations of a millisecond feel it
+    echo $((50 * ${percent[${node#n} - 1]})) >"$group/$node/cpu.cfs_quota_us"
   done
 }
 
