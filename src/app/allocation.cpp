@@ -8,7 +8,8 @@
 
 namespace flotilla::app {
 
-Allocation::Allocation(const comm::World& world, const Job& job, const BatchJob& batch) : world_{world}, deadline_{job.comm.deadline} {
+Allocation::Allocation(const comm::World& world, const Job& job, const BatchJob& batch)
+    : world_{world}, deadline_{job.comm.deadline}, job_{batch.id} {
   comm::agree_on(
       world, "opening the run directory",
       [&] {

@@ -6,6 +6,7 @@
 #include "app/planning.hpp"
 #include "app/planning_options.hpp"
 #include "app/probe.hpp"
+#include "app/report.hpp"
 #include "app/simulate.hpp"
 #include "app/submit.hpp"
 #include "app/train.hpp"
@@ -24,6 +25,7 @@ std::vector<Command> command_table() {
           {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
           {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
+          {"report", "say what a run did, start by start: devices, plan, end, lost work, cost", "RUN", report_run, run_report_options},
           {"inspect", "say what a plan, a profile, a forecast, a checkpoint or a run directory holds", "FILE", inspect, inspect_options},
           {"import", "turn published measurements and plans into files of ours", "WHAT FILE", import_published, import_options},
           {"export", "write a plan in a format of others, for their simulators", "WHAT FILE", export_for_others, export_options}};

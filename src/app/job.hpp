@@ -78,7 +78,8 @@ struct Job {
     Seconds deadline{600};  ///< of a message, collective or agreement that does not move
   } comm;
   struct Report {
-    std::string timeline;  ///< file; empty: none
+    std::string timeline;    ///< file; empty: none
+    std::string prometheus;  ///< file; empty: none
   } report;
   struct Output {
     std::string file;  ///< empty: standard output

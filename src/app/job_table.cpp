@@ -139,6 +139,9 @@ void add_watching(Table& t, Job& job) {
   t.section("report", "Reports");
   t.add("report.timeline", &job.report.timeline, "write when each instruction of the last iteration ran (Perfetto's JSON)",
         {.value = "FILE", .unset = "none"});
+  t.add("report.prometheus", &job.report.prometheus,
+        "keep the newest figures in this file, in Prometheus' text format: for node_exporter's textfile collector",
+        {.value = "FILE", .unset = "none", .example = "/var/lib/node_exporter/flotilla.prom"});
 }
 
 }  // namespace

@@ -106,6 +106,8 @@ int submit(const SubmitOptions& o) {
   plan_over(s, o);
   s.script = slurm::script_text(script_for(s.taken, o, remarks_of(s)));
   write_script(s, o);
+  if (s.file.size() > 0 && o.submit.script.empty())
+    files::write_text(std::filesystem::path{o.run_directory} / "submission.json", submission_json(s));
   if (!o.submit.dry_run) s.job = sent(s.file);
   show(s, o);
   return static_cast<int>(ExitCode::done);

@@ -12,6 +12,7 @@
 #include "app/inspect.hpp"
 #include "app/job.hpp"
 #include "app/measured_timeline.hpp"
+#include "app/mix.hpp"
 #include "app/plan_choice.hpp"
 #include "app/training_loop.hpp"
 #include "flotilla/base/clock.hpp"
@@ -283,6 +284,7 @@ class Training {
     if (crew.rank() == Rank{0}) introduce(trainer, first_step);
     TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks),
                        plan::summary(chosen_.plan), chosen_.forecast, batch_.ends}};
+    loop.note_devices(mix_of(chosen_.profile, crew_ranks), chosen_.origin);
     const auto ending = loop.run();
     account_memory(crew, trainer.arena());
     if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, crew, trainer, deadline_);

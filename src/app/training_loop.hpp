@@ -11,6 +11,7 @@
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/journal/metrics.hpp"
+#include "flotilla/journal/prometheus.hpp"
 #include "flotilla/train/trainer.hpp"
 
 namespace flotilla::app {
@@ -41,6 +42,8 @@ class TrainingLoop {
  public:
   explicit TrainingLoop(LoopInput);
   Ending run();
+  /// For the record: what the crew works on and where its plan comes from. Once, before run().
+  void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
 
  private:
   train::Wishes wishes();
@@ -65,7 +68,8 @@ class TrainingLoop {
   Seconds last_save_;
   std::string stop_reason_;
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
-  std::vector<double> recent_;                     ///< seconds of the last steps, a ring
+  std::optional<journal::PrometheusFile> prometheus_;
+  std::vector<double> recent_;  ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
   ForecastCheck check_;  ///< the crew's rank 0
   TimeLeft time_left_;   ///< the crew's rank 0 decides by it
