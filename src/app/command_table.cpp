@@ -1,5 +1,6 @@
 #include "app/command_table.hpp"
 
+#include "app/doctor.hpp"
 #include "app/export.hpp"
 #include "app/import.hpp"
 #include "app/inspect.hpp"
@@ -25,6 +26,7 @@ std::vector<Command> command_table() {
           {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
           {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
+          {"doctor", "say whether this machine, allocation or job can work, and what mends it", "[JOB]", doctor, job_options},
           {"report", "say what a run did, start by start: devices, plan, end, lost work, cost", "RUN", report_run, run_report_options},
           {"inspect", "say what a plan, a profile, a forecast, a checkpoint or a run directory holds", "FILE", inspect, inspect_options},
           {"import", "turn published measurements and plans into files of ours", "WHAT FILE", import_published, import_options},

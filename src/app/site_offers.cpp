@@ -67,6 +67,7 @@ class Collector {
 
   SiteOffers collect() {
     for (const auto* partition : in_order()) look_at(*partition);
+    level_nodes();
     for (const auto& words : devices_.notes()) offers_.notes.push_back(words);
     return std::move(offers_);
   }
@@ -161,6 +162,33 @@ class Collector {
     note(text("partition ", p.name, ": ", less.devices(), " ", d.type, " left out that are asked for by another name: ", less.gres,
               less.constraint.empty() ? "" : " with feature ", less.constraint));
     if (offer.devices() > same->devices()) *same = offer;
+  }
+
+  /// A plan knows one node size of a type: the largest that still has four fifths of the devices. What has less on a node is left out.
+  void level_nodes() {
+    std::map<std::string, std::set<int>> sizes;
+    for (const auto& offer : offers_.all) sizes[offer.type].insert(offer.per_node);
+    for (const auto& [type, each] : sizes) {
+      const auto had = [&, t = type](int size) {
+        int devices = 0;
+        for (const auto& offer : offers_.all)
+          if (offer.type == t) devices += offer.nodes * (offer.per_node / size) * size;
+        return devices;
+      };
+      int most = 0, size = *each.begin();
+      for (int s : each) most = std::max(most, had(s));
+      for (int s : each)
+        if (5 * had(s) >= 4 * most) size = s;
+      std::erase_if(offers_.all, [&, t = type](const SiteOffer& offer) {
+        const bool less = offer.type == t && offer.per_node < size;
+        if (less)
+          note(text("partition ", offer.partition, ": ", offer.nodes, offer.nodes == 1 ? " node" : " nodes", " with ", offer.per_node,
+                    " free ", t, " each left out: elsewhere ", size, " of a node are had"));
+        return less;
+      });
+      for (auto& offer : offers_.all)
+        if (offer.type == type) offer.per_node -= offer.per_node % size;
+    }
   }
 
   const slurm::Site& site_;

@@ -80,8 +80,13 @@ std::vector<Taken> taken_by(const plan::Plan& plan, const PlanningTask& task, co
   for (const auto& offer : offers) {
     const auto place = on_hosts.find({offer.type, offer.partition});
     if (place == on_hosts.end()) continue;
-    Taken t{offer, static_cast<int>(place->second.size()), 0, 0};
-    for (const auto& [host, ranks] : place->second) t.per_node = std::max(t.per_node, ranks);
+    int most = 0, size = offer.per_node;
+    for (const auto& [host, ranks] : place->second) most = std::max(most, ranks);
+    for (const auto& other : offers)
+      if (other.type == offer.type) size = std::min(size, other.per_node);
+    // A forecast's node is the smallest of its type; a larger one stands for several.
+    const int hosts = static_cast<int>(place->second.size()), of_a_node = std::max(offer.per_node / size, 1);
+    Taken t{offer, (hosts + of_a_node - 1) / of_a_node, most * std::min(of_a_node, hosts), 0};
     t.fewest_nodes = t.nodes;
     taken.push_back(std::move(t));
   }

@@ -44,7 +44,7 @@ struct Script {
 /// no way to say.
 std::string script_text(const Script&);
 
-/// The word as a shell reads it back: between single quotes, unless it holds nothing that a shell looks at. Throws Error{bad_input} for a
+/// The word as a shell reads it back: between single quotes, unless it holds nothing that a shell looks at; of one line always, for bash. Throws Error{bad_input} for a
 /// word with a zero byte: nobody can pass that on.
 std::string shell_word(const std::string&);
 

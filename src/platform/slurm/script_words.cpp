@@ -14,14 +14,28 @@ bool every_is(const std::string& word, const std::string& signs) {
   });
 }
 
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+std::string octal(char c) {
+  const auto value = static_cast<unsigned char>(c);
+  const auto digit = [](int d) { return static_cast<char>('0' + d); };
+  return {'\\', digit(value >> 6), digit((value >> 3) & 7), digit(value & 7)};
+}
+
 }  // namespace
 
 std::string shell_word(const std::string& word) {
   FLOTILLA_REQUIRE(word.find('\0') == word.npos, ErrorKind::bad_input, "'", shown(word), "': a zero byte in it; no shell can pass it on");
   if (!word.empty() && every_is(word, "_@%+:,./-")) return word;
-  std::string quoted = "'";
+  const bool control = std::ranges::any_of(word, is_control);
+  // Bash's own quotes for what would end a line of the script: $'a\012b'.
+  std::string quoted = control ? "$'" : "'";
   for (char c : word) {
-    if (c == '\'')
+    if (is_control(c))
+      quoted += octal(c);
+    else if (control && (c == '\'' || c == '\\'))
+      quoted += std::string{'\\'} + c;
+    else if (c == '\'')
       quoted += "'\\''";
     else
       quoted += c;

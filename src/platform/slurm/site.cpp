@@ -4,6 +4,7 @@
 #include <set>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/slurm/host_list.hpp"
 #include "flotilla/slurm/time.hpp"
 #include "site_fields.hpp"
 
@@ -143,14 +144,20 @@ class Reader {
                      "' is none that scontrol show partition tells of");
     auto& p = site.partitions[partition->second];
     if (upper(columns[2]) != "UP") p.open = false;
-    const auto [known, is_new] = numbers_.emplace(columns[0], site.nodes.size());
-    if (is_new) site.nodes.push_back(facts(columns));
-    if (members_.insert({partition->second, known->second}).second) p.nodes.push_back(known->second);
+    // One node with --Node; answers that were recorded without it hold lists.
+    const bool list = columns[0].find_first_of("[,") != std::string::npos;
+    const auto names = list ? expand_host_list(columns[0], "the node list") : std::vector{columns[0]};
+    for (const auto& name : names) {
+      const auto [known, is_new] = numbers_.emplace(name, site.nodes.size());
+      if (is_new) site.nodes.push_back(facts(name, columns, static_cast<int>(names.size())));
+      if (members_.insert({partition->second, known->second}).second) p.nodes.push_back(known->second);
+    }
   }
 
-  SiteNode facts(const std::vector<std::string>& columns) const {
+  /// `alike` nodes stand in one line, which sums up their CPUs in use.
+  SiteNode facts(const std::string& name, const std::vector<std::string>& columns, int alike) const {
     SiteNode n;
-    n.name = columns[0];
+    n.name = name;
     n.state = columns[3];
     n.cpus = number_of(columns[4]);
     FLOTILLA_REQUIRE(n.cpus >= 0, ErrorKind::bad_input, "expected a number of CPUs, got '", shown(columns[4]), "'");
@@ -160,7 +167,7 @@ class Reader {
       for (auto& feature : split(columns[7], ','))
         if (!feature.empty()) n.features.push_back(feature);
     const auto cpus = split(columns[8], '/');  // allocated, idle, other, total
-    n.idle_cpus = cpus.size() == 4 ? std::max(number_of(cpus[1]), 0) : 0;
+    n.idle_cpus = cpus.size() == 4 ? std::max(number_of(cpus[1]), 0) / alike : 0;
     const auto more = details_.find(n.name);
     if (more != details_.end()) n.used = parse_gres(field(more->second, "GresUsed"));
     judge(n, more == details_.end() ? "" : field(more->second, "State"));
