@@ -32,6 +32,11 @@ std::string DeviceNames::type_called(const std::string& name) {
   return name;
 }
 
+std::string DeviceNames::catalogued(const std::string& name) const {
+  const auto* entry = cluster::find(catalogue_, name);
+  return entry == nullptr ? "" : entry->name;
+}
+
 int DeviceNames::per_node(const std::string& type) const {
   if (per_node_.at(type) > 0) return per_node_.at(type);
   const auto* entry = cluster::find(catalogue_, type);

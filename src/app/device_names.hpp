@@ -16,6 +16,8 @@ class DeviceNames {
   /// The name that a plan takes; "" where nobody knows it. A name that only the catalogue knows is called as it was asked for first.
   /// Multiplying in TF32 makes another type of a device: those are told apart by their spelling alone.
   std::string type_called(const std::string& name);
+  /// The catalogue's own name of a type; "" where it does not know it.
+  std::string catalogued(const std::string& name) const;
   /// Devices in a node of a type that is known.
   int per_node(const std::string& type) const;
   bool is_cpu(const std::string& type) const;

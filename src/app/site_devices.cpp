@@ -61,6 +61,11 @@ SiteDevices::SiteDevices(const SubmitOptions& o, DeviceNames& names) : settings_
   }
 }
 
+std::string SiteDevices::type_of(const std::string& word) {
+  const auto name = names_.catalogued(word);
+  return names_.type_called(name.empty() ? word : name);
+}
+
 std::string SiteDevices::said(const std::string& key) const {
   const auto found = said_.find(upper(key));
   return found == said_.end() ? "" : found->second;
@@ -75,7 +80,7 @@ std::optional<SiteDevices::Meaning> SiteDevices::of_features(const slurm::SiteNo
   std::optional<Meaning> found;
   for (const auto& feature : node.features)
     for (const auto& part : parts_of(feature)) {
-      const auto type = names_.type_called(part);
+      const auto type = type_of(part);
       if (type.empty()) continue;
       const bool fits =
           beginning.empty() || upper(type).starts_with(upper(beginning)) || same_word(type.substr(0, beginning.size()), beginning);
@@ -101,7 +106,7 @@ std::optional<SiteDevices::Meaning> SiteDevices::meaning_of(const slurm::Gres& g
     return std::nullopt;
   }
   for (const auto& part : parts_of(gres.type)) {
-    if (auto type = names_.type_called(part); !type.empty()) return Meaning{type, ""};
+    if (auto type = type_of(part); !type.empty()) return Meaning{type, ""};
     const auto longer = names_.longer(part);
     if (longer.empty()) continue;
     if (auto meaning = of_features(node, part)) return meaning;

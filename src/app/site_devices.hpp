@@ -39,6 +39,8 @@ class SiteDevices {
   };
   std::optional<Meaning> meaning_of(const slurm::Gres&, const slurm::SiteNode&, const std::string& partition);
   std::optional<Meaning> of_features(const slurm::SiteNode&, const std::string& beginning);
+  /// A word of the site's as a type: the library's name or the catalogue's own; "" where nobody knows it.
+  std::string type_of(const std::string& word);
   std::string said(const std::string& key) const;
   void note(const std::string&);
 

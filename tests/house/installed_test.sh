@@ -30,9 +30,9 @@ offered() { # WORDS... with the last one begun
     "$function" flotilla "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
     printf "%s\n" "${COMPREPLY[@]}"' bash "$completion" "$@"
 }
-offered flotilla su | grep -q '^submit' || fail "completion does not know submit"
-offered flotilla submit --submit.w | grep -q '^--submit.wait' || fail "completion does not know --submit.wait"
-offered flotilla doctor --format '' | grep -q '^json' || fail "completion does not know the formats"
+offered flotilla su | grep '^submit' >/dev/null || fail "completion does not know submit"
+offered flotilla submit --submit.w | grep '^--submit.wait' >/dev/null || fail "completion does not know --submit.wait"
+offered flotilla doctor --format '' | grep '^json' >/dev/null || fail "completion does not know the formats"
 
 for script in "$prefix"/share/flotilla/slurm/*.sh; do
   bash -n "$script" || fail "$script"
@@ -40,7 +40,7 @@ done
 # The program finds the shell library that was installed with it.
 answers=$(dirname "$0")/../app/submit/testbed
 "$prefix/bin/flotilla" submit --model.name opt-125m --training.global-batch 64 --dry-run --submit.answers "$answers" |
-  grep -qx ". $prefix/share/flotilla/slurm/flotilla.sh || exit 69" || fail "submit does not find the installed shell library"
+  grep -x ". $prefix/share/flotilla/slurm/flotilla.sh || exit 69" >/dev/null || fail "submit does not find the installed shell library"
 
 modules=$prefix/share/flotilla/modules
 lmod=
@@ -56,6 +56,7 @@ else
   mkdir -p "$alone/share/flotilla/modules"
   cp "$modules/flotilla" "$alone/share/flotilla/modules/"
   for place in "$prefix" "$alone"; do
+    # shellcheck disable=SC2016
     env -u MANPATH bash -c '
       set -e
       . "$1" >/dev/null 2>&1
@@ -70,8 +71,9 @@ else
   done
 fi
 if command -v tclsh >/dev/null; then
+  # shellcheck disable=SC2016
   echo 'proc unknown {args} {}; set ModulesCurrentModulefile /p/share/flotilla/modules/flotilla; source [lindex $argv 0]; puts $prefix' |
-    tclsh /dev/stdin "$modules/flotilla" | grep -qx /p || fail "the Tcl modulefile"
+    tclsh /dev/stdin "$modules/flotilla" | grep -x /p >/dev/null || fail "the Tcl modulefile"
 fi
 if command -v python3 >/dev/null; then
   python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$(dirname "$0")/../../modules/spack/package.py" || fail "the Spack recipe"
