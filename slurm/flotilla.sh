@@ -22,7 +22,7 @@
 # start again at once on the nodes that the job has now. TERM (preemption, scontrol requeue, scancel): the ranks have it too and save; what
 # becomes of the job is Slurm's to say.
 
-flotilla_say() { echo "flotilla.sh: $(date '+%F %T'): $*"; }
+flotilla_say() { echo "flotilla.sh: $(date '+%F %T.%3N'): $*"; }
 
 flotilla_refuse() {
   echo "flotilla.sh: error: $*" >&2
@@ -176,7 +176,7 @@ flotilla_wait() { # PID INCARNATION-BEFORE
       draining=$(flotilla_draining)
       [ -z "$draining" ] || flotilla_warned requeue "being drained: $draining"
     fi
-    sleep 0.5 &
+    sleep "${FLOTILLA_POLL:-0.5}" &
     wait $! # a signal ends the wait
   done
 }
@@ -230,14 +230,18 @@ flotilla_end() { # CODE WHY
 
 # Back to the queue: the script is killed by it and started again when the job's turn comes.
 flotilla_requeue() { # WHY [hold]
-  local how=requeue
+  local how=requeue i
   [ "${SLURM_RESTART_COUNT:-0}" -lt "$FLOTILLA_REQUEUES" ] || flotilla_end 75 "$1; already requeued ${SLURM_RESTART_COUNT} times (FLOTILLA_REQUEUES)"
   [ "${2-}" != hold ] || how=requeuehold
   flotilla_say "$1: back to the queue"
-  trap '' TERM
+  trap 'flotilla_stop=requeued' TERM
+  flotilla_stop=""
   scontrol "$how" "$SLURM_JOB_ID" || flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
-  sleep 300 & # until Slurm ends this shell
-  wait $!
+  for ((i = 0; i < 300; i++)); do # until Slurm ends this shell
+    [ -z "$flotilla_stop" ] || exit 75
+    sleep 1 &
+    wait $!
+  done
   exit 75
 }
 
