@@ -15,6 +15,7 @@ FLOTILLA_TASKS=${FLOTILLA_TASKS:-1}                 # ranks on a node: one per G
 FLOTILLA_LINKS=${FLOTILLA_LINKS:-20}                # jobs that may follow this one
 
 export PATH=$FLOTILLA_HOME/bin:$PATH
+# shellcheck source=slurm/flotilla.sh
 . "${FLOTILLA_SCRIPTS:-$FLOTILLA_HOME/share/flotilla/slurm}/flotilla.sh"
 flotilla_chain
 flotilla_job train "$FLOTILLA_JOB"

@@ -23,5 +23,6 @@ FLOTILLA_TASKS=${FLOTILLA_TASKS:-1}                       # ranks on a node: one
 # What differs between components; here nothing. FLOTILLA_SETUP_0='module load cuda/12' is run by the ranks of component 0.
 
 export PATH=$FLOTILLA_HOME/bin:$PATH
+# shellcheck source=slurm/flotilla.sh
 . "${FLOTILLA_SCRIPTS:-$FLOTILLA_HOME/share/flotilla/slurm}/flotilla.sh"
 flotilla_job train "$FLOTILLA_JOB"

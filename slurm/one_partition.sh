@@ -16,5 +16,6 @@ FLOTILLA_RUN=${FLOTILLA_RUN:-$SLURM_SUBMIT_DIR/run} # on a file system that all 
 FLOTILLA_TASKS=${FLOTILLA_TASKS:-1}                 # ranks on a node: one per GPU, or per socket
 
 export PATH=$FLOTILLA_HOME/bin:$PATH
+# shellcheck source=slurm/flotilla.sh
 . "${FLOTILLA_SCRIPTS:-$FLOTILLA_HOME/share/flotilla/slurm}/flotilla.sh"
 flotilla_job train "$FLOTILLA_JOB"

@@ -12,8 +12,9 @@ FLOTILLA_HOME=${FLOTILLA_HOME:-/opt/flotilla}       # where cmake --install put 
 FLOTILLA_JOB=${FLOTILLA_JOB:-job.toml}              # the job file
 FLOTILLA_RUN=${FLOTILLA_RUN:-$SLURM_SUBMIT_DIR/run} # on a file system that all nodes share; the same after every requeue
 FLOTILLA_TASKS=${FLOTILLA_TASKS:-1}                 # ranks on a node: one per GPU, or per socket
-FLOTILLA_ON_NO_PLAN=requeue                         # too few nodes this time: try again later
+export FLOTILLA_ON_NO_PLAN=requeue                      # too few nodes this time: try again later
 
 export PATH=$FLOTILLA_HOME/bin:$PATH
+# shellcheck source=slurm/flotilla.sh
 . "${FLOTILLA_SCRIPTS:-$FLOTILLA_HOME/share/flotilla/slurm}/flotilla.sh"
 flotilla_job train "$FLOTILLA_JOB" --checkpoint.every-time="${FLOTILLA_SAVE_EVERY:-5min}"

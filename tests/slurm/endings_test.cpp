@@ -159,5 +159,56 @@ TEST_F(Endings, OfAHeterogeneousJob) {
   EXPECT_EQ(debris(run.directory()), Words{});
 }
 
+/// Two pipeline stages, so that three nodes and two can hold it.
+TEST_F(Endings, OfAPlainJobThatKeepsItsNodes) {
+  unbroken();
+  const SlurmRun run{"plain", steps, "pipeline = 2\ntensor = 1\n"};
+  const BatchJob job{
+      {"--partition=preemptible", "--nodelist=n1,n2,n3", "--nodes=3"}, "one_partition.sh", run.environment({"FLOTILLA_DRAIN_EVERY=1"})};
+  ASSERT_TRUE(wait_until([&] { return run.incarnation() > 0; }, long_patience)) << job.log();
+  const auto by_itself = [] {};
+
+  ending(
+      run, job, "rank killed, plain job", Warned::no,
+      [&] {
+        output_of(on("n2", {"pkill", "-KILL", "-x", "flotilla"}));
+      },
+      by_itself);
+  ending(
+      run, job, "asked to start again", Warned::yes,
+      [&] {
+        on_head({"scancel", "--batch", "--signal=USR1", job.id()});
+      },
+      by_itself);
+  ending(
+      run, job, "allocation shrunk", Warned::no,
+      [&] {
+        on_head({"scontrol", "update", "jobid=" + job.id(), "NumNodes=2"});
+      },
+      by_itself);
+  EXPECT_EQ(job.restarts(), 0) << "all of it in one allocation";
+  ending(
+      run, job, "node crash, plain job", Warned::no,
+      [&] {
+        output_of(cluster({"crash", "n2"}));
+      },
+      by_itself);
+  output_of(cluster({"boot", "n2"}));
+  ASSERT_TRUE(job.completes());
+  run.expect_the_losses_of(unbroken());
+}
+
+TEST_F(Endings, TheTimeLimit) {
+  unbroken();
+  const SlurmRun run{"limit", 2000, "pipeline = 2\ntensor = 1\n"};
+  const BatchJob job{{"--time=1", "--signal=B:USR2@5"}, "one_partition.sh", run.environment({"FLOTILLA_RUN_STOP_SLACK=25s"})};
+  ASSERT_TRUE(wait_until([&] { return job.said("saved: back to the queue"); }, long_patience, Milliseconds{300})) << job.log();
+  EXPECT_TRUE(job.said("the job's time is nearly over: saved at step")) << job.log();
+  EXPECT_FALSE(job.said("warned by Slurm")) << "it was in time without";
+  job.start_soon();
+  ASSERT_TRUE(wait_until([&] { return run.incarnation() == 2 && run.steps_of(2) > 0; }, long_patience, Milliseconds{100})) << job.log();
+  EXPECT_EQ(run.lost_steps(1), 0);
+}
+
 }  // namespace
 }  // namespace flotilla::tests

@@ -81,6 +81,7 @@ expect "the run's word counts more than the launcher's" 65 "137 65 1 -" "would n
 expect "no progress" 77 $'137 - - 5\n137 - - -\n137 - - -\n137 - - -' "3 launches in a row"
 expect "het: one world, a component each" 0 "0 0 1 9" "srun --het-group=0 .*-N2 -n4 .* : --het-group=1 .*-N1 -n1 " SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 FLOTILLA_TASKS_0=2
 expect "het: a setup of its own" 0 "0 0 1 9" "load cuda" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 "FLOTILLA_SETUP_1=module load cuda"
+expect "het: a silent node means waiting for Slurm" 75 "137 - - 5" "waiting for Slurm to notice" SILENT=1 FLOTILLA_NOTICE_WITHIN=1 SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3
 expect "het: a lost peer means requeue" 75 "137 - - 5" "^scontrol requeue 7" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1
 expect "USR2: ranks are told, then requeue" 75 "75 75 1 5" "rank was told" SIGNAL_ME=USR2
 expect "USR2: requeue" 75 "75 75 1 5" "^scontrol requeue 7" SIGNAL_ME=USR2

@@ -14,11 +14,12 @@ class SlurmRun {
  public:
   static constexpr int save_every = 20;  // steps
 
-  /// `more`: lines of the job file, by section.
+  /// `plan`: lines of the job file. Little memory keeps the probe short: it is what the size of its arrays goes by.
   SlurmRun(const std::string& name, int steps, const std::string& plan) : run_{folder() / name}, steps_{steps} {
     write(job_, text("[model]\nname = \"gpt2-tiny\"\n[data]\ntrain = [\"", text_file().string(),
                      "\"]\nformat = \"text\"\n[training]\nlength = ", length, "\nglobal-batch = 32\nsteps = ", steps, "\n[plan]\n", plan,
-                     "\n[run]\nthreads = 1\n[probe]\nbudget = \"500ms\"\n[checkpoint]\nevery = ", save_every, "\n"));
+                     "\n[device]\nmemory = \"256MiB\"\n[run]\nthreads = 1\n[probe]\nbudget = \"500ms\"\n[checkpoint]\nevery = ", save_every,
+                     "\n"));
   }
 
   const fs::path& directory() const { return run_; }
