@@ -16,13 +16,14 @@
 #   FLOTILLA_REQUEUES    how often the job may go back to the queue                             default: 100
 #   FLOTILLA_TRIES       launches in a row that may end without a new checkpoint                default: 3
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
+#   FLOTILLA_NOTICE_WITHIN seconds to wait for Slurm to see that a node of a heterogeneous job is lost     default: 900
 #   FLOTILLA_DRAIN_EVERY seconds between looks for nodes that are being drained; 0: never       default: 60
 #
 # The shell understands: USR2 (of #SBATCH --signal=B:USR2@SECONDS): save, go back to the queue. USR1 (scancel --batch --signal=USR1 JOB): save,
 # start again at once on the nodes that the job has now. TERM (preemption, scontrol requeue, scancel): the ranks have it too and save; what
 # becomes of the job is Slurm's to say.
 
-flotilla_say() { echo "flotilla.sh: $(date '+%F %T'): $*"; }
+flotilla_say() { echo "flotilla.sh: $(date '+%F %T.%3N'): $*"; }
 
 flotilla_refuse() {
   echo "flotilla.sh: error: $*" >&2
@@ -37,8 +38,8 @@ flotilla_check() {
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
-    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}"
-  for name in FLOTILLA_TASKS FLOTILLA_REQUEUES FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY; do
+    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}"
+  for name in FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_TASKS FLOTILLA_REQUEUES FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY; do
     value=${!name}
     [[ $value =~ ^[0-9]{1,6}$ ]] || flotilla_refuse "$name is '$value'; expected a number"
   done
@@ -98,19 +99,31 @@ flotilla_seconds_left() {
     END { print least }'
 }
 
-# The job's nodes, as Slurm has them now, that answer. A node that has just died is Slurm's for minutes yet.
-flotilla_nodes() {
-  local node silent=$1 # "ask": find out which are silent
-  local list
-  list=$(squeue -h -j "$SLURM_JOB_ID" -o %N)
-  if [ "$silent" != ask ]; then
-    flotilla_hosts "$list"
-    return
-  fi
-  for node in $(flotilla_hosts "$list"); do
-    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none --immediate=5 -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
+# Of the nodes given, those that answer. A node that has just died is Slurm's for minutes yet.
+flotilla_answering() { # SRUN-OPTION NODE...
+  local option=$1 node
+  shift
+  for node in "$@"; do
+    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
   done
   wait
+}
+
+# A plain job's nodes, as Slurm has them now.
+flotilla_nodes() { # all|answering
+  local nodes
+  mapfile -t nodes < <(flotilla_hosts "$(squeue -h -j "$SLURM_JOB_ID" -o %N)")
+  if [ "$1" = all ]; then printf '%s\n' "${nodes[@]}"; else flotilla_answering --quiet "${nodes[@]}" | sort; fi
+}
+
+# Whether every node of a heterogeneous job answers.
+flotilla_all_answer() {
+  local k name nodes
+  for ((k = 0; k < SLURM_HET_SIZE; k++)); do
+    name=SLURM_JOB_NODELIST_HET_GROUP_$k
+    mapfile -t nodes < <(flotilla_hosts "${!name}")
+    [ "$(flotilla_answering "--het-group=$k" "${nodes[@]}" | wc -l)" -eq "${#nodes[@]}" ] || return 1
+  done
 }
 
 flotilla_draining() {
@@ -176,7 +189,7 @@ flotilla_wait() { # PID INCARNATION-BEFORE
       draining=$(flotilla_draining)
       [ -z "$draining" ] || flotilla_warned requeue "being drained: $draining"
     fi
-    sleep 0.5 &
+    sleep "${FLOTILLA_POLL:-0.5}" &
     wait $! # a signal ends the wait
   done
 }
@@ -194,7 +207,7 @@ flotilla_launch() {
   if flotilla_is_het; then
     flotilla_het_launch "$FLOTILLA" "$@"
   else
-    nodes=$(flotilla_nodes "$flotilla_ask" | tr '\n' ' ')
+    nodes=$(flotilla_nodes "$flotilla_which" | tr '\n' ' ')
     [ -n "${nodes// /}" ] || { code=77 && flotilla_say "no node of the job answers" && return; }
     flotilla_plain_launch "$nodes" "$FLOTILLA" "$@"
   fi
@@ -228,23 +241,45 @@ flotilla_end() { # CODE WHY
   exit "$1"
 }
 
+# Waits until Slurm has seen by itself that a node is lost (SlurmdTimeout) and requeues the job, which ends this shell.
+flotilla_await_requeue() {
+  local i
+  flotilla_say "a node does not answer: waiting for Slurm to notice and to requeue the job"
+  flotilla_stop=""
+  for ((i = 0; i < FLOTILLA_NOTICE_WITHIN; i++)); do
+    [ -z "$flotilla_stop" ] || exit 75
+    sleep 1 &
+    wait $!
+  done
+}
+
 # Back to the queue: the script is killed by it and started again when the job's turn comes.
 flotilla_requeue() { # WHY [hold]
-  local how=requeue
+  local how=requeue i
   [ "${SLURM_RESTART_COUNT:-0}" -lt "$FLOTILLA_REQUEUES" ] || flotilla_end 75 "$1; already requeued ${SLURM_RESTART_COUNT} times (FLOTILLA_REQUEUES)"
   [ "${2-}" != hold ] || how=requeuehold
   flotilla_say "$1: back to the queue"
-  trap '' TERM
-  scontrol "$how" "$SLURM_JOB_ID" || flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
-  sleep 300 & # until Slurm ends this shell
-  wait $!
+  trap 'flotilla_stop=requeued' TERM
+  flotilla_stop=""
+  # The requeue may end scontrol, which is part of the job, before it can say that it has worked.
+  scontrol "$how" "$SLURM_JOB_ID" || [ $? -gt 128 ] || [ -n "$flotilla_stop" ] ||
+    flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
+  for ((i = 0; i < 300; i++)); do # until Slurm ends this shell
+    [ -z "$flotilla_stop" ] || exit 75
+    sleep 1 &
+    wait $!
+  done
   exit 75
 }
 
 flotilla_lost() {
   flotilla_made_progress || flotilla_end 77 "$FLOTILLA_TRIES launches in a row ended without a new checkpoint"
-  if flotilla_is_het; then flotilla_requeue "a peer or node was lost"; fi
-  flotilla_ask=ask
+  if flotilla_is_het; then
+    # Requeued before Slurm knows of a dead node, Slurm 22.05 leaves that node's component behind and the job pends for ever.
+    flotilla_all_answer || flotilla_await_requeue
+    flotilla_requeue "a peer or node was lost"
+  fi
+  flotilla_which=answering
   flotilla_say "a peer or node was lost: starting again on the nodes left"
 }
 
@@ -295,7 +330,7 @@ flotilla_job() {
   local code launch
   flotilla_check
   mkdir -p "$FLOTILLA_RUN"
-  flotilla_stop="" flotilla_ask=""
+  flotilla_stop="" flotilla_which=all
   trap 'flotilla_warned requeue "warned by Slurm"' USR2
   trap 'flotilla_warned relaunch "asked to start again"' USR1
   trap 'flotilla_warned slurm "told to end"' TERM

@@ -6,12 +6,14 @@
 #SBATCH --requeue
 # A warning to this script 120 s before the time limit; Slurm may be up to 60 s early or late.
 #SBATCH --signal=B:USR2@120
+# A range of nodes lets a requeued job start with fewer. Slurm 22.05 gives the range's most only with --exclusive (or -n): with
+# --ntasks-per-node it gives the least.
 # No --no-kill here: a heterogeneous job that lost a node is requeued whole.
-#SBATCH --partition=a100 --nodes=1-2 --ntasks-per-node=1 --time=30
+#SBATCH --partition=a100 --nodes=1-2 --exclusive --time=30
 #SBATCH hetjob
-#SBATCH --partition=v100 --nodes=1-2 --ntasks-per-node=1 --time=30
+#SBATCH --partition=v100 --nodes=1-2 --exclusive --time=30
 #SBATCH hetjob
-#SBATCH --partition=cpu --nodes=1-2 --ntasks-per-node=1 --time=30
+#SBATCH --partition=cpu --nodes=1-2 --exclusive --time=30
 
 # ---- site facts
 FLOTILLA_HOME=${FLOTILLA_HOME:-/opt/flotilla}             # where cmake --install put it
@@ -21,5 +23,6 @@ FLOTILLA_TASKS=${FLOTILLA_TASKS:-1}                       # ranks on a node: one
 # What differs between components; here nothing. FLOTILLA_SETUP_0='module load cuda/12' is run by the ranks of component 0.
 
 export PATH=$FLOTILLA_HOME/bin:$PATH
+# shellcheck source=slurm/flotilla.sh
 . "${FLOTILLA_SCRIPTS:-$FLOTILLA_HOME/share/flotilla/slurm}/flotilla.sh"
 flotilla_job train "$FLOTILLA_JOB"

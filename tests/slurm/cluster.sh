@@ -103,12 +103,22 @@ up() {
   make_cpu_groups
   setsid unshare --mount --pid --net --fork --kill-child --mount-proc "$dir/bin/room.sh" "$dir" "$(group_of "$dir")" </dev/null >"$dir/log/room.log" 2>&1 &
   local guard=$! child=""
-  # the kernel's list has no line end
-  wait_for 20 eval "read -r child _ </proc/$guard/task/$guard/children || [ -n \"\$child\" ]" || fail "the room did not start: $(cat "$dir/log/room.log")"
+  wait_for 20 started_in "$guard" || fail "the room did not start: $(cat "$dir/log/room.log")"
   echo "$child" >"$dir/run/room"
   wait_for 30 test -S "$dir/run/munge.sock" || fail "munged did not start: see $dir/log"
   # shellcheck disable=SC2086
   wait_for 120 idle $nodes || fail "the nodes are not idle after two minutes: see $dir/log"
+}
+
+# Sets `child`: what unshare has started, once it is the room's script. (For a moment unshare has another child, a helper of its own.)
+started_in() { # PID of unshare
+  local candidate candidates
+  read -ra candidates <"/proc/$1/task/$1/children" || true # has no line end
+  for candidate in "${candidates[@]}"; do
+    child=$candidate
+    ! grep -qa '^/bin/bash' "/proc/$candidate/cmdline" 2>/dev/null || return 0
+  done
+  return 1
 }
 
 is_room() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF "$dir/bin/room.sh"; }
