@@ -1,5 +1,6 @@
 #include "app/command_table.hpp"
 
+#include "app/control.hpp"
 #include "app/export.hpp"
 #include "app/import.hpp"
 #include "app/inspect.hpp"
@@ -16,6 +17,7 @@ std::vector<Command> command_table() {
           {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options},
           {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
+          {"control", "ask a run that is going on to change to another plan, in place", "RUN", control, control_options},
           {"inspect", "say what a plan, a profile, a forecast, a checkpoint or a run directory holds", "FILE", inspect, inspect_options},
           {"import", "turn published measurements and plans into files of ours", "WHAT FILE", import_published, import_options},
           {"export", "write a plan in a format of others, for their simulators", "WHAT FILE", export_for_others, export_options}};
