@@ -81,7 +81,7 @@ void check_cuts(const Job& job) {
 
 void check_plan_file(const Job& job) {
   if (job.plan.file.empty()) return;
-  if (job.plan.replan) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
+  if (job.plan.replan == Job::Replan::on_resume) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
   const auto origin = setting(job, "plan.file").origin;
   for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.recompute", "plan.cuts"})
     // --plan on the command line overrides what a job file says about the search.

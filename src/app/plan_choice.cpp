@@ -98,6 +98,12 @@ void require_matches_job(const plan::Plan& plan, const search::Request& job, con
 
 }  // namespace
 
+plan::Plan for_job(plan::Plan plan, const search::Request& job, const cluster::Profile& profile, int ranks, const std::string& source) {
+  plan = with_dropout(std::move(plan), job.model);
+  require_matches_job(plan, job, source);
+  return bound(std::move(plan), profile, ranks, source);
+}
+
 ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
   ChosenPlan chosen;
   const auto here = probe::discover(world, request.probe);
@@ -117,9 +123,7 @@ ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Sec
         if (world.rank() != Rank{0}) return {};
         const simulate::ProgramForecaster forecaster{chosen.profile, request.runtime, request.runtime_constant};
         if (!request.file.empty()) {
-          auto plan = with_dropout(files::read_plan(request.file), request.search.model);
-          require_matches_job(plan, request.search, request.file.string());
-          chosen.plan = bound(std::move(plan), chosen.profile, world.size(), request.file.string());
+          chosen.plan = for_job(files::read_plan(request.file), request.search, chosen.profile, world.size(), request.file.string());
           chosen.origin = "--plan " + request.file.string();
         } else if (!plan_text.empty()) {
           auto plan = with_dropout(files::plan_from_json(plan_text, "the checkpoint's plan"), request.search.model);

@@ -130,6 +130,7 @@ void Executor::fill_totals(const StepContext& context) {
   totals[scalar::squared_norm] = scalars[scalar::squared_norm];
   totals[scalar::stop] = context.wishes.stop ? 1 : 0;
   totals[scalar::save] = context.wishes.save ? 1 : 0;
+  totals[scalar::change] = context.wishes.change ? 1 : 0;
   if (!std::isfinite(scalars[scalar::loss]) || !std::isfinite(scalars[scalar::squared_norm])) {
     totals[scalar::not_finite] = 1;
     totals[scalar::not_finite_rank] = static_cast<double>(binding_.rank().value);
