@@ -10,7 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(realpath "${1:-$here/../../build}")
 rounds=${2:-1}
-model=gpt2-tiny length=64 batch=280 steps=8
+model=gpt2-tiny length=64 batch=280 steps=7
 cluster=$here/../slurm/cluster.sh
 if why=$("$cluster" check 2>&1); then :; else
   echo "SKIPPED: $why"
@@ -21,10 +21,10 @@ trap '"$cluster" "$dir" down >/dev/null 2>&1 || true' EXIT
 NODE_PERCENT="40 40 20 20 10 10" NODE_LINK=400mbit ZONE_UPLINK=40mbit "$cluster" "$dir" up >/dev/null
 head -c 400000 /dev/urandom | base64 -w 0 >"$dir/text.txt"
 
-# run NAME NODES OPTION...: trains; the forecast and the measured seconds of an iteration go to NAME.times
+# run NAME NODES BATCH OPTION...: trains; the forecast and the measured seconds of an iteration go to NAME.times
 run() {
-  local name=$1 nodes=$2 count
-  shift 2
+  local name=$1 nodes=$2 batch=$3 count
+  shift 3
   count=$(awk -F, '{print NF}' <<<"$nodes")
   rm -rf "${dir:?}/$name"
   "$cluster" "$dir" on head srun --mpi=pmix -p preemptible -w "$nodes" -N "$count" -n "$count" "$build/src/app/flotilla" train \
@@ -46,16 +46,16 @@ seconds() {
 median() { sort -g "$1" | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int((NR + 2) / 2)]) / 2}'; }
 
 all=n1,n2,n3,n4,n5,n6
-even=("6 1 5" "3 2 5" "2 3 5" "1 6 5" "6 1 12") # data, pipeline, microbatch
+even=("6 1 5" "3 2 5" "2 3 5") # data, pipeline, microbatch
 for ((round = 0; round < rounds; ++round)); do
-  run mixed "$all" --probe.file "$dir/profile-all.json"
-  run fast n1,n2 --probe.file "$dir/profile-fast.json"
+  run mixed "$all" "$batch" --probe.file "$dir/profile-all.json"
+  run fast n1,n2 "$batch" --probe.file "$dir/profile-fast.json"
   for i in "${!even[@]}"; do
     read -r data pipeline microbatch <<<"${even[i]}"
     "$build/tests/benchmarks/even_plan" "$model" "$length" "$batch" "$data" "$pipeline" "$microbatch" "$dir/even-$i.json"
-    run "even-$i" "$all" --probe.file "$dir/profile-all.json" --plan.file "$dir/even-$i.json"
+    run "even-$i" "$all" "$batch" --probe.file "$dir/profile-all.json" --plan.file "$dir/even-$i.json"
   done
-  for node in n1 n3 n5; do run "alone-$node" "$node" --probe.file "$dir/profile-$node.json" --training.global-batch 40; done
+  for node in n1 n3 n5; do run "alone-$node" "$node" 40 --probe.file "$dir/profile-$node.json"; done
 done
 
 echo "$model, batch $batch of $length tokens, six nodes with CPUs 4:4:2:2:1:1, $rounds round(s)"

@@ -84,15 +84,17 @@ write_configuration() {
 
 # Unequal CPUs: percent of one, as quota. The quotas are meant to fit the machine together.
 make_cpu_groups() {
-  local group node percent
+  local group node percent share period
   read -ra percent <<<"${NODE_PERCENT:-40 40 30 30 20 20}"
   group=$(group_of "$dir")
   mkdir "$group"
   echo $((6 * 1024)) >"$group/cpu.shares" # six nodes count like six groups of the machine, not like one
   for node in $nodes; do
     mkdir "$group/$node"
-    echo 5000 >"$group/$node/cpu.cfs_period_us" # short, so that operations of a millisecond feel it
-    echo $((50 * ${percent[${node#n} - 1]})) >"$group/$node/cpu.cfs_quota_us"
+    # The period is short, so that operations of a millisecond feel it; the kernel takes no quota below a millisecond.
+    share=${percent[${node#n} - 1]} period=$((share < 20 ? 10000 : 5000))
+    echo "$period" >"$group/$node/cpu.cfs_period_us"
+    echo $((period * share / 100)) >"$group/$node/cpu.cfs_quota_us"
   done
 }
 
