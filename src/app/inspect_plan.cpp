@@ -21,8 +21,7 @@ std::string ranks_in_words(const std::vector<Rank>& ranks) {
 
 std::string sequences_of(const plan::Plan& plan, int stage, int replica) {
   const int count = plan.stages[static_cast<std::size_t>(stage)].replicas[static_cast<std::size_t>(replica)].sequences;
-  const int first = plan::first_sequence(plan, stage, replica);
-  return count == 0 ? "none" : text(first, "-", first + count - 1);
+  return text(count, " of ", plan.global_batch);
 }
 
 std::int64_t parameters(const model::Config& config) {

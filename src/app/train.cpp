@@ -5,12 +5,14 @@
 #include <thread>
 
 #include "app/allocation.hpp"
+#include "app/batch_job.hpp"
 #include "app/crew.hpp"
 #include "app/forecast_text.hpp"
 #include "app/forecasting.hpp"
 #include "app/inspect.hpp"
 #include "app/job.hpp"
 #include "app/measured_timeline.hpp"
+#include "app/mix.hpp"
 #include "app/plan_choice.hpp"
 #include "app/training_loop.hpp"
 #include "flotilla/base/clock.hpp"
@@ -158,7 +160,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const Job& job, cons
 class Training {
  public:
   Training(const comm::World& world, const Job& job)
-      : world_{world}, job_{job}, deadline_{job.comm.deadline}, data_{open()}, allocation_{world, job} {}
+      : world_{world}, job_{job}, deadline_{job.comm.deadline}, batch_{read_batch_job()}, data_{open()}, allocation_{world, job, batch_} {}
 
   Ending run() {
     find_checkpoint();
@@ -178,6 +180,11 @@ class Training {
   Allocation& allocation() { return allocation_; }
 
  private:
+  BatchJob read_batch_job() const {
+    return comm::agree_on(
+        world_, "reading the batch system's variables", [&] { return batch_job(job_); }, deadline_);
+  }
+
   Samplers open() {
     auto samplers = comm::agree_on(
         world_, "opening the data", [&] { return open_data(job_); }, deadline_);
@@ -200,6 +207,7 @@ class Training {
 
   void choose() {
     auto probing = probe_request(job_);
+    probing.zone = batch_.zone;
     PlanRequest request;
     request.search = search_request(job_);
     request.probe = probing;
@@ -275,7 +283,8 @@ class Training {
     }
     if (crew.rank() == Rank{0}) introduce(trainer, first_step);
     TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks),
-                       plan::summary(chosen_.plan), chosen_.forecast}};
+                       plan::summary(chosen_.plan), chosen_.forecast, batch_.ends}};
+    loop.note_devices(mix_of(chosen_.profile, crew_ranks), chosen_.origin);
     const auto ending = loop.run();
     account_memory(crew, trainer.arena());
     if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, crew, trainer, deadline_);
@@ -345,6 +354,7 @@ class Training {
   const comm::World& world_;
   const Job& job_;
   const Seconds deadline_;
+  const BatchJob batch_;
   Samplers data_;
   Allocation allocation_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0

@@ -7,9 +7,11 @@
 #include "app/allocation.hpp"
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
+#include "app/time_left.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/journal/metrics.hpp"
+#include "flotilla/journal/prometheus.hpp"
 #include "flotilla/train/trainer.hpp"
 
 namespace flotilla::app {
@@ -32,6 +34,7 @@ struct LoopInput {
   double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
   std::string plan_summary;
   simulate::Forecast forecast;  ///< of the plan, with its timeline; the crew's rank 0 has it
+  std::optional<Seconds> ends;  ///< of the job's time, on the clock of flotilla::now()
 };
 
 /// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
@@ -39,6 +42,8 @@ class TrainingLoop {
  public:
   explicit TrainingLoop(LoopInput);
   Ending run();
+  /// For the record: what the crew works on and where its plan comes from. Once, before run().
+  void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
 
  private:
   train::Wishes wishes();
@@ -51,6 +56,8 @@ class TrainingLoop {
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
   void save();
+  /// The longest save that earlier incarnations measured.
+  Seconds longest_save() const;
   bool save_due(const train::StepResult&) const;
   bool speaks() const { return metrics_.has_value(); }
   Ending ended(ExitCode, std::string reason);
@@ -61,9 +68,11 @@ class TrainingLoop {
   Seconds last_save_;
   std::string stop_reason_;
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
-  std::vector<double> recent_;                     ///< seconds of the last steps, a ring
+  std::optional<journal::PrometheusFile> prometheus_;
+  std::vector<double> recent_;  ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
   ForecastCheck check_;  ///< the crew's rank 0
+  TimeLeft time_left_;   ///< the crew's rank 0 decides by it
 };
 
 }  // namespace flotilla::app

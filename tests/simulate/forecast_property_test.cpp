@@ -89,7 +89,7 @@ TEST_P(ForecastProperty, SpansOfASerialQueueDoNotOverlap) {
     seen.insert(span.rank);
     EXPECT_LE(span.start, span.end);
     EXPECT_LE(span.end, f.iteration);
-    const bool serial = span.queue == program::Queue::compute || span.queue == program::Queue::reduce;
+    const bool serial = program::runs_one_at_a_time(span.queue);
     if (i > 0 && serial && f.timeline[i - 1].rank == span.rank && f.timeline[i - 1].queue == span.queue) {
       EXPECT_LE(f.timeline[i - 1].end, span.start) << f.timeline[i - 1].name << ", " << span.name;
     }

@@ -216,7 +216,7 @@ void FewBlocks::pass(std::vector<std::vector<double>>& samples) {
   for (const auto& runs : samples) before.push_back(runs.size());
   for (const auto& instruction : order_) {
     const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
-    if (site.op == Op::all_gather) gather_stats(site);
+    if (site.op == Op::all_gather && buffer_of(site, Role::stats) >= 0) gather_stats(site);
     if (site.op != Op::compute) continue;
     const compute::Task work = task(site);
     const Seconds start = now();
