@@ -220,7 +220,7 @@ flotilla_launch() {
   "${launch[@]}" &
   launcher=$!
   flotilla_wait "$launcher" "$before"
-  wait "$launcher"
+  wait "$launcher" 2>/dev/null # bash would report a killed one
   code=$(flotilla_verdict $? "$before")
 }
 

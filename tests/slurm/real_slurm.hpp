@@ -54,13 +54,12 @@ class BatchJob {
     return at == std::string::npos ? -1 : std::atoi(shown.c_str() + at + 9);
   }
 
-  /// A requeued job is held for two minutes; shortened to two seconds. At once would be refused by the node: its credential is revoked.
+  /// A requeued job is held for two minutes; shortened to two seconds, for each component from when Slurm has let go of its nodes. At once
+  /// would be refused by the node: its credential is revoked.
   void start_soon() const {
-    ASSERT_TRUE(wait_until([&] { return reason() == "BeginTime"; }, long_patience, Milliseconds{200})) << state() << reason() << log();
-    std::this_thread::sleep_for(Milliseconds{2000});
-    // Releasing the first components may start all of them, so the last may have nothing to be released.
-    std::istringstream components{on_head({"squeue", "-h", "-j", id_, "-o", "%A"})};
-    for (std::string component; components >> component;) on_head({"scontrol", "update", "jobid=" + component, "StartTime=now"}, true);
+    std::map<std::string, std::chrono::steady_clock::time_point> held;
+    const bool started = wait_until([&] { return let_go(held); }, long_patience, Milliseconds{300});
+    ASSERT_TRUE(started) << on_head({"squeue", "-h", "-t", "all", "-j", id_}, true) << "\n" << log();
   }
 
   void cancel() {
@@ -78,6 +77,24 @@ class BatchJob {
   }
 
  private:
+  /// One look: releases the components that have been held for two seconds; true when the job runs.
+  bool let_go(std::map<std::string, std::chrono::steady_clock::time_point>& held) const {
+    const auto now = std::chrono::steady_clock::now();
+    std::istringstream components{on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%A|%t|%r|%N|"}, true)};
+    bool runs = !held.empty();
+    for (std::string line; std::getline(components, line);) {
+      const auto job = line.substr(0, line.find('|'));
+      const auto state = line.substr(job.size() + 1);
+      if (state == "PD|BeginTime||") {
+        runs = false;
+        if (now - held.emplace(job, now).first->second < Milliseconds{2000}) continue;
+        on_head({"scontrol", "update", "jobid=" + job, "StartTime=now"}, true);  // may start meanwhile, with the components before
+        held[job] = now;
+      }
+      runs = runs && state.rfind("R|", 0) == 0;
+    }
+    return runs;
+  }
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
   static int next() {
     static int count = 0;
