@@ -123,7 +123,7 @@ flotilla_all_answer() {
   for ((k = 0; k < SLURM_HET_SIZE; k++)); do
     name=SLURM_JOB_NODELIST_HET_GROUP_$k
     mapfile -t nodes < <(flotilla_hosts "${!name}")
-    [ "$(flotilla_answering "--het-group=$k" "${nodes[@]}" | wc -l)" -eq "${#nodes[@]}" ] || return 1
+    [ "$(flotilla_answering "--het-group=$k" "${nodes[@]}" | wc -l)" = "${#nodes[@]}" ] || return 1
   done
 }
 

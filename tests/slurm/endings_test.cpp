@@ -6,8 +6,9 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int steps = 400;
-constexpr int some_steps = 25;  // of an incarnation before something happens to it: one checkpoint and a few steps more
+constexpr int steps = 400;          // of the unbroken run
+constexpr int endless = 1'000'000;  // steps of a run that is ended when all has happened to it
+constexpr int some_steps = 25;      // of an incarnation before something happens to it: one checkpoint and a few steps more
 
 /// A component for each partition, three pipeline stages.
 const std::string het_plan = "pipeline = 3\ntensor = 1\n";
@@ -94,7 +95,7 @@ TEST_F(Endings, ThreePartitionsAreOneWorldWithAMixedPlan) {
 
 TEST_F(Endings, OfAHeterogeneousJob) {
   unbroken();
-  const SlurmRun run{"het", steps, het_plan};
+  const SlurmRun run{"het", endless, het_plan};
   fs::create_directories(run.directory());
   fs::copy_file(folder() / "unbroken" / "profile.json", run.directory() / "profile.json");  // the same nodes: reused
   BatchJob job{{}, "heterogeneous.sh", run.environment({"FLOTILLA_DRAIN_EVERY=1"})};
@@ -116,7 +117,8 @@ TEST_F(Endings, OfAHeterogeneousJob) {
   output_of(cluster({"boot", "n6"}));
   ending(run, job, "link unplugged", Warned::no, [&] { output_of(cluster({"cable", "n4", "out"})); });
   output_of(cluster({"cable", "n4", "in"}));
-  ASSERT_TRUE(job.completes());
+  ASSERT_TRUE(job.waits_until([&] { return static_cast<int>(losses(run.directory()).size()) >= steps; })) << job.log();
+  job.cancel();
   run.expect_the_losses_of(unbroken());
   for (const auto& file : debris(run.directory()))
     EXPECT_EQ(file.find("/step-"), std::string::npos) << "an uncommitted checkpoint is left: " << file;
@@ -125,7 +127,7 @@ TEST_F(Endings, OfAHeterogeneousJob) {
 /// Two pipeline stages, so that four nodes, three and two can hold it.
 TEST_F(Endings, OfAPlainJobThatKeepsItsNodes) {
   unbroken();
-  const SlurmRun run{"plain", steps, "pipeline = 2\ntensor = 1\n"};
+  const SlurmRun run{"plain", endless, "pipeline = 2\ntensor = 1\n"};
   BatchJob job{
       {"--partition=preemptible", "--nodelist=n1,n2,n3,n4", "--nodes=4"}, "one_partition.sh", run.environment({"FLOTILLA_DRAIN_EVERY=1"})};
 
@@ -135,13 +137,14 @@ TEST_F(Endings, OfAPlainJobThatKeepsItsNodes) {
   EXPECT_EQ(job.restarts(), 0) << "all of it in one allocation";
   ending(run, job, "node crash, plain job", Warned::no, [&] { output_of(cluster({"crash", "n2"})); });
   output_of(cluster({"boot", "n2"}));
-  ASSERT_TRUE(job.completes());
+  ASSERT_TRUE(job.waits_until([&] { return static_cast<int>(losses(run.directory()).size()) >= steps; })) << job.log();
+  job.cancel();
   run.expect_the_losses_of(unbroken());
 }
 
 TEST_F(Endings, TheTimeLimit) {
   unbroken();
-  const SlurmRun run{"limit", 2000, "pipeline = 2\ntensor = 1\n"};
+  const SlurmRun run{"limit", endless, "pipeline = 2\ntensor = 1\n"};
   BatchJob job{{"--time=1", "--signal=B:USR2@5"}, "one_partition.sh", run.environment({"FLOTILLA_RUN_STOP_SLACK=25s"})};
   ASSERT_TRUE(wait_until([&] { return job.said("saved: back to the queue"); }, long_patience, Milliseconds{300})) << job.log();
   EXPECT_TRUE(job.said("the job's time is nearly over: saved at step")) << job.log();

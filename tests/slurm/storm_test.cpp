@@ -20,7 +20,7 @@ struct Blow {
 TEST(Storm, TheRunGoesOnAsIfNothingHadHappened) {
   if (no_cluster()) GTEST_SKIP();
   mend_cluster();
-  const int count = endings(), steps = 60 + 20 * count;
+  const int count = endings(), steps = 100 + 60 * count;
   const std::string plan = "pipeline = 2\ntensor = 1\n";
   const Words nodes{"--partition=preemptible", "--nodelist=n1,n2,n3,n4", "--nodes=4"};
   const SlurmRun calm{"calm", steps, plan};
