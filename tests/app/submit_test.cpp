@@ -278,8 +278,8 @@ std::string pending(int a100, int v100) {
 
 TEST_F(Submit, MakesAPendingJobSmallerThatCannotBeFilled) {
   large_site().save(site_);
-  std::ofstream{site_ / "jobs.txt"} << pending(80, 10);
-  EXPECT_NE(run(site_, {"--resize=40"}).find("scontrol update jobid=40 NumNodes=1-66"), std::string::npos);
+  std::ofstream{site_ / "jobs.txt"} << pending(8, 150);
+  EXPECT_NE(run(site_, {"--resize=40"}).find("scontrol update jobid=41 NumNodes=1-130"), std::string::npos);
   std::ofstream{site_ / "jobs.txt"} << pending(8, 10);
   EXPECT_NE(run(site_, {"--resize=40"}).find("nothing to do"), std::string::npos);
   expect_refused(site_, {"--resize=40; touch x"}, "expected the number of a job");
