@@ -49,6 +49,10 @@ void plan_over(Submission& s, const SubmitOptions& o) {
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
                    s.waits ? "" : "; --submit.wait plans over what is busy, too");
   s.planning.forecast = forecast_of(best->plan, task);
+  // The search knows no scratch memory of CPU libraries; the forecast does.
+  FLOTILLA_REQUIRE(
+      s.planning.forecast->fits(), ErrorKind::no_plan,
+      "the best plan that was found needs more memory than its devices have; flotilla plan with the same devices says by how much");
   if (!o.planning.write_plan.empty()) files::write_plan(o.planning.write_plan, best->plan);
   s.taken = taken_by(best->plan, task, s.offers.all);
   if (!o.submit.fixed_nodes) find_fewest(s.taken, task);
