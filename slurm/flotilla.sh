@@ -16,6 +16,7 @@
 #   FLOTILLA_REQUEUES    how often the job may go back to the queue                             default: 100
 #   FLOTILLA_TRIES       launches in a row that may end without a new checkpoint                default: 3
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
+#   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
 #   FLOTILLA_NOTICE_WITHIN seconds to wait for Slurm to see that a node of a heterogeneous job is lost     default: 900
 #   FLOTILLA_DRAIN_EVERY seconds between looks for nodes that are being drained; 0: never       default: 60
 #
@@ -38,8 +39,8 @@ flotilla_check() {
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
-    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}"
-  for name in FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_TASKS FLOTILLA_REQUEUES FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY; do
+    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}"
+  for name in FLOTILLA_LOOK_EVERY FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_TASKS FLOTILLA_REQUEUES FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY; do
     value=${!name}
     [[ $value =~ ^[0-9]{1,6}$ ]] || flotilla_refuse "$name is '$value'; expected a number"
   done
@@ -164,15 +165,29 @@ flotilla_plain_launch() { # NODES COMMAND...
 
 flotilla_running() { case " $(jobs -rp | tr '\n' ' ') " in *" $1 "*) true ;; *) false ;; esac; }
 
+flotilla_steps() { squeue -h -s -j "$SLURM_JOB_ID" -o %i | grep -v -e batch -e extern; }
+
 flotilla_kill_steps() {
   local step
-  for step in $(squeue -h -s -j "$SLURM_JOB_ID" -o %i | grep -v -e batch -e extern); do scancel --signal=KILL "$step"; done
+  for step in $(flotilla_steps); do scancel --signal=KILL "$step"; done
   kill -KILL "$1" 2>/dev/null
+}
+
+# Whether a step that was there is there no more while its srun still waits: seen where a killed rank took the others along.
+flotilla_step_gone() { # sets the caller's had_step
+  if [ -n "$(flotilla_steps)" ]; then
+    had_step=yes
+  elif [ "$had_step" = yes ]; then
+    had_step=gone # srun gets until the next look
+  elif [ "$had_step" = gone ]; then
+    return 0
+  fi
+  return 1
 }
 
 # Waits for the step; passes warnings on; ends a step that the run has given up but srun does not.
 flotilla_wait() { # PID INCARNATION-BEFORE
-  local told="" given_up="" looked=$SECONDS draining
+  local told="" given_up="" looked=$SECONDS stepped=$SECONDS had_step="" draining
   while flotilla_running "$1"; do
     if [ -n "$flotilla_stop" ] && [ -z "$told" ]; then
       told=yes
@@ -183,6 +198,13 @@ flotilla_wait() { # PID INCARNATION-BEFORE
       flotilla_say "the run has ended but srun has not; ending its step"
       flotilla_kill_steps "$1"
       given_up=$((SECONDS + 60))
+    fi
+    if [ $((SECONDS - stepped)) -ge "$FLOTILLA_LOOK_EVERY" ]; then
+      stepped=$SECONDS
+      if flotilla_step_gone; then
+        flotilla_say "the step has ended but srun has not; ending srun"
+        kill -KILL "$1" 2>/dev/null
+      fi
     fi
     if [ "$FLOTILLA_DRAIN_EVERY" -gt 0 ] && [ -z "$flotilla_stop" ] && [ $((SECONDS - looked)) -ge "$FLOTILLA_DRAIN_EVERY" ]; then
       looked=$SECONDS
@@ -220,7 +242,7 @@ flotilla_launch() {
   "${launch[@]}" &
   launcher=$!
   flotilla_wait "$launcher" "$before"
-  wait "$launcher"
+  wait "$launcher" 2>/dev/null # bash would report a killed one
   code=$(flotilla_verdict $? "$before")
 }
 

@@ -9,16 +9,17 @@ FLOTILLA_NAMES=${FLOTILLA_NAMES:-flotilla*}
 case ${SLURM_JOB_NAME-} in $FLOTILLA_NAMES) ;; *) exit 0 ;; esac
 [[ ${SLURM_JOB_ID-} =~ ^[0-9]+$ && ${SLURM_JOB_PARTITION-} =~ ^[A-Za-z0-9_.-]+$ ]] || exit 0
 
-# Slurmctld waits for this script and the requeue comes after it: so look a little later, in the background, and no longer than a minute.
-(
-  for ((i = 0; i < 60; i++)); do
-    sleep 1
-    [ "$(squeue -h -t PD -j "$SLURM_JOB_ID" -o %t 2>/dev/null)" = "" ] || break
-  done
-  squeue -h -t PD -j "$SLURM_JOB_ID" -o '%A %D' 2>/dev/null | while read -r job wants; do
-    [ "$job" = "$SLURM_JOB_ID" ] || continue
-    up=$(sinfo -h -p "$SLURM_JOB_PARTITION" -t idle,alloc,mix,comp -o %D | awk '{n += $1} END {print n + 0}')
-    if [ "$up" -ge 1 ] && [ "$up" -lt "$wants" ]; then scontrol update jobid="$job" NumNodes=1-"$up"; fi
-  done
-) >/dev/null 2>&1 </dev/null &
-exit 0
+# Slurmctld waits for this script, and the requeue comes after it: so look a little later, in a session of its own, which slurmctld does not
+# end with this one, and for no longer than a minute.
+if [ "${1-}" != later ]; then
+  setsid "$0" later >/dev/null 2>&1 </dev/null &
+  exit 0
+fi
+for ((i = 0; i < 60; i++)); do
+  sleep 1
+  wants=$(squeue -h -t PD -j "$SLURM_JOB_ID" -o '%A %D %N' | awk -v job="$SLURM_JOB_ID" '$1 == job && NF == 2 {print $2}')
+  [ -z "$wants" ] || break # pending, and its nodes given back
+done
+[ -n "$wants" ] || exit 0
+up=$(sinfo -h -p "$SLURM_JOB_PARTITION" -t idle,alloc,mix,comp -o %D | awk '{n += $1} END {print n + 0}')
+if [ "$up" -ge 1 ] && [ "$up" -lt "$wants" ]; then scontrol update jobid="$SLURM_JOB_ID" NumNodes="1-$up"; fi

@@ -2,7 +2,8 @@
 # A Slurm cluster of six nodes inside namespaces of this machine, for tests. Needs root. README.md beside this file says what it is like.
 #
 #   cluster.sh check                  says why a cluster cannot run here and ends with 77; 0 where it can
-#   cluster.sh DIR up                 makes DIR and starts the cluster; DIR is what its nodes share
+#   cluster.sh DIR up                 makes DIR and starts the cluster; DIR is what its nodes share. CLUSTER_CONF: a file of more lines for
+#                                     slurm.conf, CLUSTER_LUA: a job_submit.lua
 #   cluster.sh DIR down               ends all of it and removes DIR (KEEP=1 keeps it, with the logs)
 #   cluster.sh DIR on NODE COMMAND... runs a command inside a node: head, n1 ... n6
 #   cluster.sh DIR crash NODE...      power failure
@@ -71,6 +72,7 @@ write_configuration() {
   chmod 755 "$dir" "$dir/run"
   for i in 0 1 2 3; do mknod "$dir/dev/nvidia$i" c 1 3; done # clones of /dev/null: gres needs files
   for i in slurm.conf gres.conf plugstack.conf; do sed "s|@DIR@|$dir|g" "$here/cluster/$i" >"$dir/etc/$i"; done
+  [ -z "${CLUSTER_LUA-}" ] || cp "$CLUSTER_LUA" "$dir/etc/job_submit.lua"
   [ -z "${CLUSTER_CONF-}" ] || sed "s|@DIR@|$dir|g" "$CLUSTER_CONF" >>"$dir/etc/slurm.conf"
   (umask 077 && head -c 1024 /dev/urandom >"$dir/etc/munge.key")
   cp "$here/cluster/room.sh" "$here/cluster/node.sh" "$here/cluster/boot" "$here/cluster/on" "$dir/bin/"

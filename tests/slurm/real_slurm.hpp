@@ -16,7 +16,9 @@ inline constexpr Milliseconds long_patience{180000};
 inline std::string output_of(const Words& command, bool may_fail = false) {
   Process process{command, folder()};
   const auto ended = process.wait(long_patience);
-  if (!may_fail) EXPECT_EQ(ended.code, 0) << ::testing::PrintToString(command) << "\n" << ended.out << ended.err;
+  if (!may_fail) {
+    EXPECT_EQ(ended.code, 0) << ::testing::PrintToString(command) << "\n" << ended.out << ended.err;
+  }
   return ended.out.substr(0, ended.out.find_last_not_of('\n') + 1);
 }
 
@@ -54,13 +56,11 @@ class BatchJob {
     return at == std::string::npos ? -1 : std::atoi(shown.c_str() + at + 9);
   }
 
-  /// A requeued job is held for two minutes; shortened to two seconds. At once would be refused by the node: its credential is revoked.
-  void start_soon() const {
-    ASSERT_TRUE(wait_until([&] { return reason() == "BeginTime"; }, long_patience, Milliseconds{200})) << state() << reason() << log();
-    std::this_thread::sleep_for(Milliseconds{2000});
-    // Releasing the first components may start all of them, so the last may have nothing to be released.
-    std::istringstream components{on_head({"squeue", "-h", "-j", id_, "-o", "%A"})};
-    for (std::string component; components >> component;) on_head({"scontrol", "update", "jobid=" + component, "StartTime=now"}, true);
+  /// Waits for `condition`, releasing the job whenever it is held: a loss that no test has caused (Open MPI 4.1.4 sometimes crashes while
+  /// it connects) is one more ending to recover from.
+  template <class Condition>
+  bool waits_until(Condition condition) {
+    return wait_until([&] { return condition() || (let_go(), false); }, long_patience, Milliseconds{200});
   }
 
   void cancel() {
@@ -70,14 +70,27 @@ class BatchJob {
   }
 
   /// Until the batch script has ended for good.
-  ::testing::AssertionResult completes() const {
+  ::testing::AssertionResult completes() {
     std::string last;
-    const bool over = wait_until([&] { return (last = state()) == "CD" || last == "F" || last == "CA" || last == "NF"; }, long_patience,
-                                 Milliseconds{300});
+    const bool over = waits_until([&] { return (last = state()) == "CD" || last == "F" || last == "CA" || last == "NF"; });
     return over && last == "CD" ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << "state " << last << "\n" << log();
   }
 
  private:
+  /// A requeued job is held for two minutes; shortened to two seconds, for each component from when Slurm has let go of its nodes. At once
+  /// would be refused by the node: its credential is revoked.
+  void let_go() {
+    const auto now = std::chrono::steady_clock::now();
+    std::istringstream components{on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%A|%t|%r|%N|"}, true)};
+    for (std::string line; std::getline(components, line);) {
+      const auto job = line.substr(0, line.find('|'));
+      const auto state = line.substr(job.size() + 1);
+      if (state != "PD|BeginTime||")
+        held_.erase(job);
+      else if (now - held_.emplace(job, now).first->second >= Milliseconds{2000})
+        on_head({"scontrol", "update", "jobid=" + job, "StartTime=now"}, true);  // may start meanwhile, with the components before
+    }
+  }
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
   static int next() {
     static int count = 0;
@@ -85,6 +98,7 @@ class BatchJob {
   }
   fs::path log_ = folder() / text("job-", next(), ".log");
   std::string id_;
+  std::map<std::string, std::chrono::steady_clock::time_point> held_;  ///< components, since when
 };
 
 /// Skips, saying why, where there is no cluster.

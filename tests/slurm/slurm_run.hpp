@@ -36,17 +36,6 @@ class SlurmRun {
     for (const auto& step : metrics().steps) count += step.incarnation == incarnation;
     return count;
   }
-  ::testing::AssertionResult reaches(int incarnation, std::int64_t steps) const {
-    const bool there = wait_until([&] { return steps_of(incarnation) >= steps; }, long_patience, Milliseconds{50});
-    if (!there) return ::testing::AssertionFailure() << "incarnation " << incarnation << " does not get to " << steps << " steps";
-    return ::testing::AssertionSuccess();
-  }
-  std::string plan_of(int incarnation) const {
-    for (const auto& start : metrics().starts)
-      if (start.incarnation == incarnation) return start.plan;
-    return "";
-  }
-
   /// Steps of `before` that its successor had to do again.
   std::int64_t lost_steps(int before) const {
     std::int64_t done = 0, from = -1;
