@@ -1,5 +1,6 @@
 #include "app/command_table.hpp"
 
+#include "app/control.hpp"
 #include "app/doctor.hpp"
 #include "app/export.hpp"
 #include "app/import.hpp"
@@ -25,6 +26,7 @@ std::vector<Command> command_table() {
           {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options},
           {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
+          {"control", "ask a run that is going on to change to another plan, in place", "RUN", control, control_options},
           {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
           {"doctor", "say whether this machine, allocation or job can work, and what mends it", "[JOB]", doctor, job_options},
           {"report", "say what a run did, start by start: devices, plan, end, lost work, cost", "RUN", report_run, run_report_options},

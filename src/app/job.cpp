@@ -57,7 +57,9 @@ void check_degrees(const Job& job) {
   const auto& model = job.architecture;
   if (p.data > job.training.global_batch)
     refuse(job, "plan.data", "more replicas than the ", job.training.global_batch, " sequences of a step; write at most that");
-  if (p.tensor > model.heads) refuse(job, "plan.tensor", model.name, " has ", model.heads, " attention heads; write at most that");
+  if (p.tensor > model.groups())
+    refuse(job, "plan.tensor", model.name, " has ", model.groups(),
+           model.shares_keys() ? " key and value heads, each on one rank with its queries" : " attention heads", "; write at most that");
   if (p.pipeline > model.layers()) refuse(job, "plan.pipeline", model.name, " has ", model.layers(), " layers; write at most that");
   const int share = job.training.global_batch / std::max(p.data, 1);
   if (p.microbatch > std::max(share, 1))
@@ -79,7 +81,7 @@ void check_cuts(const Job& job) {
 
 void check_plan_file(const Job& job) {
   if (job.plan.file.empty()) return;
-  if (job.plan.replan) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
+  if (job.plan.replan == Job::Replan::on_resume) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
   const auto origin = setting(job, "plan.file").origin;
   for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.recompute", "plan.cuts"})
     // --plan on the command line overrides what a job file says about the search.

@@ -41,9 +41,11 @@ struct Job {
     std::int64_t evaluate_sequences = 64;
     bool skip_non_finite = false;
   } training;
+  /// Whether to plan again: never, once when a run is resumed, or while it goes on, when a device has become slow.
+  enum class Replan : std::uint8_t { never, on_resume, automatic };
   struct Plan {
     std::string file;
-    bool replan = false;
+    Replan replan = Replan::never;
     int data = 0, pipeline = 0, tensor = 0;  ///< degrees; 0: choose
     int microbatch = 0;                      ///< sequences; 0: choose
     std::optional<plan::ScheduleKind> schedule;

@@ -27,6 +27,13 @@ Choice<std::optional<plan::Recompute>> recomputes() {
           [](const Value& r) { return r ? plan::to_string(*r) : "auto"; }};
 }
 
+Choice<Job::Replan> replans() {
+  static const std::vector<std::string> names{"false", "true", "auto"};
+  return {names,
+          [](const std::string& name) { return static_cast<Job::Replan>(std::find(names.begin(), names.end(), name) - names.begin()); },
+          [](const Job::Replan& replan) { return names.at(static_cast<std::size_t>(replan)); }};
+}
+
 Choice<bool> output_formats() {
   return {
       {"table", "json"}, [](const std::string& name) { return name == "json"; }, [](const bool& json) { return json ? "json" : "table"; }};
@@ -48,7 +55,7 @@ std::string known_models() {
 void add_model(Table& t, Job::Model& m) {
   t.section("model", "The transformer");
   t.add("model.name", &m.name, "a built-in model: " + known_models(), {.value = "NAME"});
-  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2 or OPT family, instead of a name",
+  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
   const options::Details share{.minimum = 0, .below = 1, .unset = "the model's own", .example = "0.1"};
   t.add("model.dropout", &m.dropout, "share of values dropped after the embedding and after each sub-layer", share);
@@ -91,7 +98,11 @@ void add_training(Table& t, Job::Training& r) {
 void add_plan(Table& t, Job::Plan& p) {
   t.section("plan", "How the model is split; what is not given is searched");
   t.add("plan.file", &p.file, "run this plan instead of searching for one", {.value = "FILE", .unset = "none", .alias = "plan"});
-  t.add("plan.replan", &p.replan, "on resume, search again instead of keeping the checkpoint's plan", {.alias = "replan"});
+  t.add(
+      "plan.replan", &p.replan,
+      "true: on resume, search again instead of keeping the checkpoint's plan; auto: change plan while the run goes on, when a device has "
+      "become slow and the change pays",
+      replans(), {.alias = "replan"});
   const options::Details degree{.minimum = 0, .unset = "choose", .example = "2"};
   t.add("plan.data", &p.data, "data-parallel degree: replicas", degree);
   t.add("plan.pipeline", &p.pipeline, "pipeline stages", degree);

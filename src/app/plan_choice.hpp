@@ -36,4 +36,8 @@ struct PlanRequest {
 /// comm::AgreedError{no_plan} when nothing fits, with the nearest miss and the change that would mend it.
 ChosenPlan choose_plan(const comm::World&, const PlanRequest&, Seconds deadline);
 
+/// A plan from elsewhere, for this job on these ranks: dropout as the job says, bound to the profile's devices. Throws Error{bad_input,
+/// no_plan} naming `source` where it is for another job or does not find its devices.
+plan::Plan for_job(plan::Plan, const search::Request& job, const cluster::Profile&, int ranks, const std::string& source);
+
 }  // namespace flotilla::app

@@ -29,7 +29,7 @@ void add_model(Table& t, PlanningOptions& o) {
   t.section("model", "The transformer");
   t.add("model.name", &o.model.name, "one of the library's models, or a built-in one",
         {.value = "NAME", .unset = "the library's only one"});
-  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2 or OPT family, instead of a name",
+  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
   t.section("training", "The training run");
   t.add("training.global-batch", &o.global_batch, "sequences in an iteration, over all devices",

@@ -6,22 +6,20 @@
 
 #include "app/allocation.hpp"
 #include "app/batch_job.hpp"
-#include "app/crew.hpp"
 #include "app/forecast_text.hpp"
 #include "app/forecasting.hpp"
 #include "app/inspect.hpp"
 #include "app/job.hpp"
 #include "app/measured_timeline.hpp"
 #include "app/mix.hpp"
-#include "app/plan_choice.hpp"
+#include "app/plan_at_work.hpp"
+#include "app/plan_change.hpp"
+#include "app/plan_requests.hpp"
 #include "app/training_loop.hpp"
-#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/base/hash.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
-#include "flotilla/compute/backend.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/mpi/session.hpp"
@@ -32,111 +30,6 @@ namespace flotilla::app {
 namespace {
 
 constexpr Seconds start_deadline{120};  // before the job file is read: ranks of a large job do not start at once
-
-data::SamplerOptions sampler_options(const Job& job) {
-  data::SamplerOptions options;
-  options.seed = static_cast<std::uint64_t>(job.training.seed);
-  options.length = job.training.length;
-  options.global_batch = job.training.global_batch;
-  options.vocabulary = job.architecture.vocabulary;
-  return options;
-}
-
-struct Samplers {
-  data::Sampler training;
-  std::optional<data::Sampler> validation;
-  std::string fingerprint;
-};
-
-/// Every token is checked when it is read, hours into a run and on one rank alone; the wrong tokenizer shows at once, to all.
-void scan_beginnings(const data::Corpus& corpus, int vocabulary) {
-  constexpr std::int64_t budget = 64 << 20;  // tokens; a tenth of a second
-  const auto& sections = corpus.sections();
-  for (const auto& section : sections) {
-    const auto share = budget / static_cast<std::int64_t>(sections.size());
-    section.file->scan(section.first, std::min(section.last, section.first + share), vocabulary);
-  }
-}
-
-Samplers open_data(const Job& job) {
-  data::CorpusOptions options;
-  options.training.assign(job.data.train.begin(), job.data.train.end());
-  options.validation.assign(job.data.validation.begin(), job.data.validation.end());
-  options.format = job.data.format;
-  options.validation_fraction = job.data.validation_fraction;  // evaluated or not, so that switching evaluation on keeps the samples
-  auto corpora = data::open_corpora(options);
-  for (const auto* corpus : {&corpora.training, &corpora.validation}) scan_beginnings(*corpus, job.architecture.vocabulary);
-  Samplers samplers{{corpora.training, sampler_options(job)}, {}, hex(corpora.training.fingerprint())};
-  if (job.training.evaluate_every > 0) {
-    samplers.validation.emplace(corpora.validation, sampler_options(job));
-    FLOTILLA_REQUIRE(samplers.validation->sequences_per_epoch() >= job.training.evaluate_sequences, ErrorKind::bad_input,
-                     "--training.evaluate-sequences is ", job.training.evaluate_sequences, ", the validation data holds ",
-                     samplers.validation->sequences_per_epoch(), " sequences of ", job.training.length,
-                     " tokens; ask for fewer or give more data");
-  }
-  return samplers;
-}
-
-search::Request search_request(const Job& job) {
-  search::Request request;
-  request.model = job.architecture;
-  request.length = job.training.length;
-  request.global_batch = job.training.global_batch;
-  request.precision = job.training.precision;
-  const auto given = [](int value) { return value > 0 ? std::optional{value} : std::nullopt; };
-  request.fixed = {given(job.plan.data), given(job.plan.pipeline), given(job.plan.tensor), given(job.plan.microbatch),
-                   job.plan.schedule,    job.plan.recompute,       job.plan.cuts};
-  if (job.device.memory.count > 0) request.memory_limit = job.device.memory;
-  return request;
-}
-
-probe::ProbeRequest probe_request(const Job& job) {
-  probe::ProbeRequest request;
-  request.model = job.architecture;
-  request.length = job.training.length;
-  request.precisions = {job.training.precision};
-  request.threads = job.run.threads;
-  request.memory_limit = job.device.memory;
-  request.budget = job.probe.budget;
-  request.deadline = job.comm.deadline;
-  return request;
-}
-
-train::Options trainer_options(const Job& job, int threads) {
-  const auto& t = job.training;
-  train::Options options;
-  options.seed = static_cast<std::uint64_t>(t.seed);
-  options.learning_rate = {t.learning_rate, t.minimum_learning_rate, t.warmup_steps, t.steps};
-  options.beta1 = t.beta1;
-  options.beta2 = t.beta2;
-  options.epsilon = t.epsilon;
-  options.weight_decay = t.weight_decay;
-  options.clip = t.clip;
-  options.skip_non_finite = t.skip_non_finite;
-  options.threads = threads;
-  options.deadline = job.comm.deadline;
-  return options;
-}
-
-/// A run that is continued must be the same run: other samples or another model would make its loss curve a lie.
-void require_same_run(const Job& job, const std::string& data, const checkpoint::Loaded& saved) {
-  const auto refuse = [&](const char* what, const std::string& theirs, const std::string& ours) {
-    throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with '", theirs, "', the job says '",
-                                           ours, "'; put it back or choose another --run.directory")};
-  };
-  const std::string ours = training_identity(job);
-  if (saved.manifest.training != ours) {
-    const auto [a, b] = std::mismatch(saved.manifest.training.begin(), saved.manifest.training.end(), ours.begin(), ours.end());
-    const auto line = [](const std::string& all, std::string::const_iterator at) {
-      const auto offset = static_cast<std::size_t>(at - all.begin());
-      const auto begin = offset == 0 ? std::string::npos : all.rfind('\n', offset - 1);
-      const auto first = begin == std::string::npos ? 0 : begin + 1;
-      return all.substr(first, all.find('\n', first) - first);
-    };
-    refuse("the training", line(saved.manifest.training, a), line(ours, b));
-  }
-  if (saved.manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
-}
 
 std::vector<std::pair<std::string, std::string>> provenance(const Job& job, const Allocation& allocation, const ChosenPlan& chosen,
                                                             const train::Trainer& trainer, const comm::World& crew) {
@@ -160,21 +53,38 @@ std::vector<std::pair<std::string, std::string>> provenance(const Job& job, cons
 class Training {
  public:
   Training(const comm::World& world, const Job& job)
-      : world_{world}, job_{job}, deadline_{job.comm.deadline}, batch_{read_batch_job()}, data_{open()}, allocation_{world, job, batch_} {}
+      : world_{world},
+        job_{job},
+        deadline_{job.comm.deadline},
+        batch_{read_batch_job()},
+        data_{open()},
+        allocation_{world, job, batch_},
+        place_{world, job, data_, {}, {}} {}
 
   Ending run() {
     find_checkpoint();
-    choose();
-    lower();
-    const auto crew = crew_of(chosen_.plan);
-    const bool works = std::find(crew.begin(), crew.end(), world_.rank()) != crew.end();
-    Ending ending;
-    try {
-      if (works) ending = work(crew);
-    } catch (const comm::AgreedError& error) {  // agreed by the crew: the ranks that wait must hear of it, too
-      ending = {exit_code(error.kind()), error.what(), 0};
+    const auto chosen = choose();
+    auto work = take_up(place_, chosen, lower(place_, chosen.plan));
+    std::optional<PlanChange> change;
+    for (;;) {
+      std::optional<TrainingLoop> loop;
+      Ending ending;
+      try {
+        if (work.trainer) {
+          const auto first_step = change ? change->step : fill(work);
+          loop.emplace(input(work, first_step, change));
+          loop->note_devices(mix_of(work.chosen.profile, work.crew_ranks), work.chosen.origin);
+          ending = loop->run();
+          if (!ending.next) close(work);
+        }
+      } catch (const comm::AgreedError& error) {  // agreed by the crew: the ranks that wait must hear of it, too
+        ending = {exit_code(error.kind()), error.what(), 0, {}};
+      }
+      ending = meet(ending, work.crew_ranks.front());
+      if (!ending.next) return ending;
+      change = change_plan(place_, work, loop ? &*loop : nullptr, *ending.next, ending.step);
+      if (change->ending) return meet(*change->ending, work.crew_ranks.front());
     }
-    return meet(ending, crew.front());
   }
 
   Allocation& allocation() { return allocation_; }
@@ -205,7 +115,7 @@ class Training {
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
   }
 
-  void choose() {
+  ChosenPlan choose() {
     auto probing = probe_request(job_);
     probing.zone = batch_.zone;
     PlanRequest request;
@@ -214,81 +124,56 @@ class Training {
     request.file = job_.plan.file;
     request.profile = job_.probe.file.empty() ? allocation_.run() / "profile.json" : std::filesystem::path{job_.probe.file};
     request.reuse.longest_age = job_.probe.fresh_for;
-    request.replan = job_.plan.replan;
+    request.replan = job_.plan.replan == Job::Replan::on_resume;
     request.resume = saved_;
     const auto here = probe::discover(world_, probing);
-    threads_ = here.devices[world_.rank().index()].threads;
-    for (const auto& device : here.devices) runtime_.threads = std::max(runtime_.threads, device.threads);
-    runtime_.library_scratch = scratch(1, 0, 1);
-    request.runtime = runtime_;
-    runtime_constant_ = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
-    chosen_ = choose_plan(world_, request, deadline_);
+    place_.threads = here.devices[world_.rank().index()].threads;
+    for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
+    place_.runtime.library_scratch = least_scratch(place_);
+    request.runtime = place_.runtime;
+    place_.runtime_constant = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
+    return choose_plan(world_, request, deadline_);
   }
 
-  Bytes scratch(int tensor_parallel, int tensor_index, int sequences) const {
-    const compute::Setup setup{job_.architecture,
-                               job_.training.length,
-                               tensor_parallel,
-                               tensor_index,
-                               job_.training.precision,
-                               runtime_.threads,
-                               static_cast<std::uint64_t>(job_.training.seed)};
-    return compute::library_scratch(setup, sequences);
-  }
-
-  // What the matrix library asks for may differ between CPU types, and all ranks lower the same program: the largest counts.
-  void lower() {
-    const auto place = plan::place_of(chosen_.plan, world_.rank());
-    std::int64_t mine = 0;
-    comm::agree_on(
-        world_, "preparing the matrix library",
-        [&] {
-          if (place.stage < 0) return;
-          const auto& replica =
-              chosen_.plan.stages[static_cast<std::size_t>(place.stage)].replicas[static_cast<std::size_t>(place.replica)];
-          mine = scratch(replica.tensor_parallel, place.tensor_index, replica.quanta * chosen_.plan.quantum).count;
-        },
-        deadline_);
-    for (auto theirs : mpi::all_gather(world_.control(), mine, deadline_))
-      runtime_.library_scratch.count = std::max(runtime_.library_scratch.count, theirs);
-    const auto crew = crew_of(chosen_.plan);
-    comm::agree_on(
-        world_, "lowering the plan",
-        [&] {
-          const auto plan = renumbered(chosen_.plan, crew);
-          program_ = program::lower(plan, runtime_);
-          program::require_valid(program_);
-          if (!data_.validation) return;
-          evaluation_ = program::lower_evaluation(plan, runtime_, static_cast<int>(job_.training.evaluate_sequences));
-          program::require_valid(*evaluation_);
-        },
-        deadline_);
-  }
-
-  Ending work(const std::vector<Rank>& crew_ranks) {
+  /// The training state at the start of this incarnation: steps done.
+  std::int64_t fill(PlanAtWork& work) {
     topology::forget_peak_resident();  // what the probe took is given back; it looked itself whether there was room
-    std::vector<int> numbers;
-    for (Rank rank : crew_ranks) numbers.push_back(rank.value);
-    const comm::World crew{session_world().subset(numbers), deadline_};
-    auto options = trainer_options(job_, threads_);
-    options.record = !job_.report.timeline.empty() || crew.rank() == Rank{0};  // rank 0 holds its own against the forecast
-    train::Trainer trainer{crew, program_, evaluation_, data_.training, data_.validation, options};
     std::int64_t first_step = 0;
     if (resumes_) {
-      const auto loaded = checkpoint::load_newest_good(crew, allocation_.run(), trainer.state(), {deadline_});
+      const auto loaded = checkpoint::load_newest_good(*work.crew, allocation_.run(), work.trainer->state(), {deadline_});
       first_step = loaded.manifest.step;
-      trainer.adopt(loaded.manifest.optimizer_steps);
+      work.trainer->adopt(loaded.manifest.optimizer_steps);
     } else {
-      trainer.initialize();
+      work.trainer->initialize();
     }
-    if (crew.rank() == Rank{0}) introduce(trainer, first_step);
-    TrainingLoop loop{{job_, allocation_, crew, trainer, manifest(trainer, crew), first_step, peak_flops(crew_ranks),
-                       plan::summary(chosen_.plan), chosen_.forecast, batch_.ends}};
-    loop.note_devices(mix_of(chosen_.profile, crew_ranks), chosen_.origin);
-    const auto ending = loop.run();
-    account_memory(crew, trainer.arena());
-    if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, crew, trainer, deadline_);
-    return ending;
+    if (work.crew->rank() == Rank{0}) introduce(work, first_step);
+    return first_step;
+  }
+
+  LoopInput input(PlanAtWork& work, std::int64_t first_step, const std::optional<PlanChange>& change) {
+    return {job_,
+            allocation_,
+            *work.crew,
+            *work.trainer,
+            manifest(work),
+            first_step,
+            peak_flops(work),
+            plan::summary(work.chosen.plan),
+            work.chosen.forecast,
+            batch_.ends,
+            change,
+            requests(work)};
+  }
+
+  std::function<std::optional<NextPlan>()> requests(const PlanAtWork& work) const {
+    if (work.crew->rank() != Rank{0}) return {};
+    const auto requests = std::make_shared<PlanRequests>(job_, allocation_.run(), work.chosen.profile, world_.size(), work.chosen.plan);
+    return [requests] { return requests->look(); };
+  }
+
+  void close(const PlanAtWork& work) const {
+    account_memory(*work.crew, work.arena);
+    if (!job_.report.timeline.empty()) write_measured_timeline(job_.report.timeline, *work.crew, *work.trainer, deadline_);
   }
 
   /// What the processes held beside their arenas, against the bound that the plan was made with.
@@ -297,21 +182,19 @@ class Training {
     std::int64_t most = 0;
     for (auto theirs : mpi::all_gather(crew.control(), mine, deadline_)) most = std::max(most, theirs);
     if (crew.rank() != Rank{0} || most <= 0) return;
-    const Bytes bound = runtime_constant_;
+    const Bytes bound = place_.runtime_constant;
     std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
                 to_string(bound).c_str());
     std::fflush(stdout);
     if (most > bound.count) log::warning("processes hold more memory than planned with: lower --device.memory by ", Bytes{most} - bound);
   }
 
-  const mpi::Communicator& session_world() const { return world_.control(); }
-
-  void introduce(const train::Trainer& trainer, std::int64_t first_step) const {
-    std::string table = plan_text(chosen_.plan);
-    if (chosen_.forecast.iteration.value > 0) table += "\n" + forecast_text(chosen_.forecast);
-    table += key_values({{"origin", chosen_.origin}});
+  void introduce(const PlanAtWork& work, std::int64_t first_step) const {
+    std::string table = plan_text(work.chosen.plan);
+    if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
+    table += key_values({{"origin", work.chosen.origin}});
     std::fputs(table.c_str(), stdout);
-    std::printf("arena %s on this rank; %s\n", to_string(trainer.arena()).c_str(), trainer.description().c_str());
+    std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
     if (first_step >= job_.training.steps)
       std::printf("all %lld steps are done already: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
     else if (first_step > 0)
@@ -319,21 +202,22 @@ class Training {
     std::fflush(stdout);
   }
 
-  checkpoint::Manifest manifest(const train::Trainer& trainer, const comm::World& crew) const {
+  checkpoint::Manifest manifest(const PlanAtWork& work) const {
     checkpoint::Manifest manifest;
     manifest.seed = static_cast<std::uint64_t>(job_.training.seed);
     manifest.training = training_identity(job_);
     manifest.data_fingerprint = data_.fingerprint;
-    manifest.plan = files::plan_to_json(chosen_.plan);
-    manifest.profile = files::profile_to_json(chosen_.profile);
-    manifest.provenance = provenance(job_, allocation_, chosen_, trainer, crew);
+    manifest.plan = files::plan_to_json(work.chosen.plan);
+    manifest.profile = files::profile_to_json(work.chosen.profile);
+    manifest.provenance = provenance(job_, allocation_, work.chosen, *work.trainer, *work.crew);
     return manifest;
   }
 
-  double peak_flops(const std::vector<Rank>& crew) const {
+  double peak_flops(const PlanAtWork& work) const {
+    const auto& profile = work.chosen.profile;
     double sum = 0;
-    for (Rank rank : crew)
-      if (const auto* type = cluster::find_type(chosen_.profile, chosen_.profile.devices.at(rank.index()).type))
+    for (Rank rank : work.crew_ranks)
+      if (const auto* type = cluster::find_type(profile, profile.devices.at(rank.index()).type))
         sum += (job_.training.precision == Precision::fp32 ? type->peak_fp32 : type->peak_bf16).value;
     return sum;
   }
@@ -345,10 +229,13 @@ class Training {
       allocation_.relay_signals();
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
+    const auto shared = [&](const std::string& text) { return mpi::broadcast_string(world_.control(), text, speaker.value, deadline_); };
     const auto codes = mpi::all_gather(world_.control(), static_cast<int>(mine.code), deadline_);
     const auto steps = mpi::all_gather(world_.control(), mine.step, deadline_);
-    const std::string reason = mpi::broadcast_string(world_.control(), mine.reason, speaker.value, deadline_);
-    return {static_cast<ExitCode>(codes[speaker.index()]), reason, steps[speaker.index()]};
+    Ending theirs{static_cast<ExitCode>(codes[speaker.index()]), shared(mine.reason), steps[speaker.index()], {}};
+    const NextPlan next{shared(mine.next ? mine.next->plan : ""), shared(mine.next ? mine.next->reason : ""), ""};
+    if (!next.plan.empty()) theirs.next = next;
+    return theirs;
   }
 
   const comm::World& world_;
@@ -357,14 +244,9 @@ class Training {
   const BatchJob batch_;
   Samplers data_;
   Allocation allocation_;
+  Workplace place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;
-  ChosenPlan chosen_;
-  program::Runtime runtime_;
-  Bytes runtime_constant_;
-  int threads_ = 1;
-  program::Program program_;
-  std::optional<program::Program> evaluation_;
 };
 
 int run_job(const comm::World& world, std::span<const std::string> arguments) {

@@ -34,16 +34,7 @@ TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.f
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.crew.rank() == Rank{0}) {
-    metrics_.emplace(in_.allocation.run(), in_.allocation.incarnation());
-    journal::StartRecord start;
-    start.step = done_;
-    start.ranks = in_.crew.size();
-    start.plan = in_.plan_summary;
-    start.host = in_.crew.host(Rank{0});
-    start.version = FLOTILLA_VERSION;
-    metrics_->write(start);
-    if (const auto& file = in_.job.report.prometheus; !file.empty())
-      prometheus_.emplace(file, in_.allocation.run().string(), in_.allocation.job());
+    begin_metrics();
     check_ = ForecastCheck{in_.forecast, in_.crew.rank()};
     time_left_ = {in_.ends, in_.job.run.stop_slack, {}, longest_save()};
   }
@@ -58,6 +49,34 @@ void TrainingLoop::note_devices(std::vector<journal::DeviceGroup> devices, const
   record.origin = origin;
   record.devices = std::move(devices);
   metrics_->write(record);
+}
+
+void TrainingLoop::begin_metrics() {
+  metrics_.emplace(in_.allocation.run(), in_.allocation.incarnation());
+  if (const auto& file = in_.job.report.prometheus; !file.empty())
+    prometheus_.emplace(file, in_.allocation.run().string(), in_.allocation.job());
+  if (in_.change) return tell(*in_.change);
+  journal::StartRecord start;
+  start.step = done_;
+  start.ranks = in_.crew.size();
+  start.plan = in_.plan_summary;
+  start.host = in_.crew.host(Rank{0});
+  start.version = FLOTILLA_VERSION;
+  metrics_->write(start);
+}
+
+void TrainingLoop::tell(const PlanChange& change) {
+  journal::PlanRecord record;
+  record.step = change.step;
+  record.plan = in_.plan_summary;
+  record.reason = change.reason;
+  record.refused = change.refused;
+  record.moved_bytes = change.moved.count;
+  record.pause_seconds = (now() - change.since).value;
+  metrics_->write(record);
+  if (!change.refused.empty()) return log::warning("the plan stays as it is (", change.reason, "): ", change.refused);
+  say(text("plan changed after step ", change.step, " (", change.reason, "): ", change.moved, " moved, pause ",
+           Seconds{record.pause_seconds}, "\nplan      ", in_.plan_summary));
 }
 
 Ending TrainingLoop::run() {
@@ -79,6 +98,7 @@ Ending TrainingLoop::run() {
       return ended(ExitCode::requeue, text(why_stopped(), ": saved at step ", done_));
     }
     if (last || save_due(result)) save();
+    if (result.change && !last) return {ExitCode::done, "another plan goes on", done_, next_.value_or(NextPlan{})};
   }
   return ended(ExitCode::done, "finished");
 }
@@ -94,6 +114,12 @@ train::Wishes TrainingLoop::wishes() {
     wishes.stop = true;
   }
   const auto& every = in_.job.checkpoint.every_time;
+  if (speaks() && in_.next_plan && !next_) next_ = in_.next_plan();
+  if (next_ && !next_->refused.empty()) {
+    tell(PlanChange{done_, next_->reason, now(), {}, next_->refused, {}});
+    next_.reset();
+  }
+  wishes.change = next_.has_value();
   wishes.save = every.value > 0 && in_.crew.rank() == Rank{0} && now() - last_save_ >= every;
   return wishes;
 }
@@ -196,10 +222,12 @@ Seconds TrainingLoop::longest_save() const {
 }
 
 void TrainingLoop::save() {
-  if (saved_ == done_) return;
+  if (saved_ != done_) save(in_.manifest);
+}
+
+void TrainingLoop::save(checkpoint::Manifest manifest) {
   comm::agree_on(
       in_.crew, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.job.comm.deadline);
-  auto manifest = in_.manifest;
   manifest.step = done_;
   manifest.optimizer_steps = in_.trainer.optimizer_steps();
   manifest.sequences = done_ * in_.job.training.global_batch;
@@ -220,6 +248,13 @@ void TrainingLoop::save() {
   say(journal::checkpoint_line(record, in_.job.training.steps));
 }
 
+Ending TrainingLoop::hand_over(const std::string& plan, const std::string& why) {
+  auto manifest = in_.manifest;
+  manifest.plan = plan;
+  save(std::move(manifest));
+  return ended(ExitCode::requeue, text(why, ": saved at step ", done_, " under the next plan"));
+}
+
 Ending TrainingLoop::ended(ExitCode code, std::string reason) {
   if (speaks()) {
     if (const auto comparison = check_.finish()) tell(*comparison);
@@ -229,7 +264,7 @@ Ending TrainingLoop::ended(ExitCode code, std::string reason) {
     stop.reason = reason;
     metrics_->write(stop);
   }
-  return {code, std::move(reason), done_};
+  return {code, std::move(reason), done_, {}};
 }
 
 }  // namespace flotilla::app

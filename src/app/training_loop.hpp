@@ -1,10 +1,12 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "app/allocation.hpp"
+#include "app/ending.hpp"
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
 #include "app/time_left.hpp"
@@ -16,13 +18,6 @@
 
 namespace flotilla::app {
 
-/// How a run ended, on every rank of the crew alike.
-struct Ending {
-  ExitCode code = ExitCode::done;
-  std::string reason;
-  std::int64_t step = 0;  ///< steps done
-};
-
 /// What the loop needs beside the trainer; all of it decided before the first step.
 struct LoopInput {
   const Job& job;
@@ -33,19 +28,27 @@ struct LoopInput {
   std::int64_t first_step = 0;    ///< steps already done
   double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
   std::string plan_summary;
-  simulate::Forecast forecast;  ///< of the plan, with its timeline; the crew's rank 0 has it
-  std::optional<Seconds> ends;  ///< of the job's time, on the clock of flotilla::now()
+  simulate::Forecast forecast;       ///< of the plan, with its timeline; the crew's rank 0 has it
+  std::optional<Seconds> ends;       ///< of the job's time, on the clock of flotilla::now()
+  std::optional<PlanChange> change;  ///< the run goes on after this
+  /// Asked before each step, on the crew's rank 0.
+  std::function<std::optional<NextPlan>()> next_plan;
 };
 
 /// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
 class TrainingLoop {
  public:
   explicit TrainingLoop(LoopInput);
+  /// With Ending::next where another plan is to go on: nothing has been saved for that, and nobody has left.
   Ending run();
   /// For the record: what the crew works on and where its plan comes from. Once, before run().
   void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
+  /// After that: saves for a restart under another plan.
+  Ending hand_over(const std::string& plan, const std::string& why);
 
  private:
+  void begin_metrics();
+  void tell(const PlanChange&);
   train::Wishes wishes();
   /// The first rank's reason that has one. Collective.
   std::string why_stopped() const;
@@ -56,6 +59,7 @@ class TrainingLoop {
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
   void save();
+  void save(checkpoint::Manifest);
   /// The longest save that earlier incarnations measured.
   Seconds longest_save() const;
   bool save_due(const train::StepResult&) const;
@@ -67,6 +71,7 @@ class TrainingLoop {
   std::int64_t saved_ = -1;  ///< step of the last checkpoint of this incarnation
   Seconds last_save_;
   std::string stop_reason_;
+  std::optional<NextPlan> next_;                   ///< rank 0 of the crew
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
   std::optional<journal::PrometheusFile> prometheus_;
   std::vector<double> recent_;  ///< seconds of the last steps, a ring

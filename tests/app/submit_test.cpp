@@ -79,11 +79,11 @@ class Submit : public ::testing::Test {
   /// Compares with tests/app/submit/NAME.sh; FLOTILLA_UPDATE writes it.
   void expect_golden(const std::string& name, const std::string& out) {
     auto script = script_in(out);
-    // Forecasts move when the catalogue is mended: the request is what must stay.
+    // Plans and forecasts move when the planner or the catalogue is mended: the request is what must stay.
     std::string kept;
     std::istringstream lines{script};
     for (std::string line; std::getline(lines, line);)
-      if (!line.starts_with("# Forecast") && !line.starts_with("# Price")) kept += line + "\n";
+      if (!line.starts_with("# Plan:") && !line.starts_with("# Forecast") && !line.starts_with("# Price")) kept += line + "\n";
     const auto file = data / (name + ".sh");
     if (std::getenv("FLOTILLA_UPDATE") != nullptr) std::ofstream{file} << kept;
     EXPECT_EQ(kept, content(file)) << out;

@@ -86,7 +86,8 @@ write_configuration() {
 
 # Unequal CPUs: percent of one, as quota. The quotas are meant to fit the machine together.
 make_cpu_groups() {
-  local group node percent=(40 40 30 30 20 20)
+  local group node percent
+  read -ra percent <<<"${NODE_PERCENT:-40 40 30 30 20 20}"
   group=$(group_of "$dir")
   mkdir "$group"
   echo $((6 * 1024)) >"$group/cpu.shares" # six nodes count like six groups of the machine, not like one

@@ -84,6 +84,18 @@ struct ForecastRecord {
   int incarnation = 0;
 };
 
+/// {"event": "plan"}: another plan goes on after `step`, or was refused.
+struct PlanRecord {
+  std::int64_t step = 0;
+  std::string plan = {};     ///< plan::summary of the plan that goes on
+  std::string reason = {};   ///< of the change
+  std::string refused = {};  ///< why the plan stays as it was; empty: it changed
+  std::int64_t moved_bytes = 0;
+  double pause_seconds = 0;
+  double time = 0;
+  int incarnation = 0;
+};
+
 /// {"event": "stop"}: the last line of an incarnation that could still speak.
 struct StopRecord {
   std::int64_t step = 0;
@@ -111,6 +123,7 @@ class MetricsWriter {
   void write(const EvaluationRecord&) noexcept;
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
+  void write(const PlanRecord&) noexcept;
   void write(const StopRecord&) noexcept;
 
   /// Bytes of a torn last line that opening removed.
@@ -131,6 +144,7 @@ struct Metrics {
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;
+  std::vector<PlanRecord> plans;
   std::vector<StopRecord> stops;
   std::int64_t torn_bytes = 0;  ///< after the last line end: a killed writer's, ignored
 };

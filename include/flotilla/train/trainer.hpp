@@ -17,6 +17,7 @@ namespace flotilla::train {
 /// What one rank wants to happen after a step; every rank of the crew learns of it with the step's sums.
 struct Wishes {
   bool stop = false, save = false;
+  bool change = false;  ///< another plan
 };
 
 /// One step as all ranks of the crew know it, bit for bit the same.
@@ -27,7 +28,7 @@ struct StepResult {
   bool finite = true;
   int not_finite_ranks = 0;         ///< ranks that met a value that is not finite
   Rank not_finite_rank;             ///< that rank, when it is one
-  bool stop = false, save = false;  ///< some rank wished it
+  bool stop = false, save = false, change = false;  ///< some rank wished it
 };
 
 /// When an instruction ran on this rank, in seconds from the step's begin.

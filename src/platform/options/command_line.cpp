@@ -36,14 +36,17 @@ po::options_description describe_for_boost(const std::vector<Option>& options) {
   return all;
 }
 
-/// A bare --flag means --flag=true. Not Boost's implicit values: whether those swallow the next argument depends on its version.
+/// A bare --flag means --flag=true; so does a choice that has "true" among its names, where none of its names follows. Not Boost's implicit
+/// values: whether those swallow the next argument depends on its version.
 std::vector<std::string> with_flags_spelled_out(std::span<const std::string> arguments, const std::vector<Option>& options) {
   const auto known = spellings(options);
   std::vector<std::string> out{arguments.begin(), arguments.end()};
-  for (auto& argument : out) {
-    if (argument == "--") break;
-    const auto name = argument.starts_with("--") ? known.find(argument.substr(2)) : known.end();
-    if (name != known.end() && options[name->second].kind == detail::Kind::boolean) argument += "=true";
+  for (std::size_t i = 0; i < out.size() && out[i] != "--"; ++i) {
+    const auto name = out[i].starts_with("--") ? known.find(out[i].substr(2)) : known.end();
+    if (name == known.end()) continue;
+    const auto& option = options[name->second];
+    const bool value_follows = i + 1 < out.size() && std::ranges::count(option.choices, out[i + 1]) > 0;
+    if (option.kind == detail::Kind::boolean || (detail::may_be_true(option) && !value_follows)) out[i] += "=true";
   }
   return out;
 }

@@ -36,6 +36,9 @@ struct Option {
   }
 };
 
+/// A choice that stands for a flag with more to say: "true" is one of its names.
+bool may_be_true(const Option&);
+
 /// A value that cannot be taken: what is wrong with it, and what the user probably meant ("64MiB" for a bare 64), if anything.
 struct Fault {
   std::string what;

@@ -47,8 +47,8 @@ std::string exact(double value) {
   return {out.data(), std::to_chars(out.data(), out.data() + out.size(), value).ptr};
 }
 
-bool fits(const toml::node& node, Kind kind) {
-  switch (kind) {
+bool fits(const toml::node& node, const Option& option) {
+  switch (option.kind) {
     case Kind::boolean: return node.is_boolean();
     case Kind::integer: return node.is_integer();
     case Kind::real: return node.is_number();
@@ -58,14 +58,14 @@ bool fits(const toml::node& node, Kind kind) {
     case Kind::rate:
     case Kind::money:
     case Kind::share: return node.is_string() || node.is_number();
-    case Kind::text:
-    case Kind::choice: return node.is_string();
+    case Kind::choice: return node.is_string() || (node.is_boolean() && detail::may_be_true(option));
+    case Kind::text: return node.is_string();
   }
   return false;
 }
 
 std::string word_of(const toml::node& node, const Option& option, const detail::Place& place) {
-  if (!fits(node, option.kind))
+  if (!fits(node, option))
     detail::refuse(option, {text("expected ", detail::kind_in_words(option), ", got ", describe_node(node)), {}}, place);
   if (const auto* value = node.as_string()) return value->get();
   if (const auto* value = node.as_integer()) return std::to_string(value->get());

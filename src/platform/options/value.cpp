@@ -1,5 +1,6 @@
 #include "value.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -252,6 +253,10 @@ std::string line_to_write(const Option& option, const std::string& word, Origin 
 
 }  // namespace
 
+bool may_be_true(const Option& option) {
+  return option.kind == Kind::choice && std::ranges::count(option.choices, std::string{"true"}) > 0;
+}
+
 std::string kind_in_words(const Option& option) {
   const std::string item = item_in_words(option) + range_in_words(option);
   if (!option.list) return item;
@@ -281,7 +286,7 @@ void assign(Option& option, const Words& words, const Place& place) {
 }
 
 std::string toml_value(const Option& option, const Words& words) {
-  const bool bare = option.kind == Kind::boolean || option.kind == Kind::integer || option.kind == Kind::real;
+  const bool number = option.kind == Kind::boolean || option.kind == Kind::integer || option.kind == Kind::real;
   Words items;
   for (const auto& word : words) {
     std::string item;
@@ -289,6 +294,7 @@ std::string toml_value(const Option& option, const Words& words) {
       if (c == '"' || c == '\\') item += '\\';
       item += c;
     }
+    const bool bare = number || (may_be_true(option) && (word == "true" || word == "false"));
     items.push_back(bare ? word : "\"" + item + "\"");
   }
   if (option.list) return "[" + join(items, ", ") + "]";

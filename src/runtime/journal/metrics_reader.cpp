@@ -77,6 +77,15 @@ ForecastRecord read_forecast(const Json& json) {
   r.inside_error_bar = json.get_bool("inside_error_bar");
   return r;
 }
+PlanRecord read_plan(const Json& json) {
+  auto r = with_stamps<PlanRecord>(json);
+  r.plan = json.get_string("plan");
+  r.reason = json.get_string("reason");
+  r.refused = json.get_string("refused");
+  r.moved_bytes = json.get_int64("moved_bytes", 0);
+  r.pause_seconds = number(json, "pause_seconds");
+  return r;
+}
 StopRecord read_stop(const Json& json) {
   auto r = with_stamps<StopRecord>(json);
   r.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
@@ -93,6 +102,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "evaluation") metrics.evaluations.push_back(read_evaluation(json));
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));
+  if (event == "plan") metrics.plans.push_back(read_plan(json));
   if (event == "stop") metrics.stops.push_back(read_stop(json));
 }
 

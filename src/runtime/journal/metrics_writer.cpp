@@ -58,6 +58,12 @@ JsonLine members(const ForecastRecord& r) {
   line.add("measured_seconds", r.measured_seconds).add("iterations", r.iterations).add("inside_error_bar", r.inside_error_bar);
   return line;
 }
+JsonLine members(const PlanRecord& r) {
+  auto line = event("plan", r.step);
+  line.add("plan", r.plan).add("reason", r.reason).add("refused", r.refused);
+  line.add("moved_bytes", r.moved_bytes).add("pause_seconds", r.pause_seconds);
+  return line;
+}
 JsonLine members(const StopRecord& r) {
   auto line = event("stop", r.step);
   line.add("exit_code", static_cast<int>(r.exit_code)).add("reason", r.reason);
@@ -109,6 +115,7 @@ void MetricsWriter::write(const DevicesRecord& record) noexcept { state_->write(
 void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const PlanRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StopRecord& record) noexcept { state_->write(record); }
 
 std::int64_t MetricsWriter::repaired_bytes() const { return state_->file.repaired_bytes(); }

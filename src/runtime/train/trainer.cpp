@@ -175,6 +175,7 @@ class Trainer::State {
     if (result.not_finite_ranks == 1) result.not_finite_rank = Rank{static_cast<int>(totals[scalar::not_finite_rank])};
     result.stop = totals[scalar::stop] > 0;
     result.save = totals[scalar::save] > 0;
+    result.change = totals[scalar::change] > 0;
     if (result.finite) ++optimizer_steps_;
     return result;
   }

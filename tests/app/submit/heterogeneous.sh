@@ -1,6 +1,5 @@
 #!/bin/bash
 # Written by flotilla submit. Options that stand on sbatch's command line beat those of this file.
-# Plan: 1 stage: [0,26) 8x tp1 mb4 A100-40 + 24x tp1 mb2 V100-16 | 1f1b | batch 1024 = 512 x 2
 # The job plans again for what it is given, whenever it starts.
 #SBATCH --job-name=flotilla-my-run
 #SBATCH --output=flotilla-%j.log

@@ -1,6 +1,5 @@
 #!/bin/bash
 # Written by flotilla submit. Options that stand on sbatch's command line beat those of this file.
-# Plan: 1 stage: [0,26) 37x tp1 mb8 | 1f1b | batch 256 = 256 x 1
 # The job plans again for what it is given, whenever it starts.
 #SBATCH --job-name=flotilla-my-run
 #SBATCH --output=flotilla-%j.log

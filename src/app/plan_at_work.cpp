@@ -1,0 +1,93 @@
+#include "app/plan_at_work.hpp"
+
+#include <algorithm>
+
+#include "app/crew.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/compute/backend.hpp"
+#include "flotilla/mpi/communicator.hpp"
+
+namespace flotilla::app {
+namespace {
+
+Bytes scratch(const Workplace& place, int tensor_parallel, int tensor_index, int sequences) {
+  const compute::Setup setup{place.job.architecture,
+                             place.job.training.length,
+                             tensor_parallel,
+                             tensor_index,
+                             place.job.training.precision,
+                             place.runtime.threads,
+                             static_cast<std::uint64_t>(place.job.training.seed)};
+  return compute::library_scratch(setup, sequences);
+}
+
+/// What the matrix library asks for on this rank under a plan.
+std::int64_t scratch_here(const Workplace& place, const plan::Plan& plan) {
+  const auto at = plan::place_of(plan, place.world.rank());
+  if (at.stage < 0) return 0;
+  const auto& replica = plan.stages[static_cast<std::size_t>(at.stage)].replicas[static_cast<std::size_t>(at.replica)];
+  return scratch(place, replica.tensor_parallel, at.tensor_index, replica.quanta * plan.quantum).count;
+}
+
+/// What the matrix library asks for may differ between CPU types, and all ranks lower the same program: the largest counts.
+program::Runtime runtime_for(const Workplace& place, const plan::Plan& plan) {
+  auto runtime = place.runtime;
+  const auto mine = comm::agree_on(
+      place.world, "preparing the matrix library", [&] { return scratch_here(place, plan); }, place.job.comm.deadline);
+  for (auto theirs : mpi::all_gather(place.world.control(), mine, place.job.comm.deadline))
+    runtime.library_scratch.count = std::max(runtime.library_scratch.count, theirs);
+  return runtime;
+}
+
+Bytes arena_of(const program::Program& program, std::size_t member) {
+  return program.classes.at(static_cast<std::size_t>(program.ranks.at(member).rank_class)).arena;
+}
+
+}  // namespace
+
+Bytes least_scratch(const Workplace& place) { return scratch(place, 1, 0, 1); }
+
+Bytes Lowered::arena(Rank rank) const {
+  const auto found = std::lower_bound(crew.begin(), crew.end(), rank);
+  if (found == crew.end() || *found != rank) return {};
+  const auto member = static_cast<std::size_t>(found - crew.begin());
+  const Bytes trains = arena_of(training, member);
+  return evaluation ? std::max(trains, arena_of(*evaluation, member)) : trains;
+}
+
+Lowered lower(const Workplace& place, const plan::Plan& plan) {
+  const auto runtime = runtime_for(place, plan);
+  return comm::agree_on(
+      place.world, "lowering the plan",
+      [&] {
+        Lowered lowered{crew_of(plan), {}, {}};
+        const auto numbered = renumbered(plan, lowered.crew);
+        lowered.training = program::lower(numbered, runtime);
+        program::require_valid(lowered.training);
+        if (!place.data.validation) return lowered;
+        lowered.evaluation = program::lower_evaluation(numbered, runtime, static_cast<int>(place.job.training.evaluate_sequences));
+        program::require_valid(*lowered.evaluation);
+        return lowered;
+      },
+      place.job.comm.deadline);
+}
+
+PlanAtWork take_up(const Workplace& place, const ChosenPlan& chosen, Lowered lowered) {
+  PlanAtWork work{chosen, lowered.crew, lowered.arena(place.world.rank()), {}, {}};
+  std::vector<int> numbers;
+  for (const Rank rank : lowered.crew) numbers.push_back(rank.value);
+  comm::agree_on(
+      place.world, "taking up the plan",
+      [&] {
+        if (!std::ranges::count(lowered.crew, place.world.rank())) return;
+        work.crew = std::make_unique<comm::World>(place.world.control().subset(numbers), place.job.comm.deadline);
+        auto options = trainer_options(place.job, place.threads);
+        options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
+        work.trainer = std::make_unique<train::Trainer>(*work.crew, std::move(lowered.training), std::move(lowered.evaluation),
+                                                        place.data.training, place.data.validation, options);
+      },
+      place.job.comm.deadline);
+  return work;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,157 @@
+#include "flotilla/train/move_state.hpp"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "state_stream.hpp"
+
+namespace flotilla::train {
+namespace {
+
+constexpr std::int64_t message_floats = program::migration_message.count / 4;
+constexpr int tag = 0;  // messages of one pair of ranks come in the order sent
+
+/// One direction of this rank: its transfers in the migration's order, cut into messages, the oldest of which ends first.
+class Lane {
+ public:
+  Lane(const comm::World& world, const Shelves& shelves, End end) : world_{world}, shelves_{shelves}, end_{end} {}
+
+  void add(const program::Transfer& transfer) { transfers_.push_back(&transfer); }
+  void open() {
+    if (transfers_.empty()) return;
+    for (auto& slot : slots_) slot.message = std::make_unique<std::array<float, message_floats>>();
+    next_transfer();
+  }
+  /// Ends and starts what it can; true when something has moved.
+  bool advance() {
+    bool moved = false;
+    while (oldest_ < started_ && finish_oldest()) moved = true;
+    while (stream_ && started_ - oldest_ < program::migration_window) {
+      start();
+      moved = true;
+    }
+    return moved;
+  }
+  bool done() const { return !stream_ && oldest_ == started_; }
+  Bytes bytes() const { return bytes_; }
+  std::string waiting_for() const {
+    if (oldest_ == started_) return {};
+    const auto& slot = slots_[static_cast<std::size_t>(oldest_ % program::migration_window)];
+    return text(end_ == End::from ? "send " : "receive ", Bytes{slot.floats * 4}, end_ == End::from ? " to " : " from ",
+                world_.name(Rank{slot.peer}));
+  }
+
+ private:
+  struct Slot {
+    std::unique_ptr<std::array<float, message_floats>> message;
+    mpi::Request request;
+    int peer = -1;
+    std::int64_t floats = 0;
+    std::shared_ptr<StateStream> stream;
+    std::span<float> values() const { return {message->data(), static_cast<std::size_t>(floats)}; }
+  };
+
+  void next_transfer() {
+    stream_.reset();
+    if (at_ == transfers_.size()) return;
+    const auto& transfer = *transfers_[at_++];
+    peer_ = (end_ == End::from ? transfer.to : transfer.from).value;
+    stream_ = std::make_shared<StateStream>(transfer, shelves_, end_);
+    unstarted_ = stream_->left();
+  }
+
+  void start() {
+    auto& slot = slots_[static_cast<std::size_t>(started_ % program::migration_window)];
+    slot.floats = std::min(message_floats, unstarted_);
+    slot.peer = peer_;
+    slot.stream = stream_;
+    if (end_ == End::from) {
+      stream_->read(slot.values());
+      slot.request = world_.messages().send(std::as_bytes(slot.values()), peer_, tag);
+    } else {
+      slot.request = world_.messages().receive(std::as_writable_bytes(slot.values()), peer_, tag);
+    }
+    ++started_;
+    unstarted_ -= slot.floats;
+    if (unstarted_ == 0) next_transfer();
+  }
+
+  bool finish_oldest() {
+    auto& slot = slots_[static_cast<std::size_t>(oldest_ % program::migration_window)];
+    if (!slot.request.test()) return false;
+    const Bytes size{slot.floats * 4};
+    if (end_ == End::to) {
+      FLOTILLA_REQUIRE(slot.request.received() == size, ErrorKind::internal, waiting_for(), ": ", slot.request.received().count,
+                       " bytes came");
+      slot.stream->write(slot.values());
+    }
+    bytes_ = bytes_ + size;
+    slot.stream.reset();
+    ++oldest_;
+    return true;
+  }
+
+  const comm::World& world_;
+  const Shelves& shelves_;
+  const End end_;
+  std::vector<const program::Transfer*> transfers_;
+  std::size_t at_ = 0;
+  int peer_ = -1;
+  std::shared_ptr<StateStream> stream_;  // of which messages are being started
+  std::int64_t unstarted_ = 0;           // floats of it
+  std::array<Slot, program::migration_window> slots_;
+  std::int64_t started_ = 0, oldest_ = 0;  // messages
+  Bytes bytes_;
+};
+
+void finish(Lane& out, Lane& in, Seconds deadline) {
+  Seconds last_movement = now();
+  for (mpi::Backoff backoff; !out.done() || !in.done();) {
+    const bool sent = out.advance(), received = in.advance();
+    if (sent || received) {
+      last_movement = now();
+      backoff.reset();
+      continue;
+    }
+    if (now() - last_movement > deadline)
+      throw Error{ErrorKind::communication,
+                  text("moving the training state: nothing has moved for ", deadline, ": ",
+                       in.done() ? out.waiting_for() : in.waiting_for(), "; a peer or link is down or very slow (--comm.deadline)")};
+    backoff.pause();
+  }
+}
+
+}  // namespace
+
+MoveReport move_state(const comm::World& world, const program::Migration& migration, const checkpoint::LocalState& from,
+                      const checkpoint::LocalState& to, Seconds deadline) {
+  const Seconds begin = now();
+  const Shelves old{from}, fresh{to};
+  // Given up when an error passes: a send that cannot be withdrawn goes on reading its buffer, and the job ends then.
+  auto out = std::make_unique<Lane>(world, old, End::from);
+  auto in = std::make_unique<Lane>(world, fresh, End::to);
+  for (const auto& transfer : migration.transfers) {
+    if (transfer.stays()) continue;
+    if (transfer.from == world.rank()) out->add(transfer);
+    if (transfer.to == world.rank()) in->add(transfer);
+  }
+  try {
+    out->open();
+    in->open();
+    out->advance();
+    for (const auto& transfer : migration.transfers)
+      if (transfer.stays() && transfer.from == world.rank()) keep(transfer, old, fresh);
+    finish(*out, *in, deadline);
+  } catch (...) {
+    static_cast<void>(out.release());
+    throw;
+  }
+  return {out->bytes(), in->bytes(), now() - begin};
+}
+
+}  // namespace flotilla::train

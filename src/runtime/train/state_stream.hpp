@@ -1,0 +1,47 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "flotilla/checkpoint/state.hpp"
+#include "flotilla/program/migration.hpp"
+
+namespace flotilla::train {
+
+/// A rank's parts of the training state, by tensor.
+class Shelves {
+ public:
+  explicit Shelves(const checkpoint::LocalState&);
+  /// Throws Error{internal} where this rank does not hold the tensor.
+  std::span<float> values(int tensor, checkpoint::Kind) const;
+
+ private:
+  std::vector<const checkpoint::LocalTensor*> by_tensor_;
+};
+
+enum class End { from, to };
+
+/// One end of a transfer as a row of floats: run by run, in each the parameters, then the first and the second moments, row by row. Both
+/// ends see the same row, each laid out as its own shard is.
+class StateStream {
+ public:
+  StateStream(const program::Transfer&, const Shelves&, End);
+  std::int64_t left() const { return left_; }
+  /// The next message.size() floats, which must be left: out of the state, or into it.
+  void read(std::span<float> message);
+  void write(std::span<const float> message);
+
+ private:
+  template <class Each>
+  void advance(std::int64_t floats, const Each&);
+
+  const program::Transfer& transfer_;
+  const Shelves& shelves_;
+  const End end_;
+  std::size_t run_ = 0, kind_ = 0;
+  std::int64_t row_ = 0, column_ = 0, left_ = 0;
+};
+
+/// What stays on the rank.
+void keep(const program::Transfer&, const Shelves& from, const Shelves& to);
+
+}  // namespace flotilla::train

@@ -1,0 +1,86 @@
+// `flotilla control RUN --plan PLAN`: the run changes plan between two steps, without a restart, and its losses are to the last bit those
+// of a run that restarted at that step from a checkpoint under the new plan.
+#include "app/control.hpp"
+#include "run/training.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr int ranks = 3, steps = 60;
+
+Ended control(const fs::path& run, const fs::path& plan) {
+  return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string()});
+}
+
+/// Leaves the request for the start to find, so that the step of the change is known: it is made after the first one.
+void ask_beforehand(const fs::path& run, const fs::path& plan) {
+  fs::create_directories(run);
+  write(app::control_file(run), app::control_to_json(files::read_plan(plan)));
+}
+
+struct Pair {
+  const char* name;
+  fs::path first, second;
+};
+
+TEST(Replan, LossesAreThoseOfARestartUnderTheNewPlan) {
+  const std::vector<Pair> pairs{{"a rank starts working", plan_file(1, 2, 1), plan_file(3, 1, 1)},
+                                {"ranks become idle", plan_file(1, 3, 1), plan_file(1, 1, 2)}};
+  for (const auto& [name, first, second] : pairs) {
+    const auto changed = folder() / text("changed-", name), restarted = folder() / text("restarted-", name);
+    const Words common{text("--training.steps=", steps), "--model.dropout=0.1", "--checkpoint.keep=0"};
+    ask_beforehand(changed, second);
+    const auto ended = run(train(changed, ranks, common + Words{"--plan=" + first.string()}));
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    const auto plans = journal::read_metrics(changed).plans;
+    ASSERT_EQ(plans.size(), 1u) << ended.out << ended.err;
+    EXPECT_EQ(plans[0].refused, "");
+    EXPECT_GT(plans[0].moved_bytes, 0);
+    EXPECT_NE(ended.out.find("plan changed after step "), std::string::npos) << ended.out;
+    EXPECT_FALSE(fs::exists(app::control_file(changed)));
+    const auto at = plans[0].step;
+    ASSERT_LT(at, steps);
+    ASSERT_EQ(run(train(restarted, ranks, common + Words{"--plan=" + first.string(), text("--checkpoint.every=", at)})).code, 0);
+    // Back to the checkpoint of that step, and on under the other plan.
+    for (const auto step : committed(restarted))
+      if (step > at) fs::remove_all(checkpoint::step_directory(restarted, step));
+    ASSERT_EQ(committed(restarted).back(), at);
+    ASSERT_EQ(run(train(restarted, ranks, common + Words{"--plan=" + second.string()})).code, 0);
+    EXPECT_EQ(losses(changed), losses(restarted)) << name;
+    EXPECT_EQ(losses(changed).size(), static_cast<std::size_t>(steps));
+  }
+}
+
+TEST(Replan, ARequestWhileItRunsIsAnswered) {
+  const auto directory = folder() / "asked";
+  Process training{train(directory, ranks, {"--training.steps=100000", "--plan=" + plan_file(1, 1, 1).string()}), folder()};
+  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 5; }, patience)) << training.err();
+  const auto good = control(directory, plan_file(1, 3, 1));
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_NE(good.out.find("changed after step "), std::string::npos) << good.out;
+  const auto same = control(directory, plan_file(1, 3, 1));
+  EXPECT_EQ(same.code, 65);
+  EXPECT_NE(same.err.find("at work already"), std::string::npos) << same.err;
+  const auto large = control(directory, plan_file(4, 1, 1));
+  EXPECT_EQ(large.code, 65);
+  EXPECT_NE(large.err.find("needs 4 ranks, the job has 3"), std::string::npos) << large.err;
+  EXPECT_EQ(control(directory, write(folder() / "no-plan.json", "{}")).code, 65);
+  const auto before = steps_logged(directory);
+  EXPECT_TRUE(wait_until([&] { return steps_logged(directory) > before + 5; }, patience)) << "the run stands still: " << training.err();
+  ::kill(training.ranks().at(2), SIGTERM);
+  const auto ended = training.wait(patience);
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_NE(ended.err.find("SIGTERM on rank 2"), std::string::npos) << ended.err;
+  EXPECT_TRUE(training.nothing_left());
+  const auto late = control(directory, plan_file(1, 1, 1));
+  EXPECT_EQ(late.code, 69);
+  EXPECT_NE(late.err.find("no run is going on here"), std::string::npos) << late.err;
+  // The checkpoint was saved under the new plan, which a restart without --plan keeps.
+  const auto again = run(train(directory, ranks, {"--training.steps=" + std::to_string(committed(directory).back() + 2)}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("origin  kept from step"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("3 stages"), std::string::npos) << again.out;
+}
+
+}  // namespace
+}  // namespace flotilla::tests

@@ -1,0 +1,145 @@
+// A change of plan in place and a restart from a checkpoint under the new plan are the same to the last bit: the state, and every loss
+// after it.
+#include "flotilla/train/move_state.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "train/fixture.hpp"
+
+namespace flotilla::train {
+namespace {
+
+/// A plan at work on some ranks of the world; nothing on the others.
+struct Post {
+  explicit Post(plan::Plan bound) : plan{std::move(bound)} {
+    std::vector<int> crew_ranks;
+    for (const auto& stage : plan.stages)
+      for (const auto& replica : stage.replicas)
+        for (const Rank rank : replica.devices) crew_ranks.push_back(rank.value);
+    std::sort(crew_ranks.begin(), crew_ranks.end());
+    const auto place = std::find(crew_ranks.begin(), crew_ranks.end(), tests::everybody().rank().value);
+    if (place == crew_ranks.end()) return;
+    auto numbered = plan;
+    for (auto& stage : numbered.stages)
+      for (auto& replica : stage.replicas)
+        for (Rank& rank : replica.devices)
+          rank = Rank{static_cast<int>(std::lower_bound(crew_ranks.begin(), crew_ranks.end(), rank.value) - crew_ranks.begin())};
+    crew.emplace(tests::session().world().subset(crew_ranks), tests::patience);
+    trainer = tests::trainer(*crew, numbered);
+  }
+  checkpoint::LocalState state() { return trainer ? trainer->state() : checkpoint::LocalState{}; }
+  double step(int number) { return trainer ? trainer->step(number).loss : 0; }
+
+  plan::Plan plan;
+  std::optional<comm::World> crew;
+  std::unique_ptr<Trainer> trainer;
+};
+
+plan::Plan even(Precision precision, int data, int pipeline, int tensor, int first_rank = 0, std::vector<int> cuts = {}) {
+  auto model = model::built_in("opt-post-tiny");
+  model.dropout = 0.1;
+  auto plan = plan::even_plan(model, 16, 6, precision, data, pipeline, tensor, 1, plan::ScheduleKind::one_f_one_b, std::move(cuts));
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas)
+      for (Rank& rank : replica.devices) rank = Rank{rank.value + first_rank};
+  return plan;
+}
+
+std::filesystem::path shared_folder() {
+  const auto name = std::filesystem::temp_directory_path() / ("flotilla-move-test-" + std::to_string(getpid()));
+  return mpi::broadcast_string(tests::everybody().control(), name.string(), 0, tests::patience);
+}
+
+bool same_bits(const checkpoint::LocalState& a, const checkpoint::LocalState& b) {
+  if (a.parts.size() != b.parts.size()) return false;
+  for (std::size_t i = 0; i < a.parts.size(); ++i)
+    for (const auto kind : checkpoint::kinds) {
+      const auto x = a.parts[i].values(kind), y = b.parts[i].values(kind);
+      if (x.size() != y.size() || std::memcmp(x.data(), y.data(), x.size_bytes()) != 0) return false;
+    }
+  return true;
+}
+
+std::int64_t broadcast(std::int64_t value, Rank from) {
+  return std::stoll(mpi::broadcast_string(tests::everybody().control(), std::to_string(value), from.value, tests::patience));
+}
+
+Rank first_of(const plan::Plan& plan) { return plan.stages.front().replicas.front().devices.front(); }
+
+void expect_same_as_restart(const plan::Plan& first, const plan::Plan& second) {
+  const auto& world = tests::everybody();
+  const std::string what = to_string(first.precision) + ": " + plan::summary(first) + " -> " + plan::summary(second);
+  const auto run = shared_folder();
+  Post old{first};
+  old.step(0);
+  old.step(1);
+  if (old.trainer) {
+    checkpoint::Manifest manifest;
+    manifest.step = 2;
+    manifest.optimizer_steps = old.trainer->optimizer_steps();
+    checkpoint::save(*old.crew, run, old.trainer->state(), manifest, {1, tests::patience});
+  }
+  Post moved{second}, restarted{second};
+  const auto migration = program::migrate(first, second);
+  const auto report = comm::agree_on(
+      world, "moving", [&] { return move_state(world, migration, old.state(), moved.state(), tests::patience); }, tests::patience);
+  const auto updates = broadcast(old.trainer ? old.trainer->optimizer_steps() : 0, first_of(first));
+  std::int64_t received = 0;
+  for (const auto bytes : mpi::all_gather(world.control(), report.received.count, tests::patience)) received += bytes;
+  EXPECT_EQ(received, migration.moved().count) << what;
+  old.trainer.reset();
+  if (!moved.trainer) return;
+  moved.trainer->adopt(updates);
+  const auto loaded = checkpoint::load_newest_good(*restarted.crew, run, restarted.trainer->state(), {tests::patience});
+  restarted.trainer->adopt(loaded.manifest.optimizer_steps);
+  EXPECT_TRUE(same_bits(moved.state(), restarted.state())) << what;
+  for (int step = 2; step < 4; ++step) {
+    const double ours = moved.step(step), theirs = restarted.step(step);
+    EXPECT_EQ(std::memcmp(&ours, &theirs, sizeof ours), 0) << what << " step " << step << ": " << ours << " and " << theirs;
+  }
+  EXPECT_TRUE(same_bits(moved.state(), restarted.state())) << what << ", after two more steps";
+}
+
+class MoveState : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto folder = shared_folder();
+    if (tests::everybody().rank() == Rank{0}) std::filesystem::create_directories(folder);
+    mpi::barrier(tests::everybody().control(), tests::patience);
+  }
+  void TearDown() override {
+    const auto folder = shared_folder();
+    mpi::barrier(tests::everybody().control(), tests::patience);
+    if (tests::everybody().rank() == Rank{0}) std::filesystem::remove_all(folder);
+  }
+};
+
+TEST_F(MoveState, EqualsARestartUnderTheNewPlan) {
+  using enum Precision;
+  switch (tests::everybody().size()) {
+    case 2:
+      expect_same_as_restart(even(fp32, 1, 1, 1), even(fp32, 1, 2, 1));     // a rank starts working
+      expect_same_as_restart(even(bf16, 2, 1, 1), even(bf16, 1, 1, 1, 1));  // one becomes idle, and it is the first
+      expect_same_as_restart(even(fp32, 1, 1, 1), even(fp32, 1, 1, 1, 1));  // all of it from one rank to another
+      expect_same_as_restart(even(bf16, 1, 1, 2), even(bf16, 2, 1, 1));     // other degrees
+      break;
+    case 3:
+      expect_same_as_restart(even(fp32, 1, 3, 1), even(fp32, 1, 3, 1, 0, {0, 1, 2, 4}));  // other cuts
+      expect_same_as_restart(even(bf16, 3, 1, 1), even(bf16, 1, 2, 1, 1));                // fewer replicas, fewer ranks
+      expect_same_as_restart(even(fp32, 1, 1, 2), even(fp32, 1, 1, 2, 1));                // shards that do not line up
+      break;
+    default:
+      expect_same_as_restart(even(fp32, 2, 2, 1), even(fp32, 1, 2, 2));
+      expect_same_as_restart(even(bf16, 1, 2, 2), even(bf16, 1, 4, 1));
+      expect_same_as_restart(even(fp32, 1, 1, 4), even(fp32, 1, 3, 1, 1));
+  }
+}
+
+}  // namespace
+}  // namespace flotilla::train
