@@ -58,9 +58,17 @@ std::string losses_in_words(const IncarnationHistory& h) {
   return text("; loss ", with_digits("%.4f", *h.first_loss), " to ", with_digits("%.4f", *h.last_loss));
 }
 
+std::string change_in_words(const journal::PlanRecord& change) {
+  const std::string why = change.reason.empty() ? "" : text(" (", change.reason, ")");
+  if (!change.refused.empty()) return text("after iteration ", change.step, ": kept, ", change.refused, why);
+  return text("after iteration ", change.step, ": ", change.plan, why, "; ", Bytes{change.moved_bytes}, " moved in ",
+              Seconds{change.pause_seconds});
+}
+
 std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, int width) {
   std::vector<std::pair<std::string, std::string>> lines{{"devices", mix_in_words(h)}};
   if (!h.plan.empty()) lines.emplace_back("plan", h.origin.empty() ? h.plan : text(h.plan, " (", h.origin, ")"));
+  for (const auto& change : h.plan_changes) lines.emplace_back("plan change", change_in_words(change));
   lines.emplace_back("ended", end_in_words(h));
   lines.emplace_back("iterations", h.steps() == 0 ? "none" : text(h.first_step + 1, " to ", h.last_step, losses_in_words(h)));
   if (const auto first = h.seconds_to_first_step()) lines.emplace_back("first step", text(Seconds{*first}, " after its launch"));
@@ -132,10 +140,22 @@ std::string groups_json(const IncarnationHistory& h) {
   return "[" + list + "]";
 }
 
+std::string changes_json(const IncarnationHistory& h) {
+  std::string list;
+  for (const auto& c : h.plan_changes) {
+    files::JsonLine line;
+    line.add("step", c.step).add("plan", c.plan).add("reason", c.reason).add("refused", c.refused);
+    line.add("moved_bytes", c.moved_bytes).add("pause_seconds", c.pause_seconds);
+    list += (list.empty() ? "" : ", ") + line.text();
+  }
+  return "[" + list + "]";
+}
+
 std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
   files::JsonLine line;
   line.add("incarnation", h.number).add("job", h.job).add("host", h.host).add("launched", h.launched).add("ended", h.ended);
   line.add("running", h.running).add_json("devices", groups_json(h)).add("ranks", h.ranks).add("plan", h.plan).add("plan_origin", h.origin);
+  line.add_json("plan_changes", changes_json(h));
   add_or_null(line, "exit_code", h.exit_code ? std::optional{static_cast<int>(*h.exit_code)} : std::nullopt);
   line.add("reason", h.reason).add("first_step", h.first_step).add("last_step", h.last_step);
   line.add("lost_steps", h.lost_steps).add("lost_seconds", h.lost_seconds);

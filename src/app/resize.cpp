@@ -79,21 +79,26 @@ int shrink(const SubmitOptions& o, const std::vector<Shortage>& all) {
   return static_cast<int>(ExitCode::done);
 }
 
-/// Sends the job anew without what is gone, then takes the old one back.
-int replace(const SubmitOptions& o, const Shortage& gone) {
-  const std::string why =
-      text("component ", gone.job.offset, ": no node of partition ", gone.job.partition, " is left that it could be given");
-  FLOTILLA_REQUIRE(
-      !o.job_file.empty(), ErrorKind::unavailable, why,
-      "; Slurm lets no component go alone: give the job file, and the job is planned and sent anew without it (flotilla submit --resize ",
-      o.submit.resize, " JOB)");
-  log::warning(why, "; the job is planned and sent anew, the run goes on from ", o.run_directory);
+/// scontrol (22.05 at least) resizes no job that is the leader of a heterogeneous one, and nothing resizes a job to no nodes.
+bool must_go(const Shortage& s) { return s.possible == 0 || (!s.job.leader.empty() && s.job.offset == 0); }
+
+std::string why(const Shortage& s) {
+  const std::string component = text("component ", s.job.offset, " (", s.job.partition, ")");
+  if (s.possible == 0) return text(component, ": no node is left that it could be given, and Slurm lets no component go alone");
+  return text(component, " asks for ", s.job.fewest_nodes, " nodes, ", s.possible, s.possible == 1 ? " is" : " are",
+              " left, and Slurm does not resize the first component of a heterogeneous job");
+}
+
+/// Sends the job anew over what there is, then takes the old one back.
+int replace(const SubmitOptions& o, const Shortage& shortage) {
+  FLOTILLA_REQUIRE(!o.job_file.empty(), ErrorKind::unavailable, why(shortage),
+                   "; give the job file, and the job is planned and sent anew (flotilla submit --resize ", o.submit.resize, " JOB)");
+  log::warning(why(shortage), "; the job is planned and sent anew, the run goes on from ", o.run_directory);
   auto again = o;
   again.submit.resize.clear();
   again.submit.wait = true;
   const int code = submit(again);
-  const std::vector<std::string> cancel{"scancel", o.submit.resize};
-  if (code == 0 && !o.submit.dry_run) slurm::answer_of(cancel);
+  if (code == 0 && !o.submit.dry_run) slurm::answer_of({"scancel", o.submit.resize});
   return code;
 }
 
@@ -109,8 +114,7 @@ int resize(const SubmitOptions& o) {
                    ": the job does not wait in the queue; a running job is requeued first (scontrol requeue ", id, ")");
   for (const auto& job : jobs) require_number(o.planning.setting("submit.resize"), job.id);
   const auto all = shortages(o, jobs);
-  const auto gone = std::ranges::find(all, 0, &Shortage::possible);
-  if (gone != all.end()) return replace(o, *gone);
+  if (const auto gone = std::ranges::find_if(all, must_go); gone != all.end()) return replace(o, *gone);
   if (all.empty()) write_output(o.planning.output, text("every component of job ", id, " can be filled: nothing to do\n"));
   return all.empty() ? 0 : shrink(o, all);
 }

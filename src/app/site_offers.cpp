@@ -152,6 +152,7 @@ class Collector {
                     nodes,
                     per_node,
                     d.cpus_each,
+                    d.count,
                     kind.units,
                     p.limit ? to_string(*p.limit) : "none",
                     p.preemptible() ? p.preemption : "none"};

@@ -38,7 +38,8 @@ void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
   for (const auto& t : taken) most = std::max(most, t.nodes);
   int nodes = 1;
   while (nodes < most && !fits_on(nodes, task, taken)) nodes *= 2;
-  for (auto& t : taken) t.fewest_nodes = std::min(nodes, t.nodes);
+  // Of parts of nodes Slurm would give the fewest at once: those are asked for by number.
+  for (auto& t : taken) t.fewest_nodes = t.whole_nodes() ? std::min(nodes, t.nodes) : t.nodes;
 }
 
 void plan_over(Submission& s, const SubmitOptions& o) {
@@ -48,6 +49,10 @@ void plan_over(Submission& s, const SubmitOptions& o) {
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
                    s.waits ? "" : "; --submit.wait plans over what is busy, too");
   s.planning.forecast = forecast_of(best->plan, task);
+  // The search knows no scratch memory of CPU libraries; the forecast does.
+  FLOTILLA_REQUIRE(
+      s.planning.forecast->fits(), ErrorKind::no_plan,
+      "the best plan that was found needs more memory than its devices have; flotilla plan with the same devices says by how much");
   if (!o.planning.write_plan.empty()) files::write_plan(o.planning.write_plan, best->plan);
   s.taken = taken_by(best->plan, task, s.offers.all);
   if (!o.submit.fixed_nodes) find_fewest(s.taken, task);

@@ -67,6 +67,14 @@ TEST_F(Report, TellsEveryStart) {
   EXPECT_DOUBLE_EQ(starts[2].get_double("last_loss"), -2);
 }
 
+TEST_F(Report, TellsPlansThatChangedOnTheWay) {
+  MetricsWriter{run_, 3}.write(PlanRecord{.step = 10, .plan = "2 stages", .reason = "n3 is slow", .moved_bytes = 7});
+  const auto changes = json().at("incarnations").items().at(2).at("plan_changes").items();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].get_string("plan"), "2 stages");
+  EXPECT_EQ(changes[0].get_int64("moved_bytes"), 7);
+}
+
 TEST_F(Report, CountsWhatItCost) {
   std::ofstream{run_ / "submission.json"} << R"({"format": "flotilla-submission", "version": 1, "components": [
     {"partition": "v100", "nodes": 2, "billing_units_per_hour": 72.0}]})";

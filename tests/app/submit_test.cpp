@@ -198,6 +198,15 @@ TEST_F(Submit, UnderstandsOddGres) {
   EXPECT_NE(out.find("nobody knows what gres 'gpu:1g.10gb' is"), std::string::npos) << out;
 }
 
+TEST_F(Submit, OfANodesResourcesTheDearestIsBilledWhereTheSiteSaysSo) {
+  odd_site().save(site_);
+  const auto offers = files::Json::parse(run(site_, {"--format=json", "--limit.devices=8"}), "submit").at("offers").items();
+  const auto h100 = std::ranges::find_if(offers, [](const auto& offer) { return offer.get_string("gres") == "gpu:h100"; });
+  ASSERT_NE(h100, offers.end());
+  // 10 for a GPU and 5 for one of that type, beside 8 CPUs at 1.
+  EXPECT_DOUBLE_EQ(h100->get_double("billing_units_per_device_hour"), 15);
+}
+
 TEST_F(Submit, TheJobFileSaysWhatNamesMean) {
   odd_site().save(site_);
   const auto json = files::Json::parse(run(site_, {"--format=json", "--limit.devices=8", "--submit.device-types=gpu:1g.10gb=L4",
@@ -278,8 +287,8 @@ std::string pending(int a100, int v100) {
 
 TEST_F(Submit, MakesAPendingJobSmallerThatCannotBeFilled) {
   large_site().save(site_);
-  std::ofstream{site_ / "jobs.txt"} << pending(80, 10);
-  EXPECT_NE(run(site_, {"--resize=40"}).find("scontrol update jobid=40 NumNodes=1-66"), std::string::npos);
+  std::ofstream{site_ / "jobs.txt"} << pending(8, 150);
+  EXPECT_NE(run(site_, {"--resize=40"}).find("scontrol update jobid=41 NumNodes=1-130"), std::string::npos);
   std::ofstream{site_ / "jobs.txt"} << pending(8, 10);
   EXPECT_NE(run(site_, {"--resize=40"}).find("nothing to do"), std::string::npos);
   expect_refused(site_, {"--resize=40; touch x"}, "expected the number of a job");

@@ -11,7 +11,7 @@ namespace {
 Script small() {
   Script s;
   s.name = "flotilla-run";
-  s.components = {{"a100", 1, 4, 4, 8, "gpu:a100:4", "", {"cuda/12"}}, {"cpu", 2, 2, 1, 1, "", "rome", {}}};
+  s.components = {{"a100", 1, 4, 4, 8, "gpu:a100:4", "", {"cuda/12"}, true}, {"cpu", 1, 2, 1, 1, "", "rome", {}, false}};
   s.log = "flotilla-%j.log";
   s.folder = "/home/u";
   s.library = "/opt/flotilla.sh";

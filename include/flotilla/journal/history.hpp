@@ -22,6 +22,7 @@ struct IncarnationHistory {
   std::string reason;
   std::string plan, origin;  ///< summary; where the plan came from
   std::vector<DeviceGroup> devices;
+  std::vector<PlanRecord> plan_changes;  ///< while it ran, those that were refused too
   int ranks = 0;
   std::int64_t first_step = 0;  ///< steps complete when it began
   std::int64_t last_step = 0;   ///< when it ended

@@ -12,12 +12,13 @@ namespace flotilla::slurm {
 /// What one partition is asked for: a job, or a component of a heterogeneous one.
 struct NodeRequest {
   std::string partition;
-  int fewest_nodes = 1, most_nodes = 1;  ///< a range, so that a requeued job may start smaller
+  int fewest_nodes = 1, most_nodes = 1;  ///< a range, so that a requeued job may start smaller; counts where nodes are asked for whole
   int tasks_per_node = 1;
   int cpus_per_task = 1;
   std::string gres;                  ///< of a node, "gpu:a100:4"; "": none
   std::string constraint;            ///< a feature; "": none
   std::vector<std::string> modules;  ///< loaded on its nodes only
+  bool whole_nodes = false;          ///< --exclusive
 };
 
 struct Script {
@@ -44,8 +45,8 @@ struct Script {
 /// no way to say.
 std::string script_text(const Script&);
 
-/// The word as a shell reads it back: between single quotes, unless it holds nothing that a shell looks at; of one line always, for bash. Throws Error{bad_input} for a
-/// word with a zero byte: nobody can pass that on.
+/// The word as a shell reads it back: between single quotes, unless it holds nothing that a shell looks at; of one line always, for bash.
+/// Throws Error{bad_input} for a word with a zero byte: nobody can pass that on.
 std::string shell_word(const std::string&);
 
 /// Whether a #SBATCH line may hold the word as it is: letters, digits and what names, lists, ranges and constraints are written with.

@@ -30,6 +30,9 @@ std::string plain(const char* what, const std::string& value) {
 
 std::string range(int fewest, int most) { return fewest >= most ? std::to_string(most) : text(std::max(fewest, 1), "-", most); }
 
+/// Of a range Slurm 22.05 gives the most only where nothing is left on the nodes; else it packs the job on the fewest.
+std::string nodes_of(const NodeRequest& c) { return c.whole_nodes ? range(c.fewest_nodes, c.most_nodes) : std::to_string(c.most_nodes); }
+
 std::string line(const std::string& option) { return "#SBATCH " + option + "\n"; }
 
 std::string of_the_job(const Script& s) {
@@ -42,8 +45,9 @@ std::string of_the_job(const Script& s) {
 
 std::string of_component(const Script& s, const NodeRequest& c) {
   FLOTILLA_REQUIRE(c.most_nodes >= 1 && c.tasks_per_node >= 1 && c.cpus_per_task >= 1, ErrorKind::internal, "a component without tasks");
-  std::string out = line("--partition=" + plain("partition", c.partition)) + line("--nodes=" + range(c.fewest_nodes, c.most_nodes));
+  std::string out = line("--partition=" + plain("partition", c.partition)) + line("--nodes=" + nodes_of(c));
   out += line(text("--ntasks-per-node=", c.tasks_per_node)) + line(text("--cpus-per-task=", c.cpus_per_task));
+  if (c.whole_nodes) out += line("--exclusive");
   if (!c.gres.empty()) out += line("--gres=" + plain("gres", c.gres));
   if (!c.constraint.empty()) out += line("--constraint=" + plain("feature", c.constraint));
   if (s.node_memory) out += line(text("--mem=", std::max<std::int64_t>(s.node_memory->count >> 20, 1), "M"));

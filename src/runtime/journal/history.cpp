@@ -30,6 +30,7 @@ void add_starts(Histories& all, const Metrics& metrics) {
     h.ended = std::max(h.ended, start.time);
     if (h.launched == 0) h.launched = start.time;
   }
+  for (const auto& change : metrics.plans) of(all, change.incarnation).plan_changes.push_back(change);
   for (const auto& record : metrics.devices) {
     auto& h = of(all, record.incarnation);
     h.devices = record.devices;

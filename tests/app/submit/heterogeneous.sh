@@ -10,6 +10,7 @@
 #SBATCH --nodes=1-2
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=16
+#SBATCH --exclusive
 #SBATCH --gres=gpu:a100:4
 #SBATCH --constraint=a100-40gb
 #SBATCH --mem=131072M
@@ -18,6 +19,7 @@
 #SBATCH --nodes=1-6
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=8
+#SBATCH --exclusive
 #SBATCH --gres=gpu:v100:4
 #SBATCH --mem=131072M
 

@@ -11,6 +11,7 @@
 #SBATCH --nodes=1-22
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=16
+#SBATCH --exclusive
 #SBATCH --gres=gpu:nvidia_a100-sxm4-80gb:4
 #SBATCH --time=240
 #SBATCH --account=proj-7

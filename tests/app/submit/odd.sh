@@ -11,6 +11,7 @@
 #SBATCH --nodes=1-5
 #SBATCH --ntasks-per-node=8
 #SBATCH --cpus-per-task=8
+#SBATCH --exclusive
 #SBATCH --gres=gpu:h100:8
 
 cd -- @FOLDER@ || exit 65

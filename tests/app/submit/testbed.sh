@@ -11,6 +11,7 @@
 #SBATCH --nodes=1-2
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=1
+#SBATCH --exclusive
 #SBATCH --gres=gpu:a100:4
 
 cd -- @FOLDER@ || exit 65
