@@ -1,6 +1,7 @@
 #include "app/plan_at_work.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include "app/crew.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -43,7 +44,32 @@ Bytes arena_of(const program::Program& program, std::size_t member) {
   return program.classes.at(static_cast<std::size_t>(program.ranks.at(member).rank_class)).arena;
 }
 
+/// "stages[1].replicas[0].devices[1]": the line of the plan that puts a rank to work.
+std::string line_of(const plan::Plan& plan, Rank rank) {
+  const auto at = plan::place_of(plan, rank);
+  return text("stages[", at.stage, "].replicas[", at.replica, "].devices[", at.tensor_index, "]");
+}
+
+bool names(const std::string& line, const std::string& rank) {
+  for (auto at = line.find(rank); at != std::string::npos; at = line.find(rank, at + 1)) {
+    const auto end = at + rank.size();
+    if (end == line.size() || (!std::isalnum(static_cast<unsigned char>(line[end])) && line[end] != '-' && line[end] != '.')) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string with_plan_lines(const std::string& error, const comm::World& crew, const PlanAtWork& work) {
+  std::string all;
+  for (std::size_t r = 0; r < work.crew_ranks.size(); ++r) {
+    const Rank member{static_cast<int>(r)}, rank = work.crew_ranks[r];
+    if (names(error, crew.name(member)))
+      all += text(all.empty() ? " (" : ", ", crew.name(member), ": ", work.chosen.profile.devices.at(rank.index()).type, ", the plan's ",
+                  line_of(work.chosen.plan, rank));
+  }
+  return error + (all.empty() ? "" : all + ")");
+}
 
 Bytes least_scratch(const Workplace& place) { return scratch(place, 1, 0, 1); }
 
@@ -83,8 +109,12 @@ PlanAtWork take_up(const Workplace& place, const ChosenPlan& chosen, Lowered low
         work.crew = std::make_unique<comm::World>(place.world.control().subset(numbers), place.job.comm.deadline);
         auto options = trainer_options(place.job, place.threads);
         options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
-        work.trainer = std::make_unique<train::Trainer>(*work.crew, std::move(lowered.training), std::move(lowered.evaluation),
-                                                        place.data.training, place.data.validation, options);
+        try {
+          work.trainer = std::make_unique<train::Trainer>(*work.crew, std::move(lowered.training), std::move(lowered.evaluation),
+                                                          place.data.training, place.data.validation, options);
+        } catch (const Error& error) {
+          throw Error{error.kind(), with_plan_lines(error.what(), *work.crew, work)};
+        }
       },
       place.job.comm.deadline);
   return work;

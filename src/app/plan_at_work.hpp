@@ -47,4 +47,7 @@ struct PlanAtWork {
 /// comm::AgreedError when a rank has not the memory or a group fails its proof; nothing is held then.
 PlanAtWork take_up(const Workplace&, const ChosenPlan&, Lowered);
 
+/// An error of forming the groups, with device and line of the plan for each rank that it names.
+std::string with_plan_lines(const std::string& error, const comm::World& crew, const PlanAtWork&);
+
 }  // namespace flotilla::app

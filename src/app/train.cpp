@@ -15,6 +15,7 @@
 #include "app/plan_at_work.hpp"
 #include "app/plan_change.hpp"
 #include "app/plan_requests.hpp"
+#include "app/replan.hpp"
 #include "app/training_loop.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -162,13 +163,21 @@ class Training {
             work.chosen.forecast,
             batch_.ends,
             change,
-            requests(work)};
+            work.crew_ranks,
+            work.chosen.profile,
+            requests(work),
+            replanner(work)};
   }
 
   std::function<std::optional<NextPlan>()> requests(const PlanAtWork& work) const {
     if (work.crew->rank() != Rank{0}) return {};
     const auto requests = std::make_shared<PlanRequests>(job_, allocation_.run(), work.chosen.profile, world_.size(), work.chosen.plan);
     return [requests] { return requests->look(); };
+  }
+
+  std::function<std::optional<NextPlan>(std::span<const Slowness>, std::int64_t)> replanner(const PlanAtWork& work) const {
+    if (work.crew->rank() != Rank{0} || job_.plan.replan != Job::Replan::automatic) return {};
+    return [this, &work](std::span<const Slowness> slow, std::int64_t steps_left) { return plan_again(place_, work, slow, steps_left); };
   }
 
   void close(const PlanAtWork& work) const {

@@ -22,6 +22,23 @@ namespace flotilla::app {
 namespace {
 
 constexpr std::size_t recent_steps = 32;
+constexpr int settling_steps = 2;   // memory is touched, connections are made
+constexpr int windows_to_last = 3;  // slow for so many windows in a row: planning again may be worth it
+
+/// Seconds of each crew rank's compute queue in a forecast iteration; empty without a forecast.
+std::vector<double> forecast_busy(const simulate::Forecast& forecast, const std::vector<Rank>& crew_ranks) {
+  std::vector<double> busy;
+  if (forecast.timeline.empty()) return busy;
+  for (const Rank rank : crew_ranks) {
+    double seconds = 0;
+    for (const auto& kind : forecast.kinds)
+      if (std::ranges::binary_search(kind.ranks, rank))
+        for (const auto& span : forecast.timeline)
+          if (span.rank == kind.ranks.front() && span.queue == program::Queue::compute) seconds += (span.end - span.start).value;
+    busy.push_back(seconds);
+  }
+  return busy;
+}
 
 void say(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
@@ -30,14 +47,16 @@ void say(const std::string& line) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()} {
+TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()}, window_{window_length(0)} {
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.crew.rank() == Rank{0}) {
     begin_metrics();
-    check_ = ForecastCheck{in_.forecast, in_.crew.rank()};
+    check_ = ForecastCheck{in_.forecast, in_.crew_ranks.front()};
+    self_check_ = SelfCheck{forecast_busy(in_.forecast, in_.crew_ranks)};
     time_left_ = {in_.ends, in_.job.run.stop_slack, {}, longest_save()};
   }
+  recorder_ = WindowRecorder{in_.trainer, in_.profile, in_.crew_ranks, in_.crew.rank()};
   recent_.reserve(recent_steps);
 }
 
@@ -91,6 +110,7 @@ Ending TrainingLoop::run() {
     const Seconds took = now() - begin;
     report(result, took);
     check_forecast(took);
+    check_speed(took);
     evaluate_if_due();
     const bool last = done_ == job.training.steps;
     if (result.stop && !last) {
@@ -177,6 +197,54 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
 void TrainingLoop::check_forecast(Seconds took) {
   if (!check_.open()) return;
   if (const auto comparison = check_.add(took, measured_spans(in_.trainer, in_.crew.rank()))) tell(*comparison);
+}
+
+void TrainingLoop::check_speed(Seconds took) {
+  if (done_ - in_.first_step <= settling_steps) return;
+  recorder_.add(in_.trainer, took);
+  if (recorder_.steps() < window_) return;
+  const auto all = mpi::all_gather(in_.crew.control(), recorder_.take(), in_.job.comm.deadline);
+  window_ = window_length(all.front().iteration);
+  if (speaks()) judge(all);
+}
+
+void TrainingLoop::judge(std::span<const RankWindow> windows) {
+  const auto news = self_check_.judge(windows);
+  for (std::size_t r = 0; r < windows.size(); ++r)
+    log::debug("self-check, step ", done_, ", rank ", r, ": iteration ", Seconds{windows[r].iteration}, ", at work ",
+               Seconds{windows[r].busy}, ", sends ", Seconds{windows[r].link}, " forecast ", Seconds{windows[r].link_forecast});
+  for (const auto& slowness : news) tell(slowness);
+  if (!in_.plan_again || next_) return;
+  const auto slow = self_check_.slow_now();
+  const bool lasts = std::ranges::any_of(slow, [](const auto& s) { return !s.peer.valid() && s.windows == windows_to_last; });
+  const bool over = std::ranges::any_of(news, [](const auto& s) { return !s.peer.valid() && s.over; });
+  if (lasts || over) next_ = in_.plan_again(slow, in_.job.training.steps - done_);
+}
+
+void TrainingLoop::tell(const Slowness& s) {
+  const auto& program = in_.trainer.program();
+  journal::SlowRecord record;
+  record.step = done_;
+  record.rank = s.rank.value;
+  record.host = in_.crew.host(s.rank);
+  record.stage = program.classes[static_cast<std::size_t>(program.ranks[s.rank.index()].rank_class)].stage;
+  record.peer = s.peer.value;
+  record.over = s.over;
+  record.factor = s.factor;
+  record.cost_seconds = s.cost.value;
+  metrics_->write(record);
+  const auto& device = in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type;
+  const std::string what = s.peer.valid() ? text("the link from ", in_.crew.name(s.rank), " to ", in_.crew.name(s.peer))
+                                          : text(in_.crew.name(s.rank), " (", device, ", stage ", record.stage, ")");
+  const auto factor = std::round(s.factor * 10) / 10;
+  if (s.over)
+    log::info("step ", done_, ": ", what, " is no longer slow");
+  else if (s.peer.valid())
+    log::warning("step ", done_, ": ", what, " is slow: its messages take ", factor, " times the forecast, up to ", s.cost,
+                 " of an iteration");
+  else
+    log::warning("step ", done_, ": ", what, " is slow: its work takes ", factor, " times what it should beside the other ranks', up to ",
+                 s.cost, " of an iteration; is other work on it, or is it throttled?");
 }
 
 void TrainingLoop::tell(const Comparison& c) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
 #include "app/time_left.hpp"
+#include "app/self_check.hpp"
+#include "app/window_recorder.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -31,8 +34,12 @@ struct LoopInput {
   simulate::Forecast forecast;       ///< of the plan, with its timeline; the crew's rank 0 has it
   std::optional<Seconds> ends;       ///< of the job's time, on the clock of flotilla::now()
   std::optional<PlanChange> change;  ///< the run goes on after this
+  std::vector<Rank> crew_ranks;      ///< of the job, by rank of the crew
+  cluster::Profile profile;          ///< of the job's devices
   /// Asked before each step, on the crew's rank 0.
   std::function<std::optional<NextPlan>()> next_plan;
+  /// Asked when a device has been slow for a while, or is so no longer; empty: nobody plans again. Ranks are the crew's.
+  std::function<std::optional<NextPlan>(std::span<const Slowness>, std::int64_t steps_left)> plan_again;
 };
 
 /// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
@@ -55,6 +62,9 @@ class TrainingLoop {
   train::StepResult one_step();
   void report(const train::StepResult&, Seconds took);
   void check_forecast(Seconds took);
+  void check_speed(Seconds took);
+  void judge(std::span<const RankWindow>);
+  void tell(const Slowness&);
   void tell(const Comparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
@@ -78,6 +88,9 @@ class TrainingLoop {
   double flops_per_step_ = 0;
   ForecastCheck check_;  ///< the crew's rank 0
   TimeLeft time_left_;   ///< the crew's rank 0 decides by it
+  WindowRecorder recorder_;
+  SelfCheck self_check_;  ///< the crew's rank 0
+  int window_;            ///< steps of the window that is being recorded
 };
 
 }  // namespace flotilla::app

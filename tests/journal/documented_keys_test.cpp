@@ -47,6 +47,8 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(EvaluationRecord{});
   writer.write(CheckpointRecord{});
   writer.write(ForecastRecord{});
+  writer.write(PlanRecord{});
+  writer.write(SlowRecord{});
   writer.write(StopRecord{});
   write_outcome(run, {.incarnation = 1});
   held.release();

@@ -96,6 +96,20 @@ struct PlanRecord {
   int incarnation = 0;
 };
 
+/// {"event": "slow"}: a device or a link has become slow, or is so no longer.
+struct SlowRecord {
+  std::int64_t step = 0;
+  int rank = 0;
+  std::string host = {};
+  int stage = 0;
+  int peer = -1;            ///< the other end, where it is the link from `rank` to it
+  bool over = false;        ///< it is slow no longer
+  double factor = 1;        ///< time over what it was expected to take
+  double cost_seconds = 0;  ///< of an iteration, at most
+  double time = 0;
+  int incarnation = 0;
+};
+
 /// {"event": "stop"}: the last line of an incarnation that could still speak.
 struct StopRecord {
   std::int64_t step = 0;
@@ -124,6 +138,7 @@ class MetricsWriter {
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
   void write(const PlanRecord&) noexcept;
+  void write(const SlowRecord&) noexcept;
   void write(const StopRecord&) noexcept;
 
   /// Bytes of a torn last line that opening removed.
@@ -145,6 +160,7 @@ struct Metrics {
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;
   std::vector<PlanRecord> plans;
+  std::vector<SlowRecord> slow;
   std::vector<StopRecord> stops;
   std::int64_t torn_bytes = 0;  ///< after the last line end: a killed writer's, ignored
 };

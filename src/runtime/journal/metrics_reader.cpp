@@ -86,6 +86,17 @@ PlanRecord read_plan(const Json& json) {
   r.pause_seconds = number(json, "pause_seconds");
   return r;
 }
+SlowRecord read_slow(const Json& json) {
+  auto r = with_stamps<SlowRecord>(json);
+  r.rank = json.get_int("rank", 0);
+  r.host = json.get_string("host");
+  r.stage = json.get_int("stage", 0);
+  r.peer = json.get_int("peer");
+  r.over = json.get_bool("over");
+  r.factor = number(json, "factor");
+  r.cost_seconds = number(json, "cost_seconds");
+  return r;
+}
 StopRecord read_stop(const Json& json) {
   auto r = with_stamps<StopRecord>(json);
   r.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
@@ -103,6 +114,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));
   if (event == "plan") metrics.plans.push_back(read_plan(json));
+  if (event == "slow") metrics.slow.push_back(read_slow(json));
   if (event == "stop") metrics.stops.push_back(read_stop(json));
 }
 

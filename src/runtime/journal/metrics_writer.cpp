@@ -64,6 +64,12 @@ JsonLine members(const PlanRecord& r) {
   line.add("moved_bytes", r.moved_bytes).add("pause_seconds", r.pause_seconds);
   return line;
 }
+JsonLine members(const SlowRecord& r) {
+  auto line = event("slow", r.step);
+  line.add("rank", r.rank).add("host", r.host).add("stage", r.stage).add("peer", r.peer).add("over", r.over);
+  line.add("factor", r.factor).add("cost_seconds", r.cost_seconds);
+  return line;
+}
 JsonLine members(const StopRecord& r) {
   auto line = event("stop", r.step);
   line.add("exit_code", static_cast<int>(r.exit_code)).add("reason", r.reason);
@@ -116,6 +122,7 @@ void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->wri
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const PlanRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const SlowRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StopRecord& record) noexcept { state_->write(record); }
 
 std::int64_t MetricsWriter::repaired_bytes() const { return state_->file.repaired_bytes(); }

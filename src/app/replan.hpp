@@ -1,0 +1,22 @@
+#pragma once
+#include <optional>
+#include <span>
+
+#include "app/ending.hpp"
+#include "app/plan_at_work.hpp"
+#include "app/self_check.hpp"
+
+namespace flotilla::app {
+
+/// The profile with each slow device (`slow`: ranks are the crew's, `crew_ranks` the job's) as a type of its own, slower by its factor.
+cluster::Profile slowed(cluster::Profile, std::span<const Slowness> slow, const std::vector<Rank>& crew_ranks);
+
+/// Seconds that moving takes at the profile's links: the rank with the most to send or to receive, one message after the other.
+Seconds moving_time(const cluster::Profile&, const plan::Plan& from, const plan::Plan& to);
+
+/// The best plan for the devices as fast as they are now, where what it saves in the steps that are left is worth more than the change
+/// costs, twice over, and at least a twentieth of an iteration. Local; takes a few seconds at most. Throws nothing: without an answer the
+/// plan stays.
+std::optional<NextPlan> plan_again(const Workplace&, const PlanAtWork&, std::span<const Slowness> slow, std::int64_t steps_left);
+
+}  // namespace flotilla::app

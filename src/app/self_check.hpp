@@ -1,0 +1,68 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "flotilla/base/ids.hpp"
+#include "flotilla/base/units.hpp"
+
+namespace flotilla::app {
+
+/// What one rank saw of a window, a mean over its iterations (a device that is throttled stands still now and then: most iterations do not
+/// show it). Plain, so that ranks can exchange it.
+struct RankWindow {
+  double iteration = 0;  ///< seconds
+  double busy = 0;       ///< seconds of the compute queue, and in which the rank's processors were taken from it (on CPU)
+  int peer = -1;         ///< the rank to which sends took longest for what they are, -1: nothing was sent
+  double link = 0;       ///< seconds of those sends, from their start to their end
+  double link_forecast = 0;
+};
+
+/// A device or a link that has become slow, or is so no longer. A value.
+struct Slowness {
+  Rank rank;
+  Rank peer{-1};      ///< valid: the link from `rank` to `peer`
+  bool over = false;  ///< it is as the others again
+  double factor = 1;  ///< seconds over what they would be if it were as fast, beside the forecast, as the crew is
+  Seconds cost;       ///< of an iteration, at most: what it takes longer
+  int windows = 0;    ///< in a row that it has been slow
+};
+
+/// Holds every rank's windows against the forecast, as long as a run goes on. A forecast that is wrong by the same factor for all ranks
+/// accuses none: each is measured by the crew's (lower) median of measured over forecast. A crew of one is measured by its first window.
+/// Something is slow when it is so in two windows in a row, and over when it is not in two in a row. A link is blamed only while both of
+/// its ends work as fast as forecast: who comes late sends and receives late.
+class SelfCheck {
+ public:
+  static constexpr double slow = 1.5, fast = 1.25;  ///< factors from which and below which a device counts as slow and as fast again
+  static constexpr double slow_link = 4, fast_link = 2;
+  static constexpr double least_link_cost = 0.05;  ///< of an iteration: less is no matter
+
+  SelfCheck() = default;  ///< without a forecast: nothing to check
+  /// Seconds of each rank's compute queue in an iteration, by rank; 0: not known.
+  explicit SelfCheck(std::vector<double> forecast_busy) : forecast_busy_{std::move(forecast_busy)}, marks_(forecast_busy_.size()) {}
+
+  /// What has changed with this window of every rank.
+  std::vector<Slowness> judge(std::span<const RankWindow>);
+  /// What is slow now.
+  std::vector<Slowness> slow_now() const;
+
+ private:
+  struct Mark {
+    int over_limit = 0, under_limit = 0;  ///< windows in a row
+    bool told = false;
+    Slowness last;
+    std::optional<Slowness> step(Slowness now, double slow, double fast);
+  };
+  struct Marks {
+    Mark device, link;
+  };
+  std::vector<double> forecast_busy_;
+  std::vector<Marks> marks_;
+  std::optional<double> first_ratio_;
+};
+
+/// Iterations of the next window: as many as take about two seconds, 5 to 1000. Of numbers that all ranks know alike.
+int window_length(double iteration_seconds);
+
+}  // namespace flotilla::app

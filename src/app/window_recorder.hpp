@@ -1,0 +1,41 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "app/self_check.hpp"
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/train/trainer.hpp"
+
+namespace flotilla::app {
+
+/// Makes this rank's window of what the trainer recorded of its steps.
+class WindowRecorder {
+ public:
+  WindowRecorder() = default;
+  /// `crew_ranks`: the job's ranks, which the profile's links are between.
+  WindowRecorder(const train::Trainer&, const cluster::Profile&, const std::vector<Rank>& crew_ranks, Rank me);
+
+  /// After a step.
+  void add(const train::Trainer&, Seconds took);
+  int steps() const { return steps_; }
+  /// Of the steps since the last one.
+  RankWindow take();
+
+ private:
+  struct Send {
+    int peer = -1;
+    const cluster::Link* link = nullptr;
+  };
+  Rank me_;
+  cluster::Profile profile_;
+  std::vector<Send> sends_;  ///< by site of this rank's class; those that are no sends have no peer
+  Seconds delay_;            ///< topology::run_delay() when the window began
+  int steps_ = 0;
+  double seconds_ = 0, busy_ = 0;  ///< of these steps together
+  struct Traffic {
+    double measured = 0, forecast = 0;
+  };
+  std::map<int, Traffic> traffic_;  ///< by peer
+};
+
+}  // namespace flotilla::app
