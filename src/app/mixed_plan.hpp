@@ -9,8 +9,8 @@
 namespace flotilla::app {
 
 /// An unbound plan on the profile's devices, every tensor-parallel group inside one host, of each type and zone the lowest ranks first;
-/// nothing where the profile has not enough of them, or where ranks that idle would lie between others (a plan of n devices is of ranks 0 to
-/// n-1).
+/// nothing where the profile has not enough of them, or where ranks that idle would lie between others (a plan of n devices is of ranks 0
+/// to n-1).
 std::optional<plan::Plan> on_devices(plan::Plan, const cluster::Profile&);
 
 /// What planning over a pool (search::plan_by_program) makes of the profile's own devices: stages of several types, replicas of their own

@@ -1,0 +1,48 @@
+// The other planner's plans on the ranks at hand.
+#include <gtest/gtest.h>
+
+#include "app/mixed_plan.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// Four hosts: two of two fast devices, one of two slow ones, one of four slow ones.
+cluster::Profile hosts() {
+  cluster::Profile profile;
+  const std::vector<std::tuple<std::string, std::string, int>> list{
+      {"f0", "fast", 2}, {"f1", "fast", 2}, {"s0", "slow", 2}, {"s1", "slow", 4}};
+  int rank = 0;
+  for (const auto& [host, type, count] : list)
+    for (int i = 0; i < count; ++i) profile.devices.push_back({Rank{rank++}, type, host, "", i, 1});
+  return profile;
+}
+
+plan::Plan unbound(std::vector<plan::Replica> first, std::vector<plan::Replica> second) {
+  plan::Plan plan;
+  plan.model = model::built_in("gpt2-tiny");
+  plan.length = 8;
+  plan.global_batch = 4;
+  plan.stages = {{0, 2, plan::Recompute::none, std::move(first)}, {2, 4, plan::Recompute::none, std::move(second)}};
+  return plan;
+}
+
+TEST(OnDevices, KeepsGroupsInsideAHostAndTakesTheirTypes) {
+  const auto bound = on_devices(unbound({{"fast", "", 1, {}, 1, 2}, {"fast", "", 1, {}, 1, 2}},
+                                        {{"slow", "", 2, {}, 1, 2}, {"slow", "", 4, {}, 1, 1}, {"fast", "", 2, {}, 1, 1}}),
+                                hosts());
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(bound->stages[1].replicas[1].devices, (std::vector{Rank{6}, Rank{7}, Rank{8}, Rank{9}}));
+  EXPECT_EQ(bound->stages[1].replicas[0].devices, (std::vector{Rank{4}, Rank{5}}));
+  const auto& pair = bound->stages[1].replicas[2].devices;
+  EXPECT_EQ(pair[0].value / 2, pair[1].value / 2);
+  EXPECT_TRUE(plan::validate(*bound).empty());
+}
+
+TEST(OnDevices, RefusesWhatIsNotThereAndRanksThatIdleInTheMiddle) {
+  EXPECT_FALSE(on_devices(unbound({{"fast", "", 4, {}, 1, 4}}, {{"slow", "", 1, {}, 1, 4}}), hosts()));  // no host has four fast ones
+  EXPECT_FALSE(on_devices(unbound({{"fast", "", 1, {}, 1, 4}}, {{"slow", "", 1, {}, 1, 4}}), hosts()));  // ranks 1 to 3 between them
+  EXPECT_TRUE(on_devices(unbound({{"fast", "", 1, {}, 1, 4}}, {{"fast", "", 1, {}, 1, 4}}), hosts()));
+}
+
+}  // namespace
+}  // namespace flotilla::app
