@@ -56,7 +56,7 @@ class Attention {
   const Setup& setup_;
   Products& products_;
   const Kernels<E>& kernels_;
-  HeadLayout layout_;
+  HeadPlaces layout_;
   std::int64_t first_head_, length_, pitch_;
   /// From row to row of a head's key or value gradients: in place where they are fp32, in a matrix of their own where they are not.
   std::int64_t gradient_row_;

@@ -17,7 +17,7 @@ std::int64_t first_key_of(std::int64_t first_query, int window) {
 AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std::int64_t rows, int window) {
   const Precision p = setup.precision;
   const bool fp32 = p == Precision::fp32;
-  const HeadLayout layout{setup};
+  const HeadPlaces layout{setup};
   const std::int64_t size = layout.size, row = layout.row, output_row = layout.heads * size;
   const std::int64_t first_key = first_key_of(first_query, window), keys = first_query + rows - first_key;
   const std::int64_t pitch = model::attention_pitch(setup.length);
@@ -67,7 +67,7 @@ AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std:
 
 }  // namespace
 
-HeadLayout::HeadLayout(const Setup& setup)
+HeadPlaces::HeadPlaces(const Setup& setup)
     : shared{setup.model.shares_keys()},
       groups{model::local_groups(setup.model, shape_of(setup))},
       queries{setup.model.queries_per_group()},

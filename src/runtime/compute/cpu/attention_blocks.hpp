@@ -7,8 +7,8 @@
 namespace flotilla::compute::cpu {
 
 /// Where the heads of this rank stand in a row of qkv, in elements.
-struct HeadLayout {
-  explicit HeadLayout(const Setup&);
+struct HeadPlaces {
+  explicit HeadPlaces(const Setup&);
 
   std::int64_t query(std::int64_t head) const {
     return shared ? group_of(head) * (queries + 2) * size + head % queries * size : head * size;
