@@ -3,7 +3,9 @@
 
 flotilla_build_packages="g++ cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libucx-dev libhdf5-openmpi-dev
   libboost-program-options-dev libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libtomlplusplus-dev"
-flotilla_test_packages="libgtest-dev hdf5-tools"
+flotilla_test_packages="libgtest-dev hdf5-tools lmod"
+# A Slurm of the tests' own (tests/slurm); its daemons are started by the tests alone.
+flotilla_slurm_packages="slurmctld slurmd slurm-client munge iproute2"
 
 need_packages() {
   local missing="" package as_root=""
@@ -27,12 +29,25 @@ need_packages() {
   echo "flotilla: installing$missing"
   local quiet="-qq -o=Dpkg::Use-Pty=0"
   $as_root apt-get $quiet update >/dev/null || echo "flotilla: apt-get update failed; trying with the package lists there are" >&2
+  refuse_daemons
   # shellcheck disable=SC2086
   if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get $quiet install -y --no-install-recommends $missing >/dev/null; then
+    allow_daemons
     echo "flotilla: apt-get could not install:$missing" >&2
     exit 69
   fi
+  allow_daemons
 }
+
+# Debian starts what it installs (munge, slurmd, ...) unless this file says no. One that was there before stays as it is.
+refuse_daemons() {
+  policy=/usr/sbin/policy-rc.d
+  if [ -e "$policy" ]; then policy=""; else
+    printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+    $as_root chmod +x "$policy"
+  fi
+}
+allow_daemons() { [ -z "$policy" ] || $as_root rm -f "$policy"; }
 
 # Parallel compilers: one per core, but at most one per 1.5 GiB of memory.
 flotilla_build_jobs() {

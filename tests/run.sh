@@ -11,6 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 # shellcheck disable=SC2086
 need_packages $flotilla_build_packages $flotilla_test_packages
+# shellcheck disable=SC2086
+(need_packages $flotilla_slurm_packages) || echo "flotilla: going on without them: the tests of Slurm will be skipped" >&2
 
 cmake --preset cpu-release -DFLOTILLA_TESTS=ON ${CI:+-DFLOTILLA_WERROR=ON} >/dev/null
 cmake --build --preset cpu-release -j "$(flotilla_build_jobs)"

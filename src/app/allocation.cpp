@@ -1,7 +1,5 @@
 #include "app/allocation.hpp"
 
-#include <cstdlib>
-
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
@@ -9,22 +7,15 @@
 #include "flotilla/mpi/communicator.hpp"
 
 namespace flotilla::app {
-namespace {
 
-std::string batch_job() {
-  const char* id = std::getenv("SLURM_JOB_ID");
-  return id == nullptr ? "" : id;
-}
-
-}  // namespace
-
-Allocation::Allocation(const comm::World& world, const Job& job) : world_{world}, deadline_{job.comm.deadline} {
+Allocation::Allocation(const comm::World& world, const Job& job, const BatchJob& batch)
+    : world_{world}, deadline_{job.comm.deadline}, job_{batch.id} {
   comm::agree_on(
       world, "opening the run directory",
       [&] {
         if (world.rank() != Rank{0}) return;
         journal::LockOptions options;
-        options.job = batch_job();
+        options.job = batch.id;
         lock_.emplace(journal::RunDirectory::open(job.run.directory, options));
         if (!lock_->note().empty()) log::warning(lock_->note());
       },

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/batch_job.hpp"
 #include "app/job.hpp"
 #include "flotilla/comm/watch.hpp"
 #include "flotilla/comm/world.hpp"
@@ -20,13 +21,14 @@ namespace flotilla::app {
 class Allocation {
  public:
   /// Collective: opens the run directory, starts the watch.
-  Allocation(const comm::World&, const Job&);
+  Allocation(const comm::World&, const Job&, const BatchJob&);
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
   const comm::World& world() const { return world_; }
   const std::filesystem::path& run() const { return run_; }
   int incarnation() const { return incarnation_; }
+  const std::string& job() const { return job_; }  ///< the batch system's id; "" without one
 
   /// Local: a signal reached this rank, or some rank asked through the watch. Says why.
   std::optional<std::string> stop_wanted();
@@ -48,6 +50,7 @@ class Allocation {
   std::optional<journal::RunDirectory> lock_;  ///< rank 0
   std::filesystem::path run_;
   int incarnation_ = 0;
+  const std::string job_;
   std::atomic<std::int64_t> step_{0};
   signals::StopSignals signals_;
   signals::SignalThread signal_thread_{signals::StopSignals::usual()};  ///< before the first thread that computes

@@ -1,16 +1,25 @@
 #include "app/command_table.hpp"
 
 #include "app/control.hpp"
+#include "app/doctor.hpp"
 #include "app/export.hpp"
 #include "app/import.hpp"
 #include "app/inspect.hpp"
 #include "app/planning.hpp"
 #include "app/planning_options.hpp"
 #include "app/probe.hpp"
+#include "app/report.hpp"
 #include "app/simulate.hpp"
+#include "app/submit.hpp"
 #include "app/train.hpp"
 
 namespace flotilla::app {
+
+namespace {
+
+int run_submit(std::span<const std::string> arguments) { return submit(arguments); }
+
+}  // namespace
 
 std::vector<Command> command_table() {
   return {{"train", "probe, plan, train or resume; on every rank (mpirun, srun)", "[JOB]", train, job_options},
@@ -18,6 +27,9 @@ std::vector<Command> command_table() {
           {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
           {"control", "ask a run that is going on to change to another plan, in place", "RUN", control, control_options},
+          {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
+          {"doctor", "say whether this machine, allocation or job can work, and what mends it", "[JOB]", doctor, job_options},
+          {"report", "say what a run did, start by start: devices, plan, end, lost work, cost", "RUN", report_run, run_report_options},
           {"inspect", "say what a plan, a profile, a forecast, a checkpoint or a run directory holds", "FILE", inspect, inspect_options},
           {"import", "turn published measurements and plans into files of ours", "WHAT FILE", import_published, import_options},
           {"export", "write a plan in a format of others, for their simulators", "WHAT FILE", export_for_others, export_options}};

@@ -21,8 +21,7 @@ std::string ranks_in_words(const std::vector<Rank>& ranks) {
 
 std::string sequences_of(const plan::Plan& plan, int stage, int replica) {
   const int count = plan.stages[static_cast<std::size_t>(stage)].replicas[static_cast<std::size_t>(replica)].sequences;
-  const int first = plan::first_sequence(plan, stage, replica);
-  return count == 0 ? "none" : text(first, "-", first + count - 1);
+  return text(count, " of ", plan.global_batch);
 }
 
 std::int64_t parameters(const model::Config& config) {
@@ -31,15 +30,20 @@ std::int64_t parameters(const model::Config& config) {
   return sum;
 }
 
+std::string shared_keys(const model::Config& model) {
+  return model.shares_keys() ? text(" on ", model.groups(), " of keys and values") : std::string{};
+}
+
 }  // namespace
 
 std::string plan_text(const plan::Plan& plan, const Style& style) {
-  std::string out = key_values({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ",
-                                               plan.model.heads, " heads, ", parameters(plan.model), " parameters")},
-                                {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
-                                {"precision", to_string(plan.precision)},
-                                {"schedule", schedule_in_words(plan)},
-                                {"plan", plan::summary(plan)}});
+  std::string out =
+      key_values({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ", plan.model.heads,
+                                 " heads", shared_keys(plan.model), ", ", parameters(plan.model), " parameters")},
+                  {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
+                  {"precision", to_string(plan.precision)},
+                  {"schedule", schedule_in_words(plan)},
+                  {"plan", plan::summary(plan)}});
   TextTable table{{{"stage", Align::right},
                    {"layers"},
                    {"recompute"},

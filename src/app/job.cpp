@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/refuse.hpp"
+#include "app/submit_options.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -56,7 +57,9 @@ void check_degrees(const Job& job) {
   const auto& model = job.architecture;
   if (p.data > job.training.global_batch)
     refuse(job, "plan.data", "more replicas than the ", job.training.global_batch, " sequences of a step; write at most that");
-  if (p.tensor > model.heads) refuse(job, "plan.tensor", model.name, " has ", model.heads, " attention heads; write at most that");
+  if (p.tensor > model.groups())
+    refuse(job, "plan.tensor", model.name, " has ", model.groups(),
+           model.shares_keys() ? " key and value heads, each on one rank with its queries" : " attention heads", "; write at most that");
   if (p.pipeline > model.layers()) refuse(job, "plan.pipeline", model.name, " has ", model.layers(), " layers; write at most that");
   const int share = job.training.global_batch / std::max(p.data, 1);
   if (p.microbatch > std::max(share, 1))
@@ -142,7 +145,9 @@ void check(const Job& job, Need need) {
 
 Job read_job(std::span<const std::string> arguments, std::span<const std::string> environment, Need need) {
   Job job;
+  SubmitOptions others;  // one job file serves train, plan and submit
   auto table = job_table(job);
+  table.pass_over(submit_table(others));
   const auto operands = table.read_command_line(arguments);
   FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file, got ", operands.size(), " operands ('", operands.front(),
                    "', '", operands.at(1), "'); a list's option is repeated for each item: --data.train A --data.train B");
@@ -180,7 +185,8 @@ std::string training_identity(const Job& job) {
 std::string shared_configuration(const Job& job) {
   std::string out;
   for (const auto& s : job.settings) {
-    const bool own = s.name == "run.threads" || s.section == "device" || s.section == "output";
+    const bool own =
+        s.name == "run.threads" || s.name == "run.zone" || s.name == "run.time-limit" || s.section == "device" || s.section == "output";
     if (!own) out += text(s.name, " = ", s.toml, "\n");
   }
   return out;

@@ -64,6 +64,9 @@ struct Job {
     std::string directory = "flotilla-run";
     std::int64_t log_every = 1;  ///< steps
     int threads = 0;             ///< compute threads of a rank; 0: its share of the CPUs
+    std::string zone;            ///< empty: the partition of the rank's hetjob component
+    Seconds time_limit;          ///< from the start of the process; 0: Slurm's, if it says
+    Seconds stop_slack{60};
   } run;
   struct Probe {
     std::string file;  ///< empty: profile.json in the run directory
@@ -77,7 +80,8 @@ struct Job {
     Seconds deadline{600};  ///< of a message, collective or agreement that does not move
   } comm;
   struct Report {
-    std::string timeline;  ///< file; empty: none
+    std::string timeline;    ///< file; empty: none
+    std::string prometheus;  ///< file; empty: none
   } report;
   struct Output {
     std::string file;  ///< empty: standard output

@@ -55,7 +55,7 @@ std::string known_models() {
 void add_model(Table& t, Job::Model& m) {
   t.section("model", "The transformer");
   t.add("model.name", &m.name, "a built-in model: " + known_models(), {.value = "NAME"});
-  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2 or OPT family, instead of a name",
+  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
   const options::Details share{.minimum = 0, .below = 1, .unset = "the model's own", .example = "0.1"};
   t.add("model.dropout", &m.dropout, "share of values dropped after the embedding and after each sub-layer", share);
@@ -128,6 +128,11 @@ void add_running(Table& t, Job& job) {
         {.value = "DIRECTORY"});
   t.add("run.log-every", &job.run.log_every, "iterations between the lines that a run prints", {.minimum = 1});
   t.add("run.threads", &job.run.threads, "compute threads of a rank", {.minimum = 0, .maximum = 4096, .unset = "its share of the CPUs"});
+  t.add("run.zone", &job.run.zone, "where this rank's device stands, for plans and profiles: a partition, a cloud zone",
+        {.value = "NAME", .unset = "the rank's Slurm partition"});
+  t.add("run.time-limit", &job.run.time_limit, "save and end with 75 before the run has lasted this long",
+        {.unset = "Slurm's, where SLURM_JOB_END_TIME says it", .example = "4h"});
+  t.add("run.stop-slack", &job.run.stop_slack, "time to keep in hand before the time limit, beyond the longest step and save measured");
 }
 
 void add_watching(Table& t, Job& job) {
@@ -145,6 +150,9 @@ void add_watching(Table& t, Job& job) {
   t.section("report", "Reports");
   t.add("report.timeline", &job.report.timeline, "write when each instruction of the last iteration ran (Perfetto's JSON)",
         {.value = "FILE", .unset = "none"});
+  t.add("report.prometheus", &job.report.prometheus,
+        "keep the newest figures in this file, in Prometheus' text format: for node_exporter's textfile collector",
+        {.value = "FILE", .unset = "none", .example = "/var/lib/node_exporter/flotilla.prom"});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "app/plan_choice.hpp"
 
 #include "app/binding.hpp"
+#include "app/mixed_plan.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -11,6 +12,8 @@
 
 namespace flotilla::app {
 namespace {
+
+constexpr double worth_mixing = 0.99;  // of the time of a plan of equal stages
 
 /// Rank 0's text on every rank.
 std::string from_rank_0(const comm::World& world, const std::string& text, Seconds deadline) {
@@ -57,13 +60,23 @@ std::string miss_text(const search::Answer& answer) {
   return line;
 }
 
+/// A plan whose stages or replicas differ, where it is worth it or nothing else fits.
+std::optional<plan::Plan> better_mixed_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster,
+                                            const ChosenPlan& chosen) {
+  auto mixed = mixed_plan(request.search, chosen.profile, request.runtime, request.runtime_constant);
+  if (!mixed || !chosen.answer.plan) return mixed;
+  const Seconds time = forecaster.forecast(*mixed, false).iteration;
+  return time < worth_mixing * chosen.answer.forecast.iteration ? mixed : std::nullopt;
+}
+
 plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster, ChosenPlan& chosen) {
   const Seconds begin = now();
   chosen.answer = search::find_plan(request.search, chosen.profile, forecaster);
-  FLOTILLA_REQUIRE(chosen.answer.plan, ErrorKind::no_plan, miss_text(chosen.answer));
+  const auto mixed = better_mixed_plan(request, forecaster, chosen);
+  FLOTILLA_REQUIRE(mixed || chosen.answer.plan, ErrorKind::no_plan, miss_text(chosen.answer));
   chosen.origin =
       text("searched: ", chosen.answer.considered, " plans forecast, ", chosen.answer.pruned, " excluded by bounds, ", now() - begin);
-  return *chosen.answer.plan;
+  return mixed ? *mixed : *chosen.answer.plan;
 }
 
 /// A plan says how a model is split; what is dropped while it trains is the job's to say.
@@ -73,11 +86,14 @@ plan::Plan with_dropout(plan::Plan plan, const model::Config& job) {
   return plan;
 }
 
-/// Libraries of published measurements name models whose arithmetic is not model::Operation's; they are there to forecast.
+/// Libraries of published measurements hold models under the names of families whose arithmetic those measurements did not have: GPT-2's
+/// ran in the sizes of others. They are there to forecast.
 void require_trainable(const model::Config& model, const std::string& source) {
-  FLOTILLA_REQUIRE(model.family.empty() || model.family == "gpt2" || model.family == "opt", ErrorKind::unavailable, source, ": model ",
-                   model.name, " is of the family '", model.family,
-                   "', which Flotilla forecasts but does not train; it trains gpt2 and opt");
+  const bool namesake = (model.family == "llama" && !model.rotates()) || (model.family == "gpt_neo" && model.scaled_scores);
+  FLOTILLA_REQUIRE(
+      !namesake, ErrorKind::unavailable, source, ": model ", model.name, " has the size of a ", model.family,
+      " and GPT-2's arithmetic, as a published measurement ran it; Flotilla forecasts it and does not train it: name a built-in "
+      "model or a config.json");
 }
 
 void require_matches_job(const plan::Plan& plan, const search::Request& job, const std::string& source) {

@@ -4,6 +4,7 @@
 
 #include "app/job_table.hpp"
 #include "app/refuse.hpp"
+#include "app/submit_options.hpp"
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::app {
@@ -28,7 +29,7 @@ void add_model(Table& t, PlanningOptions& o) {
   t.section("model", "The transformer");
   t.add("model.name", &o.model.name, "one of the library's models, or a built-in one",
         {.value = "NAME", .unset = "the library's only one"});
-  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2 or OPT family, instead of a name",
+  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
   t.section("training", "The training run");
   t.add("training.global-batch", &o.global_batch, "sequences in an iteration, over all devices",
@@ -117,12 +118,14 @@ BoundTable planning_options() {
   return {options, std::move(table)};
 }
 
-PlanningOptions read_planning_options(std::span<const std::string> arguments, std::span<const std::string> environment) {
-  PlanningOptions o;
+std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o, std::span<const std::string> arguments,
+                                       std::span<const std::string> environment) {
   Job job;
-  auto table = planning_table(o);
-  table.pass_over(job_table(job));
-  const auto operands = table.read_command_line(arguments);
+  SubmitSettings submit;
+  Table others = job_table(job);
+  add_submit(others, submit);
+  table.pass_over(others);
+  auto operands = table.read_command_line(arguments);
   FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file at most, got ", operands.size(), " operands ('",
                    operands.front().substr(0, 60), "', '", operands.back().substr(0, 60), "')");
   table.read_environment(environment);
@@ -140,6 +143,13 @@ PlanningOptions read_planning_options(std::span<const std::string> arguments, st
   note_origins(table, "plan", o.basis);
   if (o.previous.empty() && o.setting("replan.within").origin == options::Origin::command_line)
     log::warning("--replan.within ", o.setting("replan.within").value, " is for planning again; say from what: --replan.from PLAN");
+  return operands;
+}
+
+PlanningOptions read_planning_options(std::span<const std::string> arguments, std::span<const std::string> environment) {
+  PlanningOptions o;
+  auto table = planning_table(o);
+  read_planning(table, o, arguments, environment);
   return o;
 }
 

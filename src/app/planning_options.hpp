@@ -48,6 +48,10 @@ BoundTable planning_options();
 /// `flotilla train` takes; without a job file it must be said. Throws Error{usage, bad_input}.
 PlanningOptions read_planning_options(std::span<const std::string> arguments, std::span<const std::string> environment);
 
+/// The same into `o` through a table that holds its options and may hold more. Returns the operands.
+std::vector<std::string> read_planning(options::Table&, PlanningOptions& o, std::span<const std::string> arguments,
+                                       std::span<const std::string> environment);
+
 /// Throughput where nothing is said. Throws Error where both directions are given.
 search::Objective objective_of(const PlanningOptions&);
 

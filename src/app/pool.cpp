@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "app/device_names.hpp"
 #include "app/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/nearest.hpp"
@@ -14,7 +15,7 @@
 namespace flotilla::app {
 namespace {
 
-constexpr int most_per_node = 4096, usual_per_node = 8;
+constexpr int most_per_node = 4096;
 const char* const example = "A100-40@us-central1-a=32/4";
 
 /// A word taken apart; the type is what stands before the '=' until somebody knows where its zone begins.
@@ -26,19 +27,14 @@ struct Word {
 class Reader {
  public:
   Reader(const options::Setting& option, const cluster::Profile& library, const cluster::Catalogue& catalogue)
-      : option_{option}, catalogue_{catalogue} {
-    for (const auto& type : library.device_types) {
-      known_.push_back(type.name);
-      per_node_[type.name] = type.per_node;
-    }
-  }
+      : option_{option}, names_{library, catalogue} {}
 
   search::PoolEntry entry(const std::string& text_of_entry) {
     word_ = text_of_entry;
     const Word word = split();
     auto entry = place_of(word.name);
     entry.count = word.count;
-    entry.per_node = word.per_node > 0 ? word.per_node : nodes_of(entry.device_type);
+    entry.per_node = word.per_node > 0 ? word.per_node : names_.per_node(entry.device_type);
     return entry;
   }
 
@@ -70,9 +66,9 @@ class Reader {
 
   /// Names of CPUs may hold an '@' of their own: the last one that leaves a known type begins the zone.
   search::PoolEntry place_of(const std::string& name) {
-    if (const auto type = type_called(name); !type.empty()) return {type, "", 0, 0};
+    if (const auto type = names_.type_called(name); !type.empty()) return {type, "", 0, 0};
     for (auto at = name.rfind('@'); at != std::string::npos; at = at == 0 ? at : name.rfind('@', at - 1)) {
-      const auto type = type_called(name.substr(0, at));
+      const auto type = names_.type_called(name.substr(0, at));
       if (type.empty() && at > 0) continue;
       if (at == 0) break;
       if (at + 1 == name.size()) refuse("expected a zone behind the '@'; leave both out where there is one zone");
@@ -81,62 +77,12 @@ class Reader {
     if (name.find('=') != name.npos)
       refuse(text("expected one type, one '=' and one number; every type and zone takes an entry of its own, such as ", example));
     const auto asked = name.substr(0, name.find('@'));
-    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'", meant(asked),
-                "; they know ", listed()));
-  }
-
-  /// "" where nobody knows it. Multiplying in TF32 makes another type of a device: those are told apart by their spelling alone.
-  std::string type_called(const std::string& name) {
-    for (const auto& type : known_)
-      if (same_word(type, name)) return type;
-    const auto* entry = cluster::find(catalogue_, name);
-    if (entry == nullptr) return "";
-    for (const auto& type : known_)
-      if (name.find('+') == name.npos && type.find('+') == type.npos && cluster::find(catalogue_, type) == entry) return type;
-    known_.push_back(name);
-    per_node_[name] = static_cast<int>(entry->devices_per_node.value);
-    return name;
-  }
-
-  int nodes_of(const std::string& type) const {
-    if (per_node_.at(type) > 0) return per_node_.at(type);
-    const auto* entry = cluster::find(catalogue_, type);
-    const int usual = entry == nullptr ? 0 : static_cast<int>(entry->devices_per_node.value);
-    return usual > 0 ? usual : usual_per_node;
-  }
-
-  std::vector<std::string> names() const {
-    auto all = known_;
-    for (const auto& entry : catalogue_) {
-      all.push_back(entry.name);
-      all.insert(all.end(), entry.aliases.begin(), entry.aliases.end());
-    }
-    return all;
-  }
-
-  /// What begins as the word does, "A100" for A100-40 and A100-80, is nearer than what is as short.
-  std::string meant(const std::string& asked) const {
-    std::set<std::string> longer;
-    for (const auto& entry : catalogue_)
-      if (asked.size() > 1 && entry.name.size() > asked.size() && same_word(entry.name.substr(0, asked.size()), asked))
-        longer.insert(entry.name);
-    std::string words;
-    for (const auto& name : longer) words += text(words.empty() ? "; did you mean '" : " or '", name, "'");
-    return words.empty() ? suggestion(asked, names()) : words + "?";
-  }
-
-  std::string listed() const {
-    std::set<std::string> once{known_.begin(), known_.end()};
-    for (const auto& entry : catalogue_) once.insert(entry.name);
-    std::string words;
-    for (const auto& name : once) words += (words.empty() ? "" : ", ") + name;
-    return words;
+    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'", names_.meant(asked),
+                "; they know ", names_.listed()));
   }
 
   const options::Setting& option_;
-  const cluster::Catalogue& catalogue_;
-  std::vector<std::string> known_;
-  std::map<std::string, int> per_node_;
+  DeviceNames names_;
   std::string word_;
 };
 

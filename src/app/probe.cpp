@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "app/batch_job.hpp"
 #include "app/job.hpp"
 #include "app/live_line.hpp"
 #include "flotilla/base/clock.hpp"
@@ -45,6 +46,8 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
   comm::require_same(world, "the job", shared_configuration(job), start_deadline);
   const bool speaks = world.rank() == Rank{0};
   auto request = request_of(job);
+  request.zone = comm::agree_on(
+      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, start_deadline);
   const Seconds start = now();
   cluster::Profile profile;
   {

@@ -5,7 +5,7 @@
 namespace flotilla::app {
 namespace {
 
-constexpr const char* queue_names[program::queue_count] = {"compute", "send", "receive", "reduce", "copy"};
+constexpr const char* queue_names[program::queue_count] = {"compute", "send", "receive", "reduce", "copy", "sum", "receive back"};
 
 }  // namespace
 

@@ -5,11 +5,13 @@
 #include <thread>
 
 #include "app/allocation.hpp"
+#include "app/batch_job.hpp"
 #include "app/forecast_text.hpp"
 #include "app/forecasting.hpp"
 #include "app/inspect.hpp"
 #include "app/job.hpp"
 #include "app/measured_timeline.hpp"
+#include "app/mix.hpp"
 #include "app/plan_at_work.hpp"
 #include "app/plan_change.hpp"
 #include "app/plan_requests.hpp"
@@ -52,7 +54,13 @@ std::vector<std::pair<std::string, std::string>> provenance(const Job& job, cons
 class Training {
  public:
   Training(const comm::World& world, const Job& job)
-      : world_{world}, job_{job}, deadline_{job.comm.deadline}, data_{open()}, allocation_{world, job}, place_{world, job, data_, {}, {}} {}
+      : world_{world},
+        job_{job},
+        deadline_{job.comm.deadline},
+        batch_{read_batch_job()},
+        data_{open()},
+        allocation_{world, job, batch_},
+        place_{world, job, data_, {}, {}} {}
 
   Ending run() {
     find_checkpoint();
@@ -66,6 +74,7 @@ class Training {
         if (work.trainer) {
           const auto first_step = change ? change->step : fill(work);
           loop.emplace(input(work, first_step, change));
+          loop->note_devices(mix_of(work.chosen.profile, work.crew_ranks), work.chosen.origin);
           ending = loop->run();
           if (!ending.next) close(work);
         }
@@ -82,6 +91,11 @@ class Training {
   Allocation& allocation() { return allocation_; }
 
  private:
+  BatchJob read_batch_job() const {
+    return comm::agree_on(
+        world_, "reading the batch system's variables", [&] { return batch_job(job_); }, deadline_);
+  }
+
   Samplers open() {
     auto samplers = comm::agree_on(
         world_, "opening the data", [&] { return open_data(job_); }, deadline_);
@@ -104,6 +118,7 @@ class Training {
 
   ChosenPlan choose() {
     auto probing = probe_request(job_);
+    probing.zone = batch_.zone;
     PlanRequest request;
     request.search = search_request(job_);
     request.probe = probing;
@@ -146,6 +161,7 @@ class Training {
             peak_flops(work),
             plan::summary(work.chosen.plan),
             work.chosen.forecast,
+            batch_.ends,
             change,
             work.crew_ranks,
             work.chosen.profile,
@@ -234,6 +250,7 @@ class Training {
   const comm::World& world_;
   const Job& job_;
   const Seconds deadline_;
+  const BatchJob batch_;
   Samplers data_;
   Allocation allocation_;
   Workplace place_;

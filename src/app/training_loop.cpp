@@ -11,6 +11,7 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/journal/console.hpp"
+#include "flotilla/journal/run_directory.hpp"
 #include "flotilla/mpi/communicator.hpp"
 
 #ifndef FLOTILLA_VERSION
@@ -53,13 +54,26 @@ TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.f
     begin_metrics();
     check_ = ForecastCheck{in_.forecast, in_.crew_ranks.front()};
     self_check_ = SelfCheck{forecast_busy(in_.forecast, in_.crew_ranks)};
+    time_left_ = {in_.ends, in_.job.run.stop_slack, {}, longest_save()};
   }
   recorder_ = WindowRecorder{in_.trainer, in_.profile, in_.crew_ranks, in_.crew.rank()};
   recent_.reserve(recent_steps);
 }
 
+void TrainingLoop::note_devices(std::vector<journal::DeviceGroup> devices, const std::string& origin) {
+  if (!speaks()) return;
+  journal::DevicesRecord record;
+  record.step = done_;
+  record.launched = journal::this_process_began();
+  record.origin = origin;
+  record.devices = std::move(devices);
+  metrics_->write(record);
+}
+
 void TrainingLoop::begin_metrics() {
   metrics_.emplace(in_.allocation.run(), in_.allocation.incarnation());
+  if (const auto& file = in_.job.report.prometheus; !file.empty())
+    prometheus_.emplace(file, in_.allocation.run().string(), in_.allocation.job());
   if (in_.change) return tell(*in_.change);
   journal::StartRecord start;
   start.step = done_;
@@ -115,6 +129,10 @@ train::Wishes TrainingLoop::wishes() {
     if (stop_reason_.empty()) stop_reason_ = *stop;
     wishes.stop = true;
   }
+  if (speaks() && time_left_.last_step(now())) {
+    if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
+    wishes.stop = true;
+  }
   const auto& every = in_.job.checkpoint.every_time;
   if (speaks() && in_.next_plan && !next_) next_ = in_.next_plan();
   if (next_ && !next_->refused.empty()) {
@@ -157,6 +175,7 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
     recent_.push_back(took.value);
   else
     recent_[static_cast<std::size_t>(done_) % recent_steps] = took.value;
+  time_left_.step = {*std::max_element(recent_.begin(), recent_.end())};
   const auto& plan = in_.trainer.program().plan;
   journal::StepRecord record;
   record.step = done_;
@@ -167,7 +186,9 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   record.learning_rate = result.learning_rate;
   record.gradient_norm = result.gradient_norm;
   record.eta_seconds = journal::remaining_time(recent_, in_.job.training.steps - done_).value;
+  record.incarnation = in_.allocation.incarnation();
   metrics_->write(record);
+  if (prometheus_) prometheus_->update(record, done_ == in_.job.training.steps || result.stop);
   // mpirun gives ranks a terminal of its own whatever its output is, so the terminal says nothing: log-every decides alone.
   if (journal::gets_line(done_, in_.first_step + 1, in_.job.training.steps, in_.job.run.log_every, false))
     say(journal::step_line(record, in_.job.training.steps));
@@ -262,6 +283,12 @@ bool TrainingLoop::save_due(const train::StepResult& result) const {
   return result.save || (every > 0 && done_ % every == 0);
 }
 
+Seconds TrainingLoop::longest_save() const {
+  Seconds longest;
+  for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints) longest = std::max(longest, Seconds{save.seconds});
+  return longest;
+}
+
 void TrainingLoop::save() {
   if (saved_ != done_) save(in_.manifest);
 }
@@ -283,7 +310,9 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   record.step = done_;
   record.bytes = report.size.count;
   record.seconds = report.total.value;
+  time_left_.save = std::max(time_left_.save, report.total);
   metrics_->write(record);
+  if (prometheus_) prometheus_->saved(done_);
   say(journal::checkpoint_line(record, in_.job.training.steps));
 }
 

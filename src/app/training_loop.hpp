@@ -10,11 +10,13 @@
 #include "app/ending.hpp"
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
+#include "app/time_left.hpp"
 #include "app/self_check.hpp"
 #include "app/window_recorder.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/journal/metrics.hpp"
+#include "flotilla/journal/prometheus.hpp"
 #include "flotilla/train/trainer.hpp"
 
 namespace flotilla::app {
@@ -30,6 +32,7 @@ struct LoopInput {
   double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
   std::string plan_summary;
   simulate::Forecast forecast;       ///< of the plan, with its timeline; the crew's rank 0 has it
+  std::optional<Seconds> ends;       ///< of the job's time, on the clock of flotilla::now()
   std::optional<PlanChange> change;  ///< the run goes on after this
   std::vector<Rank> crew_ranks;      ///< of the job, by rank of the crew
   cluster::Profile profile;          ///< of the job's devices
@@ -45,6 +48,8 @@ class TrainingLoop {
   explicit TrainingLoop(LoopInput);
   /// With Ending::next where another plan is to go on: nothing has been saved for that, and nobody has left.
   Ending run();
+  /// For the record: what the crew works on and where its plan comes from. Once, before run().
+  void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
   /// After that: saves for a restart under another plan.
   Ending hand_over(const std::string& plan, const std::string& why);
 
@@ -65,6 +70,8 @@ class TrainingLoop {
   void evaluate_if_due();
   void save();
   void save(checkpoint::Manifest);
+  /// The longest save that earlier incarnations measured.
+  Seconds longest_save() const;
   bool save_due(const train::StepResult&) const;
   bool speaks() const { return metrics_.has_value(); }
   Ending ended(ExitCode, std::string reason);
@@ -76,9 +83,11 @@ class TrainingLoop {
   std::string stop_reason_;
   std::optional<NextPlan> next_;                   ///< rank 0 of the crew
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
-  std::vector<double> recent_;                     ///< seconds of the last steps, a ring
+  std::optional<journal::PrometheusFile> prometheus_;
+  std::vector<double> recent_;  ///< seconds of the last steps, a ring
   double flops_per_step_ = 0;
   ForecastCheck check_;  ///< the crew's rank 0
+  TimeLeft time_left_;   ///< the crew's rank 0 decides by it
   WindowRecorder recorder_;
   SelfCheck self_check_;  ///< the crew's rank 0
   int window_;            ///< steps of the window that is being recorded

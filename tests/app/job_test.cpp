@@ -106,6 +106,7 @@ TEST(Job, RulesThatSpanOptions) {
       {{"--training.steps", "10", "--training.warmup-steps", "10"}, "does not end within the 10 of the run; write at most 9"},
       {{"--plan.data", "17"}, "--plan.data 17: more replicas than the 16 sequences of a step"},
       {{"--plan.tensor", "1000"}, "attention heads; write at most that"},
+      {{"--model.name", "llama-tiny", "--plan.tensor", "4"}, "llama-tiny has 3 key and value heads, each on one rank with its queries"},
       {{"--plan.pipeline", "1000"}, "layers; write at most that"},
       {{"--plan.microbatch", "9", "--plan.data", "2"}, "a replica handles 8 sequences of a step"},
       {{"--plan.cuts", "0,3,2,6"}, "expected rising layer numbers from 0 to 6"},

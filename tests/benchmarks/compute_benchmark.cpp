@@ -1,7 +1,8 @@
 // Seconds of every operation of one layer of each kind, beside the same matrix products alone in oneDNN: the same shapes, the causal half
 // of attention, the scores computed once more in backward, and nothing else. Passes of both are interleaved; medians are printed.
 //
-//   compute_benchmark [model=gpt2] [length=1024] [sequences=1] [precision=fp32|bf16] [threads=2] [passes=7] [dropout=0] [clock=wall|cpu]
+//   compute_benchmark [model=gpt2] [length=1024] [sequences=1] [precision=fp32|bf16] [threads=2] [passes=7] [dropout=0]
+//                     [window=0] [clock=wall|cpu]
 //
 // clock=cpu counts this process's CPU seconds: with threads=1 it can be trusted on a machine that others use at the same time.
 #include <omp.h>
@@ -31,7 +32,7 @@ using program::Role;
 
 struct Options {
   std::string model = "gpt2";
-  int length = 1024, sequences = 1, threads = 2, passes = 7;
+  int length = 1024, sequences = 1, threads = 2, passes = 7, window = 0;
   Precision precision = Precision::fp32;
   double dropout = 0;
   bool cpu_clock = false;
@@ -57,11 +58,21 @@ Options parse(int argc, char** argv) {
   take("sequences", [&](const std::string& v) { o.sequences = std::stoi(v); });
   take("threads", [&](const std::string& v) { o.threads = std::stoi(v); });
   take("passes", [&](const std::string& v) { o.passes = std::stoi(v); });
+  take("window", [&](const std::string& v) { o.window = std::stoi(v); });
   take("dropout", [&](const std::string& v) { o.dropout = std::stod(v); });
   take("clock", [&](const std::string& v) { o.cpu_clock = v == "cpu"; });
   take("precision", [&](const std::string& v) { o.precision = parse_precision(v); });
   FLOTILLA_REQUIRE(values.empty(), ErrorKind::usage, "'", values.begin()->first, "' is not an option of this benchmark");
   return o;
+}
+
+compute::Setup setup_of(const Options& o) {
+  compute::Setup s{model::built_in(o.model), o.length, 1, 0, o.precision, o.threads, 1};
+  s.model.blocks = 1;
+  s.model.positions = std::max(s.model.positions, o.length);
+  s.model.dropout = s.model.attention_dropout = o.dropout;
+  s.model.windows = {o.window};
+  return s;
 }
 
 /// Pages touched, contents small but not zero.
@@ -94,7 +105,6 @@ class Layers {
   double flops(Operation o) const { return model::flops(setup_.model, shape_, o); }
 
  private:
-  static compute::Setup make_setup(const Options&);
   Bytes activation_bytes() const { return element_size(setup_.precision) * (shape_.tokens() * setup_.model.hidden); }
   program::Part part_of(int layer) const;
   int layer_of(Operation) const;
@@ -110,14 +120,6 @@ class Layers {
   double loss_[2] = {};
 };
 
-compute::Setup Layers::make_setup(const Options& o) {
-  compute::Setup s{model::built_in(o.model), o.length, 1, 0, o.precision, o.threads, 1};
-  s.model.blocks = 1;
-  s.model.positions = std::max(s.model.positions, o.length);
-  s.model.dropout = s.model.attention_dropout = o.dropout;
-  return s;
-}
-
 program::Part Layers::part_of(int layer) const {
   program::Part part;
   const auto tensors = model::tensors(setup_.model);
@@ -131,7 +133,7 @@ program::Part Layers::part_of(int layer) const {
 }
 
 Layers::Layers(const Options& o)
-    : setup_{make_setup(o)},
+    : setup_{setup_of(o)},
       shape_{o.sequences, o.length, 1, 0, o.precision},
       backend_{compute::make_cpu_backend(setup_)},
       word_part_{part_of(-1)},
@@ -207,15 +209,17 @@ class ProductsAlone {
  public:
   ProductsAlone(const Options& o, const model::Config& c) : o_{o}, c_{c}, products_{o.threads} {
     const model::LayerShape s{o.sequences, o.length, 1, 0, o.precision};
-    const std::int64_t n = s.tokens(), largest = std::max<std::int64_t>(4 * n * std::max(4 * c.hidden, c.feed_forward), 0);
+    const std::int64_t n = s.tokens(), largest = 4 * n * std::max<std::int64_t>(4 * c.hidden, model::up_width(c, s));
     const std::int64_t logits = 4 * n * model::logits_pitch(c, s), word = 4 * std::int64_t{c.vocabulary} * c.embedding_width;
     const Bytes size{std::max({largest, logits, word, std::int64_t{16} * c.hidden * c.feed_forward})};
     for (auto& m : operands_) m = std::make_unique<Memory>(size);
-    const compute::Setup setup = {c, o.length, 1, 0, o.precision, o.threads, 1};
+    const compute::Setup setup = setup_of(o);
+    qkv_ = model::qkv_width(c, s);
+    up_ = model::up_width(c, s);
     const Bytes scratch = compute::library_scratch(setup, o.sequences);
     scratch_ = std::make_unique<Memory>(scratch);
     products_.set_scratch({scratch_->data(), static_cast<std::size_t>(scratch.count)});
-    specs_ = compute::cpu::attention_specs(setup, c.heads);
+    specs_ = compute::cpu::attention_specs(setup, compute::cpu::attention_window(setup, 0));
     score_bytes_ = 4 * model::attention_block * model::attention_pitch(o.length) + 8 * std::int64_t{o.length} * c.head_size();
     scores_ = std::make_unique<Memory>(Bytes{2 * score_bytes_ * o.threads});
   }
@@ -223,10 +227,10 @@ class ProductsAlone {
   void run(Operation o) {
     const std::int64_t n = std::int64_t{o_.sequences} * o_.length, d = c_.hidden, f = c_.feed_forward;
     switch (o) {
-      case Operation::attention_forward: forward(n, 3 * d, d), attention(false), forward(n, d, d); break;
-      case Operation::mlp_forward: forward(n, f, d), forward(n, d, f); break;
-      case Operation::mlp_backward: backward(n, d, f), backward(n, f, d); break;
-      case Operation::attention_backward: backward(n, d, d), attention(true), backward(n, 3 * d, d); break;
+      case Operation::attention_forward: forward(n, qkv_, d), attention(false), forward(n, d, d); break;
+      case Operation::mlp_forward: forward(n, up_, d), forward(n, d, f); break;
+      case Operation::mlp_backward: backward(n, d, f), backward(n, up_, d); break;
+      case Operation::attention_backward: backward(n, d, d), attention(true), backward(n, qkv_, d); break;
       case Operation::head_forward: head(n, 0); break;
       case Operation::head_backward: head(n, 1); break;
       default: break;
@@ -282,7 +286,7 @@ class ProductsAlone {
 
   void attention_block(const std::vector<Product*>& block, std::int64_t pair, std::byte* scores, int thread, std::int64_t scratch) {
     const std::int64_t e = element_size(o_.precision).count, head = pair % c_.heads * c_.head_size() * e;
-    std::byte* qkv = at(0) + pair / c_.heads * o_.length * 3 * c_.hidden * e + head;
+    std::byte* qkv = at(0) + pair / c_.heads * o_.length * qkv_ * e + head;
     std::byte* mine = products_.thread_scratch(thread, scratch);
     block[0]->run({.a = qkv, .b = qkv, .c = scores}, mine, thread);
     if (block.size() == 2) {
@@ -300,7 +304,7 @@ class ProductsAlone {
   compute::cpu::Products products_;
   std::unique_ptr<Memory> operands_[3], scratch_, scores_;
   std::vector<compute::cpu::AttentionSpecs> specs_;
-  std::int64_t score_bytes_ = 0;
+  std::int64_t score_bytes_ = 0, qkv_ = 0, up_ = 0;
 };
 
 double seconds(bool cpu_clock) { return cpu_clock ? static_cast<double>(std::clock()) / CLOCKS_PER_SEC : now().value; }

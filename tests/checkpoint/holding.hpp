@@ -28,6 +28,21 @@ inline model::Config odd_model() {
           .embedding_width = 12};
 }
 
+/// Keys shared by two queries each, gates, a head of its own: groups of rows and fused halves, with nothing tied.
+inline model::Config grouped_model() {
+  model::Config config = odd_model();
+  config.family = "llama";
+  config.hidden = config.embedding_width = 40;
+  config.heads = 10;
+  config.key_value_heads = 5;
+  config.activation = model::Activation::swiglu;
+  config.norm_kind = model::NormKind::rms;
+  config.rotary.theta = 1e4;
+  config.qkv_bias = config.attention_output_bias = config.feed_forward_bias = false;
+  config.tied_head = false;
+  return config;
+}
+
 /// Tensors of several segments, cut by rows and by columns.
 inline model::Config wide_model() {
   return {.name = "wide",
@@ -119,7 +134,7 @@ inline plan::Plan random_plan(std::mt19937& random, const model::Config& config,
     const int available = ranks - next - (stages - s - 1);
     for (int used = 0; used < available && (used == 0 || below(3) > 0);) {
       plan::Replica replica;
-      replica.tensor_parallel = 1 + below(std::min(available - used, config.heads));
+      replica.tensor_parallel = 1 + below(std::min(available - used, config.groups()));
       for (int t = 0; t < replica.tensor_parallel; ++t, ++used) replica.devices.push_back(Rank{next++});
       stage.replicas.push_back(replica);
     }

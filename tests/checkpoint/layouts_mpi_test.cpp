@@ -24,6 +24,12 @@ TEST_F(Layouts, RandomPairs) {
     expect_survives(random_plan(random, odd_model(), size()), random_plan(random, odd_model(), size()), round);
 }
 
+TEST_F(Layouts, GroupsOfHeadsAndFusedHalves) {
+  std::mt19937 random{25};
+  for (std::uint64_t round = 1; round <= 4; ++round)
+    expect_survives(random_plan(random, grouped_model(), size()), random_plan(random, grouped_model(), size()), round);
+}
+
 TEST_F(Layouts, TensorsOfManySegments) {
   std::mt19937 random{22};
   const auto tensor_parallel = plan::even_plan(wide_model(), 8, 60, Precision::fp32, 1, 1, size(), 1);

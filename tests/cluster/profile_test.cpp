@@ -119,6 +119,37 @@ TEST(WhyStale, SaysWhatChanged) {
   EXPECT_NE(why_stale(p, other, "oneDNN 2.6", "f").find("rank 2"), std::string::npos);
 }
 
+TEST(PartOf, IsTheProfileOfTheDevicesThatAreLeft) {
+  Profile p = two_zones();
+  p.devices[4].type = "old cpu";
+  p.device_types.resize(2);
+  p.device_types[0].name = "cpu";
+  p.device_types[1].name = "old cpu";
+  p.operation_times.resize(2);
+  p.operation_times[0].device_type = "cpu";
+  p.operation_times[1].device_type = "old cpu";
+  const auto left = [&](std::vector<int> ranks) {
+    std::vector<Device> devices;
+    for (int rank : ranks) {
+      devices.push_back(p.devices[static_cast<std::size_t>(rank)]);
+      devices.back().rank = Rank{static_cast<int>(devices.size()) - 1};
+    }
+    return devices;
+  };
+  EXPECT_EQ(part_of(p, p.devices), p);
+  const auto part = part_of(p, left({3, 2}));
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->devices, left({3, 2}));
+  EXPECT_EQ(part->device_types.size(), 1u);
+  EXPECT_EQ(part->operation_times.size(), 1u);
+  EXPECT_EQ(latency(*part, 0, 1), 1e-3);
+  EXPECT_FALSE(part_of(p, left({0, 3}))) << "n1 had two ranks to share it";
+  auto other = left({2, 3});
+  other[1].host = "n9";
+  EXPECT_FALSE(part_of(p, other));
+  EXPECT_FALSE(part_of(*part, p.devices));
+}
+
 TEST(FindType, ByName) {
   Profile p;
   p.device_types.resize(2);

@@ -48,6 +48,9 @@ class FaultyGroup final : public Group {
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return good_->make_all_gather(mine, all, capacity);
   }
+  std::unique_ptr<Operation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) override {
+    return good_->make_gather_pieces(data, unit, capacity);
+  }
 
  private:
   std::unique_ptr<Group> good_;

@@ -50,6 +50,19 @@ TEST(Bf16, DropoutAndTensorParallelism) {
   expect_close_to_fp32(c);
 }
 
+TEST(Bf16, GptNeo) { expect_close_to_fp32({.model = uneven_gpt_neo()}); }
+
+TEST(Bf16, Llama) { expect_close_to_fp32({.model = uneven_llama(false), .tensor_parallel = 3}); }
+
+TEST(Bf16, WindowOverBlocksOfQueries) {
+  Case c{.model = uneven_llama(true)};
+  c.model.windows = {20, 0};
+  c.length = 140;
+  c.threads = 2;
+  c.microbatches = {2};
+  expect_close_to_fp32(c);
+}
+
 TEST(Bf16, MoreThanOneBlockOfQueries) {
   Case c{.model = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false)};
   c.length = 140;

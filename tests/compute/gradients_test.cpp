@@ -12,9 +12,7 @@ namespace {
 
 struct Kind {
   const char* name;
-  model::NormPlacement norm;
-  model::Activation activation;
-  bool projects;
+  model::Config model;
   double dropout;
 };
 
@@ -22,7 +20,7 @@ void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 Case make_case(const Kind& kind) {
   Case c;
-  c.model = uneven_model(kind.norm, kind.activation, kind.projects);
+  c.model = kind.model;
   c.model.dropout = kind.dropout;
   c.model.attention_dropout = kind.dropout * 1.5;
   c.microbatches = {2, 1};
@@ -69,20 +67,46 @@ TEST_P(Gradients, MatchFiniteDifferencesOfThePlainModel) {
   }
 }
 
+using model::Activation;
+using model::NormPlacement;
+
+/// What a configuration may say beyond its family: all biases, positions learned and keys shared, stretched angles, windows everywhere.
+model::Config mixture() {
+  model::Config c = uneven_llama(false);
+  c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = true;
+  c.windows = {4};
+  c.rotary.factor = 8;
+  c.rotary.original_positions = 20;
+  c.position_offset = 0;
+  return c;
+}
+
+model::Config no_biases() {
+  model::Config c = uneven_model(NormPlacement::post, Activation::relu, true);
+  c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
+  c.key_value_heads = 2;
+  c.norm_kind = model::NormKind::rms;
+  c.tied_head = false;
+  return c;
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Gradients,
-                         ::testing::Values(Kind{"pre_gelu", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0},
-                                           Kind{"pre_relu", model::NormPlacement::pre, model::Activation::relu, false, 0},
-                                           Kind{"pre_gelu_projected", model::NormPlacement::pre, model::Activation::gelu_tanh, true, 0},
-                                           Kind{"post_relu_projected", model::NormPlacement::post, model::Activation::relu, true, 0},
-                                           Kind{"post_gelu", model::NormPlacement::post, model::Activation::gelu_tanh, false, 0},
-                                           Kind{"pre_gelu_dropout", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.2},
-                                           Kind{"post_relu_projected_dropout", model::NormPlacement::post, model::Activation::relu, true,
-                                                0.2}),
+                         ::testing::Values(Kind{"pre_gelu", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0},
+                                           Kind{"pre_relu", uneven_model(NormPlacement::pre, Activation::relu, false), 0},
+                                           Kind{"pre_gelu_projected", uneven_model(NormPlacement::pre, Activation::gelu_tanh, true), 0},
+                                           Kind{"post_relu_projected", uneven_model(NormPlacement::post, Activation::relu, true), 0},
+                                           Kind{"post_gelu", uneven_model(NormPlacement::post, Activation::gelu_tanh, false), 0},
+                                           Kind{"pre_gelu_dropout", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0.2},
+                                           Kind{"post_relu_projected_dropout", uneven_model(NormPlacement::post, Activation::relu, true),
+                                                0.2},
+                                           Kind{"gpt_neo_dropout", uneven_gpt_neo(), 0.2}, Kind{"llama", uneven_llama(false), 0},
+                                           Kind{"llama_tied_dropout", uneven_llama(true), 0.2}, Kind{"mixture", mixture(), 0},
+                                           Kind{"no_biases", no_biases(), 0}),
                          [](const auto& kind) { return std::string{kind.param.name}; });
 
-/// Longer than one block of queries, and not a multiple of it.
-TEST(LongSequence, MatchesThePlainModel) {
-  Case c = make_case({"", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.1});
+/// Longer than one block of queries, and not a multiple of it; in a window, later blocks see no key before the second 64.
+void expect_long_sequence(const model::Config& model, const std::vector<const char*>& names) {
+  Case c = make_case({"", model, 0.1});
   c.model.blocks = 1;
   c.threads = 2;
   c.length = 150;
@@ -91,7 +115,7 @@ TEST(LongSequence, MatchesThePlainModel) {
   const auto tokens = random_tokens(c.model, 1, c.length, 16);
   const Outcome outcome = run(c, parameters, tokens);
   EXPECT_NEAR(outcome.loss, reference_loss(c, parameters, tokens), 2e-6 * outcome.loss);
-  for (const char* name : {"block.0.attention.qkv.weight", "block.0.attention.qkv.bias", "embedding.position"}) {
+  for (const char* name : names) {
     const auto& gradient = outcome.gradients.at(name);
     std::vector<double> direction(gradient.size());
     double expected = 0;
@@ -103,8 +127,21 @@ TEST(LongSequence, MatchesThePlainModel) {
   }
 }
 
+TEST(LongSequence, MatchesThePlainModel) {
+  expect_long_sequence(uneven_model(NormPlacement::pre, Activation::gelu_tanh, false),
+                       {"block.0.attention.qkv.weight", "block.0.attention.qkv.bias", "embedding.position"});
+}
+
+TEST(LongSequence, InAWindow) {
+  model::Config neo = uneven_gpt_neo(), llama = uneven_llama(false);
+  neo.windows = {20};
+  llama.windows = {65};
+  expect_long_sequence(neo, {"block.0.attention.qkv.weight", "embedding.position"});
+  expect_long_sequence(llama, {"block.0.attention.qkv.weight", "embedding.word"});
+}
+
 TEST(Evaluation, DropsNothing) {
-  Case c = make_case({"", model::NormPlacement::pre, model::Activation::gelu_tanh, false, 0.5});
+  Case c = make_case({"", uneven_model(NormPlacement::pre, Activation::gelu_tanh, false), 0.5});
   c.training = false;
   const Values parameters = random_parameters(c.model, 5);
   const auto tokens = random_tokens(c.model, c.sequences(), c.length, 6);

@@ -369,6 +369,28 @@ model::Config uneven_model(model::NormPlacement placement, model::Activation act
   return c;
 }
 
+model::Config uneven_gpt_neo() {
+  model::Config c = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false);
+  c.family = "gpt_neo";
+  c.position_offset = 0;
+  c.windows = {0, 3};
+  c.scaled_scores = false;
+  c.qkv_bias = false;
+  return c;
+}
+
+model::Config uneven_llama(bool tied) {
+  model::Config c = uneven_model(model::NormPlacement::pre, model::Activation::swiglu, false);
+  c.family = "llama";
+  c.hidden = c.embedding_width = 36;
+  c.key_value_heads = 3;
+  c.norm_kind = model::NormKind::rms;
+  c.rotary.theta = 100;
+  c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
+  c.tied_head = tied;
+  return c;
+}
+
 double norm(const std::vector<double>& v) {
   double sum = 0;
   for (double x : v) sum += x * x;

@@ -50,6 +50,11 @@ Outcome run(const Case&, const Values& parameters, const std::vector<std::int32_
 /// A small model that no extent divides evenly.
 model::Config uneven_model(model::NormPlacement, model::Activation, bool projects);
 
+/// The same, with a window in every second block and scores that are not scaled.
+model::Config uneven_gpt_neo();
+/// Six query heads on three heads of keys, rotated; the head tied or not.
+model::Config uneven_llama(bool tied);
+
 double norm(const std::vector<double>&);
 /// ‖a - b‖ / max(‖b‖, floor)
 double relative_difference(const std::vector<double>& a, const std::vector<double>& b, double floor);

@@ -9,9 +9,9 @@ namespace {
 using model::Activation;
 using model::NormPlacement;
 
-Case base_case(NormPlacement norm, Activation activation, bool projects) {
+Case base_case(const model::Config& model) {
   Case c;
-  c.model = uneven_model(norm, activation, projects);
+  c.model = model;
   c.model.dropout = 0.2;
   c.model.attention_dropout = 0.3;
   c.microbatches = {4};
@@ -20,8 +20,12 @@ Case base_case(NormPlacement norm, Activation activation, bool projects) {
 }
 
 std::vector<Case> base_cases() {
-  return {base_case(NormPlacement::pre, Activation::gelu_tanh, false), base_case(NormPlacement::post, Activation::relu, true),
-          base_case(NormPlacement::pre, Activation::relu, true)};
+  return {base_case(uneven_model(NormPlacement::pre, Activation::gelu_tanh, false)),
+          base_case(uneven_model(NormPlacement::post, Activation::relu, true)),
+          base_case(uneven_model(NormPlacement::pre, Activation::relu, true)),
+          base_case(uneven_gpt_neo()),
+          base_case(uneven_llama(false)),
+          base_case(uneven_llama(true))};
 }
 
 Outcome run_case(const Case& c) { return run(c, random_parameters(c.model, 21), random_tokens(c.model, c.sequences(), c.length, 22)); }
@@ -30,6 +34,7 @@ TEST(Invariance, TensorParallelShardsSumToTheWhole) {
   for (Case c : base_cases()) {
     const Outcome whole = run_case(c);
     for (int degree : {2, 3, 4, 6}) {
+      if (degree > model::largest_tensor_parallel(c.model)) continue;
       c.tensor_parallel = degree;
       const Outcome cut = run_case(c);
       EXPECT_NEAR(cut.loss, whole.loss, 1e-6 * whole.loss) << degree;

@@ -58,7 +58,7 @@ TEST(Kernels, SoftmaxIsAccurateAndNormalized) {
       auto scores = random_floats(static_cast<std::size_t>(rows * pitch), 2, spread);
       const auto before = scores;
       std::vector<float> log_sum_exp(rows);
-      set->softmax({scores.data(), pitch, rows, first, 0.5f, log_sum_exp.data(), {}, 0, 0});
+      set->softmax({scores.data(), pitch, rows, first, 0, 0, 0.5f, log_sum_exp.data(), {}, 0, 0});
       for (std::int64_t r = 0; r < rows; ++r) {
         double sum = 0;
         for (std::int64_t k = 0; k <= first + r; ++k) sum += std::exp(0.5 * before[static_cast<std::size_t>(r * pitch + k)]);
@@ -72,6 +72,86 @@ TEST(Kernels, SoftmaxIsAccurateAndNormalized) {
     }
 }
 
+/// Queries 200 ... 206 in a window of 9, keys from 128 on: columns outside of a query's window become zero, whatever stood there.
+TEST(Kernels, SoftmaxOfAWindow) {
+  const std::int64_t rows = 7, first = 200, first_key = 128, window = 9, pitch = 112;
+  for (const auto* set : runnable()) {
+    auto scores = random_floats(static_cast<std::size_t>(rows * pitch), 12, 3);
+    const auto before = scores;
+    std::vector<float> log_sum_exp(rows);
+    set->softmax({scores.data(), pitch, rows, first, first_key, window, 1, log_sum_exp.data(), {}, 0, 0});
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t query = first + r;
+      const auto score = [&](std::int64_t key) { return before[static_cast<std::size_t>(r * pitch + key - first_key)]; };
+      double sum = 0;
+      for (std::int64_t key = query - window + 1; key <= query; ++key) sum += std::exp(static_cast<double>(score(key)));
+      EXPECT_NEAR(log_sum_exp[static_cast<std::size_t>(r)], std::log(sum), 1e-6 * std::abs(std::log(sum)) + 1e-6);
+      for (std::int64_t key = first_key; key < first + rows; ++key) {
+        const bool seen = key <= query && query - key < window;
+        const double exact = seen ? std::exp(static_cast<double>(score(key))) / sum : 0;
+        EXPECT_NEAR(scores[static_cast<std::size_t>(r * pitch + key - first_key)], exact, 2e-6 * exact) << key;
+      }
+    }
+  }
+}
+
+TEST(Kernels, SwigluIsAccurate) {
+  const std::int64_t columns = 133, rows = 3;
+  const auto saved = random_floats(static_cast<std::size_t>(2 * columns * rows), 21, 9);
+  for (const auto* set : runnable()) {
+    std::vector<float> y(static_cast<std::size_t>(columns * rows)), gradient = random_floats(saved.size(), 22, 1);
+    const auto of_y = gradient;
+    std::vector<float> sums(static_cast<std::size_t>(2 * columns));
+    set->swiglu({saved.data(), y.data(), columns}, {0, rows});
+    set->swiglu_backward({saved.data(), gradient.data(), sums.data(), columns}, {0, rows});
+    double summed = 0;
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const auto gate_at = static_cast<std::size_t>(2 * r * columns + j), other_at = gate_at + static_cast<std::size_t>(columns);
+        const double v = saved[gate_at], other = saved[other_at], s = 1 / (1 + std::exp(-v)), g = of_y[gate_at];
+        EXPECT_NEAR(y[static_cast<std::size_t>(r * columns + j)], v * s * other, 1e-5 * std::abs(v * s * other) + 1e-7);
+        const double of_gate = g * other * (s + v * s * (1 - s)), of_other = g * v * s;
+        EXPECT_NEAR(gradient[gate_at], of_gate, 1e-5 * std::abs(g * other * s) + 1e-6);
+        EXPECT_NEAR(gradient[other_at], of_other, 1e-5 * std::abs(of_other) + 1e-7);
+        if (j == 0) summed += of_gate;
+      }
+    EXPECT_NEAR(sums[0], summed, 1e-5 * std::abs(summed) + 1e-5);
+  }
+}
+
+/// A rotation keeps lengths, is undone by its inverse, and leaves what is between the heads alone.
+TEST(Kernels, RotationTurnsPairsAndBack) {
+  const std::int64_t size = 10, heads = 3, step = 12, first = 2, pitch = 40, length = 4, rows = 6;
+  std::vector<float> angles;
+  for (std::int64_t position = 0; position < length; ++position)
+    for (const bool sine : {false, true})
+      for (std::int64_t i = 0; i < size / 2; ++i) {
+        const double angle = static_cast<double>(position) * std::pow(10.0, static_cast<double>(-2 * i) / static_cast<double>(size));
+        angles.push_back(static_cast<float>(sine ? std::sin(angle) : std::cos(angle)));
+      }
+  const auto before = random_floats(static_cast<std::size_t>(pitch * rows), 31, 2);
+  for (const auto* set : runnable()) {
+    auto x = before;
+    set->rotate({x.data(), pitch, first, step, heads, size, length, angles.data(), false}, {0, rows});
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < pitch; ++c) {
+        const std::int64_t head = (c - first) / step, i = (c - first) % step;
+        const auto at = static_cast<std::size_t>(r * pitch + c);
+        if (c < first || head >= heads || i >= size) {
+          EXPECT_EQ(x[at], before[at]);
+          continue;
+        }
+        const std::int64_t pair = i % (size / 2);
+        const double angle = static_cast<double>(r % length) * std::pow(10.0, static_cast<double>(-2 * pair) / static_cast<double>(size));
+        const double low = before[at - static_cast<std::size_t>(i - pair)], high = before[at - static_cast<std::size_t>(i - pair) + 5];
+        const double exact = i < 5 ? low * std::cos(angle) - high * std::sin(angle) : high * std::cos(angle) + low * std::sin(angle);
+        EXPECT_NEAR(x[at], exact, 1e-6) << r << ' ' << c;
+      }
+    set->rotate({x.data(), pitch, first, step, heads, size, length, angles.data(), true}, {0, rows});
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], before[i], 1e-6);
+  }
+}
+
 TEST(Kernels, NotANumberIsNotSwallowed) {
   for (const auto* set : runnable()) {
     std::vector<float> scores(32, 1.0f), log_sum_exp(1), y(1), stats(3);
@@ -81,7 +161,7 @@ TEST(Kernels, NotANumberIsNotSwallowed) {
     const std::vector<std::int32_t> tokens{0, 0};
     set->head_stats({scores.data(), 32, 20, tokens.data(), 1, 0, stats.data(), nullptr, 1, 1, 1}, {0, 1});
     EXPECT_TRUE(std::isnan(stats[1]));
-    set->softmax({scores.data(), 32, 1, 20, 1.0f, log_sum_exp.data(), {}, 0, 0});
+    set->softmax({scores.data(), 32, 1, 20, 0, 0, 1.0f, log_sum_exp.data(), {}, 0, 0});
     EXPECT_TRUE(std::isnan(scores[0]) && std::isnan(log_sum_exp[0]));
   }
 }

@@ -32,7 +32,7 @@ class Reference {
     for (int block = 0; block < case_.model.blocks; ++block) x = block_output(x, block, sequence);
     if (case_.model.final_norm) x = normalized(x, "head.norm");
     if (case_.model.projects()) x = linear(x, "head.project_out", "");
-    const Matrix logits = linear(x, "embedding.word", "");
+    const Matrix logits = linear(x, case_.model.tied_head ? "embedding.word" : "head.word", "");
     double loss = 0;
     for (std::size_t i = 0; i < logits.rows; ++i) {
       double sum = 0;
@@ -44,6 +44,9 @@ class Reference {
 
  private:
   const Vector& parameter(const std::string& name) const { return parameters_.at(name); }
+
+  /// The name of a bias, or nothing where the model has none.
+  static std::string bias_if(bool present, const std::string& name) { return present ? name : std::string{}; }
 
   /// x W^T + bias.
   Matrix linear(const Matrix& x, const std::string& weight, const std::string& bias) const {
@@ -60,12 +63,14 @@ class Reference {
   }
 
   Matrix normalized(const Matrix& x, const std::string& name) const {
-    const Vector &weight = parameter(name + ".weight"), &bias = parameter(name + ".bias");
+    const bool rms = case_.model.norm_kind == model::NormKind::rms;
+    const Vector& weight = parameter(name + ".weight");
+    const Vector bias = rms ? Vector(x.columns, 0.0) : parameter(name + ".bias");
     Matrix y{x.rows, x.columns};
     const double width = static_cast<double>(x.columns);
     for (std::size_t i = 0; i < x.rows; ++i) {
       double mean = 0, variance = 0;
-      for (std::size_t j = 0; j < x.columns; ++j) mean += x(i, j) / width;
+      for (std::size_t j = 0; j < x.columns && !rms; ++j) mean += x(i, j) / width;
       for (std::size_t j = 0; j < x.columns; ++j) variance += (x(i, j) - mean) * (x(i, j) - mean) / width;
       for (std::size_t j = 0; j < x.columns; ++j)
         y(i, j) = (x(i, j) - mean) / std::sqrt(variance + case_.model.norm_epsilon) * weight[j] + bias[j];
@@ -97,47 +102,106 @@ class Reference {
 
   Matrix embed(const std::int32_t* tokens, std::uint64_t sequence) const {
     const auto length = static_cast<std::size_t>(case_.length), w = static_cast<std::size_t>(case_.model.embedding_width);
-    const Vector &word = parameter("embedding.word"), &position = parameter("embedding.position");
+    const Vector& word = parameter("embedding.word");
     Matrix words{length, w};
     for (std::size_t i = 0; i < length; ++i)
       for (std::size_t j = 0; j < w; ++j) words(i, j) = word[static_cast<std::size_t>(tokens[i]) * w + j];
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
+    if (case_.model.rotates()) return dropped(x, embedding_site, 0, sequence);
+    const Vector& position = parameter("embedding.position");
     for (std::size_t i = 0; i < length; ++i)
       for (std::size_t j = 0; j < d_; ++j) x(i, j) += position[(static_cast<std::size_t>(case_.model.position_offset) + i) * d_ + j];
     return dropped(x, embedding_site, 0, sequence);
   }
 
-  Matrix attention(const Matrix& x, int block, std::uint64_t sequence) const {
-    const std::string name = text("block.", block, ".attention");
-    const Matrix qkv = linear(x, name + ".qkv.weight", name + ".qkv.bias");
-    const auto size = static_cast<std::size_t>(case_.model.head_size());
-    Matrix output{x.rows, d_};
-    for (std::size_t head = 0; head < static_cast<std::size_t>(case_.model.heads); ++head)
-      for (std::size_t i = 0; i < x.rows; ++i) attend(qkv, output, block, sequence, head, i, size);
-    return linear(output, name + ".out.weight", name + ".out.bias");
+  /// Rows of the qkv tensor where a head's query, and its group's key and value, begin.
+  struct Place {
+    std::size_t query, key, value;
+  };
+  Place place(std::size_t head) const {
+    const auto size = static_cast<std::size_t>(case_.model.head_size()),
+               queries = static_cast<std::size_t>(case_.model.queries_per_group());
+    if (!case_.model.shares_keys()) return {head * size, d_ + head * size, 2 * d_ + head * size};
+    const std::size_t group = head / queries * (queries + 2) * size;
+    return {group + head % queries * size, group + queries * size, group + (queries + 1) * size};
   }
 
-  void attend(const Matrix& qkv, Matrix& output, int block, std::uint64_t sequence, std::size_t head, std::size_t i,
-              std::size_t size) const {
+  /// Radians of a pair of columns at a position (Hugging Face's default and llama3 kinds).
+  double angle(std::size_t position, std::size_t pair) const {
+    const auto& r = case_.model.rotary;
+    double speed = 1 / std::pow(r.theta, 2.0 * static_cast<double>(pair) / case_.model.head_size());
+    const double wave = 2 * M_PI / speed, longest = r.original_positions / r.low_frequency,
+                 shortest = r.original_positions / r.high_frequency;
+    if (r.factor != 1 && wave > longest) {
+      speed /= r.factor;
+    } else if (r.factor != 1 && wave >= shortest) {
+      const double smooth = (r.original_positions / wave - r.low_frequency) / (r.high_frequency - r.low_frequency);
+      speed = (1 - smooth) * speed / r.factor + smooth * speed;
+    }
+    return static_cast<double>(position) * speed;
+  }
+
+  /// One head's vector of one token, turned by its position.
+  Vector turned(const Matrix& qkv, std::size_t i, std::size_t first) const {
+    const auto size = static_cast<std::size_t>(case_.model.head_size()), half = size / 2;
+    Vector v(size);
+    for (std::size_t c = 0; c < size; ++c) v[c] = qkv(i, first + c);
+    if (!case_.model.rotates()) return v;
+    Vector turned(size);
+    for (std::size_t c = 0; c < half; ++c) {
+      const double a = angle(i, c);
+      turned[c] = v[c] * std::cos(a) - v[c + half] * std::sin(a);
+      turned[c + half] = v[c + half] * std::cos(a) + v[c] * std::sin(a);
+    }
+    return turned;
+  }
+
+  Matrix attention(const Matrix& x, int block, std::uint64_t sequence) const {
+    const std::string name = text("block.", block, ".attention");
+    const Matrix qkv = linear(x, name + ".qkv.weight", bias_if(case_.model.qkv_bias, name + ".qkv.bias"));
+    Matrix output{x.rows, d_};
+    for (std::size_t head = 0; head < static_cast<std::size_t>(case_.model.heads); ++head) {
+      std::vector<Vector> keys;
+      for (std::size_t i = 0; i < x.rows; ++i) {
+        keys.push_back(turned(qkv, i, place(head).key));
+        attend(qkv, keys, output, block, sequence, head, i);
+      }
+    }
+    return linear(output, name + ".out.weight", bias_if(case_.model.attention_output_bias, name + ".out.bias"));
+  }
+
+  void attend(const Matrix& qkv, const std::vector<Vector>& keys, Matrix& output, int block, std::uint64_t sequence, std::size_t head,
+              std::size_t i) const {
+    const auto size = static_cast<std::size_t>(case_.model.head_size()), window = static_cast<std::size_t>(case_.model.window(block));
+    const std::size_t first = window > 0 && i + 1 > window ? i + 1 - window : 0;
+    const Vector query = turned(qkv, i, place(head).query);
     Vector p(i + 1);
     double total = 0;
-    for (std::size_t k = 0; k <= i; ++k) {
+    for (std::size_t k = first; k <= i; ++k) {
       double score = 0;
-      for (std::size_t c = head * size; c < (head + 1) * size; ++c) score += qkv(i, c) * qkv(k, d_ + c);
-      total += p[k] = std::exp(score / std::sqrt(static_cast<double>(size)));
+      for (std::size_t c = 0; c < size; ++c) score += query[c] * keys[k][c];
+      total += p[k] = std::exp(case_.model.scaled_scores ? score / std::sqrt(static_cast<double>(size)) : score);
     }
-    for (std::size_t k = 0; k <= i; ++k) p[k] *= mask(probabilities_site, block + 1, sequence, head, i, k) / total;
-    for (std::size_t c = head * size; c < (head + 1) * size; ++c)
-      for (std::size_t k = 0; k <= i; ++k) output(i, c) += p[k] * qkv(k, 2 * d_ + c);
+    for (std::size_t k = first; k <= i; ++k) p[k] *= mask(probabilities_site, block + 1, sequence, head, i, k) / total;
+    for (std::size_t c = 0; c < size; ++c)
+      for (std::size_t k = first; k <= i; ++k) output(i, head * size + c) += p[k] * qkv(k, place(head).value + c);
+  }
+
+  double activated(double v) const {
+    switch (case_.model.activation) {
+      case model::Activation::relu: return std::max(v, 0.0);
+      case model::Activation::swiglu: return v / (1 + std::exp(-v));
+      default: return 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+    }
   }
 
   Matrix feed_forward(const Matrix& x, int block) const {
     const std::string name = text("block.", block, ".feed_forward");
-    Matrix h = linear(x, name + ".up.weight", name + ".up.bias");
-    for (double& v : h.values)
-      v = case_.model.activation == model::Activation::relu ? std::max(v, 0.0)
-                                                            : 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
-    return linear(h, name + ".down.weight", name + ".down.bias");
+    const Matrix up = linear(x, name + ".up.weight", bias_if(case_.model.feed_forward_bias, name + ".up.bias"));
+    Matrix h{x.rows, static_cast<std::size_t>(case_.model.feed_forward)};
+    for (std::size_t i = 0; i < h.rows; ++i)
+      for (std::size_t j = 0; j < h.columns; ++j) h(i, j) = activated(up(i, j)) * (case_.model.gated() ? up(i, h.columns + j) : 1);
+    return linear(h, name + ".down.weight", bias_if(case_.model.feed_forward_bias, name + ".down.bias"));
   }
 
   Matrix block_output(const Matrix& x, int block, std::uint64_t sequence) const {

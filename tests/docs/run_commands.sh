@@ -13,7 +13,7 @@ mpirun_flags=("$@")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-ln -s "$source_dir/examples" "$source_dir/docs" "$source_dir/tests" "$source_dir/CMakePresets.json" .
+ln -s "$source_dir/examples" "$source_dir/docs" "$source_dir/slurm" "$source_dir/tests" "$source_dir/CMakePresets.json" .
 export PATH="$scratch/bin:$PATH"
 mkdir bin
 ln -s "$flotilla" bin/flotilla

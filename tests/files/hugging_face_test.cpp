@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "files/expect_error.hpp"
+#include "flotilla/base/text.hpp"
 #include "flotilla/files/text_file.hpp"
 
 namespace flotilla::files {
@@ -25,6 +26,22 @@ const std::string opt_350m_json = R"({
   "model_type": "opt", "num_attention_heads": 16, "num_hidden_layers": 24, "pad_token_id": 1, "prefix": "</s>",
   "torch_dtype": "float16", "use_cache": true, "vocab_size": 50272, "word_embed_proj_dim": 512})";
 
+const std::string gpt_neo_json = R"({
+  "activation_function": "gelu_new", "architectures": ["GPTNeoForCausalLM"], "attention_dropout": 0, "bos_token_id": 50256,
+  "attention_layers": ["global", "local", "global", "local", "global", "local", "global", "local", "global", "local", "global", "local"],
+  "attention_types": [[["global", "local"], 6]], "embed_dropout": 0, "eos_token_id": 50256, "gradient_checkpointing": false,
+  "hidden_size": 768, "initializer_range": 0.02, "intermediate_size": null, "layer_norm_epsilon": 1e-05,
+  "max_position_embeddings": 2048, "model_type": "gpt_neo", "num_heads": 12, "num_layers": 12, "resid_dropout": 0,
+  "summary_activation": null, "use_cache": true, "vocab_size": 50257, "window_size": 256})";
+
+const std::string llama_32_1b_json = R"({
+  "architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0, "bos_token_id": 128000, "head_dim": 64,
+  "hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 8192, "max_position_embeddings": 131072,
+  "mlp_bias": false, "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 16, "num_key_value_heads": 8,
+  "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+  "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "rope_theta": 500000.0, "tie_word_embeddings": true,
+  "torch_dtype": "bfloat16", "use_cache": true, "vocab_size": 128256})";
+
 model::Config read(const std::string& text, std::string_view name = "m") {
   return hugging_face_config_from_json(text, "config.json", name);
 }
@@ -36,6 +53,38 @@ void refused(const std::string& json, std::string_view from, std::string_view to
 TEST(HuggingFace, PublishedConfigsAreTheBuiltInModels) {
   EXPECT_EQ(read(gpt2_json, "gpt2"), model::built_in("gpt2"));
   EXPECT_EQ(read(opt_350m_json, "opt-350m"), model::built_in("opt-350m"));
+  EXPECT_EQ(read(gpt_neo_json, "gpt-neo-125m"), model::built_in("gpt-neo-125m"));
+  EXPECT_EQ(read(llama_32_1b_json, "llama-3.2-1b"), model::built_in("llama-3.2-1b"));
+}
+
+TEST(HuggingFace, LlamasOfOtherGenerations) {
+  EXPECT_EQ(read(R"({"model_type": "llama", "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})", "llama-2-7b"),
+            model::built_in("llama-2-7b"));
+  EXPECT_EQ(
+      read(R"({"model_type": "llama", "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "hidden_act": "silu",
+                     "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_scaling": null, "rope_theta": 500000.0})",
+           "llama-3-8b"),
+      model::built_in("llama-3-8b"));
+  // As transformers 5 writes it.
+  EXPECT_EQ(read(R"({"model_type": "llama", "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+                     "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "rope_parameters": {"rope_theta": 500000.0, "factor": 8.0,
+                     "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"}})",
+                 "llama-3.1-8b"),
+            model::built_in("llama-3.1-8b"));
+  const model::Config biased = read(R"({"model_type": "llama", "attention_bias": true, "mlp_bias": true})");
+  EXPECT_TRUE(biased.qkv_bias && biased.attention_output_bias && biased.feed_forward_bias);
+}
+
+TEST(HuggingFace, WindowsAreAsFewAsSayIt) {
+  const auto of = [](const char* types, int layers) {
+    return read(text(R"({"model_type": "gpt_neo", "window_size": 7, "num_layers": )", layers, R"(, "attention_types": )", types, "}"))
+        .windows;
+  };
+  EXPECT_EQ(of(R"([[["global", "local"], 3]])", 6), (std::vector<int>{0, 7}));
+  EXPECT_EQ(of(R"([[["global"], 2], [["local"], 1]])", 3), (std::vector<int>{0, 0, 7}));
+  EXPECT_EQ(of(R"([[["local"], 4]])", 4), (std::vector<int>{7}));
+  EXPECT_EQ(of(R"([[["global"], 4]])", 4), (std::vector<int>{}));
+  EXPECT_EQ(of(R"([[["global", "local"], 1], [["global"], 1]])", 3), (std::vector<int>{0, 7}));
 }
 
 TEST(HuggingFace, AbsentKeysHaveHuggingFacesDefaults) {
@@ -59,7 +108,7 @@ TEST(HuggingFace, ReadsWhatDiffers) {
 }
 
 TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
-  refused(gpt2_json, "\"gpt2\"", "\"llama\"", "/model_type: expected gpt2 or opt", "llama");
+  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo or llama", "bert");
   refused(gpt2_json, "\"model_type\": \"gpt2\", ", "", "'model_type' is missing", "");
   refused(gpt2_json, "\"gelu_new\"", "\"gelu\"", "/activation_function: expected gelu_new", "'gelu'");
   refused(gpt2_json, "\"embd_pdrop\": 0.1", "\"embd_pdrop\": 0.2", "/embd_pdrop: expected 0.1", "resid_pdrop");
@@ -71,6 +120,24 @@ TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
   refused(opt_350m_json, "\"layerdrop\": 0.0", "\"layerdrop\": 0.1", "/layerdrop: expected 0", "0.1");
   refused(opt_350m_json, "\"layerdrop\": 0.0", "\"enable_bias\": false", "/enable_bias: expected true", "");
   refused(opt_350m_json, "\"layerdrop\": 0.0", "\"layer_norm_elementwise_affine\": false", "/layer_norm_elementwise_affine", "");
+}
+
+TEST(HuggingFace, RefusesWhatItDoesNotTrainOfGptNeoAndLlama) {
+  refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"far\"], 6]]",
+          "/attention_types/0/0/1: expected global or local", "'far'");
+  refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"], 5]]", "/attention_types: ", "12 layers");
+  refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"], 7]]", "/attention_types: ", "12 layers");
+  refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"], 2000000000]]", "/attention_types/0/1: ", "");
+  refused(gpt_neo_json, "[[[\"global\", \"local\"], 6]]", "[[[\"global\", \"local\"]]]", "/attention_types/0: ", "how often");
+  refused(gpt_neo_json, "\"embed_dropout\": 0", "\"embed_dropout\": 0.1", "/embed_dropout: expected 0", "resid_dropout");
+  refused(gpt_neo_json, "\"use_cache\": true", "\"tie_word_embeddings\": false", "/tie_word_embeddings: expected true", "");
+  refused(llama_32_1b_json, "\"rope_type\": \"llama3\"", "\"rope_type\": \"yarn\"", "/rope_scaling/rope_type: expected default or llama3",
+          "'yarn'");
+  refused(llama_32_1b_json, "\"head_dim\": 64", "\"head_dim\": 128", "/head_dim: expected 64", "hidden_size / num_attention_heads");
+  refused(llama_32_1b_json, "\"silu\"", "\"gelu\"", "/hidden_act: expected silu", "'gelu'");
+  refused(llama_32_1b_json, "\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7", "key_value_heads is 7", "32");
+  refused(llama_32_1b_json, "\"rope_theta\": 500000.0", "\"rope_theta\": 0", "/rope_theta: expected a number above 0", "");
+  refused(llama_32_1b_json, "\"factor\": 32.0", "\"factor\": 0.5", "rotary factor is 0.5", "");
 }
 
 TEST(HuggingFace, RefusesImpossibleNumbers) {

@@ -6,8 +6,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$1" --prefix "$scratch/prefix" >/dev/null
 "$scratch/prefix/bin/flotilla" --version
-test -s "$scratch/prefix/share/man/man1/flotilla.1"
-test -s "$scratch/prefix/share/bash-completion/completions/flotilla"
+"$(dirname "$0")/installed_test.sh" "$scratch/prefix"
 cmake -S "$2" -B "$scratch/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_PREFIX_PATH="$scratch/prefix" >/dev/null
 cmake --build "$scratch/consumer" >/dev/null
 "$scratch/consumer/consumer"

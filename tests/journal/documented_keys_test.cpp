@@ -43,6 +43,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   MetricsWriter writer{run, 1};
   writer.write(StepRecord{});
   writer.write(StartRecord{});
+  writer.write(DevicesRecord{.devices = {{"a", "b", 1, 1}}});
   writer.write(EvaluationRecord{});
   writer.write(CheckpointRecord{});
   writer.write(ForecastRecord{});

@@ -34,6 +34,22 @@ TEST(BuiltIn, HuggingFaceShapes) {
   EXPECT_EQ(opt.activation, Activation::relu);
 }
 
+TEST(BuiltIn, GptNeoAndLlamaShapes) {
+  const Config neo = built_in("gpt-neo-2.7b");
+  EXPECT_EQ(neo.window(0), 0);
+  EXPECT_EQ(neo.window(1), 256);
+  EXPECT_EQ(neo.window(31), 256);
+  EXPECT_FALSE(neo.scaled_scores);
+  EXPECT_FALSE(neo.rotates());
+  const Config llama = built_in("llama-3.2-1b");
+  EXPECT_EQ(llama.groups(), 8);
+  EXPECT_EQ(llama.queries_per_group(), 4);
+  EXPECT_TRUE(llama.tied_head);
+  EXPECT_EQ(llama.rotary.factor, 32);
+  EXPECT_EQ(built_in("llama-2-7b").groups(), 32);
+  EXPECT_EQ(built_in("llama-2-7b").key_value_heads, 0);
+}
+
 TEST(BuiltIn, EveryNameIsFoundInAnyCaseAndIsPossible) {
   for (const std::string& name : built_in_names()) {
     std::string upper = name;
@@ -77,6 +93,38 @@ TEST(Check, RefusesEveryImpossibleField) {
   refuses([](Config& c) { c.init_std = std::numeric_limits<double>::quiet_NaN(); }, "init_std");
   refuses([](Config& c) { c.dropout = 1; }, "dropout");
   refuses([](Config& c) { c.attention_dropout = -0.1; }, "attention_dropout");
+  refuses([](Config& c) { c.key_value_heads = 3; }, "key_value_heads");
+  refuses([](Config& c) { c.key_value_heads = 8; }, "key_value_heads");
+  refuses([](Config& c) { c.windows = {0, -1}; }, "attention window");
+  refuses([](Config& c) { c.rotary.theta = -1; }, "theta");
+  refuses([](Config& c) { c.rotary.theta = 1e-300; }, "theta");
+  refuses([](Config& c) { c.rotary.factor = 0.5; }, "factor");
+  refuses([](Config& c) { c.rotary.low_frequency = 4; }, "low_frequency");
+  refuses([](Config& c) { c.rotary.original_positions = 0; }, "original_positions");
+  refuses([](Config& c) { c.heads = 64, c.rotary.theta = 1e4; }, "even");
+}
+
+TEST(Fingerprint, OlderFamiliesKeepTheirs) {
+  EXPECT_EQ(fingerprint(built_in("gpt2-tiny"), 64),
+            "hidden 64, heads 4, feed-forward 256, vocabulary 256, embedding 64, pre-norm, gelu, final norm, length 64");
+}
+
+TEST(Fingerprint, TellsFamiliesApart) {
+  const Config llama = built_in("llama-tiny");
+  const auto differs = [&](auto&& change) {
+    Config other = llama;
+    change(other);
+    EXPECT_NE(shape_of(fingerprint(other, 64)), shape_of(fingerprint(llama, 64)));
+  };
+  differs([](Config& c) { c.key_value_heads = 2; });
+  differs([](Config& c) { c.norm_kind = NormKind::layer; });
+  differs([](Config& c) { c.rotary.theta = 0; });
+  differs([](Config& c) { c.windows = {0, 64}; });
+  differs([](Config& c) { c.qkv_bias = true; });
+  differs([](Config& c) { c.attention_output_bias = true; });
+  differs([](Config& c) { c.feed_forward_bias = true; });
+  differs([](Config& c) { c.tied_head = true; });
+  differs([](Config& c) { c.activation = Activation::gelu_tanh; });
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ TEST(Flops, CutLayersShareTheWork) {
 }
 
 TEST(Flops, AgreeWithTheConventionOfModelFlops) {
-  for (const char* name : {"gpt2", "opt-350m"}) {
+  for (const char* name : {"gpt2", "opt-350m", "llama-3-8b"}) {
     const Config c = built_in(name);
     const int length = 64;
     const LayerShape s{1, length};
@@ -94,6 +94,40 @@ TEST(Flops, AgreeWithTheConventionOfModelFlops) {
     const double attention = 2.0 * c.hidden * length * (6.0 * length - 7.0 * (length + 1) / 2);
     EXPECT_NEAR(training_flops_per_token(c, length) * length, once + c.blocks * (per_block + attention), 1e-9 * once * c.blocks);
   }
+}
+
+/// Counted one by one: a query sees the keys up to itself, in a window only the last of them.
+TEST(Flops, LocalAttentionCountsItsWindow) {
+  Config c = built_in("gpt-neo-tiny");
+  c.windows = {0, 5, 11};
+  c.blocks = 4;  // windows 0, 5, 11, 0
+  for (const int length : {3, 8, 40}) {
+    double pairs = 0;
+    for (int block = 0; block < c.blocks; ++block)
+      for (int query = 0; query < length; ++query)
+        for (int key = 0; key <= query; ++key) pairs += c.window(block) == 0 || query - key < c.window(block);
+    EXPECT_DOUBLE_EQ(attention_pairs(c, {3, length}), 3 * pairs / c.blocks) << length;
+  }
+  Config full = c;
+  full.windows = {};
+  const LayerShape s{1, 40};
+  const double less = attention_pairs(full, s) - attention_pairs(c, s), product = 2 * less * c.hidden;
+  EXPECT_NEAR(flops(full, s, Operation::attention_forward) - flops(c, s, Operation::attention_forward), 2 * product, 1e-6 * product);
+  EXPECT_NEAR(flops(full, s, Operation::attention_backward) - flops(c, s, Operation::attention_backward), 5 * product, 1e-6 * product);
+  EXPECT_LT(training_flops_per_token(c, 40), training_flops_per_token(full, 40));
+}
+
+/// Llama 3 8B's matrices by hand: a token's forward pass is two FLOPs for every element of theirs.
+TEST(Flops, SharedKeysAndGatesByHand) {
+  const Config c = built_in("llama-3-8b");
+  const LayerShape one{1, 1};
+  const double pairs = 1, attention = 2 * 2 * pairs * 4096;
+  EXPECT_DOUBLE_EQ(flops(c, one, Operation::attention_forward), 2.0 * 4096 * (4096 + 2 * 1024) + 2.0 * 4096 * 4096 + attention);
+  EXPECT_DOUBLE_EQ(flops(c, one, Operation::mlp_forward), 3 * 2.0 * 4096 * 14336);
+  double cut = 0;
+  for (int i = 0; i < 3; ++i) cut += flops(c, {1, 1, 3, i}, Operation::attention_forward);
+  EXPECT_DOUBLE_EQ(cut, flops(c, one, Operation::attention_forward));
+  EXPECT_EQ(block_layout(c, {1, 1, 3, 2}).qkv.size, Bytes{3 * (4 + 2) * 128 * 4});  // 8 groups in 3: 2, 3, 3
 }
 
 TEST(Traffic, CoversWeightsAtLeast) {

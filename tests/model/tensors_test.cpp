@@ -10,8 +10,12 @@ namespace {
 
 TEST(Tensors, CountsAreThePublishedModels) {
   const std::map<std::string, std::int64_t> published{
-      {"gpt2", 124439808},     {"gpt2-medium", 354823168}, {"gpt2-large", 774030080}, {"gpt2-xl", 1557611200},  {"opt-125m", 125239296},
-      {"opt-350m", 331196416}, {"opt-1.3b", 1315758080},   {"opt-2.7b", 2651596800},  {"opt-6.7b", 6658473984}, {"opt-13b", 12853473280}};
+      {"gpt2", 124439808},          {"gpt2-medium", 354823168},   {"gpt2-large", 774030080},    {"gpt2-xl", 1557611200},
+      {"opt-125m", 125239296},      {"opt-350m", 331196416},      {"opt-1.3b", 1315758080},     {"opt-2.7b", 2651596800},
+      {"opt-6.7b", 6658473984},     {"opt-13b", 12853473280},     {"gpt-neo-125m", 125198592},  {"gpt-neo-1.3b", 1315575808},
+      {"gpt-neo-2.7b", 2651307520}, {"llama-2-7b", 6738415616},   {"llama-2-13b", 13015864320}, {"llama-2-70b", 68976648192},
+      {"llama-3-8b", 8030261248},   {"llama-3-70b", 70553706496}, {"llama-3.1-8b", 8030261248}, {"llama-3.2-1b", 1235814400},
+      {"llama-3.2-3b", 3212749824}};
   for (const auto& [name, count] : published) EXPECT_EQ(parameter_count(built_in(name)), count) << name;
 }
 
@@ -46,6 +50,38 @@ TEST(Tensors, CutsFallOnLogicalUnits) {
   EXPECT_EQ(by_name.at("head.project_out").shape, (std::vector<std::int64_t>{32, 64}));
   EXPECT_EQ(by_name.at("block.0.norm1.weight").init, Init::ones);
   EXPECT_FALSE(by_name.contains("head.norm.weight"));
+}
+
+/// Every query head's rows of qkv stand with those of its key and value, and out's columns go with them.
+TEST(Tensors, SharedKeysAreCutWithTheirQueries) {
+  Config c = built_in("llama-tiny");
+  std::map<std::string, Tensor> by_name;
+  for (const Tensor& t : tensors(c)) by_name[t.name] = t;
+  const Tensor &qkv = by_name.at("block.0.attention.qkv.weight"), &out = by_name.at("block.0.attention.out.weight");
+  EXPECT_EQ(qkv.shape, (std::vector<std::int64_t>{(6 + 2 * 3) * 16, 96}));
+  EXPECT_EQ(qkv.unit, 4 * 16);
+  EXPECT_EQ(qkv.units(), 3);
+  EXPECT_EQ(out.unit, 2 * 16);
+  EXPECT_EQ(out.units(), 3);
+  EXPECT_EQ(by_name.at("block.0.feed_forward.up.weight").shape, (std::vector<std::int64_t>{2 * 256, 96}));
+  EXPECT_EQ(by_name.at("block.0.feed_forward.up.weight").units(), 256);
+  EXPECT_EQ(largest_tensor_parallel(c), 3);
+  EXPECT_EQ(limit_of_tensor_parallel(c), "the number of key and value heads");
+}
+
+TEST(Tensors, WhatAFamilyLacksIsNotThere) {
+  std::set<std::string> llama, neo, tied;
+  for (const Tensor& t : tensors(built_in("llama-tiny"))) llama.insert(t.name);
+  for (const Tensor& t : tensors(built_in("gpt-neo-tiny"))) neo.insert(t.name);
+  for (const Tensor& t : tensors(built_in("llama-3.2-1b"))) tied.insert(t.name);
+  for (const char* absent : {"embedding.position", "block.0.norm1.bias", "block.0.attention.qkv.bias", "block.0.attention.out.bias",
+                             "block.0.feed_forward.up.bias", "block.0.feed_forward.down.bias", "head.norm.bias"})
+    EXPECT_FALSE(llama.contains(absent)) << absent;
+  EXPECT_TRUE(llama.contains("head.word"));
+  EXPECT_FALSE(tied.contains("head.word"));
+  EXPECT_FALSE(neo.contains("block.0.attention.qkv.bias"));
+  for (const char* there : {"embedding.position", "block.0.attention.out.bias", "block.0.feed_forward.up.bias", "head.norm.bias"})
+    EXPECT_TRUE(neo.contains(there)) << there;
 }
 
 TEST(Tensors, OnlyGpt2ScalesTheOutputMatrices) {

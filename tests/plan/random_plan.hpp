@@ -24,8 +24,8 @@ inline std::vector<int> split(std::mt19937& random, int total, int parts) {
 /// A valid, bound plan in which everything may differ: stages, replicas per stage, degrees, shares, microbatches. Ranks are shuffled.
 inline Plan random_plan(std::mt19937& random) {
   Plan plan;
-  const std::vector<const char*> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
-  plan.model = model::built_in(models[static_cast<std::size_t>(between(random, 0, 3))]);
+  const std::vector<const char*> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
+  plan.model = model::built_in(models[static_cast<std::size_t>(between(random, 0, 5))]);
   plan.length = between(random, 1, plan.model.positions);
   plan.quantum = between(random, 1, 3);
   const int quanta = between(random, 4, 12);
@@ -37,7 +37,7 @@ inline Plan random_plan(std::mt19937& random) {
     Stage stage{layer, layer + layers, static_cast<Recompute>(between(random, 0, 2)), {}};
     layer += layers;
     for (const int share : split(random, quanta, between(random, 1, 4))) {
-      const int degree = between(random, 1, plan.model.heads);
+      const int degree = between(random, 1, plan.model.groups());
       stage.replicas.push_back(
           {between(random, 0, 1) ? "fast" : "slow", "z", degree, {}, between(random, 1, quanta), share * plan.quantum});
       devices += degree;

@@ -1,38 +1,67 @@
 #include <gtest/gtest.h>
 
+#include "flotilla/plan/dealing.hpp"
 #include "plan/random_plan.hpp"
 
 namespace flotilla::plan {
 namespace {
 
-TEST(Route, DealsContiguousRuns) {
+using Runs = std::vector<Microbatch>;
+
+Plan twelve(std::vector<Replica> replicas) {
   Plan plan{model::built_in("gpt2-tiny"), 8, 12, 2, Precision::fp32, ScheduleKind::gpipe, {}};
-  plan.stages = {{0, 4, Recompute::none, {{"", "", 1, {}, 1, 2}, {"", "", 1, {}, 1, 6}, {"", "", 1, {}, 1, 4}}}};
-  std::vector<int> replicas;
-  for (int q = 0; q < 6; ++q) replicas.push_back(route(plan, 0, q));
-  EXPECT_EQ(replicas, (std::vector{0, 1, 1, 1, 2, 2}));
-  EXPECT_EQ(first_sequence(plan, 0, 0), 0);
-  EXPECT_EQ(first_sequence(plan, 0, 1), 2);
-  EXPECT_EQ(first_sequence(plan, 0, 2), 8);
-  EXPECT_EQ(plan.stages[0].replicas[1].microbatches(2), 3);
+  plan.stages = {{0, 4, Recompute::none, std::move(replicas)}};
+  return plan;
 }
 
-TEST(Route, AgreesWithFirstSequence) {
+TEST(Deal, GivesEveryReplicaItsTurn) {
+  const Plan equal = twelve({{"", "", 1, {}, 1, 6}, {"", "", 1, {}, 1, 6}});
+  EXPECT_EQ(deal(equal, 0), (Deal{Runs{{0, 2}, {4, 2}, {8, 2}}, Runs{{2, 2}, {6, 2}, {10, 2}}}));
+  EXPECT_EQ(routes(equal, 0), (std::vector{0, 1, 0, 1, 0, 1}));
+  // All begin first; then whoever has done the smallest part of its share.
+  const Plan unlike = twelve({{"", "", 1, {}, 1, 2}, {"", "", 1, {}, 1, 6}, {"", "", 1, {}, 1, 4}});
+  EXPECT_EQ(routes(unlike, 0), (std::vector{0, 1, 2, 1, 2, 1}));
+}
+
+TEST(Deal, EndsInAShortMicrobatch) {
+  const Plan plan = twelve({{"", "", 1, {}, 2, 10}, {"", "", 1, {}, 1, 2}});
+  EXPECT_EQ(deal(plan, 0), (Deal{Runs{{0, 4}, {6, 4}, {10, 2}}, Runs{{4, 2}}}));
+}
+
+TEST(Deal, OfAnotherNumberOfSequencesKeepsTheProportions) {
+  const Plan plan = twelve({{"", "", 1, {}, 1, 8}, {"", "", 1, {}, 1, 4}});
+  EXPECT_EQ(deal(plan, 0, 5), (Deal{Runs{{0, 2}, {4, 1}}, Runs{{2, 2}}}));
+  EXPECT_EQ(deal(plan, 0, 1), (Deal{Runs{}, Runs{{0, 1}}}));
+}
+
+TEST(Deal, CoversTheBatchOnceInOrderAndFairly) {
   std::mt19937 random{5};
   for (int round = 0; round < 200; ++round) {
     const Plan plan = testing::random_plan(random);
     for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
-      std::vector<int> handled(plan.stages[static_cast<std::size_t>(s)].replicas.size(), 0);
-      for (int quantum = 0; quantum < plan.global_batch / plan.quantum; ++quantum) {
-        const int r = route(plan, s, quantum);
-        const Replica& replica = plan.stages[static_cast<std::size_t>(s)].replicas[static_cast<std::size_t>(r)];
-        const int first = first_sequence(plan, s, r);
-        ASSERT_LE(first, quantum * plan.quantum);
-        ASSERT_GE(first + replica.sequences, (quantum + 1) * plan.quantum);
-        handled[static_cast<std::size_t>(r)] += plan.quantum;
+      const auto& replicas = plan.stages[static_cast<std::size_t>(s)].replicas;
+      const Deal dealt = deal(plan, s);
+      const auto routed = routes(plan, s);
+      ASSERT_EQ(std::ranges::count(routed, -1), 0);
+      for (std::size_t r = 0; r < dealt.size(); ++r) {
+        const int size = replicas[r].quanta * plan.quantum;
+        ASSERT_EQ(static_cast<int>(dealt[r].size()), replicas[r].microbatches(plan.quantum));
+        int taken = 0;
+        for (std::size_t m = 0; m < dealt[r].size(); ++m) {
+          ASSERT_EQ(dealt[r][m].count, std::min(size, replicas[r].sequences - taken));
+          ASSERT_TRUE(m == 0 || dealt[r][m].first >= dealt[r][m - 1].last());
+          // Nobody is ahead of what has been dealt so far by more than its turn.
+          const double progress = static_cast<double>(taken) / replicas[r].sequences;
+          for (std::size_t other = 0; other < dealt.size(); ++other) {
+            int theirs = 0;
+            for (const Microbatch& run : dealt[other])
+              if (run.first < dealt[r][m].first) theirs += run.count;
+            ASSERT_GE(static_cast<double>(theirs) / replicas[other].sequences, progress - 1e-9);
+          }
+          taken += dealt[r][m].count;
+        }
+        ASSERT_EQ(taken, replicas[r].sequences);
       }
-      for (std::size_t r = 0; r < handled.size(); ++r)
-        ASSERT_EQ(handled[r], plan.stages[static_cast<std::size_t>(s)].replicas[r].sequences);
     }
   }
 }

@@ -84,6 +84,17 @@ TEST(Validate, ASinglyBrokenPlanHasOneProblemPerConsequence) {
   EXPECT_EQ(validate(plan).size(), 1u);
 }
 
+TEST(Validate, ADegreeAboveTheHeadsOfKeysIsRefused) {
+  Plan plan = even_plan(model::built_in("llama-tiny"), 64, 16, Precision::fp32, 1, 2, 3, 1);
+  EXPECT_TRUE(validate(plan).empty());
+  plan.stages[1].replicas[0].tensor_parallel = 4;
+  plan.stages[1].replicas[0].devices.push_back(Rank{6});
+  const auto problems = validate(plan);
+  ASSERT_EQ(problems.size(), 1u);
+  EXPECT_EQ(problems[0].where, "stages[1].replicas[0].tensor_parallel");
+  EXPECT_EQ(problems[0].what, "is 4, expected 1 to 3, the number of key and value heads");
+}
+
 TEST(RequireValid, NamesSourceAndPlace) {
   Plan plan = good();
   plan.stages[0].replicas[0].quanta = 0;

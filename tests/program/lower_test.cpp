@@ -24,8 +24,12 @@ TEST(Lower, EverySiteRunsOncePerMicrobatchOrStep) {
       const auto& c = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
       std::map<int, int> runs;
       for (const auto& instruction : expand(program, Rank{static_cast<int>(r)})) ++runs[instruction.site];
-      for (std::size_t s = 0; s < c.sites.size(); ++s)
-        ASSERT_EQ(runs[static_cast<int>(s)], c.sites[s].per_microbatch ? c.microbatches : 1) << c.sites[s].name;
+      for (std::size_t s = 0; s < c.sites.size(); ++s) {
+        int expected = c.sites[s].per_microbatch ? c.microbatches : 1;
+        if (!c.sites[s].runs.empty()) expected = 0;
+        for (const auto& some : c.sites[s].runs) expected += some.count;
+        ASSERT_EQ(runs[static_cast<int>(s)], expected) << c.sites[s].name;
+      }
     }
   }
 }
@@ -121,15 +125,17 @@ TEST(Lower, ArenaIsNoLargerThanItsBuffersAndTheBreakdownSumsToIt) {
     }
 }
 
-TEST(Lower, PlansThatTheRuntimeCannotExecuteAreRefusedByStage) {
+TEST(Lower, PlansThatTheRuntimeCannotExecuteAreRefused) {
   auto plan = even(2, 2, 1, 8, 1);
-  plan.stages[1].replicas[0].quanta = 2;
+  plan.stages[1].replicas[1].devices.clear();
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas) replica.devices.clear();
   try {
     lower(plan, Runtime{});
-    FAIL() << "lowered a plan with unlike columns";
+    FAIL() << "lowered a plan without devices";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::unavailable);
-    EXPECT_NE(std::string{e.what()}.find("stages[1]"), std::string::npos) << e.what();
+    EXPECT_NE(std::string{e.what()}.find("stages[0]"), std::string::npos) << e.what();
   }
 }
 

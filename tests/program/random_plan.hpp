@@ -4,15 +4,46 @@
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
+#include "plan/random_plan.hpp"
 
 namespace flotilla::tests {
 
 inline int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>{low, high}(random); }
 
-/// A valid plan that our runtime executes: random degrees, cuts, uneven shares, microbatches, schedule, recomputation, precision.
+/// Any valid plan: besides cuts, schedule, recomputation and precision, every stage has its own replicas, and these their own tensor
+/// degrees, microbatches and shares.
+inline plan::Plan any_plan(std::mt19937& random) {
+  plan::Plan plan = plan::testing::random_plan(random);
+  plan.length = pick(random, 0, 3) == 0 ? pick(random, 1, 5) : 8 * pick(random, 1, 3);
+  return plan;
+}
+
+/// Many microbatches through several stages of unlike replicas, none of which cuts its tensors.
+inline plan::Plan long_plan(std::mt19937& random) {
+  plan::Plan plan;
+  plan.model = model::built_in("gpt2-mini");
+  plan.length = 8;
+  plan.global_batch = pick(random, 20, 120);
+  int layer = 0, rank = 0;
+  for (const int layers : plan::testing::split(random, plan.model.layers(), pick(random, 2, 5))) {
+    plan::Stage stage{layer, layer + layers, plan::Recompute::none, {}};
+    layer += layers;
+    const int replicas = pick(random, 1, 6), most = 1 << pick(random, 0, 3);
+    const bool equal = pick(random, 0, 1) == 0;
+    auto shares = plan::testing::split(random, plan.global_batch, replicas);
+    for (int r = 0; equal && r < replicas; ++r)
+      shares[static_cast<std::size_t>(r)] = plan.global_batch * (r + 1) / replicas - plan.global_batch * r / replicas;
+    for (const int share : shares)
+      stage.replicas.push_back({"", "", 1, {Rank{rank++}}, equal ? most : pick(random, 1, 8), share});
+    plan.stages.push_back(stage);
+  }
+  return plan;
+}
+
+/// A plan of columns, whose stages are dealt alike: random degrees, cuts, uneven shares, microbatches, schedule, recomputation, precision.
 inline plan::Plan random_plan(std::mt19937& random) {
-  const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
-  const auto model = model::built_in(names[static_cast<std::size_t>(pick(random, 0, 3))]);
+  const std::vector<std::string> names{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
+  const auto model = model::built_in(names[static_cast<std::size_t>(pick(random, 0, 5))]);
   const int data = pick(random, 1, 3), pipeline = pick(random, 1, std::min(4, model.layers())), tensor = pick(random, 1, 3);
   std::vector<int> cuts{0, model.layers()};
   std::vector<int> inner;

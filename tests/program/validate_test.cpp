@@ -36,6 +36,24 @@ TEST(Validate, RandomPlansPass) {
   }
 }
 
+TEST(Validate, PlansWhoseStagesAreDealtUnlikePass) {
+  std::mt19937 random{20261122};
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto plan = tests::any_plan(random);
+    ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << "trial " << trial << ": " << plan::summary(plan);
+    const auto evaluation = lower_evaluation(plan, Runtime{}, tests::pick(random, 1, 2 * plan.global_batch));
+    ASSERT_EQ(first(validate(evaluation)), "") << "trial " << trial << " evaluation: " << plan::summary(plan);
+  }
+}
+
+TEST(Validate, LongPlansWhoseStagesAreDealtUnlikePass) {
+  std::mt19937 random{20261123};
+  for (int trial = 0; trial < 2000; ++trial) {
+    const auto plan = tests::long_plan(random);
+    ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << "trial " << trial << ": " << plan::summary(plan);
+  }
+}
+
 TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   // Take away each wait between queues in turn: a program that still passes did not need it, and a needed one must be reported.
   const auto whole = pipeline_program(3, 2, 2);

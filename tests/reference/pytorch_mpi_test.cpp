@@ -120,7 +120,8 @@ std::vector<double> distances(Trainer& ours, const Values& values, const std::ma
 }
 
 /// Everything but the bias of keys: by softmax's shift invariance its gradient is zero, what is computed is noise, and Adam makes whole
-/// steps of noise. Nothing else depends on it.
+/// steps of noise. Nothing else depends on it. Turned by angles that are slow over ten positions, it is nearly so (llama_tied; the others
+/// with rotation have no biases). Its gradient is compared all the same, by the norm of the whole tensor.
 bool is_determined(const model::Tensor& tensor, std::size_t element) {
   const std::size_t third = static_cast<std::size_t>(tensor.shape[0]) / 3;
   return !tensor.name.ends_with("qkv.bias") || element / third != 1;
@@ -176,7 +177,7 @@ class PyTorch : public ::testing::TestWithParam<const char*> {};
 TEST_P(PyTorch, SameTraining) {
   const auto want = tests::reference_numbers(GetParam());
   const int ranks = tests::everybody().size();
-  for (int tensor = 1; tensor <= want.model.heads; ++tensor)
+  for (int tensor = 1; tensor <= model::largest_tensor_parallel(want.model); ++tensor)
     for (int pipeline = 1; pipeline <= want.model.layers(); ++pipeline)
       for (int data = 1; data <= want.sequences; ++data)
         if (data * pipeline * tensor == ranks) expect_same_training(want, data, pipeline, tensor);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the numbers that pytorch_test.cpp compares Flotilla with: loss, logits, every gradient and a few AdamW updates of small GPT-2
-and OPT models, by Hugging Face's own modules in PyTorch.
+"""Writes the numbers that pytorch_test.cpp compares Flotilla with: loss, logits, every gradient and a few AdamW updates of small GPT-2,
+OPT, GPT-Neo and Llama models, by Hugging Face's own modules in PyTorch.
 
 Everything is computed in float64 and rounded to float32 on writing, so that the numbers' own error is far below the test's bounds.
 Weights and tokens are formulas (see weights() and tokens()) that the test repeats; the files hold results alone. README.md says what is
 in them. Building and testing Flotilla never runs this script.
 """
 import argparse
+import contextlib
 import json
 import math
 import pathlib
@@ -16,6 +17,9 @@ import torch
 import transformers
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from transformers import modeling_rope_utils
+from transformers.models.gpt_neo import modeling_gpt_neo
+from transformers.models.llama import modeling_llama
 
 SEQUENCES, LENGTH, UPDATES = 4, 10, 4
 PEAK, MINIMUM, WARMUP, TOTAL = 2e-3, 2e-4, 2, 5  # learning rate
@@ -27,10 +31,26 @@ GPT2 = dict(n_layer=2, n_embd=24, n_head=3, n_positions=12, vocab_size=61, activ
 # pad_token_id=None: Hugging Face gives a padding token no gradient, which is a matter of the data and not of the model.
 OPT = dict(num_hidden_layers=2, hidden_size=24, num_attention_heads=3, ffn_dim=58, max_position_embeddings=12, vocab_size=61,
            activation_function="relu", dropout=0.0, attention_dropout=0.0, layerdrop=0.0, pad_token_id=None)
+# A window that leaves keys out for six queries of ten.
+GPT_NEO = dict(num_layers=2, attention_types=[[["global", "local"], 1]], window_size=4, hidden_size=24, num_heads=3, intermediate_size=58,
+               max_position_embeddings=12, vocab_size=61, activation_function="gelu_new", bos_token_id=0, eos_token_id=0)
+LLAMA = dict(num_hidden_layers=2, hidden_size=24, intermediate_size=34, max_position_embeddings=12, vocab_size=61, rms_norm_eps=1e-5,
+             pad_token_id=None)
+# Four angles, of which one is kept, one mixed and two stretched.
+STRETCHED = dict(rope_type="llama3", rope_theta=10000.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                 original_max_position_embeddings=100)
 MODELS = {
     "gpt2": (transformers.GPT2LMHeadModel, transformers.GPT2Config(**GPT2)),
     "opt": (transformers.OPTForCausalLM, transformers.OPTConfig(**OPT, do_layer_norm_before=True, word_embed_proj_dim=24)),
     "opt_post": (transformers.OPTForCausalLM, transformers.OPTConfig(**OPT, do_layer_norm_before=False, word_embed_proj_dim=14)),
+    "gpt_neo": (transformers.GPTNeoForCausalLM, transformers.GPTNeoConfig(**GPT_NEO)),
+    # Two query heads to a head of keys; a head of its own.
+    "llama": (transformers.LlamaForCausalLM,
+              transformers.LlamaConfig(**LLAMA, num_attention_heads=6, num_key_value_heads=3, tie_word_embeddings=False)),
+    # Keys for every query, biases, stretched angles; tied.
+    "llama_tied": (transformers.LlamaForCausalLM,
+                   transformers.LlamaConfig(**LLAMA, num_attention_heads=3, attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                                            rope_parameters=STRETCHED)),
 }
 
 
@@ -83,7 +103,28 @@ class Tensor:
                 parameter.copy_(value.T if self.transposed else value)
 
 
+class Grouped(Tensor):
+    """Queries, keys and values of grouped-query attention: group after group, its queries, its key, its value."""
+
+    def __init__(self, name, parameters, groups):
+        super().__init__(name, parameters)
+        self.groups = groups
+
+    def join(self, values):
+        parts = [v.unflatten(0, (self.groups, -1)) for v in values]
+        return torch.cat(parts, dim=1).flatten(0, 1).detach().clone()
+
+    def fill(self):
+        extents = [p.shape[0] // self.groups for p in self.parameters]
+        rows = weights(self.name, tuple(self.values().shape)).unflatten(0, (self.groups, -1)).split(extents, dim=1)
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters, rows):
+                parameter.copy_(value.flatten(0, 1))
+
+
 def linear(name, module, transposed=False):
+    if module.bias is None:
+        return [Tensor(name + ".weight", [module.weight])]
     return [Tensor(name + ".weight", [module.weight], transposed and module.weight.dim() == 2), Tensor(name + ".bias", [module.bias])]
 
 
@@ -119,6 +160,67 @@ def opt_tensors(model):
     return found
 
 
+def gpt_neo_tensors(model):
+    body = model.transformer
+    found = [Tensor("embedding.word", [body.wte.weight]), Tensor("embedding.position", [body.wpe.weight])]
+    for i, block in enumerate(body.h):
+        attention = block.attn.attention
+        found += linear(f"block.{i}.norm1", block.ln_1)
+        found.append(Tensor(f"block.{i}.attention.qkv.weight", [m.weight for m in (attention.q_proj, attention.k_proj, attention.v_proj)]))
+        found += linear(f"block.{i}.attention.out", attention.out_proj)
+        found += linear(f"block.{i}.norm2", block.ln_2)
+        found += linear(f"block.{i}.feed_forward.up", block.mlp.c_fc) + linear(f"block.{i}.feed_forward.down", block.mlp.c_proj)
+    return found + linear("head.norm", body.ln_f)
+
+
+def joined(name, modules, groups=0):
+    """Linear layers as one, rows below rows, or group by group."""
+    make = (lambda *of: Grouped(*of, groups)) if groups else Tensor
+    found = [make(name + ".weight", [m.weight for m in modules])]
+    return found if modules[0].bias is None else found + [make(name + ".bias", [m.bias for m in modules])]
+
+
+def llama_tensors(model):
+    config, body = model.config, model.model
+    groups = config.num_key_value_heads if config.num_key_value_heads != config.num_attention_heads else 0
+    found = [Tensor("embedding.word", [body.embed_tokens.weight])]
+    for i, block in enumerate(body.layers):
+        attention, mlp = block.self_attn, block.mlp
+        found.append(Tensor(f"block.{i}.norm1.weight", [block.input_layernorm.weight]))
+        found += joined(f"block.{i}.attention.qkv", [attention.q_proj, attention.k_proj, attention.v_proj], groups)
+        found += linear(f"block.{i}.attention.out", attention.o_proj)
+        found.append(Tensor(f"block.{i}.norm2.weight", [block.post_attention_layernorm.weight]))
+        found += joined(f"block.{i}.feed_forward.up", [mlp.gate_proj, mlp.up_proj])
+        found += linear(f"block.{i}.feed_forward.down", mlp.down_proj)
+    found.append(Tensor("head.norm.weight", [body.norm.weight]))
+    return found if config.tie_word_embeddings else found + [Tensor("head.word", [model.lm_head.weight])]
+
+
+TENSORS = {"gpt2": gpt2_tensors, "opt": opt_tensors, "gpt_neo": gpt_neo_tensors, "llama": llama_tensors}
+
+
+class Float64:
+    """The torch module, where float32 means float64."""
+
+    float32 = float = torch.float64
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+
+@contextlib.contextmanager
+def in_float64():
+    """GPT-Neo's scores and Llama's norms and angles go through float32 whatever the model's type; here they do not."""
+    modules = (modeling_gpt_neo, modeling_llama, modeling_rope_utils)
+    for module in modules:
+        module.torch = Float64()
+    try:
+        yield
+    finally:
+        for module in modules:
+            module.torch = torch
+
+
 def learning_rate(step):
     if step < WARMUP:
         return PEAK * (step + 1) / WARMUP
@@ -127,7 +229,7 @@ def learning_rate(step):
 
 def make_model(kind, config, attention):
     model = kind._from_config(config, attn_implementation=attention).double().train()
-    found = gpt2_tensors(model) if config.model_type == "gpt2" else opt_tensors(model)
+    found = TENSORS[config.model_type](model)
     ours, theirs = [id(p) for t in found for p in t.parameters], [id(p) for p in model.parameters()]
     assert sorted(ours) == sorted(theirs), "a parameter is missing, doubled or not tied"
     for tensor in found:
@@ -168,9 +270,10 @@ def train(model, found, inputs, targets):
 
 
 def expect_like_eager(kind, config, inputs, targets, logits):
-    """Hugging Face's eager attention must agree; OPT's rounds probabilities to float32, hence not the one that is written down."""
+    """Hugging Face's eager attention, as it stands, must agree; OPT's rounds probabilities to float32, hence not the one that is written
+    down."""
     eager, _ = pass_forward(make_model(kind, config, "eager")[0], inputs, targets)
-    assert (eager - logits).norm() < 1e-6 * logits.norm(), "eager and scaled_dot_product_attention disagree"
+    assert (eager - logits).norm() < 1e-6 * logits.norm(), "Hugging Face's eager attention disagrees"
 
 
 def write(folder, name, config, scalars, kept):
@@ -192,8 +295,8 @@ def main():
     torch.set_num_threads(1)
     for name, (kind, config) in MODELS.items():
         inputs, targets = tokens(config.vocab_size)
-        with sdpa_kernel(SDPBackend.MATH):
-            model, found = make_model(kind, config, "sdpa")
+        with sdpa_kernel(SDPBackend.MATH), in_float64():
+            model, found = make_model(kind, config, "sdpa" if kind._supports_sdpa else "eager")
             scalars, kept = train(model, found, inputs, targets)
         expect_like_eager(kind, config, inputs, targets, kept["logits"])
         write(folder, name, config, scalars, kept)

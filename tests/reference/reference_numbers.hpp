@@ -25,9 +25,9 @@ struct ReferenceNumbers {
   std::map<std::string, std::vector<double>> updated;    ///< parameters after the last step
 };
 
-/// "gpt2", "opt", "opt_post". Throws std::runtime_error naming the file when its layout is not that of the model's tensors.
+/// One of `reference_models`. Throws std::runtime_error naming the file when its layout is not that of the model's tensors.
 ReferenceNumbers reference_numbers(const std::string& name);
-inline constexpr const char* reference_models[] = {"gpt2", "opt", "opt_post"};
+inline constexpr const char* reference_models[] = {"gpt2", "opt", "opt_post", "gpt_neo", "llama", "llama_tied"};
 
 /// The weights that training starts from, exact in fp32.
 std::vector<double> reference_weights(const model::Tensor&);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <random>
@@ -23,11 +24,11 @@ struct Instance {
   Request request;
 };
 
-Instance random_instance(std::mt19937_64& random) {
+Instance random_instance(std::mt19937_64& random, int family) {
   Instance i;
   i.profile = fixture::uniform_cluster(1, fixture::pick(random, 1, 4), fixture::device_type("slow", 50, 10, {1LL << 40}));
   i.profile.links[0].pieces[0] = {{0}, {1e-6 * fixture::pick(random, 1, 50)}, {1e8 * fixture::pick(random, 1, 100)}};
-  i.request.model = model::built_in("gpt2-tiny");
+  i.request.model = model::built_in(std::array{"gpt2-tiny", "gpt-neo-tiny", "llama-tiny"}[static_cast<std::size_t>(family)]);
   i.request.model.blocks = fixture::pick(random, 1, 4);
   i.request.length = length;
   i.request.global_batch = fixture::pick(random, 1, 6);
@@ -61,7 +62,7 @@ void for_each_cut(int layers, int stages, std::vector<int> cuts, const std::func
 void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&)>& visit) {
   const Request& r = i.request;
   const int ranks = static_cast<int>(i.profile.devices.size());
-  for (int tensor = 1; tensor <= std::min(ranks, r.model.heads); ++tensor)
+  for (int tensor = 1; tensor <= std::min(ranks, r.model.groups()); ++tensor)
     for (int pipeline = 1; pipeline * tensor <= ranks && pipeline <= r.model.layers(); ++pipeline)
       for (int data = 1; data * pipeline * tensor <= ranks && data <= r.global_batch; ++data)
         for (int microbatch = 1; microbatch <= (r.global_batch + data - 1) / data; ++microbatch)
@@ -84,7 +85,7 @@ class Optimality : public testing::TestWithParam<int> {};
 
 TEST_P(Optimality, EqualsEnumeration) {
   std::mt19937_64 random{static_cast<std::uint64_t>(GetParam())};
-  const Instance i = random_instance(random);
+  const Instance i = random_instance(random, GetParam() % 3);
   const ProgramForecaster forecaster{i.profile, {}, {}};
   std::optional<Seconds> best;
   for_each_plan(i, [&](const plan::Plan& plan) {
@@ -108,7 +109,7 @@ TEST_P(Optimality, EqualsEnumeration) {
 
 TEST_P(Optimality, MoreMemoryOrMoreRanksAreNeverWorse) {
   std::mt19937_64 random{static_cast<std::uint64_t>(GetParam()) + 1000};
-  Instance i = random_instance(random);
+  Instance i = random_instance(random, GetParam() % 3);
   const Answer before = find(i);
   const auto no_worse = [&](const Answer& after) {
     return !before.plan || (after.plan && after.forecast.iteration.value <= before.forecast.iteration.value * (1 + 1e-12));

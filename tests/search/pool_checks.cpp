@@ -303,6 +303,8 @@ void expect_monotone(Seeds seeds, const Range& range, double most_worse, double 
       if (after.finished) {
         EXPECT_LE(ratio, 1 + 1e-6) << loosening.what << " " << seed << ": " << spell(before) << " | " << spell(after);
       }
+      if (ratio > 1 + most_worse)
+        std::printf("%s %d: %.4f, %s | %s\n", loosening.what, seed, ratio, spell(before).c_str(), spell(after).c_str());
     }
     EXPECT_GE(ratios.share_up_to(1 + most_worse), mostly) << loosening.what;
     EXPECT_LE(lost, (1 - mostly) * compared) << loosening.what;

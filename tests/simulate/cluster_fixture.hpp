@@ -80,7 +80,7 @@ inline plan::Plan random_plan(std::mt19937_64& random, const cluster::Profile& p
   int data, pipeline, tensor;
   do {
     data = pick(random, 1, 4), pipeline = pick(random, 1, 4), tensor = pick(random, 1, 4);
-  } while (data * pipeline * tensor > most_ranks || pipeline > model.layers() || tensor > model.heads);
+  } while (data * pipeline * tensor > most_ranks || pipeline > model.layers() || tensor > model.groups());
   const int batch = data * pick(random, 1, 6) + pick(random, 0, 3);
   const auto precision = random() % 2 ? Precision::fp32 : Precision::bf16;
   const auto schedule = random() % 2 ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b;

@@ -32,7 +32,7 @@ Case random_case(std::mt19937_64& random) {
   for (auto& device : profile.devices)
     if (device.host == "h1") device.type = "fast";
   for (auto& link : profile.links) link.pieces[0].bandwidth.value *= std::pow(10, fixture::pick(random, -2, 2));
-  static const std::vector<std::string> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny"};
+  static const std::vector<std::string> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
   const auto model = model::built_in(models[random() % models.size()]);
   if (random() % 2) fixture::measure(profile, model, length, random() % 2 ? Precision::fp32 : Precision::bf16, {1, 2}, {1, 2, 4});
   const int ranks = static_cast<int>(profile.devices.size());
@@ -89,7 +89,7 @@ TEST_P(ForecastProperty, SpansOfASerialQueueDoNotOverlap) {
     seen.insert(span.rank);
     EXPECT_LE(span.start, span.end);
     EXPECT_LE(span.end, f.iteration);
-    const bool serial = span.queue == program::Queue::compute || span.queue == program::Queue::reduce;
+    const bool serial = program::runs_one_at_a_time(span.queue);
     if (i > 0 && serial && f.timeline[i - 1].rank == span.rank && f.timeline[i - 1].queue == span.queue) {
       EXPECT_LE(f.timeline[i - 1].end, span.start) << f.timeline[i - 1].name << ", " << span.name;
     }

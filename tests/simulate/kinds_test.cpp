@@ -7,6 +7,7 @@
 #include "flotilla/simulate/interpret.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "oracle.hpp"
+#include "program/random_plan.hpp"
 
 namespace flotilla {
 namespace {
@@ -91,6 +92,28 @@ TEST(Kinds, MachineAgreesWithThePlainReadingOfThePrograms) {
   const simulate::ProfileCost cost{profile};
   for (int round = 0; round < 40; ++round) {
     const auto plan = fixture::random_plan(random, profile, model::built_in("gpt2-tiny"), 16, 8);
+    const auto program = program::lower(plan, {});
+    EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
+  }
+}
+
+/// Any valid plan, on devices that the profile knows.
+plan::Plan any_plan(std::mt19937& random, const std::string& type) {
+  for (;;) {
+    auto plan = tests::any_plan(random);
+    if (plan::rank_count(plan) > 8) continue;
+    for (auto& stage : plan.stages)
+      for (auto& replica : stage.replicas) replica.device_type = type, replica.zone.clear();
+    return plan;
+  }
+}
+
+TEST(Kinds, PlansWhoseStagesAreDealtUnlikeAreReadPlainlyToo) {
+  std::mt19937 random{13};
+  const auto profile = fixture::without_contention(fixture::uniform_cluster(2, 4));
+  const simulate::ProfileCost cost{profile};
+  for (int round = 0; round < 60; ++round) {
+    const auto plan = any_plan(random, profile.devices.front().type);
     const auto program = program::lower(plan, {});
     EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
   }

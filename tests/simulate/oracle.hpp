@@ -64,7 +64,7 @@ class Oracle {
       at = std::max(at, t);
     }
     const auto queue = site(id).queue;
-    const bool posting = queue == program::Queue::send || queue == program::Queue::receive;
+    const bool posting = !program::runs_one_at_a_time(queue);
     for (std::size_t j = i; j-- > 0;) {
       if (site({r, j}).queue != queue) continue;
       const double before = posting ? started_[r][j] : finished_[r][j];
@@ -79,7 +79,7 @@ class Oracle {
   bool may_finish(Id id) {
     const auto& s = site(id);
     if (s.op == program::Op::send || s.op == program::Op::receive) return may_move(id);
-    if (s.queue == program::Queue::reduce) return may_meet(id);
+    if (s.queue == program::Queue::reduce || s.queue == program::Queue::sum) return may_meet(id);
     finished_[id.first][id.second] =
         started_[id.first][id.second] + cost_.compute(program_, class_of(id.first), s, sequences(id)).time.value;
     return true;
@@ -107,7 +107,7 @@ class Oracle {
     if (started_[sr][si] < 0 || started_[rr][ri] < 0) return false;
     const double before = n == 0 ? 0 : finished_[sr][sent[n - 1].second];
     if (before < 0) return false;
-    const Bytes bytes = site(sent[n]).bytes_per_sequence * sequences(sent[n]);
+    const Bytes bytes = site(sent[n]).size(sequences(sent[n]));
     finished_[sr][si] = finished_[rr][ri] = std::max({started_[sr][si], started_[rr][ri], before}) +
                                             cost_.message(Rank{static_cast<int>(from)}, Rank{static_cast<int>(to)}, bytes).time.value;
     return true;
@@ -120,7 +120,7 @@ class Oracle {
     const auto collectives = [&](std::size_t rank) {
       std::vector<Id> found;
       for (std::size_t i = 0; i < lists_[rank].size(); ++i)
-        if (site({rank, i}).queue == program::Queue::reduce && group_of({rank, i}) == group) found.push_back({rank, i});
+        if (site({rank, i}).group >= 0 && group_of({rank, i}) == group) found.push_back({rank, i});
       return found;
     };
     const auto own = collectives(id.first);
@@ -140,7 +140,7 @@ class Oracle {
 
   double collective_seconds(Id id, int group) const {
     const auto& s = site(id);
-    const Bytes bytes = s.per_microbatch ? s.bytes_per_sequence * sequences(id) : s.bytes;
+    const Bytes bytes = s.size(s.per_microbatch ? sequences(id) : 0);
     const Bytes element = s.op == program::Op::reduce_scalars                   ? Bytes{8}
                           : s.op == program::Op::all_reduce && s.per_microbatch ? element_size(program_.plan.precision)
                                                                                 : Bytes{4};

@@ -134,6 +134,9 @@ const Link& link_between(const Profile&, Rank a, Rank b);
 /// tensor_parallel, precision), proportional beyond; nullopt when that combination was never measured.
 std::optional<Seconds> operation_time(const Profile&, const std::string& device_type, const std::string& operation, int tensor_parallel,
                                       int sequences, int length, Precision);
+/// The profile for some of its devices, in whatever order they are ranks now; nothing where one of them was not measured, or not with as
+/// many ranks on its host. Links stay those of hosts and zones.
+std::optional<Profile> part_of(const Profile&, const std::vector<Device>& devices);
 /// Why `profile` cannot stand for these devices, software and model, in a few words; empty when it can.
 std::string why_stale(const Profile& profile, const std::vector<Device>& devices, const std::string& software,
                       const std::string& model_fingerprint);

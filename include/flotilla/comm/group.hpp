@@ -49,6 +49,10 @@ class Group {
   /// point to its own place in `all`.
   virtual std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) = 0;
 
+  /// Member j holds piece j of the units at `data` (program::piece); afterwards everybody holds all. start(size) takes a multiple of
+  /// `unit`, `capacity` at most.
+  virtual std::unique_ptr<Operation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) = 0;
+
  protected:
   Group(program::Group value, int index) : value_{std::move(value)}, index_{index} {}
 

@@ -35,6 +35,24 @@ struct StartRecord {
   int incarnation = 0;
 };
 
+/// Devices of one type in one zone.
+struct DeviceGroup {
+  std::string device_type = {}, zone = {};
+  int devices = 0;
+  int hosts = 0;  ///< that they are on; a host with several types counts for the first alone
+  bool operator==(const DeviceGroup&) const = default;
+};
+
+/// {"event": "devices"}: what this incarnation works on.
+struct DevicesRecord {
+  std::int64_t step = 0;    ///< completed before
+  double launched = 0;      ///< when rank 0's process began, seconds since 1970
+  std::string origin = {};  ///< where the plan comes from
+  std::vector<DeviceGroup> devices = {};
+  double time = 0;
+  int incarnation = 0;
+};
+
 /// {"event": "evaluation"}
 struct EvaluationRecord {
   std::int64_t step = 0;
@@ -115,6 +133,7 @@ class MetricsWriter {
 
   void write(const StepRecord&) noexcept;
   void write(const StartRecord&) noexcept;
+  void write(const DevicesRecord&) noexcept;
   void write(const EvaluationRecord&) noexcept;
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
@@ -136,6 +155,7 @@ class MetricsWriter {
 struct Metrics {
   std::vector<StepRecord> steps;
   std::vector<StartRecord> starts;
+  std::vector<DevicesRecord> devices;
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;

@@ -69,6 +69,9 @@ class RunDirectory {
 /// The newest incarnation of a run directory, held or not; nothing when there never was one. For reports; takes no lock.
 std::optional<Holder> newest_holder(const std::filesystem::path& run);
 
+/// When this process began, seconds since 1970; 0 where the kernel does not say.
+double this_process_began();
+
 /// The folder of a checkpoint: RUN/step-N.
 std::filesystem::path step_folder(const std::filesystem::path& run, std::int64_t step);
 std::filesystem::path metrics_file(const std::filesystem::path& run);  ///< RUN/metrics.jsonl

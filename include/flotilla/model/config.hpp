@@ -6,18 +6,40 @@
 
 namespace flotilla::model {
 
-enum class Activation { gelu_tanh, relu };
+enum class Activation {
+  gelu_tanh,
+  relu,
+  swiglu,  ///< silu(gate) * up: two matrices in, side by side in one tensor, gate first (Shazeer 2020)
+};
 enum class NormPlacement { pre, post };  ///< norm before the sub-layer (GPT-2, most OPT) or after the sum (OPT-350M)
+enum class NormKind {
+  layer,  ///< (x - mean) / sqrt(variance + epsilon) * weight + bias
+  rms,    ///< x / sqrt(mean of x^2 + epsilon) * weight (Zhang and Sennrich 2019)
+};
+
+/// Positions by rotation of queries and keys (Su et al. 2021), as Hugging Face's Llama lays it out: columns i and i + head_size / 2 of a
+/// head are turned together, by position * theta^(-2i / head_size).
+struct Rotary {
+  double theta = 0;  ///< base of the angles; 0: no rotation, positions come from a table
+  /// Llama 3.1's stretching (Hugging Face's rope_type llama3): an angle that turns fewer than `low_frequency` times over
+  /// `original_positions` is divided by `factor`, one that turns more than `high_frequency` times is kept, one between is mixed.
+  double factor = 1;  ///< 1: none
+  double low_frequency = 1, high_frequency = 4;
+  int original_positions = 8192;
+
+  bool operator==(const Rotary&) const = default;
+};
 
 /// A transformer as data. A family is a way to fill this in; nothing else branches on the family's name.
 ///
 /// Layers, numbered 0 … blocks+1: embedding, the blocks, head. Plans cut between layers.
 struct Config {
   std::string name;    ///< "gpt2", "opt-350m", or the stem of a config.json
-  std::string family;  ///< "gpt2" or "opt", as Hugging Face's model_type; for messages and export
+  std::string family;  ///< "gpt2", "opt", "gpt_neo" or "llama", as Hugging Face's model_type; for messages and export
   int blocks = 0;
   int hidden = 0;
   int heads = 0;
+  int key_value_heads = 0;  ///< each serves heads / key_value_heads query heads (Ainslie et al. 2023); 0: every head has its own
   int feed_forward = 0;
   int vocabulary = 0;
   int positions = 0;        ///< longest sequence
@@ -25,17 +47,31 @@ struct Config {
   int embedding_width = 0;  ///< width of the word table; other than `hidden`: projected in and out (OPT-350M: 512)
   Activation activation = Activation::gelu_tanh;
   NormPlacement norm = NormPlacement::pre;
+  NormKind norm_kind = NormKind::layer;
   bool final_norm = true;  ///< a norm before the head (none in OPT-350M)
   double norm_epsilon = 1e-5;
   double dropout = 0;            ///< after embedding and after each sub-layer
   double attention_dropout = 0;  ///< on attention probabilities
   double init_std = 0.02;
   bool scaled_residual_init = false;  ///< GPT-2: the two output matrices of a block use init_std / sqrt(2 * blocks)
+  Rotary rotary;
+  /// Keys that a query sees, itself the last of them; 0: all up to itself. Block l uses entry l modulo their number; none: all zero.
+  std::vector<int> windows;
+  bool scaled_scores = true;  ///< scores are divided by sqrt(head_size) (not in GPT-Neo)
+  bool qkv_bias = true, attention_output_bias = true, feed_forward_bias = true;
+  bool tied_head = true;  ///< the head multiplies with the word table; else with a table of its own, head.word
 
   bool operator==(const Config&) const = default;
 
   int layers() const { return blocks + 2; }
   int head_size() const { return hidden / heads; }
+  /// Heads of keys and values, each with its queries: what tensor parallelism deals, so that every query meets its keys.
+  int groups() const { return key_value_heads > 0 ? key_value_heads : heads; }
+  int queries_per_group() const { return heads / groups(); }
+  bool shares_keys() const { return groups() != heads; }
+  bool rotates() const { return rotary.theta > 0; }
+  bool gated() const { return activation == Activation::swiglu; }
+  int window(int block) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(block) % windows.size()]; }
   bool projects() const { return embedding_width != hidden; }
   bool is_embedding(int layer) const { return layer == 0; }
   bool is_head(int layer) const { return layer == blocks + 1; }
@@ -43,8 +79,10 @@ struct Config {
 };
 
 /// Built-in models by name, Hugging Face's where they exist: gpt2, gpt2-medium, gpt2-large, gpt2-xl, opt-125m, opt-350m, opt-1.3b,
-/// opt-2.7b, opt-6.7b, opt-13b, opt-30b, opt-66b; and small byte-level ones (vocabulary 256): gpt2-tiny, gpt2-mini, opt-tiny,
-/// opt-post-tiny (post-norm and projected embedding, like OPT-350M). Names compare case-insensitively.
+/// opt-2.7b, opt-6.7b, opt-13b, opt-30b, opt-66b, gpt-neo-125m, gpt-neo-1.3b, gpt-neo-2.7b, llama-2-7b, llama-2-13b, llama-2-70b,
+/// llama-3-8b, llama-3-70b, llama-3.1-8b, llama-3.1-70b, llama-3.2-1b, llama-3.2-3b; and small byte-level ones (vocabulary 256):
+/// gpt2-tiny, gpt2-mini, opt-tiny, opt-post-tiny (post-norm and projected embedding, like OPT-350M), gpt-neo-tiny (a window of 8 tokens),
+/// llama-tiny (six query heads on three of keys and values, untied). Names compare case-insensitively.
 /// Throws Error{bad_input} naming the nearest known name.
 Config built_in(std::string_view name);
 std::vector<std::string> built_in_names();
@@ -54,6 +92,11 @@ std::vector<std::string> built_in_names();
 std::string fingerprint(const Config&, int length);
 /// The part of a fingerprint that says the shape.
 std::string_view shape_of(std::string_view fingerprint);
+
+/// The largest tensor-parallel degree whose every member has something of every axis: groups of heads, columns, rows of the word table.
+int largest_tensor_parallel(const Config&);
+/// What sets it, in words: "the number of heads", "the number of key and value heads", "the feed-forward columns" or "the vocabulary".
+std::string_view limit_of_tensor_parallel(const Config&);
 
 /// Throws Error{bad_input} saying which field is impossible and what it must be. `where` leads the message (a file, or an option).
 void check(const Config&, std::string_view where);

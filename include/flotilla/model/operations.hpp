@@ -11,11 +11,12 @@ namespace flotilla::model {
 
 /// The arithmetic a layer is made of, cut where tensor parallelism must communicate. N = tokens of the microbatch, d = hidden,
 /// w = embedding_width, e = element type of the precision. `partial` is what an all-reduce over the tensor-parallel group makes whole.
-/// b1, b2: out.bias, down.bias; drop = dropout.
+/// b1, b2: out.bias, down.bias; drop = dropout. What a model lacks (a bias, a position table, a dropout) is left out. The word table of the
+/// head is its own where it is not tied.
 ///
 ///   embedding_forward   tokens -> partial (N, w): rows of the word table that this rank holds, zero elsewhere
 ///   embedding_end_forward   partial -> output (N, d): drop(project_in(partial) + position); keeps partial in `saved` if it projects
-///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, causal attention, out without b1
+///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, rotation, causal attention, out without b1
 ///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1); ff_in = norm2(middle) (pre) or
 ///                       norm1(middle) (post); up, activation, down without b2
 ///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre); norm2(ff_in + drop(partial + b2)) (post)
@@ -63,14 +64,20 @@ struct LayerShape {
 };
 
 /// Multiply-adds counted twice, matrix products only, on this rank. Attention counts the causal half that is needed; its backward pass
-/// counts the scores that it computes once more.
+/// counts the scores that it computes once more. Blocks may see different windows: an operation of a block counts the mean over the blocks,
+/// so that layers cost alike; with windows by turns, an even number of blocks costs what it says.
 double flops(const Config&, const LayerShape&, Operation);
+
+/// (query, key) pairs that a head's masks leave in the microbatch: L (L + 1) / 2 a sequence of L tokens, W (W + 1) / 2 + (L - W) W in a
+/// window of W < L; the mean over the blocks.
+double attention_pairs(const Config&, const LayerShape&);
 
 /// Least bytes that the operation must move between memory and core: operands, results, weights, once each.
 Bytes traffic(const Config&, const LayerShape&, Operation);
 
 /// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation not counted;
-/// the convention of MFU (Chowdhery et al. 2022, appendix B): attention counted in full, not its causal half.
+/// the convention of MFU (Chowdhery et al. 2022, appendix B): attention counted in full, not its causal half; in a
+/// window, each query with all of it.
 double training_flops_per_token(const Config&, int length);
 
 /// A part of a buffer. Offsets are multiples of 64 bytes.
@@ -82,13 +89,13 @@ struct Segment {
 struct BlockLayout {
   Segment norm1_stats;       ///< (N, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
   Segment attention_input;   ///< (N, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
-  Segment qkv;               ///< (N, 3 H' head_size) e
+  Segment qkv;               ///< (N, qkv_width) e; rotated
   Segment log_sum_exp;       ///< (sequences, H', length) fp32
   Segment attention_output;  ///< (N, H' head_size) e
   Segment middle;            ///< (N, d) e: input + drop(attention + bias)
   Segment norm2_stats;       ///< (N, 2) fp32
   Segment ff_input;          ///< (N, d) e: the norm of `middle`
-  Segment up;                ///< (N, f') e: before the activation; gelu only
+  Segment up;                ///< (N, up_width) e: before the activation; not with relu
   Segment activated;         ///< (N, f') e
   Segment end;               ///< (N, d) e: the sum before the last norm; post-norm only
   Bytes total;
@@ -107,10 +114,17 @@ HeadLayout head_layout(const Config&, const LayerShape&);
 /// What the embedding keeps: (N, w) e where it projects, else nothing.
 Bytes embedding_saved(const Config&, const LayerShape&);
 
-/// Local heads, columns and rows of the word table.
+/// Local heads, heads of keys and values, columns and rows of a word table.
 int local_heads(const Config&, const LayerShape&);
+int local_groups(const Config&, const LayerShape&);
 int local_columns(const Config&, const LayerShape&);
 int local_vocabulary(const Config&, const LayerShape&);
+
+/// Columns of qkv on this rank: (heads + 2 heads of keys and values) * head_size. A row is all queries, all keys, all values; where keys
+/// are shared, group after group: its queries, its key, its value.
+std::int64_t qkv_width(const Config&, const LayerShape&);
+/// Columns of the feed-forward's first product: those of `activated`, twice with SwiGLU (the gates before the others).
+std::int64_t up_width(const Config&, const LayerShape&);
 
 /// Row pitch of the logits buffer in elements of fp32: local vocabulary rounded up to 16.
 std::int64_t logits_pitch(const Config&, const LayerShape&);

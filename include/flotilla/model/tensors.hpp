@@ -10,9 +10,9 @@ namespace flotilla::model {
 /// The logical axis along which tensor parallelism cuts a tensor.
 enum class Axis {
   none,        ///< every rank of the group holds the whole tensor
-  head,        ///< attention heads
+  head,        ///< attention heads, queries that share keys and values together
   column,      ///< feed-forward columns
-  vocabulary,  ///< rows of the word table
+  vocabulary,  ///< rows of a word table
 };
 
 /// How a tensor starts, as a pure function of (seed, tensor name, global element index).
@@ -26,7 +26,7 @@ struct Tensor {
   std::vector<std::int64_t> shape;
   Axis axis = Axis::none;
   int dimension = -1;     ///< the dimension of `shape` that `axis` cuts, or -1
-  int fused = 1;          ///< equal parts one after the other along `dimension`, each cut alike (qkv: 3)
+  int fused = 1;          ///< equal parts one after the other along `dimension`, each cut alike (qkv: 3; gate and up: 2)
   std::int64_t unit = 1;  ///< elements of `dimension` per logical unit (a head: head_size)
   Init init = Init::zeros;
   bool decays = false;  ///< AdamW's weight decay applies (matrices yes, biases and norms no)
@@ -37,6 +37,8 @@ struct Tensor {
     for (auto extent : shape) n *= extent;
     return n;
   }
+  /// A table of words by rows, of the embedding, of the head, or of both.
+  bool is_word_table() const { return axis == Axis::vocabulary; }
   /// Logical units along `axis` (heads, columns, rows); 1 where axis is none.
   std::int64_t units() const { return axis == Axis::none ? 1 : shape[static_cast<std::size_t>(dimension)] / fused / unit; }
 };
@@ -44,13 +46,20 @@ struct Tensor {
 /// Every parameter, layer by layer, in a fixed order. Matrices are (output, input). Names and shapes, d = hidden, f = feed_forward,
 /// w = embedding_width, l = 0 … blocks-1:
 ///
-///   embedding.word (vocabulary, w) axis vocabulary, tied to the head; embedding.position (position_offset + positions, d);
+///   embedding.word (vocabulary, w) axis vocabulary, tied to the head where tied_head;
+///   embedding.position (position_offset + positions, d), unless rotary;
 ///   embedding.project_in (d, w), only where w != d
 ///   block.l.norm1.{weight,bias} (d); block.l.attention.qkv.{weight (3d, d), bias (3d)} axis head dimension 0 fused 3 unit head_size;
 ///   block.l.attention.out.{weight (d, d) axis head dimension 1 unit head_size, bias (d)};
 ///   block.l.norm2.{weight,bias} (d); block.l.feed_forward.up.{weight (f, d), bias (f)} axis column dimension 0;
 ///   block.l.feed_forward.down.{weight (d, f) axis column dimension 1, bias (d)}
-///   head.norm.{weight,bias} (d), only where final_norm; head.project_out (w, d), only where w != d
+///   head.norm.{weight,bias} (d), only where final_norm; head.project_out (w, d), only where w != d;
+///   head.word (vocabulary, w) axis vocabulary, unless tied_head
+///
+/// Norms of kind rms have no bias; qkv, out and the feed-forward's two have one where the configuration says so. SwiGLU: up has 2f rows,
+/// the gate's and then the others, fused 2. Where g < heads heads of keys and values serve r = heads / g queries each: qkv has
+/// (heads + 2g) * head_size rows, group after group: its r queries, its key, its value (as Megatron-LM lays it out); unit
+/// (r + 2) * head_size, fused 1; out's unit is r * head_size. So every axis head has g units, and a query's keys are where the query is.
 ///
 /// Block l is layer l+1. Biases of qkv are cut like their matrices; out.bias and down.bias are whole on every rank.
 std::vector<Tensor> tensors(const Config&);

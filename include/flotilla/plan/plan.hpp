@@ -75,11 +75,9 @@ struct Place {
 };
 Place place_of(const Plan&, Rank);
 
-/// Which replica of a stage handles a quantum (0 … global_batch/quantum - 1) of the step. A pure function of the plan: quanta are dealt
-/// in contiguous runs, replica by replica, in proportion to `sequences`. Each quantum visits one replica of every stage.
-int route(const Plan&, int stage, int quantum);
-/// First sequence of the step handled by a replica; it handles `sequences` of them from there.
-int first_sequence(const Plan&, int stage, int replica);
+/// By quantum (0 … global_batch/quantum - 1) of the step the replica of a stage that handles it. A pure function of the plan (dealing.hpp):
+/// each quantum visits one replica of every stage.
+std::vector<int> routes(const Plan&, int stage);
 
 /// The even plan: data x pipeline x tensor parallel degrees, layers cut by the given boundaries (pipeline+1 values from 0 to layers) or
 /// evenly over the blocks when empty (embedding with the first stage, head with the last; over all layers when there are more stages than

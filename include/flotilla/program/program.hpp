@@ -14,24 +14,32 @@
 ///
 /// Ranks that do the same work form a class. A class has *sites* (an instruction with its operands, stated once) and *blocks* (loops
 /// over sites, in issue order); a site runs once per microbatch or once per step. An *event* is (site, microbatch): "this run of this
-/// site is finished". An instruction starts when the events it waits for have happened and when its queue lets it: compute and reduce
-/// queues run one instruction to its end before the next; send and receive queues start instructions in order and let them finish in
-/// any order, so a receive is posted before its message comes and a send never blocks.
+/// site is finished". An instruction starts when the events it waits for have happened and when its queue lets it: compute, reduce
+/// and sum queues run one instruction to its end before the next; send and receive queues start instructions in order and let them finish
+/// in any order, so a receive is posted before its message comes and a send never blocks.
 namespace flotilla::program {
 
-enum class Queue : std::uint8_t { compute, send, receive, reduce, copy };
-inline constexpr int queue_count = 5;
+/// reduce: collectives inside a tensor-parallel group, which passes wait for; sum: those of a step, over replicas and over the world, which
+/// need not wait for the passes of other layers. Gradients are received on a queue of their own: a gradient whose buffer is not free yet
+/// must not keep activations from coming.
+enum class Queue : std::uint8_t { compute, send, receive, reduce, copy, sum, receive_back };
+inline constexpr int queue_count = 7;
+/// Send and receive queues start instructions in order and let them finish in any order; the others run one to its end before the next.
+constexpr bool runs_one_at_a_time(Queue q) { return q != Queue::send && q != Queue::receive && q != Queue::receive_back; }
 
 enum class Op : std::uint8_t {
   load_tokens,  ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
   zero,         ///< compute: gradients of all parts and scalars become 0
   compute,      ///< compute: Site::operation on Site::layer
   send,
-  receive,         ///< one message of Site::bytes_per_sequence x sequences to or from peer slot Site::peer, in `message`
-  all_reduce,      ///< reduce: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
-  all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`
+  receive,         ///< one message to or from peer slot Site::peer: Site::size() bytes from Site::offset on in `message`
+  all_reduce,      ///< reduce, sum: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
+  all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`; or, where it names `message`, the pieces of a
+                   ///< microbatch's tokens (collectives.hpp) that the members hold to all of them, in place
+  pack,            ///< compute: regions of the part's gradients, one after the other, into `packed`
+  unpack,          ///< compute: and back
   squared_norm,    ///< compute: scalar::squared_norm += sum of squares of the gradients that this rank owns
-  reduce_scalars,  ///< reduce: scalars summed over the group in its order -> totals
+  reduce_scalars,  ///< sum: scalars summed over the group in its order -> totals
   optimizer,       ///< compute: AdamW on one part, with the clipping factor from totals; refreshes the weights' copy
   layer_forward,   ///< compute: Site::layer whole, the collectives of its tensor-parallel group inside; only in described runtimes
   layer_backward,  ///< compute: its backward pass likewise, with what Site::recompute repeats
@@ -62,8 +70,9 @@ enum class Role : std::uint8_t {
   message,
   reduced,
   staging,
+  packed,
 };
-inline constexpr int role_count = 22;
+inline constexpr int role_count = 23;
 
 enum class Mode : std::uint8_t { read, write, update };
 
@@ -110,6 +119,23 @@ struct Wait {
 };
 inline constexpr int last_run = -1;  ///< Wait::lag: the site's last microbatch of the step, or its only run
 
+/// Microbatches first, first + stride, ...: `count` of them.
+struct Runs {
+  int first = 0, count = 0, stride = 1;
+  auto operator<=>(const Runs&) const = default;
+  bool holds(int microbatch) const {
+    const int ahead = microbatch - first;
+    return ahead >= 0 && ahead % stride == 0 && ahead / stride < count;
+  }
+};
+bool any_holds(const std::vector<Runs>&, int microbatch);
+
+/// A block of a part's elements: `outer` rows of `inner` elements, `stride` apart.
+struct Region {
+  std::int64_t outer = 1, inner = 0, offset = 0, stride = 0;
+  auto operator<=>(const Region&) const = default;
+};
+
 struct Site {
   std::string name;  ///< "attention_forward 3", "send activation", "optimizer block 2"
   Op op = Op::compute;
@@ -118,18 +144,30 @@ struct Site {
   int layer = -1;                ///< compute, or the layer a message or collective belongs to
   int part = -1;                 ///< index into RankClass::parts: whose weights and gradients
   bool per_microbatch = true;
-  bool backward = false;     ///< counts as backward work in breakdowns
-  bool recompute = false;    ///< repeats forward work
-  int peer = -1;             ///< send, receive: peer slot
-  int channel = -1;          ///< send, receive: tells streams between the same two ranks apart
-  int group = -1;            ///< all_reduce, all_gather, reduce_scalars: group slot
-  Bytes bytes_per_sequence;  ///< messages and per-microbatch collectives
-  Bytes bytes;               ///< once-per-step collectives
-  bool once = false;         ///< send, receive: one message for the tensor-parallel group, which all of its members wait for
-  Seconds host;              ///< host_work: its time; layer passes: host time that a profiler adds to a pass which waits for the host
+  bool backward = false;        ///< counts as backward work in breakdowns
+  bool recompute = false;       ///< repeats forward work
+  int peer = -1;                ///< send, receive: peer slot
+  int channel = -1;             ///< send, receive: tells streams between the same two ranks apart
+  int group = -1;               ///< all_reduce, all_gather, reduce_scalars: group slot
+  Bytes bytes_per_sequence;     ///< messages and collectives of whole microbatches
+  Bytes bytes;                  ///< once-per-step collectives; messages of a part of a microbatch
+  Bytes offset;                 ///< messages: where theirs begins in the buffer's instance
+  bool own_piece = false;       ///< messages: it is the piece of the rank's tensor index; begins at that many times its size
+  std::vector<Runs> runs;       ///< per microbatch: those in which it runs, ascending; empty: all
+  std::vector<Region> regions;  ///< pack, unpack
+  bool once = false;            ///< send, receive: one message for the tensor-parallel group, which all of its members wait for
+  Seconds host;                 ///< host_work: its time; layer passes: host time that a profiler adds to a pass which waits for the host
   std::vector<Access> accesses;
   std::vector<Wait> waits;
   bool operator==(const Site&) const = default;
+
+  bool runs_in(int microbatch) const { return runs.empty() || any_holds(runs, microbatch); }
+  /// Of a message or collective in a microbatch of so many sequences.
+  Bytes size(int sequences) const { return bytes + bytes_per_sequence * sequences; }
+  /// Where a message begins in the buffer's instance.
+  Bytes begin(int tensor_index, int sequences) const { return own_piece ? tensor_index * size(sequences) : offset; }
+  /// Whether a message brings less than its microbatch.
+  bool is_part() const { return own_piece || bytes.count > 0; }
 };
 
 /// `repeat` times over `steps`; iteration i runs step s for microbatch s.microbatch + i.
@@ -194,7 +232,7 @@ struct RankBinding {
   int rank_class = -1;  ///< -1: this rank idles
   int tensor_index = 0;
   int replica = 0;
-  int first_sequence = 0;   ///< of the step's global batch
+  int deal = -1;            ///< index into Program::first_sequences
   std::vector<Rank> peers;  ///< by peer slot
   std::vector<int> groups;  ///< by group slot: index into Program::groups
   std::vector<int> owned;   ///< tensors (model index) whose squares and checkpoint parts this rank owns
@@ -210,6 +248,7 @@ struct Program {
   std::vector<RankClass> classes;
   std::vector<RankBinding> ranks;  ///< by rank
   std::vector<Group> groups;
+  std::vector<std::vector<int>> first_sequences;  ///< by deal and microbatch: the first of its sequences in the step
   bool operator==(const Program&) const = default;
 };
 

@@ -47,6 +47,61 @@ Config post_norm(Config c, int embedding_width) {
   return c;
 }
 
+/// Attention by turns over everything and over a window.
+Config gpt_neo(const Size& size, int vocabulary, int positions, int window) {
+  Config c = gpt2(size, vocabulary, positions, 0);
+  c.family = "gpt_neo";
+  c.scaled_residual_init = false;
+  c.windows = {0, window};
+  c.scaled_scores = false;
+  c.qkv_bias = false;
+  return c;
+}
+
+struct LlamaSize {
+  Size size;
+  int key_value_heads, feed_forward;
+};
+
+Config llama(const LlamaSize& s, int vocabulary, int positions, double theta) {
+  Config c = gpt2(s.size, vocabulary, positions, 0);
+  c.family = "llama";
+  c.scaled_residual_init = false;
+  c.key_value_heads = s.key_value_heads == s.size.heads ? 0 : s.key_value_heads;
+  c.feed_forward = s.feed_forward;
+  c.activation = Activation::swiglu;
+  c.norm_kind = NormKind::rms;
+  c.rotary.theta = theta;
+  c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
+  c.tied_head = false;
+  return c;
+}
+
+/// Llama 3.1 and 3.2: the angles of Llama 3, stretched.
+Config stretched(Config c, double factor, bool tied) {
+  c.rotary.factor = factor;
+  c.tied_head = tied;
+  return c;
+}
+
+void add_gpt_neo(std::vector<Config>& all) {
+  for (const Size& s : {Size{"gpt-neo-125m", 12, 768, 12}, Size{"gpt-neo-1.3b", 24, 2048, 16}, Size{"gpt-neo-2.7b", 32, 2560, 20}})
+    all.push_back(gpt_neo(s, 50257, 2048, 256));
+}
+
+/// Shapes from the models' config.json.
+void add_llama(std::vector<Config>& all) {
+  for (const LlamaSize& s : {LlamaSize{{"llama-2-7b", 32, 4096, 32}, 32, 11008}, LlamaSize{{"llama-2-13b", 40, 5120, 40}, 40, 13824},
+                             LlamaSize{{"llama-2-70b", 80, 8192, 64}, 8, 28672}})
+    all.push_back(llama(s, 32000, 4096, 1e4));
+  for (const LlamaSize& s : {LlamaSize{{"llama-3-8b", 32, 4096, 32}, 8, 14336}, LlamaSize{{"llama-3-70b", 80, 8192, 64}, 8, 28672}})
+    all.push_back(llama(s, 128256, 8192, 5e5));
+  for (const LlamaSize& s : {LlamaSize{{"llama-3.1-8b", 32, 4096, 32}, 8, 14336}, LlamaSize{{"llama-3.1-70b", 80, 8192, 64}, 8, 28672}})
+    all.push_back(stretched(llama(s, 128256, 131072, 5e5), 8, false));
+  for (const LlamaSize& s : {LlamaSize{{"llama-3.2-1b", 16, 2048, 32}, 8, 8192}, LlamaSize{{"llama-3.2-3b", 28, 3072, 24}, 8, 8192}})
+    all.push_back(stretched(llama(s, 128256, 131072, 5e5), 32, true));
+}
+
 std::vector<Config> make_built_ins() {
   std::vector<Config> all;
   for (const Size& s :
@@ -56,12 +111,16 @@ std::vector<Config> make_built_ins() {
        {Size{"opt-125m", 12, 768, 12}, Size{"opt-350m", 24, 1024, 16}, Size{"opt-1.3b", 24, 2048, 32}, Size{"opt-2.7b", 32, 2560, 32},
         Size{"opt-6.7b", 32, 4096, 32}, Size{"opt-13b", 40, 5120, 40}, Size{"opt-30b", 48, 7168, 56}, Size{"opt-66b", 64, 9216, 72}})
     all.push_back(opt(s, 50272, 2048, 0.1));
+  add_gpt_neo(all);
+  add_llama(all);
   for (Config& c : all)
     if (c.name == "opt-350m") c = post_norm(c, 512);
   all.push_back(gpt2({"gpt2-tiny", 2, 64, 4}, 256, 256, 0));
   all.push_back(gpt2({"gpt2-mini", 4, 128, 8}, 256, 256, 0));
   all.push_back(opt({"opt-tiny", 2, 64, 4}, 256, 256, 0));
   all.push_back(post_norm(opt({"opt-post-tiny", 2, 64, 4}, 256, 256, 0), 32));
+  all.push_back(gpt_neo({"gpt-neo-tiny", 2, 64, 4}, 256, 256, 8));
+  all.push_back(llama({{"llama-tiny", 2, 96, 6}, 3, 256}, 256, 256, 1e4));
   return all;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "flotilla/base/error.hpp"
@@ -23,7 +24,44 @@ void bounded(std::string_view where, const char* field, int value) {
                    largest_extent);
 }
 
+void check_groups(const Config& c, std::string_view where) {
+  FLOTILLA_REQUIRE(c.key_value_heads >= 0 && c.key_value_heads <= c.heads && c.heads % c.groups() == 0, ErrorKind::bad_input, where,
+                   ": key_value_heads is ", c.key_value_heads, "; it must divide heads (", c.heads, ")");
+}
+
+void check_rotary(const Config& c, std::string_view where) {
+  const Rotary& r = c.rotary;
+  FLOTILLA_REQUIRE(r.theta == 0 || (std::isfinite(r.theta) && r.theta >= 1), ErrorKind::bad_input, where, ": the rotary theta is ", r.theta,
+                   "; it must be 1 or more, or 0 for a table of positions");
+  FLOTILLA_REQUIRE(!c.rotates() || c.head_size() % 2 == 0, ErrorKind::bad_input, where, ": a head has ", c.head_size(),
+                   " columns (hidden / heads); rotary positions turn pairs of them, so it must be even");
+  FLOTILLA_REQUIRE(std::isfinite(r.factor) && r.factor >= 1, ErrorKind::bad_input, where, ": the rotary factor is ", r.factor,
+                   "; it must be 1 or more");
+  FLOTILLA_REQUIRE(
+      std::isfinite(r.low_frequency) && std::isfinite(r.high_frequency) && r.low_frequency > 0 && r.low_frequency < r.high_frequency,
+      ErrorKind::bad_input, where, ": the rotary low_frequency is ", r.low_frequency, " and high_frequency ", r.high_frequency,
+      "; the low one must be above 0 and below the high one");
+  bounded(where, "original_positions", r.original_positions);
+}
+
+void check_windows(const Config& c, std::string_view where) {
+  constexpr std::size_t most = 4096;  // each kind has products of its own
+  FLOTILLA_REQUIRE(c.windows.size() <= most, ErrorKind::bad_input, where, ": there are ", c.windows.size(),
+                   " attention windows; expected at most ", most);
+  for (const int window : c.windows)
+    FLOTILLA_REQUIRE(window >= 0 && window <= largest_extent, ErrorKind::bad_input, where, ": an attention window is ", window,
+                     "; it must be 1 or more tokens, or 0 for all");
+}
+
 }  // namespace
+
+int largest_tensor_parallel(const Config& c) { return std::min({c.groups(), c.feed_forward, c.vocabulary}); }
+
+std::string_view limit_of_tensor_parallel(const Config& c) {
+  const int most = largest_tensor_parallel(c);
+  if (most == c.groups()) return c.shares_keys() ? "the number of key and value heads" : "the number of heads";
+  return most == c.feed_forward ? "the feed-forward columns" : "the vocabulary";
+}
 
 void check(const Config& c, std::string_view where) {
   bounded(where, "blocks", c.blocks);
@@ -35,6 +73,9 @@ void check(const Config& c, std::string_view where) {
   bounded(where, "embedding_width", c.embedding_width);
   FLOTILLA_REQUIRE(c.hidden % c.heads == 0, ErrorKind::bad_input, where, ": hidden is ", c.hidden, "; it must be a multiple of heads (",
                    c.heads, ")");
+  check_groups(c, where);
+  check_rotary(c, where);
+  check_windows(c, where);
   FLOTILLA_REQUIRE(c.position_offset >= 0 && c.position_offset <= largest_extent, ErrorKind::bad_input, where, ": position_offset is ",
                    c.position_offset, "; it must be 0 or more");
   FLOTILLA_REQUIRE(std::isfinite(c.norm_epsilon) && c.norm_epsilon > 0, ErrorKind::bad_input, where, ": norm_epsilon is ", c.norm_epsilon,

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::model {
@@ -5,18 +7,23 @@ namespace {
 
 /// What FLOPs and traffic are made of, on this rank, for one microbatch.
 struct Extents {
-  double n, d, w, a, f, v, length, pairs, e;  // a: local head columns; pairs: (query, key) pairs of one head under the causal mask
+  double n, d, w, a, q, f, u, v, length, pairs, e;  // local columns: a of heads, q of qkv, f of the feed-forward, u of its first product
   Extents(const Config& c, const LayerShape& s)
       : n{static_cast<double>(s.tokens())},
         d{static_cast<double>(c.hidden)},
         w{static_cast<double>(c.embedding_width)},
         a{static_cast<double>(local_heads(c, s)) * c.head_size()},
+        q{static_cast<double>(qkv_width(c, s))},
         f{static_cast<double>(local_columns(c, s))},
+        u{static_cast<double>(up_width(c, s))},
         v{static_cast<double>(local_vocabulary(c, s))},
         length{static_cast<double>(s.length)},
-        pairs{s.sequences * length * (length + 1) / 2},
+        pairs{attention_pairs(c, s)},
         e{static_cast<double>(element_size(s.precision).count)} {}
 };
+
+/// Keys that a query sees at most.
+double seen(int window, int length) { return window == 0 ? length : std::min(window, length); }
 
 bool pre_norm(const Config& c) { return c.norm == NormPlacement::pre; }
 
@@ -25,23 +32,24 @@ double product(double n, double x, double y) { return 2 * n * x * y; }
 
 double embedding_bytes(const Config& c, const Extents& x, Operation operation) {
   const double projection = c.projects() ? x.d * x.w * x.e : 0, projected = c.projects() ? x.n * x.w * x.e : 0;
+  const double positions = c.rotates() ? 0 : x.length;  // rows of the table
   switch (operation) {
     case Operation::embedding_forward: return x.n * 4 + 2 * x.n * x.w * x.e;
-    case Operation::embedding_end_forward: return x.n * x.w * x.e + projected + projection + (x.length + x.n) * x.d * x.e;
-    default: return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + x.length * x.d) * 4 + projected + projection * (1 + 8 / x.e);
+    case Operation::embedding_end_forward: return x.n * x.w * x.e + projected + projection + (positions + x.n) * x.d * x.e;
+    default: return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + positions * x.d) * 4 + projected + projection * (1 + 8 / x.e);
   }
 }
 
 double attention_bytes(const Config& c, const Extents& x, bool backward) {
-  const double weights = 4 * x.d * x.a;  // elements of qkv and out
-  const double saved = x.n * (4 * x.a + (pre_norm(c) ? x.d : 0));
+  const double weights = x.d * (x.q + x.a);  // elements of qkv and out
+  const double saved = x.n * (x.q + x.a + (pre_norm(c) ? x.d : 0));
   if (!backward) return (x.n * 2 * x.d + saved + weights) * x.e;
   return (x.n * 4 * x.d + saved + weights) * x.e + x.n * x.d * x.e + 8 * weights;
 }
 
 double mlp_bytes(const Config& c, const Extents& x, bool backward) {
-  const double weights = 2 * x.d * x.f;
-  const double saved = x.n * (2 * x.d + x.f * (c.activation == Activation::gelu_tanh ? 2 : 1));
+  const double weights = x.d * (x.u + x.f);
+  const double saved = x.n * (2 * x.d + x.f + (c.activation == Activation::relu ? 0 : x.u));
   if (!backward) return (x.n * 3 * x.d + saved + weights) * x.e;
   return (x.n * 2 * x.d + saved + weights) * x.e + 8 * weights;
 }
@@ -59,10 +67,22 @@ double head_bytes(const Config& c, const Extents& x, Operation operation) {
 
 }  // namespace
 
+double attention_pairs(const Config& c, const LayerShape& s) {
+  const std::size_t kinds = std::max<std::size_t>(1, c.windows.size());
+  double sum = 0;
+  for (std::size_t kind = 0; kind < kinds && kind < static_cast<std::size_t>(c.blocks); ++kind) {
+    const int first = static_cast<int>(kind), blocks = (c.blocks - 1 - first) / static_cast<int>(kinds) + 1;
+    const double w = seen(c.window(first), s.length);
+    sum += blocks * (w * (w + 1) / 2 + (s.length - w) * w);
+  }
+  return s.sequences * sum / c.blocks;
+}
+
 double flops(const Config& c, const LayerShape& s, Operation operation) {
   const Extents x{c, s};
   const double projection = c.projects() ? product(x.n, x.w, x.d) : 0;
-  const double attention_linear = 4 * product(x.n, x.d, x.a), mlp_linear = 2 * product(x.n, x.d, x.f);
+  const double attention_linear = product(x.n, x.d, x.q) + product(x.n, x.a, x.d);
+  const double mlp_linear = product(x.n, x.d, x.u) + product(x.n, x.f, x.d);
   const double attention_product = 2 * x.pairs * x.a;  // one of scores, values, or a gradient of either
   switch (operation) {
     case Operation::embedding_end_forward: return projection;
@@ -97,9 +117,11 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
 }
 
 double training_flops_per_token(const Config& c, int length) {
-  const double d = c.hidden, w = c.embedding_width;
-  const double matrices = c.blocks * (4 * d * d + 2 * d * c.feed_forward) + w * c.vocabulary + (c.projects() ? 2 * d * w : 0);
-  return 6 * matrices + 12.0 * c.blocks * d * length;
+  const double d = c.hidden, w = c.embedding_width, keys = 2.0 * c.groups() * c.head_size();
+  const double block = d * (2 * d + keys) + (c.gated() ? 3 : 2) * d * c.feed_forward;
+  double attended = 0;  // keys of a token, summed over the blocks
+  for (int l = 0; l < c.blocks; ++l) attended += seen(c.window(l), length);
+  return 6 * (c.blocks * block + w * c.vocabulary + (c.projects() ? 2 * d * w : 0)) + 12 * d * attended;
 }
 
 }  // namespace flotilla::model

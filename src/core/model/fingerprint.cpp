@@ -3,10 +3,30 @@
 
 namespace flotilla::model {
 
+namespace {
+
+const char* spelling(Activation a) { return a == Activation::relu ? "relu" : a == Activation::swiglu ? "swiglu" : "gelu"; }
+
+/// What newer families have; nothing of it is said of a model without, whose fingerprint is as it always was.
+std::string particulars(const Config& m) {
+  std::string said;
+  if (m.shares_keys()) said += text(", ", m.groups(), " key and value heads");
+  if (m.norm_kind == NormKind::rms) said += ", rms";
+  if (m.rotates()) said += ", rotary";
+  for (const int window : m.windows) said += text(", window ", window);
+  if (!m.qkv_bias) said += ", no qkv bias";
+  if (!m.attention_output_bias) said += ", no output bias";
+  if (!m.feed_forward_bias) said += ", no feed-forward bias";
+  if (!m.tied_head) said += ", head apart";
+  return said;
+}
+
+}  // namespace
+
 std::string fingerprint(const Config& m, int length) {
   return text("hidden ", m.hidden, ", heads ", m.heads, ", feed-forward ", m.feed_forward, ", vocabulary ", m.vocabulary, ", embedding ",
-              m.embedding_width, ", ", m.norm == NormPlacement::pre ? "pre" : "post", "-norm, ",
-              m.activation == Activation::relu ? "relu" : "gelu", m.final_norm ? ", final norm" : "", m.dropout > 0 ? ", dropout" : "",
+              m.embedding_width, ", ", m.norm == NormPlacement::pre ? "pre" : "post", "-norm, ", spelling(m.activation),
+              m.final_norm ? ", final norm" : "", particulars(m), m.dropout > 0 ? ", dropout" : "",
               m.attention_dropout > 0 ? ", attention dropout" : "", ", length ", length);
 }
 

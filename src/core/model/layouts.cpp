@@ -21,12 +21,17 @@ class Packer {
 
 }  // namespace
 
-int local_heads(const Config& c, const LayerShape& s) {
-  return static_cast<int>(share(c.heads, s.tensor_parallel, s.tensor_index).count());
+int local_groups(const Config& c, const LayerShape& s) {
+  return static_cast<int>(share(c.groups(), s.tensor_parallel, s.tensor_index).count());
 }
+int local_heads(const Config& c, const LayerShape& s) { return local_groups(c, s) * c.queries_per_group(); }
 int local_columns(const Config& c, const LayerShape& s) {
   return static_cast<int>(share(c.feed_forward, s.tensor_parallel, s.tensor_index).count());
 }
+std::int64_t qkv_width(const Config& c, const LayerShape& s) {
+  return (std::int64_t{local_heads(c, s)} + 2 * local_groups(c, s)) * c.head_size();
+}
+std::int64_t up_width(const Config& c, const LayerShape& s) { return std::int64_t{local_columns(c, s)} * (c.gated() ? 2 : 1); }
 int local_vocabulary(const Config& c, const LayerShape& s) {
   return static_cast<int>(share(c.vocabulary, s.tensor_parallel, s.tensor_index).count());
 }
@@ -43,13 +48,13 @@ BlockLayout block_layout(const Config& c, const LayerShape& s) {
   BlockLayout layout;
   layout.norm1_stats = packer.take(f * (2 * n));
   layout.attention_input = packer.take_if(pre, e * (n * c.hidden));
-  layout.qkv = packer.take(e * (n * 3 * attention));
+  layout.qkv = packer.take(e * (n * qkv_width(c, s)));
   layout.log_sum_exp = packer.take(f * (n * local_heads(c, s)));
   layout.attention_output = packer.take(e * (n * attention));
   layout.middle = packer.take(e * (n * c.hidden));
   layout.norm2_stats = packer.take(f * (2 * n));
   layout.ff_input = packer.take(e * (n * c.hidden));
-  layout.up = packer.take_if(c.activation == Activation::gelu_tanh, e * (n * columns));
+  layout.up = packer.take_if(c.activation != Activation::relu, e * (n * up_width(c, s)));
   layout.activated = packer.take(e * (n * columns));
   layout.end = packer.take_if(!pre, e * (n * c.hidden));
   layout.total = packer.end();

@@ -17,7 +17,7 @@ class TensorList {
   Tensor& vector(int layer, std::string name, std::int64_t extent) { return add(layer, std::move(name), {extent}, Init::zeros); }
   void norm(int layer, const std::string& name) {
     vector(layer, name + ".weight", config_.hidden).init = Init::ones;
-    vector(layer, name + ".bias", config_.hidden);
+    if (config_.norm_kind == NormKind::layer) vector(layer, name + ".bias", config_.hidden);
   }
   std::vector<Tensor> take() { return std::move(list_); }
 
@@ -45,24 +45,28 @@ void cut(Tensor& t, Axis axis, int dimension, std::int64_t unit = 1, int fused =
 void add_embedding(const Config& c, TensorList& list) {
   Tensor& word = list.matrix(0, "embedding.word", c.vocabulary, c.embedding_width);
   cut(word, Axis::vocabulary, 0);
-  word.tied_layer = c.blocks + 1;
-  list.matrix(0, "embedding.position", std::int64_t{c.position_offset} + c.positions, c.hidden);
+  if (c.tied_head) word.tied_layer = c.blocks + 1;
+  if (!c.rotates()) list.matrix(0, "embedding.position", std::int64_t{c.position_offset} + c.positions, c.hidden);
   if (c.projects()) list.matrix(0, "embedding.project_in", c.hidden, c.embedding_width);
 }
 
 void add_attention(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
-  const std::int64_t d = c.hidden;
-  cut(list.matrix(layer, name + ".qkv.weight", 3 * d, d), Axis::head, 0, c.head_size(), 3);
-  cut(list.vector(layer, name + ".qkv.bias", 3 * d), Axis::head, 0, c.head_size(), 3);
-  cut(list.matrix(layer, name + ".out.weight", d, d, output_init), Axis::head, 1, c.head_size());
-  list.vector(layer, name + ".out.bias", d);
+  const std::int64_t d = c.hidden, queries = c.queries_per_group(), rows = d + 2 * std::int64_t{c.groups()} * c.head_size();
+  const std::int64_t unit = c.shares_keys() ? (queries + 2) * c.head_size() : c.head_size();
+  const int fused = c.shares_keys() ? 1 : 3;
+  cut(list.matrix(layer, name + ".qkv.weight", rows, d), Axis::head, 0, unit, fused);
+  if (c.qkv_bias) cut(list.vector(layer, name + ".qkv.bias", rows), Axis::head, 0, unit, fused);
+  cut(list.matrix(layer, name + ".out.weight", d, d, output_init), Axis::head, 1, queries * c.head_size());
+  if (c.attention_output_bias) list.vector(layer, name + ".out.bias", d);
 }
 
 void add_feed_forward(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
-  cut(list.matrix(layer, name + ".up.weight", c.feed_forward, c.hidden), Axis::column, 0);
-  cut(list.vector(layer, name + ".up.bias", c.feed_forward), Axis::column, 0);
+  const int fused = c.gated() ? 2 : 1;
+  const std::int64_t rows = std::int64_t{fused} * c.feed_forward;
+  cut(list.matrix(layer, name + ".up.weight", rows, c.hidden), Axis::column, 0, 1, fused);
+  if (c.feed_forward_bias) cut(list.vector(layer, name + ".up.bias", rows), Axis::column, 0, 1, fused);
   cut(list.matrix(layer, name + ".down.weight", c.hidden, c.feed_forward, output_init), Axis::column, 1);
-  list.vector(layer, name + ".down.bias", c.hidden);
+  if (c.feed_forward_bias) list.vector(layer, name + ".down.bias", c.hidden);
 }
 
 void add_block(const Config& c, TensorList& list, int block) {
@@ -82,6 +86,7 @@ std::vector<Tensor> tensors(const Config& c) {
   for (int block = 0; block < c.blocks; ++block) add_block(c, list, block);
   if (c.final_norm) list.norm(c.blocks + 1, "head.norm");
   if (c.projects()) list.matrix(c.blocks + 1, "head.project_out", c.embedding_width, c.hidden);
+  if (!c.tied_head) cut(list.matrix(c.blocks + 1, "head.word", c.vocabulary, c.embedding_width), Axis::vocabulary, 0);
   return list.take();
 }
 

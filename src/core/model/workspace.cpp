@@ -9,9 +9,9 @@ namespace {
 constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 
 struct Terms {
-  std::int64_t n, d, w, attention, columns, rows, pitch, length, head_size;
+  std::int64_t n, d, w, attention, qkv, up, rows, pitch, length, head_size;
   std::int64_t threads;
-  bool pre, drops, bf16;
+  bool pre, drops, bf16, rms, qkv_bias, output_bias, feed_forward_bias;
   Bytes e;
 
   Terms(const Config& c, const LayerShape& s, int thread_count)
@@ -19,7 +19,8 @@ struct Terms {
         d{c.hidden},
         w{c.embedding_width},
         attention{std::int64_t{local_heads(c, s)} * c.head_size()},
-        columns{local_columns(c, s)},
+        qkv{qkv_width(c, s)},
+        up{up_width(c, s)},
         rows{std::min(s.length, attention_block)},
         pitch{attention_pitch(s.length)},
         length{s.length},
@@ -28,6 +29,10 @@ struct Terms {
         pre{c.norm == NormPlacement::pre},
         drops{c.dropout > 0},
         bf16{s.precision == Precision::bf16},
+        rms{c.norm_kind == NormKind::rms},
+        qkv_bias{c.qkv_bias},
+        output_bias{c.attention_output_bias},
+        feed_forward_bias{c.feed_forward_bias},
         e{element_size(s.precision)} {}
 
   Bytes elements(std::int64_t count) const { return align_up(e * count, 64); }
@@ -35,7 +40,8 @@ struct Terms {
   Bytes masked() const { return drops ? elements(n * d) : Bytes{}; }
   /// Sums over rows, one partial sum per thread.
   Bytes column_sums(std::int64_t width) const { return threads * floats(width); }
-  Bytes norm_sums() const { return column_sums(2 * d); }
+  Bytes bias_sums(bool present, std::int64_t width) const { return present ? column_sums(width) : Bytes{}; }
+  Bytes norm_sums() const { return column_sums(rms ? d : 2 * d); }
 };
 
 /// Scores of a block of queries against all keys.
@@ -47,12 +53,13 @@ Bytes attention_backward_thread(const Terms& t) {
 }
 
 Bytes mlp_backward(const Terms& t) {
-  return t.masked() + t.elements(t.n * t.columns) + (t.pre ? Bytes{} : t.norm_sums()) + t.column_sums(t.d) + t.column_sums(t.columns);
+  return t.masked() + t.elements(t.n * t.up) + (t.pre ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d) +
+         t.bias_sums(t.feed_forward_bias, t.up);
 }
 
 Bytes attention_backward(const Terms& t) {
-  return t.masked() + t.elements(t.n * t.attention) + t.elements(t.n * 3 * t.attention) + t.norm_sums() + t.column_sums(t.d) +
-         t.column_sums(3 * t.attention) + t.threads * attention_backward_thread(t);
+  return t.masked() + t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.norm_sums() + t.bias_sums(t.output_bias, t.d) +
+         t.bias_sums(t.qkv_bias, t.qkv) + t.threads * attention_backward_thread(t);
 }
 
 Bytes head_end_backward(const Config& c, const Terms& t) {

@@ -21,9 +21,9 @@ void require_degrees(const model::Config& model, int length, int global_batch, i
                    "; expected 1 to the global batch, ", global_batch, " sequences");
   FLOTILLA_REQUIRE(pipeline >= 1 && pipeline <= model.layers(), ErrorKind::bad_input, "the pipeline degree is ", pipeline,
                    "; expected 1 to ", model.layers(), ", the layers of ", model.name);
-  const int most = std::min({model.heads, model.feed_forward, model.vocabulary});
+  const int most = model::largest_tensor_parallel(model);
   FLOTILLA_REQUIRE(tensor >= 1 && tensor <= most, ErrorKind::bad_input, "the tensor-parallel degree is ", tensor, "; expected 1 to ", most,
-                   ", the heads of ", model.name);
+                   ", ", model::limit_of_tensor_parallel(model), " of ", model.name);
   FLOTILLA_REQUIRE(std::int64_t{data} * pipeline * tensor <= most_devices, ErrorKind::bad_input, "degrees ", data, " x ", pipeline, " x ",
                    tensor, " need more than ", most_devices, " devices");
 }

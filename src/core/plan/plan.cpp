@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/plan/dealing.hpp"
 
 namespace flotilla::plan {
 namespace {
@@ -92,21 +93,13 @@ Place place_of(const Plan& plan, Rank rank) {
   return {};
 }
 
-int route(const Plan& plan, int stage, int quantum) {
-  FLOTILLA_ASSERT(quantum >= 0 && quantum < plan.global_batch / plan.quantum, quantum);
-  const std::vector<Replica>& replicas = stage_of(plan, stage).replicas;
-  int last = 0;
-  for (std::size_t r = 0; r < replicas.size(); ++r)
-    if (quantum < (last += replicas[r].sequences / plan.quantum)) return static_cast<int>(r);
-  assertion_failed("route", text("stage ", stage, " does not take quantum ", quantum));
-}
-
-int first_sequence(const Plan& plan, int stage, int replica) {
-  const std::vector<Replica>& replicas = stage_of(plan, stage).replicas;
-  FLOTILLA_ASSERT(replica >= 0 && replica < static_cast<int>(replicas.size()), replica);
-  int first = 0;
-  for (int r = 0; r < replica; ++r) first += replicas[static_cast<std::size_t>(r)].sequences;
-  return first;
+std::vector<int> routes(const Plan& plan, int stage) {
+  std::vector<int> replicas(static_cast<std::size_t>(plan.global_batch / plan.quantum), -1);
+  const Deal dealt = deal(plan, stage);
+  for (std::size_t r = 0; r < dealt.size(); ++r)
+    for (const Microbatch& m : dealt[r])
+      for (int q = m.first / plan.quantum; q < m.last() / plan.quantum; ++q) replicas[static_cast<std::size_t>(q)] = static_cast<int>(r);
+  return replicas;
 }
 
 std::string summary(const Plan& plan) {

@@ -69,9 +69,9 @@ void check_layers(const Plan& plan, Findings& found) {
 
 void check_degree(const Plan& plan, std::size_t stage, std::size_t r, Findings& found) {
   const Replica& replica = plan.stages[stage].replicas[r];
-  const int most = std::min({plan.model.heads, plan.model.feed_forward, plan.model.vocabulary});
+  const int most = model::largest_tensor_parallel(plan.model);
   found.expect(replica.tensor_parallel >= 1 && replica.tensor_parallel <= most, Field{stage, r, "tensor_parallel"}, "is ",
-               replica.tensor_parallel, ", expected 1 to ", most, most == plan.model.heads ? ", the number of heads" : "");
+               replica.tensor_parallel, ", expected 1 to ", most, ", ", model::limit_of_tensor_parallel(plan.model));
 }
 
 void check_shares(const Plan& plan, std::size_t stage, std::size_t r, Findings& found) {

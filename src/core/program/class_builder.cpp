@@ -21,9 +21,7 @@ model::LayerShape shape_of(const ClassInput& in) {
 }  // namespace
 
 ClassBuilder::ClassBuilder(const ClassInput& in)
-    : in_{in},
-      stage_{in.plan.stages[static_cast<std::size_t>(in.kind.stage)]},
-      slots_{slots_of(in.kind, has_embedding(), has_head(), training())} {
+    : in_{in}, stage_{in.plan.stages[static_cast<std::size_t>(in.kind.stage)]}, slots_{slots_of(in.kind)} {
   out_.stage = in.kind.stage;
   out_.device_type = in.kind.device_type;
   out_.shape = shape_of(in);
@@ -49,8 +47,7 @@ RankClass ClassBuilder::build() {
   phase_ = &closing_;
   add_closing_phase();
   close_waits();
-  out_.blocks = loops(in_.plan.schedule, training(), static_cast<int>(in_.plan.stages.size()), in_.kind.stage, out_.microbatches,
-                      Phases{opening_, forward_, backward_, closing_});
+  out_.blocks = loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, closing_});
   lay_out(out_, forward_, backward_);
   return std::move(out_);
 }
@@ -58,12 +55,7 @@ RankClass ClassBuilder::build() {
 int ClassBuilder::first_block() const { return std::max(stage_.first_layer, 1); }
 int ClassBuilder::last_block() const { return std::min(stage_.last_layer - 1, in_.plan.model.blocks); }
 
-int ClassBuilder::in_flight() const {
-  if (!training()) return 1;
-  const int stages = static_cast<int>(in_.plan.stages.size());
-  const int depth = in_.plan.schedule == plan::ScheduleKind::gpipe ? out_.microbatches : stages - in_.kind.stage;
-  return std::max(1, std::min(out_.microbatches, depth));
-}
+int ClassBuilder::in_flight() const { return training() ? in_.kind.order.in_flight : 1; }
 
 int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, int copies, bool persistent) {
   Buffer buffer;
@@ -191,7 +183,7 @@ void ClassBuilder::add_temporaries() {
   const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
   partial_ = add_buffer("partial", Category::workspace, partial);
   if (training()) {
-    const bool messages = slots_.gradient_from >= 0 || !slots_.gradient_to.empty();
+    const bool messages = in_.plan.stages.size() > 1;
     gradient_ = add_buffer("gradient", Category::activations, tokens * model.hidden * element,
                            messages ? std::max(1, std::min(2, out_.microbatches)) : 1);
     if (recomputes() && model.norm == model::NormPlacement::post)
@@ -207,15 +199,16 @@ void ClassBuilder::add_temporaries() {
   }
   const Bytes workspace = workspace_size();
   if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
+  if (slots_.tensor >= 0)
+    staging_ = add_buffer("staging", Category::communication, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(in_.plan));
-  if (slots_.tensor >= 0) staging = std::max(staging, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   if (training())
-    for (std::size_t p = 0; p < out_.parts.size(); ++p) {
-      const bool tied = static_cast<int>(p) == word_part_ && slots_.tied >= 0;
-      const int members = tied ? in_.kind.tied_members : in_.kind.replicas;
-      staging = std::max(staging, all_reduce_staging(out_.parts[p].elements * fp32_size, fp32_size, members));
+    for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) {
+      const Bytes most = out_.parts[static_cast<std::size_t>(p)].elements * fp32_size;  // packed or not
+      staging = std::max(staging, all_reduce_staging(most, fp32_size, summing_of(p).members));
     }
-  if (staging.count > 0) staging_ = add_buffer("sum staging", Category::communication, staging);
+  if (training()) add_packed_buffers();
+  if (staging.count > 0) sum_staging_ = add_buffer("sum staging", Category::communication, staging);
 }
 
 }  // namespace flotilla::program

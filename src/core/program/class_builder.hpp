@@ -17,7 +17,8 @@ struct ClassInput {
   int tensor_index = 0;
 };
 
-/// Builds one class: first the buffers and parts, then the sites of the forward, backward and closing phases, then the loops over them.
+/// Builds one class: first the buffers and parts, then the sites of the forward, backward and closing phases, then the loops
+/// over them.
 class ClassBuilder {
  public:
   explicit ClassBuilder(const ClassInput&);
@@ -48,14 +49,31 @@ class ClassBuilder {
   void add_send_activation();
   void add_receive_gradient();
   void add_send_gradient();
-  Site message(Op, int layer, int peer, bool backward) const;
-  std::vector<int> add_sends(const std::vector<int>& peers, int layer, bool backward, int producer);
+  Site message(Op, int layer, const Parcel&, bool backward) const;
+  std::vector<int> add_receives(const std::vector<Parcel>&, int layer, bool backward);
+  std::vector<int> add_sends(const std::vector<Parcel>&, int layer, bool backward, int producer);
+  int add_gather(const std::vector<int>& receives, int layer, bool backward);
+  void close_activation_waits();
+  void close_gradient_waits();
+
+  // The end of a step (closing.cpp)
   void add_part_reductions();
+  const Summing& summing_of(int part) const;
+  const std::vector<int>& slots_of_part(int part) const;
+  std::vector<Wait> after_backward(int part) const;
+  int add_sum(int part, int buffer, int slot, Bytes, std::vector<Wait>);
+  std::vector<int> add_packed_sums(int part, int turn);
+  void add_unpacking(int part, int turn, const std::vector<int>& sums);
+  void add_norm(int part, int reduction);
+  void add_packed_buffers();
+  std::int64_t packed_elements(int part, const Sharers&) const;
+  int last_adding_scalars() const;
   void add_optimizer();
   int add_compute(model::Operation, int layer, std::vector<Access>, bool recompute = false);
   int add_site(Site);
   int all_reduce_partial(int layer, int producer, bool backward);
   void consume(int event);  ///< the next compute site waits for this event of the same microbatch
+  void consume_arrival(const std::vector<int>& sites);
   std::vector<Access> weights(int layer, bool gradients) const;
   std::vector<Access> word(bool gradients) const;
   void close_waits();
@@ -79,9 +97,11 @@ class ClassBuilder {
   std::vector<int> activations_, saved_, layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
   int word_part_ = -1;
   int tokens_ = -1, partial_ = -1, gradient_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1,
-      staging_ = -1, discard_ = -1, head_saved_ = -1;
-  std::vector<Wait> next_waits_;  ///< of the next compute site
-  int receive_activation_ = -1, receive_gradient_ = -1;
+      staging_ = -1, sum_staging_ = -1, discard_ = -1, head_saved_ = -1;
+  std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
+  std::vector<Wait> next_waits_;          ///< of the next compute site
+  /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
+  std::vector<int> receive_activation_, receive_gradient_;
   std::vector<int> send_activation_, send_gradient_;
 };
 

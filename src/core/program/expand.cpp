@@ -40,6 +40,7 @@ std::vector<Instruction> expand(const Program& program, Rank rank) {
       for (const auto& step : block.steps) {
         const auto& site = c.sites.at(static_cast<std::size_t>(step.site));
         Instruction instruction{step.site, site.per_microbatch ? step.microbatch + i : 0, {}};
+        if (!site.runs_in(instruction.microbatch)) continue;
         for (const auto& wait : site.waits) {
           const int position = positions.of(wait, instruction.microbatch);
           if (position >= 0) instruction.waits.push_back(position);

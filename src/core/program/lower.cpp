@@ -14,42 +14,18 @@ namespace {
 
 constexpr std::size_t group_slots = 4, peer_slots = 4;  // of a rank, where tensor degrees are equal: room taken at once
 
-const plan::Replica& first_replica(const plan::Stage& stage) { return stage.replicas.front(); }
-
-/// What this runtime executes: columns of replicas (replica i of every stage handles the same sequences in the same microbatches) and one
-/// tensor degree for the replicas of a stage, so that their gradient shards line up.
+/// What this runtime executes.
 void require_executable(const plan::Plan& plan, const Runtime& runtime) {
-  const auto refuse_plan = [&](const char* where, const auto&... why) {
+  const auto refuse = [&](const auto& where, const auto&... why) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
-  if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1) refuse_plan("schedule", "gpipe and 1f1b, one stage a device");
-  if (plan.sequence_parallel) refuse_plan("sequence_parallel", "plans without sequence parallelism");
-  if (plan.precision == Precision::fp16) refuse_plan("precision", "fp32 and bf16");
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    const auto& stage = plan.stages[s];
-    const auto refuse = [&](const auto&... why) {
-      throw Error{ErrorKind::unavailable, text("stages[", s, "]: the runtime '", runtime.name, "' executes ", why...)};
-    };
-    if (stage.replicas.size() != plan.stages[0].replicas.size())
-      refuse("the same number of replicas in every stage; this one has ", stage.replicas.size(), ", the first has ",
-             plan.stages[0].replicas.size());
-    for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
-      const auto &here = stage.replicas[r], &first = plan.stages[0].replicas[r];
-      if (here.sequences != first.sequences || here.quanta != first.quanta)
-        refuse("replica ", r, " with the same sequences and quanta in every stage; here ", here.sequences, " in microbatches of ",
-               here.quanta, " quanta, in the first stage ", first.sequences, " in ", first.quanta);
-      if (here.tensor_parallel != first_replica(stage).tensor_parallel)
-        refuse("one tensor-parallel degree in a stage; replica ", r, " has ", here.tensor_parallel, ", replica 0 has ",
-               first_replica(stage).tensor_parallel);
-      if (here.devices.empty()) refuse("plans that are bound to devices; replica ", r, " has none: give the ranks in 'devices'");
-    }
-  }
-  const auto &first = plan.stages.front(), &last = plan.stages.back();
-  if (first_replica(first).tensor_parallel != first_replica(last).tensor_parallel)
-    throw Error{ErrorKind::unavailable, text("stages[", plan.stages.size() - 1, "]: the runtime '", runtime.name,
-                                             "' executes the same tensor-parallel degree in the first and last stage, which share the word "
-                                             "table; here ",
-                                             first_replica(last).tensor_parallel, " and ", first_replica(first).tensor_parallel)};
+  if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1) refuse("schedule", "gpipe and 1f1b, one stage a device");
+  if (plan.sequence_parallel) refuse("sequence_parallel", "plans without sequence parallelism");
+  if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
+  for (std::size_t s = 0; s < plan.stages.size(); ++s)
+    for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r)
+      if (plan.stages[s].replicas[r].devices.empty())
+        refuse(text("stages[", s, "]"), "plans that are bound to devices; replica ", r, " has none: give the ranks in 'devices'");
 }
 
 std::size_t highest_rank(const plan::Plan& plan) {
@@ -60,146 +36,202 @@ std::size_t highest_rank(const plan::Plan& plan) {
   return highest;
 }
 
+/// Where every replica's device has the same degree, replicas of equal share have equal classes.
+bool has_one_degree(const plan::Stage& stage) {
+  return std::ranges::all_of(stage.replicas, [&](const auto& r) { return r.tensor_parallel == stage.replicas.front().tensor_parallel; });
+}
+
 class Lowering {
  public:
-  Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, std::vector<int> sequences)
-      : runtime_{runtime}, sequences_{std::move(sequences)} {
+  Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, int sequences) : runtime_{runtime} {
     program_.purpose = purpose;
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
     program_.ranks.resize(highest_rank(plan) + 1);
-    for (int before = 0; int share : sequences_) {
-      first_sequences_.push_back(before);
-      before += share;
-    }
+    for (int s = 0; s < stage_count(); ++s) deals_.push_back(plan::deal(plan, s, sequences));
+    for (int s = 0; s + 1 < stage_count(); ++s) boundaries_.push_back(boundary_between(deals_[at(s)], deals_[at(s + 1)]));
+    const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
+    if (training() && !alike && plan.schedule == plan::ScheduleKind::one_f_one_b) orders_ = orders_by_clock(deals_);
   }
 
   Program run() {
     bind_world();
-    for (int s = 0; s < stage_count(); ++s) bind_groups(s);
-    bind_tied_groups();
+    for (int s = 0; s < stage_count(); ++s) bind_tensor_groups(s);
+    for (int s = 0; s < stage_count(); ++s) bind_sums(sharers_of({s}), Group::Kind::data, data_groups_.emplace_back());
+    if (ties()) bind_sums(sharers_of({0, stage_count() - 1}), Group::Kind::tied, tied_groups_);
+    list_first_sequences();
     for (int s = 0; s < stage_count(); ++s) {
       classes_of_replicas_.clear();
-      for (int r = 0; r < replica_count(); ++r) bind(s, r);
+      for (int r = 0; r < replica_count(s); ++r) bind(s, r);
     }
     own_tensors();
     return std::move(program_);
   }
 
  private:
+  struct Place {
+    int stage = 0, replica = 0;
+  };
+  /// Replicas that hold the same parameters, and how they sum their gradients.
+  struct Sharing {
+    std::vector<Place> places;
+    std::vector<int> degrees;
+    std::vector<Sharers> groups;
+    bool alike = true;  ///< of one degree
+  };
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   int stage_count() const { return static_cast<int>(program_.plan.stages.size()); }
-  int replica_count() const { return static_cast<int>(program_.plan.stages[0].replicas.size()); }
-  const plan::Stage& stage(int s) const { return program_.plan.stages[static_cast<std::size_t>(s)]; }
-  const plan::Replica& replica(int s, int r) const { return stage(s).replicas[static_cast<std::size_t>(r)]; }
-  int tensor_parallel(int s) const { return first_replica(stage(s)).tensor_parallel; }
-  Rank device(int s, int r, int t) const { return replica(s, r).devices[static_cast<std::size_t>(t)]; }
+  const plan::Stage& stage(int s) const { return program_.plan.stages[at(s)]; }
+  int replica_count(int s) const { return static_cast<int>(stage(s).replicas.size()); }
+  const plan::Replica& replica(int s, int r) const { return stage(s).replicas[at(r)]; }
   RankBinding& binding(Rank rank) { return program_.ranks[rank.index()]; }
   bool training() const { return program_.purpose == Purpose::training; }
+  /// Whether two stages hold the word table.
+  bool ties() const { return stage_count() > 1 && program_.plan.model.tied_head; }
 
   int add_group(Group::Kind kind, std::vector<Rank> members) {
+    const int group = static_cast<int>(program_.groups.size());
+    for (Rank rank : members) binding(rank).groups.push_back(group);
     program_.groups.push_back({kind, std::move(members)});
-    return static_cast<int>(program_.groups.size()) - 1;
+    return group;
   }
 
   void bind_world() {
     std::vector<Rank> all;
-    for (int s = 0; s < stage_count(); ++s)
-      for (int r = 0; r < replica_count(); ++r)
-        for (int t = 0; t < tensor_parallel(s); ++t) all.push_back(device(s, r, t));
+    for (const auto& stage : program_.plan.stages)
+      for (const auto& replica : stage.replicas) all.insert(all.end(), replica.devices.begin(), replica.devices.end());
     std::sort(all.begin(), all.end());
-    const int world = add_group(Group::Kind::world, all);
-    for (Rank rank : all) {
-      binding(rank).groups.reserve(group_slots);
-      binding(rank).groups.push_back(world);
-    }
+    for (Rank rank : all) binding(rank).groups.reserve(group_slots);
+    add_group(Group::Kind::world, std::move(all));
   }
 
   // Slot order everywhere: world, tensor, data, tied (slots_of).
-  void bind_groups(int s) {
-    const int degree = tensor_parallel(s);
-    for (int r = 0; degree > 1 && r < replica_count(); ++r) {
-      const int group = add_group(Group::Kind::tensor, replica(s, r).devices);
-      for (Rank rank : replica(s, r).devices) binding(rank).groups.push_back(group);
+  void bind_tensor_groups(int s) {
+    for (const auto& replica : stage(s).replicas)
+      if (replica.tensor_parallel > 1) add_group(Group::Kind::tensor, replica.devices);
+  }
+
+  Sharing sharers_of(std::initializer_list<int> stages) const {
+    Sharing sharing;
+    for (int s : stages)
+      for (int r = 0; r < replica_count(s); ++r) {
+        sharing.places.push_back({s, r});
+        sharing.degrees.push_back(replica(s, r).tensor_parallel);
+      }
+    const int first = sharing.degrees.front();
+    sharing.alike = std::ranges::all_of(sharing.degrees, [&](int degree) { return degree == first; });
+    if (sharing.alike) {
+      for (int t = 0; t < first; ++t) sharing.groups.emplace_back(sharing.degrees.size(), t);
+      return sharing;
     }
-    for (int t = 0; replica_count() > 1 && t < degree; ++t) {
+    std::vector<int> tensors = plan::tensors_of_stage(program_.tensors, stage(*stages.begin()));
+    // The word table that two stages hold is summed over both, all else over one.
+    const bool both = stages.size() > 1;
+    if (both || ties()) std::erase_if(tensors, [&](int t) { return (program_.tensors[at(t)].tied_layer >= 0) != both; });
+    sharing.groups = sharers(program_.tensors, tensors, sharing.degrees);
+    return sharing;
+  }
+
+  void bind_sums(Sharing sharing, Group::Kind kind, Sharing& kept) {
+    for (const Sharers& group : sharing.groups) {
+      if (group.size() < 2) continue;
       std::vector<Rank> members;
-      for (int r = 0; r < replica_count(); ++r) members.push_back(device(s, r, t));
-      const int group = add_group(Group::Kind::data, members);
-      for (Rank rank : members) binding(rank).groups.push_back(group);
+      for (std::size_t i = 0; i < group.size(); ++i)
+        members.push_back(replica(sharing.places[i].stage, sharing.places[i].replica).devices[at(group[i])]);
+      add_group(kind, std::move(members));
+    }
+    kept = std::move(sharing);
+  }
+
+  /// The part of a rank in it; `s` and `r` are one of its places.
+  static Summing summing_of(const Sharing& sharing, int s, int r, int t) {
+    Summing summing;
+    summing.members = static_cast<int>(sharing.places.size());
+    if (sharing.alike || summing.members < 2) return summing;
+    const auto own = std::ranges::find_if(sharing.places, [&](const Place& p) { return p.stage == s && p.replica == r; });
+    const auto place = static_cast<std::size_t>(own - sharing.places.begin());
+    summing.degrees = sharing.degrees;
+    for (const Sharers& group : sharing.groups)
+      if (group[place] == t) summing.groups.push_back(group);
+    summing.replica = static_cast<int>(std::ranges::find(sharing.degrees, sharing.degrees[place]) - sharing.degrees.begin());
+    return summing;
+  }
+
+  void list_first_sequences() {
+    for (int s = 0; s < stage_count(); ++s) {
+      const auto same = std::find(deals_.begin(), deals_.begin() + s, deals_[at(s)]);
+      if (same != deals_.begin() + s) {
+        first_deal_.push_back(first_deal_[static_cast<std::size_t>(same - deals_.begin())]);
+        continue;
+      }
+      first_deal_.push_back(static_cast<int>(program_.first_sequences.size()));
+      for (const auto& microbatches : deals_[at(s)]) {
+        auto& firsts = program_.first_sequences.emplace_back();
+        for (const auto& m : microbatches) firsts.push_back(m.first);
+      }
     }
   }
 
-  void bind_tied_groups() {
-    if (stage_count() == 1) return;
-    const int last = stage_count() - 1;
-    for (int t = 0; t < tensor_parallel(0); ++t) {
-      std::vector<Rank> members;
-      for (int s : {0, last})
-        for (int r = 0; r < replica_count(); ++r) members.push_back(device(s, r, t));
-      const int group = add_group(Group::Kind::tied, members);
-      for (Rank rank : members) binding(rank).groups.push_back(group);
-    }
+  PassOrder order_of(int s, int r) const {
+    const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
+    if (!training()) return forward_order(microbatches);
+    if (!orders_.empty()) return orders_[at(s)][at(r)];
+    return order_of_column(program_.plan.schedule, stage_count(), s, microbatches);
   }
 
-  RankKind kind_of(int s, int r, int t) const {
+  RankKind kind_of(int s, int r, int t, std::vector<Rank>& peers) const {
     const auto& here = replica(s, r);
     RankKind kind;
     kind.stage = s;
     kind.device_type = here.device_type;
     kind.tensor_parallel = here.tensor_parallel;
-    kind.sequences = sequences_[static_cast<std::size_t>(r)];
+    for (const auto& m : deals_[at(s)][at(r)]) kind.sequences += m.count;
     kind.microbatch = here.quanta * program_.plan.quantum;
     const model::LayerShape shape{1, program_.plan.length, here.tensor_parallel, t, program_.plan.precision};
     kind.heads = model::local_heads(program_.plan.model, shape);
     kind.columns = model::local_columns(program_.plan.model, shape);
     kind.vocabulary = model::local_vocabulary(program_.plan.model, shape);
-    if (s + 1 < stage_count()) kind.activation_receivers = served_by(t, here.tensor_parallel, tensor_parallel(s + 1));
-    if (training() && s > 0) kind.gradient_receivers = served_by(t, here.tensor_parallel, tensor_parallel(s - 1));
-    kind.replicas = replica_count();
+    kind.parcels = Correspondence{program_.plan, deals_, boundaries_, training()}.of(s, r, t, peers);
+    kind.order = order_of(s, r);
+    kind.data = summing_of(data_groups_[at(s)], s, r, t);
     const bool holds_word = s == 0 || s + 1 == stage_count();
-    if (stage_count() > 1 && holds_word) kind.tied_members = 2 * replica_count();
+    if (ties() && holds_word) kind.tied = summing_of(tied_groups_, s, r, t);
     return kind;
   }
 
-  int class_of(int s, int r, int t) {
-    const auto kind = kind_of(s, r, t);
+  int class_of(const RankKind& kind, int t) {
     const auto [found, fresh] = classes_.try_emplace(kind, static_cast<int>(program_.classes.size()));
-    if (fresh) {
-      const ClassInput input{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t};
-      program_.classes.push_back(ClassBuilder{input}.build());
-    }
+    if (fresh)
+      program_.classes.push_back(ClassBuilder{ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t}}.build());
     return found->second;
   }
 
-  /// By tensor index. Replicas of a stage that agree in what kind_of() reads have the same classes, so most are looked up at once.
-  const std::vector<int>& classes_of(int s, int r) {
-    const auto& here = replica(s, r);
-    auto& classes = classes_of_replicas_[{here.device_type, here.quanta, sequences_[static_cast<std::size_t>(r)]}];
-    for (int t = static_cast<int>(classes.size()); t < here.tensor_parallel; ++t) classes.push_back(class_of(s, r, t));
-    return classes;
+  /// Replicas of a stage that agree in all that kind_of() reads have the same classes, so most are looked up at once.
+  bool has_like_replicas(int s) const {
+    const auto alike = [&](int boundary) { return boundary < 0 || boundary + 1 >= stage_count() || boundaries_[at(boundary)].alike; };
+    const auto one_degree = [&](int near) { return near < 0 || near >= stage_count() || has_one_degree(stage(near)); };
+    return orders_.empty() && alike(s - 1) && alike(s) && one_degree(s - 1) && one_degree(s) && one_degree(s + 1);
   }
 
   void bind(int s, int r) {
-    const auto& classes = classes_of(s, r);
-    for (int t = 0; t < tensor_parallel(s); ++t) {
-      auto& here = binding(device(s, r, t));
-      here.rank_class = classes[static_cast<std::size_t>(t)];
-      here.tensor_index = t;
-      here.replica = r;
-      here.first_sequence = first_sequences_[static_cast<std::size_t>(r)];
-      bind_peers(here, s, r, t);
+    const auto& here = replica(s, r);
+    int sequences = 0;
+    for (const auto& m : deals_[at(s)][at(r)]) sequences += m.count;
+    std::vector<int> own;
+    auto& classes = has_like_replicas(s) ? classes_of_replicas_[{here.device_type, here.quanta, sequences}] : own;
+    for (int t = 0; t < here.tensor_parallel; ++t) {
+      auto& bound = binding(here.devices[at(t)]);
+      bound.peers.reserve(peer_slots);
+      bound.tensor_index = t;
+      bound.replica = r;
+      bound.deal = first_deal_[at(s)] + r;
+      if (at(t) < classes.size())
+        Correspondence{program_.plan, deals_, boundaries_, training()}.of(s, r, t, bound.peers);
+      else
+        classes.push_back(class_of(kind_of(s, r, t, bound.peers), t));
+      bound.rank_class = classes[at(t)];
     }
-  }
-
-  void bind_peers(RankBinding& here, int s, int r, int t) const {
-    const int ours = tensor_parallel(s), before = s > 0 ? tensor_parallel(s - 1) : 0,
-              after = s + 1 < stage_count() ? tensor_parallel(s + 1) : 0;
-    here.peers.reserve(peer_slots);
-    if (before > 0) here.peers.push_back(device(s - 1, r, t % before));
-    for (int theirs = t; theirs < after; theirs += ours) here.peers.push_back(device(s + 1, r, theirs));
-    if (!training()) return;
-    if (after > 0) here.peers.push_back(device(s + 1, r, t % after));
-    for (int theirs = t; theirs < before; theirs += ours) here.peers.push_back(device(s - 1, r, theirs));
   }
 
   void own_tensors() {
@@ -209,17 +241,16 @@ class Lowering {
   }
 
   const Runtime& runtime_;
-  std::vector<int> sequences_, first_sequences_;  ///< of the step, by replica
   Program program_;
+  std::vector<plan::Deal> deals_;               ///< by stage
+  std::vector<Boundary> boundaries_;            ///< by the stage before
+  std::vector<std::vector<PassOrder>> orders_;  ///< by stage and replica; empty where columns have theirs
+  std::vector<Sharing> data_groups_;            ///< by stage
+  Sharing tied_groups_;
+  std::vector<int> first_deal_;  ///< by stage: index of replica 0's in Program::first_sequences
   std::map<RankKind, int> classes_;
   std::map<std::tuple<std::string_view, int, int>, std::vector<int>> classes_of_replicas_;  ///< of the stage at hand
 };
-
-std::vector<int> shares_of(const plan::Plan& plan) {
-  std::vector<int> sequences;
-  for (const auto& replica : plan.stages.front().replicas) sequences.push_back(replica.sequences);
-  return sequences;
-}
 
 void require_lowerable(const plan::Plan& plan, const Runtime& runtime) {
   plan::require_valid(plan, "plan");
@@ -231,20 +262,13 @@ void require_lowerable(const plan::Plan& plan, const Runtime& runtime) {
 Program lower(const plan::Plan& plan, const Runtime& runtime) {
   if (runtime.layers) return lower_layers(plan, runtime);
   require_lowerable(plan, runtime);
-  return Lowering{plan, runtime, Purpose::training, shares_of(plan)}.run();
+  return Lowering{plan, runtime, Purpose::training, plan.global_batch}.run();
 }
 
 Program lower_evaluation(const plan::Plan& plan, const Runtime& runtime, int sequences) {
   require_lowerable(plan, runtime);
   FLOTILLA_REQUIRE(sequences > 0, ErrorKind::bad_input, "evaluation over ", sequences, " sequences; expected at least 1");
-  std::vector<int> dealt;
-  std::int64_t before = 0;
-  for (int share : shares_of(plan)) {
-    const std::int64_t first = before * sequences / plan.global_batch, last = (before + share) * sequences / plan.global_batch;
-    dealt.push_back(static_cast<int>(last - first));
-    before += share;
-  }
-  return Lowering{plan, runtime, Purpose::evaluation, dealt}.run();
+  return Lowering{plan, runtime, Purpose::evaluation, sequences}.run();
 }
 
 }  // namespace flotilla::program

@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t enough_violations = 3;
 
-bool runs_one_at_a_time(Queue q) { return q != Queue::send && q != Queue::receive; }
-
 /// Which instructions are finished when another starts. Queues that run one at a time are known by a count; instructions of the send and
 /// receive queues finish in any order, so one of those is finished for `j` only through a chain of waits.
 class HappensBefore {
@@ -63,12 +61,19 @@ class HappensBefore {
   std::vector<std::vector<int>> waiters_;
 };
 
+/// A message that fills a part of an instance.
+struct Part {
+  int writer = -1;
+  std::int64_t begin = 0, end = 0;  ///< bytes from the instance's begin
+};
+
 /// One instance of a buffer, what was last done to it, and the instances whose memory meets its own (itself included).
 struct Cell {
   std::size_t buffer = 0;
   std::int64_t begin = 0, end = 0;
-  int writer = -1;
-  int microbatch = -1;  ///< of the value that `writer` began
+  int writer = -1;          ///< the latest
+  int microbatch = -1;      ///< of the value that `writer` began
+  std::vector<Part> parts;  ///< of a value that came in parts: who wrote which
   std::vector<int> readers;
   std::vector<std::size_t> meets;
 };
@@ -103,21 +108,47 @@ class Sweep {
     const auto& buffer = class_.buffers[static_cast<std::size_t>(access.buffer)];
     const int microbatch = list_[static_cast<std::size_t>(j)].microbatch;
     const std::size_t here = first_[static_cast<std::size_t>(access.buffer)] + static_cast<std::size_t>(microbatch % buffer.copies);
+    Cell& cell = cells_[here];
+    if (access.mode == Mode::write && is_part(j)) return write_part(j, here, microbatch);
     require_ordered(j, here, access.mode != Mode::read);
     if (access.mode != Mode::write && !buffer.persistent) require_value(j, here, microbatch);
     if (access.mode == Mode::read) {
-      cells_[here].readers.push_back(j);
+      cell.readers.push_back(j);
     } else {
-      cells_[here].writer = j;
-      cells_[here].microbatch = microbatch;
-      cells_[here].readers.clear();
+      cell.writer = j;
+      cell.microbatch = microbatch;
+      cell.readers.clear();
+      cell.parts.clear();
     }
+  }
+
+  bool is_part(int j) const { return site_of(j).op == Op::receive && site_of(j).is_part(); }
+
+  /// A message that brings a part of a microbatch need not be ordered against those that bring the others.
+  void write_part(int j, std::size_t here, int microbatch) {
+    Cell& cell = cells_[here];
+    const int sequences = class_.sequences(microbatch);
+    const Bytes begin = site_of(j).begin(class_.shape.tensor_index, sequences);
+    const Part part{j, begin.count, (begin + site_of(j).size(sequences)).count};
+    const bool joins = cell.microbatch == microbatch && !cell.parts.empty() && cell.readers.empty();
+    const bool apart =
+        joins && std::ranges::none_of(cell.parts, [&](const Part& other) { return part.begin < other.end && other.begin < part.end; });
+    if (!apart) {
+      require_ordered(j, here, true);
+      cell.readers.clear();
+      cell.parts.clear();
+    }
+    cell.writer = j;
+    cell.microbatch = microbatch;
+    cell.parts.push_back(part);
   }
 
   void require_ordered(int j, std::size_t here, bool writes) {
     for (std::size_t other : cells_[here].meets) {
       const auto& cell = cells_[other];
-      if (cell.writer >= 0 && cell.writer != j && !before_(cell.writer, j)) report(j, here, cell.writer, other);
+      if (cell.parts.empty() && cell.writer >= 0 && cell.writer != j && !before_(cell.writer, j)) report(j, here, cell.writer, other);
+      for (const Part& part : cell.parts)
+        if (part.writer != j && !before_(part.writer, j)) report(j, here, part.writer, other);
       if (!writes) continue;
       for (int reader : cell.readers)
         if (reader != j && !before_(reader, j)) report(j, here, reader, other);
@@ -129,11 +160,24 @@ class Sweep {
     std::size_t by = here;
     for (std::size_t other : cells_[here].meets)
       if (cells_[other].writer > latest) latest = cells_[other].writer, by = other;
-    if (latest >= 0 && by == here && cells_[here].microbatch == microbatch) return;
+    if (latest >= 0 && by == here && cells_[here].microbatch == microbatch) return require_whole(j, here, microbatch);
     violations_.push_back(
         {Violation::Rule::memory, latest < 0 ? text(describe(j), " reads '", name(here), "', which nothing has written")
                                              : text(describe(j), " reads '", name(here), "', but its memory was last written by ",
                                                     describe(latest), " as '", name(by), "'")});
+  }
+
+  /// What came in parts is all there.
+  void require_whole(int j, std::size_t here, int microbatch) {
+    const auto& parts = cells_[here].parts;
+    if (parts.empty()) return;
+    std::int64_t there = 0;
+    for (const Part& part : parts) there += part.end - part.begin;
+    const std::int64_t sequence = class_.buffers[cells_[here].buffer].size.count / class_.shape.sequences;
+    const std::int64_t wanted = sequence * class_.sequences(microbatch);
+    if (there != wanted)
+      violations_.push_back(
+          {Violation::Rule::memory, text(describe(j), " reads '", name(here), "', of which ", there, " of ", wanted, " bytes have come")});
   }
 
   void report(int j, std::size_t here, int earlier, std::size_t other) {

@@ -69,7 +69,9 @@ std::vector<Access> ClassBuilder::weights(int layer, bool gradients) const {
   return list;
 }
 
+/// Of the table that both ends use. One that is not shared is among its layer's tensors.
 std::vector<Access> ClassBuilder::word(bool gradients) const {
+  if (word_part_ < 0) return {};
   const auto& p = out_.parts[static_cast<std::size_t>(word_part_)];
   std::vector<Access> list{{Role::word_weights, p.weights, Mode::read}};
   if (gradients) list.push_back({Role::word_gradients, p.gradients, Mode::update});
@@ -104,35 +106,67 @@ int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
 }
 
 /// An activation or its gradient, of `layer`'s input, to or from a neighbouring stage.
-Site ClassBuilder::message(Op op, int layer, int peer, bool backward) const {
+Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward) const {
+  const Bytes token = in_.plan.model.hidden * element_size(in_.plan.precision);
   Site site;
   site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation");
   site.op = op;
-  site.queue = op == Op::send ? Queue::send : Queue::receive;
+  site.queue = op == Op::send ? Queue::send : backward ? Queue::receive_back : Queue::receive;
   site.layer = layer;
   site.backward = backward;
-  site.peer = peer;
+  site.peer = parcel.peer;
   site.channel = backward ? gradient_channel : activation_channel;
-  site.bytes_per_sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision);
+  if (parcel.tokens == 0) site.bytes_per_sequence = std::int64_t{in_.plan.length / parcel.pieces} * token;
+  site.own_piece = parcel.tokens == 0 && parcel.pieces > 1;
+  site.bytes = parcel.tokens * token;
+  site.offset = parcel.first * token;
+  site.runs = parcel.runs;
   site.accesses = {{Role::message, backward ? gradient_ : activation(layer), op == Op::send ? Mode::read : Mode::write}};
   return site;
 }
 
+std::vector<int> ClassBuilder::add_receives(const std::vector<Parcel>& parcels, int layer, bool backward) {
+  std::vector<int> sites;
+  for (const Parcel& parcel : parcels) sites.push_back(add_site(message(Op::receive, layer, parcel, backward)));
+  if (slots_.tensor >= 0) sites.push_back(add_gather(sites, layer, backward));  // also where a member's own piece is empty
+  return sites;
+}
+
+/// Every member of the tensor-parallel group has received its own piece of the microbatch's tokens.
+int ClassBuilder::add_gather(const std::vector<int>& receives, int layer, bool backward) {
+  const std::int64_t sequence = std::int64_t{in_.plan.length} * in_.plan.model.hidden * element_size(in_.plan.precision).count;
+  Site site;
+  site.name = backward ? "gather gradient" : "gather activation";
+  site.op = Op::all_gather;
+  site.queue = Queue::reduce;
+  site.layer = layer;
+  site.backward = backward;
+  site.group = slots_.tensor;
+  site.bytes_per_sequence = {(sequence + in_.kind.tensor_parallel - 1) / in_.kind.tensor_parallel};
+  site.accesses = {{Role::message, backward ? gradient_ : activation(layer), Mode::write}};
+  for (int receive : receives) site.waits.push_back({receive, 0});
+  return add_site(std::move(site));
+}
+
+void ClassBuilder::consume_arrival(const std::vector<int>& sites) {
+  if (slots_.tensor >= 0 && !sites.empty())
+    consume(sites.back());
+  else
+    for (int site : sites) consume(site);
+}
+
 void ClassBuilder::add_receive_activation() {
-  if (slots_.activation_from < 0) return;
-  receive_activation_ = add_site(message(Op::receive, stage_.first_layer, slots_.activation_from, false));
-  consume(receive_activation_);
+  if (has_embedding()) return;
+  receive_activation_ = add_receives(in_.kind.parcels.activations_in, stage_.first_layer, false);
+  consume_arrival(receive_activation_);
 }
 
-void ClassBuilder::add_receive_gradient() {
-  if (slots_.gradient_from < 0) return;
-  receive_gradient_ = add_site(message(Op::receive, stage_.last_layer, slots_.gradient_from, true));
-}
+void ClassBuilder::add_receive_gradient() { receive_gradient_ = add_receives(in_.kind.parcels.gradients_in, stage_.last_layer, true); }
 
-std::vector<int> ClassBuilder::add_sends(const std::vector<int>& peers, int layer, bool backward, int producer) {
+std::vector<int> ClassBuilder::add_sends(const std::vector<Parcel>& parcels, int layer, bool backward, int producer) {
   std::vector<int> sends;
-  for (int peer : peers) {
-    auto site = message(Op::send, layer, peer, backward);
+  for (const Parcel& parcel : parcels) {
+    auto site = message(Op::send, layer, parcel, backward);
     site.waits = {{producer, 0}};
     sends.push_back(add_site(std::move(site)));
   }
@@ -140,14 +174,16 @@ std::vector<int> ClassBuilder::add_sends(const std::vector<int>& peers, int laye
 }
 
 void ClassBuilder::add_send_activation() {
-  if (slots_.activation_to.empty()) return;
-  const int producer = last_compute_touching(out_.sites, {&forward_}, activation(stage_.last_layer));
-  send_activation_ = add_sends(slots_.activation_to, stage_.last_layer, false, producer);
+  const auto& parcels = in_.kind.parcels.activations_out;
+  if (parcels.empty()) return;
+  send_activation_ =
+      add_sends(parcels, stage_.last_layer, false, last_compute_touching(out_.sites, {&forward_}, activation(stage_.last_layer)));
 }
 
 void ClassBuilder::add_send_gradient() {
-  if (slots_.gradient_to.empty()) return;
-  send_gradient_ = add_sends(slots_.gradient_to, stage_.first_layer, true, last_compute_touching(out_.sites, {&backward_}, gradient_));
+  const auto& parcels = in_.kind.parcels.gradients_out;
+  if (parcels.empty()) return;
+  send_gradient_ = add_sends(parcels, stage_.first_layer, true, last_compute_touching(out_.sites, {&backward_}, gradient_));
 }
 
 void ClassBuilder::add_opening_phase() {
@@ -184,7 +220,8 @@ void ClassBuilder::add_forward_phase() {
 
 void ClassBuilder::add_embedding_forward() {
   const int lookup = add_compute(Operation::embedding_forward, 0,
-                                 joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}}, {word(false)}));
+                                 joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}},
+                                        {in_.plan.model.tied_head ? word(false) : weights(0, false)}));
   consume(all_reduce_partial(0, lookup, false));
   add_compute(
       Operation::embedding_end_forward, 0,
@@ -255,7 +292,7 @@ void ClassBuilder::add_backward_phase() {
                                              {Role::input, activation(head), Mode::read},
                                              {Role::saved, head_saved_, Mode::read},
                                              {Role::partial, partial_, Mode::write}},
-                                            {weights(head, false), word(true)}));
+                                            {weights(head, !in_.plan.model.tied_head), word(true)}));
     consume(all_reduce_partial(head, backward, true));
     add_compute(Operation::head_end_backward, head,
                 joined({{Role::partial, partial_, Mode::read},
@@ -266,11 +303,11 @@ void ClassBuilder::add_backward_phase() {
   }
   for (int layer = last_block(); layer >= first_block(); --layer) {
     if (recomputes()) add_block_forward(layer, true);
-    if (layer == last_block() && !has_head()) consume(receive_gradient_);
+    if (layer == last_block() && !has_head()) consume_arrival(receive_gradient_);
     add_block_backward(layer);
   }
   if (has_embedding()) {
-    if (first_block() > last_block() && !has_head()) consume(receive_gradient_);
+    if (first_block() > last_block() && !has_head()) consume_arrival(receive_gradient_);
     add_compute(
         Operation::embedding_backward, 0,
         joined({{Role::gradient, gradient_, Mode::update}, {Role::tokens, tokens_, Mode::read}, {Role::saved, saved(0), Mode::read}},
@@ -295,103 +332,40 @@ void ClassBuilder::add_block_backward(int layer) {
   add_compute(Operation::block_begin_backward, layer, operands(Mode::read));
 }
 
-void ClassBuilder::add_part_reductions() {
-  for (int p = static_cast<int>(out_.parts.size()) - 1; p >= 0; --p) {
-    // Layer parts from last to first, the order in which backward finishes them; the word table, shared by two stages, comes last.
-    const int part = word_part_ < 0 ? p : p > 0 ? p - 1 : word_part_;
-    const bool tied = part == word_part_ && slots_.tied >= 0;
-    const int group = tied ? slots_.tied : slots_.data;
-    const auto& about = out_.parts[static_cast<std::size_t>(part)];
-    int reduction = -1;
-    if (group >= 0) {
-      Site site;
-      site.name = "reduce gradients " + about.name;
-      site.op = Op::all_reduce;
-      site.queue = Queue::reduce;
-      site.part = part;
-      site.per_microbatch = false;
-      site.backward = true;
-      site.group = group;
-      site.bytes = {about.elements * 4};
-      site.accesses = {{Role::reduced, about.gradients, Mode::update}, {Role::staging, staging_, Mode::write}};
-      for (int s : backward_)
-        if (writes(out_.sites[static_cast<std::size_t>(s)], about.gradients)) site.waits = {{s, last_run}};
-      reduction = add_site(std::move(site));
-    }
-    Site norm;
-    norm.name = "squared norm " + about.name;
-    norm.op = Op::squared_norm;
-    norm.part = part;
-    norm.per_microbatch = false;
-    norm.backward = true;
-    norm.accesses = {{Role::gradients, about.gradients, Mode::read}, {Role::scalars, scalars_, Mode::update}};
-    if (reduction >= 0) norm.waits = {{reduction, last_run}};
-    add_site(std::move(norm));
-  }
-}
-
-void ClassBuilder::add_optimizer() {
-  const int totals = closing_.back();
-  for (std::size_t p = 0; p < out_.parts.size(); ++p) {
-    const auto& part = out_.parts[p];
-    Site site;
-    site.name = "optimizer " + part.name;
-    site.op = Op::optimizer;
-    site.part = static_cast<int>(p);
-    site.per_microbatch = false;
-    site.accesses = {{Role::parameters, part.parameters, Mode::update},
-                     {Role::gradients, part.gradients, Mode::read},
-                     {Role::moment1, part.moment1, Mode::update},
-                     {Role::moment2, part.moment2, Mode::update},
-                     {Role::totals, totals_, Mode::read}};
-    if (part.weights != part.parameters) site.accesses.push_back({Role::weights, part.weights, Mode::write});
-    if (p == 0) site.waits = {{totals, last_run}};  // queue order carries it to the others
-    add_site(std::move(site));
-  }
-}
-
-void ClassBuilder::add_closing_phase() {
-  if (training()) add_part_reductions();
-  const int last_scalar = last_compute_touching(out_.sites, {&forward_, &backward_, &closing_}, scalars_);
-  Site scalars;
-  scalars.name = "reduce scalars";
-  scalars.op = Op::reduce_scalars;
-  scalars.queue = Queue::reduce;
-  scalars.per_microbatch = false;
-  scalars.group = slots_.world;
-  scalars.bytes = out_.buffers[static_cast<std::size_t>(scalars_)].size;
-  scalars.accesses = {{Role::scalars, scalars_, Mode::read}, {Role::totals, totals_, Mode::write}};
-  if (staging_ >= 0) scalars.accesses.push_back({Role::staging, staging_, Mode::write});
-  scalars.waits = {{opening_.front(), last_run}};  // of itself enough where no microbatch runs
-  if (last_scalar >= 0) scalars.waits.push_back({last_scalar, last_run});
-  add_site(std::move(scalars));
-  if (training()) add_optimizer();
-}
-
 // What a queue must not overwrite before another queue is done with it: the same instance, `copies` microbatches ago.
 void ClassBuilder::close_waits() {
+  close_activation_waits();
+  if (training()) close_gradient_waits();
+}
+
+void ClassBuilder::close_activation_waits() {
   const auto site = [&](int s) -> Site& { return out_.sites[static_cast<std::size_t>(s)]; };
   const auto copies = [&](int buffer) { return out_.buffers[static_cast<std::size_t>(buffer)].copies; };
-  if (receive_activation_ >= 0) {
-    const int buffer = activation(stage_.first_layer);
-    const int reader = last_compute_touching(out_.sites, {&forward_, &backward_}, buffer);
-    if (reader >= 0) site(receive_activation_).waits.push_back({reader, copies(buffer)});
+  const int received = receive_activation_.empty() ? -1 : activation(stage_.first_layer);
+  const int reader = received < 0 ? -1 : last_compute_touching(out_.sites, {&forward_, &backward_}, received);
+  for (int receive : receive_activation_) {
+    if (reader >= 0) site(receive).waits.push_back({reader, copies(received)});
     for (int send : send_activation_)  // a stage without layers of its own between would forward the very buffer it received
-      if (touches(site(send), buffer)) site(receive_activation_).waits.push_back({send, copies(buffer)});
+      if (touches(site(send), received)) site(receive).waits.push_back({send, copies(received)});
   }
   for (int send : send_activation_)
     for (const auto& wait : std::vector<Wait>{site(send).waits})
       site(wait.site).waits.push_back({send, copies(activation(stage_.last_layer))});
-  if (receive_gradient_ >= 0) {
-    site(receive_gradient_).waits.push_back({last_compute_touching(out_.sites, {&backward_}, gradient_), copies(gradient_)});
-    for (int send : send_gradient_) site(receive_gradient_).waits.push_back({send, copies(gradient_)});
-  } else {
-    for (int s : backward_)
-      if (writes(site(s), gradient_)) {
-        for (int send : send_gradient_) site(s).waits.push_back({send, copies(gradient_)});
-        break;
-      }
+}
+
+void ClassBuilder::close_gradient_waits() {
+  const auto site = [&](int s) -> Site& { return out_.sites[static_cast<std::size_t>(s)]; };
+  const int copies = gradient_ < 0 ? 1 : out_.buffers[static_cast<std::size_t>(gradient_)].copies;
+  const auto after_sends = [&](int s) {
+    for (int send : send_gradient_) site(s).waits.push_back({send, copies});
+  };
+  for (int receive : receive_gradient_) {
+    site(receive).waits.push_back({last_compute_touching(out_.sites, {&backward_}, gradient_), copies});
+    after_sends(receive);
   }
+  if (!receive_gradient_.empty()) return;
+  const auto first = std::ranges::find_if(backward_, [&](int s) { return writes(site(s), gradient_); });
+  if (first != backward_.end()) after_sends(*first);
 }
 
 }  // namespace flotilla::program

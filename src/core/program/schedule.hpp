@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "flotilla/program/program.hpp"
+#include "turns.hpp"
 
 namespace flotilla::program {
 
@@ -13,10 +14,8 @@ struct Phases {
   const std::vector<int>& closing;
 };
 
-/// The loops of a stage: the only place that knows a schedule.
-///   gpipe  all forwards, then all backwards (Huang et al. 2019)
-///   1f1b   stages - 1 - stage forwards ahead, then one forward, one backward, then the backwards left (PipeDream-flush, Narayanan et
-///          al. 2021): at most stages - stage microbatches in flight
-std::vector<Block> loops(plan::ScheduleKind, bool training, int stages, int stage, int microbatches, const Phases&);
+/// The loops of a class: its phases in the order of its passes. Where the backward phase is not a training step's (the head's of an
+/// evaluation), it follows each forward phase.
+std::vector<Block> loops(const PassOrder&, bool training, const Phases&);
 
 }  // namespace flotilla::program

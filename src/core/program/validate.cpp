@@ -110,9 +110,20 @@ std::vector<int> representatives(const Program& p) {
   std::set<int> replicas;
   for (const auto& [replica, classes] : classes_of_replica)
     if (replica_of_kind.emplace(classes, replica).second) replicas.insert(replica);
+  std::vector<bool> taken(p.ranks.size());
   for (std::size_t r = 0; r < p.ranks.size(); ++r)
-    if (p.ranks[r].rank_class >= 0 && (p.ranks.size() <= all_ranks_up_to || replicas.contains(p.ranks[r].replica)))
+    if (p.ranks[r].rank_class >= 0 && (p.ranks.size() <= all_ranks_up_to || replicas.contains(p.ranks[r].replica))) {
+      taken[r] = true;
       chosen.push_back(static_cast<int>(r));
+    }
+  // Whom they talk to, as far as that goes: columns where stages are dealt alike.
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    for (Rank peer : p.ranks[static_cast<std::size_t>(chosen[i])].peers)
+      if (peer.index() < taken.size() && !taken[peer.index()]) {
+        taken[peer.index()] = true;
+        chosen.push_back(peer.value);
+      }
+  std::ranges::sort(chosen);
   return chosen;
 }
 
@@ -139,11 +150,22 @@ struct Lists {
 
 struct Message {
   int rank, position;
-  int channel, microbatch;
+  int channel;
+  std::int64_t first;  ///< byte of the step's activations at that boundary; where a program does not say whose sequences: microbatch
   std::int64_t bytes;
-  bool same_as(const Message& o) const { return channel == o.channel && microbatch == o.microbatch && bytes == o.bytes; }
+  bool same_as(const Message& o) const { return channel == o.channel && first == o.first && bytes == o.bytes; }
 };
 using Ends = std::map<std::pair<int, int>, std::pair<std::vector<Message>, std::vector<Message>>>;  // (from, to) -> (sends, receives)
+
+std::int64_t first_byte(const Lists& lists, int rank, const Site& site, int microbatch) {
+  const auto& binding = lists.program.ranks[static_cast<std::size_t>(rank)];
+  const auto message = std::ranges::find(site.accesses, Role::message, &Access::role);
+  if (binding.deal < 0 || message == site.accesses.end()) return microbatch;
+  const auto& c = lists.class_of(rank);
+  const auto& firsts = lists.program.first_sequences.at(static_cast<std::size_t>(binding.deal));
+  const std::int64_t sequence = c.buffers[static_cast<std::size_t>(message->buffer)].size.count / c.shape.sequences;
+  return firsts.at(static_cast<std::size_t>(microbatch)) * sequence + site.begin(binding.tensor_index, c.sequences(microbatch)).count;
+}
 
 Ends message_ends(const Lists& lists) {
   Ends ends;
@@ -153,7 +175,8 @@ Ends message_ends(const Lists& lists) {
       const auto& site = lists.site(rank, i);
       if (site.op != Op::send && site.op != Op::receive) continue;
       const int microbatch = list[static_cast<std::size_t>(i)].microbatch, peer = lists.peer(rank, site);
-      const Message message{rank, i, site.channel, microbatch, site.bytes_per_sequence.count * lists.class_of(rank).sequences(microbatch)};
+      const Message message{rank, i, site.channel, first_byte(lists, rank, site, microbatch),
+                            site.size(lists.class_of(rank).sequences(microbatch)).count};
       if (site.op == Op::send)
         ends[{rank, peer}].first.push_back(message);
       else
@@ -194,7 +217,7 @@ std::vector<Collective> collectives_of(const Lists& lists, int rank) {
     const auto& site = lists.site(rank, i);
     if (site.group < 0) continue;
     const int sequences = site.per_microbatch ? lists.class_of(rank).sequences(list[static_cast<std::size_t>(i)].microbatch) : 0;
-    found.push_back({i, lists.group(rank, site), site.bytes.count + site.bytes_per_sequence.count * sequences, site.op});
+    found.push_back({i, lists.group(rank, site), site.size(sequences).count, site.op});
   }
   return found;
 }
@@ -273,7 +296,7 @@ void add_local_edges(const Lists& lists, int rank, Graph& graph) {
     graph.edge(graph.start(rank, i), graph.end(rank, i));
     for (int wait : list[static_cast<std::size_t>(i)].waits) graph.edge(graph.end(rank, wait), graph.start(rank, i));
     const auto before = previous.find(queue);
-    const bool overlaps = queue == Queue::send || queue == Queue::receive;
+    const bool overlaps = !runs_one_at_a_time(queue);
     if (before != previous.end())
       graph.edge(overlaps ? graph.start(rank, before->second) : graph.end(rank, before->second), graph.start(rank, i));
     previous[queue] = i;

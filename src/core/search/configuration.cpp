@@ -62,7 +62,7 @@ std::vector<Configuration> configurations(const Problem& problem) {
   const Request& request = problem.request;
   const Fixed& fixed = request.fixed;
   const auto pipeline_fixed = fixed.cuts.empty() ? fixed.pipeline : std::optional<int>{static_cast<int>(fixed.cuts.size()) - 1};
-  const int most_tensor = std::min({request.model.heads, request.model.feed_forward, request.model.vocabulary, problem.ranks()});
+  const int most_tensor = std::min(model::largest_tensor_parallel(request.model), problem.ranks());
   std::vector<Configuration> all;
   for (int tensor : choices(fixed.tensor, most_tensor))
     for (int pipeline : choices(pipeline_fixed, std::min(request.model.layers(), problem.ranks() / tensor)))

@@ -33,8 +33,9 @@ void check_fixed(const Request& request) {
                    "; expected at most the global batch, ", request.global_batch, " sequences");
   FLOTILLA_REQUIRE(!fixed.pipeline || *fixed.pipeline <= request.model.layers(), ErrorKind::bad_input, "the pipeline degree is ",
                    *fixed.pipeline, "; expected at most ", request.model.layers(), ", the layers of ", request.model.name);
-  FLOTILLA_REQUIRE(!fixed.tensor || *fixed.tensor <= request.model.heads, ErrorKind::bad_input, "the tensor-parallel degree is ",
-                   *fixed.tensor, "; expected at most ", request.model.heads, ", the heads of ", request.model.name);
+  FLOTILLA_REQUIRE(!fixed.tensor || *fixed.tensor <= request.model.groups(), ErrorKind::bad_input, "the tensor-parallel degree is ",
+                   *fixed.tensor, "; expected at most ", request.model.groups(),
+                   request.model.shares_keys() ? ", the key and value heads of " : ", the heads of ", request.model.name);
   FLOTILLA_REQUIRE(!fixed.microbatch || *fixed.microbatch <= request.global_batch, ErrorKind::bad_input, "the microbatch is ",
                    *fixed.microbatch, "; expected at most the global batch, ", request.global_batch, " sequences");
 }

@@ -77,7 +77,7 @@ std::vector<Interval> attribute_compute(const SimulatedRank& rank, const std::ve
 
 /// What decides an instant's activity while the compute queue is idle: the first of them that is busy.
 struct Layers {
-  std::vector<Busy> collectives, arrivals;
+  std::vector<Busy> collectives, sums, arrivals;
 };
 
 /// Members of one run of a chain from `first` on.
@@ -93,7 +93,8 @@ void add_members(const SimulatedRank& rank, const std::vector<Activity>& by_site
     const Busy busy{at, end, by_site[site]};
     at = end;
     if (m < first) continue;
-    if (is_collective(rank.rank_class->sites[site].op)) layers.collectives.push_back(busy);
+    if (is_collective(rank.rank_class->sites[site].op))
+      (rank.rank_class->sites[site].queue == Queue::sum ? layers.sums : layers.collectives).push_back(busy);
     if (rank.rank_class->sites[site].op == Op::receive) layers.arrivals.push_back(busy);
   }
 }
@@ -107,7 +108,7 @@ Layers layers_of(const SimulatedRank& rank, const std::vector<Activity>& by_site
       const int first = compute ? rank.listing.last_at_home(chain) + 1 : 0;
       if (first < chain.size) add_members(rank, by_site, item, first, layers);
     }
-  for (auto* busy : {&layers.collectives, &layers.arrivals}) make_disjoint(*busy);
+  for (auto* busy : {&layers.collectives, &layers.sums, &layers.arrivals}) make_disjoint(*busy);
   return layers;
 }
 
@@ -125,6 +126,8 @@ Activity activity_of(const program::Site& site, program::Group::Kind group) {
     case Op::all_reduce:
     case Op::all_gather:
       return group == program::Group::Kind::tensor && site.per_microbatch ? Activity::tensor_collective : Activity::gradient_reduction;
+    case Op::pack:
+    case Op::unpack: return Activity::gradient_reduction;
     case Op::zero:
     case Op::squared_norm:
     case Op::reduce_scalars:
@@ -149,7 +152,7 @@ Breakdown attribute(const SimulatedRank& rank, const std::vector<Activity>& by_s
   Breakdown breakdown;
   std::vector<Interval> idle = attribute_compute(rank, by_site, iteration, breakdown);
   const Layers layers = layers_of(rank, by_site);
-  for (const auto* busy : {&layers.collectives, &layers.arrivals}) idle = attribute_idle(idle, *busy, breakdown);
+  for (const auto* busy : {&layers.collectives, &layers.sums, &layers.arrivals}) idle = attribute_idle(idle, *busy, breakdown);
   for (const auto& [start, end] : idle) breakdown[Activity::bubble] += Seconds{end - start};
   return breakdown;
 }

@@ -13,8 +13,6 @@ using program::Site;
 
 constexpr int most_passes = 8;  // over a block, until what is known at its start repeats
 
-bool is_serial(Queue queue) { return queue != Queue::send && queue != Queue::receive; }
-
 /// One run of a site.
 struct Run {
   int site = -1, microbatch = 0;
@@ -33,7 +31,7 @@ class Order {
   bool ended(Queue q, Queue other) const { return ended_[index(q)][index(other)]; }
 
   void issue(const Site& site, const Run& run) {
-    if (!is_serial(site.queue)) return;
+    if (!program::runs_one_at_a_time(site.queue)) return;
     const std::size_t own = index(site.queue);
     std::array<bool, program::queue_count> after{};  // whose last instructions end before this one starts
     for (std::size_t q = 0; q < after.size(); ++q) {

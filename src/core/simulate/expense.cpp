@@ -59,7 +59,9 @@ class Traffic {
   static double bytes_of(const program::RankClass& c, const program::Site& site) {
     if (!site.per_microbatch) return static_cast<double>(site.bytes.count);
     const double sequences = static_cast<double>(c.microbatches - 1) * c.shape.sequences + c.last_sequences;
-    return static_cast<double>(site.bytes_per_sequence.count) * sequences;
+    double runs = site.runs.empty() ? c.microbatches : 0;
+    for (const auto& some : site.runs) runs += some.count;
+    return static_cast<double>(site.bytes_per_sequence.count) * sequences + static_cast<double>(site.bytes.count) * runs;
   }
 
   bool spans_zones(const program::Group& group) const {

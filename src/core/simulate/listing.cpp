@@ -157,6 +157,7 @@ class Lister {
     Chain& chain = out_.chains[static_cast<std::size_t>(c)];
     const Site& first = first_site(chain);
     if (!first.per_microbatch) microbatch = 0;
+    if (!first.runs_in(microbatch)) return;
     FLOTILLA_REQUIRE(microbatch >= 0 && static_cast<std::size_t>(microbatch) < runs_, ErrorKind::internal, "\"", first.name,
                      "\" of the program runs for microbatch ", microbatch, " of ", class_.microbatches);
     const int position = static_cast<int>(out_.items.size());

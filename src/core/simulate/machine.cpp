@@ -170,7 +170,7 @@ class Machine {
     const Course course = courses_[static_cast<std::size_t>(rank)][site];
     if (course == Course::alone) return run_chain(queue, item, ready);
     QueueState& state = state_of(queue);
-    if (is_serial(queue_of(queue))) {
+    if (program::runs_one_at_a_time(queue_of(queue))) {
       state.joined = true;
     } else {
       ++state.head;
@@ -359,7 +359,7 @@ class Machine {
   /// The head of a serial queue has met its partners and ends.
   void release(int queue, double end) {
     QueueState& state = state_of(queue);
-    if (!is_serial(queue_of(queue))) return;
+    if (!program::runs_one_at_a_time(queue_of(queue))) return;
     state.joined = false;
     state.available = end;
     ++state.head;

@@ -48,7 +48,8 @@ constexpr std::array<Makeup, model::operation_count> makeups{{
 /// Attention that stores its scores: separate products over the whole square, which its backward pass has not to compute again.
 void store_scores(Work& work, const model::Config& model, const model::LayerShape& shape, bool backward, const Execution& execution) {
   const double square = static_cast<double>(shape.tokens()) * shape.length, heads = model::local_heads(model, shape);
-  const double product = 2 * square * heads * model.head_size(), causal = product * (shape.length + 1) / (2.0 * shape.length);
+  const double product = 2 * square * heads * model.head_size(),
+               causal = 2 * model::attention_pairs(model, shape) * heads * model.head_size();
   work.flops += backward ? 4 * product - 5 * causal : 2 * (product - causal);
   const double passes = backward ? execution.score_passes_backward : execution.score_passes_forward;
   work.traffic += {static_cast<std::int64_t>(passes * square * heads) * element_size(shape.precision).count};
@@ -97,7 +98,7 @@ std::optional<Cost> scaled_cost(const cluster::Profile& profile, const model::Co
   const cluster::DeviceType* about = cluster::find_type(profile, type);
   if (!about || !(about->memory_bandwidth.value > 0)) return std::nullopt;
   for (int degree : measured_degrees(profile, type, name, shape)) {
-    if (degree > std::min({model.heads, model.feed_forward, model.vocabulary})) continue;
+    if (degree > model::largest_tensor_parallel(model)) continue;
     model::LayerShape there = shape;
     there.tensor_parallel = degree;
     there.tensor_index = 0;

@@ -196,6 +196,8 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
     case Op::load_tokens: return state_->streamed(c.device_type, {2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)});
     case Op::zero:
     case Op::squared_norm: return state_->streamed(c.device_type, {std::max<std::int64_t>(1, part_elements()) * fp32_bytes});
+    case Op::pack:
+    case Op::unpack: return state_->streamed(c.device_type, 2 * site.bytes);
     case Op::optimizer: return state_->update(program, c, part_elements(), *this);
     case Op::layer_forward:
     case Op::layer_backward: return state_->layer(program, c, site, sequences);

@@ -66,7 +66,7 @@ class Costing {
   }
 
   Cost of(const Site& site, int sequences, int flows) const {
-    const Bytes bytes = site.per_microbatch ? site.bytes_per_sequence * sequences : site.bytes;
+    const Bytes bytes = site.size(site.per_microbatch ? sequences : 0);
     if (is_message(site.op)) {
       const Rank peer = peer_of(site);
       if (site.op == Op::receive) return {};  // its sender's side is what it takes

@@ -8,6 +8,5 @@ inline bool is_collective(program::Op op) {
 }
 inline bool is_message(program::Op op) { return op == program::Op::send || op == program::Op::receive; }
 /// Runs one instruction to its end before the next; on a send or receive queue that is up to the messages.
-inline bool is_serial(program::Queue queue) { return queue != program::Queue::send && queue != program::Queue::receive; }
 
 }  // namespace flotilla::simulate

@@ -1,7 +1,9 @@
 #include "flotilla/files/hugging_face.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "document.hpp"
 
@@ -19,6 +21,9 @@ class Keys {
   std::string name(std::string_view key, std::string_view otherwise) const {
     return given(key) ? object_.get_string(key) : std::string{otherwise};
   }
+
+  /// A member that is an object or an array.
+  std::optional<Json> member(std::string_view key) const { return given(key) ? std::optional<Json>{object_.at(key)} : std::nullopt; }
 
   void require_flag(std::string_view key, bool expected, bool otherwise) const {
     if (flag(key, otherwise) == expected) return;
@@ -60,6 +65,7 @@ void gpt2(const Keys& keys, model::Config& c) {
   c.attention_dropout = keys.number("attn_pdrop", 0.1);
   c.init_std = keys.number("initializer_range", 0.02);
   c.scaled_residual_init = true;
+  keys.require_flag("tie_word_embeddings", true, true);
   keys.require_flag("scale_attn_weights", true, true);
   keys.require_flag("scale_attn_by_inverse_layer_idx", false, false);
   keys.require_flag("add_cross_attention", false, false);
@@ -81,24 +87,121 @@ void opt(const Keys& keys, model::Config& c) {
   c.dropout = keys.number("dropout", 0.1);
   c.attention_dropout = keys.number("attention_dropout", 0);
   c.init_std = keys.number("init_std", 0.02);
+  keys.require_flag("tie_word_embeddings", true, true);
   keys.require_flag("enable_bias", true, true);
   keys.require_flag("layer_norm_elementwise_affine", true, true);
   keys.require_number("layerdrop", 0, 0);
 }
+
+/// attention_types: [[["global", "local"], 12]] is twelve times these two. Returns the windows of the blocks, as few as say it.
+std::vector<int> windows(const Keys& keys, int blocks, int window) {
+  constexpr int most_blocks = 4096;  // the list is written out
+  if (blocks > most_blocks) keys.refuse("num_layers", text("expected at most ", most_blocks, ", got ", blocks));
+  std::vector<int> all;
+  const auto types = keys.member("attention_types");
+  const auto add = [&](const Json& kind) {
+    const std::string name = kind.as_string();
+    if (name != "global" && name != "local") kind.refuse(text("expected global or local, got '", name, "'"));
+    all.push_back(name == "local" ? window : 0);
+  };
+  for (const Json& entry : types ? types->items() : std::vector<Json>{}) {
+    if (entry.size() != 2) entry.refuse("expected a list of kinds and how often they follow one another");
+    const auto kinds = entry.items()[0].items();
+    for (int times = entry.items()[1].as_int(1, blocks); times > 0 && static_cast<int>(all.size()) <= blocks; --times)
+      for (const Json& kind : kinds) add(kind);
+  }
+  if (!types)
+    for (int block = 0; block < blocks; ++block) all.push_back(block % 2 == 1 ? window : 0);
+  if (static_cast<int>(all.size()) != blocks)
+    keys.refuse("attention_types", text("expected kinds of attention for the ", blocks, " layers of num_layers"));
+  std::size_t period = 1;
+  while (!std::equal(all.begin() + static_cast<std::ptrdiff_t>(period), all.end(), all.begin())) ++period;
+  all.resize(period);
+  return all == std::vector<int>{0} ? std::vector<int>{} : all;
+}
+
+void gpt_neo(const Keys& keys, model::Config& c) {
+  c.blocks = keys.integer("num_layers", 24);
+  c.hidden = c.embedding_width = keys.integer("hidden_size", 2048);
+  c.heads = keys.integer("num_heads", 16);
+  c.feed_forward = keys.integer("intermediate_size", static_cast<int>(std::min<std::int64_t>(std::int64_t{4} * c.hidden, INT32_MAX)));
+  c.vocabulary = keys.integer("vocab_size", 50257);
+  c.positions = keys.integer("max_position_embeddings", 2048);
+  c.activation = activation(keys, "gelu_new");
+  c.norm_epsilon = keys.number("layer_norm_epsilon", 1e-5);
+  c.dropout = keys.number("resid_dropout", 0);
+  if (keys.number("embed_dropout", 0) != c.dropout)
+    keys.refuse("embed_dropout", text("expected ", c.dropout, ", the value of resid_dropout"));
+  c.attention_dropout = keys.number("attention_dropout", 0);
+  c.init_std = keys.number("initializer_range", 0.02);
+  c.windows = windows(keys, c.blocks, keys.integer("window_size", 256));
+  c.scaled_scores = false;
+  c.qkv_bias = false;
+  keys.require_flag("tie_word_embeddings", true, true);
+}
+
+/// `rope_parameters` since transformers 5; before, `rope_theta` and `rope_scaling`, whose kind was once called `type`.
+void rotary(const Keys& keys, model::Rotary& r) {
+  r.theta = keys.number("rope_theta", 10000);
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const auto object = keys.member(key);
+    if (!object) continue;
+    const Keys scaling{*object};
+    r.theta = scaling.number("rope_theta", r.theta);
+    const char* kind_key = object->has("rope_type") ? "rope_type" : "type";
+    const std::string kind = scaling.name(kind_key, "default");
+    if (kind != "default" && kind != "llama3") scaling.refuse(kind_key, text("expected default or llama3, got '", kind, "'"));
+    scaling.require_number("partial_rotary_factor", 1, 1);
+    if (kind == "default") continue;
+    r.factor = scaling.number("factor", 8);
+    r.low_frequency = scaling.number("low_freq_factor", 1);
+    r.high_frequency = scaling.number("high_freq_factor", 4);
+    r.original_positions = scaling.integer("original_max_position_embeddings", 8192);
+  }
+  if (!(r.theta > 0)) keys.refuse("rope_theta", text("expected a number above 0, got ", r.theta));
+}
+
+void llama(const Keys& keys, model::Config& c) {
+  c.blocks = keys.integer("num_hidden_layers", 32);
+  c.hidden = c.embedding_width = keys.integer("hidden_size", 4096);
+  c.heads = keys.integer("num_attention_heads", 32);
+  c.key_value_heads = keys.integer("num_key_value_heads", c.heads);
+  if (c.key_value_heads == c.heads) c.key_value_heads = 0;
+  c.feed_forward = keys.integer("intermediate_size", 11008);
+  c.vocabulary = keys.integer("vocab_size", 32000);
+  c.positions = keys.integer("max_position_embeddings", 2048);
+  c.activation = model::Activation::swiglu;
+  const std::string gate = keys.name("hidden_act", "silu");
+  if (gate != "silu" && gate != "swish") keys.refuse("hidden_act", text("expected silu, got '", gate, "'"));
+  c.norm_kind = model::NormKind::rms;
+  c.norm_epsilon = keys.number("rms_norm_eps", 1e-6);
+  c.attention_dropout = keys.number("attention_dropout", 0);
+  c.init_std = keys.number("initializer_range", 0.02);
+  rotary(keys, c.rotary);
+  c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", false);
+  c.feed_forward_bias = keys.flag("mlp_bias", false);
+  c.tied_head = keys.flag("tie_word_embeddings", false);
+  const int head = keys.integer("head_dim", c.hidden / c.heads);
+  if (head != c.hidden / c.heads)
+    keys.refuse("head_dim", text("expected ", c.hidden / c.heads, ", hidden_size / num_attention_heads; Flotilla trains no other width"));
+}
+
+struct Family {
+  const char* name;
+  void (*read)(const Keys&, model::Config&);
+};
+constexpr Family families[] = {{"gpt2", gpt2}, {"opt", opt}, {"gpt_neo", gpt_neo}, {"llama", llama}};
 
 model::Config config_of(const Json& document, std::string_view name) {
   const Keys keys{document};
   model::Config config;
   config.name = name;
   config.family = document.get_string("model_type");
-  keys.require_flag("tie_word_embeddings", true, true);
   keys.require_flag("is_encoder_decoder", false, false);
-  if (config.family == "gpt2")
-    gpt2(keys, config);
-  else if (config.family == "opt")
-    opt(keys, config);
-  else
-    document.at("model_type").refuse("expected gpt2 or opt, got " + document.at("model_type").one_line());
+  const auto* family = std::ranges::find(families, config.family, &Family::name);
+  if (family == std::end(families))
+    document.at("model_type").refuse("expected gpt2, opt, gpt_neo or llama, got " + document.at("model_type").one_line());
+  family->read(keys, config);
   model::check(config, document.source());
   return config;
 }

@@ -7,15 +7,24 @@ namespace flotilla::files {
 namespace {
 
 using model::Activation;
+using model::NormKind;
 using model::NormPlacement;
 
-const char* spelling(Activation a) { return a == Activation::relu ? "relu" : "gelu_tanh"; }
+const char* spelling(Activation a) { return a == Activation::relu ? "relu" : a == Activation::swiglu ? "swiglu" : "gelu_tanh"; }
+const char* spelling(NormKind n) { return n == NormKind::rms ? "rms" : "layer"; }
 const char* spelling(NormPlacement n) { return n == NormPlacement::post ? "post" : "pre"; }
 
 Activation parse_activation(const std::string& name) {
   if (name == "relu") return Activation::relu;
-  FLOTILLA_REQUIRE(name == "gelu_tanh", ErrorKind::bad_input, "'", name, "' is not an activation; expected gelu_tanh or relu");
+  if (name == "swiglu") return Activation::swiglu;
+  FLOTILLA_REQUIRE(name == "gelu_tanh", ErrorKind::bad_input, "'", name, "' is not an activation; expected gelu_tanh, relu or swiglu");
   return Activation::gelu_tanh;
+}
+
+NormKind parse_norm_kind(const std::string& name) {
+  if (name == "rms") return NormKind::rms;
+  FLOTILLA_REQUIRE(name == "layer", ErrorKind::bad_input, "'", name, "' is not a kind of norm; expected layer or rms");
+  return NormKind::layer;
 }
 
 NormPlacement parse_norm(const std::string& name) {
@@ -32,10 +41,84 @@ void check_at(const Json& place, const model::Config& config) {
   }
 }
 
+/// The members that may be left out, with where they go; the flags are true unless something is said.
+template <class Config, class Visit>
+void each_flag(Config& c, const Visit& visit) {
+  visit("scaled_scores", c.scaled_scores);
+  visit("qkv_bias", c.qkv_bias);
+  visit("attention_output_bias", c.attention_output_bias);
+  visit("feed_forward_bias", c.feed_forward_bias);
+  visit("tied_head", c.tied_head);
+}
+template <class Config, class Visit>
+void each_rotary_number(Config& c, const Visit& visit) {
+  visit("rotary_theta", c.rotary.theta);
+  visit("rotary_factor", c.rotary.factor);
+  visit("rotary_low_frequency", c.rotary.low_frequency);
+  visit("rotary_high_frequency", c.rotary.high_frequency);
+}
+
+void read_particulars(const Json& object, model::Config& c) {
+  if (object.has("key_value_heads")) c.key_value_heads = object.get_int("key_value_heads", 1);
+  if (c.key_value_heads == c.heads) c.key_value_heads = 0;
+  if (object.has("norm_kind")) c.norm_kind = parse_at(object.at("norm_kind"), parse_norm_kind);
+  if (object.has("windows"))
+    for (const Json& window : object.at("windows").items()) c.windows.push_back(window.as_int(0));
+  if (object.has("rotary_original_positions")) c.rotary.original_positions = object.get_int("rotary_original_positions");
+  each_rotary_number(c, [&](const char* key, double& number) {
+    if (object.has(key)) number = object.get_double(key);
+  });
+  each_flag(c, [&](const char* key, bool& flag) {
+    if (object.has(key)) flag = object.get_bool(key);
+  });
+}
+
+/// Of what older families lack, only what is there: their objects stay as they always were.
+void write_particulars(const model::Config& c, detail::Node::Object& object) {
+  if (c.key_value_heads > 0) object.push_back({"key_value_heads", c.key_value_heads});
+  if (c.norm_kind != NormKind::layer) object.push_back({"norm_kind", spelling(c.norm_kind)});
+  if (!c.windows.empty()) object.push_back({"windows", detail::Node::Array(c.windows.begin(), c.windows.end())});
+  if (c.rotates()) {
+    each_rotary_number(c, [&](const char* key, double number) { object.push_back({key, number}); });
+    object.push_back({"rotary_original_positions", c.rotary.original_positions});
+  }
+  each_flag(c, [&](const char* key, bool flag) {
+    if (!flag) object.push_back({key, flag});
+  });
+}
+
 model::Config config_of(const Json& object) {
-  object.expect_keys({"name", "family", "blocks", "hidden", "heads", "feed_forward", "vocabulary", "positions", "position_offset",
-                      "embedding_width", "activation", "norm", "final_norm", "norm_epsilon", "dropout", "attention_dropout", "init_std",
-                      "scaled_residual_init"});
+  object.expect_keys({"name",
+                      "family",
+                      "blocks",
+                      "hidden",
+                      "heads",
+                      "feed_forward",
+                      "vocabulary",
+                      "positions",
+                      "position_offset",
+                      "embedding_width",
+                      "activation",
+                      "norm",
+                      "final_norm",
+                      "norm_epsilon",
+                      "dropout",
+                      "attention_dropout",
+                      "init_std",
+                      "scaled_residual_init",
+                      "key_value_heads",
+                      "norm_kind",
+                      "windows",
+                      "rotary_theta",
+                      "rotary_factor",
+                      "rotary_low_frequency",
+                      "rotary_high_frequency",
+                      "rotary_original_positions",
+                      "scaled_scores",
+                      "qkv_bias",
+                      "attention_output_bias",
+                      "feed_forward_bias",
+                      "tied_head"});
   model::Config c;
   c.name = get_string_or(object, "name", "");
   c.family = get_string_or(object, "family", "");
@@ -56,13 +139,14 @@ model::Config config_of(const Json& object) {
                              {"attention_dropout", &c.attention_dropout},
                              {"init_std", &c.init_std}})
     if (object.has(key)) *number = object.get_double(key);
+  read_particulars(object, c);
   return c;
 }
 
 }  // namespace
 
 detail::Node model_object(const model::Config& c) {
-  return detail::Node::Object{
+  detail::Node::Object object{
       {"name", c.name},
       {"family", c.family},
       {"blocks", c.blocks},
@@ -82,6 +166,8 @@ detail::Node model_object(const model::Config& c) {
       {"init_std", c.init_std},
       {"scaled_residual_init", c.scaled_residual_init},
   };
+  write_particulars(c, object);
+  return object;
 }
 
 std::string model_to_json(const model::Config& config) { return detail::pretty(model_object(config)); }

@@ -12,7 +12,7 @@ class Nothing final : public Operation {
   explicit Nothing(Bytes capacity) : capacity_{capacity} {}
   void start(Bytes size) override { FLOTILLA_ASSERT(size <= capacity_, size.count, " bytes: ", describe()); }
   bool progress() override { return true; }
-  std::string describe() const override { return "all-reduce within one rank"; }
+  std::string describe() const override { return "a collective within one rank"; }
 
  private:
   Bytes capacity_;
@@ -44,6 +44,7 @@ class LocalGroup final : public Group {
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return std::make_unique<Copy>(mine, all, capacity);
   }
+  std::unique_ptr<Operation> make_gather_pieces(std::byte*, Bytes, Bytes capacity) override { return std::make_unique<Nothing>(capacity); }
 
  private:
   const World& world_;

@@ -25,6 +25,10 @@ class MpiGroup final : public Group {
     return make_direct_all_gather(world_, *this, take_tags(tags_per_all_gather), mine, all, capacity);
   }
 
+  std::unique_ptr<Operation> make_gather_pieces(std::byte* data, Bytes unit, Bytes capacity) override {
+    return make_direct_gather_pieces(world_, *this, take_tags(tags_per_all_gather), data, unit, capacity);
+  }
+
  private:
   int take_tags(int count) {
     FLOTILLA_REQUIRE(count <= end_of_tags_ - next_tag_, ErrorKind::unavailable,

@@ -14,5 +14,7 @@ std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Grou
                                                   Bytes capacity, std::byte* staging);
 std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all,
                                                   Bytes capacity);
+std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,
+                                                     Bytes capacity);
 
 }  // namespace flotilla::comm

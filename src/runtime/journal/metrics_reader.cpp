@@ -46,6 +46,15 @@ StartRecord read_start(const Json& json) {
   r.version = json.get_string("version");
   return r;
 }
+DevicesRecord read_devices(const Json& json) {
+  auto r = with_stamps<DevicesRecord>(json);
+  r.launched = json.get_double("launched", 0);
+  r.origin = json.get_string("origin");
+  for (const auto& group : json.at("groups").items())
+    r.devices.push_back(
+        {group.get_string("device_type"), group.get_string("zone"), group.get_int("devices", 0), group.get_int("hosts", 0)});
+  return r;
+}
 EvaluationRecord read_evaluation(const Json& json) {
   auto r = with_stamps<EvaluationRecord>(json);
   r.loss = number(json, "loss");
@@ -100,6 +109,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (!json.has("event")) return metrics.steps.push_back(read_step(json));
   const auto event = json.get_string("event");
   if (event == "start") metrics.starts.push_back(read_start(json));
+  if (event == "devices") metrics.devices.push_back(read_devices(json));
   if (event == "evaluation") metrics.evaluations.push_back(read_evaluation(json));
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));

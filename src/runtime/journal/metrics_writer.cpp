@@ -31,6 +31,17 @@ JsonLine members(const StartRecord& r) {
   line.add("ranks", r.ranks).add("plan", r.plan).add("host", r.host).add("version", r.version);
   return line;
 }
+JsonLine members(const DevicesRecord& r) {
+  std::string groups;
+  for (const auto& g : r.devices) {
+    JsonLine group;
+    group.add("device_type", g.device_type).add("zone", g.zone).add("devices", g.devices).add("hosts", g.hosts);
+    groups += (groups.empty() ? "" : ", ") + group.text();
+  }
+  auto line = event("devices", r.step);
+  line.add("launched", r.launched).add("origin", r.origin).add_json("groups", "[" + groups + "]");
+  return line;
+}
 JsonLine members(const EvaluationRecord& r) {
   auto line = event("evaluation", r.step);
   line.add("loss", r.loss).add("sequences", r.sequences).add("seconds", r.seconds);
@@ -106,6 +117,7 @@ MetricsWriter::~MetricsWriter() = default;
 
 void MetricsWriter::write(const StepRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StartRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const DevicesRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }

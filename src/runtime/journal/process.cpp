@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "flotilla/base/text.hpp"
+#include "flotilla/journal/run_directory.hpp"
 
 namespace flotilla::journal {
 namespace {
@@ -65,6 +66,14 @@ bool has_other_threads(int pid) {
 }
 
 }  // namespace
+
+double this_process_began() {
+  std::istringstream uptime{first_line("/proc/uptime")};
+  const auto state = state_of(::getpid());
+  double up = 0;
+  if (!state || !(uptime >> up)) return 0;
+  return wall_clock() - up + static_cast<double>(state->start) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
 
 Process this_process() {
   const int pid = ::getpid();

@@ -14,7 +14,8 @@ constexpr int largest_degree = 8, largest_microbatch = 8;
 std::vector<int> degrees(const ProbeRequest& request, int ranks) {
   if (!request.tensor_parallel.empty()) return request.tensor_parallel;
   std::vector<int> found;
-  for (int degree = 1; degree <= std::min({ranks, request.model.heads, largest_degree}); degree *= 2) found.push_back(degree);
+  for (int degree = 1; degree <= std::min({ranks, model::largest_tensor_parallel(request.model), largest_degree}); degree *= 2)
+    found.push_back(degree);
   return found;
 }
 
@@ -38,8 +39,9 @@ void check(const ProbeRequest& request) {
           request.model.positions, ", the positions of ", request.model.name);
   require(!request.precisions.empty(), "no precision to measure; name fp32 or bf16");
   for (int degree : request.tensor_parallel)
-    require(degree >= 1 && degree <= request.model.heads, "tensor-parallel degree ", degree, " is not in 1 … ", request.model.heads,
-            ", the heads of ", request.model.name);
+    require(degree >= 1 && degree <= model::largest_tensor_parallel(request.model), "tensor-parallel degree ", degree, " is not in 1 … ",
+            model::largest_tensor_parallel(request.model), ", ", model::limit_of_tensor_parallel(request.model), " of ",
+            request.model.name);
   for (int sequences : request.sequences) require(sequences >= 1, "a microbatch of ", sequences, " sequences; expected at least 1");
   require(request.threads >= 0, request.threads, " threads; expected at least 1, or 0 for all that this rank may use");
   require(request.budget.value > 0 && request.deadline.value > 0, "budget and deadline must be longer than 0 s");

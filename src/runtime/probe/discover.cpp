@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <regex>
 #include <set>
@@ -48,7 +49,11 @@ std::map<std::string, std::vector<std::size_t>> by_host(const comm::World& world
 cluster::Device device(const RankFacts& facts, Rank rank, const std::string& host, int local_rank,
                        const std::vector<topology::CpuShare>& neighbours) {
   const int threads = facts.threads > 0 ? facts.threads : topology::threads_per_rank(neighbours, local_rank);
-  return {rank, cpu_type_name(facts.cpu_model, threads), host, facts.zone, local_rank, threads};
+  // A quota of less than the threads could use makes another device of the same CPU.
+  const double quota = facts.cpus.cpu_limit / static_cast<double>(neighbours.size());
+  const bool held_back = quota > 0 && quota < threads;
+  const std::string share = held_back ? text("@", static_cast<int>(std::lround(100 * quota)), "%") : "";
+  return {rank, cpu_type_name(facts.cpu_model, threads) + share, host, facts.zone, local_rank, threads};
 }
 
 /// One text where all ranks run the same; otherwise every kind of rank shows.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <set>
 #include <span>
 
@@ -58,6 +59,15 @@ int buffer_of(const program::Site& site, Role role) {
   return found == site.accesses.end() ? -1 : found->buffer;
 }
 
+/// Replaces what came after the first `count` values by its mean.
+void average_from(std::vector<double>& values, std::size_t count) {
+  if (values.size() <= count) return;
+  const auto first = values.begin() + static_cast<std::ptrdiff_t>(count);
+  const double mean = std::accumulate(first, values.end(), 0.0) / static_cast<double>(values.end() - first);
+  values.resize(count);
+  values.push_back(mean);
+}
+
 }  // namespace
 
 Pages::Pages(Bytes size) : size_{static_cast<std::size_t>(std::max<std::int64_t>(1, size.count))} {
@@ -74,7 +84,9 @@ int distinct_blocks(const model::Config& model, const Shape& shape) {
   for (const auto& tensor : model::tensors(with_blocks(model, 1)))
     if (tensor.layer == 1 && tensor.tied_layer < 0) elements += plan::shard(tensor, shape.tensor_parallel, 0).elements();
   const std::int64_t block = elements * (element_size(shape.precision).count + static_cast<std::int64_t>(sizeof(float)));
-  return static_cast<int>(std::clamp<std::int64_t>((far_apart + block - 1) / std::max<std::int64_t>(1, block), 1, model.blocks));
+  const auto few = static_cast<int>(std::clamp<std::int64_t>((far_apart + block - 1) / std::max<std::int64_t>(1, block), 1, model.blocks));
+  const int kinds = std::max(1, static_cast<int>(model.windows.size()));
+  return std::min(model.blocks, (few + kinds - 1) / kinds * kinds);
 }
 
 FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int threads, int blocks)
@@ -200,15 +212,19 @@ compute::Task FewBlocks::task(const program::Site& site) const {
 
 void FewBlocks::pass(std::vector<std::vector<double>>& samples) {
   samples.resize(model::operation_count);
+  std::vector<std::size_t> before;
+  for (const auto& runs : samples) before.push_back(runs.size());
   for (const auto& instruction : order_) {
     const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
-    if (site.op == Op::all_gather) gather_stats(site);
+    if (site.op == Op::all_gather && buffer_of(site, Role::stats) >= 0) gather_stats(site);
     if (site.op != Op::compute) continue;
     const compute::Task work = task(site);
     const Seconds start = now();
     backend_->run(work);
     samples[static_cast<std::size_t>(site.operation)].push_back((now() - start).value);
   }
+  if (model_.windows.size() < 2) return;
+  for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
 }
 
 Seconds FewBlocks::run(model::Operation operation) {

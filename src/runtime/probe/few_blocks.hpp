@@ -24,7 +24,8 @@ class Pages {
 };
 
 /// How many blocks a measurement runs through: so many that a block's weights and gradients have left the nearer caches when it comes round
-/// again, as in training; no more than the model has. Large models need one, and their number of blocks does not matter then.
+/// again, as in training; no more than the model has; of windows by turns, all. Large models need one, and their number of blocks does not
+/// matter then.
 int distinct_blocks(const model::Config&, const Shape&);
 
 /// The model with a few blocks, lowered as a training program for one tensor-parallel group, of which this is member 0, and its compute
@@ -43,7 +44,8 @@ class FewBlocks {
   void prepare();
   /// Gives the memory back; what the matrix library has made stays for the next prepare().
   void release() { arena_.reset(); }
-  /// One pass over all operations; the seconds of every run are added to `samples`, by model::Operation.
+  /// One pass over all operations; the seconds of every run are added to `samples`, by model::Operation. Where blocks see windows by turns,
+  /// an operation is their mean, as model::flops counts it, and a pass one run of it.
   void pass(std::vector<std::vector<double>>& samples);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);

@@ -16,7 +16,8 @@ Older read_older(const std::filesystem::path& path, const Discovery& here, const
   if (policy.never) return {"", "it was asked for"};
   if (path.empty() || !std::filesystem::exists(path)) return {"", "there is none yet"};
   try {
-    const cluster::Profile profile = files::read_profile(path);
+    cluster::Profile profile = files::read_profile(path);
+    if (auto part = cluster::part_of(profile, here.devices)) profile = std::move(*part);
     const std::string why = why_not_fresh(profile, here, request, policy.longest_age, utc_now());
     return why.empty() ? Older{files::profile_to_json(profile), ""} : Older{"", why};
   } catch (const Error& error) {

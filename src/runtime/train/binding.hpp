@@ -42,6 +42,9 @@ class Binding {
   void bind(BoundInstruction&, const program::Instruction&);
   void bind_message(BoundInstruction&);
   void bind_collective(BoundInstruction&);
+  void bind_gather(BoundInstruction&, const program::Access&);
+  comm::Operation* make_collective(const program::Site&);
+  comm::Group& group_of(const program::Site&) const;
   const program::Access* find(const program::Site&, program::Role) const;
   comm::Operation* keep(std::unique_ptr<comm::Operation>);
 
@@ -59,9 +62,10 @@ class Binding {
   std::vector<BoundInstruction> instructions_;
 };
 
-/// Send, receive and reduce queues run on the communication thread, compute and copy on the caller's.
+/// Queues of messages and collectives run on the communication thread, compute and copy on the caller's.
 inline bool on_comm_thread(const program::Site& site) {
-  return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce;
+  return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce ||
+         site.queue == program::Queue::sum || site.queue == program::Queue::receive_back;
 }
 
 }  // namespace flotilla::train

@@ -21,15 +21,17 @@ CommThread::~CommThread() {
 void CommThread::begin(Binding& binding, Progress& progress, Bell& finished, const std::function<void(BoundInstruction&)>& before_start,
                        std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin) {
   if (queues_of_ != &binding) {
-    queues_.assign(3, {});
+    queues_.assign(5, {});
     for (int i = 0; i < static_cast<int>(binding.instructions().size()); ++i) {
       const auto queue = binding.instructions()[static_cast<std::size_t>(i)].site->queue;
       if (queue == Queue::send) queues_[0].list.push_back(i);
       if (queue == Queue::receive) queues_[1].list.push_back(i);
       if (queue == Queue::reduce) queues_[2].list.push_back(i);
+      if (queue == Queue::sum) queues_[3].list.push_back(i);
+      if (queue == Queue::receive_back) queues_[4].list.push_back(i);
     }
     for (auto& queue : queues_) queue.in_flight.reserve(queue.list.size());
-    queues_[0].overlaps = queues_[1].overlaps = true;
+    queues_[0].overlaps = queues_[1].overlaps = queues_[4].overlaps = true;
     queues_of_ = &binding;
   }
   for (auto& queue : queues_) {

@@ -11,7 +11,7 @@
 
 namespace flotilla::train {
 
-/// Runs the send, receive and reduce queues of a binding: one thread, three queues, nothing that blocks. It polls while something is in
+/// Runs the queues of messages and collectives of a binding: one thread, five queues, nothing that blocks. It polls while something is in
 /// flight and sleeps otherwise, so that it takes little from the threads that compute.
 class CommThread {
  public:

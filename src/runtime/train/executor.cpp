@@ -79,6 +79,8 @@ void Executor::execute(BoundInstruction& instruction, const StepContext& context
     case Op::zero: return zero(instruction);
     case Op::squared_norm: return squared_norm(instruction);
     case Op::optimizer: return optimize(instruction, context);
+    case Op::pack:
+    case Op::unpack: return copy_regions(instruction);
     case Op::compute: instruction.task.step = context.step; return backend_.run(instruction.task);
     default: FLOTILLA_ASSERT(false, instruction.site->name, " is not for the compute thread");
   }
@@ -96,6 +98,17 @@ void Executor::zero(BoundInstruction& instruction) {
     const auto& buffer = binding_.rank_class().buffers[static_cast<std::size_t>(access.buffer)];
     backend_.zero({binding_.buffer(access.buffer), static_cast<std::size_t>(buffer.size.count)});
   }
+}
+
+void Executor::copy_regions(BoundInstruction& instruction) {
+  auto* part = instruction.task.operand<float>(Role::gradients);
+  auto* packed = instruction.task.operand<float>(Role::packed);
+  const bool packs = instruction.site->op == Op::pack;
+  for (const auto& region : instruction.site->regions)
+    for (std::int64_t row = 0; row < region.outer; ++row, packed += region.inner) {
+      float* here = part + region.offset + row * region.stride;
+      std::copy_n(packs ? here : packed, region.inner, packs ? packed : here);
+    }
 }
 
 void Executor::squared_norm(BoundInstruction& instruction) {

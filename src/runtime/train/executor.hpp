@@ -37,6 +37,7 @@ class Executor {
   void wait_for(const BoundInstruction&);
   void execute(BoundInstruction&, const StepContext&);
   void load_tokens(BoundInstruction&, const StepContext&);
+  void copy_regions(BoundInstruction&);
   void zero(BoundInstruction&);
   void squared_norm(BoundInstruction&);
   void optimize(BoundInstruction&, const StepContext&);

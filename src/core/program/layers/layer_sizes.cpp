@@ -58,8 +58,9 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
   // Inputs of both norms, of the products behind them and two masks stand whole on every member unless the sequence is parallel; queries,
   // keys, values and the attention's output by heads; the feed-forward's hidden activations by columns, before and after the activation.
   const std::int64_t whole = width * (4 * element + 2 * mask_byte) / split;
-  const std::int64_t by_heads = shape.tokens() * model::local_heads(model, shape) * model.head_size() * 4 * element;
-  const std::int64_t by_columns = shape.tokens() * model::local_columns(model, shape) * 2 * element;
+  const std::int64_t heads = std::int64_t{model::local_heads(model, shape)} * model.head_size();
+  const std::int64_t by_heads = shape.tokens() * (model::qkv_width(model, shape) + heads) * element;
+  const std::int64_t by_columns = shape.tokens() * (model::up_width(model, shape) + model::local_columns(model, shape)) * element;
   return Bytes{whole + by_heads + by_columns} + scores(shape, 2, true);
 }
 

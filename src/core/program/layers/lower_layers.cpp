@@ -137,7 +137,6 @@ class LayerLowering {
     here.rank_class = found->second;
     here.tensor_index = t;
     here.replica = r;
-    for (int before = 0; before < r; ++before) here.first_sequence += replica(s, before).sequences;
     const LayerSlots slots = layer_slots(kind, depth(), program_.plan.chunks);
     if (slots.previous >= 0) here.peers.push_back(device(neighbour(s - 1), r, t));
     if (slots.next >= 0) here.peers.push_back(device(neighbour(s + 1), r, t));

@@ -38,7 +38,7 @@ void Families::chains_of_all(plan::Recompute recompute, const Room& room) {
   for (const bool reversed : {false, true}) {
     if (reversed) std::ranges::reverse(types);
     for (int columns = 1; columns <= stock_.request.global_batch; columns *= 2)
-      for (int tensor = 1; tensor <= stock_.request.model.heads; tensor *= 2) {
+      for (int tensor = 1; tensor <= stock_.request.model.groups(); tensor *= 2) {
         Pattern pattern;
         for (const int type : types) {
           const auto fitting = degrees(type);

@@ -25,10 +25,6 @@ namespace {
 constexpr double doubt = 0.02;          // of the memory: the forecast decides what is nearly too much
 constexpr double backward_share = 0.6;  // of a pass, at least
 
-bool one_device_replicas(const Sketch& sketch, int stage) {
-  return std::ranges::all_of(sketch.columns, [&](const Column& column) { return column.slots[at(stage)].tensor == 1; });
-}
-
 bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.count != b.sequences / b.count; }
 
 }  // namespace
@@ -100,8 +96,8 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
       const Slot& next = column.slots[at(s + 1)];
       const Nodes &a = nodes_[at(s) * placed_ + index], &b = nodes_[at(s + 1) * placed_ + index];
       const bool one_node = slot.place == next.place && a == b && a.first == a.last;
-      behind = network_.message({slot.place, next.place, one_node, flows(slot, column.count)}, microbatch) +
-               network_.message({next.place, slot.place, one_node, flows(next, column.count)}, microbatch) + 2 * handshake_;
+      behind = network_.message({slot.place, next.place, one_node, flows(slot, column.count), pieces(slot)}, microbatch) +
+               network_.message({next.place, slot.place, one_node, flows(next, column.count), pieces(next)}, microbatch) + 2 * handshake_;
     }
     // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
     const double handshakes = 2 * handshake_ * ((s > 0 ? 1 : 0) + (s + 1 < stages ? 1 : 0));
@@ -159,8 +155,8 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
     const int in_flight = std::min(kept, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-    const double sums = std::max(0.0, network_.staging(sketch, s, slot.tensor) - sounding.group_sums);
-    const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) + sums;
+    const double needed =
+        memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) + network_.staging(sketch, s, slot.tensor);
     most.bytes = std::max(most.bytes, needed * (1 - doubt) - limit);
     most.share = std::max(most.share, needed * (1 - doubt) / limit);
   }
@@ -262,9 +258,8 @@ double Estimator::after(const Sketch& sketch) {
     const auto& of = network_.sums(sketch, s, starts_);
     const bool begins = first == 0, ends = last == stock_.request.model.layers();
     const double all = (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0);
-    double hidden = 0;  // ours run beside the last backward pass where no tensor-parallel sums do, but for the first layer's
-    if (!described_ && one_device_replicas(sketch, s))
-      hidden = std::min(backward_share * shortest_pass(sketch, s), all - (begins ? of.embedding : std::min(all, of.block)));
+    double hidden = 0;  // ours run beside the last backward pass, but for the first layer's
+    if (!described_) hidden = std::min(backward_share * shortest_pass(sketch, s), all - (begins ? of.embedding : std::min(all, of.block)));
     sums = std::max(sums, all - hidden + (begins || ends ? word : 0));
     for (const Column& column : sketch.columns) {
       const Slot& slot = column.slots[at(s)];

@@ -41,6 +41,8 @@ class Estimator {
   bool blocks_on(int microbatch) const;
   /// Messages that leave a node at once where so many replicas of a stage stand at such slots.
   int flows(const Slot&, int replicas) const;
+  /// Members of a tensor-parallel group that share a message.
+  int pieces(const Slot& slot) const { return whole_messages_ ? 1 : slot.tensor; }
   int per_node(int place) const { return stock_.types[at(stock_.places[at(place)].type)].per_node; }
   double handshake() const { return handshake_; }  ///< seconds of a message at each end, before data moves
   const Stock& stock() const { return stock_; }

@@ -7,12 +7,14 @@ namespace {
 
 constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
 constexpr std::size_t few_places = 12, some_places = 32;
-constexpr double near_enough = 1.2;  // in 1F1B, to be tried in GPipe
-constexpr int most_subsets_of = 3;   // types: all subsets of so many
+constexpr int few_in_all = 8;                                                       // devices of a pool all columns of which are looked at
+constexpr std::int64_t most_of_all_columns = 40'000, some_of_all_columns = 12'000;  // estimates
+constexpr double near_enough = 1.2;                                                 // in 1F1B, to be tried in GPipe
+constexpr int most_subsets_of = 3;                                                  // types: all subsets of so many
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {runtime.layers.has_value(), !runtime.layers.has_value()}; }
+Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value()}; }
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
@@ -43,9 +45,10 @@ void Families::run() {
       chains(recompute, room);
     }
   };
-  few_devices();
+  few_devices(stock_.devices <= few_in_all ? most_of_all_columns : some_of_all_columns);
   try_all(plan::Recompute::none);
   if (needs_recompute()) try_all(plan::Recompute::full);
+  if (list_.candidates().empty()) few_devices(most_of_all_columns);
   fewer_zones();
   if (list_.candidates().empty() && list_.doubtful().empty() && !list_.nearest_miss()) least_memory();
 }
@@ -153,7 +156,7 @@ std::vector<int> Families::present(const Room& room) const {
 std::vector<int> Families::degrees(int type) const {
   const Type& t = stock_.types[at(type)];
   std::vector<int> out;
-  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.heads, t.count}); degree *= 2) out.push_back(degree);
+  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
   return out;
 }
 

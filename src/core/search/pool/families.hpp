@@ -56,7 +56,7 @@ class Families {
   void settle(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
 
   // All columns of few devices
-  void few_devices();
+  void few_devices(std::int64_t most_estimates);
   void few_devices(const Room&, std::int64_t most_estimates);
   std::vector<Room> small_rooms() const;
   bool holds(const Sketch&) const;

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <bit>
+#include <functional>
 #include <numeric>
+#include <ranges>
 
 #include "families.hpp"
 
@@ -8,8 +11,7 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr int most_devices = 8, some_devices = 40;  // searched; of which parts are
-constexpr std::size_t some_places = 8;
-constexpr std::int64_t most_estimates = 40'000;
+constexpr std::size_t some_places = 8, most_rooms = 24;
 constexpr std::size_t most_cuts = 40;
 constexpr double surely_fits = 0.9;  // of the memory, by an estimate
 
@@ -39,31 +41,39 @@ bool is_even(const std::vector<int>& cuts) {
 
 }  // namespace
 
-void Families::few_devices() {
+void Families::few_devices(std::int64_t all) {
   const auto rooms = small_rooms();
-  for (const Room& room : rooms) few_devices(room, most_estimates / static_cast<std::int64_t>(rooms.size()));
+  for (const Room& room : rooms) few_devices(room, all / static_cast<std::int64_t>(rooms.size()));
 }
 
-/// The whole pool, or the largest parts of it that are small enough: whatever a part could do, the pool can.
+/// The whole pool, or the largest parts of it that are small enough: what a smaller pool could do, a larger one can, nearly always.
 std::vector<Families::Room> Families::small_rooms() const {
   const std::size_t places = stock_.places.size();
-  std::vector<Room> out;
-  if (stock_.devices > most_devices && (stock_.devices > some_devices || places > some_places)) return out;
-  std::vector<std::size_t> masks;
-  const auto devices = [&](std::size_t mask) {
-    int all = 0;
-    for (std::size_t p = 0; p < places; ++p) all += mask >> p & 1 ? stock_.places[p].count : 0;
-    return all;
+  std::vector<Room> all;
+  if (stock_.devices > most_devices && (stock_.devices > some_devices || places > some_places)) return all;
+  const auto one_type = [&](std::size_t mask) {
+    const auto type = stock_.places[static_cast<std::size_t>(std::countr_zero(mask))].type;
+    return std::ranges::all_of(std::views::iota(std::size_t{0}, places),
+                               [&](std::size_t p) { return (mask >> p & 1) == 0 || stock_.places[p].type == type; });
   };
   for (std::size_t mask = (std::size_t{1} << places) - 1; mask > 0; --mask) {
-    const bool part = std::ranges::any_of(masks, [&](std::size_t larger) { return (mask & larger) == mask; });
-    if (!part && devices(mask) <= most_devices) masks.push_back(mask);
-  }
-  for (const std::size_t mask : masks) {
+    if (stock_.request.restrictions.one_device_type && !one_type(mask)) continue;
     Room room(places, 0);
     for (std::size_t p = 0; p < places; ++p)
       if (mask >> p & 1) room[p] = stock_.places[p].count;
-    out.push_back(std::move(room));
+    const int over = std::accumulate(room.begin(), room.end(), 0) - most_devices;
+    for (std::size_t p = 0; p < places; ++p)  // less of one place, where that is enough
+      if (over <= 0 || room[p] > over) {
+        all.push_back(room);
+        if (over <= 0) break;
+        all.back()[p] -= over;
+      }
+  }
+  std::vector<Room> out;
+  const auto inside = [](const Room& a, const Room& b) { return std::ranges::equal(a, b, std::less_equal{}); };
+  for (const Room& room : all) {
+    const auto larger = [&](const Room& other) { return other != room && inside(room, other); };
+    if (std::ranges::none_of(all, larger) && std::ranges::find(out, room) == out.end() && out.size() < most_rooms) out.push_back(room);
   }
   return out;
 }
@@ -96,7 +106,7 @@ bool Families::holds(const Sketch& sketch) const {
 bool Families::next_degrees(std::vector<int>& degrees) const {
   for (int& degree : degrees) {
     degree *= 2;
-    if (degree <= std::min(stock_.request.model.heads, most_devices)) return true;
+    if (degree <= std::min(stock_.request.model.groups(), most_devices)) return true;
     degree = 1;
   }
   return false;

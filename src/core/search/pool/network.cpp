@@ -48,6 +48,7 @@ double Network::message(const Way& way, int microbatch) {
   const auto logarithm = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(microbatch)));
   std::uint64_t key = at(way.from) * stock_.places.size() + at(way.to);
   key = ((key * sizes + logarithm) << 1 | (way.one_node ? 1 : 0)) * most_flows + static_cast<std::uint64_t>(way.flows);
+  key = key * sizes + static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(way.pieces)));
   const auto [found, fresh] = messages_.try_emplace(key, 0);
   if (!fresh) return found->second;
   const Place &a = stock_.places[at(way.from)], &b = stock_.places[at(way.to)];
@@ -56,7 +57,7 @@ double Network::message(const Way& way, int microbatch) {
   const Rank other = way.from == way.to ? Rank{a.first.value + beside} : b.first;
   if (other == a.first) return 0;
   const PoolRequest& r = stock_.request;
-  const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
+  const Bytes size{std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision).count / way.pieces};
   return found->second = cost_.message(a.first, other, size, way.flows).time.value;
 }
 

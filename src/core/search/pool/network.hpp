@@ -19,6 +19,7 @@ class Network {
     int from = 0, to = 0;   ///< places
     bool one_node = false;  ///< in which all of them stand
     int flows = 1;          ///< messages that leave a node at once
+    int pieces = 1;         ///< members of a tensor-parallel group that send a microbatch together
   };
   /// Seconds of a message of `microbatch` sequences between stages that stand so.
   double message(const Way&, int microbatch);

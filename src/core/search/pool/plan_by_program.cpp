@@ -4,6 +4,7 @@
 #include "answer.hpp"
 #include "families.hpp"
 #include "floor.hpp"
+#include "lines.hpp"
 #include "refine.hpp"
 #include "revive.hpp"
 
@@ -82,6 +83,7 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
   if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(request, library, runtime, estimate, refine);
   refine.improve(most_improvements(stock.devices));
   refine.vary();
+  try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
                           floor_of_value(stock, soundings, families.microbatches()), bench);
   prefer_what_moves_least(answer, request);

@@ -58,7 +58,7 @@ class Reshaping {
   bool change_degree(Sketch& sketch, std::size_t s, bool larger) const {
     for (Column& column : sketch.columns) {
       int& tensor = column.slots[s].tensor;
-      if (larger ? tensor * 2 > stock_.request.model.heads : tensor == 1) return false;
+      if (larger ? tensor * 2 > stock_.request.model.groups() : tensor == 1) return false;
       tensor = larger ? tensor * 2 : tensor / 2;
     }
     return true;

@@ -127,8 +127,7 @@ std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, 
 void Soundings::add_communication(Sounding& sounding, const simulate::MemoryForecast& block, int tensor) const {
   const auto& described = bench_.runtime().layers;
   if (!described) {
-    if (tensor > 1) sounding.group_sums = bytes(block, program::Category::communication);
-    sounding.beside += sounding.group_sums;
+    if (tensor > 1) sounding.beside += bytes(block, program::Category::communication);
     return;
   }
   if (tensor > 1) sounding.beside += static_cast<double>(described->tensor_group.count);

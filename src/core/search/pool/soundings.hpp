@@ -20,10 +20,9 @@ struct Part {
 struct Sounding {
   bool usable = false;
   Part embedding, block, head;
-  double shared = 0;      ///< bytes of state that embedding and head both count: the word table, where one stage holds both
-  double beside = 0;      ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
-  double group_sums = 0;  ///< of `beside`, for sums inside a tensor-parallel group of our runtime; sums of gradients use them too
-  double neighbour = 0;   ///< bytes for every neighbouring stage
+  double shared = 0;     ///< bytes of state that embedding and head both count: the word table, where one stage holds both
+  double beside = 0;     ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
+  double neighbour = 0;  ///< bytes for every neighbouring stage
 };
 
 /// Learns what layers cost from forecasts of small plans (embedding, blocks and head as three stages of one replica, three microbatches),

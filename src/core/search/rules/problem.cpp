@@ -75,7 +75,7 @@ bool is_measured(const Problem& p, int type, int tensor) {
 
 void add_kinds(Problem& p, int group) {
   const Group& g = p.groups[static_cast<std::size_t>(group)];
-  for (int tensor = 1; tensor <= p.request.model.heads && tensor <= g.count; tensor *= 2) {
+  for (int tensor = 1; tensor <= p.request.model.groups() && tensor <= g.count; tensor *= 2) {
     Kind kind{group, tensor, {}, 0};
     for (const int e : g.entries) {
       const Entry& entry = p.entries[static_cast<std::size_t>(e)];

@@ -1,26 +1,16 @@
 #pragma once
+#include <span>
 #include <vector>
 
+#include "attention_blocks.hpp"
 #include "dropout.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "products.hpp"
 
 namespace flotilla::compute::cpu {
 
-/// The products of one block of queries against the keys up to its causal limit.
-struct AttentionSpecs {
-  std::int64_t first_query = 0, rows = 0, keys = 0;
-  ProductSpec scores, values;                                                      // forward
-  ProductSpec probability_gradient, query_gradient, key_gradient, value_gradient;  // backward
-};
-/// Last block first: it sees all keys, so its key and value gradients are stored and the others' are added. The longest comes first, too.
-std::vector<AttentionSpecs> attention_specs(const Setup&, int heads);
-/// For all threads at once.
-std::int64_t attention_scratch(const Setup&, int heads);
-
-/// Causal attention of a microbatch, forward and backward. Work is dealt in (sequence, head) and, forward, in blocks of queries; no sum
-/// depends on who does what.
+/// Causal attention of a microbatch, forward and backward, over all keys or a window of them. Work is dealt in (sequence, head) and blocks
+/// of queries forward, in (sequence, group of heads that share keys) backward; no sum depends on who does what.
 template <class E>
 class Attention {
  public:
@@ -32,12 +22,19 @@ class Attention {
 
  private:
   struct Block {
-    std::int64_t first_query = 0, rows = 0;
+    std::int64_t first_query = 0, rows = 0, first_key = 0;
     Product *scores = nullptr, *values = nullptr;
     Product *probability_gradient = nullptr, *query_gradient = nullptr, *key_gradient = nullptr, *value_gradient = nullptr;
   };
+  struct Kind {  // of attention: blocks of the model that see the same window
+    int window = 0;
+    std::vector<AttentionSpecs> specs;
+    std::vector<Block> blocks;
+    bool backward_ready = false;
+  };
   struct Pass {  // one call's operands
     const Task& task;
+    const Kind& kind;
     Dropout dropout;
     const E *qkv, *output;
     E* result;
@@ -50,19 +47,20 @@ class Attention {
     int thread;
   };
 
-  void prepare(bool backward);
+  const Kind& prepared(const Task&, bool backward);
   AttentionBlock describe(const Pass&, const Block&, std::int64_t sequence, std::int64_t head, float* scores) const;
   bool run_forward(const Pass&, const Block&, std::int64_t sequence, std::int64_t head, const Temporaries&) const;
   bool run_backward(const Pass&, const Block&, std::int64_t sequence, std::int64_t head, const Temporaries&) const;
-  bool run_backward(const Pass&, std::int64_t sequence, std::int64_t head, const Temporaries&) const;
+  bool run_backward(const Pass&, std::int64_t sequence, std::int64_t group, const Temporaries&) const;
 
   const Setup& setup_;
   Products& products_;
   const Kernels<E>& kernels_;
-  std::int64_t heads_, first_head_, head_size_, length_, pitch_;
-  std::vector<AttentionSpecs> specs_;
-  std::vector<Block> blocks_;
-  bool backward_ready_ = false;
+  HeadLayout layout_;
+  std::int64_t first_head_, length_, pitch_;
+  /// From row to row of a head's key or value gradients: in place where they are fp32, in a matrix of their own where they are not.
+  std::int64_t gradient_row_;
+  std::vector<Kind> kinds_;
   std::int64_t scratch_per_thread_ = 0;
 };
 

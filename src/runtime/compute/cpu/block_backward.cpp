@@ -10,7 +10,7 @@ void Operations<E>::mlp_backward(const Frame& f) {
   const Precision p = setup_.precision;
   E* gradient = f.at(Role::gradient);
   E* before_drop = masked(f, gradient);
-  E* columns = f.workspace.template take<E>(f.n * columns_);  // gradient of `activated`, then of `up`
+  E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
   RowsBackward rows;
   if (!pre_norm_)
     rows.norm = {gradient,
@@ -26,26 +26,36 @@ void Operations<E>::mlp_backward(const Frame& f) {
   rows.norm_weight = Parameter::norm2_weight;
   rows.norm_bias = Parameter::norm2_bias;
   rows.bias = Parameter::down_bias;
+  rows.has_bias = setup_.model.feed_forward_bias;
   rows_backward(f, rows);
-  products_.run(linear_input_gradient(p, f.n, d_, columns_), {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
+  ProductSpec to_activated = linear_input_gradient(p, f.n, d_, columns_);
+  to_activated.c_row = up_width_;
+  products_.run(to_activated, {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
   products_.run(linear_weight_gradient(p, f.n, d_, columns_),
                 {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
   activation_backward(f, layout, columns);
-  products_.run(linear_weight_gradient(p, f.n, columns_, d_),
+  products_.run(linear_weight_gradient(p, f.n, up_width_, d_),
                 {.a = columns, .b = f.saved(layout.ff_input), .c = f.gradient(Parameter::up_weight)});
-  products_.run(linear_input_gradient(p, f.n, columns_, d_), {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+  products_.run(linear_input_gradient(p, f.n, up_width_, d_),
+                {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
 }
 
 template <class E>
 void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout& layout, E* gradient) {
-  const bool gelu = setup_.model.activation == model::Activation::gelu_tanh;
-  const E* kept = f.saved(gelu ? layout.up : layout.activated);
-  const ColumnSums bias{f.workspace, setup_.threads, columns_};
+  const model::Activation activation = setup_.model.activation;
+  const E* kept = f.saved(activation == model::Activation::relu ? layout.activated : layout.up);
+  const bool has_bias = setup_.model.feed_forward_bias;
+  Workspace none{nullptr};
+  const ColumnSums bias{has_bias ? f.workspace : none, setup_.threads, up_width_};
   for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
-    const ActivationBackward<E> work{kept, gradient, bias.start(share), columns_};
-    gelu ? kernels_.gelu_backward(work, rows) : kernels_.relu_backward(work, rows);
+    float* sums = has_bias ? bias.start(share) : nullptr;
+    switch (activation) {
+      case model::Activation::gelu_tanh: return kernels_.gelu_backward({kept, gradient, sums, columns_}, rows);
+      case model::Activation::relu: return kernels_.relu_backward({kept, gradient, sums, columns_}, rows);
+      case model::Activation::swiglu: return kernels_.swiglu_backward({kept, gradient, sums, columns_}, rows);
+    }
   });
-  bias.add_to(f.gradient(Parameter::up_bias), 0, columns_);
+  if (has_bias) bias.add_to(f.gradient(Parameter::up_bias), 0, up_width_);
 }
 
 template <class E>
@@ -55,7 +65,7 @@ void Operations<E>::attention_backward(const Frame& f) {
   E *gradient = f.at(Role::gradient), *partial = f.at(Role::partial);
   E* before_drop = masked(f, gradient);
   E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
-  E* qkv_gradient = f.workspace.template take<E>(f.n * 3 * attention_width_);
+  E* qkv_gradient = f.workspace.template take<E>(f.n * qkv_width_);
   RowsBackward rows;
   rows.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
   rows.norm_bias = pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias;
@@ -72,6 +82,7 @@ void Operations<E>::attention_backward(const Frame& f) {
                d_};
   rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), place(setup_, f.task)};
   rows.bias = Parameter::out_bias;
+  rows.has_bias = setup_.model.attention_output_bias;
   rows_backward(f, rows);
   const E* output = f.saved(layout.attention_output);
   products_.run(linear_input_gradient(p, f.n, d_, attention_width_),
@@ -80,20 +91,17 @@ void Operations<E>::attention_backward(const Frame& f) {
                 {.a = before_drop, .b = output, .c = f.gradient(Parameter::out_weight)});
   attention_.backward(f.task, f.saved(layout.qkv), output, f.template saved<float>(layout.log_sum_exp), output_gradient, qkv_gradient,
                       f.workspace);
+  if (setup_.model.rotates()) rotate(f, qkv_gradient, true);
   attention_weight_gradients(f, qkv_gradient);
-  products_.run(linear_input_gradient(p, f.n, 3 * attention_width_, d_),
-                {.a = qkv_gradient, .b = f.weight(Parameter::qkv_weight), .c = partial});
+  products_.run(linear_input_gradient(p, f.n, qkv_width_, d_), {.a = qkv_gradient, .b = f.weight(Parameter::qkv_weight), .c = partial});
 }
 
 template <class E>
 void Operations<E>::attention_weight_gradients(const Frame& f, const E* qkv_gradient) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  const std::int64_t width = 3 * attention_width_;
-  const ColumnSums bias{f.workspace, setup_.threads, width};
-  for_shares(setup_.threads, f.n, [&](int share, Rows rows) { kernels_.column_sums(qkv_gradient, bias.start(share), width, rows); });
-  bias.add_to(f.gradient(Parameter::qkv_bias), 0, width);
+  if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
-  products_.run(linear_weight_gradient(setup_.precision, f.n, width, d_),
+  products_.run(linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
                 {.a = qkv_gradient, .b = input, .c = f.gradient(Parameter::qkv_weight)});
 }
 

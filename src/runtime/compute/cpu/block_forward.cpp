@@ -14,21 +14,41 @@ void Operations<E>::attention_forward(const Frame& f) {
     normalize(f, norm(f, input, normed, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias));
     input = normed;
   }
-  ProductSpec to_qkv = linear_forward(setup_.precision, f.n, 3 * attention_width_, d_);
-  to_qkv.bias = true;
-  products_.run(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight(Parameter::qkv_bias), .c = qkv});
+  ProductSpec to_qkv = linear_forward(setup_.precision, f.n, qkv_width_, d_);
+  to_qkv.bias = setup_.model.qkv_bias;
+  products_.run(to_qkv,
+                {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
+  if (setup_.model.rotates()) rotate(f, qkv, false);
   attention_.forward(f.task, qkv, output, f.template saved<float>(layout.log_sum_exp), f.workspace);
   products_.run(linear_forward(setup_.precision, f.n, d_, attention_width_),
                 {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
+}
+
+/// Queries and keys by their positions. Where keys are shared, a group's queries and key stand side by side; else all queries and then all
+/// keys.
+template <class E>
+void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
+  const std::int64_t size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
+  const bool shared = setup_.model.shares_keys();
+  const std::int64_t bands = shared ? groups_ : 1, step = (queries + 2) * size, heads = shared ? queries + 1 : heads_ + groups_;
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    for (std::int64_t band = 0; band < bands; ++band)
+      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, size, setup_.length, angles_.data(), back}, rows);
+  });
 }
 
 template <class E>
 void Operations<E>::mlp_forward(const Frame& f) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
   E *partial = f.at(Role::partial), *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
-  const AddResidual<E> sum{
-      f.at(Role::input),    partial, f.weight(Parameter::out_bias), 0, middle, d_, dropout(setup_, f.task, DropSite::attention_output),
-      place(setup_, f.task)};
+  const AddResidual<E> sum{f.at(Role::input),
+                           partial,
+                           f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias),
+                           0,
+                           middle,
+                           d_,
+                           dropout(setup_, f.task, DropSite::attention_output),
+                           place(setup_, f.task)};
   const NormForward<E> normed =
       pre_norm_ ? norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias)
                 : norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
@@ -46,16 +66,19 @@ void Operations<E>::mlp_forward(const Frame& f) {
 /// ff_input -> up -> activated. ReLU rides on the product: its backward needs only its output.
 template <class E>
 void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
-  const bool gelu = setup_.model.activation == model::Activation::gelu_tanh;
+  const model::Activation activation = setup_.model.activation;
   E* activated = f.saved(layout.activated);
-  E* up = gelu ? f.saved(layout.up) : activated;
-  ProductSpec to_columns = linear_forward(setup_.precision, f.n, columns_, d_);
-  to_columns.bias = true;
-  to_columns.relu = !gelu;
-  products_.run(to_columns,
-                {.a = f.saved(layout.ff_input), .b = f.weight(Parameter::up_weight), .bias = f.weight(Parameter::up_bias), .c = up});
-  if (!gelu) return;
+  ProductSpec to_columns = linear_forward(setup_.precision, f.n, up_width_, d_);
+  to_columns.bias = setup_.model.feed_forward_bias;
+  to_columns.relu = activation == model::Activation::relu;
+  E* up = to_columns.relu ? activated : f.saved(layout.up);
+  products_.run(to_columns, {.a = f.saved(layout.ff_input),
+                             .b = f.weight(Parameter::up_weight),
+                             .bias = f.weight_if(to_columns.bias, Parameter::up_bias),
+                             .c = up});
+  if (to_columns.relu) return;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    if (activation == model::Activation::swiglu) return kernels_.swiglu({up, activated, columns_}, rows);
     kernels_.gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
   });
 }
@@ -65,9 +88,14 @@ void Operations<E>::block_end_forward(const Frame& f) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
   E* output = f.at(Role::output);
   E* sum = pre_norm_ ? output : f.saved(layout.end);
-  const AddResidual<E> add{
-      f.saved(pre_norm_ ? layout.middle : layout.ff_input), f.at(Role::partial),  f.weight(Parameter::down_bias), 0, sum, d_,
-      dropout(setup_, f.task, DropSite::feed_forward),      place(setup_, f.task)};
+  const AddResidual<E> add{f.saved(pre_norm_ ? layout.middle : layout.ff_input),
+                           f.at(Role::partial),
+                           f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias),
+                           0,
+                           sum,
+                           d_,
+                           dropout(setup_, f.task, DropSite::feed_forward),
+                           place(setup_, f.task)};
   const NormForward<E> normed =
       pre_norm_ ? NormForward<E>{}
                 : norm(f, sum, output, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
@@ -81,6 +109,7 @@ void Operations<E>::block_end_forward(const Frame& f) {
 
 #define FLOTILLA_INSTANTIATE(E)                                                   \
   template void Operations<E>::attention_forward(const Frame&);                   \
+  template void Operations<E>::rotate(const Frame&, E*, bool);                    \
   template void Operations<E>::mlp_forward(const Frame&);                         \
   template void Operations<E>::activate(const Frame&, const model::BlockLayout&); \
   template void Operations<E>::block_end_forward(const Frame&);

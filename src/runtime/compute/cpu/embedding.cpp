@@ -44,7 +44,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
     products_.run(linear_forward(setup_.precision, f.n, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
     words = output;
   }
-  const E* positions = f.weight(Parameter::position) + setup_.model.position_offset * d_;
+  const E* positions = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + setup_.model.position_offset * d_;
   const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), place(setup_, f.task)};
   for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
 }
@@ -54,7 +54,7 @@ void Operations<E>::embedding_backward(const Frame& f) {
   E* gradient = f.at(Role::gradient);
   const DropBackward<E> drop{gradient, gradient, nullptr, d_, dropout(setup_, f.task, DropSite::embedding), place(setup_, f.task)};
   if (drop.dropout.on) for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.drop_backward(drop, rows); });
-  position_gradient(f, gradient);
+  if (!setup_.model.rotates()) position_gradient(f, gradient);
   if (!setup_.model.projects()) return word_gradient(f, gradient);
   E* words = f.workspace.template take<E>(f.n * w_);
   products_.run(linear_weight_gradient(setup_.precision, f.n, d_, w_),

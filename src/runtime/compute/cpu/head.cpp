@@ -57,7 +57,7 @@ void Operations<E>::head_forward(const Frame& f) {
   ProductSpec to_logits = linear_forward(setup_.precision, f.n, vocabulary_, w_);
   to_logits.c_fp32 = true;
   to_logits.c_row = rows.pitch;
-  products_.run(to_logits, {.a = head_input(f), .b = f.weight(Parameter::word), .c = f.template at<float>(Role::logits)});
+  products_.run(to_logits, {.a = head_input(f), .b = f.weight(head_word_), .c = f.template at<float>(Role::logits)});
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_stats(rows, share); });
 }
 
@@ -83,10 +83,10 @@ void Operations<E>::head_backward(const Frame& f) {
   const E* gradient = f.at(Role::logits);
   ProductSpec to_word = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_word.a_column = pitch;
-  products_.run(to_word, {.a = gradient, .b = head_input(f), .c = f.gradient(Parameter::word)});
+  products_.run(to_word, {.a = gradient, .b = head_input(f), .c = f.gradient(head_word_)});
   ProductSpec to_input = linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_input.a_row = pitch;
-  products_.run(to_input, {.a = gradient, .b = f.weight(Parameter::word), .c = f.at(Role::partial)});
+  products_.run(to_input, {.a = gradient, .b = f.weight(head_word_), .c = f.at(Role::partial)});
 }
 
 template <class E>

@@ -30,7 +30,7 @@ struct Place {
   std::int64_t length = 1, first_sequence = 0;
 };
 
-/// sum = residual + drop(partial + bias). Without `residual` it counts as zero. `partial` may be `sum`.
+/// sum = residual + drop(partial + bias). Without `residual` or `bias` it counts as zero. `partial` may be `sum`.
 template <class E>
 struct AddResidual {
   const E *residual, *partial, *bias;
@@ -41,7 +41,8 @@ struct AddResidual {
   Place place;
 };
 
-/// y = (x - mean) * rstd * weight + bias; stats (rows, 2) get mean and rstd.
+/// y = (x - mean) * rstd * weight + bias; stats (rows, 2) get mean and rstd. Without `bias` it is the root mean square's norm: mean and
+/// bias are zero.
 template <class E>
 struct NormForward {
   const E *x, *weight, *bias;
@@ -51,7 +52,7 @@ struct NormForward {
   float epsilon;
 };
 
-/// With g = gradient (+ added): out = (residual +) d x, and sums (2, width) += g * normalized x, g.
+/// With g = gradient (+ added): out = (residual +) d x, and sums (2, width) += g * normalized x, g; `rms`: sums (width) += the first alone.
 template <class E>
 struct NormBackward {
   const E *gradient, *added, *x, *weight, *residual;
@@ -59,6 +60,7 @@ struct NormBackward {
   E* out;
   float* sums;
   std::int64_t width;
+  bool rms = false;
 };
 
 /// masked = drop's backward of gradient; sums (width), where there are any, += masked. `masked` may be `gradient`.
@@ -72,7 +74,8 @@ struct DropBackward {
   Place place;
 };
 
-/// gradient *= activation'(saved) in place; sums (width) += gradient. `saved` is the input of GELU, the output of ReLU.
+/// gradient *= activation'(saved) in place; sums (width), where there are any, += gradient. `saved` is the input of GELU, the output of
+/// ReLU.
 template <class E>
 struct ActivationBackward {
   const E* saved;
@@ -81,11 +84,40 @@ struct ActivationBackward {
   std::int64_t width;
 };
 
-/// Queries [first_query, first_query + rows) of one head against keys [0, first_query + rows).
+/// A row holds `columns` gates and then as many others: y = silu(gate) * other. Pitches: 2 columns; columns in y.
+template <class E>
+struct SwigluForward {
+  const E* saved;
+  E* y;
+  std::int64_t columns;
+};
+
+/// The first half of a row of `gradient` is that of y; the row becomes the gradients of gates and others. sums (2 columns), where there are
+/// any, += them.
+template <class E>
+struct SwigluBackward {
+  const E* saved;
+  E* gradient;
+  float* sums;
+  std::int64_t columns;
+};
+
+/// Turns column i of a head with column i + size / 2 by the angle of (position, i); `back`: by its negative. Of a row, `heads` heads start
+/// at column first, first + step, ...; positions follow rows, `length` of them.
+template <class E>
+struct Rotation {
+  E* rows;
+  std::int64_t pitch, first, step, heads, size, length;
+  const float* angles;  ///< (length, size): cosines of a position, then sines
+  bool back;
+};
+
+/// Queries [first_query, first_query + rows) of one head against keys [first_key, first_query + rows). With a window, a query sees as many
+/// keys, itself the last; 0: all.
 struct AttentionBlock {
   float* scores;  ///< (rows, pitch) fp32; becomes probabilities in the element type, at the start of each row
-  std::int64_t pitch, rows, first_query;
-  float scale;         ///< 1 / sqrt(head size)
+  std::int64_t pitch, rows, first_query, first_key, window;  ///< first_key: a multiple of 64, as dropout's numbers are dealt
+  float scale;
   float* log_sum_exp;  ///< of these rows
   Dropout dropout;
   std::uint32_t sequence, head;  ///< global
@@ -126,6 +158,9 @@ struct Kernels {
   void (*gelu)(const E* x, E* y, std::int64_t count);
   void (*gelu_backward)(ActivationBackward<E>, Rows);
   void (*relu_backward)(ActivationBackward<E>, Rows);
+  void (*swiglu)(SwigluForward<E>, Rows);
+  void (*swiglu_backward)(SwigluBackward<E>, Rows);
+  void (*rotate)(Rotation<E>, Rows);
   void (*add)(const E* a, const E* b, E* sum, std::int64_t count);
   void (*add_to_floats)(const E* x, float* sum, std::int64_t count);
   void (*softmax)(AttentionBlock);

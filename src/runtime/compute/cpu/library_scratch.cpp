@@ -13,6 +13,7 @@ std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
   const model::LayerShape shape{sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision};
   const model::Config& c = s.model;
   const std::int64_t n = shape.tokens(), d = c.hidden, w = c.embedding_width, columns = model::local_columns(c, shape);
+  const std::int64_t qkv = model::qkv_width(c, shape), up = model::up_width(c, shape);
   const std::int64_t attention = std::int64_t{model::local_heads(c, shape)} * c.head_size();
   std::vector<ProductSpec> all;
   const auto add = [&](std::int64_t out, std::int64_t in, bool bias, bool relu) {
@@ -21,10 +22,11 @@ std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
     forward.relu = relu;
     all.insert(all.end(), {forward, linear_input_gradient(s.precision, n, out, in), linear_weight_gradient(s.precision, n, out, in)});
   };
-  add(3 * attention, d, true, false);
+  add(qkv, d, c.qkv_bias, false);
   add(d, attention, false, false);
-  add(columns, d, true, c.activation == model::Activation::relu);
+  add(up, d, c.feed_forward_bias, c.activation == model::Activation::relu);
   add(d, columns, false, false);
+  all[all.size() - 2].c_row = up;  // the gradient of the activated columns, at the start of each row of those before
   if (c.projects()) add(d, w, false, false);
   if (c.projects()) add(w, d, false, false);
   const std::size_t head = all.size();
@@ -40,8 +42,7 @@ std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
 }  // namespace
 
 Bytes library_scratch(const Setup& setup, int sequences) {
-  const model::UnitRange heads = model::share(setup.model.heads, setup.tensor_parallel, setup.tensor_index);
-  std::int64_t most = attention_scratch(setup, static_cast<int>(heads.count()));
+  std::int64_t most = attention_scratch(setup);
   for (int shorter = 1; shorter <= sequences; ++shorter)  // a replica's last microbatch may be any of these
     for (const ProductSpec& s : linear_products(setup, shorter)) most = std::max(most, scratch_bytes(s, setup.threads));
   return align_up({most}, 64);

@@ -7,11 +7,6 @@ using model::Operation;
 
 model::LayerShape shape_of(const Setup& s, int sequences) { return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision}; }
 
-bool of_word(Parameter kind) { return kind == Parameter::word; }
-
-/// The word table belongs to layer 0 even where the head uses it.
-int layer_of(const Task& task, Parameter kind) { return of_word(kind) ? 0 : task.layer; }
-
 }  // namespace
 
 template <class E>
@@ -20,22 +15,23 @@ Operations<E>::Frame::Frame(const Operations& o, const Task& t)
       shape{shape_of(o.setup_, t.sequences)},
       n{shape.tokens()},
       workspace{t.operand<std::byte>(program::Role::workspace)},
-      parameters_{o.parameters_} {}
+      parameters_{o.parameters_},
+      tied_{o.setup_.model.tied_head} {}
 
 template <class E>
 const E* Operations<E>::Frame::weight(Parameter kind) const {
-  const program::Part* part = of_word(kind) ? task.word_part : task.part;
+  const program::Part* part = is_tied(kind) ? task.word_part : task.part;
   FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
-  const auto role = of_word(kind) ? program::Role::word_weights : program::Role::weights;
-  return at(role) + parameters_.offset(*part, layer_of(task, kind), kind);
+  const auto role = is_tied(kind) ? program::Role::word_weights : program::Role::weights;
+  return at(role) + parameters_.offset(*part, is_tied(kind) ? 0 : task.layer, kind);
 }
 
 template <class E>
 float* Operations<E>::Frame::gradient(Parameter kind) const {
-  const program::Part* part = of_word(kind) ? task.word_part : task.part;
+  const program::Part* part = is_tied(kind) ? task.word_part : task.part;
   FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
-  const auto role = of_word(kind) ? program::Role::word_gradients : program::Role::gradients;
-  return at<float>(role) + parameters_.offset(*part, layer_of(task, kind), kind);
+  const auto role = is_tied(kind) ? program::Role::word_gradients : program::Role::gradients;
+  return at<float>(role) + parameters_.offset(*part, is_tied(kind) ? 0 : task.layer, kind);
 }
 
 template <class E>
@@ -44,14 +40,20 @@ Operations<E>::Operations(const Setup& setup)
       d_{setup.model.hidden},
       w_{setup.model.embedding_width},
       heads_{model::local_heads(setup.model, shape_of(setup, 1))},
+      groups_{model::local_groups(setup.model, shape_of(setup, 1))},
       attention_width_{heads_ * setup.model.head_size()},
+      qkv_width_{model::qkv_width(setup.model, shape_of(setup, 1))},
       columns_{model::local_columns(setup.model, shape_of(setup, 1))},
+      up_width_{model::up_width(setup.model, shape_of(setup, 1))},
       vocabulary_{model::local_vocabulary(setup.model, shape_of(setup, 1))},
       pre_norm_{setup.model.norm == model::NormPlacement::pre},
+      rms_{setup.model.norm_kind == model::NormKind::rms},
+      head_word_{setup.model.tied_head ? Parameter::word : Parameter::head_word},
       parameters_{setup.model},
       kernels_{kernels<E>()},
       products_{setup.threads},
-      attention_{setup_, products_} {}
+      attention_{setup_, products_},
+      angles_{rotary_angles(setup.model, setup.length)} {}
 
 template <class E>
 void Operations<E>::run(const Task& task) {
@@ -78,7 +80,7 @@ void Operations<E>::run(const Task& task) {
 
 template <class E>
 NormForward<E> Operations<E>::norm(const Frame& f, const E* x, E* y, float* stats, Parameter weight, Parameter bias) const {
-  return {x, f.weight(weight), f.weight(bias), y, stats, d_, static_cast<float>(setup_.model.norm_epsilon)};
+  return {x, f.weight(weight), f.weight_if(!rms_, bias), y, stats, d_, static_cast<float>(setup_.model.norm_epsilon)};
 }
 
 template <class E>
@@ -95,23 +97,32 @@ E* Operations<E>::masked(const Frame& f, E* gradient) const {
 template <class E>
 void Operations<E>::rows_backward(const Frame& f, RowsBackward work) {
   const bool has_norm = work.norm.x, has_site = work.drop.gradient;
+  const bool has_bias = has_site && work.has_bias;
   Workspace none{nullptr};
-  const ColumnSums norm_sums{has_norm ? f.workspace : none, setup_.threads, 2 * d_};
-  const ColumnSums bias_sums{has_site ? f.workspace : none, setup_.threads, d_};
+  work.norm.rms = rms_;
+  const ColumnSums norm_sums{has_norm ? f.workspace : none, setup_.threads, rms_ ? d_ : 2 * d_};
+  const ColumnSums bias_sums{has_bias ? f.workspace : none, setup_.threads, d_};
   for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
     NormBackward<E> norm_work = work.norm;
     DropBackward<E> drop_work = work.drop;
     if (has_norm) norm_work.sums = norm_sums.start(share);
-    if (has_site) drop_work.sums = bias_sums.start(share);
+    if (has_bias) drop_work.sums = bias_sums.start(share);
     for_pieces(rows, [&](Rows piece) {
       if (has_norm) kernels_.norm_backward(norm_work, piece);
-      if (!has_site) return;
-      drop_work.dropout.on ? kernels_.drop_backward(drop_work, piece) : kernels_.column_sums(drop_work.gradient, drop_work.sums, d_, piece);
+      if (has_site && drop_work.dropout.on) return kernels_.drop_backward(drop_work, piece);
+      if (has_bias) kernels_.column_sums(drop_work.gradient, drop_work.sums, d_, piece);
     });
   });
   if (has_norm) norm_sums.add_to(f.gradient(work.norm_weight), 0, d_);
-  if (has_norm) norm_sums.add_to(f.gradient(work.norm_bias), d_, d_);
-  if (has_site) bias_sums.add_to(f.gradient(work.bias), 0, d_);
+  if (has_norm && !rms_) norm_sums.add_to(f.gradient(work.norm_bias), d_, d_);
+  if (has_bias) bias_sums.add_to(f.gradient(work.bias), 0, d_);
+}
+
+template <class E>
+void Operations<E>::add_bias_gradient(const Frame& f, const E* gradient, std::int64_t width, Parameter bias) {
+  const ColumnSums sums{f.workspace, setup_.threads, width};
+  for_shares(setup_.threads, f.n, [&](int share, Rows rows) { kernels_.column_sums(gradient, sums.start(share), width, rows); });
+  sums.add_to(f.gradient(bias), 0, width);
 }
 
 template class Operations<float>;

@@ -5,10 +5,11 @@
 #include "parallel.hpp"
 #include "parameters.hpp"
 #include "products.hpp"
+#include "rotary.hpp"
 
 namespace flotilla::compute::cpu {
 
-/// The thirteen operations for one element type.
+/// The thirteen operations for one element type. What differs between models is data: a kind of norm, an activation, a bias that is there.
 template <class E>
 class Operations {
  public:
@@ -34,6 +35,7 @@ class Operations {
       return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count);
     }
     const E* weight(Parameter) const;
+    const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     float* gradient(Parameter) const;
 
     const Task& task;
@@ -42,7 +44,11 @@ class Operations {
     mutable Workspace workspace;
 
    private:
+    /// A word table that two layers use is in a part of its own; it belongs to layer 0 even where the head uses it.
+    bool is_tied(Parameter kind) const { return kind == Parameter::word && tied_; }
+
     const ParameterIndex& parameters_;
+    bool tied_;
   };
 
   // embedding.cpp
@@ -56,6 +62,7 @@ class Operations {
   void mlp_forward(const Frame&);
   void block_end_forward(const Frame&);
   void activate(const Frame&, const model::BlockLayout&);
+  void rotate(const Frame&, E* qkv, bool back);
   // block_backward.cpp
   void mlp_backward(const Frame&);
   void attention_backward(const Frame&);
@@ -78,18 +85,23 @@ class Operations {
     NormBackward<E> norm{};  ///< norm.x null: no norm
     DropBackward<E> drop{};  ///< drop.gradient null: no site
     Parameter norm_weight{}, norm_bias{}, bias{};
+    bool has_bias = false;  ///< the site has one
   };
   void rows_backward(const Frame&, RowsBackward);
+  /// Adds the sums over rows of a bias's gradient.
+  void add_bias_gradient(const Frame&, const E* gradient, std::int64_t width, Parameter bias);
   /// Where the gradient before a dropout site goes: workspace where there is dropout, else the gradient itself.
   E* masked(const Frame&, E* gradient) const;
 
   Setup setup_;
-  std::int64_t d_, w_, heads_, attention_width_, columns_, vocabulary_;
-  bool pre_norm_;
+  std::int64_t d_, w_, heads_, groups_, attention_width_, qkv_width_, columns_, up_width_, vocabulary_;
+  bool pre_norm_, rms_;
+  Parameter head_word_;
   ParameterIndex parameters_;
   const Kernels<E>& kernels_;
   Products products_;
   Attention<E> attention_;
+  std::vector<float> angles_;
 };
 
 }  // namespace flotilla::compute::cpu

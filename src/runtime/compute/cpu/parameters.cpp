@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, parameter_kinds> endings{"embedding.word"
                                                                 "feed_forward.down.bias",
                                                                 "head.norm.weight",
                                                                 "head.norm.bias",
-                                                                "head.project_out"};
+                                                                "head.project_out",
+                                                                "head.word"};
 
 }  // namespace
 

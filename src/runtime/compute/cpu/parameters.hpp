@@ -26,8 +26,9 @@ enum class Parameter {
   head_norm_weight,
   head_norm_bias,
   project_out,
+  head_word,
 };
-inline constexpr std::size_t parameter_kinds = 18;
+inline constexpr std::size_t parameter_kinds = 19;
 
 /// Where each layer's tensors stand in model::tensors().
 class ParameterIndex {

@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/exit_code.hpp"
+#include "flotilla/journal/metrics.hpp"
+
+namespace flotilla::journal {
+
+/// One start of a run, as its run directory tells it. Times are seconds since 1970; 0 where nothing says.
+struct IncarnationHistory {
+  int number = 0;
+  std::string host, job;              ///< of rank 0; the batch system's id, "" without one
+  double launched = 0;                ///< when rank 0's process began
+  double first_step_done = 0;         ///< when its first step was complete
+  double ended = 0;                   ///< its last word: stop, outcome or last line
+  bool running = false;               ///< it holds the run directory still
+  std::optional<ExitCode> exit_code;  ///< absent: it was killed before it could speak, or runs
+  std::string reason;
+  std::string plan, origin;  ///< summary; where the plan came from
+  std::vector<DeviceGroup> devices;
+  std::vector<PlanRecord> plan_changes;  ///< while it ran, those that were refused too
+  int ranks = 0;
+  std::int64_t first_step = 0;  ///< steps complete when it began
+  std::int64_t last_step = 0;   ///< when it ended
+  std::int64_t lost_steps = 0;  ///< of its steps, done again by later incarnations
+  double lost_seconds = 0;      ///< that those took
+  std::optional<double> first_loss, last_loss;
+  std::int64_t checkpoints = 0;
+  double checkpoint_seconds = 0;
+
+  std::int64_t steps() const { return last_step - first_step; }
+  /// From launch to the end of the first step; absent where there was none.
+  std::optional<double> seconds_to_first_step() const;
+  double seconds() const { return ended > launched && launched > 0 ? ended - launched : 0; }
+  int hosts() const;
+};
+
+/// Every incarnation that left a trace, in order. Takes no lock. Throws Error{bad_input} where there is no run, or what a file says cannot
+/// be.
+std::vector<IncarnationHistory> read_history(const std::filesystem::path& run);
+
+}  // namespace flotilla::journal

@@ -1,0 +1,13 @@
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "flotilla/base/units.hpp"
+
+namespace flotilla::slurm {
+
+/// A time as Slurm's tools print and take it: "minutes", "minutes:seconds", "hours:minutes:seconds", "days-hours",
+/// "days-hours:minutes", "days-hours:minutes:seconds"; nothing for UNLIMITED, INVALID, NOT_SET, N/A and whatever else is no time.
+std::optional<Seconds> parse_time(std::string_view);
+
+}  // namespace flotilla::slurm

@@ -1,0 +1,21 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "app/job.hpp"
+
+namespace flotilla::app {
+
+/// What a command takes from the batch system that started it, and from the options that say otherwise. A rank's own.
+struct BatchJob {
+  std::string id;               ///< empty outside of a job
+  std::string zone;             ///< of this rank's device: --run.zone, else the partition of its component
+  std::optional<Seconds> ends;  ///< on the clock of flotilla::now(): --run.time-limit from now, else what Slurm says
+};
+
+/// Throws Error{bad_input} for variables that cannot be Slurm's.
+BatchJob batch_job(const Job&, std::span<const std::string> environment);
+BatchJob batch_job(const Job&);
+
+}  // namespace flotilla::app

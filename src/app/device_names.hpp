@@ -1,0 +1,39 @@
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "flotilla/cluster/catalogue.hpp"
+#include "flotilla/cluster/cluster.hpp"
+
+namespace flotilla::app {
+
+/// What device types are called: the library's names first, then those of the catalogue, however they are spelled.
+class DeviceNames {
+ public:
+  DeviceNames(const cluster::Profile& library, const cluster::Catalogue&);
+
+  /// The name that a plan takes; "" where nobody knows it. A name that only the catalogue knows is called as it was asked for first.
+  /// Multiplying in TF32 makes another type of a device: those are told apart by their spelling alone.
+  std::string type_called(const std::string& name);
+  /// The catalogue's own name of a type; "" where it does not know it.
+  std::string catalogued(const std::string& name) const;
+  /// Devices in a node of a type that is known.
+  int per_node(const std::string& type) const;
+  bool is_cpu(const std::string& type) const;
+
+  /// Names of the catalogue that begin with the word and are longer: A100-40 and A100-80 for A100.
+  std::vector<std::string> longer(const std::string& word) const;
+  /// "; did you mean 'A100-40' or 'A100-80'?"; "" where nothing is near.
+  std::string meant(const std::string& asked) const;
+  /// All of them, with commas between.
+  std::string listed() const;
+
+ private:
+  const cluster::Profile& library_;
+  const cluster::Catalogue& catalogue_;
+  std::vector<std::string> known_;
+  std::map<std::string, int> per_node_;
+};
+
+}  // namespace flotilla::app

@@ -1,0 +1,203 @@
+#include "parcels.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/program/collectives.hpp"
+
+namespace flotilla::program {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+struct Entry {
+  plan::Microbatch microbatch;
+  int replica = 0, index = 0;
+};
+
+std::vector<Entry> in_order(const plan::Deal& deal) {
+  std::vector<Entry> all;
+  for (std::size_t r = 0; r < deal.size(); ++r)
+    for (std::size_t m = 0; m < deal[r].size(); ++m) all.push_back({deal[r][m], static_cast<int>(r), static_cast<int>(m)});
+  std::ranges::sort(all, {}, [](const Entry& e) { return e.microbatch.first; });
+  return all;
+}
+
+/// Tokens of the step, half-open.
+struct Range {
+  std::int64_t first = 0, last = 0;
+  std::int64_t count() const { return last - first; }
+  Range meet(const Range& o) const { return {std::max(first, o.first), std::min(last, o.last)}; }
+};
+
+Range piece_of(const Range& whole, int members, int index) {
+  const Piece p = piece(whole.count(), members, index);
+  return {whole.first + p.first, whole.first + p.last};
+}
+
+/// One end of a crossing.
+struct Side {
+  const plan::Replica* replica = nullptr;
+  plan::Microbatch microbatch;
+};
+
+/// Collects the parcels of one use, microbatches with the same ones together.
+class Pile {
+ public:
+  Pile(std::vector<Rank>& peers, std::int64_t length) : peers_{peers}, length_{length} {}
+
+  /// Between member `mine` of `here` and each member of `there`: what `sender` sends of `shared` and `receiver` takes into its piece.
+  void add(const Side& here, int mine, const Side& there, const plan::Microbatch& shared, bool sends, int microbatch) {
+    const Range both = tokens(shared), taken = tokens(sends ? there.microbatch : here.microbatch);
+    for (int theirs = 0; theirs < there.replica->tensor_parallel; ++theirs) {
+      const int from = sends ? mine : theirs, to = sends ? theirs : mine;
+      const Side &sender = sends ? here : there, &receiver = sends ? there : here;
+      const Range slice =
+          piece_of(both, sender.replica->tensor_parallel, from).meet(piece_of(taken, receiver.replica->tensor_parallel, to));
+      if (slice.count() <= 0) continue;
+      const int slot = slot_of(there.replica->devices[at(theirs)]);
+      found_[{slice.first - std::int64_t{here.microbatch.first} * length_, slot, slice.count()}].push_back(microbatch);
+    }
+  }
+
+  std::vector<Parcel> parcels(int microbatches) const {
+    std::vector<Parcel> list;
+    for (const auto& [where, runs] : found_) {
+      const auto [first, slot, tokens] = where;
+      const bool always = static_cast<int>(runs.size()) == microbatches;
+      list.push_back({slot, first, tokens, always ? std::vector<Runs>{} : runs_of(runs)});
+    }
+    return list;
+  }
+
+  int slot_of(Rank rank) {
+    const auto found = std::ranges::find(peers_, rank);
+    if (found != peers_.end()) return static_cast<int>(found - peers_.begin());
+    peers_.push_back(rank);
+    return static_cast<int>(peers_.size()) - 1;
+  }
+
+ private:
+  Range tokens(const plan::Microbatch& m) const { return {m.first * length_, m.last() * length_}; }
+
+  std::vector<Rank>& peers_;
+  std::int64_t length_;
+  std::map<std::tuple<std::int64_t, int, std::int64_t>, std::vector<int>> found_;  // (first, slot, tokens) -> microbatches
+};
+
+/// Whether every member of a tensor-parallel group talks to the one of its own index alone, about equal pieces of any microbatch.
+bool talks_straight(const plan::Replica& a, const plan::Replica& b, int length) {
+  return a.tensor_parallel == b.tensor_parallel && length % a.tensor_parallel == 0;
+}
+
+}  // namespace
+
+bool any_holds(const std::vector<Runs>& list, int microbatch) {
+  return std::ranges::any_of(list, [&](const Runs& runs) { return runs.holds(microbatch); });
+}
+
+std::vector<Runs> runs_of(const std::vector<int>& microbatches) {
+  std::vector<Runs> list;
+  for (std::size_t i = 0; i < microbatches.size();) {
+    Runs runs{microbatches[i], 1, 1};
+    if (i + 1 < microbatches.size()) runs.stride = microbatches[i + 1] - microbatches[i];
+    std::size_t next = i + 1;
+    while (next < microbatches.size() && microbatches[next] == microbatches[i] + runs.count * runs.stride) ++runs.count, ++next;
+    if (runs.count == 1) runs.stride = 1;
+    list.push_back(runs);
+    i = next;
+  }
+  return list;
+}
+
+Boundary boundary_between(const plan::Deal& stage, const plan::Deal& next) {
+  Boundary boundary;
+  boundary.alike = stage == next;
+  if (boundary.alike) return boundary;
+  boundary.of.resize(stage.size());
+  boundary.of_next.resize(next.size());
+  const auto sent = in_order(stage), taken = in_order(next);
+  for (std::size_t a = 0, b = 0; a < sent.size() && b < taken.size();) {
+    const int first = std::max(sent[a].microbatch.first, taken[b].microbatch.first);
+    const int end_a = sent[a].microbatch.last(), end_b = taken[b].microbatch.last();
+    boundary.of[at(sent[a].replica)].push_back(static_cast<int>(boundary.crossings.size()));
+    boundary.of_next[at(taken[b].replica)].push_back(static_cast<int>(boundary.crossings.size()));
+    boundary.crossings.push_back(
+        {sent[a].replica, sent[a].index, taken[b].replica, taken[b].index, {first, std::min(end_a, end_b) - first}});
+    if (end_a <= end_b) ++a;
+    if (end_b <= end_a) ++b;
+  }
+  return boundary;
+}
+
+Correspondence::Correspondence(const plan::Plan& plan, const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries,
+                               bool training)
+    : plan_{plan}, deals_{deals}, boundaries_{boundaries}, training_{training} {}
+
+Parcels Correspondence::of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const {
+  const Place here{stage, replica, tensor_index};
+  Parcels parcels;
+  if (stage > 0) std::tie(parcels.activations_in, parcels.gradients_out) = cross(here, stage - 1, peers);
+  if (stage + 1 < static_cast<int>(plan_.stages.size()))
+    std::tie(parcels.activations_out, parcels.gradients_in) = cross(here, stage + 1, peers);
+  return parcels;
+}
+
+const plan::Replica& Correspondence::replica_of(int stage, int replica) const { return plan_.stages[at(stage)].replicas[at(replica)]; }
+
+Correspondence::BothWays Correspondence::cross(const Place& here, int there, std::vector<Rank>& peers) const {
+  const auto& boundary = boundaries_[at(std::min(here.stage, there))];
+  if (!boundary.alike) return through_crossings(here, there, boundary, peers);
+  const auto& mine = deals_[at(here.stage)][at(here.replica)];
+  if (mine.empty()) return {};
+  const auto &own = replica_of(here.stage, here.replica), &other = replica_of(there, here.replica);
+  if (talks_straight(own, other, plan_.length)) {
+    const Parcel piece{Pile{peers, plan_.length}.slot_of(other.devices[at(here.tensor_index)]), 0, 0, {}, own.tensor_parallel};
+    return {{piece}, training_ ? std::vector{piece} : std::vector<Parcel>{}};
+  }
+  // Full microbatches are cut alike, wherever they begin; the last may be short.
+  const int count = static_cast<int>(mine.size());
+  if (mine.back().count == mine.front().count) return along_column(here, there, mine.front().count, {}, peers);
+  BothWays all = along_column(here, there, mine.front().count, {{0, count - 1, 1}}, peers);
+  const BothWays last = along_column(here, there, mine.back().count, {{count - 1, 1, 1}}, peers);
+  all.first.insert(all.first.end(), last.first.begin(), last.first.end());
+  all.second.insert(all.second.end(), last.second.begin(), last.second.end());
+  return all;
+}
+
+/// Of microbatches of `sequences` that pass between replicas of equal number.
+Correspondence::BothWays Correspondence::along_column(const Place& here, int there, int sequences, const std::vector<Runs>& runs,
+                                                      std::vector<Rank>& peers) const {
+  const plan::Microbatch all{0, sequences};
+  const Side mine{&replica_of(here.stage, here.replica), all}, theirs{&replica_of(there, here.replica), all};
+  const bool later = there > here.stage;
+  Pile forward{peers, plan_.length}, back{peers, plan_.length};
+  forward.add(mine, here.tensor_index, theirs, all, later, 0);
+  if (training_) back.add(mine, here.tensor_index, theirs, all, !later, 0);
+  BothWays found{forward.parcels(1), back.parcels(1)};
+  for (auto* list : {&found.first, &found.second})
+    for (Parcel& parcel : *list) parcel.runs = runs;
+  return found;
+}
+
+Correspondence::BothWays Correspondence::through_crossings(const Place& here, int there, const Boundary& boundary,
+                                                           std::vector<Rank>& peers) const {
+  const bool later = there > here.stage;
+  const auto& mine = deals_[at(here.stage)][at(here.replica)];
+  Pile forward{peers, plan_.length}, back{peers, plan_.length};
+  for (int c : (later ? boundary.of : boundary.of_next)[at(here.replica)]) {
+    const Crossing& crossing = boundary.crossings[at(c)];
+    const auto [own, other, their] = later ? std::tuple{crossing.microbatch, crossing.next_replica, crossing.next_microbatch}
+                                           : std::tuple{crossing.next_microbatch, crossing.replica, crossing.microbatch};
+    const Side ours{&replica_of(here.stage, here.replica), mine[at(own)]};
+    const Side theirs{&replica_of(there, other), deals_[at(there)][at(other)][at(their)]};
+    forward.add(ours, here.tensor_index, theirs, crossing.shared, later, own);
+    if (training_) back.add(ours, here.tensor_index, theirs, crossing.shared, !later, own);
+  }
+  const int count = static_cast<int>(mine.size());
+  return {forward.parcels(count), back.parcels(count)};
+}
+
+}  // namespace flotilla::program

@@ -1,0 +1,67 @@
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "flotilla/plan/dealing.hpp"
+#include "flotilla/program/program.hpp"
+
+namespace flotilla::program {
+
+/// A message that a rank sends or receives in some of its microbatches: tokens [first, first + tokens) of the microbatch; or, with
+/// tokens = 0, as many of them as `pieces` equal ones: the rank's own, by its tensor index. Every token crosses the boundary between two
+/// stages once: of what two microbatches share, each member of the sender's tensor-parallel group sends an equal slice, to those members of
+/// the receiver's group whose pieces (collectives.hpp) it meets; the receivers gather the pieces among themselves.
+struct Parcel {
+  int peer = -1;  ///< slot
+  std::int64_t first = 0, tokens = 0;
+  std::vector<Runs> runs;  ///< empty: every microbatch
+  int pieces = 1;
+  auto operator<=>(const Parcel&) const = default;
+};
+
+struct Parcels {
+  std::vector<Parcel> activations_in, activations_out, gradients_in, gradients_out;
+  auto operator<=>(const Parcels&) const = default;
+};
+
+/// What the sequences shared by a microbatch of a stage and one of the next make of both.
+struct Crossing {
+  int replica = 0, microbatch = 0;            ///< of the earlier stage
+  int next_replica = 0, next_microbatch = 0;  ///< of the later one
+  plan::Microbatch shared;
+};
+
+/// The boundary behind a stage.
+struct Boundary {
+  bool alike = true;                          ///< both sides are dealt alike: no crossings are listed
+  std::vector<Crossing> crossings;            ///< in the order of the sequences
+  std::vector<std::vector<int>> of, of_next;  ///< by replica of the earlier and of the later stage: indices into crossings
+};
+Boundary boundary_between(const plan::Deal& stage, const plan::Deal& next);
+
+/// Parcels of one rank, and who its slots are. `deals` and `boundaries` by stage.
+class Correspondence {
+ public:
+  Correspondence(const plan::Plan&, const std::vector<plan::Deal>&, const std::vector<Boundary>&, bool training);
+  Parcels of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
+
+ private:
+  using Place = plan::Place;
+  using BothWays = std::pair<std::vector<Parcel>, std::vector<Parcel>>;  ///< with the forward passes, and against them
+  const plan::Replica& replica_of(int stage, int replica) const;
+  BothWays cross(const Place& here, int there, std::vector<Rank>& peers) const;
+  BothWays along_column(const Place& here, int there, int sequences, const std::vector<Runs>&, std::vector<Rank>& peers) const;
+  BothWays through_crossings(const Place& here, int there, const Boundary&, std::vector<Rank>& peers) const;
+
+  const plan::Plan& plan_;
+  const std::vector<plan::Deal>& deals_;
+  const std::vector<Boundary>& boundaries_;
+  bool training_;
+};
+
+/// Ascending numbers as progressions.
+std::vector<Runs> runs_of(const std::vector<int>& microbatches);
+
+}  // namespace flotilla::program

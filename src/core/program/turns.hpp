@@ -1,0 +1,38 @@
+#pragma once
+#include <compare>
+#include <vector>
+
+#include "flotilla/plan/dealing.hpp"
+#include "flotilla/plan/plan.hpp"
+
+namespace flotilla::program {
+
+/// `repeat` times: the forward pass of microbatch forward + i, then the backward pass of backward + i; -1: none.
+struct Turns {
+  int repeat = 0, forward = -1, backward = -1;
+  auto operator<=>(const Turns&) const = default;
+};
+
+/// The order in which a replica makes its passes, and how many microbatches it holds between their two.
+struct PassOrder {
+  std::vector<Turns> turns;
+  int in_flight = 1;
+  auto operator<=>(const PassOrder&) const = default;
+};
+
+/// Where all stages are dealt alike:
+///   gpipe  all forwards, then all backwards (Huang et al. 2019)
+///   1f1b   stages - 1 - stage forwards ahead, then one forward, one backward, then the backwards left (PipeDream-flush, Narayanan et
+///          al. 2021): at most stages - stage microbatches in flight
+PassOrder order_of_column(plan::ScheduleKind, int stages, int stage, int microbatches);
+
+/// Forward passes alone.
+PassOrder forward_order(int microbatches);
+
+/// 1F1B where stages are dealt unlike, by (stage, replica): the pipeline is run through once by a clock on which every replica needs the
+/// same time for its share and backward twice as long as forward. Whoever is free goes back where it can, else forward while fewer than
+/// its depth are in flight: as many as cover the way of a microbatch down the pipeline and back, what later stages gather included. What
+/// waits for room in a receiver's buffers waits here too, so the order is its own proof that the program ends. Pure integers.
+std::vector<std::vector<PassOrder>> orders_by_clock(const std::vector<plan::Deal>& deals);
+
+}  // namespace flotilla::program

@@ -1,0 +1,126 @@
+#include "flotilla/slurm/run_program.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/unique_handle.hpp"
+#include "site_fields.hpp"
+
+extern char** environ;
+
+namespace flotilla::slurm {
+namespace {
+
+constexpr std::size_t most_said = std::size_t{1} << 30;
+constexpr int kill_signal = 9;  // the signal headers belong to another room
+
+struct DescriptorTraits {
+  using Raw = int;
+  static Raw null() noexcept { return -1; }
+  static void destroy(Raw descriptor) noexcept { ::close(descriptor); }
+};
+using Descriptor = UniqueHandle<DescriptorTraits>;
+
+struct Pipe {
+  Descriptor read, write;
+};
+
+Pipe make_pipe() {
+  std::array<int, 2> ends{};
+  FLOTILLA_REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0, ErrorKind::unavailable, "no pipe: ", std::strerror(errno));
+  return {Descriptor{ends[0]}, Descriptor{ends[1]}};
+}
+
+/// The process and the ends of what it says.
+struct Child {
+  pid_t id = -1;
+  Descriptor out, err;
+};
+
+Child start(const std::vector<std::string>& arguments) {
+  std::vector<char*> words;
+  for (const auto& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  auto out = make_pipe(), err = make_pipe();
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, out.write.get(), STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, err.write.get(), STDERR_FILENO);
+  Child child;
+  const int failed = ::posix_spawnp(&child.id, words.front(), &actions, nullptr, words.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  FLOTILLA_REQUIRE(failed == 0, ErrorKind::unavailable, shown(arguments.front()), " cannot be started: ", std::strerror(failed));
+  child.out = std::move(out.read);
+  child.err = std::move(err.read);
+  return child;
+}
+
+/// Adds what is there to read; false at the end.
+bool drain(int descriptor, std::string& into) {
+  std::array<char, 65536> buffer;
+  const auto got = ::read(descriptor, buffer.data(), buffer.size());
+  if (got < 0) return errno == EINTR;
+  into.append(buffer.data(), static_cast<std::size_t>(got));
+  return got > 0;
+}
+
+/// Until both ends are closed. False where the deadline passed or too much was said.
+bool listen(const Child& child, ProgramOutput& output, Seconds deadline) {
+  const Seconds end = now() + deadline;
+  std::array<pollfd, 2> ends{pollfd{child.out.get(), POLLIN, 0}, pollfd{child.err.get(), POLLIN, 0}};
+  std::array<std::string*, 2> into{&output.out, &output.err};
+  while (ends[0].fd >= 0 || ends[1].fd >= 0) {
+    const double left = (end - now()).value;
+    if (left <= 0) return false;
+    ::poll(ends.data(), ends.size(), static_cast<int>(std::min(left, 3600.0) * 1000) + 1);
+    for (std::size_t e = 0; e < ends.size(); ++e)
+      if (ends[e].fd >= 0 && ends[e].revents != 0 && !drain(ends[e].fd, *into[e])) ends[e].fd = -1;
+    if (output.out.size() + output.err.size() > most_said) return false;
+  }
+  return true;
+}
+
+int status_of(pid_t id) {
+  int status = 0;
+  while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::string first_line(const std::string& words) {
+  const auto lines = lines_of(words);
+  return lines.empty() ? "it said nothing" : std::string{lines.front().substr(0, 300)};
+}
+
+}  // namespace
+
+ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline) {
+  FLOTILLA_ASSERT(!arguments.empty());
+  const auto child = start(arguments);
+  ProgramOutput output;
+  const bool ended = listen(child, output, deadline);
+  if (!ended) ::kill(child.id, kill_signal);
+  output.status = status_of(child.id);
+  FLOTILLA_REQUIRE(ended, ErrorKind::unavailable, shown(arguments.front()), " did not end within ", deadline, "; is the controller up?");
+  return output;
+}
+
+std::string answer_of(const std::vector<std::string>& arguments, Seconds deadline) {
+  auto output = run_program(arguments, deadline);
+  FLOTILLA_REQUIRE(output.good(), ErrorKind::unavailable, shown(arguments.front()), " ended with ", output.status, ": ",
+                   first_line(output.err.empty() ? output.out : output.err));
+  return std::move(output.out);
+}
+
+}  // namespace flotilla::slurm

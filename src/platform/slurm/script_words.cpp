@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <cctype>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/slurm/script.hpp"
+#include "site_fields.hpp"
+
+namespace flotilla::slurm {
+namespace {
+
+bool every_is(const std::string& word, const std::string& signs) {
+  return std::ranges::all_of(word, [&](char c) {
+    return (std::isalnum(static_cast<unsigned char>(c)) != 0 && static_cast<unsigned char>(c) < 0x80) || signs.find(c) != signs.npos;
+  });
+}
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+std::string octal(char c) {
+  const auto value = static_cast<unsigned char>(c);
+  const auto digit = [](int d) { return static_cast<char>('0' + d); };
+  return {'\\', digit(value >> 6), digit((value >> 3) & 7), digit(value & 7)};
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  FLOTILLA_REQUIRE(word.find('\0') == word.npos, ErrorKind::bad_input, "'", shown(word), "': a zero byte in it; no shell can pass it on");
+  if (!word.empty() && every_is(word, "_@%+:,./-")) return word;
+  const bool control = std::ranges::any_of(word, is_control);
+  // Bash's own quotes for what would end a line of the script: $'a\012b'.
+  std::string quoted = control ? "$'" : "'";
+  for (char c : word) {
+    if (is_control(c))
+      quoted += octal(c);
+    else if (control && (c == '\'' || c == '\\'))
+      quoted += std::string{'\\'} + c;
+    else if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+bool is_plain(const std::string& word) { return !word.empty() && word.front() != '-' && every_is(word, "_@%+:,./-=[]&|*"); }
+
+}  // namespace flotilla::slurm

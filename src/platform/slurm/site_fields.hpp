@@ -1,0 +1,31 @@
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+
+/// How Slurm's commands write things down.
+namespace flotilla::slurm {
+
+/// Pieces between separators, empty ones too.
+std::vector<std::string> split(std::string_view text, char separator);
+/// Lines without their ends; the last may lack one. Empty lines are left out.
+std::vector<std::string_view> lines_of(std::string_view text);
+std::string upper(std::string_view);
+/// At most 60 bytes of it, what cannot be printed as '?': for messages.
+std::string shown(std::string_view);
+
+/// "Key=Value Key=Value ...", as scontrol --oneliner writes. Values may hold blanks (Reason, OS, JobName); where a key occurs twice the
+/// first counts, so that what people wrote behind it cannot take its place.
+std::map<std::string, std::string> record_of(std::string_view line);
+/// "" where it is not there, and for Slurm's ways to say nothing: "(null)", "N/A".
+std::string field(const std::map<std::string, std::string>& record, const std::string& key);
+
+/// A number of at most 1e9; -1 where the text is none.
+int number_of(std::string_view digits);
+/// "3000", "3000M", "240G", "1.5T": Slurm's memory, in MiB without a unit. Throws Error{bad_input}.
+Bytes memory_of(const std::string&);
+
+}  // namespace flotilla::slurm

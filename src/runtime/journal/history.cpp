@@ -1,0 +1,138 @@
+#include "flotilla/journal/history.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/journal/outcome.hpp"
+#include "flotilla/journal/run_directory.hpp"
+#include "incarnation.hpp"
+#include "publish.hpp"
+
+namespace flotilla::journal {
+namespace {
+
+using Histories = std::map<int, IncarnationHistory>;
+
+IncarnationHistory& of(Histories& all, int number) {
+  auto& history = all[number];
+  history.number = number;
+  return history;
+}
+
+void add_starts(Histories& all, const Metrics& metrics) {
+  for (const auto& start : metrics.starts) {
+    auto& h = of(all, start.incarnation);
+    h.first_step = h.last_step = start.step;
+    h.plan = start.plan;
+    h.host = start.host;
+    h.ranks = start.ranks;
+    h.ended = std::max(h.ended, start.time);
+    if (h.launched == 0) h.launched = start.time;
+  }
+  for (const auto& change : metrics.plans) of(all, change.incarnation).plan_changes.push_back(change);
+  for (const auto& record : metrics.devices) {
+    auto& h = of(all, record.incarnation);
+    h.devices = record.devices;
+    h.origin = record.origin;
+    if (record.launched > 0) h.launched = record.launched;
+  }
+}
+
+void add_steps(Histories& all, const Metrics& metrics) {
+  for (const auto& step : metrics.steps) {
+    auto& h = of(all, step.incarnation);
+    if (h.first_step_done == 0) {
+      h.first_step_done = step.time;
+      h.first_loss = step.loss;
+    }
+    h.last_loss = step.loss;
+    h.last_step = std::max(h.last_step, step.step);
+    h.ended = std::max(h.ended, step.time);
+  }
+  for (const auto& save : metrics.checkpoints) {
+    auto& h = of(all, save.incarnation);
+    ++h.checkpoints;
+    h.checkpoint_seconds += save.seconds;
+    h.ended = std::max(h.ended, save.time);
+  }
+}
+
+/// A step is lost when a later incarnation began before it.
+void count_lost(Histories& all, const Metrics& metrics) {
+  for (const auto& step : metrics.steps) {
+    const bool lost = std::ranges::any_of(
+        metrics.starts, [&](const StartRecord& start) { return start.incarnation > step.incarnation && start.step < step.step; });
+    if (!lost) continue;
+    auto& h = of(all, step.incarnation);
+    ++h.lost_steps;
+    h.lost_seconds += step.step_seconds;
+  }
+}
+
+/// What its ranks said last; a stop in the metrics says it, too.
+void add_end(const std::filesystem::path& run, const Metrics& metrics, IncarnationHistory& h) {
+  for (const auto& stop : metrics.stops)
+    if (stop.incarnation == h.number) {
+      h.exit_code = stop.exit_code;
+      h.reason = stop.reason;
+      h.ended = std::max(h.ended, stop.time);
+    }
+  const auto outcome = merge(read_outcomes(run, h.number));
+  if (!outcome) return;
+  h.exit_code = outcome->exit_code;
+  h.reason = outcome->reason;
+  h.ended = std::max(h.ended, outcome->time);
+}
+
+void add_claim(const std::filesystem::path& run, IncarnationHistory& h, int newest) {
+  const auto claim = read_claim(run, h.number);
+  if (!claim || !claim->readable) return;
+  h.job = claim->job;
+  if (h.host.empty()) h.host = claim->process.host;
+  if (h.launched == 0) h.launched = claim->started;
+  h.ended = std::max({h.ended, claim->released, claim->started});
+  if (h.exit_code || h.number != newest) return;
+  const double age_limit = LockOptions{}.stale_after.value;
+  h.running = judge(*claim, file_system_clock(run), {age_limit}) == Standing::held;
+  // Killed while nobody wrote a line: it lived as long as its heartbeat.
+  h.ended = std::max(h.ended, claim->heartbeat);
+}
+
+}  // namespace
+
+std::optional<double> IncarnationHistory::seconds_to_first_step() const {
+  if (first_step_done <= 0 || launched <= 0 || first_step_done < launched) return std::nullopt;
+  return first_step_done - launched;
+}
+
+int IncarnationHistory::hosts() const {
+  int sum = 0;
+  for (const auto& group : devices) sum += group.hosts;
+  return sum;
+}
+
+std::vector<IncarnationHistory> read_history(const std::filesystem::path& run) {
+  const int newest = newest_incarnation(run);
+  std::error_code ignored;
+  const bool has_metrics = std::filesystem::exists(metrics_file(run), ignored);
+  FLOTILLA_REQUIRE(newest > 0 || has_metrics, ErrorKind::bad_input, run.string(),
+                   ": no run was ever started here; expected a run directory");
+  Metrics metrics;
+  if (has_metrics) metrics = read_metrics(run);
+  Histories all;
+  for (int n = 1; n <= newest; ++n)
+    if (std::filesystem::exists(claim_file(run, n), ignored)) of(all, n);
+  add_starts(all, metrics);
+  add_steps(all, metrics);
+  count_lost(all, metrics);
+  std::vector<IncarnationHistory> histories;
+  for (auto& [number, history] : all) {
+    add_end(run, metrics, history);
+    add_claim(run, history, newest);
+    histories.push_back(std::move(history));
+  }
+  return histories;
+}
+
+}  // namespace flotilla::journal

@@ -1,0 +1,91 @@
+#include "flotilla/journal/prometheus.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "process.hpp"
+
+namespace flotilla::journal {
+namespace {
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+
+std::string escaped(const std::string& value) {
+  std::string out;
+  for (char c : value) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? std::string{"\\n"} : std::string(1, c);
+  }
+  return out;
+}
+
+std::string metric(const char* name, const char* help, double value, const std::string& labels) {
+  return text("# HELP flotilla_", name, " ", help, "\n# TYPE flotilla_", name, " gauge\nflotilla_", name, "{", labels, "} ", number(value),
+              "\n");
+}
+
+/// Not flushed to the disk: after a crash the next step says it again.
+void replace(const std::filesystem::path& file, const std::string& words) {
+  auto beside = file;
+  beside += text(".", ::getpid(), ".tmp");
+  {
+    std::ofstream out{beside, std::ios::binary | std::ios::trunc};
+    out << words << std::flush;
+    FLOTILLA_REQUIRE(out, ErrorKind::unavailable, beside.string(), ": cannot be written");
+  }
+  std::error_code failed;
+  std::filesystem::rename(beside, file, failed);
+  FLOTILLA_REQUIRE(!failed, ErrorKind::unavailable, file.string(), ": ", failed.message());
+}
+
+}  // namespace
+
+std::string prometheus_labels(const std::string& run, const std::string& job) {
+  return text("run=\"", escaped(run), "\",job=\"", escaped(job), "\"");
+}
+
+std::string prometheus_text(const StepRecord& r, std::int64_t checkpoint_step, const std::string& labels) {
+  return metric("step", "Steps completed.", static_cast<double>(r.step), labels) +
+         metric("loss", "Mean loss of the last step.", r.loss, labels) +
+         metric("tokens_per_second", "Tokens a second of the whole run, last step.", r.tokens_per_second, labels) +
+         metric("step_seconds", "Duration of the last step.", r.step_seconds, labels) +
+         metric("share_of_peak_ratio", "Model FLOPs over what the devices could have done.", r.share_of_peak, labels) +
+         metric("learning_rate", "Used in the last step.", r.learning_rate, labels) +
+         metric("gradient_norm", "Before clipping, last step.", r.gradient_norm, labels) +
+         metric("eta_seconds", "Until the last step, expected.", r.eta_seconds, labels) +
+         metric("incarnation", "Start of the run that this is, from 1.", r.incarnation, labels) +
+         metric("checkpoint_step", "Step of the last checkpoint of this incarnation; 0: none.", static_cast<double>(checkpoint_step),
+                labels) +
+         metric("last_step_timestamp_seconds", "When the last step was complete.", r.time, labels);
+}
+
+PrometheusFile::PrometheusFile(std::filesystem::path file, std::string run, std::string job, Seconds every)
+    : file_{std::move(file)}, labels_{prometheus_labels(run, job)}, every_{every} {}
+
+void PrometheusFile::update(const StepRecord& record, bool last) noexcept {
+  try {
+    if (!last && now() - written_ < every_) return;
+    written_ = now();
+    auto stamped = record;
+    if (stamped.time == 0) stamped.time = wall_clock();
+    replace(file_, prometheus_text(stamped, checkpoint_, labels_));
+  } catch (const std::exception& error) {
+    if (!complained_) log::warning(error.what(), "; training goes on without it (--report.prometheus)");
+    complained_ = true;
+  } catch (...) {
+  }
+}
+
+}  // namespace flotilla::journal

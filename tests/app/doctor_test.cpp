@@ -1,0 +1,126 @@
+#include "app/doctor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "flotilla/files/json.hpp"
+
+namespace flotilla::app {
+namespace {
+
+Variables table(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+RankFacts rank(const std::string& host, std::vector<int> usable = {0, 1, 2, 3}) {
+  RankFacts facts;
+  facts.host = host;
+  facts.usable = std::move(usable);
+  facts.processing_units = 4;
+  facts.software = {{"mpi", "Open MPI 4.1.4"}, {"compute", host}};
+  return facts;
+}
+
+slurm::Allocation three_components() {
+  return {"7", {{"7", "a100", {"n1", "n2"}}, {"8", "v100", {"n3"}}, {"9", "cpu", {"n5"}}}, 0, "n1", {}};
+}
+
+TEST(Doctor, SeesSingletonsBeforeMpiStarts) {
+  const auto finding = judge_singletons(table({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}}));
+  ASSERT_TRUE(finding);
+  EXPECT_EQ(finding->verdict, Verdict::problem);
+  EXPECT_EQ(finding->mend, "srun --mpi=pmix -n 4 flotilla train JOB");
+  EXPECT_FALSE(judge_singletons(table({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"PMIX_RANK", "0"}})));
+  EXPECT_FALSE(judge_singletons(table({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}})));
+  EXPECT_FALSE(judge_singletons(table({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}})));  // the batch script
+  EXPECT_FALSE(judge_singletons(table({})));
+}
+
+TEST(Doctor, WorldIsWhatTheLauncherStarted) {
+  EXPECT_EQ(judge_world(2, 2, "", {rank("n1"), rank("n2")}).verdict, Verdict::good);
+  EXPECT_EQ(judge_world(1, 4, "MPI sees one process alone", {}).verdict, Verdict::problem);
+  EXPECT_EQ(judge_world(2, 4, "", {rank("n1"), rank("n1")}).verdict, Verdict::problem);
+}
+
+TEST(Doctor, EveryComponentHasRanks) {
+  const auto job = three_components();
+  EXPECT_EQ(judge_components({}, {rank("n1")}, table({})).verdict, Verdict::skipped);
+  EXPECT_EQ(judge_components(job, {rank("n1"), rank("n3"), rank("n5")}, table({{"SLURM_PROCID", "0"}})).verdict, Verdict::good);
+  const auto missing = judge_components(job, {rank("n1"), rank("n2")}, table({{"SLURM_PROCID", "0"}}));
+  EXPECT_EQ(missing.verdict, Verdict::problem);
+  EXPECT_NE(missing.finding.find("component 1 (v100)"), std::string::npos);
+  EXPECT_EQ(missing.mend, "srun --mpi=pmix --het-group=0-2 flotilla train JOB");
+}
+
+TEST(Doctor, Binding) {
+  EXPECT_EQ(judge_binding({rank("n1"), rank("n1")}).verdict, Verdict::good);
+  EXPECT_EQ(judge_binding({rank("n1", {0, 1}), rank("n1", {2, 3})}).verdict, Verdict::good);
+  const auto bound = judge_binding({rank("n1", {0}), rank("n1", {1})});
+  EXPECT_EQ(bound.verdict, Verdict::warning);
+  EXPECT_NE(bound.finding.find("2 of 4 hardware threads"), std::string::npos) << bound.finding;
+  EXPECT_NE(bound.mend.find("--bind-to none"), std::string::npos);
+  EXPECT_NE(judge_binding({rank("n1", {0}), rank("n1", {0}), rank("n2")}).finding.find("more ranks than CPUs on n1"), std::string::npos);
+}
+
+TEST(Doctor, UnlikeVersionsAreAProblemUnlikeCpusAreNot) {
+  auto other = rank("n3");
+  EXPECT_EQ(judge_versions({rank("n1"), other}).verdict, Verdict::good);
+  other.software[0].second = "Open MPI 5.0.0";
+  other.partition = "v100";
+  const auto finding = judge_versions({rank("n1"), other});
+  EXPECT_EQ(finding.verdict, Verdict::problem);
+  EXPECT_NE(finding.evidence.find("'Open MPI 5.0.0' on n3 (v100)"), std::string::npos) << finding.evidence;
+}
+
+TEST(Doctor, RunDirectoryMustBeOneAndWritable) {
+  auto other = rank("n2");
+  EXPECT_EQ(judge_directory({rank("n1"), other}, "run").verdict, Verdict::good);
+  other.sees_token = false;
+  EXPECT_NE(judge_directory({rank("n1"), other}, "run").finding.find("not the same folder"), std::string::npos);
+  other.directory_trouble = "/scratch cannot be written";
+  EXPECT_EQ(judge_directory({rank("n1"), other}, "run").evidence, "/scratch cannot be written");
+}
+
+TEST(Doctor, Clocks) {
+  auto late = rank("n2");
+  late.clock = 40;
+  EXPECT_EQ(judge_clocks({rank("n1"), late}).verdict, Verdict::warning);
+  late.clock = 1;
+  EXPECT_EQ(judge_clocks({rank("n1"), late}).verdict, Verdict::good);
+}
+
+TEST(Doctor, PmixOfSlurm) {
+  const std::string with =
+      "MPI Plugins Configuration:\nMPI plugin types are...\n\tpmix\n\tnone\nspecific pmix plugin versions available: pmix_v4\n";
+  EXPECT_EQ(judge_pmix(with, "pmix").verdict, Verdict::good);
+  EXPECT_EQ(judge_pmix(with, "none").verdict, Verdict::warning);
+  EXPECT_EQ(judge_pmix("MPI plugin types are...\n\tnone\n\tpmi2\n", "none").verdict, Verdict::problem);
+}
+
+TEST(Doctor, PiecesOfOpenMpi) {
+  const std::string all = "mca:pmix:ext3x:version:\"mca:2.1.0\"\nmca:pml:ucx:version:\"x\"\n";
+  EXPECT_EQ(judge_open_mpi(all, table({})).verdict, Verdict::good);
+  EXPECT_EQ(judge_open_mpi("mca:pml:ob1:version:\"x\"\n", table({})).verdict, Verdict::problem);
+  EXPECT_EQ(judge_open_mpi(all, table({{"OMPI_MCA_pml", "ucx"}})).verdict, Verdict::warning);
+  EXPECT_EQ(judge_open_mpi(all, table({{"OMPI_MCA_pml", "ucx"}, {"OMPI_MCA_opal_common_ucx_tls", "any"}})).verdict, Verdict::good);
+  EXPECT_EQ(judge_open_mpi("mca:pmix:x:\n", table({{"OMPI_MCA_pml", "ucx"}})).verdict, Verdict::problem);
+}
+
+TEST(Doctor, TextAndJson) {
+  const std::vector<Finding> findings{{"world", Verdict::good, "one world", "", ""},
+                                      {"pmix", Verdict::problem, "no PMIx", "srun says so", "srun --mpi=pmix"}};
+  const auto text = doctor_text(findings, 80);
+  EXPECT_NE(text.find("problem    pmix: no PMIx\n           evidence: srun says so\n           mend: srun --mpi=pmix\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("1 problem has to be mended"), std::string::npos);
+  const auto json = files::Json::parse(doctor_json(findings), "doctor");
+  EXPECT_FALSE(json.get_bool("good"));
+  EXPECT_EQ(json.at("findings").items().at(1).get_string("mend"), "srun --mpi=pmix");
+}
+
+}  // namespace
+}  // namespace flotilla::app

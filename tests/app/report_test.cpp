@@ -1,0 +1,123 @@
+#include "app/report.hpp"
+
+#include "app/temporary.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/journal/outcome.hpp"
+#include "flotilla/journal/prometheus.hpp"
+#include "flotilla/journal/run_directory.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using namespace journal;
+
+/// A run of three starts: saved on a warning; killed three steps after its last checkpoint; finished on another mix.
+class Report : public ::testing::Test {
+ protected:
+  Report() {
+    incarnation(1, 0, 4, {{"A100-40", "a100", 4, 1}}, 1000);
+    stop(1, 4, ExitCode::requeue, "SIGUSR2 on rank 0: saved at step 4", 1050);
+    incarnation(2, 4, 11, {{"A100-40", "a100", 4, 1}, {"V100-16", "v100", 8, 2}}, 2000);
+    incarnation(3, 8, 12, {{"V100-16", "v100", 8, 2}}, 3000);
+    stop(3, 12, ExitCode::done, "finished", 3060);
+  }
+
+  void incarnation(int number, std::int64_t from, std::int64_t to, std::vector<DeviceGroup> devices, double time) {
+    auto held = RunDirectory::open(run_, {.job = "77"});
+    EXPECT_EQ(held.incarnation(), number);
+    MetricsWriter writer{run_, number};
+    writer.write(StartRecord{.step = from, .ranks = 4, .plan = "1 stage", .host = "n1", .version = "x", .time = time + 5});
+    writer.write(DevicesRecord{.step = from, .launched = time, .origin = "searched", .devices = std::move(devices), .time = time + 5});
+    for (auto step = from + 1; step <= to; ++step)
+      writer.write(StepRecord{.step = step,
+                              .loss = 10.0 - static_cast<double>(step),
+                              .step_seconds = 2,
+                              .time = time + 10 + 2 * static_cast<double>(step - from)});
+    held.release();
+  }
+  void stop(int number, std::int64_t step, ExitCode code, const std::string& reason, double time) {
+    MetricsWriter{run_, number}.write(StopRecord{step, code, reason, time});
+    std::filesystem::remove(run_ / "outcomes");
+  }
+  files::Json json(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{run_.path().string(), "--format=json"};
+    words.insert(words.end(), more.begin(), more.end());
+    ::testing::internal::CaptureStdout();
+    EXPECT_EQ(report_run(words), 0);
+    return files::Json::parse(::testing::internal::GetCapturedStdout(), "report");
+  }
+
+  TemporaryFolder run_;
+};
+
+TEST_F(Report, TellsEveryStart) {
+  const auto report = json();
+  EXPECT_EQ(report.get_int64("steps"), 12);
+  EXPECT_EQ(report.get_int64("lost_steps"), 3);
+  EXPECT_DOUBLE_EQ(report.get_double("lost_seconds"), 6);
+  const auto starts = report.at("incarnations").items();
+  ASSERT_EQ(starts.size(), 3u);
+  EXPECT_EQ(starts[0].get_int("exit_code"), 75);
+  EXPECT_DOUBLE_EQ(starts[0].get_double("seconds_to_first_step"), 12);
+  EXPECT_TRUE(starts[1].at("exit_code").is_null());
+  EXPECT_EQ(starts[1].get_int64("lost_steps"), 3);
+  EXPECT_EQ(starts[2].get_int64("lost_steps"), 0);
+  EXPECT_EQ(starts[2].get_string("job"), "77");
+  EXPECT_EQ(starts[2].at("devices").items().at(0).get_string("zone"), "v100");
+  EXPECT_DOUBLE_EQ(starts[2].get_double("last_loss"), -2);
+}
+
+TEST_F(Report, TellsPlansThatChangedOnTheWay) {
+  MetricsWriter{run_, 3}.write(PlanRecord{.step = 10, .plan = "2 stages", .reason = "n3 is slow", .moved_bytes = 7});
+  const auto changes = json().at("incarnations").items().at(2).at("plan_changes").items();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].get_string("plan"), "2 stages");
+  EXPECT_EQ(changes[0].get_int64("moved_bytes"), 7);
+}
+
+TEST_F(Report, CountsWhatItCost) {
+  std::ofstream{run_ / "submission.json"} << R"({"format": "flotilla-submission", "version": 1, "components": [
+    {"partition": "v100", "nodes": 2, "billing_units_per_hour": 72.0}]})";
+  const auto starts = json({"--price=A100-40=3.60USD/h", "--price=V100-16=0.36USD/h"}).at("incarnations").items();
+  // Another program's clock released it just now: only the killed and finished ones end where their lines do.
+  const double hours = (starts[2].get_double("ended") - starts[2].get_double("launched")) / 3600;
+  EXPECT_NEAR(starts[2].get_double("node_hours"), 2 * hours, 1e-9 * hours);
+  EXPECT_NEAR(starts[2].get_double("billing_units"), 72 * hours, 1e-9 * 72 * hours);
+  EXPECT_NEAR(starts[2].get_double("cost_usd"), 8 * 0.36 * hours, 1e-9 * hours);
+  EXPECT_TRUE(starts[0].at("billing_units").is_null());  // nobody said what a100 bills
+}
+
+TEST_F(Report, IsForPeopleToo) {
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report_run(std::vector<std::string>{run_.path().string()}), 0);
+  const auto text = ::testing::internal::GetCapturedStdout();
+  for (const std::string part : {"12 iterations, 3 incarnations", "3 iterations done again", "75: SIGUSR2 on rank 0: saved at step 4",
+                                 "killed before it could speak", "4 A100-40 @ a100 + 8 V100-16 @ v100, 3 nodes", "12.0 s after its launch"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  TemporaryFolder empty;
+  EXPECT_NE(
+      std::string{error_of([&] { report_run(std::vector<std::string>{empty.path().string()}); }).what()}.find("no run was ever started"),
+      std::string::npos);
+}
+
+TEST(Prometheus, FileIsWholeAndEscaped) {
+  TemporaryFolder folder;
+  const auto file = folder / "flotilla.prom";
+  PrometheusFile out{file, "run \"x\"\\\n", "7", Seconds{3600}};
+  out.saved(3);
+  out.update({.step = 4, .loss = 1.5, .time = 9, .incarnation = 2}, false);
+  const auto text = content(file);
+  EXPECT_NE(text.find("# TYPE flotilla_loss gauge\nflotilla_loss{run=\"run \\\"x\\\"\\\\\\n\",job=\"7\"} 1.5\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("flotilla_checkpoint_step{run=\"run \\\"x\\\"\\\\\\n\",job=\"7\"} 3\n"), std::string::npos) << text;
+  out.update({.step = 5}, false);
+  EXPECT_EQ(content(file), text);  // not so often
+  out.update({.step = 6}, true);
+  EXPECT_NE(content(file), text);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder.path()}, {}), 1);
+  PrometheusFile nowhere{folder / "no" / "x.prom", "", ""};
+  nowhere.update({.step = 1}, true);  // a warning, no more
+}
+
+}  // namespace
+}  // namespace flotilla::app

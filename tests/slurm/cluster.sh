@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# A Slurm cluster of six nodes inside namespaces of this machine, for tests. Needs root. README.md beside this file says what it is like.
+#
+#   cluster.sh check                  says why a cluster cannot run here and ends with 77; 0 where it can
+#   cluster.sh DIR up                 makes DIR and starts the cluster; DIR is what its nodes share. CLUSTER_CONF: a file of more lines for
+#                                     slurm.conf, CLUSTER_LUA: a job_submit.lua
+#   cluster.sh DIR down               ends all of it and removes DIR (KEEP=1 keeps it, with the logs)
+#   cluster.sh DIR on NODE COMMAND... runs a command inside a node: head, n1 ... n6
+#   cluster.sh DIR crash NODE...      power failure
+#   cluster.sh DIR boot NODE...       power on again; returns when Slurm may use the nodes
+#   cluster.sh DIR cable NODE in|out  pulls the network cable: unlike after a crash, peers hear nothing
+#   cluster.sh DIR controller         ends slurmctld and starts it again
+#   cluster.sh DIR left               lists what the cluster has left behind; nothing is left where it prints nothing
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+nodes="n1 n2 n3 n4 n5 n6"
+groups=/sys/fs/cgroup/cpu
+PATH=$PATH:/usr/sbin:/sbin
+
+fail() {
+  echo "cluster.sh: $*" >&2
+  exit 1
+}
+
+# Why a cluster cannot run here, or nothing.
+why_not() {
+  local tool
+  [ "$(id -u)" -eq 0 ] || { echo "needs root"; return; }
+  for tool in slurmctld slurmd munged srun ip tc unshare nsenter; do
+    command -v "$tool" >/dev/null || { echo "$tool is missing (examples/debian_packages.sh: flotilla_slurm_packages)"; return; }
+  done
+  unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null || { echo "namespaces may not be made here"; return; }
+  [ -w "$groups/cpu.cfs_period_us" ] || [ -w "$groups/cgroup.procs" ] || { echo "no writable cpu controller of cgroup v1 at $groups"; return; }
+  unshare --net ip link add probe0 type bridge 2>/dev/null || { echo "the kernel makes no network bridges here"; return; }
+  # shellcheck disable=SC2016
+  unshare --net sh -c 'ip link add veth0 type veth peer name veth1 && tc qdisc add dev veth0 root tbf rate 1mbit burst 32kb latency 50ms' 2>/dev/null ||
+    echo "the kernel makes no limited network links here"
+}
+
+# Polls until the command succeeds, for SECONDS at most.
+wait_for() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.1
+  done
+}
+
+group_of() { echo "$groups/flotilla-$(basename "$1")"; }
+
+# The room is the process whose end is the end of everything: pid 1 of a pid namespace that holds all nodes.
+room() { cat "$dir/run/room" 2>/dev/null || fail "no cluster is up in $dir"; }
+in_room() { nsenter -t "$(room)" -p -m -n --wd="$PWD" -- "$@"; }
+
+on() {
+  local node=$1
+  shift
+  in_room "$dir/bin/on" "$node" "$@"
+}
+
+idle() { # NODE...: all of them can run jobs
+  local states
+  states=$(on head sinfo -h -N -o '%N %t' 2>/dev/null) || return 1
+  for node in "$@"; do grep -qx "$node idle" <<<"$states" || return 1; done
+}
+
+write_configuration() {
+  local i
+  mkdir -p "$dir"/{bin,etc,run,log,state,dev,etc/plugstack.d}
+  for i in head $nodes; do mkdir -p "$dir/spool/$i" "$dir/tmp/$i"; done
+  chmod 755 "$dir" "$dir/run"
+  for i in 0 1 2 3; do mknod "$dir/dev/nvidia$i" c 1 3; done # clones of /dev/null: gres needs files
+  for i in slurm.conf gres.conf plugstack.conf; do sed "s|@DIR@|$dir|g" "$here/cluster/$i" >"$dir/etc/$i"; done
+  [ -z "${CLUSTER_LUA-}" ] || cp "$CLUSTER_LUA" "$dir/etc/job_submit.lua"
+  [ -z "${CLUSTER_CONF-}" ] || sed "s|@DIR@|$dir|g" "$CLUSTER_CONF" >>"$dir/etc/slurm.conf"
+  (umask 077 && head -c 1024 /dev/urandom >"$dir/etc/munge.key")
+  cp "$here/cluster/room.sh" "$here/cluster/node.sh" "$here/cluster/boot" "$here/cluster/on" "$dir/bin/"
+  printf '127.0.0.1 localhost\n10.77.0.1 head\n' >"$dir/etc/hosts"
+  local zone=1 node
+  for node in $nodes; do
+    echo "10.77.$zone.${node#n} $node" >>"$dir/etc/hosts"
+    [ $((${node#n} % 2)) -eq 1 ] || zone=$((zone + 1))
+  done
+}
+
+# Unequal CPUs: percent of one, as quota. The quotas are meant to fit the machine together.
+make_cpu_groups() {
+  local group node percent share period
+  read -ra percent <<<"${NODE_PERCENT:-40 40 30 30 20 20}"
+  group=$(group_of "$dir")
+  mkdir "$group"
+  echo $((6 * 1024)) >"$group/cpu.shares" # six nodes count like six groups of the machine, not like one
+  for node in $nodes; do
+    mkdir "$group/$node"
+    # The period is short, so that operations of a millisecond feel it; the kernel takes no quota below a millisecond.
+    share=${percent[${node#n} - 1]} period=$((share < 20 ? 10000 : 5000))
+    echo "$period" >"$group/$node/cpu.cfs_period_us"
+    echo $((period * share / 100)) >"$group/$node/cpu.cfs_quota_us"
+  done
+}
+
+up() {
+  [ ! -e "$dir" ] || fail "$dir exists; take it down first: cluster.sh $dir down"
+  [ ${#dir} -le 60 ] || fail "$dir is too long a name: sockets in it would have more than 108 characters"
+  mkdir -p "$dir"
+  write_configuration
+  make_cpu_groups
+  setsid unshare --mount --pid --net --fork --kill-child --mount-proc "$dir/bin/room.sh" "$dir" "$(group_of "$dir")" </dev/null >"$dir/log/room.log" 2>&1 &
+  local guard=$! child=""
+  wait_for 20 started_in "$guard" || fail "the room did not start: $(cat "$dir/log/room.log")"
+  echo "$child" >"$dir/run/room"
+  wait_for 30 test -S "$dir/run/munge.sock" || fail "munged did not start: see $dir/log"
+  # shellcheck disable=SC2086
+  wait_for 120 idle $nodes || fail "the nodes are not idle after two minutes: see $dir/log"
+}
+
+# Sets `child`: what unshare has started, once it is the room's script. (For a moment unshare has another child, a helper of its own.)
+started_in() { # PID of unshare
+  local candidate candidates
+  read -ra candidates <"/proc/$1/task/$1/children" || true # has no line end
+  for candidate in "${candidates[@]}"; do
+    child=$candidate
+    ! grep -qa '^/bin/bash' "/proc/$candidate/cmdline" 2>/dev/null || return 0
+  done
+  return 1
+}
+
+is_room() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF "$dir/bin/room.sh"; }
+
+down() {
+  local pid group node
+  pid=$(cat "$dir/run/room" 2>/dev/null || true)
+  if [ -n "$pid" ] && is_room "$pid"; then # the number may be another process's by now
+    kill -9 "$pid"
+    wait_for 30 bash -c "! [ -e /proc/$pid ] || ! tr '\\0' ' ' </proc/$pid/cmdline 2>/dev/null | grep -q room.sh" || fail "the room does not end"
+  fi
+  group=$(group_of "$dir")
+  for node in $nodes; do
+    [ ! -d "$group/$node" ] || wait_for 10 rmdir "$group/$node" 2>/dev/null || fail "$group/$node is still in use"
+  done
+  [ ! -d "$group" ] || rmdir "$group"
+  [ "${KEEP:-0}" = 1 ] || rm -rf "$dir"
+}
+
+left() {
+  local process
+  [ ! -d "$(group_of "$dir")" ] || echo "cgroup $(group_of "$dir")"
+  for process in /proc/[0-9]*; do
+    if grep -qzF "$dir/" "$process/environ" "$process/cmdline" 2>/dev/null && [ "${process#/proc/}" != $$ ]; then
+      echo "process ${process#/proc/}: $(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)"
+    fi
+  done
+  grep -F "$dir" /proc/self/mounts || true
+  [ ! -e "$dir" ] || echo "folder $dir"
+}
+
+if [ "${1-}" = check ]; then
+  reason=$(why_not)
+  [ -z "$reason" ] && exit 0
+  echo "SKIPPED: no Slurm cluster here: $reason"
+  exit 77
+fi
+[ $# -ge 2 ] || fail "usage: cluster.sh check | cluster.sh DIR up|down|on|crash|boot|cable|controller|left ..."
+dir=$(realpath -m "$1")
+command=$2
+shift 2
+case $command in
+  up) up ;;
+  down) down ;;
+  on) on "$@" ;;
+  crash) for node in "$@"; do in_room sh -c "kill -9 \$(cat $dir/run/init.$node)"; done ;;
+  boot)
+    in_room "$dir/bin/boot" "$dir" "$(group_of "$dir")" "$@"
+    wait_for 60 idle "$@" || fail "$* not idle after a minute: see $dir/log"
+    ;;
+  cable) case ${2-} in in) in_room ip link set "v$1" up ;; out) in_room ip link set "v$1" down ;; *) fail "cable NODE in|out" ;; esac ;;
+  controller)
+    on head sh -c "kill \$(cat $dir/run/slurmctld.pid)"
+    wait_for 30 bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
+    on head slurmctld
+    wait_for 30 on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
+    ;;
+  left) left ;;
+  *) fail "unknown command $command" ;;
+esac

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# slurm/hooks on a real Slurm, each doing what it says. Arguments: a folder for a cluster, the folder slurm/hooks.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cluster="$here/cluster.sh $1"
+dir=$1 hooks=$2
+"$here/cluster.sh" check || exit $?
+
+fail() {
+  echo "hooks_test.sh: $*" >&2
+  exit 1
+}
+until_true() {
+  local end=$((SECONDS + 90))
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || fail "waited in vain for: $*"
+    sleep 0.2
+  done
+}
+# A hook as the site would install it, with settings for this cluster: everything here is root's.
+install_hook() { printf '#!/bin/bash\nexport SLURM_CONF=%s/etc/slurm.conf PATH=/usr/sbin:/usr/bin:/sbin:/bin %s\nexec %s/%s\n' "$dir" "$2" "$hooks" "$1" >"$work/$1" && chmod +x "$work/$1"; }
+
+work=$(mktemp -d)
+trap '$cluster down 2>/dev/null || true; rm -rf "$work"' EXIT
+install_hook prolog.sh FLOTILLA_SHM_PERCENT=2
+install_hook epilog.sh FLOTILLA_CLEAN_ROOT=yes
+install_hook epilog_slurmctld.sh ""
+printf 'Prolog=%s/prolog.sh\nEpilog=%s/epilog.sh\nEpilogSlurmctld=%s/epilog_slurmctld.sh\n' "$work" "$work" "$work" >"$work/more.conf"
+lua=no
+if ls /usr/lib/*/slurm*/job_submit_lua.so >/dev/null 2>&1; then
+  lua=yes
+  echo 'JobSubmitPlugins=lua' >>"$work/more.conf"
+fi
+CLUSTER_LUA=$hooks/job_submit.lua CLUSTER_CONF=$work/more.conf $cluster up
+head() { $cluster on head "$@"; }
+
+# epilog.sh: what a killed rank leaves is removed, what others own is not.
+head srun -p cpu -w n5 bash -c 'touch /dev/shm/vader_segment.n5.0 /dev/shm/ucx_shm_posix_1 /dev/shm/of-somebody-else'
+gone() { [ "$($cluster on n5 ls /dev/shm)" = of-somebody-else ]; }
+until_true gone
+
+# prolog.sh: a node with a full /dev/shm is drained, the job runs elsewhere.
+$cluster on n5 dd if=/dev/zero of=/dev/shm/full bs=1M count=40 status=none
+job=$(head sbatch --parsable -p cpu -N1 --requeue -o /dev/null -w n5 --wrap true)
+drained() { head sinfo -h -n n5 -p cpu -o %t | grep -q drain; }
+until_true drained
+head scancel "$job"
+$cluster on n5 rm /dev/shm/full
+head scontrol update nodename=n5 state=resume
+
+# epilog_slurmctld.sh: a requeued job that asks for more nodes than are left asks for those that are left.
+printf '#!/bin/bash\nsleep 600\n' >"$work/job.sh"
+idle() { [ "$(head sinfo -h -n n5,n6 -p cpu -o %t | sort -u)" = idle ]; }
+until_true idle
+job=$(head sbatch --parsable -J flotilla -p cpu -N2 --requeue -o /dev/null "$work/job.sh")
+running() { [ "$(head squeue -h -j "$job" -o %t)" = R ]; }
+until_true running
+$cluster crash n6
+held() { [ "$(head squeue -h -j "$job" -o '%t %r %N')" = "PD BeginTime " ]; }
+until_true held
+starts() { # what Slurm does by itself after two minutes
+  head scontrol update jobid="$job" StartTime=now 2>/dev/null || true
+  sleep 2
+  [ "$(head squeue -h -j "$job" -o '%t %N')" = "R n5" ]
+}
+until_true starts
+head scancel "$job"
+
+# job_submit.lua: says what is missing, to those whom it concerns.
+if [ "$lua" = yes ]; then
+  printf '#!/bin/bash\n. flotilla.sh\nflotilla_job train\n' >"$work/job.sh"
+  said=$(head sbatch -H -J flotilla -o /dev/null "$work/job.sh" 2>&1)
+  grep -q 'no #SBATCH --signal=B:USR2' <<<"$said" || fail "job_submit.lua said nothing: $said"
+  sed -i '2i#SBATCH --signal=B:USR2@60' "$work/job.sh"
+  said=$(head sbatch -H -J flotilla -o /dev/null "$work/job.sh" 2>&1)
+  ! grep -q 'flotilla:' <<<"$said" || fail "job_submit.lua complained of a good job: $said"
+  said=$(head sbatch -H -J other --no-requeue -o /dev/null "$work/job.sh" 2>&1)
+  ! grep -q 'flotilla:' <<<"$said" || fail "job_submit.lua spoke to others: $said"
+  said=$(head sbatch -H -J flotilla --no-requeue -o /dev/null "$work/job.sh" 2>&1)
+  grep -q 'no-requeue' <<<"$said" || fail "job_submit.lua let --no-requeue pass: $said"
+else
+  echo "job_submit.lua was not tried: this Slurm has no job_submit/lua plugin"
+fi

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# What slurm/flotilla.sh decides, with Slurm's programs played by stubs: every exit code, warnings, caps, the commands that are sent.
+# Arguments: the folder slurm/.
+set -uo pipefail
+scripts=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+failures=0
+
+stub() { # NAME: with the body on standard input; every call is noted
+  { echo '#!/bin/bash'; echo "echo \"$1 \$*\" >>'$work/calls'"; cat; } >"$work/bin/$1"
+  chmod +x "$work/bin/$1"
+}
+stub scontrol <<'S'
+if [ "$1 $2" = "show hostnames" ]; then tr ',' '\n' <<<"$3"; exit; fi
+case $1 in requeue | requeuehold) [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM "$PPID" ;; esac
+exit 0
+S
+stub squeue <<'S'
+case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; esac
+S
+stub sinfo <<'S'
+S
+stub sbatch <<'S'
+echo 99
+S
+stub scancel <<'S'
+S
+stub flotilla <<'S'
+S
+# Plays a launch: the next line of $work/plan is "LAUNCHER-CODE OUTCOME INCARNATION STEP"; "-" for no outcome.
+stub srun <<'S'
+[ "$1" != --overlap ] || exit "${SILENT:-0}"
+echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none}" >>"$WORK/calls"
+read -r code outcome incarnation step <"$WORK/plan"
+sed -i 1d "$WORK/plan"
+[ "$step" = - ] || { mkdir -p "$FLOTILLA_RUN/step-$step"; touch "$FLOTILLA_RUN/step-$step/manifest.json"; }
+[ "$outcome" = - ] || echo "{\"incarnation\": $incarnation, \"exit_code\": $outcome, \"reason\": \"x\"}" >"$FLOTILLA_RUN/outcome.json"
+if [ -n "${SIGNAL_ME-}" ]; then trap 'echo "rank was told" >>"$WORK/calls"; exit 75' USR2; kill -s "$SIGNAL_ME" "$PPID"; for _ in {1..100}; do sleep 0.05; done; fi
+exit "$code"
+S
+export WORK=$work PATH=$work/bin:$PATH
+
+# expect NAME CODE 'LAUNCHES' 'PATTERN in what was called or said' [VARIABLE=VALUE...]
+expect() {
+  local name=$1 code=$2 plan=$3 pattern=$4 got
+  shift 4
+  rm -rf "$work/run" "$work/calls"
+  printf '%s\n' "$plan" >"$work/plan"
+  # shellcheck disable=SC2016
+  env FLOTILLA_POLL=0.05 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c '. "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
+  got=$?
+  cat "$work/calls" >>"$work/said" 2>/dev/null
+  if [ "$got" != "$code" ] || ! grep -qE -- "$pattern" "$work/said"; then
+    echo "FAILED: $name: exit code $got, expected $code; expected to find: $pattern"
+    cat "$work/said"
+    failures=$((failures + 1))
+  fi
+}
+
+expect "done" 0 "0 0 1 9" "ending with 0"
+expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
+expect "several ranks on a node" 0 "0 0 1 9" "-N2 -n8" FLOTILLA_TASKS=4
+expect "time limit is passed on" 0 "0 0 1 9" "^limit 90061s" LEFT=1-01:01:01
+expect "no time limit" 0 "0 0 1 9" "^limit none" LEFT=UNLIMITED
+for code in 64 65 69 70; do expect "stops with $code" $code "$code $code 1 -" "starting again would not help"; done
+for code in 64 65; do expect "stops with $code that only the launcher says" $code "$code - - -" "starting again would not help"; done
+expect "an outcome of an earlier launch says nothing" 65 $'1 77 1 5\n65 - - -' "would not help"
+expect "saved: requeue" 75 "75 75 1 5" "^scontrol requeue 7"
+expect "saved, the cap is reached" 75 "75 75 1 5" "already requeued 3 times" SLURM_RESTART_COUNT=3 FLOTILLA_REQUEUES=3
+expect "saved, one more is allowed" 75 "75 75 1 5" "^scontrol requeue 7" SLURM_RESTART_COUNT=2 FLOTILLA_REQUEUES=3
+expect "Slurm refuses to requeue" 75 "75 75 1 5" "does not requeue this job" NO_REQUEUE=1
+expect "no plan: stop" 76 "76 76 1 -" "no plan fits"
+expect "no plan: requeue" 75 "76 76 1 -" "^scontrol requeue 7" FLOTILLA_ON_NO_PLAN=requeue
+expect "no plan: wait" 75 "76 76 1 -" "^scontrol requeuehold 7" FLOTILLA_ON_NO_PLAN=wait
+expect "lost peer: again on the nodes that answer" 0 $'137 - - 5\n0 0 2 9' "^srun --overlap .*-w n2 true"
+expect "lost peer by outcome" 0 $'1 77 1 5\n0 0 2 9' "lost: starting again"
+expect "lost peer, nothing answers" 77 $'137 - - 5' "no node of the job answers" SILENT=1
+expect "the run's word counts more than the launcher's" 65 "137 65 1 -" "would not help"
+expect "no progress" 77 $'137 - - 5\n137 - - -\n137 - - -\n137 - - -' "3 launches in a row"
+expect "het: one world, a component each" 0 "0 0 1 9" "srun --het-group=0 .*-N2 -n4 .* : --het-group=1 .*-N1 -n1 " SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 FLOTILLA_TASKS_0=2
+expect "het: a setup of its own" 0 "0 0 1 9" "load cuda" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 "FLOTILLA_SETUP_1=module load cuda"
+expect "het: a silent node means waiting for Slurm" 75 "137 - - 5" "waiting for Slurm to notice" SILENT=1 FLOTILLA_NOTICE_WITHIN=1 SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3
+expect "het: a lost peer means requeue" 75 "137 - - 5" "^scontrol requeue 7" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1
+expect "USR2: ranks are told, then requeue" 75 "75 75 1 5" "rank was told" SIGNAL_ME=USR2
+expect "USR2: requeue" 75 "75 75 1 5" "^scontrol requeue 7" SIGNAL_ME=USR2
+expect "TERM: Slurm decides" 75 "75 75 1 5" "Slurm decides" SIGNAL_ME=TERM
+expect "chain: the next job waits" 75 "75 75 1 5" "sbatch --parsable --dependency=afterany:7 --export=ALL,FLOTILLA_LINKS=19" CHAIN=1
+expect "chain: taken back when done" 0 "0 0 1 5" "^scancel 99" CHAIN=1
+expect "chain: taken back when hopeless" 65 "65 65 1 5" "^scancel 99" CHAIN=1
+expect "chain: its last job" 75 "75 75 1 5" "last job" CHAIN=1 FLOTILLA_LINKS=0
+expect "hostile number" 64 "" "FLOTILLA_TASKS is" 'FLOTILLA_TASKS=1; rm -rf x'
+expect "unknown signal" 64 "" "FLOTILLA_SIGNAL is" FLOTILLA_SIGNAL=KILL
+expect "no job" 64 "" "start it with sbatch" SLURM_JOB_ID=
+expect "no program" 64 "" "is not there" FLOTILLA=flotilla-nowhere
+grep -rqE -- "--comment" "$scripts"/*.sh && { echo "FAILED: --comment is touched"; failures=$((failures + 1)); }
+[ "$failures" -eq 0 ]

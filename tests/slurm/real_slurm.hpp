@@ -1,0 +1,121 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "run/training.hpp"
+
+/// The cluster of cluster.sh, and jobs on it, as a test sees them.
+namespace flotilla::tests {
+
+/// Generous: the machine is shared, and what does not hang ends in a fraction of it.
+inline constexpr Milliseconds long_patience{180000};
+
+/// Runs a command; its standard output, without the last line end. A failure of the test where it fails.
+inline std::string output_of(const Words& command, bool may_fail = false) {
+  Process process{command, folder()};
+  const auto ended = process.wait(long_patience);
+  if (!may_fail) {
+    EXPECT_EQ(ended.code, 0) << ::testing::PrintToString(command) << "\n" << ended.out << ended.err;
+  }
+  return ended.out.substr(0, ended.out.find_last_not_of('\n') + 1);
+}
+
+// Without the mark by which Process finds what it has started: jobs and daemons outlive the command that starts them.
+inline Words cluster(const Words& words) {
+  return Words{"env", "-u", "TEST_PROCESS_MARK", FLOTILLA_CLUSTER, FLOTILLA_CLUSTER_FOLDER} + words;
+}
+inline Words on(const std::string& node, const Words& command) { return cluster({"on", node}) + command; }
+inline std::string on_head(const Words& command, bool may_fail = false) { return output_of(on("head", command), may_fail); }
+
+/// A batch job of the cluster. Ends with the test.
+class BatchJob {
+ public:
+  /// Submits one of slurm/*.sh with environment variables for its site facts.
+  BatchJob(const Words& sbatch_options, const std::string& script, const Words& environment) {
+    const auto submitted = on_head(Words{"env", "FLOTILLA_SCRIPTS=" FLOTILLA_SCRIPTS_FOLDER, "FLOTILLA=" FLOTILLA_BINARY} + environment +
+                                   Words{"sbatch", "--parsable", "--chdir=" + folder().string(), "--output=" + log_.string()} +
+                                   sbatch_options + Words{text(FLOTILLA_SCRIPTS_FOLDER, "/", script)});
+    id_ = submitted.substr(0, submitted.find(';'));
+  }
+  BatchJob(const BatchJob&) = delete;
+  BatchJob& operator=(const BatchJob&) = delete;
+  ~BatchJob() { cancel(); }
+
+  const std::string& id() const { return id_; }
+  std::string log() const { return content(log_); }
+  bool said(const std::string& words) const { return log().find(words) != std::string::npos; }
+
+  /// "R", "PD", "CG", "CD", ...; of the job's first component.
+  std::string state() const { return first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%t"}, true)); }
+  std::string reason() const { return first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%r"}, true)); }
+  int restarts() const {
+    const auto shown = on_head({"scontrol", "show", "job", "-o", id_});
+    const auto at = shown.find("Restarts=");
+    return at == std::string::npos ? -1 : std::atoi(shown.c_str() + at + 9);
+  }
+
+  /// Waits for `condition`, releasing the job whenever it is held: a loss that no test has caused (Open MPI 4.1.4 sometimes crashes while
+  /// it connects) is one more ending to recover from.
+  template <class Condition>
+  bool waits_until(Condition condition) {
+    return wait_until([&] { return condition() || (let_go(), false); }, long_patience, Milliseconds{200});
+  }
+
+  void cancel() {
+    if (id_.empty()) return;
+    on_head({"scancel", id_}, true);
+    wait_until([&] { return on_head({"squeue", "-h", "-j", id_, "-o", "%t"}, true).empty(); }, long_patience, Milliseconds{200});
+  }
+
+  /// Until the batch script has ended for good.
+  ::testing::AssertionResult completes() {
+    std::string last;
+    const bool over = waits_until([&] { return (last = state()) == "CD" || last == "F" || last == "CA" || last == "NF"; });
+    return over && last == "CD" ? ::testing::AssertionSuccess() : ::testing::AssertionFailure() << "state " << last << "\n" << log();
+  }
+
+ private:
+  /// A requeued job is held for two minutes; shortened to two seconds, for each component from when Slurm has let go of its nodes. At once
+  /// would be refused by the node: its credential is revoked.
+  void let_go() {
+    const auto now = std::chrono::steady_clock::now();
+    std::istringstream components{on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%A|%t|%r|%N|"}, true)};
+    for (std::string line; std::getline(components, line);) {
+      const auto job = line.substr(0, line.find('|'));
+      const auto state = line.substr(job.size() + 1);
+      if (state != "PD|BeginTime||")
+        held_.erase(job);
+      else if (now - held_.emplace(job, now).first->second >= Milliseconds{2000})
+        on_head({"scontrol", "update", "jobid=" + job, "StartTime=now"}, true);  // may start meanwhile, with the components before
+    }
+  }
+  static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+  static int next() {
+    static int count = 0;
+    return ++count;
+  }
+  fs::path log_ = folder() / text("job-", next(), ".log");
+  std::string id_;
+  std::map<std::string, std::chrono::steady_clock::time_point> held_;  ///< components, since when
+};
+
+/// Skips, saying why, where there is no cluster.
+inline bool no_cluster() {
+  if (fs::exists(fs::path{FLOTILLA_CLUSTER_FOLDER} / "run" / "room")) return false;
+  std::cout << output_of({FLOTILLA_CLUSTER, "check"}, true) << "\n(the fixture slurm_cluster_up brings it up)\n";
+  return true;
+}
+
+/// Every node runs jobs again, whatever the test before has done.
+inline void mend_cluster() {
+  for (int n = 1; n <= 6; ++n) {
+    const auto node = text("n", n);
+    output_of(cluster({"cable", node, "in"}), true);
+    if (on_head({"sinfo", "-h", "-n", node, "-p", "urgent", "-o", "%t"}, true) == "idle") continue;
+    on_head({"scontrol", "update", "nodename=" + node, "state=resume"}, true);
+  }
+}
+
+}  // namespace flotilla::tests

@@ -1,0 +1,129 @@
+#include "flotilla/slurm/site.hpp"
+
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "temporary_folder.hpp"
+
+namespace flotilla::slurm {
+namespace {
+
+SiteAnswers one_node(const std::string& state, const std::string& flags) {
+  return {"n1|p|up|" + state + "|8|3000|gpu:a100:4|f1,f2|2/6/0/8\n",
+          "PartitionName=p State=UP MaxTime=2:00:00 PreemptMode=OFF PriorityTier=1\n",
+          "NodeName=n1 GresUsed=gpu:a100:1(IDX:0) State=" + flags + " Reason=x\n", ""};
+}
+
+std::string refusal(const SiteAnswers& answers) {
+  return tests::error_of([&] { read_site(answers); }).what();
+}
+
+TEST(Site, NodesByStateAndFlags) {
+  const auto node = [](const char* state, const char* flags) { return read_site(one_node(state, flags)).nodes.at(0); };
+  EXPECT_TRUE(node("idle", "IDLE").idle);
+  EXPECT_TRUE(node("idle~", "IDLE+CLOUD+POWERED_DOWN").idle);
+  EXPECT_TRUE(node("mixed", "MIXED").shared);
+  EXPECT_FALSE(node("mixed-", "MIXED+PLANNED").shared);
+  EXPECT_TRUE(node("allocated", "ALLOCATED").usable);
+  EXPECT_FALSE(node("allocated", "ALLOCATED").idle);
+  EXPECT_TRUE(node("completing", "IDLE+COMPLETING").usable);
+  EXPECT_FALSE(node("completing", "IDLE+COMPLETING").idle);
+  for (const auto& [state, flags] : std::vector<std::pair<const char*, const char*>>{{"drained", "IDLE+DRAIN"},
+                                                                                     {"idle", "IDLE+DRAIN"},
+                                                                                     {"mixed", "MIXED+RESERVED"},
+                                                                                     {"down*", "DOWN+NOT_RESPONDING"},
+                                                                                     {"idle*", "IDLE*"},
+                                                                                     {"maint", "IDLE+MAINTENANCE"},
+                                                                                     {"idle$", "IDLE"},
+                                                                                     {"inval", "IDLE+INVALID_REG"}})
+    EXPECT_FALSE(node(state, flags).usable) << state << " " << flags;
+}
+
+TEST(Site, FactsOfANode) {
+  const auto site = read_site(one_node("mixed", "MIXED"));
+  const auto& node = site.nodes.at(0);
+  EXPECT_EQ(node.gres, (std::vector<Gres>{{"gpu", "a100", 4}}));
+  EXPECT_EQ(node.used, (std::vector<Gres>{{"gpu", "a100", 1}}));
+  EXPECT_EQ(node.features, (std::vector<std::string>{"f1", "f2"}));
+  EXPECT_EQ(node.idle_cpus, 6);
+  EXPECT_EQ(node.memory.count, std::int64_t{3000} << 20);
+  EXPECT_EQ(site.partitions.at(0).limit->value, 7200);
+}
+
+TEST(Site, ANodeOfTwoPartitionsIsOneNode) {
+  auto answers = one_node("idle", "IDLE");
+  answers.partitions += "PartitionName=q State=DOWN MaxTime=UNLIMITED\n";
+  answers.nodes += "n1|q|up|idle|8|3000|gpu:a100:4|f1|0/8/0/8\n";
+  const auto site = read_site(answers);
+  EXPECT_EQ(site.nodes.size(), 1u);
+  EXPECT_EQ(site.partitions.at(1).nodes, (std::vector<std::size_t>{0}));
+  EXPECT_FALSE(site.partitions.at(1).open);
+  EXPECT_FALSE(site.partitions.at(1).limit);
+}
+
+TEST(Site, ListsOfNodesInOneLine) {
+  auto answers = one_node("idle", "IDLE");
+  answers.nodes = "n[1-3,07]-ib|p|up|idle|8|3000|(null)|(null)|8/24/0/32\n";
+  const auto site = read_site(answers);
+  ASSERT_EQ(site.nodes.size(), 4u);
+  EXPECT_EQ(site.nodes[3].name, "n07-ib");
+  EXPECT_EQ(site.nodes[3].idle_cpus, 6);
+}
+
+TEST(Site, GresAsSitesWriteIt) {
+  EXPECT_EQ(parse_gres("(null)"), std::vector<Gres>{});
+  EXPECT_EQ(parse_gres("gpu:4"), (std::vector<Gres>{{"gpu", "", 4}}));
+  EXPECT_EQ(parse_gres("gpu"), (std::vector<Gres>{{"gpu", "", 1}}));
+  EXPECT_EQ(parse_gres("gpu:a100:2(S:0,2),gpu:a100:2(S:1,3),nvme:no_consume:2K"),
+            (std::vector<Gres>{{"gpu", "a100", 4}, {"nvme", "", 2048}}));
+  EXPECT_EQ(parse_gres("gpu:nvidia_a100_80gb_pcie:8(S:0-1)"), (std::vector<Gres>{{"gpu", "nvidia_a100_80gb_pcie", 8}}));
+  EXPECT_EQ(parse_gres("gres:gpu:v100:1"), (std::vector<Gres>{{"gpu", "v100", 1}}));
+  EXPECT_THROW(parse_gres("gpu:a:b:4"), Error);
+  EXPECT_THROW(parse_gres(":4"), Error);
+}
+
+TEST(Site, BillingWeights) {
+  const auto weights = parse_billing_weights("CPU=1.0,Mem=0.25G,GRES/gpu=2.0,GRES/gpu:a100=4,Node=3");
+  EXPECT_EQ(weights.cpu, 1);
+  EXPECT_EQ(weights.gibibyte, 0.25);
+  EXPECT_EQ(weights.node, 3);
+  EXPECT_EQ(weights.gres.at("gpu:a100"), 4);
+  EXPECT_EQ(parse_billing_weights("mem=1").gibibyte, 1024);
+  EXPECT_EQ(parse_billing_weights("mem=1T").gibibyte, 1.0 / 1024);
+  EXPECT_THROW(parse_billing_weights("CPU"), Error);
+  EXPECT_THROW(parse_billing_weights("CPU=-1"), Error);
+}
+
+TEST(Site, WhatPeopleWroteTakesNoKeysPlace) {
+  auto answers = one_node("idle", "IDLE");
+  answers.details = "NodeName=n1 State=IDLE+DRAIN Reason=see State=IDLE GresUsed=gpu:0 NodeName=n2\n";
+  EXPECT_FALSE(read_site(answers).nodes.at(0).usable);
+}
+
+TEST(Site, RefusalsSayWhere) {
+  auto answers = one_node("idle", "IDLE");
+  answers.nodes += "n2|p|up\n";
+  EXPECT_NE(refusal(answers).find("sinfo, line 2: expected 9 columns"), std::string::npos) << refusal(answers);
+  answers = one_node("idle", "IDLE");
+  answers.nodes += "n2|other|up|idle|8|3000|(null)|(null)|0/8/0/8\n";
+  EXPECT_NE(refusal(answers).find("partition 'other'"), std::string::npos) << refusal(answers);
+  answers = one_node("idle", "IDLE");
+  answers.partitions += "PartitionName=p\n";
+  EXPECT_NE(refusal(answers).find("line 2: partition 'p' stands there twice"), std::string::npos) << refusal(answers);
+}
+
+TEST(Jobs, ComponentsInOrder) {
+  const auto jobs = read_jobs(
+      "JobId=5 HetJobId=4 HetJobOffset=1 JobName=we ird JobState=PENDING Partition=v100 NumNodes=2-4 TresPerNode=gres:gpu:v100:2 "
+      "Features=(null)\n"
+      "JobId=4 HetJobId=4 HetJobOffset=0 JobName=x JobState=RUNNING Partition=a100 NumNodes=1 TresPerNode=N/A\n");
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].id, "4");
+  EXPECT_EQ(jobs[1].fewest_nodes, 2);
+  EXPECT_EQ(jobs[1].most_nodes, 4);
+  EXPECT_EQ(jobs[1].gres, (std::vector<Gres>{{"gpu", "v100", 2}}));
+  EXPECT_THROW(read_jobs("slurm_load_jobs error: Invalid job id specified\n"), Error);
+}
+
+}  // namespace
+}  // namespace flotilla::slurm

@@ -1,0 +1,113 @@
+#pragma once
+#include <cmath>
+#include <ctime>
+#include <iomanip>
+
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/journal/outcome.hpp"
+#include "slurm/real_slurm.hpp"
+
+namespace flotilla::tests {
+
+/// A run under one of the job scripts: what it has logged, and how long things took.
+class SlurmRun {
+ public:
+  static constexpr int save_every = 20;  // steps
+
+  /// `plan`: lines of the job file. Little memory keeps the probe short: it is what the size of its arrays goes by.
+  SlurmRun(const std::string& name, int steps, const std::string& plan) : run_{folder() / name}, steps_{steps} {
+    write(job_, text("[model]\nname = \"gpt2-tiny\"\n[data]\ntrain = [\"", text_file().string(),
+                     "\"]\nformat = \"text\"\n[training]\nlength = ", length,
+                     "\nglobal-batch = 32\nlearning-rate = 3e-4\nminimum-learning-rate = 3e-4\nsteps = ", steps, "\n[plan]\n", plan,
+                     "\n[device]\nmemory = \"256MiB\"\n[run]\nthreads = 1\n[probe]\nbudget = \"500ms\"\n[checkpoint]\nevery = ", save_every,
+                     "\n"));
+  }
+
+  const fs::path& directory() const { return run_; }
+  Words environment(const Words& more = {}) const { return Words{"FLOTILLA_RUN=" + run_.string(), "FLOTILLA_JOB=" + job_.string()} + more; }
+
+  journal::Metrics metrics() const { return fs::exists(run_ / "metrics.jsonl") ? journal::read_metrics(run_) : journal::Metrics{}; }
+  int incarnation() const {
+    const auto starts = metrics().starts;
+    return starts.empty() ? 0 : starts.back().incarnation;
+  }
+  /// Steps that this incarnation has done.
+  std::int64_t steps_of(int incarnation) const {
+    std::int64_t count = 0;
+    for (const auto& step : metrics().steps) count += step.incarnation == incarnation;
+    return count;
+  }
+  /// Steps of `before` that its successor had to do again.
+  std::int64_t lost_steps(int before) const {
+    std::int64_t done = 0, from = -1;
+    const auto all = metrics();
+    for (const auto& step : all.steps)
+      if (step.incarnation == before) done = std::max(done, step.step);
+    for (const auto& start : all.starts)
+      if (start.incarnation > before && from < 0) from = start.step;
+    return done - from;
+  }
+
+  /// Every step once and in order as far as the unbroken run goes (the learning rate is constant, so that runs of unlike lengths compare),
+  /// each with the loss that the same samples gave an unbroken run: to 1e-5 while the plan was the first one, to 1e-3 of it after.
+  void expect_the_losses_of(const std::map<std::int64_t, double>& unbroken) const {
+    const auto history = losses(run_);
+    ASSERT_GE(history.size(), std::min(static_cast<std::size_t>(steps_), unbroken.size()));
+    std::int64_t next = 1;
+    const auto all = metrics();
+    std::int64_t other_plan = steps_ + 1;
+    for (const auto& start : all.starts)
+      if (start.plan != all.starts.front().plan) other_plan = std::min(other_plan, start.step + 1);
+    for (const auto& [step, loss] : history) {
+      ASSERT_EQ(step, next++) << "no step is missing";
+      if (!unbroken.contains(step)) continue;
+      const double bound = step < other_plan ? 1e-5 : 1e-3 * unbroken.at(step);
+      EXPECT_NEAR(loss, unbroken.at(step), bound) << "step " << step;
+    }
+  }
+
+ private:
+  const fs::path run_, job_ = run_.string() + ".toml";
+  const std::int64_t steps_;
+};
+
+inline double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// What one ending took, in seconds; negative: does not apply.
+struct EndingTimes {
+  std::string ending;
+  double to_checkpoint = -1;  ///< from the event to the checkpoint's commit
+  double to_outcome = -1;     ///< from the event to the run's last word
+  double to_first_step = -1;  ///< from the next launch of srun to the first step done
+  std::int64_t lost = 0;      ///< steps done again
+};
+
+/// The time of the last "launching" line of the script's log.
+inline double last_launch(const std::string& log) {
+  const auto at = log.rfind(": launching");
+  if (at == std::string::npos) return -1;
+  const std::string mark = "flotilla.sh: ";
+  const auto begin = log.rfind(mark, at) + mark.size();
+  std::tm parts{};
+  double fraction = 0;
+  std::istringstream in{log.substr(begin, at - begin)};
+  in >> std::get_time(&parts, "%Y-%m-%d %H:%M:%S") >> fraction;
+  parts.tm_isdst = -1;
+  return static_cast<double>(std::mktime(&parts)) + fraction;
+}
+
+inline void print(const std::vector<EndingTimes>& all) {
+  const auto shown = [](double seconds) {
+    std::ostringstream out;
+    if (seconds >= 0) out << std::fixed << std::setprecision(1) << seconds << " s";
+    return out.str();
+  };
+  std::cout
+      << "| ending | event to committed checkpoint | event to outcome | launch to first step | iterations lost |\n|---|---|---|---|---|\n";
+  for (const auto& t : all)
+    std::cout << "| " << t.ending << " | " << shown(t.to_checkpoint) << " | " << shown(t.to_outcome) << " | " << shown(t.to_first_step)
+              << " | " << t.lost << " |\n";
+  std::cout << std::flush;
+}
+
+}  // namespace flotilla::tests
