@@ -12,7 +12,7 @@ namespace flotilla::app {
 /// show it). Plain, so that ranks can exchange it.
 struct RankWindow {
   double iteration = 0;  ///< seconds
-  double busy = 0;       ///< seconds of the compute queue, and in which the rank's processors were taken from it (on CPU)
+  double busy = 0;       ///< seconds of the compute queue, and in which the rank could not run at all
   int peer = -1;         ///< the rank to which sends took longest for what they are, -1: nothing was sent
   double link = 0;       ///< seconds of those sends, from their start to their end
   double link_forecast = 0;

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/topology/run_delay.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -24,7 +23,7 @@ const cluster::Link* link(const cluster::Profile& profile, Rank a, Rank b) {
 }  // namespace
 
 WindowRecorder::WindowRecorder(const train::Trainer& trainer, const cluster::Profile& profile, const std::vector<Rank>& crew_ranks, Rank me)
-    : me_{me}, profile_{profile}, delay_{topology::run_delay()} {
+    : me_{me}, profile_{profile}, stalls_{std::make_unique<StallClock>()} {
   const auto& program = trainer.program();
   const auto& sites = class_of(program, me).sites;
   sends_.resize(sites.size());
@@ -55,10 +54,10 @@ RankWindow WindowRecorder::take() {
   if (steps_ == 0) return window;
   const double steps = steps_;
   window.iteration = seconds_ / steps;
-  // Most of what other programs take from a rank on CPU shows while it waits: it wakes late. Some shows in its work, too, and counts twice.
-  const Seconds delay = topology::run_delay();
-  window.busy = (busy_ + std::max(0.0, (delay - delay_).value)) / steps;
-  delay_ = delay;
+  // A stall in the middle of an instruction counts twice; it only makes the slow rank plainer.
+  const Seconds stalled = stalls_->stalled();
+  window.busy = (busy_ + (stalled - stalled_).value) / steps;
+  stalled_ = stalled;
   for (const auto& [peer, traffic] : traffic_) {
     if (window.peer >= 0 && (traffic.measured - traffic.forecast) / steps <= window.link - window.link_forecast) continue;
     window.peer = peer;

@@ -1,8 +1,10 @@
 #pragma once
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "app/self_check.hpp"
+#include "app/stall_clock.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/train/trainer.hpp"
 
@@ -29,7 +31,8 @@ class WindowRecorder {
   Rank me_;
   cluster::Profile profile_;
   std::vector<Send> sends_;  ///< by site of this rank's class; those that are no sends have no peer
-  Seconds delay_;            ///< topology::run_delay() when the window began
+  std::unique_ptr<StallClock> stalls_;
+  Seconds stalled_;  ///< when the window began
   int steps_ = 0;
   double seconds_ = 0, busy_ = 0;  ///< of these steps together
   struct Traffic {

@@ -68,5 +68,20 @@ TEST_F(SelfCheck, ASlowRankIsNamedAndAgainWhenItIsOver) {
   EXPECT_NE(process_->err().find("stage 1) is no longer slow"), std::string::npos) << process_->err();
 }
 
+TEST_F(SelfCheck, WithReplanAutoThePlanChangesInPlace) {
+  start({"--plan=" + plan_file(2, 1, 1).string(), "--replan=auto"});
+  const auto changed = [&] {
+    const auto plans = journal::read_metrics(run_).plans;
+    return !plans.empty() && plans.back().refused.empty();
+  };
+  {
+    const Throttle throttle{process_->ranks().at(victim)};
+    EXPECT_TRUE(wait_until(changed, patience)) << process_->out() << process_->err();
+  }
+  end();
+  EXPECT_NE(process_->out().find("plan changed after step "), std::string::npos) << process_->out();
+  EXPECT_NE(process_->out().find(" times slower: "), std::string::npos) << process_->out();
+}
+
 }  // namespace
 }  // namespace flotilla::tests
