@@ -160,7 +160,8 @@ flotilla_plain_launch() { # NODES COMMAND...
   local nodes=$1 count
   shift
   count=$(wc -w <<<"$nodes")
-  launch=(srun --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}" "$@")
+  # --overlap: the step before may still hold its share while Slurm waits for its lost node
+  launch=(srun --overlap --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}" "$@")
 }
 
 flotilla_running() { case " $(jobs -rp | tr '\n' ' ') " in *" $1 "*) true ;; *) false ;; esac; }

@@ -31,7 +31,7 @@ stub flotilla <<'S'
 S
 # Plays a launch: the next line of $work/plan is "LAUNCHER-CODE OUTCOME INCARNATION STEP"; "-" for no outcome.
 stub srun <<'S'
-[ "$1" != --overlap ] || exit "${SILENT:-0}"
+[ "$2" != --mpi=none ] || exit "${SILENT:-0}"
 echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none}" >>"$WORK/calls"
 read -r code outcome incarnation step <"$WORK/plan"
 sed -i 1d "$WORK/plan"
@@ -60,7 +60,7 @@ expect() {
 }
 
 expect "done" 0 "0 0 1 9" "ending with 0"
-expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
+expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
 expect "several ranks on a node" 0 "0 0 1 9" "-N2 -n8" FLOTILLA_TASKS=4
 expect "time limit is passed on" 0 "0 0 1 9" "^limit 90061s" LEFT=1-01:01:01
 expect "no time limit" 0 "0 0 1 9" "^limit none" LEFT=UNLIMITED
