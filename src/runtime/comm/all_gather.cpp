@@ -8,10 +8,11 @@
 namespace flotilla::comm {
 namespace {
 
-class DirectAllGather final : public Operation {
+/// Everybody sends its piece to everybody else.
+class DirectGather : public Operation {
  public:
-  DirectAllGather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all, Bytes capacity)
-      : group_{group}, mine_{mine}, all_{all}, capacity_{capacity} {
+  DirectGather(const World& world, const Group& group, int tag, std::byte* data, Bytes unit, Bytes capacity)
+      : group_{group}, data_{data}, unit_{unit}, capacity_{capacity} {
     for (int member = 0; member < group.size(); ++member) {
       if (member == group.index()) continue;
       const Rank rank = group.members()[static_cast<std::size_t>(member)];
@@ -21,20 +22,9 @@ class DirectAllGather final : public Operation {
     }
   }
 
-  void start(Bytes size) override {
-    FLOTILLA_ASSERT(!in_flight_, "started twice: ", describe());
-    FLOTILLA_ASSERT(size >= Bytes{0} && size <= capacity_, size.count, " bytes: ", describe());
-    size_ = size;
-    in_flight_ = true;
-    for (Peer& peer : peers_) {
-      peer.in.start_receive(all_ + peer.member * size.count, size.count);
-      peer.out.start_send(mine_, size.count);
-    }
-    std::byte* place = all_ + group_.index() * size.count;
-    if (place != mine_) std::copy_n(mine_, size.count, place);
-  }
+  void start(Bytes size) override { start(size, unit_); }
 
-  bool progress() override {
+  bool progress() final {
     bool all = true;
     for (Peer& peer : peers_) {
       all = peer.in.done() && all;
@@ -44,26 +34,67 @@ class DirectAllGather final : public Operation {
     return all;
   }
 
-  std::string describe() const override {
-    std::string line = text("all-gather ", size_, " each over the ", group_.describe());
+  std::string describe() const final {
+    std::string line = text("gather ", size_, " over the ", group_.describe());
     for (const Peer& peer : peers_)
       for (const Transfer* transfer : {&peer.in, &peer.out})
         if (transfer->in_flight()) return text(line, ", waiting to ", transfer->describe());
     return line;
   }
 
+ protected:
+  void start(Bytes size, Bytes unit) {
+    FLOTILLA_ASSERT(!in_flight_, "started twice: ", describe());
+    FLOTILLA_ASSERT(size >= Bytes{0} && size <= capacity_ && (size.count == 0 || size.count % unit.count == 0), size.count,
+                    " bytes: ", describe());
+    size_ = size;
+    in_flight_ = true;
+    const Part mine = part(group_.index(), unit);
+    for (Peer& peer : peers_) {
+      const Part theirs = part(peer.member, unit);
+      peer.in.start_receive(theirs.data, theirs.bytes);
+      peer.out.start_send(mine.data, mine.bytes);
+    }
+  }
+
  private:
+  struct Part {
+    std::byte* data = nullptr;
+    std::int64_t bytes = 0;
+  };
   struct Peer {
     int member;
     Transfer out, in;
   };
+
+  Part part(int member, Bytes unit) const {
+    const auto piece = program::piece(size_.count == 0 ? 0 : size_.count / unit.count, group_.size(), member);
+    return {data_ + piece.first * unit.count, piece.count() * unit.count};
+  }
+
   const Group& group_;
-  const std::byte* mine_;
-  std::byte* all_;
-  Bytes capacity_;
-  Bytes size_;
+  std::byte* data_;
+  Bytes unit_, capacity_, size_;
   bool in_flight_ = false;
   std::vector<Peer> peers_;  // in member order, without this rank
+};
+
+/// Pieces of one size, which is only known at the start; mine may come from elsewhere.
+class DirectAllGather final : public DirectGather {
+ public:
+  DirectAllGather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all, Bytes capacity)
+      : DirectGather{world, group, tag, all, {1}, group.size() * capacity}, mine_{mine}, all_{all}, group_{group} {}
+
+  void start(Bytes size) override {
+    std::byte* place = all_ + group_.index() * size.count;
+    if (place != mine_) std::copy_n(mine_, size.count, place);
+    DirectGather::start(group_.size() * size, size);
+  }
+
+ private:
+  const std::byte* mine_;
+  std::byte* all_;
+  const Group& group_;
 };
 
 }  // namespace
@@ -71,6 +102,11 @@ class DirectAllGather final : public Operation {
 std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all,
                                                   Bytes capacity) {
   return std::make_unique<DirectAllGather>(world, group, tag, mine, all, capacity);
+}
+
+std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,
+                                                     Bytes capacity) {
+  return std::make_unique<DirectGather>(world, group, tag, data, unit, capacity);
 }
 
 }  // namespace flotilla::comm
