@@ -93,47 +93,71 @@ int Stock::groups(int place, int tensor) const {
   return count / per_node * (per_node / tensor) + count % per_node / tensor;
 }
 
+namespace {
+
+/// The nodes of a place by how many of their devices are free. Groups are put into the fullest nodes that hold them, large ones first: of
+/// degrees that divide one another none fits that does not fit so.
+class Room {
+ public:
+  Room(int devices, int per_node) : nodes_(at(per_node) + 1, 0) {
+    nodes_[at(per_node)] += devices / per_node;
+    nodes_[at(devices % per_node)] += 1;
+  }
+
+  bool take(int tensor, std::int64_t count) {
+    for (std::size_t free = at(tensor); free < nodes_.size() && count > 0; ++free) {
+      const std::int64_t each = static_cast<std::int64_t>(free) / tensor, filled = std::min(nodes_[free], count / each);
+      nodes_[free] -= filled;
+      nodes_[free - at(each * tensor)] += filled;
+      count -= filled * each;
+      if (count == 0 || count >= each || nodes_[free] == 0) continue;
+      --nodes_[free];
+      ++nodes_[free - at(count * tensor)];
+      count = 0;
+    }
+    return count == 0;
+  }
+
+ private:
+  std::vector<std::int64_t> nodes_;
+};
+
+}  // namespace
+
+bool Stock::holds(std::vector<Groups>& groups) const {
+  std::ranges::stable_sort(groups,
+                           [](const Groups& a, const Groups& b) { return a.place != b.place ? a.place < b.place : a.tensor > b.tensor; });
+  for (std::size_t g = 0; g < groups.size();) {
+    const Place& place = places[at(groups[g].place)];
+    Room room{place.count, types[at(place.type)].per_node};
+    for (const int here = groups[g].place; g < groups.size() && groups[g].place == here; ++g)
+      if (!room.take(groups[g].tensor, groups[g].count)) return false;
+  }
+  return true;
+}
+
 bool Stock::holds(const plan::Plan& plan) const {
-  struct Fill {
-    int host = 0, used = 0;
-  };
-  std::map<std::pair<std::string, std::string>, Fill> fills;
+  std::vector<Groups> groups;
   for (int s = 0; s < plan::own_stages(plan); ++s)
     for (const auto& replica : plan.stages[at(s)].replicas) {
       const auto type = std::ranges::find(types, replica.device_type, &Type::name);
       if (type == types.end()) return false;
       const auto place = std::ranges::find_if(type->places, [&](int p) { return places[at(p)].zone == replica.zone; });
-      if (place == type->places.end() || replica.tensor_parallel > type->per_node) return false;
-      Fill& fill = fills[{replica.device_type, replica.zone}];
-      if (fill.used + replica.tensor_parallel > type->per_node) ++fill.host, fill.used = 0;
-      fill.used += replica.tensor_parallel;
-      if (fill.host * type->per_node + fill.used > places[at(*place)].count) return false;
+      if (place == type->places.end()) return false;
+      const bool same = !groups.empty() && groups.back().place == *place && groups.back().tensor == replica.tensor_parallel;
+      if (same)
+        ++groups.back().count;
+      else
+        groups.push_back({*place, replica.tensor_parallel, 1});
     }
-  return true;
+  return holds(groups);
 }
 
 bool Stock::holds(const Sketch& sketch) const {
-  std::vector<std::int64_t> taken(places.size(), 0);  // devices, with those of hosts that were left for a next one
-  const std::size_t stages = sketch.columns.empty() ? 0 : sketch.columns.front().slots.size();
-  for (std::size_t s = 0; s < stages; ++s)
-    for (const Column& column : sketch.columns) {
-      const Slot& slot = column.slots[s];
-      const int per_node = types[at(places[at(slot.place)].type)].per_node;
-      if (slot.tensor > per_node) return false;
-      std::int64_t& at_place = taken[at(slot.place)];
-      const std::int64_t here = (per_node - at_place % per_node) % per_node / slot.tensor;  // that the host at hand still takes
-      if (column.count <= here) {
-        at_place += std::int64_t{column.count} * slot.tensor;
-        continue;
-      }
-      const std::int64_t more = column.count - here, each = per_node / slot.tensor;
-      if (at_place % per_node != 0) at_place += per_node - at_place % per_node;
-      at_place += (more - 1) / each * per_node + ((more - 1) % each + 1) * slot.tensor;
-      if (at_place > places[at(slot.place)].count) return false;
-    }
-  for (std::size_t p = 0; p < places.size(); ++p)
-    if (taken[p] > places[p].count) return false;
-  return true;
+  std::vector<Groups> groups;
+  for (const Column& column : sketch.columns)
+    for (const Slot& slot : column.slots) groups.push_back({slot.place, slot.tensor, column.count});
+  return holds(groups);
 }
 
 }  // namespace flotilla::search::pool

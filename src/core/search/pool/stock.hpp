@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ class Stock {
 
   /// Tensor-parallel groups of that degree, each inside a node.
   int groups(int place, int tensor) const;
-  /// Whether the nodes of the pool hold the devices as plan::allocate deals them.
+  /// Whether the nodes of the pool hold the devices, every tensor-parallel group inside one node.
   bool holds(const plan::Plan&) const;
   bool holds(const Sketch&) const;
   bool by_throughput() const { return request.objective.goal == Goal::throughput; }
@@ -49,6 +50,13 @@ class Stock {
   int devices = 0;
 
  private:
+  /// Tensor-parallel groups of one degree.
+  struct Groups {
+    int place = 0, tensor = 1;
+    std::int64_t count = 0;
+  };
+  bool holds(std::vector<Groups>&) const;
+
   /// Devices of one type in one zone that fill nodes of the type's size in this pool, and those of one more node.
   struct Nodes {
     int devices = 0, rest = 0;
