@@ -3,7 +3,9 @@
 dir=$1 node=$2
 hostname "$node"
 mount --make-rprivate /
-find "$dir/tmp/$node" -mindepth 1 -delete # as booting does: Slurm's PMIx plugin starts no step whose folder a crash has left here
+# As booting does: Slurm's PMIx plugin starts no step whose folders a crash has left.
+find "$dir/tmp/$node" -mindepth 1 -delete
+find "$dir/spool/$node" -maxdepth 1 -name '*pmix.*' -exec rm -rf {} +
 mount -t tmpfs -o size=1g tmpfs /dev/shm
 # A /sys of our own shows our own network devices (UCX looks there); slurmd wants cgroups below it.
 mkdir -p "$dir/spool/$node/cgroup"
