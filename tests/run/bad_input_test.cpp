@@ -173,7 +173,7 @@ TEST(Models, BrokenConfigurations) {
       {"{\"model_type\": \"gpt2\", \"n_layer\": 2,", {":1:"}},
       {"{\"model_type\": \"gpt2\", \"n_layer\": \"two\"}", {"/n_layer"}},
       {"{\"model_type\": \"gpt2\", \"n_embd\": 65, \"n_head\": 4}", {"65", "4"}},
-      {"{\"model_type\": \"llama\"}", {"/model_type", "llama"}},
+      {"{\"model_type\": \"bert\"}", {"/model_type", "bert"}},
       {"[]", {"object"}},
   };
   int count = 0;
