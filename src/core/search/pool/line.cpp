@@ -21,11 +21,7 @@ std::vector<int> shares(int quanta, int count) {
 
 std::optional<plan::Plan> plan_of(const Line& line, const Stock& stock) {
   const PoolRequest& request = stock.request;
-  plan::Plan plan;
-  plan.model = request.model;
-  plan.length = request.length;
-  plan.global_batch = request.global_batch;
-  plan.precision = request.precision;
+  plan::Plan plan = plan_without_stages(request);
   plan.quantum = request.global_batch;
   for (const Post& post : line.posts) plan.quantum = std::gcd(plan.quantum, post.microbatch);
   const int quanta = request.global_batch / plan.quantum;

@@ -43,13 +43,18 @@ double usd_of(const Sketch& sketch, const Stock& stock) {
   return sum(sketch, stock, [](const Type& type) { return type.usd; });
 }
 
-plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
-  const PoolRequest& request = stock.request;
+plan::Plan plan_without_stages(const PoolRequest& request) {
   plan::Plan plan;
   plan.model = request.model;
   plan.length = request.length;
   plan.global_batch = request.global_batch;
   plan.precision = request.precision;
+  return plan;
+}
+
+plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
+  const PoolRequest& request = stock.request;
+  plan::Plan plan = plan_without_stages(request);
   plan.schedule = sketch.schedule;
   std::vector<std::vector<int>> sequences;
   plan.quantum = request.global_batch;

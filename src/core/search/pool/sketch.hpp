@@ -39,6 +39,8 @@ int devices_of(const Sketch&);
 double price_of(const Sketch&, const Stock&);
 double usd_of(const Sketch&, const Stock&);
 
+/// What a request fixes of every plan: model, length, batch, precision.
+plan::Plan plan_without_stages(const PoolRequest&);
 /// Unbound. Columns of equal work stand next to each other, place by place.
 plan::Plan plan_of(const Sketch&, const Stock&);
 

@@ -29,7 +29,7 @@ bool Rest::has_units(const Team& team) const {
 }
 
 /// Stages that fit in memory with as many behind them as there must be at this pace. A stage of two kinds takes no less than one of
-/// either, so for now those stand for it of which there are enough devices.
+/// either, so either stands for it where there are enough devices of that kind.
 void Rest::collect_moves() {
   alone_.assign(at(family_.kinds()), 0);
   for (const Team& team : family_.teams())
