@@ -54,9 +54,9 @@ struct Config {
   double attention_dropout = 0;  ///< on attention probabilities
   double init_std = 0.02;
   bool scaled_residual_init = false;  ///< GPT-2: the two output matrices of a block use init_std / sqrt(2 * blocks)
-  Rotary rotary;
+  Rotary rotary = {};
   /// Keys that a query sees, itself the last of them; 0: all up to itself. Block l uses entry l modulo their number; none: all zero.
-  std::vector<int> windows;
+  std::vector<int> windows = {};
   bool scaled_scores = true;  ///< scores are divided by sqrt(head_size) (not in GPT-Neo)
   bool qkv_bias = true, attention_output_bias = true, feed_forward_bias = true;
   bool tied_head = true;  ///< the head multiplies with the word table; else with a table of its own, head.word

@@ -71,11 +71,11 @@ struct Part {
 struct Cell {
   std::size_t buffer = 0;
   std::int64_t begin = 0, end = 0;
-  int writer = -1;          ///< the latest
-  int microbatch = -1;      ///< of the value that `writer` began
-  std::vector<Part> parts;  ///< of a value that came in parts: who wrote which
-  std::vector<int> readers;
-  std::vector<std::size_t> meets;
+  int writer = -1;               ///< the latest
+  int microbatch = -1;           ///< of the value that `writer` began
+  std::vector<Part> parts = {};  ///< of a value that came in parts: who wrote which
+  std::vector<int> readers = {};
+  std::vector<std::size_t> meets = {};
 };
 
 class Sweep {
