@@ -156,7 +156,7 @@ std::vector<int> Families::present(const Room& room) const {
 std::vector<int> Families::degrees(int type) const {
   const Type& t = stock_.types[at(type)];
   std::vector<int> out;
-  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
+  for (int degree = 1; degree <= std::min({t.widest, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
   return out;
 }
 
@@ -186,10 +186,7 @@ std::vector<std::vector<int>> Families::teams(const std::vector<int>& types) con
 }
 
 /// Of so many devices of the place those that whole groups of that degree take.
-int Families::usable(int place, int devices, int tensor) const {
-  const int per_node = stock_.types[at(stock_.places[at(place)].type)].per_node;
-  return (devices / per_node * (per_node / tensor) + devices % per_node / tensor) * tensor;
-}
+int Families::usable(int place, int devices, int tensor) const { return stock_.groups(place, tensor, devices) * tensor; }
 
 /// Whether some type cannot hold the whole model on one device without it.
 bool Families::needs_recompute() {

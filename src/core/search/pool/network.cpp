@@ -106,19 +106,18 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::v
   return found->second;
 }
 
-double Network::staging(const Sketch& sketch, int stage, int tensor) const {
+double Network::staging(int first, int last, int replicas, int tensor) const {
   if (group_.algorithm == program::Group::Algorithm::library) return 0;
-  const int columns = columns_of(sketch), layers = stock_.request.model.layers();
-  const int first = sketch.cuts[at(stage)], last = sketch.cuts[at(stage + 1)];
+  const int layers = stock_.request.model.layers();
   const auto kept = [&](std::int64_t elements, int members) {
     constexpr double fp32_bytes = 4;
     return static_cast<double>(elements) / tensor * fp32_bytes * (members - 1) / members;
   };
   double most = 0;
-  if (first == 0) most = std::max(most, kept(elements_[0], columns));
-  if (first < layers - 1 && last > 1) most = std::max(most, kept(elements_[1], columns));
-  if (last == layers) most = std::max(most, kept(elements_[2], columns));
-  if (first == 0 || last == layers) most = std::max(most, kept(word_, sketch.stages() > 1 ? 2 * columns : columns));
+  if (first == 0) most = std::max(most, kept(elements_[0], replicas));
+  if (first < layers - 1 && last > 1) most = std::max(most, kept(elements_[1], replicas));
+  if (last == layers) most = std::max(most, kept(elements_[2], replicas));
+  if (first == 0 || last == layers) most = std::max(most, kept(word_, first == 0 && last == layers ? replicas : 2 * replicas));
   return most;
 }
 
@@ -140,6 +139,17 @@ double Network::word_sum(const Sketch& sketch, const std::vector<int>& starts) {
     for (std::size_t c = 0; c < columns; ++c)
       add_members(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
   return found->second = sum(word_, share, ranks);
+}
+
+double Network::tensor_sum(int place, int tensor, int microbatch) const {
+  const PoolRequest& r = stock_.request;
+  program::Group group = group_;
+  group.kind = program::Group::Kind::tensor;
+  group.most = {};
+  for (int i = 0; i < tensor; ++i) group.members.emplace_back(stock_.places[at(place)].first.value + i);
+  const Bytes element = element_size(r.precision);
+  return cost_.collective(program::Op::all_reduce, group, std::int64_t{microbatch} * r.length * r.model.hidden * element, element)
+      .time.value;
 }
 
 /// As simulate::traffic_between_zones counts it: ours is direct, every member sends each other one its piece, twice; a library's is a ring.

@@ -30,10 +30,14 @@ class Network {
   };
   /// `starts`, by stage and column: devices of its place that stand before.
   const Sums& sums(const Sketch&, int stage, const std::vector<int>& starts);
-  /// Bytes that a device of the stage keeps for the sums of our runtime's gradients; described runtimes say themselves what they keep.
-  double staging(const Sketch&, int stage, int tensor) const;
+  /// Bytes that a device keeps for the sums of our runtime's gradients over so many replicas of a stage with layers [first, last);
+  /// described runtimes say themselves what they keep.
+  double staging(int first, int last, int replicas, int tensor) const;
   /// Of the word table, which the first and the last stage share; described runtimes leave it out.
   double word_sum(const Sketch&, const std::vector<int>& starts);
+
+  /// Seconds in which a tensor-parallel group on the first devices of a place sums the activations of a microbatch.
+  double tensor_sum(int place, int tensor, int microbatch) const;
 
   /// USD of what leaves a zone in one iteration; the columns' sequences must have been dealt.
   double egress(const Sketch&) const;
