@@ -109,11 +109,10 @@ struct ProfileCost::State {
   }
 
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
-  Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element, int flows) {
-    const auto members = group.members.size();
+  Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) {
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
-    const auto& company = paths.company(group.members);
+    const auto& company = paths.company(some);
     if (const auto half = half_sum(company, piece * element, members, flows)) return combine(*half, *half, {});
     const Cost exchanged = exchange(company, piece * element, members, flows);
     Cost sum;
@@ -226,8 +225,12 @@ Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
 Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
-  if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element, flows);
+  if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
   return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
+}
+
+Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) const {
+  return members < 2 ? Cost{} : state_->all_reduce(some, members, bytes, element, flows);
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }

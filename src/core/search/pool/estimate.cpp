@@ -271,11 +271,16 @@ double Estimator::after(const Sketch& sketch) {
   return sums + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
 }
 
-Estimate Estimator::operator()(Sketch& sketch) {
+Estimate Estimator::operator()(Sketch& sketch, double enough) {
   ++count_;
   Estimate estimate;
   if (!measure(sketch)) return estimate;
   estimate.seconds = deal(sketch);
+  if (stock_.by_throughput() && estimate.seconds > enough) {
+    estimate.value = estimate.seconds;
+    estimate.fits = true;
+    return estimate;
+  }
   Fullest fullest;
   for (std::size_t c = 0; c < sketch.columns.size(); ++c)
     if (c == 0 || !alike(sketch.columns[c], sketch.columns[c - 1]) || shares_differ(sketch.columns[c], sketch.columns[c - 1]))

@@ -9,6 +9,7 @@ namespace {
 
 constexpr double doubt = 0.02;  // of the memory: the forecast decides what is nearly too much
 constexpr int halvings = 12;
+constexpr double slowest = 3;  // of all layers on one stage: with everything recomputed, and then some
 
 int quantum_of(const Line& line, int batch) {
   int quantum = batch;
@@ -115,12 +116,15 @@ bool LineEstimator::fill(Line& line, double most) {
     plan::Recompute how = plan::Recompute::none;
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
       if (!usable(post, recompute)) continue;
-      const auto fit = [&](const Crew& crew, int last) { return fits(crew, replicas_of(post), first, last, recompute, kept); };
       int last = first;
-      while (last < end && pace(post, first, last + 1, recompute) <= most &&
-             std::ranges::all_of(post, [&](const Crew& crew) { return fit(crew, last + 1); }))
-        ++last;
+      bool full = false;  // the memory, not the pace, is what ends it
+      while (last < end && pace(post, first, last + 1, recompute) <= most && !full) {
+        full =
+            !std::ranges::all_of(post, [&](const Crew& crew) { return fits(crew, replicas_of(post), first, last + 1, recompute, kept); });
+        if (!full) ++last;
+      }
       if (last > best) best = last, how = recompute;
+      if (!full) break;
     }
     if (best == first || (s + 1 == stages && best < layers)) return false;
     line.cuts.push_back(best);
@@ -134,8 +138,8 @@ std::optional<double> LineEstimator::cut(Line& line) {
   const int layers = stock_.request.model.layers();
   double high = 0, low = 0;
   for (const Post& post : line.posts) {
-    if (!usable(post, plan::Recompute::none) || !usable(post, plan::Recompute::full)) return std::nullopt;
-    high = std::max(high, 2 * pace(post, 0, layers, plan::Recompute::full));
+    if (!usable(post, plan::Recompute::none)) return std::nullopt;
+    high = std::max(high, slowest * pace(post, 0, layers, plan::Recompute::none));
   }
   Line best = line;
   if (!fill(best, high)) return std::nullopt;

@@ -15,10 +15,12 @@ constexpr std::size_t most_places = 4;
 constexpr int most_splits = 4, most_rounds = 2;
 constexpr std::size_t most_orders = 48;
 constexpr int most_cuts = 40'000, least_cuts = 200,
-              largest_cuts = 1'500;          // lines that are cut: the first over the devices, within the others
-constexpr std::size_t most_kept = 8;         // lines that are forecast
-constexpr std::int64_t most_passes = 3'000;  // of microbatches through stages, in all forecasts: they are simulated one by one
-constexpr double promising = 1.03;           // estimates of lines err by some per cent, mostly to the good
+              largest_cuts = 1'500;   // lines that are cut: the first over the devices, within the others
+constexpr std::size_t most_kept = 8;  // lines that are forecast
+constexpr int small_pool = 40;        // devices
+constexpr std::int64_t most_passes = 3'000,
+                       few_passes = 1'000;  // of microbatches through stages, simulated one by one: of small pools, of large ones
+constexpr double promising = 1.03;          // estimates of lines err by some per cent, mostly to the good
 
 struct Candidate {
   Line line;
@@ -32,6 +34,7 @@ class Lines {
         stock_{estimate.stock()},
         microbatches_{microbatches},
         refine_{refine},
+        passes_left_{stock_.devices <= small_pool ? most_passes : few_passes},
         cuts_left_{std::clamp(most_cuts / stock_.devices, least_cuts, largest_cuts)} {}
 
   void run() {
@@ -218,9 +221,9 @@ class Lines {
   }
 
   std::optional<double> attempt(const Line& line) {
-    if (passes_ >= most_passes) return std::nullopt;
+    if (passes_left_ <= 0) return std::nullopt;
     for (const Post& post : line.posts)
-      for (const Crew& crew : post) passes_ += crew.sequences / crew.microbatch;
+      for (const Crew& crew : post) passes_left_ -= crew.sequences / crew.microbatch;
     return refine_.attempt(plan_of(line, stock_));
   }
 
@@ -231,7 +234,7 @@ class Lines {
       moved = false;
       const auto before = estimate_(here);
       for (Line& other : moves(here)) {
-        if (passes_ >= most_passes) return;
+        if (passes_left_ <= 0) return;
         const auto seconds = estimate_(other);
         if (!seconds || (before && *seconds > *before * promising)) continue;
         const auto reached = attempt(other);
@@ -248,7 +251,7 @@ class Lines {
   const Stock& stock_;
   const std::vector<int>& microbatches_;
   Refine& refine_;
-  std::int64_t passes_ = 0;
+  std::int64_t passes_left_;
   int cuts_left_, allowed_ = 0;  ///< lines that may yet be cut: by all orders that are to come, by this one
   std::vector<Candidate> best_;
 };

@@ -9,6 +9,7 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::uint64_t sizes = 32, most_flows = 1 << 16;  // of keys: logarithms of microbatches; flows
+constexpr int telling_nodes = 3;                           // one that begins inside, one that is full, one more
 constexpr int exact_counts = 64;                           // of equal replicas: above, three leading bits are enough for an estimate
 
 int rounded(int count) {
@@ -61,17 +62,22 @@ double Network::message(const Way& way, int microbatch) {
   return found->second = cost_.message(a.first, other, size, way.flows).time.value;
 }
 
-void Network::add_members(const Column& column, const Slot& slot, int start, std::vector<Rank>& ranks) const {
+void Network::add(const Column& column, const Slot& slot, int start, Members& members) const {
   const Place& place = stock_.places[at(slot.place)];
-  for (int i = 0; i < rounded(column.count) && start + i * slot.tensor < place.count; ++i)
-    ranks.emplace_back(place.first.value + start + i * slot.tensor);
+  const int all = std::min(rounded(column.count), (place.count - start + slot.tensor - 1) / slot.tensor);
+  const int of_a_node = std::max(1, stock_.types[at(place.type)].per_node / slot.tensor);
+  const int some = group_.algorithm == program::Group::Algorithm::library ? all : std::min(all, telling_nodes * of_a_node);
+  for (int i = 0; i < some; ++i) members.some.emplace_back(place.first.value + start + i * slot.tensor);
+  members.all += at(std::max(0, all));
 }
 
-double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& ranks) const {
-  if (ranks.size() < 2 || elements == 0) return 0;
+double Network::sum(std::int64_t elements, int shares, const Members& members) const {
+  if (members.all < 2 || elements == 0) return 0;
   constexpr Bytes fp32{4};
+  if (group_.algorithm == program::Group::Algorithm::direct)
+    return cost_.sum_over_many(members.some, members.all, elements / shares * fp32, fp32, shares).time.value;
   program::Group group = group_;
-  group.members = ranks;
+  group.members = members.some;
   return cost_.collective(program::Op::all_reduce, group, elements / shares * fp32, fp32, shares).time.value;
 }
 
@@ -91,13 +97,13 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::v
   }
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
   if (!fresh) return found->second;
-  std::vector<Rank> ranks;
+  Members ranks;
   std::vector<int> after(stock_.places.size(), -1);  // where the next column of a place begins
   for (std::size_t c = 0; c < columns; ++c) {
     const Slot& slot = sketch.columns[c].slots[at(stage)];
     int& here = after[at(slot.place)];
     if (here < 0) here = start(c);
-    add_members(sketch.columns[c], slot, here, ranks);
+    add(sketch.columns[c], slot, here, ranks);
     here += rounded(sketch.columns[c].count) * slot.tensor;
   }
   const bool copied = group_.algorithm == program::Group::Algorithm::library && sketch.stages() > 1;
@@ -134,10 +140,10 @@ double Network::word_sum(const Sketch& sketch, const std::vector<int>& starts) {
     }
   const auto [found, fresh] = word_sums_.try_emplace(std::move(key), 0);
   if (!fresh) return found->second;
-  std::vector<Rank> ranks;
+  Members ranks;
   for (const int stage : {0, sketch.stages() - 1})
     for (std::size_t c = 0; c < columns; ++c)
-      add_members(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
+      add(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
   return found->second = sum(word_, share, ranks);
 }
 

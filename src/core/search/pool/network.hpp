@@ -45,10 +45,14 @@ class Network {
  private:
   double egress_price(int from, int to) const { return prices_[at(from) * stock_.places.size() + at(to)]; }
   double egress_of_sums(const Sketch&, int stage) const;
-  /// Appends one rank of each of the column's replicas in a stage.
-  void add_members(const Column&, const Slot&, int start, std::vector<Rank>&) const;
+  /// Replicas of one stage. Of many alike only those of a few nodes are listed, where the runtime's sums go by how members are joined.
+  struct Members {
+    std::vector<Rank> some;
+    std::size_t all = 0;
+  };
+  void add(const Column&, const Slot&, int start, Members&) const;
   /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
-  double sum(std::int64_t elements, int shares, const std::vector<Rank>&) const;
+  double sum(std::int64_t elements, int shares, const Members&) const;
 
   const Stock& stock_;
   simulate::ProfileCost cost_;

@@ -1,6 +1,7 @@
 #include "stock.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "../pool_request.hpp"
@@ -36,6 +37,7 @@ Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}
     if (entry.count > 0) count_nodes(entry, library, nodes[{entry.device_type, entry.zone}]);
   for (const auto& [key, there] : nodes) add(key.first, key.second, there.devices + there.rest);
   set_prices();
+  forget_the_rest();
   list_devices();
   for (const Place& place : places)
     if (std::ranges::find(zones, place.zone) == zones.end()) zones.push_back(place.zone);
@@ -75,6 +77,15 @@ void Stock::set_prices() {
   }
 }
 
+/// Of a library what is said of other models and types: every forecast of the search would read past it.
+void Stock::forget_the_rest() {
+  const auto other = [&](const std::string& type) { return std::ranges::find(types, type, &Type::name) == types.end(); };
+  std::erase_if(profile.link_fits, [&](const auto& fit) { return other(fit.from_type) || other(fit.to_type); });
+  std::erase_if(profile.layer_times, [&](const auto& time) { return time.model != request.model.name || other(time.device_type); });
+  std::erase_if(profile.layer_sizes, [&](const auto& size) { return size.model != request.model.name; });
+  std::erase_if(profile.operation_times, [&](const auto& time) { return other(time.device_type); });
+}
+
 void Stock::list_devices() {
   profile.devices.clear();
   profile.devices.reserve(at(devices));
@@ -90,7 +101,12 @@ void Stock::list_devices() {
 }
 
 int Stock::groups(int place, int tensor, int some) const {
-  const int per_node = types[at(places[at(place)].type)].per_node;
+  const auto per_node = static_cast<unsigned>(types[at(places[at(place)].type)].per_node);
+  if (std::has_single_bit(per_node)) return some >> std::countr_zero(static_cast<unsigned>(tensor));  // both divide one another
+  return groups_of_nodes(static_cast<int>(per_node), tensor, some);
+}
+
+int Stock::groups_of_nodes(int per_node, int tensor, int some) {
   if (tensor > per_node) return tensor % per_node == 0 ? some / per_node / (tensor / per_node) : 0;
   return some / per_node * (per_node / tensor) + some % per_node / tensor;
 }

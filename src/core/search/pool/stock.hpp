@@ -36,7 +36,7 @@ class Stock {
   /// node.
   Stock(const PoolRequest&, const cluster::Profile& library);
 
-  /// Tensor-parallel groups of that degree, each inside a node or in whole ones.
+  /// Tensor-parallel groups of that degree, a power of two, each inside a node or in whole ones.
   int groups(int place, int tensor) const { return groups(place, tensor, places[at(place)].count); }
   /// The same of `some` of the place's devices.
   int groups(int place, int tensor, int some) const;
@@ -59,6 +59,7 @@ class Stock {
     std::int64_t count = 0;
   };
   bool holds(std::vector<Groups>&) const;
+  static int groups_of_nodes(int per_node, int tensor, int devices);
 
   /// Devices of one type in one zone that fill nodes of the type's size in this pool, and those of one more node.
   struct Nodes {
@@ -67,6 +68,7 @@ class Stock {
   void count_nodes(const PoolEntry&, const cluster::Profile& library, Nodes&) const;
   void add(const std::string& device_type, const std::string& zone, int count);
   void list_devices();
+  void forget_the_rest();
   void set_prices();
 };
 
