@@ -105,8 +105,7 @@ TEST(Migration, SourcesTakeTurnsAndNearOnesAreAskedFirst) {
   auto zoned = from;
   zoned.stages[0].replicas[3].zone = "far";
   for (int r = 4; r < 8; ++r) to.stages[0].replicas[static_cast<std::size_t>(r)].zone = "far";
-  for (const auto& t : migrate(zoned, to).transfers)
-    EXPECT_TRUE(t.stays() || t.from == Rank{3}) << t.from;
+  for (const auto& t : migrate(zoned, to).transfers) EXPECT_TRUE(t.stays() || t.from == Rank{3}) << t.from;
 }
 
 // Of a set of messages any one waits only for those before it in the list: so there is always one that both ends have started.

@@ -33,8 +33,7 @@ inline plan::Plan long_plan(std::mt19937& random) {
     auto shares = plan::testing::split(random, plan.global_batch, replicas);
     for (int r = 0; equal && r < replicas; ++r)
       shares[static_cast<std::size_t>(r)] = plan.global_batch * (r + 1) / replicas - plan.global_batch * r / replicas;
-    for (const int share : shares)
-      stage.replicas.push_back({"", "", 1, {Rank{rank++}}, equal ? most : pick(random, 1, 8), share});
+    for (const int share : shares) stage.replicas.push_back({"", "", 1, {Rank{rank++}}, equal ? most : pick(random, 1, 8), share});
     plan.stages.push_back(stage);
   }
   return plan;
@@ -66,6 +65,25 @@ inline plan::Plan random_plan(std::mt19937& random) {
       stage.replicas[r].sequences = share[r];
       stage.replicas[r].quanta = quanta[r];
     }
+  }
+  return plan;
+}
+
+/// The same devices, each with several stages: the layers are cut anew. Plans of too few layers for that stay as they are.
+inline plan::Plan in_chunks(plan::Plan plan, std::mt19937& random, int most_chunks = 3) {
+  const int depth = static_cast<int>(plan.stages.size()), most = std::min(most_chunks, plan.model.layers() / depth);
+  if (most < 2) return plan;
+  plan.chunks = pick(random, 2, most);
+  plan.schedule = plan::ScheduleKind::interleaved;
+  const auto own = plan.stages;
+  plan.stages.clear();
+  int layer = 0;
+  for (const int layers : plan::testing::split(random, plan.model.layers(), depth * plan.chunks)) {
+    plan::Stage stage = own[plan.stages.size() % own.size()];
+    stage.first_layer = layer;
+    stage.last_layer = layer += layers;
+    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
+    plan.stages.push_back(std::move(stage));
   }
   return plan;
 }

@@ -54,6 +54,36 @@ TEST(Validate, LongPlansWhoseStagesAreDealtUnlikePass) {
   }
 }
 
+/// Both programs of a plan are proved.
+void expect_proved(const plan::Plan& plan, std::mt19937& random, const std::string& what) {
+  ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << what << ": " << plan::summary(plan);
+  const auto evaluation = lower_evaluation(plan, Runtime{}, tests::pick(random, 1, 2 * plan.global_batch));
+  ASSERT_EQ(first(validate(evaluation)), "") << what << " evaluation: " << plan::summary(plan);
+}
+
+TEST(Validate, InterleavedPlansPass) {
+  std::mt19937 random{20261124};
+  int interleaved = 0;
+  for (int trial = 0; trial < 300 && !HasFailure(); ++trial) {
+    auto plan = tests::in_chunks(trial % 2 ? tests::any_plan(random) : tests::random_plan(random), random);
+    if (plan.chunks == 1) continue;
+    ++interleaved;
+    expect_proved(plan, random, text("trial ", trial));
+  }
+  EXPECT_GT(interleaved, 100);
+}
+
+TEST(Validate, LongInterleavedPlansPass) {
+  std::mt19937 random{20261125};
+  for (int trial = 0; trial < 150 && !HasFailure(); ++trial) {
+    auto plan = tests::long_plan(random);
+    plan.model.blocks = 14;
+    plan = tests::in_chunks(std::move(plan), random, 4);
+    ASSERT_GT(plan.chunks, 1);
+    expect_proved(plan, random, text("trial ", trial));
+  }
+}
+
 TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   // Take away each wait between queues in turn: a program that still passes did not need it, and a needed one must be reported.
   const auto whole = pipeline_program(3, 2, 2);

@@ -20,8 +20,14 @@ model::LayerShape shape_of(const ClassInput& in) {
 
 }  // namespace
 
-ClassBuilder::ClassBuilder(const ClassInput& in)
-    : in_{in}, stage_{in.plan.stages[static_cast<std::size_t>(in.kind.stage)]}, slots_{slots_of(in.kind)} {
+ClassBuilder::ClassBuilder(const ClassInput& in) : in_{in}, slots_{slots_of(in.kind)}, chunks_(static_cast<std::size_t>(in.plan.chunks)) {
+  for (chunk_ = 0; chunk_ < chunk_count(); ++chunk_) {
+    const auto& stage = in.plan.stages[static_cast<std::size_t>(stage_index())];
+    auto& chunk = chunks_[static_cast<std::size_t>(chunk_)];
+    chunk.chunk_ = chunk_;
+    chunk.stage_ = {stage.first_layer, stage.last_layer, stage.recompute, {}};
+  }
+  static_cast<ChunkAtHand&>(*this) = chunks_.front();
   out_.stage = in.kind.stage;
   out_.device_type = in.kind.device_type;
   out_.shape = shape_of(in);
@@ -30,32 +36,75 @@ ClassBuilder::ClassBuilder(const ClassInput& in)
 }
 
 RankClass ClassBuilder::build() {
-  add_parts();
-  add_activations();
-  add_saved();
+  for_each_chunk([&] { add_parts(); });
+  add_word_part();
+  for_each_chunk([&] { add_activations(); });
+  for_each_chunk([&] { add_saved(); });
   add_temporaries();
   phase_ = &opening_;
   add_opening_phase();
-  phase_ = &forward_;
-  add_forward_phase();
-  if (training()) {
+  for_each_chunk([&] {
+    phase_ = &forward_;
+    add_forward_phase();
     phase_ = &backward_;
-    add_backward_phase();
-  } else if (has_head()) {
-    add_head_phase();
-  }
+    if (training())
+      add_backward_phase();
+    else if (has_head())
+      add_head_phase();
+    close_waits();
+  });
+  const auto chunks = sites_of_chunks();
+  join_chunks();
   phase_ = &closing_;
   add_closing_phase();
-  close_waits();
-  out_.blocks = loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, closing_});
+  out_.blocks = chunk_count() == 1 ? loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, closing_})
+                                   : chunk_loops(in_.kind.steps, chunks, opening_, closing_);
   lay_out(out_, forward_, backward_);
   return std::move(out_);
+}
+
+void ClassBuilder::enter(int chunk) {
+  chunks_[static_cast<std::size_t>(chunk_)] = *this;
+  static_cast<ChunkAtHand&>(*this) = chunks_[static_cast<std::size_t>(chunk)];
+}
+
+std::vector<ChunkSites> ClassBuilder::sites_of_chunks() {
+  std::vector<ChunkSites> sites;
+  for_each_chunk([&] {
+    ChunkSites& own = sites.emplace_back();
+    const auto add = [&](const std::vector<int>& phase, std::vector<int>& list) {
+      for (int site : phase)
+        if (out_.sites[static_cast<std::size_t>(site)].op != Op::receive) list.push_back(site);
+    };
+    add(forward_, own.forward);
+    add(backward_, training() ? own.backward : own.forward);
+    own.receive_activation = receive_activation_;
+    own.receive_gradient = receive_gradient_;
+  });
+  return sites;
+}
+
+/// From here on phases are those of all chunks: there in the order of the layers, and back.
+void ClassBuilder::join_chunks() {
+  std::vector<int> forward, backward;
+  for_each_chunk([&] {
+    forward.insert(forward.end(), forward_.begin(), forward_.end());
+    backward.insert(backward.begin(), backward_.begin(), backward_.end());
+  });
+  forward_ = std::move(forward);
+  backward_ = std::move(backward);
+}
+
+ChunkCopies ClassBuilder::copies() const {
+  if (!in_.kind.copies.empty()) return in_.kind.copies[static_cast<std::size_t>(chunk_)];
+  const int pair = std::max(1, std::min(2, out_.microbatches)), in_flight = training() ? in_.kind.order.in_flight : 1;
+  return {in_flight, std::max(in_flight, pair), in_place() ? 1 : pair};
 }
 
 int ClassBuilder::first_block() const { return std::max(stage_.first_layer, 1); }
 int ClassBuilder::last_block() const { return std::min(stage_.last_layer - 1, in_.plan.model.blocks); }
 
-int ClassBuilder::in_flight() const { return training() ? in_.kind.order.in_flight : 1; }
+int ClassBuilder::in_flight() const { return copies().in_flight; }
 
 int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, int copies, bool persistent) {
   Buffer buffer;
@@ -70,21 +119,26 @@ int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes s
 }
 
 void ClassBuilder::add_parts() {
-  std::vector<int> word;
   std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(stage_.last_layer - stage_.first_layer));
   for (int t : plan::tensors_of_stage(in_.tensors, stage_)) {
     const auto& tensor = in_.tensors[static_cast<std::size_t>(t)];
-    if (tensor.tied_layer >= 0)
-      word.push_back(t);
-    else
-      of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
+    if (tensor.tied_layer < 0) of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
   }
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     const auto& tensors = of_layer[static_cast<std::size_t>(layer - stage_.first_layer)];
     layer_parts_.push_back(tensors.empty() ? -1 : static_cast<int>(out_.parts.size()));
     if (!tensors.empty()) add_part(text("layer ", layer), tensors);
   }
-  if (!word.empty()) {
+}
+
+/// The word table, which the embedding and the head share: after the parts of all layers.
+void ClassBuilder::add_word_part() {
+  std::vector<int> word;
+  for (int t = 0; t < static_cast<int>(in_.tensors.size()); ++t)
+    if (in_.tensors[static_cast<std::size_t>(t)].tied_layer >= 0) word.push_back(t);
+  bool held = false;
+  for_each_chunk([&] { held = held || has_embedding() || has_head(); });
+  if (held && !word.empty()) {
     word_part_ = static_cast<int>(out_.parts.size());
     add_part("word", word);
   }
@@ -122,7 +176,11 @@ void ClassBuilder::add_activations() {
     const bool received = layer == stage_.first_layer && !has_embedding();
     const bool sent = layer == stage_.last_layer;
     const bool exists = layer > 0 && !(sent && has_head());
-    const int copies = sent ? pair : received ? std::max(in_flight(), pair) : in_flight();
+    if (received && in_place()) {
+      activations_.push_back(chunks_[static_cast<std::size_t>(chunk_ - 1)].activations_.back());
+      continue;
+    }
+    const int copies = in_place() ? in_flight() : sent ? pair : received ? this->copies().received : in_flight();
     activations_.push_back(exists ? add_buffer(text("activation ", layer), Category::activations, size, copies) : -1);
   }
 }
@@ -130,17 +188,16 @@ void ClassBuilder::add_activations() {
 void ClassBuilder::add_saved() {
   const auto& model = in_.plan.model;
   const bool shared = recomputes() || !training();
-  int shared_block = -1;
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     int buffer = -1;
     if (model.is_block(layer)) {
       const Bytes size = model::block_layout(model, out_.shape).total;
       if (!shared)
         buffer = add_buffer(text("saved ", layer), Category::activations, size, in_flight());
-      else if (shared_block < 0)
-        buffer = shared_block = add_buffer("saved", Category::activations, size);
+      else if (shared_saved_ < 0)
+        buffer = shared_saved_ = add_buffer("saved", Category::activations, size);
       else
-        buffer = shared_block;
+        buffer = shared_saved_;
     } else if (model.is_embedding(layer)) {
       const Bytes size = model::embedding_saved(model, out_.shape);
       if (size.count > 0) buffer = add_buffer("saved 0", Category::activations, size, in_flight());
@@ -177,27 +234,32 @@ void ClassBuilder::add_temporaries() {
   totals_ = add_buffer("totals", Category::workspace, scalar::count * fp64_size, 1, true);
   if (in_.runtime.library_scratch.count > 0)
     out_.scratch = add_buffer("library scratch", Category::workspace, in_.runtime.library_scratch, 1, true);
-  if (has_embedding() || has_head())
-    tokens_ =
-        add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
+  for_each_chunk([&] {
+    if (tokens_ < 0 && (has_embedding() || has_head()))
+      tokens_ =
+          add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
+  });
   const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
   partial_ = add_buffer("partial", Category::workspace, partial);
-  if (training()) {
-    const bool messages = in_.plan.stages.size() > 1;
-    gradient_ = add_buffer("gradient", Category::activations, tokens * model.hidden * element,
-                           messages ? std::max(1, std::min(2, out_.microbatches)) : 1);
-    if (recomputes() && model.norm == model::NormPlacement::post)
+  for_each_chunk([&] {
+    if (!training()) return;
+    gradient_ = in_place() && chunk_ > 0
+                    ? chunks_.front().gradient_
+                    : add_buffer("gradient" + of_chunk(), Category::activations, tokens * model.hidden * element, copies().gradients);
+    if (recomputes() && model.norm == model::NormPlacement::post && discard_ < 0)
       discard_ = add_buffer("discarded activation", Category::workspace, tokens * model.hidden * element);
-  }
-  if (has_head()) {
+  });
+  for_each_chunk([&] {
+    if (!has_head()) return;
     const std::int64_t row = 3 * 4;
     logits_ = add_buffer("logits", Category::workspace, tokens * model::logits_pitch(model, out_.shape) * fp32_size);
     stats_ = add_buffer("stats", Category::workspace, {tokens * row});
     gathered_ = in_.kind.tensor_parallel > 1
                     ? add_buffer("gathered stats", Category::communication, {tokens * row * in_.kind.tensor_parallel})
                     : stats_;
-  }
-  const Bytes workspace = workspace_size();
+  });
+  Bytes workspace;
+  for_each_chunk([&] { workspace = std::max(workspace, workspace_size()); });
   if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
   if (slots_.tensor >= 0)
     staging_ = add_buffer("staging", Category::communication, all_reduce_staging(partial, element, in_.kind.tensor_parallel));

@@ -11,7 +11,7 @@ using model::Operation;
 
 namespace {
 
-constexpr int activation_channel = 0, gradient_channel = 1;
+constexpr int activation_channel = 0, gradient_channel = 1, channels_per_link = 2;
 
 bool touches(const Site& site, int buffer) {
   return std::any_of(site.accesses.begin(), site.accesses.end(), [&](const Access& a) { return a.buffer == buffer; });
@@ -109,13 +109,14 @@ int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
 Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward) const {
   const Bytes token = in_.plan.model.hidden * element_size(in_.plan.precision);
   Site site;
-  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation");
+  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", of_chunk());
   site.op = op;
   site.queue = op == Op::send ? Queue::send : backward ? Queue::receive_back : Queue::receive;
   site.layer = layer;
   site.backward = backward;
   site.peer = parcel.peer;
-  site.channel = backward ? gradient_channel : activation_channel;
+  const int before = layer == stage_.first_layer ? stage_index() - 1 : stage_index();  // the stage on the earlier side
+  site.channel = channels_per_link * (before / plan::own_stages(in_.plan)) + (backward ? gradient_channel : activation_channel);
   if (parcel.tokens == 0) site.bytes_per_sequence = std::int64_t{in_.plan.length / parcel.pieces} * token;
   site.own_piece = parcel.tokens == 0 && parcel.pieces > 1;
   site.bytes = parcel.tokens * token;
@@ -156,12 +157,15 @@ void ClassBuilder::consume_arrival(const std::vector<int>& sites) {
 }
 
 void ClassBuilder::add_receive_activation() {
-  if (has_embedding()) return;
-  receive_activation_ = add_receives(in_.kind.parcels.activations_in, stage_.first_layer, false);
+  if (has_embedding() || in_place()) return;
+  receive_activation_ = add_receives(parcels().activations_in, stage_.first_layer, false);
   consume_arrival(receive_activation_);
 }
 
-void ClassBuilder::add_receive_gradient() { receive_gradient_ = add_receives(in_.kind.parcels.gradients_in, stage_.last_layer, true); }
+void ClassBuilder::add_receive_gradient() {
+  if (has_head() || in_place()) return;
+  receive_gradient_ = add_receives(parcels().gradients_in, stage_.last_layer, true);
+}
 
 std::vector<int> ClassBuilder::add_sends(const std::vector<Parcel>& parcels, int layer, bool backward, int producer) {
   std::vector<int> sends;
@@ -174,14 +178,14 @@ std::vector<int> ClassBuilder::add_sends(const std::vector<Parcel>& parcels, int
 }
 
 void ClassBuilder::add_send_activation() {
-  const auto& parcels = in_.kind.parcels.activations_out;
+  const auto& parcels = this->parcels().activations_out;
   if (parcels.empty()) return;
   send_activation_ =
       add_sends(parcels, stage_.last_layer, false, last_compute_touching(out_.sites, {&forward_}, activation(stage_.last_layer)));
 }
 
 void ClassBuilder::add_send_gradient() {
-  const auto& parcels = in_.kind.parcels.gradients_out;
+  const auto& parcels = this->parcels().gradients_out;
   if (parcels.empty()) return;
   send_gradient_ = add_sends(parcels, stage_.first_layer, true, last_compute_touching(out_.sites, {&backward_}, gradient_));
 }
@@ -205,7 +209,8 @@ void ClassBuilder::add_opening_phase() {
 }
 
 void ClassBuilder::add_forward_phase() {
-  if (tokens_ >= 0) {
+  const bool loaded_before = in_place() && chunk_ > 0;  // by the chunk of the embedding
+  if ((has_embedding() || has_head()) && !loaded_before) {
     Site load;
     load.name = "load tokens";
     load.op = Op::load_tokens;

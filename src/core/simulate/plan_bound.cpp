@@ -94,7 +94,7 @@ class PlanBound {
       step.full = pass(stage, replica, full);
       step.last = last == full ? step.full : pass(stage, replica, last);
       step.gradient_sums = sums[s];
-      if (columns && s + 1 < plan_.stages.size()) {
+      if (columns && s + 1 < plan_.stages.size() && plan::own_stages(plan_) > 1) {
         const auto& next = plan_.stages[s + 1].replicas[r].devices;
         const auto message = [&](const auto& from, const auto& to, int n) {
           return forecaster_.message_bound(plan_.model, shape(replica, n), from, to);
@@ -195,7 +195,7 @@ class PlanBound {
   /// The word table's gradient is whole only after the first stage's last operation.
   Seconds word_sum() const {
     const plan::Stage &first = plan_.stages.front(), &last = plan_.stages.back();
-    const auto ranks = plan_.stages.size() == 1 ? members({&first}) : members({&first, &last});
+    const auto ranks = plan::own_stages(plan_) == 1 ? members({&first}) : members({&first, &last});
     return forecaster_.sum_bound(tables_.of(plan_.model, first.replicas.front().tensor_parallel).word, ranks);
   }
 

@@ -17,7 +17,7 @@ namespace scalar = program::scalar;
 
 namespace {
 
-constexpr int channels_per_program = 2;
+constexpr int channels_per_chunk = 2;  // of a program's messages
 
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options) {
   const auto& binding = program.ranks.at(rank.index());
@@ -55,7 +55,7 @@ class Trainer::State {
       backend_->set_scratch({training_binding_.buffer(scratch), static_cast<std::size_t>(size.count)});
     }
     if (evaluation_) {
-      evaluation_binding_.emplace(*evaluation_, crew.rank(), *arena_, crew, groups_, channels_per_program);
+      evaluation_binding_.emplace(*evaluation_, crew.rank(), *arena_, crew, groups_, channels_per_chunk * training_.plan.chunks);
       evaluation_executor_.emplace(*evaluation_binding_, *backend_, comm_, options.poison, false);
     }
     read_training_ = [this](int index, std::span<std::int32_t> tokens) {
