@@ -35,6 +35,7 @@ class ClassBuilder {
   int add_buffer(const std::string& name, Category, Bytes size, int copies = 1, bool persistent = false);
   Bytes workspace_size() const;
   int in_flight() const;
+  int until_weights(int copies) const;  ///< of what the weights' half of a backward pass reads, if `copies` last until its inputs' half
 
   // Sites (phases.cpp)
   void add_opening_phase();
@@ -45,6 +46,7 @@ class ClassBuilder {
   void add_embedding_forward();
   void add_block_forward(int layer, bool recompute);
   void add_block_backward(int layer);
+  void add_weights_halves();
   void add_receive_activation();
   void add_send_activation();
   void add_receive_gradient();
@@ -81,10 +83,12 @@ class ClassBuilder {
   bool training() const { return in_.purpose == Purpose::training; }
   bool has_embedding() const { return stage_.first_layer == 0; }
   bool has_head() const { return stage_.last_layer == in_.plan.model.layers(); }
+  bool splits() const { return in_.kind.order.splits() && training(); }
   bool recomputes() const { return stage_.recompute == plan::Recompute::full && training(); }
   int first_block() const;
   int last_block() const;  ///< first_block() > last_block() when the stage has none
   int activation(int layer) const { return activations_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
+  int kept(int layer) const { return kept_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
   int saved(int layer) const { return saved_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
   int part_of(int layer) const { return layer_parts_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
 
@@ -93,8 +97,9 @@ class ClassBuilder {
   const Slots slots_;
   RankClass out_;
   std::vector<int>* phase_ = nullptr;  ///< where add_site appends
-  std::vector<int> opening_, forward_, backward_, closing_;
-  std::vector<int> activations_, saved_, layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
+  std::vector<int> opening_, forward_, backward_, weights_, closing_;
+  std::vector<int> activations_, saved_, kept_,
+      layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
   int word_part_ = -1;
   int tokens_ = -1, partial_ = -1, gradient_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1,
       staging_ = -1, sum_staging_ = -1, discard_ = -1, head_saved_ = -1;

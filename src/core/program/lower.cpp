@@ -8,6 +8,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/program.hpp"
 #include "layers/lower_layers.hpp"
+#include "zero_bubble.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -19,7 +20,8 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
   const auto refuse = [&](const auto& where, const auto&... why) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
-  if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1) refuse("schedule", "gpipe and 1f1b, one stage a device");
+  if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1)
+    refuse("schedule", "gpipe, 1f1b and zero-bubble, one stage a device");
   if (plan.sequence_parallel) refuse("sequence_parallel", "plans without sequence parallelism");
   if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
@@ -51,7 +53,8 @@ class Lowering {
     for (int s = 0; s < stage_count(); ++s) deals_.push_back(plan::deal(plan, s, sequences));
     for (int s = 0; s + 1 < stage_count(); ++s) boundaries_.push_back(boundary_between(deals_[at(s)], deals_[at(s + 1)]));
     const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
-    if (training() && !alike && plan.schedule == plan::ScheduleKind::one_f_one_b) orders_ = orders_by_clock(deals_);
+    for (int s = 0; s < stage_count(); ++s) halves_.push_back(halves_of(plan, s));
+    if (training() && !alike && plan.schedule != plan::ScheduleKind::gpipe) orders_ = orders_by_clock(deals_, halves_);
   }
 
   Program run() {
@@ -176,8 +179,10 @@ class Lowering {
   PassOrder order_of(int s, int r) const {
     const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
     if (!training()) return forward_order(microbatches);
-    if (!orders_.empty()) return orders_[at(s)][at(r)];
-    return order_of_column(program_.plan.schedule, stage_count(), s, microbatches);
+    PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, stage_count(), s, microbatches) : orders_[at(s)][at(r)];
+    if (halves_[at(s)] == Halves::whole) return order;
+    const int behind = orders_.empty() ? s : order.deferred;
+    return with_weights(std::move(order), halves_[at(s)] == Halves::deferred ? behind : 0);
   }
 
   RankKind kind_of(int s, int r, int t, std::vector<Rank>& peers) const {
@@ -244,6 +249,7 @@ class Lowering {
   Program program_;
   std::vector<plan::Deal> deals_;               ///< by stage
   std::vector<Boundary> boundaries_;            ///< by the stage before
+  std::vector<Halves> halves_;                  ///< by stage
   std::vector<std::vector<PassOrder>> orders_;  ///< by stage and replica; empty where columns have theirs
   std::vector<Sharing> data_groups_;            ///< by stage
   Sharing tied_groups_;

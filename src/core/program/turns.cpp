@@ -5,7 +5,7 @@
 namespace flotilla::program {
 
 PassOrder order_of_column(plan::ScheduleKind kind, int stages, int stage, int microbatches) {
-  const bool eager = kind == plan::ScheduleKind::one_f_one_b;
+  const bool eager = kind != plan::ScheduleKind::gpipe;
   const int ahead = eager ? std::min(microbatches, stages - 1 - stage) : microbatches, steady = microbatches - ahead;
   PassOrder order;
   if (ahead > 0) order.turns.push_back({ahead, 0, -1});
