@@ -21,6 +21,7 @@ namespace {
 using program::Op;
 
 constexpr std::int64_t fp32_bytes = 4;
+constexpr double half_error = 0.1;  // of a half's share of its operation, which FLOPs give
 
 /// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
 std::int64_t adamw_bytes(Precision precision) {
@@ -53,8 +54,14 @@ struct ProfileCost::State {
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
-  /// Measured by itself, else a part of a layer that was measured, else estimated.
+  /// Measured by itself, else a part of a whole operation or of a layer that was measured, else estimated.
   Cost unknown(const model::Config& asked, const std::string& type, model::Operation operation, const model::LayerShape& shape) const {
+    if (const auto whole = model::whole_of(operation); whole && !is_measured(profile, type, operation)) {
+      Cost part = unknown(asked, type, *whole, shape);
+      part.time = part.time * share_of_whole(asked, operation, shape);
+      part.relative_error += half_error;
+      return part;
+    }
     const auto measured = [&](const auto& time) { return time.device_type == type; };
     if (std::ranges::none_of(profile.operation_times, measured))
       if (const auto part = split_of_layer(profile, layers, asked, type, operation, shape)) return *part;

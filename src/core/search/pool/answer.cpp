@@ -16,7 +16,7 @@ constexpr const char* space =
     "only where their links make a block faster), "
     "microbatch (powers of two up to 16) and share of the batch; stages with numbers of replicas, degrees and microbatches of their own, "
     "of one type each, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
-    "(of the best plans: interleaved, sequence parallelism, where the runtime knows them)";
+    "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
 
 std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
 
