@@ -29,6 +29,7 @@ struct Case {
   std::uint64_t seed = 7;
   std::int64_t step = 3;
   bool training = true;
+  bool drops = false;  ///< blocks drop what is cheap and compute it again
 
   int sequences() const {
     int sum = 0;

@@ -33,8 +33,7 @@ inline plan::Plan long_plan(std::mt19937& random) {
     auto shares = plan::testing::split(random, plan.global_batch, replicas);
     for (int r = 0; equal && r < replicas; ++r)
       shares[static_cast<std::size_t>(r)] = plan.global_batch * (r + 1) / replicas - plan.global_batch * r / replicas;
-    for (const int share : shares)
-      stage.replicas.push_back({"", "", 1, {Rank{rank++}}, equal ? most : pick(random, 1, 8), share});
+    for (const int share : shares) stage.replicas.push_back({"", "", 1, {Rank{rank++}}, equal ? most : pick(random, 1, 8), share});
     plan.stages.push_back(stage);
   }
   return plan;
@@ -61,7 +60,7 @@ inline plan::Plan random_plan(std::mt19937& random) {
   for (int r = 0; r < data; ++r) quanta.push_back(pick(random, 1, microbatch));
   plan.quantum = 1;
   for (auto& stage : plan.stages) {
-    if (pick(random, 0, 2) == 0) stage.recompute = plan::Recompute::full;
+    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
     for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
       stage.replicas[r].sequences = share[r];
       stage.replicas[r].quanta = quanta[r];

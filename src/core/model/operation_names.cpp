@@ -6,10 +6,26 @@
 namespace flotilla::model {
 namespace {
 
-constexpr std::array<std::string_view, operation_count> names{
-    "embedding_forward", "embedding_end_forward", "attention_forward", "mlp_forward",  "block_end_forward",  "head_forward",
-    "head_loss",         "head_backward",         "head_end_backward", "mlp_backward", "attention_backward", "block_begin_backward",
-    "embedding_backward"};
+constexpr std::array<std::string_view, all_operation_count> names{"embedding_forward",
+                                                                  "embedding_end_forward",
+                                                                  "attention_forward",
+                                                                  "mlp_forward",
+                                                                  "block_end_forward",
+                                                                  "head_forward",
+                                                                  "head_loss",
+                                                                  "head_backward",
+                                                                  "head_end_backward",
+                                                                  "mlp_backward",
+                                                                  "attention_backward",
+                                                                  "block_begin_backward",
+                                                                  "embedding_backward",
+                                                                  "block_again",
+                                                                  "attention_begin_forward",
+                                                                  "mlp_begin_forward",
+                                                                  "head_begin_forward",
+                                                                  "mlp_begin_backward",
+                                                                  "attention_begin_backward",
+                                                                  "embedding_begin_backward"};
 
 }  // namespace
 

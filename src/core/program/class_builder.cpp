@@ -134,7 +134,7 @@ void ClassBuilder::add_saved() {
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     int buffer = -1;
     if (model.is_block(layer)) {
-      const Bytes size = model::block_layout(model, out_.shape).total;
+      const Bytes size = block_layout().total;
       if (!shared)
         buffer = add_buffer(text("saved ", layer), Category::activations, size, in_flight());
       else if (shared_block < 0)
@@ -189,6 +189,7 @@ void ClassBuilder::add_temporaries() {
     if (recomputes() && model.norm == model::NormPlacement::post)
       discard_ = add_buffer("discarded activation", Category::workspace, tokens * model.hidden * element);
   }
+  if (drops() && first_block() <= last_block()) again_ = add_buffer("dropped", Category::activations, block_layout().again);
   if (has_head()) {
     const std::int64_t row = 3 * 4;
     logits_ = add_buffer("logits", Category::workspace, tokens * model::logits_pitch(model, out_.shape) * fp32_size);

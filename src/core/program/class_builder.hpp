@@ -44,6 +44,7 @@ class ClassBuilder {
   void add_closing_phase();
   void add_embedding_forward();
   void add_block_forward(int layer, bool recompute);
+  void add_block_again(int layer);
   void add_block_backward(int layer);
   void add_receive_activation();
   void add_send_activation();
@@ -82,6 +83,9 @@ class ClassBuilder {
   bool has_embedding() const { return stage_.first_layer == 0; }
   bool has_head() const { return stage_.last_layer == in_.plan.model.layers(); }
   bool recomputes() const { return stage_.recompute == plan::Recompute::full && training(); }
+  /// Blocks drop what is cheap to compute again.
+  bool drops() const { return stage_.recompute == plan::Recompute::selective && training(); }
+  model::BlockLayout block_layout() const { return model::block_layout(in_.plan.model, out_.shape, drops()); }
   int first_block() const;
   int last_block() const;  ///< first_block() > last_block() when the stage has none
   int activation(int layer) const { return activations_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
@@ -97,7 +101,7 @@ class ClassBuilder {
   std::vector<int> activations_, saved_, layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
   int word_part_ = -1;
   int tokens_ = -1, partial_ = -1, gradient_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1,
-      staging_ = -1, sum_staging_ = -1, discard_ = -1, head_saved_ = -1;
+      staging_ = -1, sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1;
   std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
   std::vector<Wait> next_waits_;          ///< of the next compute site
   /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.

@@ -6,7 +6,7 @@ using program::Role;
 
 template <class E>
 void Operations<E>::mlp_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   const Precision p = setup_.precision;
   E* gradient = f.at(Role::gradient);
   E* before_drop = masked(f, gradient);
@@ -60,7 +60,7 @@ void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout
 
 template <class E>
 void Operations<E>::attention_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   const Precision p = setup_.precision;
   E *gradient = f.at(Role::gradient), *partial = f.at(Role::partial);
   E* before_drop = masked(f, gradient);
@@ -98,7 +98,7 @@ void Operations<E>::attention_backward(const Frame& f) {
 
 template <class E>
 void Operations<E>::attention_weight_gradients(const Frame& f, const E* qkv_gradient) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
   products_.run(linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
@@ -107,7 +107,7 @@ void Operations<E>::attention_weight_gradients(const Frame& f, const E* qkv_grad
 
 template <class E>
 void Operations<E>::block_begin_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* gradient = f.at(Role::gradient);
   const E* partial = f.at(Role::partial);
   if (!pre_norm_) {
