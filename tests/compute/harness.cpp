@@ -74,7 +74,8 @@ struct Member {
   std::vector<std::unique_ptr<Memory>> parameters, weights, gradients;
   std::vector<std::unique_ptr<Memory>> activations;  // input of layer i
   std::vector<std::unique_ptr<Memory>> saved, kept;  // by layer
-  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch;
+  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch, again;
+  bool drops;
   Task task;
 };
 
@@ -86,7 +87,7 @@ Setup setup_of(const Case& c, int index) { return {c.model, c.length, c.tensor_p
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
   Bytes most{};
-  for (int i = 0; i < model::operation_count_with_halves; ++i)
+  for (int i = 0; i < model::all_operation_count; ++i)
     most = std::max(most, model::workspace(c.model, s, static_cast<Operation>(i), c.threads));
   return most;
 }
@@ -104,13 +105,15 @@ Member::Member(const Case& c, const Values& values, int index)
       gathered{Bytes{12} * (shape.tokens() * c.tensor_parallel)},
       scalars{Bytes{16}},
       workspace{largest_workspace(c, shape)},
-      scratch{library_scratch(setup, shape.sequences)} {
+      scratch{library_scratch(setup, shape.sequences)},
+      again{model::block_layout(c.model, shape, true).again},
+      drops{c.drops} {
   const Bytes activation = element_size(c.precision) * (shape.tokens() * c.model.hidden);
   for (int layer = 0; layer < c.model.layers(); ++layer) {
     activations.push_back(std::make_unique<Memory>(activation));
     const Bytes held_bytes = c.model.is_embedding(layer) ? model::embedding_saved(c.model, shape)
                              : c.model.is_head(layer)    ? model::head_layout(c.model, shape).total
-                                                         : model::block_layout(c.model, shape).total;
+                                                         : model::block_layout(c.model, shape, c.drops).total;
     saved.push_back(std::make_unique<Memory>(held_bytes));
     kept.push_back(std::make_unique<Memory>(c.model.is_block(layer) ? model::kept_layout(c.model, shape).total : Bytes{}));
   }
@@ -165,6 +168,7 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
   set(Role::partial, &partial);
   set(Role::gradient, &gradient);
   set(Role::workspace, &workspace);
+  set(Role::again, drops && setup.model.is_block(layer) ? &again : nullptr);
   set(Role::logits, &logits);
   set(Role::stats, &stats);
   set(Role::gathered_stats, setup.tensor_parallel == 1 ? &stats : &gathered);
@@ -251,6 +255,8 @@ class GroupRun {
     all_reduce(c.embedding_width);
     each(Operation::head_end_backward, c.blocks + 1);
     for (int layer = c.blocks; layer >= 1; --layer) {
+      if (case_.drops) forget_dropped();
+      if (case_.drops) each(Operation::block_again, layer);
       each(split ? Operation::mlp_backward_input : Operation::mlp_backward, layer);
       all_reduce(c.hidden);
       each(split ? Operation::attention_backward_input : Operation::attention_backward, layer);
@@ -267,6 +273,11 @@ class GroupRun {
       each(Operation::mlp_backward_weights, layer);
       each(Operation::attention_backward_weights, layer);
     }
+  }
+
+  /// Other blocks have used the place; not a number makes whatever is not computed again visible.
+  void forget_dropped() {
+    for (auto& m : members_) std::memset(m->again.data(), 0xFF, m->again.size());
   }
 
   void collect_logits();
@@ -308,7 +319,8 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
 }
 
 void GroupRun::expect_intact(const Member& m) const {
-  for (const Memory* memory : {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch})
+  for (const Memory* memory :
+       {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch, &m.again})
     EXPECT_TRUE(memory->intact());
   for (const auto* list : {&m.activations, &m.saved, &m.kept, &m.weights, &m.gradients})
     for (const auto& memory : *list) EXPECT_TRUE(memory->intact());

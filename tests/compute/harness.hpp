@@ -30,6 +30,7 @@ struct Case {
   std::int64_t step = 3;
   bool training = true;
   bool split = false;  ///< backward passes in two halves, those of weights after all others of the microbatch
+  bool drops = false;  ///< blocks drop what is cheap and compute it again
 
   int sequences() const {
     int sum = 0;

@@ -95,6 +95,22 @@ TEST(Invariance, HalvesOfABackwardPassGiveTheSameBits) {
       }
 }
 
+TEST(Invariance, WhatIsDroppedAndComputedAgainHasTheSameBits) {
+  for (Case c : base_cases())
+    for (Precision precision : {Precision::fp32, Precision::bf16}) {
+      c.precision = precision;
+      c.threads = 2;
+      c.tensor_parallel = 2;
+      c.microbatches = {3, 1};
+      c.drops = false;
+      const Outcome kept = run_case(c);
+      c.drops = true;
+      const Outcome again = run_case(c);
+      EXPECT_EQ(again.loss, kept.loss);
+      EXPECT_EQ(again.gradients, kept.gradients);
+    }
+}
+
 TEST(Invariance, SeedAndStepChangeTheMasks) {
   Case c = base_cases().front();
   const Outcome first = run_case(c);

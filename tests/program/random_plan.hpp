@@ -61,7 +61,7 @@ inline plan::Plan random_plan(std::mt19937& random) {
   for (int r = 0; r < data; ++r) quanta.push_back(pick(random, 1, microbatch));
   plan.quantum = 1;
   for (auto& stage : plan.stages) {
-    if (pick(random, 0, 2) == 0) stage.recompute = plan::Recompute::full;
+    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
     for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
       stage.replicas[r].sequences = share[r];
       stage.replicas[r].quanta = quanta[r];

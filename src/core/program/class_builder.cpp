@@ -200,7 +200,7 @@ void ClassBuilder::add_saved() {
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     int buffer = -1, kept = -1;
     if (model.is_block(layer)) {
-      const Bytes size = model::block_layout(model, out_.shape).total;
+      const Bytes size = block_layout().total;
       if (!shared)
         buffer = add_buffer(text("saved ", layer), Category::activations, size, copies);
       else if (shared_saved_ < 0)
@@ -265,6 +265,7 @@ void ClassBuilder::add_temporaries() {
       discard_ = add_buffer("discarded activation", Category::workspace, tokens * model.hidden * element);
   });
   for_each_chunk([&] {
+    if (again_ < 0 && drops() && first_block() <= last_block()) again_ = add_buffer("dropped", Category::activations, block_layout().again);
     if (!has_head()) return;
     const std::int64_t row = 3 * 4;
     logits_ = add_buffer("logits", Category::workspace, tokens * model::logits_pitch(model, out_.shape) * fp32_size);

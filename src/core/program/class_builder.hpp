@@ -79,6 +79,7 @@ class ClassBuilder : private ChunkAtHand {
   void add_closing_phase();
   void add_embedding_forward();
   void add_block_forward(int layer, bool recompute);
+  void add_block_again(int layer);
   void add_block_backward(int layer);
   void add_weights_halves();
   void add_receive_activation();
@@ -119,6 +120,10 @@ class ClassBuilder : private ChunkAtHand {
   bool has_head() const { return stage_.last_layer == in_.plan.model.layers(); }
   bool splits() const { return in_.kind.order.splits() && training(); }
   bool recomputes() const { return stage_.recompute == plan::Recompute::full && training(); }
+  /// Blocks drop what is cheap to compute again.
+  bool drops() const { return stage_.recompute == plan::Recompute::selective && training(); }
+  int again() const { return drops() ? again_ : -1; }
+  model::BlockLayout block_layout() const { return model::block_layout(in_.plan.model, out_.shape, drops()); }
   int first_block() const;
   int last_block() const;  ///< first_block() > last_block() when the stage has none
   int activation(int layer) const { return activations_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
@@ -134,7 +139,7 @@ class ClassBuilder : private ChunkAtHand {
   std::vector<int> opening_, closing_;
   int word_part_ = -1, shared_saved_ = -1;
   int tokens_ = -1, partial_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1, staging_ = -1,
-      sum_staging_ = -1, discard_ = -1, head_saved_ = -1;
+      sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1;
   std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
   std::vector<Wait> next_waits_;          ///< of the next compute site
 };

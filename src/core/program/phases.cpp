@@ -46,7 +46,7 @@ void ClassBuilder::consume(int event) {
 
 int ClassBuilder::add_compute(Operation operation, int layer, std::vector<Access> accesses, bool recompute) {
   Site site;
-  site.name = text(model::to_string(operation), " ", layer, recompute ? " again" : "");
+  site.name = text(model::to_string(operation), " ", layer, recompute && operation != Operation::block_again ? " again" : "");
   site.op = Op::compute;
   site.operation = operation;
   site.layer = layer;
@@ -237,23 +237,28 @@ void ClassBuilder::add_embedding_forward() {
 
 void ClassBuilder::add_block_forward(int layer, bool recompute) {
   const int input = activation(layer), kept = saved(layer);
-  const int attention =
-      add_compute(Operation::attention_forward, layer,
-                  joined({{Role::input, input, Mode::read}, {Role::saved, kept, Mode::write}, {Role::partial, partial_, Mode::write}},
-                         {weights(layer, false)}),
-                  recompute);
+  const int attention = add_compute(Operation::attention_forward, layer,
+                                    joined({{Role::input, input, Mode::read},
+                                            {Role::saved, kept, Mode::write},
+                                            {Role::partial, partial_, Mode::write},
+                                            {Role::again, again(), Mode::write}},
+                                           {weights(layer, false)}),
+                                    recompute);
   consume(all_reduce_partial(layer, attention, false));
-  const int mlp =
-      add_compute(Operation::mlp_forward, layer,
-                  joined({{Role::input, input, Mode::read}, {Role::saved, kept, Mode::update}, {Role::partial, partial_, Mode::update}},
-                         {weights(layer, false)}),
-                  recompute);
+  const int mlp = add_compute(Operation::mlp_forward, layer,
+                              joined({{Role::input, input, Mode::read},
+                                      {Role::saved, kept, Mode::update},
+                                      {Role::partial, partial_, Mode::update},
+                                      {Role::again, again(), Mode::update}},
+                                     {weights(layer, false)}),
+                              recompute);
   // Again in backward, a pre-norm block has now all it keeps; a post-norm one still needs its last norm's input.
   if (recompute && in_.plan.model.norm == model::NormPlacement::pre) return;
   consume(all_reduce_partial(layer, mlp, false));
   add_compute(Operation::block_end_forward, layer,
               joined({{Role::partial, partial_, Mode::read},
                       {Role::saved, kept, Mode::update},
+                      {Role::again, again(), Mode::read},
                       {Role::output, recompute ? discard_ : activation(layer + 1), Mode::write}},
                      {weights(layer, false)}),
               recompute);
@@ -310,6 +315,7 @@ void ClassBuilder::add_backward_phase() {
   }
   for (int layer = last_block(); layer >= first_block(); --layer) {
     if (recomputes()) add_block_forward(layer, true);
+    if (drops()) add_block_again(layer);
     if (layer == last_block() && !has_head()) consume_arrival(receive_gradient_);
     add_block_backward(layer);
   }
@@ -324,12 +330,22 @@ void ClassBuilder::add_backward_phase() {
   if (splits()) add_weights_halves();
 }
 
+/// Before the gradient is waited for: it does not need it.
+void ClassBuilder::add_block_again(int layer) {
+  add_compute(
+      Operation::block_again, layer,
+      joined({{Role::input, activation(layer), Mode::read}, {Role::saved, saved(layer), Mode::update}, {Role::again, again(), Mode::write}},
+             {weights(layer, false)}),
+      true);
+}
+
 void ClassBuilder::add_block_backward(int layer) {
   const int input = activation(layer), held = saved(layer);
   const auto operands = [&](Mode partial) {
     return joined({{Role::gradient, gradient_, Mode::update},
                    {Role::partial, partial_, partial},
                    {Role::saved, held, Mode::update},
+                   {Role::again, again(), Mode::read},
                    {Role::input, input, Mode::read}},
                   {weights(layer, true)});
   };

@@ -6,8 +6,12 @@ namespace flotilla::program {
 
 Halves halves_of(const plan::Plan& plan, int stage) {
   if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0) return Halves::whole;
-  const bool again = plan.stages[static_cast<std::size_t>(stage)].recompute == plan::Recompute::full;
-  return again ? Halves::together : Halves::deferred;
+  switch (plan.stages[static_cast<std::size_t>(stage)].recompute) {
+    case plan::Recompute::none: break;
+    case plan::Recompute::selective: return Halves::whole;  // what one block computed again is gone when the next has
+    case plan::Recompute::full: return Halves::together;
+  }
+  return Halves::deferred;
 }
 
 PassOrder with_weights(PassOrder order, int deferred) {

@@ -1,6 +1,7 @@
 #include "bounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "layer_operations.hpp"
@@ -50,6 +51,7 @@ LayerBound block_bound(const GroupCosts& costs, const model::Config& model, int 
   bound.backward = costs.operations(backward_operations(model, layer)) + 2 * sum;
   bound.input_half = costs.operations(input_half_operations(model, layer)) + 2 * sum;
   bound.weights_half = costs.operations(weights_half_operations(model, layer));
+  if (recompute == plan::Recompute::selective) bound.recompute = costs.operations(std::array{Operation::block_again});
   if (recompute != plan::Recompute::full) return bound;
   // The end of a block is computed again only where the next block's norm stands behind the sum.
   const bool whole = model.norm == model::NormPlacement::post;
@@ -87,16 +89,14 @@ Bytes bound_of_arena(const model::Config& model, const Elements& elements, int f
   const std::int64_t state = 4 * fp32_bytes + (shape.precision == Precision::fp32 ? 0 : element_size(shape.precision).count);
   Bytes sum = {elements.of_layers(first, last) * state};
   const bool keeps = recompute != plan::Recompute::full;
-  const Bytes saved = model::block_layout(model, shape).total;
+  const model::BlockLayout layout = model::block_layout(model, shape, recompute == plan::Recompute::selective);
   Bytes logits, of_a_block;  // alive at different times where a block's intermediates are recomputed
   for (int layer = first; layer < last; ++layer) {
     if (layer > 0) sum += activation_bytes(model, shape) * in_flight;
     if (model.is_head(layer)) logits = {shape.tokens() * model::logits_pitch(model, shape) * fp32_bytes};
     if (!model.is_block(layer)) continue;
-    if (keeps)
-      sum += saved * in_flight;
-    else
-      of_a_block = saved;
+    if (keeps) sum += layout.total * in_flight;
+    of_a_block = keeps ? layout.again : layout.total;
   }
   return sum + std::max(logits, of_a_block);
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "derived_cost.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/program/collectives.hpp"
@@ -35,7 +36,7 @@ std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix
 struct ProfileCost::State {
   explicit State(const cluster::Profile& p) : profile{p}, paths{p}, layers{p} {}
 
-  using Key = std::tuple<std::string, int, int, int, int, int, Precision>;
+  using Key = std::tuple<std::string, int, int, int, int, int, Precision, bool>;
 
   const cluster::Profile& profile;
   Paths paths;
@@ -189,10 +190,13 @@ Cost ProfileCost::operation(const model::Config& model, const std::string& devic
     state.model = model;
   }
   const State::Key key{
-      device_type, static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length, shape.precision};
+      device_type,     static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length,
+      shape.precision, shape.sequence_parallel};
   const auto found = state.operations.find(key);
   if (found != state.operations.end()) return found->second;
-  return state.operations[key] = state.unknown(model, device_type, operation, shape);
+  const auto plain = [&](model::Operation o, const model::LayerShape& s) { return this->operation(model, device_type, o, s); };
+  return state.operations[key] = is_derived(operation, shape) ? derived_cost(model, operation, shape, plain)
+                                                              : state.unknown(model, device_type, operation, shape);
 }
 
 Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, Precision precision) const {

@@ -8,7 +8,7 @@ using program::Role;
 
 template <class E>
 void Operations<E>::feed_forward_rows_backward(const Frame& f, E* before_drop) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* gradient = f.at(Role::gradient);
   RowsBackward rows;
   if (!pre_norm_)
@@ -39,7 +39,7 @@ void Operations<E>::activated_gradient(const Frame& f, const E* before_drop, E* 
 
 template <class E>
 void Operations<E>::mlp_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   const Precision p = setup_.precision;
   E* before_drop = masked(f, f.at(Role::gradient));
   E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
@@ -82,7 +82,7 @@ void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout
 
 template <class E>
 void Operations<E>::attention_rows_backward(const Frame& f, E* before_drop) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E *gradient = f.at(Role::gradient), *partial = f.at(Role::partial);
   RowsBackward rows;
   rows.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
@@ -107,7 +107,7 @@ void Operations<E>::attention_rows_backward(const Frame& f, E* before_drop) {
 /// Back through the output product and attention, to what qkv's product put out.
 template <class E>
 void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradient) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
   products_.run(linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
                 {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
@@ -129,7 +129,7 @@ void Operations<E>::attention_backward(const Frame& f) {
 
 template <class E>
 void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* qkv_gradient) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   products_.run(linear_weight_gradient(setup_.precision, f.n, d_, attention_width_),
                 {.a = before_drop, .b = f.saved(layout.attention_output), .c = f.gradient(Parameter::out_weight)});
   if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
@@ -140,7 +140,7 @@ void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_d
 
 template <class E>
 void Operations<E>::block_begin_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* gradient = f.at(Role::gradient);
   const E* partial = f.at(Role::partial);
   if (!pre_norm_) {

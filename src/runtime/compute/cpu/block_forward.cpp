@@ -6,7 +6,7 @@ using program::Role;
 
 template <class E>
 void Operations<E>::attention_forward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   const E* input = f.at(Role::input);
   E *qkv = f.saved(layout.qkv), *output = f.saved(layout.attention_output);
   if (pre_norm_) {
@@ -39,8 +39,8 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
 
 template <class E>
 void Operations<E>::mlp_forward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  E *partial = f.at(Role::partial), *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
+  const model::BlockLayout layout = f.block();
+  E *partial = f.at(Role::partial), *middle = f.saved(layout.middle);
   const AddResidual<E> sum{f.at(Role::input),
                            partial,
                            f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias),
@@ -49,9 +49,7 @@ void Operations<E>::mlp_forward(const Frame& f) {
                            d_,
                            dropout(setup_, f.task, DropSite::attention_output),
                            place(setup_, f.task)};
-  const NormForward<E> normed =
-      pre_norm_ ? norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias)
-                : norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
+  const NormForward<E> normed = norm_of_middle(f, layout);
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     for_pieces(rows, [&](Rows piece) {
       kernels_.add_residual(sum, piece);
@@ -61,6 +59,15 @@ void Operations<E>::mlp_forward(const Frame& f) {
   activate(f, layout);
   products_.run(linear_forward(setup_.precision, f.n, d_, columns_),
                 {.a = f.saved(layout.activated), .b = f.weight(Parameter::down_weight), .c = partial});
+}
+
+/// middle -> ff_input
+template <class E>
+NormForward<E> Operations<E>::norm_of_middle(const Frame& f, const model::BlockLayout& layout) const {
+  E *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
+  if (pre_norm_)
+    return norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
+  return norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
 }
 
 /// ff_input -> up -> activated. ReLU rides on the product: its backward needs only its output.
@@ -76,7 +83,12 @@ void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
                              .b = f.weight(Parameter::up_weight),
                              .bias = f.weight_if(to_columns.bias, Parameter::up_bias),
                              .c = up});
-  if (to_columns.relu) return;
+  if (!to_columns.relu) this->activation(f, up, activated);
+}
+
+template <class E>
+void Operations<E>::activation(const Frame& f, const E* up, E* activated) {
+  const model::Activation activation = setup_.model.activation;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     if (activation == model::Activation::swiglu) return kernels_.swiglu({up, activated, columns_}, rows);
     kernels_.gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
@@ -85,7 +97,7 @@ void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
 
 template <class E>
 void Operations<E>::block_end_forward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* output = f.at(Role::output);
   E* sum = pre_norm_ ? output : f.saved(layout.end);
   const AddResidual<E> add{f.saved(pre_norm_ ? layout.middle : layout.ff_input),
@@ -107,11 +119,25 @@ void Operations<E>::block_end_forward(const Frame& f) {
   });
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                   \
-  template void Operations<E>::attention_forward(const Frame&);                   \
-  template void Operations<E>::rotate(const Frame&, E*, bool);                    \
-  template void Operations<E>::mlp_forward(const Frame&);                         \
-  template void Operations<E>::activate(const Frame&, const model::BlockLayout&); \
+/// By the very calls that made them first, so to the same bits; norms' statistics come out as they are.
+template <class E>
+void Operations<E>::block_again(const Frame& f) {
+  const model::BlockLayout layout = f.block();
+  if (pre_norm_)
+    normalize(f, norm(f, f.at(Role::input), f.saved(layout.attention_input), f.template saved<float>(layout.norm1_stats),
+                      Parameter::norm1_weight, Parameter::norm1_bias));
+  normalize(f, norm_of_middle(f, layout));
+  if (layout.activated.again) activation(f, f.saved(layout.up), f.saved(layout.activated));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                         \
+  template void Operations<E>::attention_forward(const Frame&);                                         \
+  template void Operations<E>::rotate(const Frame&, E*, bool);                                          \
+  template void Operations<E>::mlp_forward(const Frame&);                                               \
+  template void Operations<E>::activate(const Frame&, const model::BlockLayout&);                       \
+  template void Operations<E>::activation(const Frame&, const E*, E*);                                  \
+  template NormForward<E> Operations<E>::norm_of_middle(const Frame&, const model::BlockLayout&) const; \
+  template void Operations<E>::block_again(const Frame&);                                               \
   template void Operations<E>::block_end_forward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

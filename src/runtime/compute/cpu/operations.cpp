@@ -15,6 +15,7 @@ Operations<E>::Frame::Frame(const Operations& o, const Task& t)
       shape{shape_of(o.setup_, t.sequences)},
       n{shape.tokens()},
       workspace{t.operand<std::byte>(program::Role::workspace)},
+      model_{o.setup_.model},
       parameters_{o.parameters_},
       tied_{o.setup_.model.tied_head} {}
 
@@ -73,12 +74,14 @@ void Operations<E>::run(const Task& task) {
     case Operation::attention_backward: attention_backward(frame); break;
     case Operation::block_begin_backward: block_begin_backward(frame); break;
     case Operation::embedding_backward: embedding_backward(frame); break;
+    case Operation::block_again: block_again(frame); break;
     case Operation::mlp_backward_input: mlp_backward_input(frame); break;
     case Operation::mlp_backward_weights: mlp_backward_weights(frame); break;
     case Operation::attention_backward_input: attention_backward_input(frame); break;
     case Operation::attention_backward_weights: attention_backward_weights(frame); break;
     case Operation::head_backward_input: head_backward_input(frame); break;
     case Operation::head_backward_weights: head_backward_weights(frame); break;
+    default: FLOTILLA_ASSERT(false, model::to_string(task.operation), " is not executed");
   }
   FLOTILLA_ASSERT(frame.workspace.used() == model::workspace(setup_.model, frame.shape, task.operation, setup_.threads),
                   model::to_string(task.operation), " took ", frame.workspace.used().count, " bytes of workspace");

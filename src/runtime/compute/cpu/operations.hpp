@@ -30,9 +30,14 @@ class Operations {
       FLOTILLA_ASSERT(operand, model::to_string(task.operation), " lacks operand ", static_cast<int>(role));
       return operand;
     }
+    /// Of what the layer keeps, or drops and computes again.
     template <class T = E>
     T* saved(const model::Segment& segment) const {
-      return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count);
+      return reinterpret_cast<T*>(at<std::byte>(segment.again ? program::Role::again : program::Role::saved) + segment.offset.count);
+    }
+    /// A block drops where it is handed a place for what it drops.
+    model::BlockLayout block() const {
+      return model::block_layout(model_, shape, task.operand<std::byte>(program::Role::again) != nullptr);
     }
     E* kept(const model::Segment& segment) const { return reinterpret_cast<E*>(at<std::byte>(program::Role::kept) + segment.offset.count); }
     const E* weight(Parameter) const;
@@ -48,6 +53,7 @@ class Operations {
     /// A word table that two layers use is in a part of its own; it belongs to layer 0 even where the head uses it.
     bool is_tied(Parameter kind) const { return kind == Parameter::word && tied_; }
 
+    const model::Config& model_;
     const ParameterIndex& parameters_;
     bool tied_;
   };
@@ -63,7 +69,10 @@ class Operations {
   void mlp_forward(const Frame&);
   void block_end_forward(const Frame&);
   void activate(const Frame&, const model::BlockLayout&);
+  void activation(const Frame&, const E* up, E* activated);
   void rotate(const Frame&, E* qkv, bool back);
+  NormForward<E> norm_of_middle(const Frame&, const model::BlockLayout&) const;
+  void block_again(const Frame&);
   // block_backward.cpp
   void mlp_backward(const Frame&);
   void attention_backward(const Frame&);
