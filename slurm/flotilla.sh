@@ -16,6 +16,7 @@
 #   FLOTILLA_REQUEUES    how often the job may go back to the queue                             default: 100
 #   FLOTILLA_TRIES       launches in a row that may end without a new checkpoint                default: 3
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
+#   FLOTILLA_RUN_GRACE   how long ranks live after TERM, with its unit: a longer step is given up     default: Slurm's KillWait
 #   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
 #   FLOTILLA_NOTICE_WITHIN seconds to wait for Slurm to see that a node of a heterogeneous job is lost     default: 900
 #   FLOTILLA_DRAIN_EVERY seconds between looks for nodes that are being drained; 0: never       default: 60
@@ -99,6 +100,9 @@ flotilla_seconds_left() {
     }
     END { print least }'
 }
+
+# Seconds between TERM and KILL. GraceTime of a partition comes on top where a job is preempted, and nobody says why TERM has come.
+flotilla_kill_wait() { scontrol show config 2>/dev/null | sed -n 's/^KillWait *= *\([0-9]\{1,6\}\) .*/\1/p'; }
 
 # Of the nodes given, those that answer. A node that has just died is Slurm's for minutes yet.
 flotilla_answering() { # SRUN-OPTION NODE...
@@ -237,6 +241,10 @@ flotilla_launch() {
   # What sbatch was asked for is about the first allocation; -N and -n above are about this one.
   unset SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE SLURM_NTASKS_PER_NODE "${!SLURM_NTASKS_PER_NODE_HET_GROUP_@}" "${!SLURM_NTASKS_HET_GROUP_@}"
   [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun takes it over from sbatch no more since 22.05
+  if [ -z "${FLOTILLA_RUN_GRACE-}" ]; then
+    left=$(flotilla_kill_wait)
+    [ "${left:-0}" -eq 0 ] || export FLOTILLA_RUN_GRACE=${left}s
+  fi
   left=$(flotilla_seconds_left)
   if [ -n "$left" ]; then export FLOTILLA_RUN_TIME_LIMIT=${left}s; fi
   flotilla_say "launching on ${nodes:-all components}${left:+, $left s left}"

@@ -43,17 +43,25 @@ class Storm : public ::testing::Test {
     mend_cluster();
   }
 
-  std::string node(int from) { return text("n", from + static_cast<int>(random_() % static_cast<unsigned>(5 - from))); }
-  void kill_rank(const std::string& node) { output_of(on(node, {"pkill", "-KILL", "-x", "flotilla"}), true); }
+  std::string any_node() { return text("n", 1 + random_() % 4); }
+  /// Wherever there is one.
+  void kill_a_rank() {
+    const bool killed = wait_until(
+        [&] {
+          Process process{on(any_node(), {"pkill", "-KILL", "-x", "flotilla"}), folder()};
+          return process.wait(long_patience).code == 0;
+        },
+        long_patience);
+    EXPECT_TRUE(killed) << "no rank is anywhere";
+  }
   void tell_script(const BatchJob& job, const std::string& signal) {
     on_head({"scancel", "--batch", "--signal=" + signal, job.id()}, true);
   }
 
-  /// The endings. n1 runs the batch script: its crash would be the script's end, which Slurm takes for the node's failure and requeues; it
-  /// is hit by requeues instead, where all is the same.
+  /// What happens to n1 that no other node can show is the end of the batch script, which a requeue is, too.
   std::vector<Blow> blows(const BatchJob& job) {
     return {
-        {"rank killed", 9, [&, this] { kill_rank(node(2)); }},
+        {"rank killed", 9, [this] { kill_a_rank(); }},
         {"asked to start again", 6, [&, this] { tell_script(job, "USR1"); }},
         {"warned", 5, [&, this] { tell_script(job, "USR2"); }},
         {"scontrol requeue", 3,
@@ -62,12 +70,12 @@ class Storm : public ::testing::Test {
          }},
         {"preemption", 3,
          [&, this] {
-           on_head({"sbatch", "-Q", "-p", "urgent", "-w", node(1), "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
+           on_head({"sbatch", "-Q", "-p", "urgent", "-w", any_node(), "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
          }},
         {"controller restarted, rank killed", 2,
          [&, this] {
            output_of(cluster({"controller"}));
-           kill_rank(node(2));
+           kill_a_rank();
          }},
         {"node crash", 1,
          [] {
@@ -117,6 +125,15 @@ class Storm : public ::testing::Test {
               << std::flush;
     ASSERT_TRUE(again) << job.state() << " " << job.reason() << "\n" << job.log();
     EXPECT_LE(run.lost_steps(before), SlurmRun::save_every);
+    if (job.nodes() < 4) grow(run, job);
+  }
+
+  /// A job that has lost a node gets one again when it comes back from the queue.
+  void grow(const SlurmRun& run, BatchJob& job) {
+    const int before = run.incarnation();
+    tell_script(job, "USR2");
+    ASSERT_TRUE(job.waits_until([&] { return run.incarnation() > before; })) << job.state() << " " << job.reason() << "\n" << job.log();
+    EXPECT_EQ(job.nodes(), 4);
   }
 
   std::mt19937 random_{static_cast<unsigned>(number_from("FLOTILLA_STORM_SEED", 20261122))};
