@@ -63,5 +63,17 @@ TEST_F(Scripts, AChainOfJobsIsOneRun) {
   EXPECT_EQ(run.incarnation(), 3);
 }
 
+/// KillWait is 5 s here and a step takes longer.
+TEST_F(Scripts, AStepThatTheGraceIsTooShortForIsGivenUp) {
+  const SlurmRun run{"grace", endless, two_stages, 8192};
+  BatchJob job{{}, "preemptible.sh", run.environment({"FLOTILLA_SAVE_EVERY=1h"})};
+  ASSERT_TRUE(job.waits_until([&] { return run.steps_of(1) > 0; })) << job.log();
+  preempt("n1");
+  ASSERT_TRUE(job.waits_until([&] { return run.incarnation() > 1; })) << job.log();
+  EXPECT_TRUE(job.said("no time for step")) << job.log();
+  EXPECT_EQ(run.lost_steps(1), 0) << "no step was that was over";
+  job.cancel();
+}
+
 }  // namespace
 }  // namespace flotilla::tests

@@ -15,14 +15,17 @@ class SlurmRun {
   static constexpr int save_every = 20;  // steps
 
   /// `plan`: lines of the job file. Little memory keeps the probe short: it is what the size of its arrays goes by.
-  SlurmRun(const std::string& name, std::int64_t steps, const std::string& plan) : run_{folder() / name}, plan_{plan} { end_after(steps); }
+  SlurmRun(const std::string& name, std::int64_t steps, const std::string& plan, int batch = 32)
+      : run_{folder() / name}, plan_{plan}, batch_{batch} {
+    end_after(steps);
+  }
 
   /// What the next launch reads in the job file.
   void end_after(std::int64_t steps) {
     steps_ = steps;
     write(job_, text("[model]\nname = \"gpt2-tiny\"\n[data]\ntrain = [\"", text_file().string(),
-                     "\"]\nformat = \"text\"\n[training]\nlength = ", length,
-                     "\nglobal-batch = 32\nlearning-rate = 3e-4\nminimum-learning-rate = 3e-4\nsteps = ", steps, "\n[plan]\n", plan_,
+                     "\"]\nformat = \"text\"\n[training]\nlength = ", length, "\nglobal-batch = ", batch_,
+                     "\nlearning-rate = 3e-4\nminimum-learning-rate = 3e-4\nsteps = ", steps, "\n[plan]\n", plan_,
                      "\n[device]\nmemory = \"256MiB\"\n[run]\nthreads = 1\n[probe]\nbudget = \"500ms\"\n[checkpoint]\nevery = ", save_every,
                      "\n"));
   }
@@ -73,6 +76,7 @@ class SlurmRun {
  private:
   const fs::path run_, job_ = run_.string() + ".toml";
   const std::string plan_;
+  const int batch_;
   std::int64_t steps_ = 0;
 };
 

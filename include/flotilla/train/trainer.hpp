@@ -63,8 +63,8 @@ class Trainer {
   /// One iteration, `step` counted from 0. Collective over the crew. Throws Error{communication} when nothing moves for the deadline.
   StepResult step(std::int64_t step, const Wishes& = {});
   /// `asked` is called between two computations of a step, on the thread of step(). Where it answers true before this rank has put in its
-  /// sums, this rank computes no more: messages go on, with whatever is in their buffers, so that all ranks come to the end of the step as
-  /// soon as theirs allow, and no rank updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
+  /// sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no rank
+  /// updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
   void give_up_when(std::function<bool(std::int64_t step)> asked);
   /// Mean loss over the evaluation program's sequences. Collective.
   double evaluate();

@@ -35,7 +35,9 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
     }
   }
   before_start_ = [this](BoundInstruction& instruction) {
-    if (instruction.site->op == Op::reduce_scalars) fill_totals(*context_);
+    if (instruction.site->op != Op::reduce_scalars) return pass_.load(std::memory_order_relaxed) == Pass::hollow;
+    fill_totals(*context_);
+    return false;
   };
   if (record) {
     started_.resize(binding.instructions().size());

@@ -31,9 +31,9 @@ struct StepContext {
 /// Runs a bound program, pass after pass: compute instructions on the calling thread, messages and collectives on the communication
 /// thread, each when what it waits for is done.
 ///
-/// A step that is given up is hollow from then on: messages and sums go on, so that nobody is left waiting, computations are left out, and
-/// the step's sums say so; since every rank waits for these before it updates parameters, no rank updates any. A rank gives up before it
-/// has put in its own sums, or not at all.
+/// A step that is given up is hollow from then on: messages and sums go on, though empty, so that nobody is left waiting, computations are
+/// left out, and the step's sums say so; since every rank waits for these before it updates parameters, no rank updates any. A rank gives
+/// up before it has put in its own sums, or not at all.
 class Executor {
  public:
   Executor(Binding&, compute::Backend&, CommThread&, bool poison, bool record);
@@ -67,7 +67,7 @@ class Executor {
   std::byte* totals_ = nullptr;
   std::vector<std::vector<std::uint8_t>> decays_;  ///< by part, by slot
   std::vector<std::vector<std::uint8_t>> owned_;   ///< by part, by slot: counts in this rank's squared norm
-  std::function<void(BoundInstruction&)> before_start_;
+  std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
   std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it hollow, the communication thread ends the choice
   bool record_;
