@@ -114,6 +114,17 @@ flotilla_answering() { # SRUN-OPTION NODE...
   wait
 }
 
+# A plain job may have lost nodes, or been given some, since it started; srun believes its environment.
+flotilla_refresh() {
+  local list
+  list=$(squeue -h -j "$SLURM_JOB_ID" -o %N 2>/dev/null)
+  if [ -z "$list" ] || [ "$list" = "${SLURM_JOB_NODELIST-}" ]; then return; fi
+  export SLURM_JOB_NODELIST=$list SLURM_NODELIST=$list
+  SLURM_JOB_NUM_NODES=$(flotilla_hosts "$list" | wc -l)
+  export SLURM_JOB_NUM_NODES SLURM_NNODES=$SLURM_JOB_NUM_NODES
+  unset SLURM_JOB_CPUS_PER_NODE
+}
+
 # A plain job's nodes, as Slurm has them now.
 flotilla_nodes() { # all|answering
   local nodes
@@ -234,6 +245,7 @@ flotilla_launch() {
   if flotilla_is_het; then
     flotilla_het_launch "$FLOTILLA" "$@"
   else
+    flotilla_refresh
     nodes=$(flotilla_nodes "$flotilla_which" | tr '\n' ' ')
     [ -n "${nodes// /}" ] || { code=77 && flotilla_say "no node of the job answers" && return; }
     flotilla_plain_launch "$nodes" "$FLOTILLA" "$@"

@@ -161,6 +161,7 @@ TEST_F(Endings, OfARunningJobThatGrows) {
   EXPECT_EQ(job.restarts(), 0) << "in one allocation";
   ASSERT_TRUE(job.waits_until([&] { return static_cast<int>(losses(run.directory()).size()) >= steps; })) << job.log();
   job.cancel();
+  EXPECT_TRUE(job.said("launching on n1 n2 n3 n4")) << job.log();
   EXPECT_EQ(files::read_profile(run.directory() / "profile.json").devices.size(), 4u);
   run.expect_the_losses_of(unbroken());
 }

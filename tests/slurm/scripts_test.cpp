@@ -37,7 +37,7 @@ TEST_F(Scripts, APreemptedRunComesBackByItself) {
   run.end_after(static_cast<std::int64_t>(losses(run.directory()).size()) + 100);
   preempt("n2");
   ASSERT_TRUE(job.completes());
-  EXPECT_EQ(debris(run.directory()), (Words{(run.directory() / "profile.json").string(), (run.directory() / "launches").string()}));
+  EXPECT_EQ(debris(run.directory()), Words{(run.directory() / "profile.json").string()});
 }
 
 TEST_F(Scripts, AChainOfJobsIsOneRun) {
