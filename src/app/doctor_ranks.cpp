@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "app/components.hpp"
 #include "app/doctor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/units.hpp"
@@ -120,7 +121,7 @@ Finding judge_components(const std::optional<slurm::Allocation>& allocation, con
                          const Variables& variable) {
   if (!allocation || !allocation->heterogeneous()) return {"components", Verdict::skipped, "no heterogeneous job here", "", ""};
   const auto last = allocation->components.size() - 1;
-  const std::string line = text("srun --mpi=pmix --het-group=0-", last, " flotilla train JOB");
+  const std::string line = launch_line(*allocation);
   std::vector<int> members(allocation->components.size());
   for (const auto& rank : ranks)
     if (const auto component = slurm::component_of(*allocation, rank.host)) ++members[*component];

@@ -47,7 +47,14 @@ void say(const std::string& line) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()}, window_{window_length(0)} {
+TrainingLoop::TrainingLoop(LoopInput input)
+    : in_{std::move(input)},
+      done_{in_.first_step},
+      saved_{in_.change ? -1 : in_.first_step},
+      last_save_{now()},
+      guard_{in_.allocation, in_.crew.rank() == Rank{0}, in_.job.run.grace, in_.ends},
+      window_{window_length(0)} {
+  in_.trainer.give_up_when([this](std::int64_t step) { return guard_.given_up(step); });
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.crew.rank() == Rank{0}) {
@@ -104,6 +111,7 @@ Ending TrainingLoop::run() {
   while (done_ < job.training.steps) {
     const Seconds begin = now();
     const auto result = one_step();
+    if (result.given_up) return leave_step();
     require_finite(result);
     ++done_;
     in_.allocation.set_step(done_);
@@ -123,12 +131,22 @@ Ending TrainingLoop::run() {
   return ended(ExitCode::done, "finished");
 }
 
+Ending TrainingLoop::leave_step() {
+  notes_stop();
+  save();
+  const auto kept = done_ > 0 ? text("; saved at step ", done_) : ", and none is done yet";
+  return ended(ExitCode::requeue, text(why_stopped(), ": no time for step ", done_ + 1, " and a save", kept));
+}
+
+bool TrainingLoop::notes_stop() {
+  const auto stop = in_.allocation.stop_wanted();
+  if (stop && stop_reason_.empty()) stop_reason_ = *stop;
+  return stop.has_value();
+}
+
 train::Wishes TrainingLoop::wishes() {
   train::Wishes wishes;
-  if (const auto stop = in_.allocation.stop_wanted()) {
-    if (stop_reason_.empty()) stop_reason_ = *stop;
-    wishes.stop = true;
-  }
+  wishes.stop = notes_stop();
   if (speaks() && time_left_.last_step(now())) {
     if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
     wishes.stop = true;
@@ -151,7 +169,13 @@ std::string TrainingLoop::why_stopped() const {
   return "a stop was asked for";
 }
 
-train::StepResult TrainingLoop::one_step() { return in_.trainer.step(done_, wishes()); }
+train::StepResult TrainingLoop::one_step() {
+  const auto wanted = wishes();
+  guard_.begin(done_, time_left_, wanted.stop);
+  const auto result = in_.trainer.step(done_, wanted);
+  guard_.end();
+  return result;
+}
 
 void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
