@@ -66,6 +66,8 @@ inline plan::Plan random_plan(std::mt19937& random) {
       stage.replicas[r].quanta = quanta[r];
     }
   }
+  plan.sequence_parallel = pick(random, 0, 1) == 1;
+  if (plan.sequence_parallel && pick(random, 0, 3) == 0) plan.length = pick(random, 1, 5);  // pieces of unlike size, some empty
   return plan;
 }
 

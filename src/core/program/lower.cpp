@@ -20,7 +20,6 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
   if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1) refuse("schedule", "gpipe and 1f1b, one stage a device");
-  if (plan.sequence_parallel) refuse("sequence_parallel", "plans without sequence parallelism");
   if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r)
