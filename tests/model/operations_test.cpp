@@ -56,6 +56,19 @@ TEST(BlockLayout, DroppedPartsAreWhatNeedsNoProduct) {
   EXPECT_FALSE(block_layout(built_in("opt-125m"), shape, true).activated.again);
 }
 
+/// Korthikanti et al. 2022, table 2: with sequence parallelism all of a block is divided by the degree.
+TEST(BlockLayout, SharedTokensDivideAllThatIsKept) {
+  for (const std::string& name : built_in_names())
+    for (int degree : {2, 3}) {
+      const Config c = built_in(name);
+      if (degree > largest_tensor_parallel(c)) continue;
+      std::int64_t sum = 0;
+      for (int i = 0; i < degree; ++i) sum += block_layout(c, {2, 13, degree, i, Precision::fp32, true}).total.count;
+      const auto whole = static_cast<double>(block_layout(c, {2, 13}).total.count);
+      EXPECT_NEAR(static_cast<double>(sum) / whole, 1, 0.08) << name << ' ' << degree;  // pieces are rounded up
+    }
+}
+
 TEST(BlockLayout, AbsentPartsAreEmpty) {
   const LayerShape shape{2, 16};
   EXPECT_EQ(block_layout(built_in("opt-post-tiny"), shape).attention_input.size, Bytes{0});

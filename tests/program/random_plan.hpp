@@ -67,6 +67,8 @@ inline plan::Plan random_plan(std::mt19937& random) {
       stage.replicas[r].quanta = quanta[r];
     }
   }
+  plan.sequence_parallel = pick(random, 0, 1) == 1;
+  if (plan.sequence_parallel && pick(random, 0, 3) == 0) plan.length = pick(random, 1, 5);  // pieces of unlike size, some empty
   return plan;
 }
 
@@ -76,6 +78,7 @@ inline plan::Plan in_chunks(plan::Plan plan, std::mt19937& random, int most_chun
   if (most < 2) return plan;
   plan.chunks = pick(random, 2, most);
   plan.schedule = plan::ScheduleKind::interleaved;
+  plan.sequence_parallel = false;  // our runtime executes one or the other
   const auto own = plan.stages;
   plan.stages.clear();
   int layer = 0;

@@ -117,7 +117,12 @@ TEST_P(ForecastProperty, BoundsAreNeverAboveTheForecast) {
   for (const auto& kind : f.kinds) {
     const auto& stage = c.plan.stages[static_cast<std::size_t>(kind.stage)];
     const auto& replica = stage.replicas.front();
-    const model::LayerShape shape{replica.quanta * c.plan.quantum, length, replica.tensor_parallel, 0, c.plan.precision};
+    const model::LayerShape shape{replica.quanta * c.plan.quantum,
+                                  length,
+                                  replica.tensor_parallel,
+                                  0,
+                                  c.plan.precision,
+                                  c.plan.sequence_parallel && replica.tensor_parallel > 1};
     const int depth =
         c.plan.schedule == plan::ScheduleKind::gpipe ? c.plan.global_batch : static_cast<int>(c.plan.stages.size()) - kind.stage;
     int least = c.plan.global_batch;  // microbatches of the replica with the fewest

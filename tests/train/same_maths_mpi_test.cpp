@@ -207,6 +207,27 @@ TEST(SameMaths, TheSameCurveOver200Steps) {
   }
 }
 
+/// Members of a tensor-parallel group that hold a part of the tokens each, in pieces of unlike size: forward, no sum changes its order, so
+/// the loss is the same to the last bit; and everybody keeps less.
+TEST(SameMaths, SharedTokensKeepTheLossToTheLastBit) {
+  const int ranks = tests::everybody().size();
+  if (ranks != 2 && ranks != 3 && ranks != 6) return;
+  const int tensor = std::min(ranks, 3), pipeline = ranks / tensor;
+  for (const std::string name : {"gpt2-tiny", "opt-post-tiny", "llama-tiny"}) {
+    if (tensor > model::largest_tensor_parallel(small(name))) continue;
+    for (const auto recompute : {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full}) {
+      auto plan = plan::even_plan(small(name), 23, 15, Precision::fp32, 1, pipeline, tensor, 2, plan::ScheduleKind::gpipe);
+      for (auto& stage : plan.stages) stage.recompute = recompute;
+      const auto whole = tests::trainer(tests::everybody(), plan);
+      plan.sequence_parallel = true;
+      const auto shared = tests::trainer(tests::everybody(), plan);
+      EXPECT_EQ(shared->step(0).loss, whole->step(0).loss) << name << ' ' << plan::to_string(recompute);
+      EXPECT_LT(shared->arena(), whole->arena()) << name << ' ' << plan::to_string(recompute);
+      expect_same_maths(plan, 2, loss_tolerance, gradient_tolerance);
+    }
+  }
+}
+
 /// Windows, and heads that share keys, in shares of unlike size, computed again in backward; with the head apart and tied.
 TEST(SameMaths, FamiliesInUnevenSharesRecomputed) {
   const int ranks = tests::everybody().size();

@@ -15,7 +15,8 @@ constexpr std::int64_t slot_alignment = 16;  // elements: one cache line of fp32
 constexpr Bytes fp32_size{4}, fp64_size{8};
 
 model::LayerShape shape_of(const ClassInput& in) {
-  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision};
+  const bool shares = in.plan.sequence_parallel && in.kind.tensor_parallel > 1;
+  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision, shares};
 }
 
 }  // namespace
@@ -148,7 +149,12 @@ void ClassBuilder::add_word_part() {
   }
 }
 
-void ClassBuilder::add_part(const std::string& name, const std::vector<int>& tensors) {
+void ClassBuilder::add_part(const std::string& name, const std::vector<int>& list) {
+  std::vector<int> tensors = list;
+  // Where tokens are shared, what every member holds whole stands first: its gradients are summed over them in one piece. In every replica,
+  // whatever its degree: what they sum is packed in the order of parts.
+  if (in_.plan.sequence_parallel)
+    std::ranges::stable_partition(tensors, [&](int t) { return in_.tensors[static_cast<std::size_t>(t)].axis == model::Axis::none; });
   Part part;
   part.name = name;
   for (int t : tensors) {
@@ -174,7 +180,7 @@ void ClassBuilder::add_persistent_buffers(Part& part) {
 // The activation entering each layer of the stage, and the one leaving its last. What is sent is needed until it is sent; what a
 // backward pass reads is needed once for each microbatch in flight.
 void ClassBuilder::add_activations() {
-  const Bytes size = out_.shape.tokens() * in_.plan.model.hidden * element_size(in_.plan.precision);
+  const Bytes size = out_.shape.rows() * in_.plan.model.hidden * element_size(in_.plan.precision);
   const int pair = std::max(1, std::min(2, out_.microbatches));
   for (int layer = stage_.first_layer; layer <= stage_.last_layer; ++layer) {
     const bool received = layer == stage_.first_layer && !has_embedding();
@@ -233,7 +239,7 @@ Bytes ClassBuilder::workspace_size() const {
     if (first_block() <= last_block() && splits())
       use({mlp_backward_input, mlp_backward_weights, attention_backward_input, attention_backward_weights, block_begin_backward});
     else if (first_block() <= last_block())
-      use({mlp_backward, attention_backward, block_begin_backward});
+      use({mlp_begin_backward, mlp_backward, attention_begin_backward, attention_backward, block_begin_backward});
     if (has_head()) use({head_backward, head_end_backward});
   }
   Bytes most{};
@@ -256,15 +262,17 @@ void ClassBuilder::add_temporaries() {
   });
   const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
   partial_ = add_buffer("partial", Category::workspace, partial);
+  const Bytes rows = out_.shape.rows() * model.hidden * element;
   for_each_chunk([&] {
     if (!training()) return;
-    gradient_ = in_place() && chunk_ > 0
-                    ? chunks_.front().gradient_
-                    : add_buffer("gradient" + of_chunk(), Category::activations, tokens * model.hidden * element, copies().gradients);
+    gradient_ = in_place() && chunk_ > 0 ? chunks_.front().gradient_
+                                         : add_buffer("gradient" + of_chunk(), Category::activations, rows, copies().gradients);
     if (recomputes() && model.norm == model::NormPlacement::post && discard_ < 0)
-      discard_ = add_buffer("discarded activation", Category::workspace, tokens * model.hidden * element);
+      discard_ = add_buffer("discarded activation", Category::workspace, rows);
   });
   for_each_chunk([&] {
+    if (gathered_rows_ < 0 && shares() && (training() || has_head()))
+      gathered_rows_ = add_buffer("gathered rows", Category::communication, partial);
     if (again_ < 0 && drops() && first_block() <= last_block()) again_ = add_buffer("dropped", Category::activations, block_layout().again);
     if (!has_head()) return;
     const std::int64_t row = 3 * 4;
@@ -278,12 +286,16 @@ void ClassBuilder::add_temporaries() {
   for_each_chunk([&] { workspace = std::max(workspace, workspace_size()); });
   if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
   if (slots_.tensor >= 0)
-    staging_ = add_buffer("staging", Category::communication, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
+    staging_ = add_buffer(
+        "staging", Category::communication,
+        shares() ? reduce_scatter_staging(tokens, std::max(model.hidden, model.embedding_width) * element, in_.kind.tensor_parallel)
+                 : all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(in_.plan));
   if (training())
     for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) {
       const Bytes most = out_.parts[static_cast<std::size_t>(p)].elements * fp32_size;  // packed or not
       staging = std::max(staging, all_reduce_staging(most, fp32_size, summing_of(p).members));
+      if (shares()) staging = std::max(staging, all_reduce_staging(most, fp32_size, in_.kind.tensor_parallel));
     }
   if (training()) add_packed_buffers();
   if (staging.count > 0) sum_staging_ = add_buffer("sum staging", Category::communication, staging);

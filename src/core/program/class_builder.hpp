@@ -108,7 +108,12 @@ class ClassBuilder : private ChunkAtHand {
   void add_optimizer();
   int add_compute(model::Operation, int layer, std::vector<Access>, bool recompute = false);
   int add_site(Site);
-  int all_reduce_partial(int layer, int producer, bool backward);
+  int sum_partial(int layer, int producer, bool backward);
+  // Tokens shared between products (shared_tokens.cpp)
+  void add_whole_sums();
+  int add_whole_sum(int part, std::int64_t elements);
+  void gather_rows(int layer, std::initializer_list<int> buffers, int producer, bool backward);
+  void add_begin(model::Operation, int layer, std::vector<Access>, bool recompute, std::initializer_list<int> gathered);
   void consume(int event);  ///< the next compute site waits for this event of the same microbatch
   void consume_arrival(const std::vector<int>& sites);
   std::vector<Access> weights(int layer, bool gradients) const;
@@ -120,6 +125,8 @@ class ClassBuilder : private ChunkAtHand {
   bool has_head() const { return stage_.last_layer == in_.plan.model.layers(); }
   bool splits() const { return in_.kind.order.splits() && training(); }
   bool recomputes() const { return stage_.recompute == plan::Recompute::full && training(); }
+  /// Between products each member of the tensor-parallel group holds its part of the tokens.
+  bool shares() const { return out_.shape.sequence_parallel; }
   /// Blocks drop what is cheap to compute again.
   bool drops() const { return stage_.recompute == plan::Recompute::selective && training(); }
   int again() const { return drops() ? again_ : -1; }
@@ -139,7 +146,8 @@ class ClassBuilder : private ChunkAtHand {
   std::vector<int> opening_, closing_;
   int word_part_ = -1, shared_saved_ = -1;
   int tokens_ = -1, partial_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1, staging_ = -1,
-      sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1;
+      sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1, gathered_rows_ = -1;
+  std::vector<int> whole_sums_;  ///< by part: sums the gradients that every member holds whole; -1 or none where tokens are not shared
   std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
   std::vector<Wait> next_waits_;          ///< of the next compute site
 };

@@ -20,7 +20,7 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
   const auto refuse = [&](const auto& where, const auto&... why) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
-  if (plan.sequence_parallel) refuse("sequence_parallel", "plans without sequence parallelism");
+  if (plan.sequence_parallel && plan.chunks > 1) refuse("sequence_parallel", "interleaved plans without sequence parallelism");
   if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r)

@@ -52,7 +52,7 @@ int ClassBuilder::add_compute(Operation operation, int layer, std::vector<Access
   site.layer = layer;
   site.part = part_of(layer);
   site.backward = (phase_ == &backward_ || phase_ == &weights_) && !recompute && operation != Operation::head_forward &&
-                  operation != Operation::head_loss;
+                  operation != Operation::head_loss && operation != Operation::head_begin_forward;
   site.recompute = recompute;
   site.accesses = std::move(accesses);
   if (workspace_ >= 0) site.accesses.push_back({Role::workspace, workspace_, Mode::write});
@@ -81,6 +81,7 @@ std::vector<Access> ClassBuilder::word(bool gradients) const {
 
 namespace {
 
+/// Without those whose buffers this class does not have.
 std::vector<Access> joined(std::vector<Access> a, std::initializer_list<std::vector<Access>> more) {
   for (const auto& list : more) a.insert(a.end(), list.begin(), list.end());
   std::erase_if(a, [](const Access& access) { return access.buffer < 0; });
@@ -89,17 +90,18 @@ std::vector<Access> joined(std::vector<Access> a, std::initializer_list<std::vec
 
 }  // namespace
 
-int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
+int ClassBuilder::sum_partial(int layer, int producer, bool backward) {
   if (slots_.tensor < 0) return -1;
   const auto& model = in_.plan.model;
   const int width = model.is_block(layer) ? model.hidden : model.embedding_width;
   Site site;
-  site.name = text("all-reduce ", layer, backward ? " backward" : "");
-  site.op = Op::all_reduce;
+  site.name = text(shares() ? "reduce-scatter " : "all-reduce ", layer, backward ? " backward" : "");
+  site.op = shares() ? Op::reduce_scatter : Op::all_reduce;
   site.queue = Queue::reduce;
   site.layer = layer;
   site.backward = backward;
   site.group = slots_.tensor;
+  if (shares()) site.token = width * element_size(in_.plan.precision);
   site.bytes_per_sequence = std::int64_t{in_.plan.length} * width * element_size(in_.plan.precision);
   site.accesses = {{Role::reduced, partial_, Mode::update}, {Role::staging, staging_, Mode::write}};
   site.waits = {{producer, 0}};
@@ -119,7 +121,7 @@ Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward
   const int before = layer == stage_.first_layer ? stage_index() - 1 : stage_index();  // the stage on the earlier side
   site.channel = channels_per_link * (before / plan::own_stages(in_.plan)) + (backward ? gradient_channel : activation_channel);
   if (parcel.tokens == 0) site.bytes_per_sequence = std::int64_t{in_.plan.length / parcel.pieces} * token;
-  site.own_piece = parcel.tokens == 0 && parcel.pieces > 1;
+  site.own_piece = parcel.tokens == 0 && parcel.pieces > 1 && !shares();
   site.bytes = parcel.tokens * token;
   site.offset = parcel.first * token;
   site.runs = parcel.runs;
@@ -130,7 +132,7 @@ Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward
 std::vector<int> ClassBuilder::add_receives(const std::vector<Parcel>& parcels, int layer, bool backward) {
   std::vector<int> sites;
   for (const Parcel& parcel : parcels) sites.push_back(add_site(message(Op::receive, layer, parcel, backward)));
-  if (slots_.tensor >= 0) sites.push_back(add_gather(sites, layer, backward));  // also where a member's own piece is empty
+  if (slots_.tensor >= 0 && !shares()) sites.push_back(add_gather(sites, layer, backward));  // also where a member's own piece is empty
   return sites;
 }
 
@@ -151,7 +153,7 @@ int ClassBuilder::add_gather(const std::vector<int>& receives, int layer, bool b
 }
 
 void ClassBuilder::consume_arrival(const std::vector<int>& sites) {
-  if (slots_.tensor >= 0 && !sites.empty())
+  if (slots_.tensor >= 0 && !shares() && !sites.empty())
     consume(sites.back());
   else
     for (int site : sites) consume(site);
@@ -228,7 +230,7 @@ void ClassBuilder::add_embedding_forward() {
   const int lookup = add_compute(Operation::embedding_forward, 0,
                                  joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}},
                                         {in_.plan.model.tied_head ? word(false) : weights(0, false)}));
-  consume(all_reduce_partial(0, lookup, false));
+  consume(sum_partial(0, lookup, false));
   add_compute(
       Operation::embedding_end_forward, 0,
       joined({{Role::partial, partial_, Mode::read}, {Role::saved, saved(0), Mode::write}, {Role::output, activation(1), Mode::write}},
@@ -237,24 +239,19 @@ void ClassBuilder::add_embedding_forward() {
 
 void ClassBuilder::add_block_forward(int layer, bool recompute) {
   const int input = activation(layer), kept = saved(layer);
-  const int attention = add_compute(Operation::attention_forward, layer,
-                                    joined({{Role::input, input, Mode::read},
-                                            {Role::saved, kept, Mode::write},
-                                            {Role::partial, partial_, Mode::write},
-                                            {Role::again, again(), Mode::write}},
-                                           {weights(layer, false)}),
-                                    recompute);
-  consume(all_reduce_partial(layer, attention, false));
-  const int mlp = add_compute(Operation::mlp_forward, layer,
-                              joined({{Role::input, input, Mode::read},
-                                      {Role::saved, kept, Mode::update},
-                                      {Role::partial, partial_, Mode::update},
-                                      {Role::again, again(), Mode::update}},
-                                     {weights(layer, false)}),
-                              recompute);
+  const auto operands = [&](Mode mode) {
+    return joined(
+        {{Role::input, input, Mode::read}, {Role::saved, kept, mode}, {Role::partial, partial_, mode}, {Role::again, again(), mode}},
+        {weights(layer, false)});
+  };
+  if (shares()) add_begin(Operation::attention_begin_forward, layer, operands(Mode::write), recompute, {partial_});
+  const int attention = add_compute(Operation::attention_forward, layer, operands(shares() ? Mode::update : Mode::write), recompute);
+  consume(sum_partial(layer, attention, false));
+  if (shares()) add_begin(Operation::mlp_begin_forward, layer, operands(Mode::update), recompute, {partial_});
+  const int mlp = add_compute(Operation::mlp_forward, layer, operands(Mode::update), recompute);
   // Again in backward, a pre-norm block has now all it keeps; a post-norm one still needs its last norm's input.
   if (recompute && in_.plan.model.norm == model::NormPlacement::pre) return;
-  consume(all_reduce_partial(layer, mlp, false));
+  consume(sum_partial(layer, mlp, false));
   add_compute(Operation::block_end_forward, layer,
               joined({{Role::partial, partial_, Mode::read},
                       {Role::saved, kept, Mode::update},
@@ -266,10 +263,18 @@ void ClassBuilder::add_block_forward(int layer, bool recompute) {
 
 void ClassBuilder::add_head_phase() {
   const int head = in_.plan.model.layers() - 1;
+  if (shares())
+    add_begin(Operation::head_begin_forward, head,
+              joined({{Role::input, activation(head), Mode::read},
+                      {Role::saved, head_saved_, Mode::write},
+                      {Role::gathered, gathered_rows_, Mode::write}},
+                     {weights(head, false)}),
+              false, {gathered_rows_});
   const int forward = add_compute(Operation::head_forward, head,
                                   joined({{Role::input, activation(head), Mode::read},
                                           {Role::tokens, tokens_, Mode::read},
-                                          {Role::saved, head_saved_, Mode::write},
+                                          {Role::gathered, gathered_rows_, Mode::read},
+                                          {Role::saved, head_saved_, shares() ? Mode::read : Mode::write},
                                           {Role::logits, logits_, Mode::write},
                                           {Role::stats, stats_, Mode::write}},
                                          {weights(head, false), word(false)}));
@@ -302,10 +307,11 @@ void ClassBuilder::add_backward_phase() {
                                              {Role::gathered_stats, gathered_, Mode::read},
                                              {Role::tokens, tokens_, Mode::read},
                                              {Role::input, whole ? activation(head) : -1, Mode::read},
+                                             {Role::gathered, gathered_rows_, Mode::read},
                                              {Role::saved, whole ? head_saved_ : -1, Mode::read},
                                              {Role::partial, partial_, Mode::write}},
                                             {weights(head, whole && !in_.plan.model.tied_head), word(whole)}));
-    consume(all_reduce_partial(head, backward, true));
+    consume(sum_partial(head, backward, true));
     add_compute(Operation::head_end_backward, head,
                 joined({{Role::partial, partial_, Mode::read},
                         {Role::saved, head_saved_, Mode::read},
@@ -321,10 +327,18 @@ void ClassBuilder::add_backward_phase() {
   }
   if (has_embedding()) {
     if (first_block() > last_block() && !has_head()) consume_arrival(receive_gradient_);
-    add_compute(
-        Operation::embedding_backward, 0,
-        joined({{Role::gradient, gradient_, Mode::update}, {Role::tokens, tokens_, Mode::read}, {Role::saved, saved(0), Mode::read}},
-               {weights(0, true), word(true)}));
+    if (shares())
+      add_begin(
+          Operation::embedding_begin_backward, 0,
+          joined({{Role::gradient, gradient_, Mode::update}, {Role::saved, saved(0), Mode::read}, {Role::partial, partial_, Mode::write}},
+                 {weights(0, true)}),
+          false, {partial_});
+    add_compute(Operation::embedding_backward, 0,
+                joined({{Role::gradient, gradient_, Mode::update},
+                        {Role::tokens, tokens_, Mode::read},
+                        {Role::saved, saved(0), Mode::read},
+                        {Role::partial, shares() ? partial_ : -1, Mode::read}},
+                       {weights(0, true), word(true)}));
   }
   add_send_gradient();
   if (splits()) add_weights_halves();
@@ -341,21 +355,28 @@ void ClassBuilder::add_block_again(int layer) {
 
 void ClassBuilder::add_block_backward(int layer) {
   const int input = activation(layer), held = saved(layer);
-  const auto operands = [&](Mode partial) {
+  const auto operands = [&](Mode partial, Mode gathered) {
     return joined({{Role::gradient, gradient_, Mode::update},
                    {Role::partial, partial_, partial},
+                   {Role::gathered, gathered_rows_, gathered},
                    {Role::saved, held, Mode::update},
                    {Role::again, again(), Mode::read},
                    {Role::input, input, Mode::read}},
                   {weights(layer, true)});
   };
-  const int mlp = add_compute(splits() ? Operation::mlp_backward_input : Operation::mlp_backward, layer,
-                              joined(operands(Mode::write), {{{Role::kept, kept(layer), Mode::write}}}));
-  consume(all_reduce_partial(layer, mlp, true));
-  const int attention =
-      add_compute(splits() ? Operation::attention_backward_input : Operation::attention_backward, layer, operands(Mode::update));
-  consume(all_reduce_partial(layer, attention, true));
-  add_compute(Operation::block_begin_backward, layer, operands(Mode::read));
+  const auto begin = [&](Operation operation, Mode partial) {
+    if (shares()) add_begin(operation, layer, operands(partial, Mode::write), false, {partial_, gathered_rows_});
+  };
+  begin(Operation::mlp_begin_backward, Mode::write);
+  const int mlp =
+      add_compute(splits() ? Operation::mlp_backward_input : Operation::mlp_backward, layer,
+                  joined(operands(shares() ? Mode::update : Mode::write, Mode::read), {{{Role::kept, kept(layer), Mode::write}}}));
+  consume(sum_partial(layer, mlp, true));
+  begin(Operation::attention_begin_backward, Mode::update);
+  const int attention = add_compute(splits() ? Operation::attention_backward_input : Operation::attention_backward, layer,
+                                    operands(Mode::update, Mode::read));
+  consume(sum_partial(layer, attention, true));
+  add_compute(Operation::block_begin_backward, layer, operands(Mode::read, Mode::read));
 }
 
 /// The head's at once, since deferred ones would need logits each; the blocks' in a phase of their own where they are deferred.
@@ -410,8 +431,9 @@ void ClassBuilder::close_gradient_waits() {
     site(receive).waits.push_back({last_compute_touching(out_.sites, {&backward_}, gradient_), copies});
     after_sends(receive);
   }
-  if (!receive_gradient_.empty()) return;
-  const auto first = std::ranges::find_if(backward_, [&](int s) { return writes(site(s), gradient_); });
+  // Who shares tokens may have no part in a microbatch: nothing is received then, and the first pass itself waits.
+  if (!receive_gradient_.empty() && !shares()) return;
+  const auto first = std::ranges::find_if(backward_, [&](int s) { return site(s).queue == Queue::compute && writes(site(s), gradient_); });
   if (first != backward_.end()) after_sends(*first);
 }
 

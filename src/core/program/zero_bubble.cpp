@@ -5,7 +5,8 @@
 namespace flotilla::program {
 
 Halves halves_of(const plan::Plan& plan, int stage) {
-  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0) return Halves::whole;
+  // Where members share the tokens between products a half would need them gathered once more.
+  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0 || plan.sequence_parallel) return Halves::whole;
   switch (plan.stages[static_cast<std::size_t>(stage)].recompute) {
     case plan::Recompute::none: break;
     case plan::Recompute::selective: return Halves::whole;  // what one block computed again is gone when the next has

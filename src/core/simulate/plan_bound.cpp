@@ -82,7 +82,8 @@ class PlanBound {
   }
 
   model::LayerShape shape(const plan::Replica& replica, int sequences) const {
-    return {sequences, plan_.length, replica.tensor_parallel, 0, plan_.precision};
+    const bool shares = plan_.sequence_parallel && replica.tensor_parallel > 1;
+    return {sequences, plan_.length, replica.tensor_parallel, 0, plan_.precision, shares};
   }
 
   LayerBound pass(const plan::Stage& stage, const plan::Replica& replica, int sequences) const {
@@ -116,7 +117,9 @@ class PlanBound {
       if (columns && s + 1 < plan_.stages.size() && plan::own_stages(plan_) > 1) {
         const auto& next = plan_.stages[s + 1].replicas[r].devices;
         const auto message = [&](const auto& from, const auto& to, int n) {
-          return forecaster_.message_bound(plan_.model, shape(replica, n), from, to);
+          model::LayerShape sent = shape(replica, n);
+          sent.sequence_parallel = plan_.sequence_parallel;  // of either end
+          return forecaster_.message_bound(plan_.model, sent, from, to);
         };
         step.forward_full = message(replica.devices, next, full);
         step.forward_last = message(replica.devices, next, last);

@@ -118,17 +118,25 @@ struct ProfileCost::State {
 
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
   Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) {
+    return sum(some, members, bytes, element, flows, true);
+  }
+  /// Its first half, up to the sums.
+  Cost reduce_scatter(const program::Group& group, Bytes bytes, Bytes element, int flows) {
+    return sum(group.members, group.members.size(), bytes, element, flows, false);
+  }
+
+  Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows, bool to_everybody) {
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
     const auto& company = paths.company(some);
-    if (const auto half = half_sum(company, piece * element, members, flows)) return combine(*half, *half, {});
+    if (const auto half = half_sum(company, piece * element, members, flows)) return to_everybody ? combine(*half, *half, {}) : *half;
     const Cost exchanged = exchange(company, piece * element, members, flows);
     Cost sum;
     for (const auto& type : company.types) {
       const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
       if (here.time >= sum.time) sum = here;
     }
-    return combine(exchanged, exchanged, sum);
+    return combine(exchanged, to_everybody ? exchanged : Cost{}, sum);
   }
 
   Cost library(Op op, const program::Group& group, Bytes bytes, int flows) {
@@ -237,6 +245,7 @@ Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, By
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
   if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
+  if (op == Op::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
   return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
 }
 

@@ -22,8 +22,8 @@ constexpr int channels_per_chunk = 2;  // of a program's messages
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options) {
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = program.classes.at(static_cast<std::size_t>(binding.rank_class));
-  return {program.plan.model, program.plan.length, c.shape.tensor_parallel, binding.tensor_index, program.plan.precision,
-          options.threads,    options.seed};
+  return {program.plan.model, program.plan.length, c.shape.tensor_parallel,  binding.tensor_index, program.plan.precision,
+          options.threads,    options.seed,        c.shape.sequence_parallel};
 }
 
 Bytes arena_size(const program::Program& program, Rank rank) {

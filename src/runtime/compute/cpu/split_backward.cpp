@@ -30,7 +30,7 @@ template <class E>
 void Operations<E>::mlp_backward_input(const Frame& f) {
   const model::BlockLayout layout = f.block();
   E *gradient = f.at(Role::gradient), *kept = kept_output_gradient(f), *kept_up = kept_up_gradient(f);
-  feed_forward_rows_backward(f, drops(f) ? kept : gradient);
+  back_to_mlp(f, drops(f) ? kept : gradient);
   if (!drops(f)) copy(f, gradient, kept, d_);
   // With relu nothing is in the place of what is kept; else its own input is, until the activation has been gone back through.
   const bool in_place = setup_.model.activation == model::Activation::relu;
@@ -55,7 +55,7 @@ void Operations<E>::attention_backward_input(const Frame& f) {
   const model::BlockLayout layout = f.block();
   E *gradient = f.at(Role::gradient), *kept = f.saved(layout.middle);
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
-  attention_rows_backward(f, drops(f) ? kept : gradient);
+  back_to_attention(f, drops(f) ? kept : gradient);
   if (!drops(f)) copy(f, gradient, kept, d_);
   qkv_gradient(f, kept, to_qkv);
   copy(f, to_qkv, f.saved(layout.qkv), qkv_width_);
