@@ -14,13 +14,13 @@ namespace flotilla::slurm {
 
 /// Answers of the site's commands, word for word.
 struct SiteAnswers {
-  std::string nodes;          ///< sinfo, a line for each node of each partition that this user may see
-  std::string partitions;     ///< scontrol show partition
-  std::string details;        ///< scontrol --details show node: flags of its state, what of its gres is in use
-  std::string configuration;  ///< scontrol show config
-  std::string reservations;   ///< scontrol show reservation
-  std::string accounts;       ///< sacctmgr show user, with the user's associations; "" on a site without accounting
-  std::string qualities;      ///< sacctmgr show qos; likewise
+  std::string nodes;              ///< sinfo, a line for each node of each partition that this user may see
+  std::string partitions;         ///< scontrol show partition
+  std::string details;            ///< scontrol --details show node: flags of its state, what of its gres is in use
+  std::string configuration;      ///< scontrol show config
+  std::string reservations = {};  ///< scontrol show reservation
+  std::string accounts = {};      ///< sacctmgr show user, with the user's associations; "" on a site without accounting
+  std::string qualities = {};     ///< sacctmgr show qos; likewise
 };
 
 /// A command, the file that a recorded answer is kept in, and the answer's place.
