@@ -68,10 +68,17 @@ TEST_F(Scripts, AStepThatTheGraceIsTooShortForIsGivenUp) {
   const SlurmRun run{"grace", endless, two_stages, 8192};
   BatchJob job{{}, "preemptible.sh", run.environment({"FLOTILLA_SAVE_EVERY=1h"})};
   ASSERT_TRUE(job.waits_until([&] { return run.steps_of(1) > 0; })) << job.log();
+  const double when = wall_clock();
   preempt("n1");
   ASSERT_TRUE(job.waits_until([&] { return run.incarnation() > 1; })) << job.log();
   EXPECT_TRUE(job.said("no time for step")) << job.log();
-  EXPECT_EQ(run.lost_steps(1), 0) << "no step was that was over";
+  EXPECT_EQ(run.lost_steps(1), 0) << "the step that was over is kept";
+  EndingTimes times{"preemption, a step longer than the grace"};
+  const auto all = run.metrics();
+  for (const auto& saved : all.checkpoints)
+    if (saved.incarnation == 1 && saved.time >= when) times.to_checkpoint = saved.time - when;
+  std::cout << "a step took " << all.steps.front().step_seconds << " s\n";
+  print({times});
   job.cancel();
 }
 
