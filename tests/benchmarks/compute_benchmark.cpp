@@ -145,11 +145,12 @@ Layers::Layers(const Options& o)
   const auto hold = [&](int layer, Role role, Bytes size) { memory_.try_emplace({layer, role}, size); };
   const Bytes e = element_size(o.precision);
   Bytes workspace{};
-  for (int i = 0; i < model::operation_count; ++i)
+  for (int i = 0; i < model::all_operation_count; ++i)
     workspace = std::max(workspace, model::workspace(setup_.model, shape_, static_cast<Operation>(i), o.threads));
   hold(-1, Role::workspace, workspace);
   hold(-1, Role::partial, activation_bytes());
   hold(-1, Role::gradient, activation_bytes());
+  hold(-1, Role::kept, model::kept_layout(setup_.model, shape_).total);
   hold(-1, Role::logits, Bytes{4} * (shape_.tokens() * model::logits_pitch(setup_.model, shape_)));
   hold(-1, Role::stats, Bytes{12} * shape_.tokens());
   hold(-1, Role::word_weights, e * word_part_.elements);
@@ -175,6 +176,8 @@ int Layers::layer_of(Operation o) const {
     case Operation::head_forward:
     case Operation::head_loss:
     case Operation::head_backward:
+    case Operation::head_backward_input:
+    case Operation::head_backward_weights:
     case Operation::head_end_backward: return 2;
     default: return 1;
   }
@@ -343,6 +346,14 @@ void print_sum(const char* name, const std::vector<Row>& rows, std::size_t first
   std::printf("%-24s median of the passes' ratios %.3f\n", "", median(ratios));
 }
 
+/// What it costs to make a backward pass in two halves: both, against the whole.
+void print_halves(const std::vector<Row>& rows, std::size_t whole, std::size_t halves) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < rows[whole].ours.size(); ++i)
+    ratios.push_back((rows[halves].ours[i] + rows[halves + 1].ours[i]) / rows[whole].ours[i]);
+  std::printf("%-24s halves / whole %.3f\n", std::string{model::to_string(rows[whole].operation)}.c_str(), median(ratios));
+}
+
 /// Once per step, in nanoseconds for a parameter.
 void print_optimizer(Layers& layers, const Options& o) {
   std::vector<double> zero, norm, adamw;
@@ -362,10 +373,12 @@ void benchmark(const Options& o) {
   Layers layers{o};
   ProductsAlone alone{o, model::built_in(o.model)};
   std::vector<Row> rows;
-  for (Operation op : {Operation::attention_forward, Operation::mlp_forward, Operation::block_end_forward, Operation::mlp_backward,
-                       Operation::attention_backward, Operation::block_begin_backward, Operation::head_forward, Operation::head_loss,
-                       Operation::head_backward, Operation::head_end_backward, Operation::embedding_forward,
-                       Operation::embedding_end_forward, Operation::embedding_backward})
+  for (Operation op :
+       {Operation::attention_forward, Operation::mlp_forward, Operation::block_end_forward, Operation::mlp_backward,
+        Operation::attention_backward, Operation::block_begin_backward, Operation::head_forward, Operation::head_loss,
+        Operation::head_backward, Operation::head_end_backward, Operation::embedding_forward, Operation::embedding_end_forward,
+        Operation::embedding_backward, Operation::mlp_backward_input, Operation::mlp_backward_weights, Operation::attention_backward_input,
+        Operation::attention_backward_weights, Operation::head_backward_input, Operation::head_backward_weights})
     rows.push_back({op, {}, {}});
   for (int pass = -1; pass < o.passes; ++pass)
     for (Row& row : rows) {
@@ -382,6 +395,9 @@ void benchmark(const Options& o) {
     print(std::string{model::to_string(row.operation)}.c_str(), median(row.ours), median(row.alone), layers.flops(row.operation));
   print_sum("block, both passes", rows, 0, 6, layers);
   print_sum("head, both passes", rows, 6, 10, layers);
+  print_halves(rows, 3, 13);
+  print_halves(rows, 4, 15);
+  print_halves(rows, 8, 17);
   print_optimizer(layers, o);
 }
 

@@ -46,6 +46,21 @@ Instance usual() {
   return i;
 }
 
+/// Four devices that each hold a good quarter of the model: a pipeline of four stages, which a small batch hardly fills.
+TEST(PoolPlanner, SplitsBackwardPassesWhereThePipelineWaits) {
+  Instance i = usual();
+  i.request.model = model::built_in("gpt2-mini");
+  i.request.model.blocks = 8;
+  i.request.global_batch = 8;
+  i.request.pool = {{"fast", "", 4, 1}};
+  Bytes state{};
+  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
+  for (auto& type : i.library.device_types) type.memory = {state.count * 3 / 8 + (12 << 20)};
+  const auto answer = plan(i);
+  ASSERT_TRUE(answer.best) << answer.no_plan_reason;
+  EXPECT_EQ(answer.best->plan.schedule, plan::ScheduleKind::zero_bubble) << plan::summary(answer.best->plan);
+}
+
 TEST(PoolPlanner, SaysWhatIsShort) {
   const auto why = [](auto change) {
     Instance i = usual();

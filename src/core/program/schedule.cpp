@@ -19,6 +19,11 @@ std::vector<Block> loops(const PassOrder& order, bool training, const Phases& ph
   add(closing, phases.closing, 0);
   append(opening);
   for (const Turns& turns : order.turns) {
+    if (turns.forward < 0 && turns.backward < 0) {
+      // Nobody waits for these but the sums over replicas: layer by layer, so that one layer is summed while the next computes.
+      for (int site : phases.weights) append({turns.repeat, {{site, turns.weights}}});
+      continue;
+    }
     Block block{turns.repeat, {}};
     if (turns.forward >= 0) add(block, phases.forward, turns.forward);
     if (turns.forward >= 0 && !training) add(block, phases.backward, turns.forward);

@@ -8,7 +8,7 @@
 namespace flotilla::program {
 
 /// `repeat` times: the forward pass of microbatch forward + i, then the backward pass of backward + i, then the weights' half of the
-/// backward pass of weights + i; -1: none.
+/// backward pass of weights + i; -1: none. With weights alone, site after site through all `repeat` microbatches.
 struct Turns {
   int repeat = 0, forward = -1, backward = -1, weights = -1;
   auto operator<=>(const Turns&) const = default;

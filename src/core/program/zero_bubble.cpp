@@ -4,9 +4,19 @@
 
 namespace flotilla::program {
 
+namespace {
+
+/// Whether members of a tensor-parallel group hold parts of the sequence between its products: what a product's weights need of the others
+/// is gathered for the pass and gone after it.
+bool shares_sequences(const plan::Plan& plan, int stage) {
+  return plan.sequence_parallel && std::ranges::any_of(plan.stages[static_cast<std::size_t>(stage)].replicas,
+                                                       [](const plan::Replica& r) { return r.tensor_parallel > 1; });
+}
+
+}  // namespace
+
 Halves halves_of(const plan::Plan& plan, int stage) {
-  // Where members share the tokens between products a half would need them gathered once more.
-  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0 || plan.sequence_parallel) return Halves::whole;
+  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0 || shares_sequences(plan, stage)) return Halves::whole;
   switch (plan.stages[static_cast<std::size_t>(stage)].recompute) {
     case plan::Recompute::none: break;
     case plan::Recompute::selective: return Halves::whole;  // what one block computed again is gone when the next has

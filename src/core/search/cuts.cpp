@@ -34,7 +34,11 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const auto bound_of = [&](int microbatch) {
     auto bound = problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision},
                                                 c.recompute, type, devices);
-    if (splits) bound.backward = bound.input_half;  // gradients go on without waiting for those of weights
+    if (!splits) return bound;
+    // Gradients go on without waiting for those of weights. Where halves were measured as slower than the whole, the whole counts.
+    const Seconds input = std::min(bound.input_half, bound.backward);
+    bound.weights_half = std::min(bound.weights_half, bound.backward - input);
+    bound.backward = input;
     return bound;
   };
   const auto most = bound_of(full), least = last == full ? most : bound_of(last);

@@ -1,6 +1,7 @@
 #include "flotilla/simulate/profile_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -80,21 +81,34 @@ struct ProfileCost::State {
   struct Load {
     int messages = 1, flows = 1;
   };
-  Load load_of(const Paths::Company& company, std::size_t members, const Route& route, int flows) const {
-    if (route.inside_host) return {std::max(1, company.most_of_a_host - 1), flows};
-    return {std::max(1, static_cast<int>(members) - company.least_of_a_host), flows * company.most_of_a_host};
+  /// Of a member on the fullest host, whose cards it shares with most, and of one on the emptiest, which sends most to others.
+  std::array<Load, 2> loads_of(const Paths::Company& company, std::size_t members, const Route& route, int flows) const {
+    const auto load = [&](int here) {
+      if (route.inside_host) return Load{std::max(1, here - 1), flows};
+      return Load{std::max(1, static_cast<int>(members) - here), flows * here};
+    };
+    return {load(company.most_of_a_host), load(company.least_of_a_host)};
+  }
+
+  /// The longest of `time(flows)` for the first message and what each further one adds to it without the latency.
+  template <class Time>
+  Seconds longest(const std::array<Load, 2>& loads, Seconds latency, Time time) const {
+    Seconds most;
+    for (const Load& load : loads) {
+      const Seconds one = time(load.flows), further = std::max(Seconds{0}, one - latency);
+      most = std::max(most, one + static_cast<double>(load.messages - 1) * further);
+    }
+    return most;
   }
 
   /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, and its host's cards with those
-  /// of the members beside it, so the first takes its time and each further one what it adds without the latency. The slowest pair decides.
+  /// of the members beside it. The slowest pair decides.
   Cost exchange(const Paths::Company& company, Bytes size, std::size_t members, int flows) const {
     Cost slowest;
     for (int path : company.paths) {
       const auto& route = paths.route(path);
-      const Load load = load_of(company, members, route, flows);
-      const Seconds one = route.time(size, load.flows);
-      const Seconds further = std::max(Seconds{0}, one - route.time({0}, 1));
-      const Seconds all = one + static_cast<double>(load.messages - 1) * further;
+      const auto loads = loads_of(company, members, route, flows);
+      const Seconds all = longest(loads, route.time({0}, 1), [&](int at_once) { return route.time(size, at_once); });
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
@@ -107,10 +121,8 @@ struct ProfileCost::State {
     for (int path : company.paths) {
       const auto& route = paths.route(path);
       if (!route.measures_sums()) return std::nullopt;
-      const Load load = load_of(company, members, route, flows);
-      const Seconds one = route.sum_time(piece, load.flows);
-      const Seconds further = std::max(Seconds{0}, one - route.sum_time({0}, 1));
-      const Seconds all = one + static_cast<double>(load.messages - 1) * further;
+      const auto loads = loads_of(company, members, route, flows);
+      const Seconds all = longest(loads, route.sum_time({0}, 1), [&](int at_once) { return route.sum_time(piece, at_once); });
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
