@@ -77,6 +77,12 @@ TEST(PoolPlanner, SaysWhatIsShort) {
                  for (auto& type : i.library.device_types) type.memory = {100'000};
                }),
                {"memory of 8 devices", "needs", "KiB"});
+  expect_words(why([](Instance& i) {  // of eight devices none holds a block, and no one group has more of them
+                 i.request.model.blocks = 40;
+                 i.request.global_batch = 1;
+                 for (auto& type : i.library.device_types) type.memory = {1'300'000};
+               }),
+               {"a pool ", " times as large would hold the model"});
   expect_words(why([](Instance& i) { i.request.objective.limits.iterations_per_second = 1e6; }), {"1e+06", "iterations/s"});
   expect_words(why([](Instance& i) { i.request.objective.limits.usd_per_iteration = 1e-12; }), {"1e-12", "USD an iteration"});
   expect_words(why([](Instance& i) { i.request.objective.limits.usd_per_hour = 1; }), {"USD an hour where 1 are"});

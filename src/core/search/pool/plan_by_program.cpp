@@ -15,6 +15,8 @@ using namespace pool;
 
 namespace {
 
+PoolAnswer search_for_plan(const PoolRequest&, const cluster::Profile& library, const program::Runtime&, const LargerPool&);
+
 /// A plan as a sketch, its batch dealt anew.
 std::optional<Sketch> revived(const plan::Plan& plan, Estimator& estimate) {
   auto sketch = revive(plan, estimate.stock());
@@ -53,7 +55,7 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   } else {
     return;
   }
-  const auto answer = plan_by_program(other, library, runtime);
+  const auto answer = search_for_plan(other, library, runtime, [] { return std::nullopt; });
   if (!answer.best) return;
   std::vector<PooledPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
@@ -65,9 +67,8 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   }
 }
 
-}  // namespace
-
-PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
+                           const LargerPool& larger_pool) {
   Stock stock{request, library};
   Bench bench{stock, runtime};
   Soundings soundings{stock, bench};
@@ -87,9 +88,32 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
   refine.vary();
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
-                          floor_of_value(stock, soundings, families.microbatches()), bench);
+                          floor_of_value(stock, soundings, families.microbatches()), bench, larger_pool);
   prefer_what_moves_least(answer, request);
   return answer;
+}
+
+constexpr int largest_pool = 64;         // times
+constexpr int most_devices = 1'000'000;  // that a pool may hold
+
+/// In powers of two.
+std::optional<int> times_as_large(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  PoolRequest other = request;
+  other.previous.reset();
+  for (int times = 2; times <= largest_pool; times *= 2) {
+    for (std::size_t e = 0; e < other.pool.size(); ++e) {
+      if (request.pool[e].count > most_devices / times) return std::nullopt;
+      other.pool[e].count = request.pool[e].count * times;
+    }
+    if (search_for_plan(other, library, runtime, [] { return std::nullopt; }).best) return times;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  return search_for_plan(request, library, runtime, [&] { return times_as_large(request, library, runtime); });
 }
 
 }  // namespace flotilla::search
