@@ -1,4 +1,4 @@
-#include "app/stage_table.hpp"
+#include "app/training_loop.hpp"
 
 #include <algorithm>
 #include <cmath>
