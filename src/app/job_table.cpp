@@ -15,7 +15,7 @@ Choice<data::Format> formats() {
 
 Choice<std::optional<plan::ScheduleKind>> schedules() {
   using Value = std::optional<plan::ScheduleKind>;
-  return {{"auto", "1f1b", "gpipe"},
+  return {{"auto", "1f1b", "gpipe", "zero-bubble"},
           [](const std::string& name) { return name == "auto" ? Value{} : Value{plan::parse_schedule(name)}; },
           [](const Value& s) { return s ? plan::to_string(*s) : "auto"; }};
 }

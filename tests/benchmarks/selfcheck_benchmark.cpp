@@ -56,8 +56,9 @@ struct Shape {
 std::vector<Shape> shapes(bool quick) {
   using enum plan::Recompute;
   constexpr auto gpipe = plan::ScheduleKind::gpipe;
+  constexpr auto split = plan::ScheduleKind::zero_bubble;
   constexpr auto usual = plan::ScheduleKind::one_f_one_b;
-  if (quick) return {{1, 1, 1, 2}, {2, 1, 1, 1, full}, {1, 2, 1, 2, none, gpipe}, {1, 1, 2, 2, selective}};
+  if (quick) return {{1, 1, 1, 2}, {2, 1, 1, 1, full}, {1, 2, 1, 2, none, gpipe}, {1, 2, 1, 2, none, split}, {1, 1, 2, 2, selective}};
   return {{1, 1, 1, 1},
           {1, 1, 1, 2},
           {1, 1, 1, 4},
@@ -72,7 +73,10 @@ std::vector<Shape> shapes(bool quick) {
           {1, 2, 1, 2},
           {1, 2, 1, 1, none, gpipe},
           {1, 2, 1, 2, none, gpipe},
+          {1, 2, 1, 1, none, split},
+          {1, 2, 1, 2, none, split},
           {1, 2, 1, 1, full},
+          {1, 2, 1, 1, full, split},
           {1, 2, 1, 2, none, usual, {0, 3, 8}},
           {1, 1, 2, 1},
           {1, 1, 2, 2},

@@ -73,7 +73,7 @@ struct Member {
   std::vector<program::Part> parts;  // by layer; the word table last
   std::vector<std::unique_ptr<Memory>> parameters, weights, gradients;
   std::vector<std::unique_ptr<Memory>> activations;  // input of layer i
-  std::vector<std::unique_ptr<Memory>> saved;        // by layer
+  std::vector<std::unique_ptr<Memory>> saved, kept;  // by layer
   Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch;
   Task task;
 };
@@ -86,7 +86,7 @@ Setup setup_of(const Case& c, int index) { return {c.model, c.length, c.tensor_p
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
   Bytes most{};
-  for (int i = 0; i < model::operation_count; ++i)
+  for (int i = 0; i < model::operation_count_with_halves; ++i)
     most = std::max(most, model::workspace(c.model, s, static_cast<Operation>(i), c.threads));
   return most;
 }
@@ -108,10 +108,11 @@ Member::Member(const Case& c, const Values& values, int index)
   const Bytes activation = element_size(c.precision) * (shape.tokens() * c.model.hidden);
   for (int layer = 0; layer < c.model.layers(); ++layer) {
     activations.push_back(std::make_unique<Memory>(activation));
-    const Bytes kept = c.model.is_embedding(layer) ? model::embedding_saved(c.model, shape)
-                       : c.model.is_head(layer)    ? model::head_layout(c.model, shape).total
-                                                   : model::block_layout(c.model, shape).total;
-    saved.push_back(std::make_unique<Memory>(kept));
+    const Bytes held_bytes = c.model.is_embedding(layer) ? model::embedding_saved(c.model, shape)
+                             : c.model.is_head(layer)    ? model::head_layout(c.model, shape).total
+                                                         : model::block_layout(c.model, shape).total;
+    saved.push_back(std::make_unique<Memory>(held_bytes));
+    kept.push_back(std::make_unique<Memory>(c.model.is_block(layer) ? model::kept_layout(c.model, shape).total : Bytes{}));
   }
   fill(c, values);
   backend->set_scratch({scratch.data(), scratch.size()});
@@ -160,6 +161,7 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
   set(Role::input, input);
   set(Role::output, output);
   set(Role::saved, saved[at].get());
+  set(Role::kept, kept[at].get());
   set(Role::partial, &partial);
   set(Role::gradient, &gradient);
   set(Role::workspace, &workspace);
@@ -244,17 +246,27 @@ class GroupRun {
 
   void backward() {
     const model::Config& c = case_.model;
-    each(Operation::head_backward, c.blocks + 1);
+    const bool split = case_.split;
+    each(split ? Operation::head_backward_input : Operation::head_backward, c.blocks + 1);
     all_reduce(c.embedding_width);
     each(Operation::head_end_backward, c.blocks + 1);
     for (int layer = c.blocks; layer >= 1; --layer) {
-      each(Operation::mlp_backward, layer);
+      each(split ? Operation::mlp_backward_input : Operation::mlp_backward, layer);
       all_reduce(c.hidden);
-      each(Operation::attention_backward, layer);
+      each(split ? Operation::attention_backward_input : Operation::attention_backward, layer);
       all_reduce(c.hidden);
       each(Operation::block_begin_backward, layer);
     }
+    if (split) weights_halves();  // a tied table sums the head's part first, as it does otherwise
     each(Operation::embedding_backward, 0);
+  }
+
+  void weights_halves() {
+    each(Operation::head_backward_weights, case_.model.blocks + 1);
+    for (int layer = case_.model.blocks; layer >= 1; --layer) {
+      each(Operation::mlp_backward_weights, layer);
+      each(Operation::attention_backward_weights, layer);
+    }
   }
 
   void collect_logits();
@@ -298,7 +310,7 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
 void GroupRun::expect_intact(const Member& m) const {
   for (const Memory* memory : {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch})
     EXPECT_TRUE(memory->intact());
-  for (const auto* list : {&m.activations, &m.saved, &m.weights, &m.gradients})
+  for (const auto* list : {&m.activations, &m.saved, &m.kept, &m.weights, &m.gradients})
     for (const auto& memory : *list) EXPECT_TRUE(memory->intact());
 }
 

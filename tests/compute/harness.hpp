@@ -29,6 +29,7 @@ struct Case {
   std::uint64_t seed = 7;
   std::int64_t step = 3;
   bool training = true;
+  bool split = false;  ///< backward passes in two halves, those of weights after all others of the microbatch
 
   int sequences() const {
     int sum = 0;

@@ -78,6 +78,23 @@ TEST(Invariance, RepetitionGivesTheSameBits) {
     }
 }
 
+/// The kinds of block whose halves keep different things: with and without dropout, cut or not.
+TEST(Invariance, HalvesOfABackwardPassGiveTheSameBits) {
+  for (Case c : base_cases())
+    for (const bool training : {true, false})
+      for (Precision precision : {Precision::fp32, Precision::bf16}) {
+        c.precision = precision;
+        c.training = training;
+        c.tensor_parallel = training ? 2 : 1;
+        c.split = false;
+        const Outcome whole = run_case(c);
+        c.split = true;
+        const Outcome halves = run_case(c);
+        EXPECT_EQ(whole.loss, halves.loss);
+        EXPECT_TRUE(whole.gradients == halves.gradients) << worst_difference(halves.gradients, whole.gradients);
+      }
+}
+
 TEST(Invariance, SeedAndStepChangeTheMasks) {
   Case c = base_cases().front();
   const Outcome first = run_case(c);

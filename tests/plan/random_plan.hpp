@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -21,6 +22,12 @@ inline std::vector<int> split(std::mt19937& random, int total, int parts) {
   return sizes;
 }
 
+/// Of those with one stage a device.
+inline ScheduleKind any_schedule(std::mt19937& random) {
+  constexpr std::array kinds{ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble};
+  return kinds[static_cast<std::size_t>(between(random, 0, 2))];
+}
+
 /// A valid, bound plan in which everything may differ: stages, replicas per stage, degrees, shares, microbatches. Ranks are shuffled.
 inline Plan random_plan(std::mt19937& random) {
   Plan plan;
@@ -31,7 +38,7 @@ inline Plan random_plan(std::mt19937& random) {
   const int quanta = between(random, 4, 12);
   plan.global_batch = quanta * plan.quantum;
   plan.precision = between(random, 0, 1) ? Precision::fp32 : Precision::bf16;
-  plan.schedule = between(random, 0, 1) ? ScheduleKind::gpipe : ScheduleKind::one_f_one_b;
+  plan.schedule = any_schedule(random);
   int layer = 0, devices = 0;
   for (const int layers : split(random, plan.model.layers(), between(random, 1, 3))) {
     Stage stage{layer, layer + layers, static_cast<Recompute>(between(random, 0, 2)), {}};

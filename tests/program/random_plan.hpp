@@ -24,6 +24,7 @@ inline plan::Plan long_plan(std::mt19937& random) {
   plan.model = model::built_in("gpt2-mini");
   plan.length = 8;
   plan.global_batch = pick(random, 20, 120);
+  if (pick(random, 0, 1)) plan.schedule = plan::ScheduleKind::zero_bubble;
   int layer = 0, rank = 0;
   for (const int layers : plan::testing::split(random, plan.model.layers(), pick(random, 2, 5))) {
     plan::Stage stage{layer, layer + layers, plan::Recompute::none, {}};
@@ -53,7 +54,7 @@ inline plan::Plan random_plan(std::mt19937& random) {
   const int microbatch = pick(random, 1, 3);
   const int batch = data * microbatch * pick(random, 1, 5) + pick(random, 0, 2);
   auto plan = plan::even_plan(model, 8 * pick(random, 1, 3), batch, pick(random, 0, 1) ? Precision::bf16 : Precision::fp32, data, pipeline,
-                              tensor, 1, pick(random, 0, 1) ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b, cuts);
+                              tensor, 1, plan::testing::any_schedule(random), cuts);
   std::vector<int> share(static_cast<std::size_t>(data), 1);
   for (int left = batch - data; left > 0; --left) ++share[static_cast<std::size_t>(pick(random, 0, data - 1))];
   std::vector<int> quanta;

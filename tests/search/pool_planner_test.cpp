@@ -1,8 +1,6 @@
 // The planner by our own forecast on small made-up pools; pool_property_test looks at more of them.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "flotilla/base/error.hpp"
 #include "pool_checks.hpp"
 
@@ -46,26 +44,6 @@ Instance usual() {
   }
   i.library.links = made_up_links();
   return i;
-}
-
-/// Five devices, each of which holds about half of the model: two columns of two stages leave one device idle, two stages of two and three
-/// replicas do not.
-TEST(PoolPlanner, GivesStagesTheirOwnNumbersOfReplicas) {
-  Instance i = usual();
-  i.request.model = model::built_in("gpt2-mini");
-  i.request.global_batch = 120;
-  i.request.pool = {{"fast", "", 5, 5}};
-  Bytes state{};
-  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
-  for (auto& type : i.library.device_types) type.memory = {state.count * 5 / 8 + (4 << 20)};
-  const auto free = plan(i);
-  i.request.restrictions.equal_replicas = true;
-  const auto equal = plan(i);
-  ASSERT_TRUE(free.best && equal.best) << free.no_plan_reason << equal.no_plan_reason;
-  std::set<std::size_t> counts;
-  for (const auto& stage : free.best->plan.stages) counts.insert(stage.replicas.size());
-  EXPECT_GT(counts.size(), 1u) << plan::summary(free.best->plan);
-  EXPECT_LT(free.best->value, equal.best->value) << plan::summary(free.best->plan) << "; " << plan::summary(equal.best->plan);
 }
 
 /// Four devices in a row, which all are needed, and four microbatches: half of the bubble goes with two stages a device.

@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <random>
 #include <string>
 #include <vector>
@@ -83,7 +84,8 @@ inline plan::Plan random_plan(std::mt19937_64& random, const cluster::Profile& p
   } while (data * pipeline * tensor > most_ranks || pipeline > model.layers() || tensor > model.groups());
   const int batch = data * pick(random, 1, 6) + pick(random, 0, 3);
   const auto precision = random() % 2 ? Precision::fp32 : Precision::bf16;
-  const auto schedule = random() % 2 ? plan::ScheduleKind::gpipe : plan::ScheduleKind::one_f_one_b;
+  constexpr std::array schedules{plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::zero_bubble};
+  const auto schedule = schedules[random() % schedules.size()];
   plan::Plan plan = plan::even_plan(model, length, batch, precision, data, pipeline, tensor, pick(random, 1, 4), schedule,
                                     random_cuts(random, model.layers(), pipeline));
   for (auto& stage : plan.stages) {

@@ -58,8 +58,8 @@ TEST(Kinds, ReplicasThatStraddleHostsAreNotToldApartWithoutEnd) {
   EXPECT_EQ(forecast.kinds.size(), 4u);
   const auto aligned = interpret(program::lower(even(64, 4, 1, 256), {}), simulate::ProfileCost{fixture::uniform_cluster(32, 8)});
   EXPECT_EQ(aligned.kinds.size(), 4u);
-  // Up to the sums over a few members more, the typical host is that of the aligned plan.
-  EXPECT_NEAR(forecast.iteration / aligned.iteration, 1, 0.05);
+  // Up to the sums over a few members less, whose pieces are 64/60 as large, the typical host is that of the aligned plan.
+  EXPECT_NEAR(forecast.iteration / aligned.iteration, 1, 0.067);
 }
 
 TEST(Kinds, MergedAndUnmergedRunsAgreeToTheLastBit) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "flotilla/base/precision.hpp"
@@ -30,6 +31,13 @@ namespace flotilla::model {
 ///   block_begin_backward  gradient, partial -> gradient: back through norm1 (pre), adds the residual path
 ///   embedding_backward  gradient -> d word, d position, d project_in; uses gradient up
 /// input, output, partial, gradient hold elements e; bf16's sums stay fp32 inside an operation.
+///
+/// Three of them exist in two halves as well, for schedules that send an input's gradient on before weights have theirs (Qi et al. 2023,
+/// https://arxiv.org/abs/2401.10241). Both together do what the whole does, to the same bits:
+///   X_backward_input    what X_backward does but for the gradients of its products' weights (and of qkv's bias). What those need is left
+///                       in `kept` and over parts of `saved` that nobody reads any more (kept_layout)
+///   X_backward_weights  d weights of the products from saved and kept (post-norm attention: input; head: logits) and, of attention, d
+///                       qkv.bias
 enum class Operation : std::uint8_t {
   embedding_forward,
   embedding_end_forward,
@@ -44,8 +52,18 @@ enum class Operation : std::uint8_t {
   attention_backward,
   block_begin_backward,
   embedding_backward,
+  mlp_backward_input,
+  mlp_backward_weights,
+  attention_backward_input,
+  attention_backward_weights,
+  head_backward_input,
+  head_backward_weights,
 };
-inline constexpr int operation_count = 13;
+inline constexpr int operation_count = 13;  ///< without the halves: what a profile measures
+inline constexpr int operation_count_with_halves = 19;
+
+/// The operation that a half is of; nothing for a whole one.
+std::optional<Operation> whole_of(Operation);
 
 std::string_view to_string(Operation);
 /// Throws Error{bad_input}.
@@ -64,8 +82,8 @@ struct LayerShape {
 };
 
 /// Multiply-adds counted twice, matrix products only, on this rank. Attention counts the causal half that is needed; its backward pass
-/// counts the scores that it computes once more. Blocks may see different windows: an operation of a block counts the mean over the blocks,
-/// so that layers cost alike; with windows by turns, an even number of blocks costs what it says.
+/// counts the scores that it computes once more. The halves of an operation sum to it. Blocks may see different windows: an operation of a
+/// block counts the mean over the blocks, so that layers cost alike; with windows by turns, an even number of blocks costs what it says.
 double flops(const Config&, const LayerShape&, Operation);
 
 /// (query, key) pairs that a head's masks leave in the microbatch: L (L + 1) / 2 a sequence of L tokens, W (W + 1) / 2 + (L - W) W in a
@@ -101,6 +119,16 @@ struct BlockLayout {
   Bytes total;
 };
 BlockLayout block_layout(const Config&, const LayerShape&);
+
+/// Gradients that a block's backward pass keeps from its inputs' half to its weights' half, for one microbatch. The others overwrite what
+/// is no longer needed of BlockLayout: the gradient of `up` stands in `up` (but with relu), of qkv in `qkv`, of attention's output product
+/// in `middle`, of the feed-forward's output product in `end` (post-norm).
+struct KeptLayout {
+  Segment output_gradient;  ///< (N, d) e: of the feed-forward's output product; pre-norm only
+  Segment up_gradient;      ///< (N, up_width) e; with relu only
+  Bytes total;
+};
+KeptLayout kept_layout(const Config&, const LayerShape&);
 
 /// What the head keeps between its operations: the normed and projected input.
 struct HeadLayout {

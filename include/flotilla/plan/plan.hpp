@@ -12,7 +12,7 @@
 namespace flotilla::plan {
 
 enum class Recompute { none, selective, full };
-enum class ScheduleKind { gpipe, one_f_one_b, interleaved };  ///< spelled "gpipe", "1f1b" and "interleaved"
+enum class ScheduleKind { gpipe, one_f_one_b, interleaved, zero_bubble };  ///< spelled "gpipe", "1f1b", "interleaved" and "zero-bubble"
 
 std::string to_string(Recompute);
 std::string to_string(ScheduleKind);

@@ -71,8 +71,9 @@ enum class Role : std::uint8_t {
   reduced,
   staging,
   packed,
+  kept,  ///< gradients that a split backward pass keeps for its weights' half (model::kept_layout)
 };
-inline constexpr int role_count = 23;
+inline constexpr int role_count = 24;
 
 enum class Mode : std::uint8_t { read, write, update };
 

@@ -13,7 +13,8 @@ namespace flotilla::simulate {
 /// Least seconds of one layer for one microbatch on one tensor-parallel group, sums over the group included.
 struct LayerBound {
   Seconds forward, backward;
-  Seconds recompute;  ///< part of the backward pass; the layer's gradient need not have arrived
+  Seconds recompute;                     ///< part of the backward pass; the layer's gradient need not have arrived
+  Seconds input_half{}, weights_half{};  ///< of a backward pass that a zero-bubble schedule splits
 };
 
 /// Plan -> forecast on one cluster.

@@ -54,6 +54,24 @@ double mlp_bytes(const Config& c, const Extents& x, bool backward) {
   return (x.n * 2 * x.d + saved + weights) * x.e + 8 * weights;
 }
 
+/// Of an operation's weights' half: what multiplies, and the fp32 gradients read and written.
+double weights_half_bytes(const Extents& x, Operation operation) {
+  switch (operation) {
+    case Operation::mlp_backward_weights: return x.n * (2 * x.d + x.f + x.u) * x.e + 8 * x.d * (x.u + x.f);
+    case Operation::attention_backward_weights: return x.n * (2 * x.d + x.a + x.q) * x.e + 8 * x.d * (x.q + x.a);
+    default: return x.n * x.v * 4 + x.n * x.w * x.e + 8 * x.v * x.w;
+  }
+}
+
+/// Of an operation's inputs' half: as the whole without the fp32 gradients, and with what is kept for the other half.
+double input_half_bytes(const Config& c, const Extents& x, Operation operation) {
+  switch (operation) {
+    case Operation::mlp_backward_input: return mlp_bytes(c, x, true) - 8 * x.d * (x.u + x.f) + x.n * (x.u + (pre_norm(c) ? x.d : 0)) * x.e;
+    case Operation::attention_backward_input: return attention_bytes(c, x, true) - 8 * x.d * (x.q + x.a) + x.n * (x.q + x.d) * x.e;
+    default: return x.n * x.v * 8 + (x.n * x.w + x.v * x.w) * x.e;
+  }
+}
+
 double head_bytes(const Config& c, const Extents& x, Operation operation) {
   const double word = x.v * x.w, projection = c.projects() ? x.d * x.w : 0;
   switch (operation) {
@@ -94,6 +112,12 @@ double flops(const Config& c, const LayerShape& s, Operation operation) {
     case Operation::mlp_backward: return 2 * mlp_linear;
     case Operation::attention_backward: return 2 * attention_linear + 5 * attention_product;  // scores once more, and four gradients
     case Operation::embedding_backward: return 2 * projection;
+    case Operation::mlp_backward_input:
+    case Operation::mlp_backward_weights: return mlp_linear;
+    case Operation::attention_backward_input: return attention_linear + 5 * attention_product;
+    case Operation::attention_backward_weights: return attention_linear;
+    case Operation::head_backward_input:
+    case Operation::head_backward_weights: return product(x.n, x.w, x.v);
     default: return 0;
   }
 }
@@ -109,6 +133,12 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
     case Operation::attention_backward: bytes = attention_bytes(c, x, true); break;
     case Operation::mlp_forward: bytes = mlp_bytes(c, x, false); break;
     case Operation::mlp_backward: bytes = mlp_bytes(c, x, true); break;
+    case Operation::mlp_backward_input:
+    case Operation::attention_backward_input:
+    case Operation::head_backward_input: bytes = input_half_bytes(c, x, operation); break;
+    case Operation::mlp_backward_weights:
+    case Operation::attention_backward_weights:
+    case Operation::head_backward_weights: bytes = weights_half_bytes(x, operation); break;
     case Operation::block_end_forward: bytes = x.n * x.d * x.e * (pre_norm(c) ? 3 : 4); break;
     case Operation::block_begin_backward: bytes = x.n * x.d * x.e * (pre_norm(c) ? 4 : 3); break;
     default: bytes = head_bytes(c, x, operation); break;

@@ -61,6 +61,17 @@ BlockLayout block_layout(const Config& c, const LayerShape& s) {
   return layout;
 }
 
+KeptLayout kept_layout(const Config& c, const LayerShape& s) {
+  const std::int64_t n = s.tokens();
+  const Bytes e = element_size(s.precision);
+  Packer packer;
+  KeptLayout layout;
+  layout.output_gradient = packer.take_if(c.norm == NormPlacement::pre, e * (n * c.hidden));
+  layout.up_gradient = packer.take_if(c.activation == Activation::relu, e * (n * up_width(c, s)));
+  layout.total = packer.end();
+  return layout;
+}
+
 HeadLayout head_layout(const Config& c, const LayerShape& s) {
   const std::int64_t n = s.tokens();
   const Bytes e = element_size(s.precision);

@@ -6,14 +6,41 @@
 namespace flotilla::model {
 namespace {
 
-constexpr std::array<std::string_view, operation_count> names{
-    "embedding_forward", "embedding_end_forward", "attention_forward", "mlp_forward",  "block_end_forward",  "head_forward",
-    "head_loss",         "head_backward",         "head_end_backward", "mlp_backward", "attention_backward", "block_begin_backward",
-    "embedding_backward"};
+constexpr std::array<std::string_view, operation_count_with_halves> names{"embedding_forward",
+                                                                          "embedding_end_forward",
+                                                                          "attention_forward",
+                                                                          "mlp_forward",
+                                                                          "block_end_forward",
+                                                                          "head_forward",
+                                                                          "head_loss",
+                                                                          "head_backward",
+                                                                          "head_end_backward",
+                                                                          "mlp_backward",
+                                                                          "attention_backward",
+                                                                          "block_begin_backward",
+                                                                          "embedding_backward",
+                                                                          "mlp_backward_input",
+                                                                          "mlp_backward_weights",
+                                                                          "attention_backward_input",
+                                                                          "attention_backward_weights",
+                                                                          "head_backward_input",
+                                                                          "head_backward_weights"};
 
 }  // namespace
 
 std::string_view to_string(Operation operation) { return names[static_cast<std::size_t>(operation)]; }
+
+std::optional<Operation> whole_of(Operation operation) {
+  switch (operation) {
+    case Operation::mlp_backward_input:
+    case Operation::mlp_backward_weights: return Operation::mlp_backward;
+    case Operation::attention_backward_input:
+    case Operation::attention_backward_weights: return Operation::attention_backward;
+    case Operation::head_backward_input:
+    case Operation::head_backward_weights: return Operation::head_backward;
+    default: return std::nullopt;
+  }
+}
 
 Operation parse_operation(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)

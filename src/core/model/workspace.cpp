@@ -11,7 +11,7 @@ constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 struct Terms {
   std::int64_t n, d, w, attention, qkv, up, rows, pitch, length, head_size;
   std::int64_t threads;
-  bool pre, drops, bf16, rms, qkv_bias, output_bias, feed_forward_bias;
+  bool pre, drops, relu, bf16, rms, qkv_bias, output_bias, feed_forward_bias;
   Bytes e;
 
   Terms(const Config& c, const LayerShape& s, int thread_count)
@@ -28,6 +28,7 @@ struct Terms {
         threads{thread_count},
         pre{c.norm == NormPlacement::pre},
         drops{c.dropout > 0},
+        relu{c.activation == Activation::relu},
         bf16{s.precision == Precision::bf16},
         rms{c.norm_kind == NormKind::rms},
         qkv_bias{c.qkv_bias},
@@ -52,15 +53,22 @@ Bytes attention_backward_thread(const Terms& t) {
   return 2 * score_block(t) + key_value;
 }
 
-Bytes mlp_backward(const Terms& t) {
-  return t.masked() + t.elements(t.n * t.up) + (t.pre ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d) +
+/// The halves write what they keep where it is kept, the gradient before a dropout among it.
+Bytes mlp_backward_input(const Terms& t) {
+  return (t.relu ? Bytes{} : t.elements(t.n * t.up)) + (t.pre ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d) +
          t.bias_sums(t.feed_forward_bias, t.up);
 }
 
-Bytes attention_backward(const Terms& t) {
-  return t.masked() + t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.norm_sums() + t.bias_sums(t.output_bias, t.d) +
-         t.bias_sums(t.qkv_bias, t.qkv) + t.threads * attention_backward_thread(t);
+Bytes mlp_backward(const Terms& t) { return t.masked() + mlp_backward_input(t) + (t.relu ? t.elements(t.n * t.up) : Bytes{}); }
+
+Bytes attention_backward_input(const Terms& t) {
+  return t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.norm_sums() + t.bias_sums(t.output_bias, t.d) +
+         t.threads * attention_backward_thread(t);
 }
+
+Bytes attention_backward_weights(const Terms& t) { return t.bias_sums(t.qkv_bias, t.qkv); }
+
+Bytes attention_backward(const Terms& t) { return t.masked() + attention_backward_input(t) + attention_backward_weights(t); }
 
 Bytes head_end_backward(const Config& c, const Terms& t) {
   return (c.projects() && c.final_norm ? t.elements(t.n * t.d) : Bytes{}) + (c.final_norm ? t.norm_sums() : Bytes{});
@@ -75,6 +83,9 @@ Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int t
     case Operation::head_end_backward: return head_end_backward(c, t);
     case Operation::mlp_backward: return mlp_backward(t);
     case Operation::attention_backward: return attention_backward(t);
+    case Operation::mlp_backward_input: return mlp_backward_input(t);
+    case Operation::attention_backward_input: return attention_backward_input(t);
+    case Operation::attention_backward_weights: return attention_backward_weights(t);
     case Operation::block_begin_backward: return t.pre ? t.norm_sums() : Bytes{};
     case Operation::embedding_backward: return c.projects() ? t.elements(t.n * t.w) : Bytes{};
     default: return {};

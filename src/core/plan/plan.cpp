@@ -14,8 +14,10 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, Recompute>, 3> recomputes{
     {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}}};
-constexpr std::array<std::pair<std::string_view, ScheduleKind>, 3> schedules{
-    {{"gpipe", ScheduleKind::gpipe}, {"1f1b", ScheduleKind::one_f_one_b}, {"interleaved", ScheduleKind::interleaved}}};
+constexpr std::array<std::pair<std::string_view, ScheduleKind>, 4> schedules{{{"gpipe", ScheduleKind::gpipe},
+                                                                              {"1f1b", ScheduleKind::one_f_one_b},
+                                                                              {"interleaved", ScheduleKind::interleaved},
+                                                                              {"zero-bubble", ScheduleKind::zero_bubble}}};
 
 template <class Table, class Value>
 std::string spelling(const Table& table, Value value) {

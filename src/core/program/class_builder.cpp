@@ -57,9 +57,9 @@ RankClass ClassBuilder::build() {
   join_chunks();
   phase_ = &closing_;
   add_closing_phase();
-  out_.blocks = chunk_count() == 1 ? loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, closing_})
+  out_.blocks = chunk_count() == 1 ? loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, weights_, closing_})
                                    : chunk_loops(in_.kind.steps, chunks, opening_, closing_);
-  lay_out(out_, forward_, backward_);
+  lay_out(out_, {&forward_, &backward_, &weights_});
   return std::move(out_);
 }
 
@@ -105,6 +105,10 @@ int ClassBuilder::first_block() const { return std::max(stage_.first_layer, 1); 
 int ClassBuilder::last_block() const { return std::min(stage_.last_layer - 1, in_.plan.model.blocks); }
 
 int ClassBuilder::in_flight() const { return copies().in_flight; }
+
+int ClassBuilder::until_weights(int copies) const {
+  return splits() ? std::min(std::max(copies, out_.microbatches), copies + in_.kind.order.deferred) : copies;
+}
 
 int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, int copies, bool persistent) {
   Buffer buffer;
@@ -180,24 +184,31 @@ void ClassBuilder::add_activations() {
       activations_.push_back(chunks_[static_cast<std::size_t>(chunk_ - 1)].activations_.back());
       continue;
     }
-    const int copies = in_place() ? in_flight() : sent ? pair : received ? this->copies().received : in_flight();
+    const bool multiplied = in_.plan.model.norm == model::NormPlacement::post && in_.plan.model.is_block(layer);
+    const int held = multiplied && !sent ? until_weights(in_flight()) : in_flight();
+    const int copies = in_place() ? held : sent ? pair : received ? std::max(held, this->copies().received) : held;
     activations_.push_back(exists ? add_buffer(text("activation ", layer), Category::activations, size, copies) : -1);
   }
 }
 
 void ClassBuilder::add_saved() {
   const auto& model = in_.plan.model;
-  const bool shared = recomputes() || !training();
+  // Computed again, a block's intermediates are alive within a backward pass: in turn, or side by side until all weights have their
+  // gradients.
+  const bool shared = (recomputes() && !splits()) || !training();
+  const int copies = recomputes() ? until_weights(1) : until_weights(in_flight());
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
-    int buffer = -1;
+    int buffer = -1, kept = -1;
     if (model.is_block(layer)) {
       const Bytes size = model::block_layout(model, out_.shape).total;
       if (!shared)
-        buffer = add_buffer(text("saved ", layer), Category::activations, size, in_flight());
+        buffer = add_buffer(text("saved ", layer), Category::activations, size, copies);
       else if (shared_saved_ < 0)
         buffer = shared_saved_ = add_buffer("saved", Category::activations, size);
       else
         buffer = shared_saved_;
+      const Bytes gradients = splits() ? model::kept_layout(model, out_.shape).total : Bytes{};
+      if (gradients.count > 0) kept = add_buffer(text("kept ", layer), Category::activations, gradients, until_weights(1));
     } else if (model.is_embedding(layer)) {
       const Bytes size = model::embedding_saved(model, out_.shape);
       if (size.count > 0) buffer = add_buffer("saved 0", Category::activations, size, in_flight());
@@ -206,6 +217,7 @@ void ClassBuilder::add_saved() {
       if (size.count > 0) buffer = head_saved_ = add_buffer("saved head", Category::activations, size);
     }
     saved_.push_back(buffer);
+    kept_.push_back(kept);
   }
 }
 
@@ -218,7 +230,10 @@ Bytes ClassBuilder::workspace_size() const {
   if (has_head()) use({head_forward, head_loss});
   if (training()) {
     if (has_embedding()) use({embedding_backward});
-    if (first_block() <= last_block()) use({mlp_backward, attention_backward, block_begin_backward});
+    if (first_block() <= last_block() && splits())
+      use({mlp_backward_input, mlp_backward_weights, attention_backward_input, attention_backward_weights, block_begin_backward});
+    else if (first_block() <= last_block())
+      use({mlp_backward, attention_backward, block_begin_backward});
     if (has_head()) use({head_backward, head_end_backward});
   }
   Bytes most{};

@@ -21,9 +21,10 @@ struct ClassInput {
 /// What is a chunk's own: a stage's layers, buffers and sites. The builder's members of these names are those of the chunk at hand.
 struct ChunkAtHand {
   int chunk_ = 0;
-  plan::Stage stage_;                                   ///< its layers and recomputation, without replicas
-  std::vector<int> forward_, backward_;                 ///< phases
-  std::vector<int> activations_, saved_, layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
+  plan::Stage stage_;                              ///< its layers and recomputation, without replicas
+  std::vector<int> forward_, backward_, weights_;  ///< phases
+  std::vector<int> activations_, saved_, kept_,
+      layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
   int gradient_ = -1;
   /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
   std::vector<int> receive_activation_, receive_gradient_;
@@ -68,6 +69,7 @@ class ClassBuilder : private ChunkAtHand {
   int add_buffer(const std::string& name, Category, Bytes size, int copies = 1, bool persistent = false);
   Bytes workspace_size() const;
   int in_flight() const;
+  int until_weights(int copies) const;  ///< of what the weights' half of a backward pass reads, if `copies` last until its inputs' half
 
   // Sites (phases.cpp)
   void add_opening_phase();
@@ -78,6 +80,7 @@ class ClassBuilder : private ChunkAtHand {
   void add_embedding_forward();
   void add_block_forward(int layer, bool recompute);
   void add_block_backward(int layer);
+  void add_weights_halves();
   void add_receive_activation();
   void add_send_activation();
   void add_receive_gradient();
@@ -114,10 +117,12 @@ class ClassBuilder : private ChunkAtHand {
   bool training() const { return in_.purpose == Purpose::training; }
   bool has_embedding() const { return stage_.first_layer == 0; }
   bool has_head() const { return stage_.last_layer == in_.plan.model.layers(); }
+  bool splits() const { return in_.kind.order.splits() && training(); }
   bool recomputes() const { return stage_.recompute == plan::Recompute::full && training(); }
   int first_block() const;
   int last_block() const;  ///< first_block() > last_block() when the stage has none
   int activation(int layer) const { return activations_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
+  int kept(int layer) const { return kept_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
   int saved(int layer) const { return saved_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
   int part_of(int layer) const { return layer_parts_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
 

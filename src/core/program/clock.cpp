@@ -26,6 +26,8 @@ struct Replica {
   std::vector<std::vector<Partner>> before, after;  ///< by microbatch: of the stages on either side
   std::int64_t share = 0;                           ///< sequences
   int depth = 1;
+  Halves halves = Halves::whole;
+  int deferred = 0;                           ///< weights' halves
   int forwards = 0, backwards = 0;            ///< begun
   int forwards_done = 0, backwards_done = 0;  ///< ended
   bool busy = false;
@@ -68,16 +70,19 @@ PassOrder order_of(const Replica& replica) {
     ++(backward ? backwards : forwards);
   }
   order.in_flight = std::max(1, replica.depth);
+  order.deferred = replica.halves == Halves::whole ? -1 : replica.deferred;
   return order;
 }
 
 class Clock {
  public:
-  explicit Clock(const std::vector<plan::Deal>& deals) {
+  Clock(const std::vector<plan::Deal>& deals, const std::vector<Halves>& halves) {
     for (const plan::Deal& deal : deals) {
+      const Halves how = halves.empty() ? Halves::whole : halves[stages_.size()];
       auto& stage = stages_.emplace_back(deal.size());
       for (std::size_t r = 0; r < deal.size(); ++r) {
         stage[r].microbatches = deal[r];
+        stage[r].halves = how;
         stage[r].before.resize(deal[r].size());
         stage[r].after.resize(deal[r].size());
         for (const auto& m : deal[r]) stage[r].share += m.count;
@@ -85,6 +90,7 @@ class Clock {
     }
     for (std::size_t s = 0; s + 1 < stages_.size(); ++s) pair(stages_[s], stages_[s + 1]);
     set_depths();
+    set_deferred();
   }
 
   std::vector<std::vector<PassOrder>> run() {
@@ -105,10 +111,11 @@ class Clock {
 
  private:
   using Stage = std::vector<Replica>;
+  enum class Work { forward, backward, weights };
   struct End {
     std::int64_t time = 0;
     int stage = 0, replica = 0;
-    bool backward = false;
+    Work work = Work::forward;
     auto operator<=>(const End&) const = default;
   };
 
@@ -148,13 +155,23 @@ class Clock {
 
   void set_depths() {
     std::int64_t below = 0;  // from the stage at hand to the last and back
+    way_.resize(stages_.size());
     for (int s = stage_count() - 1; s >= 0; --s) {
       const std::int64_t own = grain(stage(s)), next = s + 1 < stage_count() ? grain(stage(s + 1)) : 0;
       below += own + std::max<std::int64_t>(0, next - own);
+      way_[at(s)] = below;
       for (Replica& replica : stage(s))
         replica.depth =
             std::clamp(static_cast<int>((below * replica.count() + share_time - 1) / share_time), 1, std::max(1, replica.count()));
     }
+  }
+
+  void set_deferred() {
+    for (int s = 0; s < stage_count(); ++s)
+      for (Replica& replica : stage(s)) {
+        const std::int64_t short_of = (way_.front() - way_[at(s)]) * replica.count();
+        if (replica.halves == Halves::deferred) replica.deferred = static_cast<int>((short_of + share_time / 2) / share_time);
+      }
   }
 
   bool has_room_forward(int s, const Partner& to) {
@@ -202,11 +219,25 @@ class Clock {
   void begin(int s, int r, bool backward) {
     Replica& replica = stage(s)[at(r)];
     int& begun = backward ? replica.backwards : replica.forwards;
-    const std::int64_t time = replica.microbatches[at(begun)].count * share_time / replica.share;
+    const std::int64_t time = time_of(replica, begun);
     ++begun;
     replica.busy = true;
     replica.passes.push_back(backward);
-    ends_.push({now_ + (backward ? 2 * time : time), s, r, backward});
+    const bool whole = backward && replica.halves == Halves::whole;
+    ends_.push({now_ + (whole ? 2 * time : time), s, r, backward ? Work::backward : Work::forward});
+  }
+
+  static std::int64_t time_of(const Replica& replica, int microbatch) {
+    return replica.microbatches[at(microbatch)].count * share_time / replica.share;
+  }
+
+  void end(const End& ended) {
+    Replica& replica = stage(ended.stage)[at(ended.replica)];
+    if (ended.work == Work::forward) ++replica.forwards_done;
+    if (ended.work == Work::backward) ++replica.backwards_done;
+    const int weights = replica.backwards_done - 1 - replica.deferred;  // whose time has come
+    replica.busy = ended.work == Work::backward && replica.halves != Halves::whole && weights >= 0;
+    if (replica.busy) ends_.push({now_ + time_of(replica, weights), ended.stage, ended.replica, Work::weights});
   }
 
   /// All that ends at one moment, then all that may begin.
@@ -214,12 +245,10 @@ class Clock {
     now_ = ends_.top().time;
     std::vector<int> touched;
     while (!ends_.empty() && ends_.top().time == now_) {
-      const End end = ends_.top();
+      const End ended = ends_.top();
       ends_.pop();
-      Replica& replica = stage(end.stage)[at(end.replica)];
-      ++(end.backward ? replica.backwards_done : replica.forwards_done);
-      replica.busy = false;
-      touched.push_back(end.stage);
+      end(ended);
+      touched.push_back(ended.stage);
     }
     // Who may begin depends on the stages beside; last stages first, since they free the others.
     std::vector<int> looked_at;
@@ -256,12 +285,15 @@ class Clock {
   }
 
   std::vector<Stage> stages_;
+  std::vector<std::int64_t> way_;  ///< by stage: of a microbatch from there to the last stage and back
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;
   std::int64_t now_ = 0;
 };
 
 }  // namespace
 
-std::vector<std::vector<PassOrder>> orders_by_clock(const std::vector<plan::Deal>& deals) { return Clock{deals}.run(); }
+std::vector<std::vector<PassOrder>> orders_by_clock(const std::vector<plan::Deal>& deals, const std::vector<Halves>& halves) {
+  return Clock{deals, halves}.run();
+}
 
 }  // namespace flotilla::program

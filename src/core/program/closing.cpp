@@ -49,9 +49,10 @@ void ClassBuilder::add_packed_buffers() {
 std::vector<Wait> ClassBuilder::after_backward(int part) const {
   std::vector<Wait> waits;
   const int gradients = out_.parts[at(part)].gradients;
-  for (int s : backward_)
-    for (const Access& access : out_.sites[at(s)].accesses)
-      if (access.buffer == gradients && access.mode != Mode::read) waits = {{s, last_run}};
+  for (const auto* phase : {&backward_, &weights_})
+    for (int s : *phase)
+      for (const Access& access : out_.sites[at(s)].accesses)
+        if (access.buffer == gradients && access.mode != Mode::read) waits = {{s, last_run}};
   return waits;
 }
 

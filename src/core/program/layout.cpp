@@ -15,16 +15,22 @@ struct Life {
 
 struct Candidate {
   bool shareable = true;
-  Life forward, backward;
-  bool meets(const Candidate& other) const { return forward.meets(other.forward) || backward.meets(other.backward); }
+  std::vector<Life> lives;  ///< by phase
+  bool meets(const Candidate& other) const {
+    for (std::size_t phase = 0; phase < lives.size(); ++phase)
+      if (lives[phase].meets(other.lives[phase])) return true;
+    return false;
+  }
 };
 
 class Lives {
  public:
-  Lives(const RankClass& c, const std::vector<int>& forward, const std::vector<int>& backward) : class_{c}, of_(c.buffers.size()) {
-    for (std::size_t b = 0; b < of_.size(); ++b) of_[b].shareable = !c.buffers[b].persistent && c.buffers[b].copies == 1;
-    follow(forward, &Candidate::forward);
-    follow(backward, &Candidate::backward);
+  Lives(const RankClass& c, const std::vector<const std::vector<int>*>& phases) : class_{c}, of_(c.buffers.size()) {
+    for (std::size_t b = 0; b < of_.size(); ++b) {
+      of_[b].shareable = !c.buffers[b].persistent && c.buffers[b].copies == 1;
+      of_[b].lives.resize(phases.size());
+    }
+    for (std::size_t phase = 0; phase < phases.size(); ++phase) follow(*phases[phase], phase);
     for (const auto& site : c.sites)
       if (site.queue != Queue::compute || !site.per_microbatch)
         for (const auto& access : site.accesses) at(access.buffer).shareable = false;
@@ -35,11 +41,11 @@ class Lives {
  private:
   Candidate& at(int buffer) { return of_[static_cast<std::size_t>(buffer)]; }
 
-  void follow(const std::vector<int>& phase, Life Candidate::*life) {
+  void follow(const std::vector<int>& phase, std::size_t number) {
     for (int position = 0; position < static_cast<int>(phase.size()); ++position)
       for (const auto& access : class_.sites[static_cast<std::size_t>(phase[static_cast<std::size_t>(position)])].accesses) {
         auto& candidate = at(access.buffer);
-        auto& range = candidate.*life;
+        auto& range = candidate.lives[number];
         // A value that is read before this phase writes it lives across phases: such a buffer keeps its memory to itself.
         if (range.last < 0 && access.mode != Mode::write) candidate.shareable = false;
         range.first = std::min(range.first, position);
@@ -63,7 +69,7 @@ Bytes first_fit(Bytes floor, Bytes size, const std::vector<const Buffer*>& avoid
 
 }  // namespace
 
-void lay_out(RankClass& c, const std::vector<int>& forward, const std::vector<int>& backward) {
+void lay_out(RankClass& c, const std::vector<const std::vector<int>*>& phases) {
   Bytes end{};
   std::vector<std::size_t> temporaries;
   for (std::size_t b = 0; b < c.buffers.size(); ++b) {
@@ -75,7 +81,7 @@ void lay_out(RankClass& c, const std::vector<int>& forward, const std::vector<in
     end += extent(c.buffers[b]);
   }
   const Bytes floor = end;
-  const Lives lives{c, forward, backward};
+  const Lives lives{c, phases};
   std::stable_sort(temporaries.begin(), temporaries.end(),
                    [&](std::size_t x, std::size_t y) { return extent(c.buffers[x]) > extent(c.buffers[y]); });
   std::vector<std::size_t> placed;

@@ -8,6 +8,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/program.hpp"
 #include "layers/lower_layers.hpp"
+#include "zero_bubble.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -50,10 +51,11 @@ class Lowering {
     for (int s = 0; s < stage_count(); ++s) deals_.push_back(plan::deal(plan, s, sequences));
     for (int s = 0; s + 1 < stage_count(); ++s) boundaries_.push_back(boundary_between(deals_[at(s)], deals_[at(s + 1)]));
     const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
+    for (int s = 0; s < stage_count(); ++s) halves_.push_back(halves_of(plan, s));
     if (chunk_count() > 1 && depth() > 1) {
       interleaving_ = Interleaving{{deals_.begin(), deals_.begin() + depth()}, boundaries_, chunk_count(), training()};
     } else if (training() && !alike && plan.schedule != plan::ScheduleKind::gpipe) {
-      orders_ = orders_by_clock(deals_);
+      orders_ = orders_by_clock(deals_, halves_);
     }
   }
 
@@ -186,8 +188,10 @@ class Lowering {
   PassOrder order_of(int s, int r) const {
     const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
     if (!training()) return forward_order(microbatches);
-    if (!orders_.empty()) return orders_[at(s)][at(r)];
-    return order_of_column(program_.plan.schedule, depth(), s, microbatches);
+    PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, depth(), s, microbatches) : orders_[at(s)][at(r)];
+    if (halves_[at(s)] == Halves::whole) return order;
+    const int behind = orders_.empty() ? s : order.deferred;
+    return with_weights(std::move(order), halves_[at(s)] == Halves::deferred ? behind : 0);
   }
 
   /// By chunk.
@@ -278,6 +282,7 @@ class Lowering {
   Program program_;
   std::vector<plan::Deal> deals_;               ///< by stage
   std::vector<Boundary> boundaries_;            ///< by the stage before
+  std::vector<Halves> halves_;                  ///< by stage
   std::vector<std::vector<PassOrder>> orders_;  ///< by stage and replica; empty where columns have theirs
   Interleaving interleaving_;                   ///< where devices hold several stages
   std::vector<Sharing> data_groups_;            ///< by stage

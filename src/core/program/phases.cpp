@@ -51,7 +51,8 @@ int ClassBuilder::add_compute(Operation operation, int layer, std::vector<Access
   site.operation = operation;
   site.layer = layer;
   site.part = part_of(layer);
-  site.backward = phase_ == &backward_ && !recompute && operation != Operation::head_forward && operation != Operation::head_loss;
+  site.backward = (phase_ == &backward_ || phase_ == &weights_) && !recompute && operation != Operation::head_forward &&
+                  operation != Operation::head_loss;
   site.recompute = recompute;
   site.accesses = std::move(accesses);
   if (workspace_ >= 0) site.accesses.push_back({Role::workspace, workspace_, Mode::write});
@@ -290,14 +291,15 @@ void ClassBuilder::add_backward_phase() {
   if (has_head()) {
     add_head_phase();
     const int head = in_.plan.model.layers() - 1;
-    const int backward = add_compute(Operation::head_backward, head,
+    const bool whole = !splits();
+    const int backward = add_compute(whole ? Operation::head_backward : Operation::head_backward_input, head,
                                      joined({{Role::logits, logits_, Mode::update},
                                              {Role::gathered_stats, gathered_, Mode::read},
                                              {Role::tokens, tokens_, Mode::read},
-                                             {Role::input, activation(head), Mode::read},
-                                             {Role::saved, head_saved_, Mode::read},
+                                             {Role::input, whole ? activation(head) : -1, Mode::read},
+                                             {Role::saved, whole ? head_saved_ : -1, Mode::read},
                                              {Role::partial, partial_, Mode::write}},
-                                            {weights(head, !in_.plan.model.tied_head), word(true)}));
+                                            {weights(head, whole && !in_.plan.model.tied_head), word(whole)}));
     consume(all_reduce_partial(head, backward, true));
     add_compute(Operation::head_end_backward, head,
                 joined({{Role::partial, partial_, Mode::read},
@@ -319,22 +321,46 @@ void ClassBuilder::add_backward_phase() {
                {weights(0, true), word(true)}));
   }
   add_send_gradient();
+  if (splits()) add_weights_halves();
 }
 
 void ClassBuilder::add_block_backward(int layer) {
-  const int input = activation(layer), kept = saved(layer);
+  const int input = activation(layer), held = saved(layer);
   const auto operands = [&](Mode partial) {
     return joined({{Role::gradient, gradient_, Mode::update},
                    {Role::partial, partial_, partial},
-                   {Role::saved, kept, Mode::update},
+                   {Role::saved, held, Mode::update},
                    {Role::input, input, Mode::read}},
                   {weights(layer, true)});
   };
-  const int mlp = add_compute(Operation::mlp_backward, layer, operands(Mode::write));
+  const int mlp = add_compute(splits() ? Operation::mlp_backward_input : Operation::mlp_backward, layer,
+                              joined(operands(Mode::write), {{{Role::kept, kept(layer), Mode::write}}}));
   consume(all_reduce_partial(layer, mlp, true));
-  const int attention = add_compute(Operation::attention_backward, layer, operands(Mode::update));
+  const int attention =
+      add_compute(splits() ? Operation::attention_backward_input : Operation::attention_backward, layer, operands(Mode::update));
   consume(all_reduce_partial(layer, attention, true));
   add_compute(Operation::block_begin_backward, layer, operands(Mode::read));
+}
+
+/// The head's at once, since deferred ones would need logits each; the blocks' in a phase of their own where they are deferred.
+void ClassBuilder::add_weights_halves() {
+  const auto& model = in_.plan.model;
+  if (has_head()) {
+    const int head = model.layers() - 1;
+    add_compute(
+        Operation::head_backward_weights, head,
+        joined({{Role::logits, logits_, Mode::read}, {Role::input, activation(head), Mode::read}, {Role::saved, head_saved_, Mode::read}},
+               {weights(head, !model.tied_head), word(true)}));
+  }
+  if (in_.kind.order.deferred > 0) phase_ = &weights_;
+  for (int layer = last_block(); layer >= first_block(); --layer) {
+    const int input = model.norm == model::NormPlacement::post ? activation(layer) : -1;
+    const auto operands = [&](int gradients) {
+      return joined({{Role::saved, saved(layer), Mode::read}, {Role::kept, gradients, Mode::read}}, {weights(layer, true)});
+    };
+    add_compute(Operation::mlp_backward_weights, layer, operands(kept(layer)));
+    add_compute(Operation::attention_backward_weights, layer, joined(operands(-1), {{{Role::input, input, Mode::read}}}));
+  }
 }
 
 // What a queue must not overwrite before another queue is done with it: the same instance, `copies` microbatches ago.
@@ -347,7 +373,7 @@ void ClassBuilder::close_activation_waits() {
   const auto site = [&](int s) -> Site& { return out_.sites[static_cast<std::size_t>(s)]; };
   const auto copies = [&](int buffer) { return out_.buffers[static_cast<std::size_t>(buffer)].copies; };
   const int received = receive_activation_.empty() ? -1 : activation(stage_.first_layer);
-  const int reader = received < 0 ? -1 : last_compute_touching(out_.sites, {&forward_, &backward_}, received);
+  const int reader = received < 0 ? -1 : last_compute_touching(out_.sites, {&forward_, &backward_, &weights_}, received);
   for (int receive : receive_activation_) {
     if (reader >= 0) site(receive).waits.push_back({reader, copies(received)});
     for (int send : send_activation_)  // a stage without layers of its own between would forward the very buffer it received

@@ -23,6 +23,7 @@ std::vector<Block> loops(const PassOrder& order, bool training, const Phases& ph
     if (turns.forward >= 0) add(block, phases.forward, turns.forward);
     if (turns.forward >= 0 && !training) add(block, phases.backward, turns.forward);
     if (turns.backward >= 0) add(block, phases.backward, turns.backward);
+    if (turns.weights >= 0) add(block, phases.weights, turns.weights);
     append(std::move(block));
   }
   append(closing);

@@ -11,6 +11,7 @@ struct Phases {
   const std::vector<int>& opening;
   const std::vector<int>& forward;
   const std::vector<int>& backward;
+  const std::vector<int>& weights;  ///< of split backward passes, where these are deferred
   const std::vector<int>& closing;
 };
 

@@ -30,13 +30,18 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const auto& type = problem.device(devices.front()).type;
   const int count = c.microbatches(replica);
   const auto [full, last] = microbatch_sizes(c, replica);
+  const bool splits = c.schedule == plan::ScheduleKind::zero_bubble && stage > 0;
   const auto bound_of = [&](int microbatch) {
-    return problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision}, c.recompute,
-                                          type, devices);
+    auto bound = problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision},
+                                                c.recompute, type, devices);
+    if (splits) bound.backward = bound.input_half;  // gradients go on without waiting for those of weights
+    return bound;
   };
   const auto most = bound_of(full), least = last == full ? most : bound_of(last);
   const auto total = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
-  return {(count - 1) * total(most) + total(least), std::min(most.forward, least.forward).value,
+  // Stage s defers s weights' halves; the others stand before the last gradient that goes on.
+  const double weights = splits ? std::max(0, count - 1 - stage) * most.weights_half.value : 0;
+  return {(count - 1) * total(most) + total(least) + weights, std::min(most.forward, least.forward).value,
           std::min(most.backward, least.backward).value};
 }
 
@@ -256,7 +261,7 @@ double column_bound(const Problem& problem, const Configuration& c, int replica)
   }
   double bound = std::max(work / stages, way + behind * messages);
   // The backward pass of microbatch m stands before the forward pass of m + stages on the first stage's queue.
-  if (c.schedule == plan::ScheduleKind::one_f_one_b) bound = std::max(bound, way * (behind / stages + 1));
+  if (c.schedule != plan::ScheduleKind::gpipe) bound = std::max(bound, way * (behind / stages + 1));
   return bound;
 }
 

@@ -48,6 +48,8 @@ LayerBound block_bound(const GroupCosts& costs, const model::Config& model, int 
   LayerBound bound;
   bound.forward = costs.operations(forward_operations(model, layer)) + 2 * sum;
   bound.backward = costs.operations(backward_operations(model, layer)) + 2 * sum;
+  bound.input_half = costs.operations(input_half_operations(model, layer)) + 2 * sum;
+  bound.weights_half = costs.operations(weights_half_operations(model, layer));
   if (recompute != plan::Recompute::full) return bound;
   // The end of a block is computed again only where the next block's norm stands behind the sum.
   const bool whole = model.norm == model::NormPlacement::post;
@@ -68,12 +70,16 @@ LayerBound bound_of_layer(const ProfileCost& cost, const model::Config& model, i
   if (model.is_embedding(layer))
     return {costs.operations(forward_operations(model, layer)) + costs.sum_over_group(model.embedding_width),
             costs.operations(backward_operations(model, layer)),
-            {}};
+            {},
+            costs.operations(input_half_operations(model, layer))};
   // The head's forward pass has no other stage behind it: it counts as backward work, where the chain through the stages ends.
+  const Seconds before =
+      costs.operations(forward_operations(model, layer)) + costs.gather_stats() + costs.sum_over_group(model.embedding_width);
   return {{},
-          costs.operations(forward_operations(model, layer)) + costs.operations(backward_operations(model, layer)) + costs.gather_stats() +
-              costs.sum_over_group(model.embedding_width),
-          {}};
+          before + costs.operations(backward_operations(model, layer)),
+          {},
+          before + costs.operations(input_half_operations(model, layer)),
+          costs.operations(weights_half_operations(model, layer))};
 }
 
 Bytes bound_of_arena(const model::Config& model, const Elements& elements, int first, int last, const model::LayerShape& shape,

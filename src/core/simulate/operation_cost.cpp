@@ -29,7 +29,7 @@ double scatter_of(const cluster::Profile& profile, const std::string& type, cons
 struct Makeup {
   int fused, separate, products;
 };
-constexpr std::array<Makeup, model::operation_count> makeups{{
+constexpr std::array<Makeup, model::operation_count_with_halves> makeups{{
     {1, 2, 0},   // embedding_forward
     {2, 4, 1},   // embedding_end_forward: projection, sum with the position
     {4, 14, 4},  // attention_forward: norm, qkv, attention (scores, values), out
@@ -43,6 +43,12 @@ constexpr std::array<Makeup, model::operation_count> makeups{{
     {8, 20, 8},  // attention_backward: the same for out and qkv, attention's four gradients
     {1, 4, 0},   // block_begin_backward
     {2, 4, 2},   // embedding_backward
+    {5, 10, 2},  // mlp_backward_input: activation and biases go with the inputs
+    {2, 2, 2},   // mlp_backward_weights
+    {5, 17, 6},  // attention_backward_input
+    {3, 3, 2},   // attention_backward_weights: qkv's bias goes with the weights
+    {2, 7, 1},   // head_backward_input
+    {1, 1, 1},   // head_backward_weights
 }};
 
 /// Attention that stores its scores: separate products over the whole square, which its backward pass has not to compute again.
@@ -150,6 +156,15 @@ Cost operation_cost(const cluster::Profile& profile, const model::Config& model,
   if (measured && is_time(*measured)) return {*measured, scatter_of(profile, device_type, name, shape.tensor_parallel, shape), false};
   if (const auto scaled = scaled_cost(profile, model, device_type, operation, shape, execution)) return *scaled;
   return {roofline_of(profile, model, device_type, operation, shape, execution), error_of(profile, device_type, shape.precision), true};
+}
+
+bool is_measured(const cluster::Profile& profile, const std::string& device_type, model::Operation operation) {
+  const auto name = model::to_string(operation);
+  return std::ranges::any_of(profile.operation_times, [&](const auto& t) { return t.operation == name && t.device_type == device_type; });
+}
+
+double share_of_whole(const model::Config& model, model::Operation half, const model::LayerShape& shape) {
+  return model::flops(model, shape, half) / model::flops(model, shape, model::whole_of(half).value_or(half));
 }
 
 std::optional<Cost> element_cost(const cluster::Profile& profile, const std::string& device_type, const std::string& operation,

@@ -34,6 +34,11 @@ Seconds roofline(const cluster::Profile&, const std::string& device_type, Precis
 /// Reading and writing so many bytes, by the roofline.
 Cost stream_cost(const cluster::Profile&, const std::string& device_type, Bytes traffic);
 
+/// Whether a profile has a time of the operation on the type, whatever the size.
+bool is_measured(const cluster::Profile&, const std::string& device_type, model::Operation);
+/// The part of a whole operation's FLOPs that a half of it takes.
+double share_of_whole(const model::Config&, model::Operation half, const model::LayerShape&);
+
 /// Measured, else scaled from another degree, else roofline (ProfileCost says more).
 Cost operation_cost(const cluster::Profile&, const model::Config&, const std::string& device_type, model::Operation,
                     const model::LayerShape&, const Execution& = {});

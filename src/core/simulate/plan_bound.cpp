@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "bounds.hpp"
+#include "flotilla/plan/dealing.hpp"
 
 // A lower bound of the iteration time without lowering the plan. Replica r of every stage form a column, along which microbatches travel;
 // each bound below is a chain of things that must happen one after the other in a column.
@@ -8,11 +9,22 @@ namespace flotilla::simulate {
 namespace {
 
 LayerBound operator+(const LayerBound& a, const LayerBound& b) {
-  return {a.forward + b.forward, a.backward + b.backward, a.recompute + b.recompute};
+  return {a.forward + b.forward, a.backward + b.backward, a.recompute + b.recompute, a.input_half + b.input_half,
+          a.weights_half + b.weights_half};
 }
-LayerBound operator*(const LayerBound& a, double n) { return {a.forward * n, a.backward * n, a.recompute * n}; }
+LayerBound operator*(const LayerBound& a, double n) {
+  return {a.forward * n, a.backward * n, a.recompute * n, a.input_half * n, a.weights_half * n};
+}
 LayerBound least(const LayerBound& a, const LayerBound& b) {
-  return {std::min(a.forward, b.forward), std::min(a.backward, b.backward), std::min(a.recompute, b.recompute)};
+  return {std::min(a.forward, b.forward), std::min(a.backward, b.backward), std::min(a.recompute, b.recompute),
+          std::min(a.input_half, b.input_half), std::min(a.weights_half, b.weights_half)};
+}
+
+/// What others wait for of a backward pass stands as the backward pass, what nobody waits for apart from it.
+LayerBound as_run(LayerBound bound, bool splits) {
+  if (splits) bound.backward = bound.input_half;
+  if (!splits) bound.weights_half = {};
+  return bound;
 }
 
 /// One stage's part of a column. `full` and `last`: a full microbatch and the step's last.
@@ -20,6 +32,7 @@ struct Step {
   LayerBound full, last;
   Seconds forward_full, forward_last, backward_full, backward_last;  // messages to and from the next stage; 0 after the last stage
   Seconds gradient_sums;                                             // over the replicas, without the word table's
+  int weights_before = 0;  // halves of backward passes that are made before the last input's half, at least
 
   // What is recomputed may hide in the wait for the gradient, so the chains hold the backward pass alone.
   LayerBound pass() const { return least(full, last); }
@@ -35,7 +48,10 @@ struct Column {
 class PlanBound {
  public:
   PlanBound(const BoundedForecaster& forecaster, ElementTables& tables, const plan::Plan& plan)
-      : forecaster_{forecaster}, tables_{tables}, plan_{plan} {}
+      : forecaster_{forecaster}, tables_{tables}, plan_{plan} {
+    for (int s = 0; s + 1 < static_cast<int>(plan.stages.size()) && plan.schedule == plan::ScheduleKind::zero_bubble; ++s)
+      dealt_alike_ = dealt_alike_ && plan::dealt_alike(plan, s, s + 1);
+  }
 
   Seconds run() const {
     const Seconds update = slowest_optimizer(), word = word_sum();
@@ -91,8 +107,11 @@ class PlanBound {
       const int full = std::min(replica.sequences, replica.quanta * plan_.quantum);
       const int count = replica.microbatches(plan_.quantum), last = replica.sequences - (count - 1) * full;
       Step step;
-      step.full = pass(stage, replica, full);
-      step.last = last == full ? step.full : pass(stage, replica, last);
+      const bool splits = plan_.schedule == plan::ScheduleKind::zero_bubble && s > 0;
+      step.full = as_run(pass(stage, replica, full), splits);
+      step.last = last == full ? step.full : as_run(pass(stage, replica, last), splits);
+      // Stage s of columns defers as many as there are stages before it (program/zero_bubble.hpp).
+      if (splits && dealt_alike_) step.weights_before = std::max(0, count - 1 - static_cast<int>(s));
       step.gradient_sums = sums[s];
       if (columns && s + 1 < plan_.stages.size() && plan::own_stages(plan_) > 1) {
         const auto& next = plan_.stages[s + 1].replicas[r].devices;
@@ -110,9 +129,14 @@ class PlanBound {
     return column;
   }
 
-  static Seconds total(const Column& c, const LayerBound& full, const LayerBound& last) {
-    const LayerBound sum = full * (c.microbatches - 1) + last;
-    return sum.forward + sum.backward + sum.recompute;
+  /// What a stage's compute queue does until its last backward pass has let go of its gradient.
+  static Seconds total(const Column& c, const Step& step) {
+    const LayerBound sum = step.full * (c.microbatches - 1) + step.last;
+    return sum.forward + sum.backward + sum.recompute + step.weights_before * step.full.weights_half;
+  }
+  /// And until its last gradient of weights is there, where these are made apart.
+  static Seconds total_with_weights(const Column& c, const Step& step) {
+    return total(c, step) + (c.microbatches - 1 - step.weights_before) * step.full.weights_half + step.last.weights_half;
   }
 
   /// A microbatch's way from stage s to the last one and back, of a full one or the smaller one.
@@ -132,9 +156,9 @@ class PlanBound {
     const auto stages = static_cast<int>(c.steps.size());
     for (int s = 0; s < stages; ++s) {
       const Step& step = c.steps[static_cast<std::size_t>(s)];
-      most = std::max(most, around + total(c, step.full, step.last));
+      most = std::max(most, around + total(c, step));
       const Seconds way = round_trip(c, static_cast<std::size_t>(s), false);
-      const bool eager = plan_.schedule == plan::ScheduleKind::one_f_one_b;
+      const bool eager = plan_.schedule != plan::ScheduleKind::gpipe && plan_.chunks == 1;
       if (eager) {
         // The backward pass of microbatch m stands before the forward pass of m + k, k = stages - s, on the same queue.
         const int turns = (n - 1) / (stages - s);
@@ -164,7 +188,9 @@ class PlanBound {
   static Seconds until_last_sum(const Column& c) {
     Seconds most, fill;
     for (const Step& step : c.steps) {
-      most = std::max(most, fill + total(c, step.full, step.last) - step.last.backward - step.last.recompute + step.gradient_sums);
+      const Seconds passes = total(c, step);
+      most = std::max(
+          {most, fill + passes - step.last.backward - step.last.recompute + step.gradient_sums, fill + total_with_weights(c, step)});
       fill += step.pass().forward + step.there();
     }
     return most;
@@ -215,6 +241,7 @@ class PlanBound {
   const BoundedForecaster& forecaster_;
   ElementTables& tables_;
   const plan::Plan& plan_;
+  bool dealt_alike_ = true;  // of zero-bubble plans
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 using program::Op;
 
 constexpr std::int64_t fp32_bytes = 4;
+constexpr double half_error = 0.1;  // of a half's share of its operation, which FLOPs give
 
 /// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
 std::int64_t adamw_bytes(Precision precision) {
@@ -53,8 +54,14 @@ struct ProfileCost::State {
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
-  /// Measured by itself, else a part of a layer that was measured, else estimated.
+  /// Measured by itself, else a part of a whole operation or of a layer that was measured, else estimated.
   Cost unknown(const model::Config& asked, const std::string& type, model::Operation operation, const model::LayerShape& shape) const {
+    if (const auto whole = model::whole_of(operation); whole && !is_measured(profile, type, operation)) {
+      Cost part = unknown(asked, type, *whole, shape);
+      part.time = part.time * share_of_whole(asked, operation, shape);
+      part.relative_error += half_error;
+      return part;
+    }
     const auto measured = [&](const auto& time) { return time.device_type == type; };
     if (std::ranges::none_of(profile.operation_times, measured))
       if (const auto part = split_of_layer(profile, layers, asked, type, operation, shape)) return *part;
@@ -68,15 +75,25 @@ struct ProfileCost::State {
     return streamed(type, {static_cast<std::int64_t>(count * 3) * element.count});
   }
 
-  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, so the first takes its time and
-  /// each further one what it adds without the latency. The slowest pair decides.
-  Cost exchange(const std::vector<int>& links, Bytes size, std::size_t members, int flows) const {
+  /// Messages that a member of a group sends along a path when it has one for each of the others, and how many leave its host at once.
+  struct Load {
+    int messages = 1, flows = 1;
+  };
+  Load load_of(const Paths::Company& company, std::size_t members, const Route& route, int flows) const {
+    if (route.inside_host) return {std::max(1, company.most_of_a_host - 1), flows};
+    return {std::max(1, static_cast<int>(members) - company.least_of_a_host), flows * company.most_of_a_host};
+  }
+
+  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, and its host's cards with those
+  /// of the members beside it, so the first takes its time and each further one what it adds without the latency. The slowest pair decides.
+  Cost exchange(const Paths::Company& company, Bytes size, std::size_t members, int flows) const {
     Cost slowest;
-    for (int path : links) {
+    for (int path : company.paths) {
       const auto& route = paths.route(path);
-      const Seconds one = route.time(size, flows);
+      const Load load = load_of(company, members, route, flows);
+      const Seconds one = route.time(size, load.flows);
       const Seconds further = std::max(Seconds{0}, one - route.time({0}, 1));
-      const Seconds all = one + static_cast<double>(members - 2) * further;
+      const Seconds all = one + static_cast<double>(load.messages - 1) * further;
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
@@ -84,29 +101,29 @@ struct ProfileCost::State {
 
   /// Half an all-reduce as it was measured between two, each further member adding what the bytes take. The slowest pair decides. Absent
   /// where some pair's was not measured.
-  std::optional<Cost> half_sum(const std::vector<int>& links, Bytes piece, std::size_t members, int flows) const {
+  std::optional<Cost> half_sum(const Paths::Company& company, Bytes piece, std::size_t members, int flows) const {
     Cost slowest;
-    for (int path : links) {
+    for (int path : company.paths) {
       const auto& route = paths.route(path);
       if (!route.measures_sums()) return std::nullopt;
-      const Seconds one = route.sum_time(piece, flows);
+      const Load load = load_of(company, members, route, flows);
+      const Seconds one = route.sum_time(piece, load.flows);
       const Seconds further = std::max(Seconds{0}, one - route.sum_time({0}, 1));
-      const Seconds all = one + static_cast<double>(members - 2) * further;
+      const Seconds all = one + static_cast<double>(load.messages - 1) * further;
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
   }
 
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
-  Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element, int flows) {
-    const auto members = group.members.size();
+  Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) {
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
-    const auto links = paths.inside(group.members);
-    if (const auto half = half_sum(links, piece * element, members, flows)) return combine(*half, *half, {});
-    const Cost exchanged = exchange(links, piece * element, members, flows);
+    const auto& company = paths.company(some);
+    if (const auto half = half_sum(company, piece * element, members, flows)) return combine(*half, *half, {});
+    const Cost exchanged = exchange(company, piece * element, members, flows);
     Cost sum;
-    for (const auto& type : paths.company(group.members).types) {
+    for (const auto& type : company.types) {
       const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
       if (here.time >= sum.time) sum = here;
     }
@@ -215,8 +232,12 @@ Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
 Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
-  if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element, flows);
-  return state_->exchange(state_->paths.inside(group.members), bytes, group.members.size(), flows);
+  if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
+  return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
+}
+
+Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) const {
+  return members < 2 ? Cost{} : state_->all_reduce(some, members, bytes, element, flows);
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
@@ -226,8 +247,10 @@ int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(st
 std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
 
 std::uint64_t ProfileCost::path(const program::Group& group) const {
-  std::uint64_t hash = group.members.size();
-  for (int path : state_->paths.inside(group.members)) hash = join(hash, static_cast<std::uint64_t>(path));
+  const auto& company = state_->paths.company(group.members);
+  std::uint64_t hash = join(group.members.size(),
+                            static_cast<std::uint64_t>(company.most_of_a_host) << 32 | static_cast<std::uint64_t>(company.least_of_a_host));
+  for (int path : company.paths) hash = join(hash, static_cast<std::uint64_t>(path));
   for (const auto& type : state_->paths.company(group.members).types)
     for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
   return hash;

@@ -57,10 +57,10 @@ void add_microbatches(const Plan& plan, std::vector<Change>& changes) {
 }
 
 void add_schedule(const Plan& plan, std::vector<Change>& changes) {
-  if (plan.schedule != plan::ScheduleKind::gpipe) return;
+  if (plan.schedule != plan::ScheduleKind::gpipe && plan.schedule != plan::ScheduleKind::zero_bubble) return;
   Plan changed = plan;
   changed.schedule = plan::ScheduleKind::one_f_one_b;
-  changes.push_back({std::move(changed), "schedule 1f1b in place of gpipe"});
+  changes.push_back({std::move(changed), text("schedule 1f1b in place of ", plan::to_string(plan.schedule))});
 }
 
 void add_moved_layers(const Plan& plan, int stage, std::vector<Change>& changes) {

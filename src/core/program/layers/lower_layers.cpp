@@ -16,7 +16,8 @@ void require_schedule(const plan::Plan& plan, const Runtime& runtime) {
     throw Error{ErrorKind::unavailable, text("schedule: the runtime '", runtime.name, "' executes ", why...)};
   };
   const int depth = plan::own_stages(plan);
-  if (plan.schedule == ScheduleKind::gpipe) refuse("1f1b and interleaved; the plan says gpipe");
+  if (plan.schedule == ScheduleKind::gpipe || plan.schedule == ScheduleKind::zero_bubble)
+    refuse("1f1b and interleaved; the plan says ", plan::to_string(plan.schedule));
   if (plan.schedule == ScheduleKind::interleaved && runtime.layers->blocking) refuse("1f1b; the plan says interleaved");
   if (plan.chunks > 1 && depth < 3) refuse("interleaved schedules on 3 devices in a row at least; the plan has ", depth);
   if (plan.sequence_parallel && runtime.layers->blocking)

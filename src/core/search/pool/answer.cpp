@@ -12,10 +12,11 @@ namespace {
 constexpr std::size_t longest_summary = 160;
 constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
-    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two inside a node), "
+    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two, over several nodes "
+    "only where their links make a block faster), "
     "microbatch (powers of two up to 16) and share of the batch; stages with numbers of replicas, degrees and microbatches of their own, "
     "of one type each, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
-    "(of the best plans: interleaved, sequence parallelism, where the runtime knows them)";
+    "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
 
 std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
 
@@ -138,8 +139,8 @@ plan::Plan unbound(plan::Plan plan) {
   return plan;
 }
 
-std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
-int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 2; }
+std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
+int most_improvements(int devices) { return devices <= 40 ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 1; }
 
 PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench) {
   PoolAnswer answer;

@@ -7,6 +7,7 @@
 #include "lines.hpp"
 #include "refine.hpp"
 #include "revive.hpp"
+#include "wide_groups.hpp"
 
 namespace flotilla::search {
 
@@ -67,10 +68,11 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
 }  // namespace
 
 PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
-  const Stock stock{request, library};
+  Stock stock{request, library};
   Bench bench{stock, runtime};
   Soundings soundings{stock, bench};
   Network network{stock, runtime};
+  widen_groups(stock, soundings, network);
   Estimator estimate{stock, soundings, network, runtime};
   Shortlist list{stock, shortlist_length(stock.devices)};
   if (request.previous) offer_previous(*request.previous, estimate, list);

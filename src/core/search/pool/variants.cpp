@@ -49,6 +49,9 @@ std::vector<plan::Plan> variants_of(const plan::Plan& plan) {
     plan::Plan other = base;
     other.schedule = base.schedule == plan::ScheduleKind::gpipe ? plan::ScheduleKind::one_f_one_b : plan::ScheduleKind::gpipe;
     out.push_back(std::move(other));
+    plan::Plan split = base;
+    split.schedule = plan::ScheduleKind::zero_bubble;
+    out.push_back(std::move(split));
     if (auto chunked = in_two_chunks(base)) out.push_back(std::move(*chunked));
   }
   return out;

@@ -5,8 +5,8 @@
 
 namespace flotilla::search::pool {
 
-/// The same devices and shares under what sketches do not say: sequence parallelism, GPipe, two chunks of layers a device (interleaved
-/// 1F1B). Runtimes refuse what they do not know.
+/// The same devices and shares under what sketches do not say: sequence parallelism, GPipe, zero-bubble, two chunks of layers a device
+/// (interleaved 1F1B). Runtimes refuse what they do not know.
 std::vector<plan::Plan> variants_of(const plan::Plan&);
 
 }  // namespace flotilla::search::pool

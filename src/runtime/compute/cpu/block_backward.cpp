@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "operations.hpp"
 
 namespace flotilla::compute::cpu {
@@ -5,12 +7,9 @@ namespace flotilla::compute::cpu {
 using program::Role;
 
 template <class E>
-void Operations<E>::mlp_backward(const Frame& f) {
+void Operations<E>::feed_forward_rows_backward(const Frame& f, E* before_drop) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  const Precision p = setup_.precision;
   E* gradient = f.at(Role::gradient);
-  E* before_drop = masked(f, gradient);
-  E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
   RowsBackward rows;
   if (!pre_norm_)
     rows.norm = {gradient,
@@ -28,9 +27,24 @@ void Operations<E>::mlp_backward(const Frame& f) {
   rows.bias = Parameter::down_bias;
   rows.has_bias = setup_.model.feed_forward_bias;
   rows_backward(f, rows);
-  ProductSpec to_activated = linear_input_gradient(p, f.n, d_, columns_);
+}
+
+/// At the start of each row of `columns`, which has room for the gradient of `up`.
+template <class E>
+void Operations<E>::activated_gradient(const Frame& f, const E* before_drop, E* columns) {
+  ProductSpec to_activated = linear_input_gradient(setup_.precision, f.n, d_, columns_);
   to_activated.c_row = up_width_;
   products_.run(to_activated, {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
+}
+
+template <class E>
+void Operations<E>::mlp_backward(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const Precision p = setup_.precision;
+  E* before_drop = masked(f, f.at(Role::gradient));
+  E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
+  feed_forward_rows_backward(f, before_drop);
+  activated_gradient(f, before_drop, columns);
   products_.run(linear_weight_gradient(p, f.n, d_, columns_),
                 {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
   activation_backward(f, layout, columns);
@@ -41,31 +55,35 @@ void Operations<E>::mlp_backward(const Frame& f) {
 }
 
 template <class E>
-void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout& layout, E* gradient) {
+void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout& layout, E* gradient, E* kept_gradient) {
   const model::Activation activation = setup_.model.activation;
   const E* kept = f.saved(activation == model::Activation::relu ? layout.activated : layout.up);
   const bool has_bias = setup_.model.feed_forward_bias;
   Workspace none{nullptr};
   const ColumnSums bias{has_bias ? f.workspace : none, setup_.threads, up_width_};
-  for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
-    float* sums = has_bias ? bias.start(share) : nullptr;
+  const auto run = [&](float* sums, Rows rows) {
     switch (activation) {
       case model::Activation::gelu_tanh: return kernels_.gelu_backward({kept, gradient, sums, columns_}, rows);
       case model::Activation::relu: return kernels_.relu_backward({kept, gradient, sums, columns_}, rows);
       case model::Activation::swiglu: return kernels_.swiglu_backward({kept, gradient, sums, columns_}, rows);
     }
+  };
+  for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
+    float* sums = has_bias ? bias.start(share) : nullptr;
+    if (!kept_gradient) return run(sums, rows);
+    for_pieces(rows, [&](Rows piece) {
+      run(sums, piece);
+      const std::int64_t at = piece.first * up_width_;
+      std::memcpy(kept_gradient + at, gradient + at, sizeof(E) * static_cast<std::size_t>(piece.count() * up_width_));
+    });
   });
   if (has_bias) bias.add_to(f.gradient(Parameter::up_bias), 0, up_width_);
 }
 
 template <class E>
-void Operations<E>::attention_backward(const Frame& f) {
+void Operations<E>::attention_rows_backward(const Frame& f, E* before_drop) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  const Precision p = setup_.precision;
   E *gradient = f.at(Role::gradient), *partial = f.at(Role::partial);
-  E* before_drop = masked(f, gradient);
-  E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
-  E* qkv_gradient = f.workspace.template take<E>(f.n * qkv_width_);
   RowsBackward rows;
   rows.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
   rows.norm_bias = pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias;
@@ -84,21 +102,36 @@ void Operations<E>::attention_backward(const Frame& f) {
   rows.bias = Parameter::out_bias;
   rows.has_bias = setup_.model.attention_output_bias;
   rows_backward(f, rows);
-  const E* output = f.saved(layout.attention_output);
-  products_.run(linear_input_gradient(p, f.n, d_, attention_width_),
+}
+
+/// Back through the output product and attention, to what qkv's product put out.
+template <class E>
+void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradient) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
+  products_.run(linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
                 {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
-  products_.run(linear_weight_gradient(p, f.n, d_, attention_width_),
-                {.a = before_drop, .b = output, .c = f.gradient(Parameter::out_weight)});
-  attention_.backward(f.task, f.saved(layout.qkv), output, f.template saved<float>(layout.log_sum_exp), output_gradient, qkv_gradient,
-                      f.workspace);
-  if (setup_.model.rotates()) rotate(f, qkv_gradient, true);
-  attention_weight_gradients(f, qkv_gradient);
-  products_.run(linear_input_gradient(p, f.n, qkv_width_, d_), {.a = qkv_gradient, .b = f.weight(Parameter::qkv_weight), .c = partial});
+  attention_.backward(f.task, f.saved(layout.qkv), f.saved(layout.attention_output), f.template saved<float>(layout.log_sum_exp),
+                      output_gradient, gradient, f.workspace);
+  if (setup_.model.rotates()) rotate(f, gradient, true);
 }
 
 template <class E>
-void Operations<E>::attention_weight_gradients(const Frame& f, const E* qkv_gradient) {
+void Operations<E>::attention_backward(const Frame& f) {
+  E* before_drop = masked(f, f.at(Role::gradient));
+  E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
+  attention_rows_backward(f, before_drop);
+  qkv_gradient(f, before_drop, to_qkv);
+  attention_weight_gradients(f, before_drop, to_qkv);
+  products_.run(linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
+                {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* qkv_gradient) {
   const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  products_.run(linear_weight_gradient(setup_.precision, f.n, d_, attention_width_),
+                {.a = before_drop, .b = f.saved(layout.attention_output), .c = f.gradient(Parameter::out_weight)});
   if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
   const E* input = pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
   products_.run(linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
@@ -132,11 +165,15 @@ void Operations<E>::block_begin_backward(const Frame& f) {
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                  \
-  template void Operations<E>::mlp_backward(const Frame&);                                       \
-  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*); \
-  template void Operations<E>::attention_backward(const Frame&);                                 \
-  template void Operations<E>::attention_weight_gradients(const Frame&, const E*);               \
+#define FLOTILLA_INSTANTIATE(E)                                                                      \
+  template void Operations<E>::feed_forward_rows_backward(const Frame&, E*);                         \
+  template void Operations<E>::activated_gradient(const Frame&, const E*, E*);                       \
+  template void Operations<E>::mlp_backward(const Frame&);                                           \
+  template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*); \
+  template void Operations<E>::attention_rows_backward(const Frame&, E*);                            \
+  template void Operations<E>::qkv_gradient(const Frame&, const E*, E*);                             \
+  template void Operations<E>::attention_backward(const Frame&);                                     \
+  template void Operations<E>::attention_weight_gradients(const Frame&, const E*, const E*);         \
   template void Operations<E>::block_begin_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

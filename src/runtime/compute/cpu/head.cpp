@@ -75,18 +75,43 @@ void Operations<E>::head_loss(const Frame& f) {
   for (double sum : sums) loss[0] += sum;
 }
 
+/// From row to row of the logits' gradient, which stands in their place.
 template <class E>
-void Operations<E>::head_backward(const Frame& f) {
+std::int64_t Operations<E>::head_pitch(const Frame& f) const {
+  return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
+}
+
+template <class E>
+void Operations<E>::logits_gradient(const Frame& f) {
   const HeadRows rows = head_rows(f);
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_gradient(rows, share); });
-  const std::int64_t pitch = rows.pitch * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
-  const E* gradient = f.at(Role::logits);
+}
+
+template <class E>
+void Operations<E>::head_backward_weights(const Frame& f) {
   ProductSpec to_word = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_word.a_column = pitch;
-  products_.run(to_word, {.a = gradient, .b = head_input(f), .c = f.gradient(head_word_)});
+  to_word.a_column = head_pitch(f);
+  products_.run(to_word, {.a = f.at(Role::logits), .b = head_input(f), .c = f.gradient(head_word_)});
+}
+
+template <class E>
+void Operations<E>::head_input_gradient(const Frame& f) {
   ProductSpec to_input = linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_input.a_row = pitch;
-  products_.run(to_input, {.a = gradient, .b = f.weight(head_word_), .c = f.at(Role::partial)});
+  to_input.a_row = head_pitch(f);
+  products_.run(to_input, {.a = f.at(Role::logits), .b = f.weight(head_word_), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::head_backward(const Frame& f) {
+  logits_gradient(f);
+  head_backward_weights(f);
+  head_input_gradient(f);
+}
+
+template <class E>
+void Operations<E>::head_backward_input(const Frame& f) {
+  logits_gradient(f);
+  head_input_gradient(f);
 }
 
 template <class E>
@@ -115,12 +140,17 @@ void Operations<E>::head_end_backward(const Frame& f) {
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                    \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;  \
-  template const E* Operations<E>::head_input(const Frame&) const; \
-  template void Operations<E>::head_forward(const Frame&);         \
-  template void Operations<E>::head_loss(const Frame&);            \
-  template void Operations<E>::head_backward(const Frame&);        \
+#define FLOTILLA_INSTANTIATE(E)                                        \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;      \
+  template const E* Operations<E>::head_input(const Frame&) const;     \
+  template void Operations<E>::head_forward(const Frame&);             \
+  template void Operations<E>::head_loss(const Frame&);                \
+  template std::int64_t Operations<E>::head_pitch(const Frame&) const; \
+  template void Operations<E>::logits_gradient(const Frame&);          \
+  template void Operations<E>::head_backward_weights(const Frame&);    \
+  template void Operations<E>::head_input_gradient(const Frame&);      \
+  template void Operations<E>::head_backward(const Frame&);            \
+  template void Operations<E>::head_backward_input(const Frame&);      \
   template void Operations<E>::head_end_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

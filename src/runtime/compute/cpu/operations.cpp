@@ -73,6 +73,12 @@ void Operations<E>::run(const Task& task) {
     case Operation::attention_backward: attention_backward(frame); break;
     case Operation::block_begin_backward: block_begin_backward(frame); break;
     case Operation::embedding_backward: embedding_backward(frame); break;
+    case Operation::mlp_backward_input: mlp_backward_input(frame); break;
+    case Operation::mlp_backward_weights: mlp_backward_weights(frame); break;
+    case Operation::attention_backward_input: attention_backward_input(frame); break;
+    case Operation::attention_backward_weights: attention_backward_weights(frame); break;
+    case Operation::head_backward_input: head_backward_input(frame); break;
+    case Operation::head_backward_weights: head_backward_weights(frame); break;
   }
   FLOTILLA_ASSERT(frame.workspace.used() == model::workspace(setup_.model, frame.shape, task.operation, setup_.threads),
                   model::to_string(task.operation), " took ", frame.workspace.used().count, " bytes of workspace");
@@ -91,7 +97,7 @@ void Operations<E>::normalize(const Frame& f, const NormForward<E>& norm) {
 template <class E>
 E* Operations<E>::masked(const Frame& f, E* gradient) const {
   E* apart = setup_.model.dropout > 0 ? f.workspace.template take<E>(f.n * d_) : nullptr;
-  return setup_.model.dropout > 0 && f.task.training ? apart : gradient;
+  return drops(f) ? apart : gradient;
 }
 
 template <class E>

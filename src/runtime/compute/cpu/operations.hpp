@@ -9,7 +9,7 @@
 
 namespace flotilla::compute::cpu {
 
-/// The thirteen operations for one element type. What differs between models is data: a kind of norm, an activation, a bias that is there.
+/// The operations for one element type. What differs between models is data: a kind of norm, an activation, a bias that is there.
 template <class E>
 class Operations {
  public:
@@ -34,6 +34,7 @@ class Operations {
     T* saved(const model::Segment& segment) const {
       return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count);
     }
+    E* kept(const model::Segment& segment) const { return reinterpret_cast<E*>(at<std::byte>(program::Role::kept) + segment.offset.count); }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     float* gradient(Parameter) const;
@@ -67,9 +68,30 @@ class Operations {
   void mlp_backward(const Frame&);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
-  void attention_weight_gradients(const Frame&, const E* qkv_gradient);
-  void activation_backward(const Frame&, const model::BlockLayout&, E* gradient);
+  void activated_gradient(const Frame&, const E* before_drop, E* columns);
+  void attention_weight_gradients(const Frame&, const E* before_drop, const E* qkv_gradient);
+  /// `kept`: the result goes there as well, which may be where the activation's input stands; may be null.
+  void activation_backward(const Frame&, const model::BlockLayout&, E* gradient, E* kept = nullptr);
+  /// Back through a norm, and through the dropout and bias above a product; the product's gradient goes to before_drop where there is
+  /// dropout, else it is `gradient` itself.
+  void feed_forward_rows_backward(const Frame&, E* before_drop);
+  void attention_rows_backward(const Frame&, E* before_drop);
+  void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
+  // split_backward.cpp
+  void mlp_backward_input(const Frame&);
+  void mlp_backward_weights(const Frame&);
+  void attention_backward_input(const Frame&);
+  void attention_backward_weights(const Frame&);
+  E* kept_output_gradient(const Frame&) const;
+  E* kept_up_gradient(const Frame&) const;
+  bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
+  void copy(const Frame&, const E* from, E* to, std::int64_t width);
   // head.cpp
+  void head_backward_input(const Frame&);
+  void head_backward_weights(const Frame&);
+  void head_input_gradient(const Frame&);
+  void logits_gradient(const Frame&);
+  std::int64_t head_pitch(const Frame&) const;
   void head_forward(const Frame&);
   void head_loss(const Frame&);
   void head_backward(const Frame&);

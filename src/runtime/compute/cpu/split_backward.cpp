@@ -1,0 +1,85 @@
+// The halves of a block's backward pass. What the weights' half needs is written over what nobody reads any more (model::KeptLayout).
+#include <cstring>
+
+#include "operations.hpp"
+
+namespace flotilla::compute::cpu {
+
+using program::Role;
+
+template <class E>
+void Operations<E>::copy(const Frame& f, const E* from, E* to, std::int64_t width) {
+  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    const std::int64_t at = rows.first * width;
+    std::memcpy(to + at, from + at, sizeof(E) * static_cast<std::size_t>(rows.count() * width));
+  });
+}
+
+template <class E>
+E* Operations<E>::kept_output_gradient(const Frame& f) const {
+  return pre_norm_ ? f.kept(model::kept_layout(setup_.model, f.shape).output_gradient)
+                   : f.saved(model::block_layout(setup_.model, f.shape).end);
+}
+
+template <class E>
+E* Operations<E>::kept_up_gradient(const Frame& f) const {
+  return setup_.model.activation == model::Activation::relu ? f.kept(model::kept_layout(setup_.model, f.shape).up_gradient)
+                                                            : f.saved(model::block_layout(setup_.model, f.shape).up);
+}
+
+template <class E>
+void Operations<E>::mlp_backward_input(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  E *gradient = f.at(Role::gradient), *kept = kept_output_gradient(f), *kept_up = kept_up_gradient(f);
+  feed_forward_rows_backward(f, drops(f) ? kept : gradient);
+  if (!drops(f)) copy(f, gradient, kept, d_);
+  // With relu nothing is in the place of what is kept; else its own input is, until the activation has been gone back through.
+  const bool in_place = setup_.model.activation == model::Activation::relu;
+  E* columns = in_place ? kept_up : f.workspace.template take<E>(f.n * up_width_);
+  activated_gradient(f, kept, columns);
+  activation_backward(f, layout, columns, in_place ? nullptr : kept_up);
+  products_.run(linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+                {.a = kept_up, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::mlp_backward_weights(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  products_.run(linear_weight_gradient(setup_.precision, f.n, d_, columns_),
+                {.a = kept_output_gradient(f), .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
+  products_.run(linear_weight_gradient(setup_.precision, f.n, up_width_, d_),
+                {.a = kept_up_gradient(f), .b = f.saved(layout.ff_input), .c = f.gradient(Parameter::up_weight)});
+}
+
+template <class E>
+void Operations<E>::attention_backward_input(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  E *gradient = f.at(Role::gradient), *kept = f.saved(layout.middle);
+  E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
+  attention_rows_backward(f, drops(f) ? kept : gradient);
+  if (!drops(f)) copy(f, gradient, kept, d_);
+  qkv_gradient(f, kept, to_qkv);
+  copy(f, to_qkv, f.saved(layout.qkv), qkv_width_);
+  products_.run(linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
+                {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::attention_backward_weights(const Frame& f) {
+  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  attention_weight_gradients(f, f.saved(layout.middle), f.saved(layout.qkv));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                \
+  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t); \
+  template E* Operations<E>::kept_output_gradient(const Frame&) const;         \
+  template E* Operations<E>::kept_up_gradient(const Frame&) const;             \
+  template void Operations<E>::mlp_backward_input(const Frame&);               \
+  template void Operations<E>::mlp_backward_weights(const Frame&);             \
+  template void Operations<E>::attention_backward_input(const Frame&);         \
+  template void Operations<E>::attention_backward_weights(const Frame&);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cpu
