@@ -6,6 +6,7 @@
 
 #include "app/measured_timeline.hpp"
 #include "app/report_text.hpp"
+#include "app/stage_table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -258,8 +259,9 @@ void TrainingLoop::tell(const Slowness& s) {
   record.cost_seconds = s.cost.value;
   metrics_->write(record);
   const auto& device = in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type;
-  const std::string what = s.peer.valid() ? text("the link from ", in_.crew.name(s.rank), " to ", in_.crew.name(s.peer))
-                                          : text(in_.crew.name(s.rank), " (", device, ", stage ", record.stage, ")");
+  const std::string what =
+      s.peer.valid() ? text("the link from ", in_.crew.name(s.rank), " to ", in_.crew.name(s.peer))
+                     : text(in_.crew.name(s.rank), " (", device, ", ", stages_of_device_in_words(program.plan, record.stage), ")");
   const auto factor = std::round(s.factor * 10) / 10;
   if (s.over)
     log::info("step ", done_, ": ", what, " is no longer slow");

@@ -10,6 +10,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "plan/random_plan.hpp"
+#include "program/random_plan.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -81,6 +82,8 @@ TEST(Migration, RandomPlansMoveTheLeastAndFillEverythingOnce) {
     auto from = plan::testing::random_plan(random);
     while (from.model.name == "gpt2-mini") from = plan::testing::random_plan(random);  // its elements are too many to look at one by one
     expect_exact(from, sibling(from, random));
+    if (round % 3 == 0) expect_exact(from, tests::in_chunks(sibling(from, random), random));
+    if (round % 3 == 1) expect_exact(tests::in_chunks(from, random), sibling(from, random));
   }
 }
 

@@ -61,6 +61,21 @@ TEST(PoolPlanner, SplitsBackwardPassesWhereThePipelineWaits) {
   EXPECT_EQ(answer.best->plan.schedule, plan::ScheduleKind::zero_bubble) << plan::summary(answer.best->plan);
 }
 
+/// Four devices in a row, which all are needed, and four microbatches: half of the bubble goes with two stages a device.
+TEST(PoolPlanner, InterleavesWhereMicrobatchesAreFew) {
+  Instance i = usual();
+  i.request.model = model::built_in("gpt2-mini");
+  i.request.model.blocks = 14;
+  i.request.global_batch = 4;
+  i.request.pool = {{"fast", "", 4, 4}};
+  Bytes state{};
+  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
+  for (auto& type : i.library.device_types) type.memory = {state.count * 2 / 5 + (8 << 20)};
+  const auto found = plan(i);
+  ASSERT_TRUE(found.best) << found.no_plan_reason;
+  EXPECT_EQ(found.best->plan.chunks, 2) << plan::summary(found.best->plan);
+}
+
 TEST(PoolPlanner, SaysWhatIsShort) {
   const auto why = [](auto change) {
     Instance i = usual();

@@ -119,6 +119,17 @@ TEST(Kinds, PlansWhoseStagesAreDealtUnlikeAreReadPlainlyToo) {
   }
 }
 
+TEST(Kinds, InterleavedPlansAreReadPlainlyToo) {
+  std::mt19937 random{14};
+  const auto profile = fixture::without_contention(fixture::uniform_cluster(2, 4));
+  const simulate::ProfileCost cost{profile};
+  for (int round = 0; round < 40; ++round) {
+    const auto plan = tests::in_chunks(any_plan(random, profile.devices.front().type), random);
+    const auto program = program::lower(plan, {});
+    EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
+  }
+}
+
 TEST(Kinds, EvaluationProgramsRunToo) {
   const auto profile = fixture::without_contention(fixture::uniform_cluster(2, 4));
   const simulate::ProfileCost cost{profile};

@@ -203,7 +203,7 @@ struct Part {
 };
 
 struct RankClass {
-  int stage = 0;
+  int stage = 0;  ///< the first of the stages that its devices hold; the others follow at a distance of plan::own_stages()
   std::string device_type;
   model::LayerShape shape;  ///< of a full microbatch; tensor_index is that of the class's first rank
   int microbatches = 0;

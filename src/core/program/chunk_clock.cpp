@@ -46,13 +46,13 @@ struct Urgency {
 struct Choice {
   Urgency urgency;
   int chunk = -1;  ///< none
-  bool backward = false;
+  bool backward = false, ready = false;
 };
 
 class Clock {
  public:
-  Clock(const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries, int chunks, bool training)
-      : depth_{static_cast<int>(deals.size())}, chunks_{chunks}, training_{training} {
+  Clock(const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries, int chunks, bool training, bool overtake)
+      : depth_{static_cast<int>(deals.size())}, chunks_{chunks}, training_{training}, overtake_{overtake} {
     for (const plan::Deal& deal : deals) {
       auto& stage = stages_.emplace_back(deal.size());
       for (std::size_t r = 0; r < deal.size(); ++r) add(stage[r], deal[r]);
@@ -62,12 +62,14 @@ class Clock {
     set_depths();
   }
 
+  /// Nothing where strict order comes to a standstill.
   std::vector<std::vector<std::vector<TimedPass>>> run() {
     for (int p = 0; p < depth_; ++p)
       for (std::size_t r = 0; r < stages_[at(p)].size(); ++r) begin(p, static_cast<int>(r));
     for (;;) {
       while (!ends_.empty()) end_next();
       if (all_done()) break;
+      if (!overtake_) return {};
       deepen();
     }
     std::vector<std::vector<std::vector<TimedPass>>> passes;
@@ -77,6 +79,8 @@ class Clock {
     }
     return passes;
   }
+
+  std::int64_t now() const { return now_; }
 
  private:
   struct End {
@@ -138,50 +142,47 @@ class Clock {
     return std::int64_t{device.microbatches[at(microbatch)].first} * least_count_ / (total_ * depth_);
   }
 
-  bool may_forward(int p, const Device& here, int chunk) const {
-    const int m = here.chunks[at(chunk)].forwards, from = p > 0 ? chunk : chunk - 1;
-    if (m >= here.count()) return false;
+  bool has_come_forward(int p, const Device& here, int chunk, int m) const {
+    const int from = p > 0 ? chunk : chunk - 1;
     return from < 0 || std::ranges::all_of(here.before[at(m)], [&](const Partner& partner) {
              return partner.microbatch < neighbour(p - 1, partner.replica).chunks[at(from)].forwards_done;
            });
   }
 
-  bool may_backward(int p, const Device& here, int chunk) const {
-    const int m = here.chunks[at(chunk)].backwards, from = p + 1 < depth_ ? chunk : chunk + 1;
-    if (!training_ || m >= here.chunks[at(chunk)].forwards_done) return false;
-    return from >= chunks_ || std::ranges::all_of(here.after[at(m)], [&](const Partner& partner) {
-             return partner.microbatch < neighbour(p + 1, partner.replica).chunks[at(from)].backwards_done;
-           });
+  bool has_come_backward(int p, const Device& here, int chunk, int m) const {
+    const int from = p + 1 < depth_ ? chunk : chunk + 1;
+    return m < here.chunks[at(chunk)].forwards_done &&
+           (from >= chunks_ || std::ranges::all_of(here.after[at(m)], [&](const Partner& partner) {
+              return partner.microbatch < neighbour(p + 1, partner.replica).chunks[at(from)].backwards_done;
+            }));
   }
 
-  Choice forward_of(int p, const Device& here) const {
+  /// The most urgent pass of that direction which is not made yet; where passes may overtake, of those that can begin.
+  Choice most_urgent(int p, const Device& here, bool backward) const {
     Choice best;
     for (int c = 0; c < chunks_; ++c) {
-      if (!may_forward(p, here, c)) continue;
-      const int m = here.chunks[at(c)].forwards;
-      const Urgency urgency{group_of(here, m), c, m};
-      if (best.chunk < 0 || urgency < best.urgency) best = {urgency, c, false};
+      const int m = backward ? here.chunks[at(c)].backwards : here.chunks[at(c)].forwards;
+      if (m >= here.count()) continue;
+      const Urgency urgency{group_of(here, m), backward ? chunks_ - 1 - c : c, m};
+      if (best.chunk >= 0 && best.urgency < urgency) continue;
+      const bool ready = backward ? has_come_backward(p, here, c, m) : has_come_forward(p, here, c, m);
+      if (ready || !overtake_) best = {urgency, c, backward, ready};
     }
     return best;
   }
 
-  Choice backward_of(int p, const Device& here) const {
-    Choice best;
-    for (int c = chunks_ - 1; c >= 0; --c) {
-      if (!may_backward(p, here, c)) continue;
-      const int m = here.chunks[at(c)].backwards;
-      const Urgency urgency{group_of(here, m), chunks_ - 1 - c, m};
-      if (best.chunk < 0 || urgency < best.urgency) best = {urgency, c, true};
-    }
-    return best;
+  /// Forward while fewer passes than its depth are in flight, else back.
+  Choice next(int p, const Device& here) const {
+    Choice choice;
+    if (!training_ || here.in_flight < here.depth) choice = most_urgent(p, here, false);
+    return choice.chunk >= 0 || !training_ ? choice : most_urgent(p, here, true);
   }
 
   void begin(int p, int r) {
     Device& here = device(p, r);
     if (here.busy) return;
-    Choice choice = backward_of(p, here);
-    if (choice.chunk < 0 && (!training_ || here.in_flight < here.depth)) choice = forward_of(p, here);
-    if (choice.chunk < 0) return;
+    const Choice choice = next(p, here);
+    if (!choice.ready) return;
     Progress& progress = here.chunks[at(choice.chunk)];
     const int m = choice.backward ? progress.backwards++ : progress.forwards++;
     const std::int64_t time = here.microbatches[at(m)].count * share_time / here.share;
@@ -230,8 +231,8 @@ class Clock {
     int stage = -1, replica = -1;
     for (int p = 0; p < depth_; ++p)
       for (std::size_t r = 0; r < stages_[at(p)].size(); ++r) {
-        const Choice choice = forward_of(p, stages_[at(p)][r]);
-        if (choice.chunk < 0 || (stage >= 0 && least <= choice.urgency)) continue;
+        const Choice choice = most_urgent(p, stages_[at(p)][r], false);
+        if (!choice.ready || (stage >= 0 && least <= choice.urgency)) continue;
         least = choice.urgency;
         stage = p, replica = static_cast<int>(r);
       }
@@ -241,7 +242,7 @@ class Clock {
   }
 
   int depth_, chunks_;
-  bool training_;
+  bool training_, overtake_;
   std::vector<std::vector<Device>> stages_;
   std::int64_t total_ = 0;                 ///< sequences
   std::int64_t least_count_ = share_time;  ///< of microbatches that a device has
@@ -253,7 +254,13 @@ class Clock {
 
 std::vector<std::vector<std::vector<TimedPass>>> passes_by_clock(const std::vector<plan::Deal>& deals,
                                                                  const std::vector<Boundary>& boundaries, int chunks, bool training) {
-  return Clock{deals, boundaries, chunks, training}.run();
+  const auto run = [&](bool overtake) {
+    Clock clock{deals, boundaries, chunks, training, overtake};
+    auto passes = clock.run();
+    return std::pair{clock.now(), std::move(passes)};
+  };
+  auto strict = run(false), free = run(true);
+  return std::move(strict.second.empty() || free.first < strict.first ? free : strict).second;
 }
 
 }  // namespace flotilla::program

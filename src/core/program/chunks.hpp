@@ -49,9 +49,10 @@ struct DeviceOrder {
 };
 
 /// By own stage and replica the passes on a clock on which every replica needs the same time for its share and backward twice as long as
-/// forward. Whoever is free goes back where it can, else forward while fewer passes than its depth are in flight; of several passes that
-/// of the earliest group of microbatches, and there of the nearest chunk. Where stages are dealt alike, groups, depth and order are those
-/// of Narayanan et al. `deals` by own stage; `boundaries` likewise, behind each, the last one's leading back to the first.
+/// forward. A device goes forward while fewer passes than its depth are in flight, else back; each way in the order of groups of
+/// microbatches, and there of the way through the chunks. Where stages are dealt alike, groups, depth and order are those of Narayanan et
+/// al. Where they are not, what waits may be overtaken, if that ends sooner. `deals` by own stage; `boundaries` likewise, behind each, the
+/// last one's leading back to the first.
 std::vector<std::vector<std::vector<TimedPass>>> passes_by_clock(const std::vector<plan::Deal>& deals,
                                                                  const std::vector<Boundary>& boundaries, int chunks, bool training);
 

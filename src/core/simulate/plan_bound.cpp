@@ -165,7 +165,7 @@ class PlanBound {
       const Step& step = c.steps[static_cast<std::size_t>(s)];
       most = std::max(most, around + total(c, step));
       const Seconds way = round_trip(c, static_cast<std::size_t>(s), false);
-      const bool eager = plan_.schedule != plan::ScheduleKind::gpipe;
+      const bool eager = plan_.schedule != plan::ScheduleKind::gpipe && plan_.chunks == 1;
       if (eager) {
         // The backward pass of microbatch m stands before the forward pass of m + k, k = stages - s, on the same queue.
         const int turns = (n - 1) / (stages - s);
