@@ -34,8 +34,11 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
       mine.push_back(std::find(owned.begin(), owned.end(), slot.tensor) != owned.end() ? 1 : 0);
     }
   }
+  const auto& list = binding.instructions();
+  sums_ = static_cast<std::size_t>(
+      std::ranges::find_if(list, [](const auto& instruction) { return instruction.site->op == Op::reduce_scalars; }) - list.begin());
   before_start_ = [this](BoundInstruction& instruction) {
-    if (instruction.site->op != Op::reduce_scalars) return pass_.load(std::memory_order_relaxed) == Pass::hollow;
+    if (instruction.site->op != Op::reduce_scalars) return hollow(instruction);
     fill_totals(*context_);
     return false;
   };
@@ -76,12 +79,18 @@ void Executor::wait_for(const BoundInstruction& instruction) {
   }
 }
 
+/// What comes after the sums is gone through as ever: by them all ranks know alike that the parameters stay, and what is done with
+/// parameters then is done with good ones.
+bool Executor::hollow(const BoundInstruction& instruction) const {
+  const auto place = static_cast<std::size_t>(&instruction - binding_.instructions().data());
+  return place < sums_ && pass_.load() == Pass::hollow;
+}
+
 bool Executor::leaves_out(const BoundInstruction& instruction, const StepContext& context) {
-  if (instruction.site->op == Op::optimizer) return false;  // the sums decide, for all ranks alike
   auto whole = Pass::whole;
   if (context.give_up && pass_.load(std::memory_order_relaxed) == Pass::whole && context.give_up())
     pass_.compare_exchange_strong(whole, Pass::hollow);
-  return pass_.load() == Pass::hollow;
+  return hollow(instruction);
 }
 
 void Executor::execute(BoundInstruction& instruction, const StepContext& context) {
@@ -156,8 +165,7 @@ void Executor::fill_totals(const StepContext& context) {
 
 void Executor::optimize(BoundInstruction& instruction, const StepContext& context) {
   const double norm = std::sqrt(totals()[scalar::squared_norm]);
-  if (totals()[given_up] > 0) return;
-  if (!std::isfinite(norm) || !std::isfinite(totals()[scalar::loss])) return;  // the last good parameters stay
+  if (totals()[given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss])) return;  // the last good parameters stay
   auto adamw = context.adamw;
   adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
   const auto part = static_cast<std::size_t>(instruction.site->part);

@@ -48,6 +48,7 @@ class Executor {
   enum class Pass : std::uint8_t { whole, hollow, summed };  ///< summed: too late to give up
   void wait_for(const BoundInstruction&);
   bool leaves_out(const BoundInstruction&, const StepContext&);
+  bool hollow(const BoundInstruction&) const;
   void execute(BoundInstruction&, const StepContext&);
   void load_tokens(BoundInstruction&, const StepContext&);
   void copy_regions(BoundInstruction&);
@@ -69,6 +70,7 @@ class Executor {
   std::vector<std::vector<std::uint8_t>> owned_;   ///< by part, by slot: counts in this rank's squared norm
   std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
+  std::size_t sums_ = 0;                 ///< place of the instruction that puts in this rank's
   std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it hollow, the communication thread ends the choice
   bool record_;
   std::vector<Seconds> started_, ended_;
