@@ -83,7 +83,7 @@ Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& op
 }
 
 /// Removes what processes that were killed while they wrote have left: files under names of their own, last changed `age` seconds ago or
-/// longer.
+/// longer; outcomes at once.
 void clear_leftovers(const std::filesystem::path& folder, double clock, double age) {
   std::error_code failed;
   for (std::filesystem::directory_iterator entry{folder, failed}, end; !failed && entry != end; entry.increment(failed)) {
@@ -91,7 +91,8 @@ void clear_leftovers(const std::filesystem::path& folder, double clock, double a
     struct ::stat facts {};
     if (!(name.ends_with(".tmp") || name.ends_with(".own")) || ::lstat(entry->path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))
       continue;
-    if (clock - static_cast<double>(facts.st_mtim.tv_sec) >= age) ::unlink(entry->path().c_str());
+    const double least = name.starts_with("outcome.json.") ? 0 : age;
+    if (clock - static_cast<double>(facts.st_mtim.tv_sec) >= least) ::unlink(entry->path().c_str());
   }
 }
 

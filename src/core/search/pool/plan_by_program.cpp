@@ -4,6 +4,7 @@
 #include "answer.hpp"
 #include "families.hpp"
 #include "floor.hpp"
+#include "flotilla/base/error.hpp"
 #include "lines.hpp"
 #include "refine.hpp"
 #include "revive.hpp"
@@ -105,7 +106,12 @@ std::optional<int> times_as_large(const PoolRequest& request, const cluster::Pro
       if (request.pool[e].count > most_devices / times) return std::nullopt;
       other.pool[e].count = request.pool[e].count * times;
     }
-    if (search_for_plan(other, library, runtime, [] { return std::nullopt; }).best) return times;
+    try {
+      if (search_for_plan(other, library, runtime, [] { return std::nullopt; }).best) return times;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      return std::nullopt;  // a profile of one host knows no links to others
+    }
   }
   return std::nullopt;
 }

@@ -11,7 +11,7 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::ptrdiff_t most_varied = 2, most_improved = 6;         // of the best plans
+constexpr std::ptrdiff_t many_varied = 12, most_varied = 2, most_improved = 6;  // of the best plans
 constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that local search may simulate: of large pools, of small ones
 constexpr int small_pool = 40, huge_pool = 10'000;                   // devices
 constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
@@ -102,7 +102,7 @@ void Refine::keep(const Sketch& sketch, const plan::Plan& plan) {
 }
 
 void Refine::vary() {
-  const auto most = stock_.devices <= huge_pool ? most_varied : 1;
+  const auto most = stock_.devices <= small_pool ? many_varied : stock_.devices <= huge_pool ? most_varied : 1;
   const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min(most, std::ssize(found_)));
   for (const Forecasted& one : best)
     for (const auto& plan : variants_of(one.trial.plan))
