@@ -136,6 +136,33 @@ TEST(Lower, ManyMicrobatchesThroughChunksAreLoops) {
   EXPECT_LT(3 * steps, instructions);
 }
 
+/// 4 of those 16 rows (the input, two norms' outputs, the sum between) are whole on every member of a group that does not share its tokens.
+TEST(Lower, SharedTokensAreKeptOnce) {
+  const auto kept = [](int degree, bool shared) {
+    auto plan = plan::even_plan(model::built_in("gpt2"), 64, 16, Precision::fp32, 1, 4, degree, 1);
+    plan.sequence_parallel = shared;
+    const auto program = lower(plan, Runtime{});
+    return static_cast<double>(arena_breakdown(program.classes.front())[static_cast<std::size_t>(Category::activations)].count);
+  };
+  EXPECT_NEAR(kept(2, true) / kept(2, false), 8.0 / 10, 0.02);
+  EXPECT_NEAR(kept(4, true) / kept(4, false), 4.0 / 7, 0.02);
+  EXPECT_EQ(kept(1, true), kept(1, false));
+}
+
+TEST(Lower, SharedTokensChangeNothingInStagesOfOneDevice) {
+  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 16, 8, Precision::fp32, 2, 2, 1, 1);
+  const auto whole = lower(plan, Runtime{});
+  plan.sequence_parallel = true;
+  auto shared = lower(plan, Runtime{});
+  EXPECT_EQ(shared.groups, whole.groups);
+  ASSERT_EQ(shared.classes.size(), whole.classes.size());
+  for (std::size_t c = 0; c < whole.classes.size(); ++c) {
+    EXPECT_EQ(shared.classes[c].arena, whole.classes[c].arena);
+    EXPECT_EQ(shared.classes[c].sites, whole.classes[c].sites);
+    EXPECT_EQ(shared.classes[c].blocks, whole.classes[c].blocks);
+  }
+}
+
 TEST(Lower, EachTensorHasOneOwnerPerElement) {
   std::mt19937 random{5};
   for (int trial = 0; trial < 50; ++trial) {

@@ -57,6 +57,32 @@ TEST(ProfileCost, UnmeasuredOperationIsTheRoofline) {
   }
 }
 
+TEST(ProfileCost, WhatProbesLeaveOutGoesByItsBytes) {
+  auto profile = fixture::uniform_cluster(1, 1);
+  profile.operation_times.push_back({"slow", "block_end_forward", 1, 2, 64, Precision::fp32, {0.25}, 0.03});
+  const auto again = ProfileCost{profile}.operation(mini, "slow", Operation::block_again, shape);
+  // Three rows of width d pass there; here two norms, each a row in and one out, and GELU over four times the width.
+  EXPECT_NEAR(again.time.value, 0.25 * 12 / 3, 1e-9);
+  EXPECT_NEAR(again.relative_error, 0.18, 1e-12);
+  EXPECT_TRUE(again.estimated);
+}
+
+TEST(ProfileCost, SharedTokensDivideRowsAndLeaveProducts) {
+  auto profile = fixture::uniform_cluster(1, 1);
+  fixture::measure(profile, mini, 64, Precision::fp32, {2}, {2});
+  const ProfileCost costs{profile};
+  model::LayerShape whole = shape;
+  whole.tensor_parallel = 2;
+  model::LayerShape shared = whole;
+  shared.sequence_parallel = true;
+  const auto ratio = [&](Operation operation) {
+    return costs.operation(mini, "slow", operation, shared).time / costs.operation(mini, "slow", operation, whole).time;
+  };
+  EXPECT_NEAR(ratio(Operation::block_end_forward), 0.5, 1e-9);
+  EXPECT_NEAR(ratio(Operation::block_begin_backward), 0.5, 1e-9);
+  EXPECT_EQ(ratio(Operation::mlp_forward), 1);
+}
+
 TEST(ProfileCost, AnotherDegreeKeepsTheMeasuredEfficiency) {
   auto profile = fixture::uniform_cluster(1, 1);
   fixture::measure(profile, mini, 64, Precision::fp32, {1}, {2});
@@ -122,6 +148,7 @@ TEST(ProfileCost, DirectSumByHand) {
   const double phase = 5e-6 + 3 * 4e-6, add = 3 * 1000 * 1e-9;
   EXPECT_NEAR(costs.collective(program::Op::all_reduce, group({0, 1, 2, 3}), {16000}, {4}).time.value, 2 * phase + add, 1e-15);
   EXPECT_EQ(costs.collective(program::Op::all_reduce, group({2}), {16000}, {4}).time.value, 0);
+  EXPECT_NEAR(costs.collective(program::Op::reduce_scatter, group({0, 1, 2, 3}), {16000}, {4}).time.value, phase + add, 1e-15);
   EXPECT_NEAR(costs.collective(program::Op::all_gather, group({0, 1}), {4000}, {4}).time.value, 5e-6 + 4e-6, 1e-15);
 }
 

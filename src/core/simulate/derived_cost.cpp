@@ -33,9 +33,10 @@ Cost derived_cost(const model::Config& model, model::Operation operation, const 
     return {cost.time * (moved(model, shape, operation) / moved(model, whole, known)), cost.relative_error + scaled_error, true};
   }
   const Cost cost = plain(operation, whole);
-  // Products are the same ones; that fewer rows pass beside them is within the error of their time.
-  if (model::flops(model, whole, operation) > 0) return {cost.time, cost.relative_error, true};
-  return {cost.time * std::min(1.0, moved(model, shape, operation) / moved(model, whole, operation)), cost.relative_error, true};
+  // Most products are the same ones, and that fewer rows pass beside them is within the error of their time; projections are of rows.
+  const double flops = model::flops(model, whole, operation), rows = moved(model, shape, operation) / moved(model, whole, operation);
+  const double products = flops > 0 ? model::flops(model, shape, operation) / flops : 0;
+  return {cost.time * std::min(1.0, std::max(products, rows)), cost.relative_error, true};
 }
 
 }  // namespace flotilla::simulate

@@ -10,7 +10,7 @@ namespace flotilla::simulate {
 bool is_derived(model::Operation, const model::LayerShape&);
 
 /// By `plain`, the cost of an operation that is not derived: what moves rows through memory does it at the rate of block_end_forward; where
-/// tokens are shared between products, rows cost in proportion to their bytes and products what they cost otherwise.
+/// tokens are shared between products, an operation costs in proportion to its FLOPs or its bytes, what is more.
 Cost derived_cost(const model::Config&, model::Operation, const model::LayerShape&,
                   const std::function<Cost(model::Operation, const model::LayerShape&)>& plain);
 
