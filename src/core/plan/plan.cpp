@@ -111,7 +111,7 @@ std::string summary(const Plan& plan) {
     separator = ", ";
   }
   return line + text(" | ", to_string(plan.schedule), " | batch ", plan.global_batch, " = ", plan.global_batch / plan.quantum, " x ",
-                     plan.quantum);
+                     plan.quantum, plan.shard_optimizer ? " | optimizer shared out" : "");
 }
 
 }  // namespace flotilla::plan

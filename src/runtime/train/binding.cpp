@@ -124,6 +124,11 @@ comm::Operation* Binding::make_collective(const program::Site& site) {
     const Bytes capacity = site.per_microbatch ? class_.buffers[static_cast<std::size_t>(reduced.buffer)].size : site.bytes;
     return keep(group.make_all_reduce(buffer(reduced.buffer), type, capacity, staging_data, staging_size));
   }
+  if (site.op == Op::reduce_scatter)
+    return keep(group.make_reduce_scatter(buffer(find(site, Role::reduced)->buffer), comm::ElementType::fp32, site.bytes, staging_data,
+                                          staging_size));
+  if (site.op == Op::gather_shares)
+    return keep(group.make_gather_shares(buffer(find(site, Role::reduced)->buffer), element_size(program_.plan.precision), site.bytes));
   if (site.op == Op::all_gather) {
     const auto& mine = *find(site, Role::stats);
     const auto& all = *find(site, Role::gathered_stats);

@@ -64,7 +64,7 @@ std::vector<int> LineEstimator::in_flight(const Line& line) const {
 bool LineEstimator::fits(const Line& line, std::size_t stage, int first, int last, plan::Recompute recompute, int kept) {
   const Post& post = line.posts[stage];
   const auto limit = static_cast<double>(stock_.types[at(stock_.places[at(post.place)].type)].memory.count);
-  return limit <= 0 || estimate_.memory(sounding(post, recompute), first, last, kept) * (1 - doubt) <= limit;
+  return limit <= 0 || estimate_.memory(sounding(post, recompute), first, last, kept, post.count) * (1 - doubt) <= limit;
 }
 
 /// Seconds for the whole batch, if the stage never waited.

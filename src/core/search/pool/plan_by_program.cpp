@@ -37,6 +37,8 @@ void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refin
   if (sketch) refine.keep(*sketch, plan_of(*sketch, stock));
 }
 
+PoolAnswer search_once(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime);
+
 /// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
 void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
                             Estimator& estimate, Refine& refine) {
@@ -52,7 +54,7 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   } else {
     return;
   }
-  const auto answer = plan_by_program(other, library, runtime);
+  const auto answer = search_once(other, library, runtime);
   if (!answer.best) return;
   std::vector<PooledPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
@@ -64,9 +66,7 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   }
 }
 
-}  // namespace
-
-PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+PoolAnswer search_once(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
   const Stock stock{request, library};
   Bench bench{stock, runtime};
   Soundings soundings{stock, bench};
@@ -88,6 +88,22 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
                           floor_of_value(stock, soundings, families.microbatches()), bench);
   prefer_what_moves_least(answer, request);
   return answer;
+}
+
+}  // namespace
+
+/// Where nothing fits, replicas that share their optimizer out may.
+PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  auto answer = search_once(request, library, runtime);
+  const bool stopped = request.should_stop && request.should_stop();
+  if (answer.best || stopped || runtime.layers || request.shard_optimizer) return answer;
+  PoolRequest other = request;
+  other.shard_optimizer = true;
+  auto shared = search_once(other, library, runtime);
+  if (!shared.best) return answer;
+  shared.considered += answer.considered;
+  shared.pruned += answer.pruned;
+  return shared;
 }
 
 }  // namespace flotilla::search
