@@ -84,7 +84,8 @@ Bytes Lowered::arena(Rank rank) const {
 }
 
 Lowered lower(const Workplace& place, const plan::Plan& plan) {
-  const auto runtime = runtime_for(place, plan);
+  auto runtime = runtime_for(place, plan);
+  runtime.placement = program::placement_of(place.runtime.placement, crew_of(plan));
   return comm::agree_on(
       place.world, "lowering the plan",
       [&] {

@@ -16,7 +16,7 @@ struct Workplace {
   const comm::World& world;
   const Job& job;
   const Samplers& data;
-  program::Runtime runtime;  ///< as planned with; the matrix library's scratch is each plan's own
+  program::Runtime runtime;  ///< as planned with, all ranks placed; the matrix library's scratch and the crew's places are each plan's own
   Bytes runtime_constant;
   int threads = 1;  ///< of this rank
 };

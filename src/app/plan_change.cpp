@@ -51,7 +51,7 @@ std::string why_too_large(const Workplace& place, const PlanAtWork& work, const 
 
 Bytes move(const Workplace& place, const PlanAtWork& from, PlanAtWork& to) {
   const auto deadline = place.job.comm.deadline;
-  const auto migration = program::migrate(from.chosen.plan, to.chosen.plan);
+  const auto migration = program::migrate(from.chosen.plan, to.chosen.plan, place.runtime.placement);
   const auto state = [](const PlanAtWork& work) { return work.trainer ? work.trainer->state() : checkpoint::LocalState{}; };
   comm::agree_on(
       place.world, "moving the training state", [&] { train::move_state(place.world, migration, state(from), state(to), deadline); },

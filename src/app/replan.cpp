@@ -73,11 +73,10 @@ cluster::Profile slowed(cluster::Profile profile, std::span<const Slowness> slow
 
 Seconds moving_time(const cluster::Profile& profile, const plan::Plan& from, const plan::Plan& to) {
   std::map<Rank, double> out, in;
-  for (const auto& transfer : program::migrate(from, to).transfers) {
+  for (const auto& transfer : program::migrate(from, to, program::placement_of(profile.devices)).transfers) {
     if (transfer.stays()) continue;
-    const auto seconds = cluster::transfer_time(cluster::link_between(profile, transfer.from, transfer.to),
-                                                transfer.elements() * program::kept_per_parameter)
-                             .value;
+    const auto& link = cluster::link_between(profile, transfer.from, transfer.to);
+    const double seconds = cluster::transfer_time(link, transfer.size()).value;
     out[transfer.from] += seconds;
     in[transfer.to] += seconds;
   }

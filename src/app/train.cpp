@@ -159,6 +159,7 @@ class Training {
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
     place_.runtime.library_scratch = least_scratch(place_);
+    place_.runtime.placement = program::placement_of(here.devices);
     request.runtime = place_.runtime;
     place_.runtime_constant = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
     return choose_plan(world_, request, deadline_);

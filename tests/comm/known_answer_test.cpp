@@ -11,6 +11,13 @@ namespace {
 
 constexpr std::size_t count = 200;
 
+program::Group group_of(int members, program::Teams teams = {}) {
+  program::Group group;
+  for (int m = 0; m < members; ++m) group.members.emplace_back(m);
+  group.teams = std::move(teams);
+  return group;
+}
+
 std::vector<float> add(const std::vector<int>& members) {
   std::vector<float> sum(count);
   fill_known(members.front(), sum);
@@ -19,25 +26,35 @@ std::vector<float> add(const std::vector<int>& members) {
   return sum;
 }
 
-TEST(KnownAnswer, RightSumPasses) { EXPECT_EQ(first_wrong(5, add({0, 1, 2, 3, 4})), -1); }
-TEST(KnownAnswer, MissingMemberShows) { EXPECT_GE(first_wrong(5, add({0, 1, 2, 4})), 0); }
-TEST(KnownAnswer, MemberCountedTwiceShows) { EXPECT_GE(first_wrong(5, add({0, 1, 2, 3, 3, 4})), 0); }
-TEST(KnownAnswer, StrangerInAMembersPlaceShows) { EXPECT_GE(first_wrong(5, add({0, 1, 7, 3, 4})), 0); }
-TEST(KnownAnswer, AnotherOrderShows) { EXPECT_GE(first_wrong(5, add({0, 1, 3, 2, 4})), 0); }
+TEST(KnownAnswer, RightSumPasses) { EXPECT_EQ(first_wrong(group_of(5), add({0, 1, 2, 3, 4})), -1); }
+TEST(KnownAnswer, MissingMemberShows) { EXPECT_GE(first_wrong(group_of(5), add({0, 1, 2, 4})), 0); }
+TEST(KnownAnswer, MemberCountedTwiceShows) { EXPECT_GE(first_wrong(group_of(5), add({0, 1, 2, 3, 3, 4})), 0); }
+TEST(KnownAnswer, StrangerInAMembersPlaceShows) { EXPECT_GE(first_wrong(group_of(5), add({0, 1, 7, 3, 4})), 0); }
+TEST(KnownAnswer, AnotherOrderShows) { EXPECT_GE(first_wrong(group_of(5), add({0, 1, 3, 2, 4})), 0); }
+
+TEST(KnownAnswer, TeamsSumInsideFirst) {
+  const program::Teams teams{{0, 0, 1, 1, 2}, {0, 0, 1, 1, 1}};
+  std::vector<float> sum(count);
+  const auto of = [](int member, std::size_t i) { return known_contribution(member, static_cast<std::int64_t>(i)); };
+  for (std::size_t i = 0; i < count; ++i) sum[i] = (of(0, i) + of(1, i)) + ((of(2, i) + of(3, i)) + of(4, i));
+  EXPECT_EQ(first_wrong(group_of(5, teams), sum), -1);
+  EXPECT_GE(first_wrong(group_of(5), sum), 0);
+  EXPECT_GE(first_wrong(group_of(5, teams), add({0, 1, 2, 3, 4})), 0);
+}
 
 TEST(KnownAnswer, ShiftedElementsShow) {
   auto sum = add({0, 1, 2});
   sum.erase(sum.begin());
-  EXPECT_EQ(first_wrong(3, sum), 0);
+  EXPECT_EQ(first_wrong(group_of(3), sum), 0);
 }
 
 TEST(KnownAnswer, OneWrongBitShowsAndItsPlace) {
   auto sum = add({0, 1, 2});
   sum[137] = std::nextafter(sum[137], 0.0f);
-  EXPECT_EQ(first_wrong(3, sum), 137);
+  EXPECT_EQ(first_wrong(group_of(3), sum), 137);
 }
 
-TEST(KnownAnswer, NothingIsRight) { EXPECT_EQ(first_wrong(3, {}), -1); }
+TEST(KnownAnswer, NothingIsRight) { EXPECT_EQ(first_wrong(group_of(3), {}), -1); }
 
 }  // namespace
 }  // namespace flotilla::comm

@@ -6,9 +6,11 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/program/share_pieces.hpp"
 #include "plan/random_plan.hpp"
 #include "program/random_plan.hpp"
 
@@ -87,6 +89,83 @@ TEST(Migration, RandomPlansMoveTheLeastAndFillEverythingOnce) {
   }
 }
 
+/// (rank, tensor, piece or -1) -> the global element at each place.
+using PiecePlaces = std::map<std::tuple<Rank, int, int>, std::vector<std::int64_t>>;
+
+PiecePlaces piece_places(const plan::Plan& plan, const Placement& placement) {
+  PiecePlaces all;
+  for (auto& [key, elements] : places(plan)) all[{key.first, key.second, -1}] = elements;
+  Runtime runtime;
+  runtime.placement = placement;
+  const auto program = lower(plan, runtime);
+  for (int r = 0; r < plan::rank_count(plan); ++r) {
+    const auto pieces = share_pieces(program, Rank{r});
+    for (int p = 0; p < static_cast<int>(pieces.size()); ++p) {
+      const auto& piece = pieces[static_cast<std::size_t>(p)];
+      auto& elements = all[{Rank{r}, piece.tensor, p}];
+      elements.assign(static_cast<std::size_t>(piece.count), -1);
+      for (const auto& box : boxes_of(program, Rank{r}, piece))
+        for (std::int64_t o = 0; o < box.outer; ++o)
+          for (std::int64_t i = 0; i < box.inner; ++i)
+            elements.at(static_cast<std::size_t>(box.local_offset + o * box.local_stride + i)) =
+                box.global_offset + o * box.global_stride + i;
+    }
+  }
+  return all;
+}
+
+/// Tensors of which a rank keeps but a piece, which may be empty.
+std::set<std::pair<Rank, int>> in_pieces(const plan::Plan& plan, const Placement& placement) {
+  Runtime runtime;
+  runtime.placement = placement;
+  const auto program = lower(plan, runtime);
+  std::set<std::pair<Rank, int>> found;
+  for (int r = 0; r < plan::rank_count(plan); ++r)
+    for (const auto& part : program.classes.at(static_cast<std::size_t>(program.ranks[Rank{r}.index()].rank_class)).parts)
+      for (const auto& slot : part.slots)
+        if (!part.shares.empty()) found.insert({Rank{r}, slot.tensor});
+  return found;
+}
+
+void expect_exact_with_shares(const plan::Plan& from, const plan::Plan& to, const Placement& placement) {
+  const auto before = piece_places(from, placement), after = piece_places(to, placement);
+  const auto before_in_pieces = in_pieces(from, placement), after_in_pieces = in_pieces(to, placement);
+  auto filled = after;
+  for (auto& [key, elements] : filled) std::ranges::fill(elements, -1);
+  for (const auto& transfer : migrate(from, to, placement).transfers)
+    for (const auto& run : transfer.runs) {
+      const bool shared_before = before_in_pieces.contains({transfer.from, run.tensor});
+      const bool shared_after = after_in_pieces.contains({transfer.to, run.tensor});
+      ASSERT_EQ(run.parameters_only, shared_after && run.to_piece < 0) << "moments have no place in the shard of one that keeps a share";
+      if (shared_before && run.from_piece < 0) {
+        ASSERT_TRUE(run.parameters_only && from.precision == Precision::fp32) << "the shard of one that keeps a share has no state";
+      }
+      const auto& source = before.at({transfer.from, run.tensor, run.from_piece});
+      auto& target = filled.at({transfer.to, run.tensor, run.to_piece});
+      for (std::int64_t o = 0; o < run.outer; ++o)
+        for (std::int64_t i = 0; i < run.inner; ++i) {
+          auto& place = target.at(static_cast<std::size_t>(run.to_offset + o * run.to_stride + i));
+          ASSERT_EQ(place, -1) << "filled twice";
+          place = source.at(static_cast<std::size_t>(run.from_offset + o * run.from_stride + i));
+        }
+    }
+  EXPECT_TRUE(filled == after) << plan::summary(from) << " -> " << plan::summary(to);
+}
+
+TEST(Migration, SharesComeTogetherAndAreDealtOut) {
+  std::mt19937 random{64};
+  for (int round = 0; round < 12; ++round) {
+    auto from = plan::testing::random_plan(random);
+    while (from.model.name == "gpt2-mini") from = plan::testing::random_plan(random);
+    auto to = sibling(from, random);
+    to.precision = from.precision;
+    from.shard_optimizer = round % 3 != 0;
+    to.shard_optimizer = round % 3 != 1;
+    const auto placement = tests::any_placement(random, std::max(plan::rank_count(from), plan::rank_count(to)));
+    expect_exact_with_shares(from, to, placement);
+  }
+}
+
 TEST(Migration, TheSamePlanMovesNothing) {
   std::mt19937 random{62};
   for (int round = 0; round < 20; ++round) {
@@ -94,6 +173,10 @@ TEST(Migration, TheSamePlanMovesNothing) {
     const auto migration = migrate(plan, plan);
     EXPECT_EQ(migration.moved().count, 0);
     for (const auto& transfer : migration.transfers) EXPECT_TRUE(transfer.stays());
+    auto shared = plan;
+    shared.shard_optimizer = true;
+    shared.precision = Precision::fp32;
+    EXPECT_EQ(migrate(shared, shared).moved().count, 0);
   }
 }
 

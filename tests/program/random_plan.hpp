@@ -4,11 +4,24 @@
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/program/placement.hpp"
 #include "plan/random_plan.hpp"
 
 namespace flotilla::tests {
 
 inline int pick(std::mt19937& random, int low, int high) { return std::uniform_int_distribution<int>{low, high}(random); }
+
+/// Some nodes, each in one of some zones, and ranks anywhere on them; now and then nobody knows.
+inline program::Placement any_placement(std::mt19937& random, int ranks) {
+  program::Placement placement;
+  if (pick(random, 0, 3) == 0) return placement;
+  const int nodes = pick(random, 1, 4), zones = pick(random, 1, 2);
+  for (int rank = 0; rank < ranks; ++rank) {
+    placement.node.push_back(pick(random, 0, nodes - 1));
+    placement.zone.push_back(placement.node.back() % zones);
+  }
+  return placement;
+}
 
 /// Any valid plan: besides cuts, schedule, recomputation and precision, every stage has its own replicas, and these their own tensor
 /// degrees, microbatches and shares.

@@ -26,12 +26,24 @@ Site& site_named(Program& program, std::size_t c, const std::string& name) {
   throw std::runtime_error{"no site " + name};
 }
 
+plan::Plan shared_or_not(plan::Plan plan, std::mt19937& random) {
+  plan.shard_optimizer = tests::pick(random, 0, 1) == 1;
+  return plan;
+}
+
+Runtime anywhere(const plan::Plan& plan, std::mt19937& random) {
+  Runtime runtime;
+  runtime.placement = tests::any_placement(random, plan::rank_count(plan));
+  return runtime;
+}
+
 TEST(Validate, RandomPlansPass) {
   std::mt19937 random{20260101};
   for (int trial = 0; trial < 300; ++trial) {
-    const auto plan = tests::random_plan(random);
-    ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << "trial " << trial << ": " << plan::summary(plan);
-    const auto evaluation = lower_evaluation(plan, Runtime{}, tests::pick(random, 1, 2 * plan.global_batch));
+    const auto plan = shared_or_not(tests::random_plan(random), random);
+    const auto runtime = anywhere(plan, random);
+    ASSERT_EQ(first(validate(lower(plan, runtime))), "") << "trial " << trial << ": " << plan::summary(plan);
+    const auto evaluation = lower_evaluation(plan, runtime, tests::pick(random, 1, 2 * plan.global_batch));
     ASSERT_EQ(first(validate(evaluation)), "") << "trial " << trial << " evaluation: " << plan::summary(plan);
   }
 }
@@ -39,9 +51,10 @@ TEST(Validate, RandomPlansPass) {
 TEST(Validate, PlansWhoseStagesAreDealtUnlikePass) {
   std::mt19937 random{20261122};
   for (int trial = 0; trial < 300; ++trial) {
-    const auto plan = tests::any_plan(random);
-    ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << "trial " << trial << ": " << plan::summary(plan);
-    const auto evaluation = lower_evaluation(plan, Runtime{}, tests::pick(random, 1, 2 * plan.global_batch));
+    const auto plan = shared_or_not(tests::any_plan(random), random);
+    const auto runtime = anywhere(plan, random);
+    ASSERT_EQ(first(validate(lower(plan, runtime))), "") << "trial " << trial << ": " << plan::summary(plan);
+    const auto evaluation = lower_evaluation(plan, runtime, tests::pick(random, 1, 2 * plan.global_batch));
     ASSERT_EQ(first(validate(evaluation)), "") << "trial " << trial << " evaluation: " << plan::summary(plan);
   }
 }

@@ -7,6 +7,7 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/model/operations.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/program/runtime.hpp"
 
 /// Made-up clusters and plans for the tests of the simulator and the planner.
 namespace flotilla::fixture {
@@ -29,6 +30,13 @@ inline cluster::Profile uniform_cluster(int hosts, int per_host, const cluster::
     for (int d = 0; d < per_host; ++d) profile.devices.push_back({Rank{h * per_host + d}, type.name, "h" + std::to_string(h), "", d, 1});
   profile.links = {link(cluster::LinkLevel::node, "any", "any", 5e-6, 1e9), link(cluster::LinkLevel::zone, "one", "other", 50e-6, 1e8)};
   return profile;
+}
+
+/// Our runtime on the cluster's nodes, as forecasts of plans see it.
+inline program::Runtime placed(const cluster::Profile& profile) {
+  program::Runtime runtime;
+  runtime.placement = program::placement_of(profile.devices);
+  return runtime;
 }
 
 /// The same cluster with network cards for everybody: messages never wait for each other.

@@ -119,7 +119,7 @@ TEST(ContentionProperty, NoCardMovesMoreThanItCan) {
   for (int seed = 0; seed < cases; ++seed) {
     const Case c = random_case(seed);
     const simulate::ProfileCost cost{c.profile};
-    const auto program = program::lower(c.plan, {});
+    const auto program = program::lower(c.plan, fixture::placed(c.profile));
     std::map<std::uint64_t, double> out, in;  // seconds of all lanes, by host
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const Rank from{static_cast<int>(r)};

@@ -68,7 +68,7 @@ TEST_P(ForecastProperty, EveryDeviceAccountsForTheWholeIteration) {
 TEST_P(ForecastProperty, NeverBelowTheWorkOfAnyRank) {
   const Forecast f = forecast(c);
   const simulate::ProfileCost cost{c.profile};
-  const auto program = program::lower(c.plan, {});
+  const auto program = program::lower(c.plan, fixture::placed(c.profile));
   for (const auto& kind : f.kinds) {
     const auto& about = program.classes[static_cast<std::size_t>(kind.rank_class)];
     double work = 0;
@@ -98,7 +98,7 @@ TEST_P(ForecastProperty, SpansOfASerialQueueDoNotOverlap) {
   }
   EXPECT_EQ(seen.size(), f.kinds.size());
   std::size_t all = 0;
-  const auto program = program::lower(c.plan, {});
+  const auto program = program::lower(c.plan, fixture::placed(c.profile));
   for (std::size_t r = 0; r < program.ranks.size(); ++r) all += program::expand(program, Rank{static_cast<int>(r)}).size();
   EXPECT_EQ(spans_of_all_ranks(f).size(), all);
 }
@@ -136,7 +136,7 @@ TEST_P(ForecastProperty, BoundsAreNeverAboveTheForecast) {
 
 TEST_P(ForecastProperty, MemoryIsTheArena) {
   const Forecast f = forecast(c);
-  const auto program = program::lower(c.plan, {});
+  const auto program = program::lower(c.plan, fixture::placed(c.profile));
   for (const auto& kind : f.kinds) {
     const auto& about = program.classes[static_cast<std::size_t>(kind.rank_class)];
     EXPECT_EQ(kind.memory.arena, about.arena);

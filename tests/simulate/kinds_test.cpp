@@ -91,8 +91,9 @@ TEST(Kinds, MachineAgreesWithThePlainReadingOfThePrograms) {
   const auto profile = fixture::without_contention(fixture::uniform_cluster(2, 4));
   const simulate::ProfileCost cost{profile};
   for (int round = 0; round < 40; ++round) {
-    const auto plan = fixture::random_plan(random, profile, model::built_in("gpt2-tiny"), 16, 8);
-    const auto program = program::lower(plan, {});
+    auto plan = fixture::random_plan(random, profile, model::built_in("gpt2-tiny"), 16, 8);
+    plan.shard_optimizer = round % 3 == 0;
+    const auto program = program::lower(plan, round % 2 ? fixture::placed(profile) : program::Runtime{});
     EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
   }
 }
@@ -113,8 +114,9 @@ TEST(Kinds, PlansWhoseStagesAreDealtUnlikeAreReadPlainlyToo) {
   const auto profile = fixture::without_contention(fixture::uniform_cluster(2, 4));
   const simulate::ProfileCost cost{profile};
   for (int round = 0; round < 60; ++round) {
-    const auto plan = any_plan(random, profile.devices.front().type);
-    const auto program = program::lower(plan, {});
+    auto plan = any_plan(random, profile.devices.front().type);
+    plan.shard_optimizer = round % 3 == 0;
+    const auto program = program::lower(plan, round % 2 ? fixture::placed(profile) : program::Runtime{});
     EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
   }
 }
@@ -128,6 +130,19 @@ TEST(Kinds, InterleavedPlansAreReadPlainlyToo) {
     const auto program = program::lower(plan, {});
     EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
   }
+}
+
+/// Replicas on nodes of one size take the same part in their sums, and have shares of one size; on nodes of two sizes not.
+TEST(Kinds, TeamsAndSharesAddFewKinds) {
+  const auto profile = fixture::uniform_cluster(8, 4);
+  auto plan = even(32, 1, 1, 64);
+  const auto kinds = [&] { return interpret(program::lower(plan, fixture::placed(profile)), simulate::ProfileCost{profile}).kinds.size(); };
+  EXPECT_EQ(kinds(), 1u);
+  plan.shard_optimizer = true;
+  EXPECT_EQ(kinds(), 1u);
+  plan = even(30, 1, 1, 60);
+  plan.shard_optimizer = true;
+  EXPECT_EQ(kinds(), 2u);
 }
 
 TEST(Kinds, EvaluationProgramsRunToo) {

@@ -152,6 +152,24 @@ TEST(ProfileCost, DirectSumByHand) {
   EXPECT_NEAR(costs.collective(program::Op::all_gather, group({0, 1}), {4000}, {4}).time.value, 5e-6 + 4e-6, 1e-15);
 }
 
+TEST(ProfileCost, SumInTeamsByHand) {
+  auto profile = fixture::uniform_cluster(2, 2);
+  profile.operation_times.push_back({"slow", "add", 1, 1, 1, Precision::fp32, {1e-3}, 0});  // 1 ns an element
+  const ProfileCost costs{profile};
+  auto nodes = group({0, 1, 2, 3});
+  const double direct = costs.collective(program::Op::all_reduce, nodes, {1'600'000}, {4}).time.value;
+  nodes.teams = program::teams_of({nodes.members}, program::placement_of(profile.devices));
+  ASSERT_EQ(nodes.teams.size(), 1u);
+  // 400,000 numbers: inside a node halves of 800 kB at 1 GB/s; between two, quarters of 400 kB at 0.1 GB/s, two at once over one card.
+  const double inside = 5e-6 + 8e-4, between = 50e-6 + 2 * 4e-3, add = (200'000 + 100'000) * 1e-9;
+  const double sum = costs.collective(program::Op::all_reduce, nodes, {1'600'000}, {4}).time.value;
+  EXPECT_NEAR(sum, 2 * (inside + between) + add, 1e-12);
+  EXPECT_LT(sum, direct);
+  EXPECT_NEAR(costs.collective(program::Op::sum_shares, nodes, {1'600'000}, {4}).time.value, inside + between + add, 1e-12);
+  EXPECT_NEAR(costs.collective(program::Op::gather_shares, nodes, {800'000}, {2}).time.value, 5e-6 + 4e-4 + 50e-6 + 2 * 2e-3, 1e-12);
+  EXPECT_NE(costs.path(nodes), costs.path(group({0, 1, 2, 3})));
+}
+
 TEST(ProfileCost, SlowestPairDecides) {
   const auto profile = fixture::uniform_cluster(2, 2);
   const ProfileCost costs{profile};

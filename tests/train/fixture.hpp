@@ -70,11 +70,14 @@ inline program::Runtime runtime() {
   return runtime;
 }
 
-inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, train::Options options = {}) {
+inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, train::Options options = {},
+                                               const program::Placement& placement = {}) {
   options.deadline = patience;
-  auto program = program::lower(plan, runtime());
+  auto placed = runtime();
+  placed.placement = placement;
+  auto program = program::lower(plan, placed);
   program::require_valid(program);
-  auto evaluation = program::lower_evaluation(plan, runtime(), plan.global_batch);
+  auto evaluation = program::lower_evaluation(plan, placed, plan.global_batch);
   auto made = std::make_unique<train::Trainer>(crew, std::move(program), std::move(evaluation), sampler(plan), sampler(plan), options);
   made->initialize();
   return made;

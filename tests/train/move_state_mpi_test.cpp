@@ -15,6 +15,12 @@
 namespace flotilla::train {
 namespace {
 
+/// Nodes of two ranks.
+const program::Placement& places() {
+  static const program::Placement all{{0, 0, 1, 1}, {0, 0, 0, 0}};
+  return all;
+}
+
 /// A plan at work on some ranks of the world; nothing on the others.
 struct Post {
   explicit Post(plan::Plan bound) : plan{std::move(bound)} {
@@ -32,7 +38,9 @@ struct Post {
         for (Rank& rank : replica.devices)
           rank = Rank{static_cast<int>(std::lower_bound(crew_ranks.begin(), crew_ranks.end(), rank.value) - crew_ranks.begin())};
     crew.emplace(tests::session().world().subset(crew_ranks), tests::patience);
-    trainer = tests::trainer(*crew, numbered);
+    std::vector<Rank> ranks;
+    for (const int rank : crew_ranks) ranks.emplace_back(rank);
+    trainer = tests::trainer(*crew, numbered, {}, program::placement_of(places(), ranks));
   }
   checkpoint::LocalState state() { return trainer ? trainer->state() : checkpoint::LocalState{}; }
   double step(int number) { return trainer ? trainer->step(number).loss : 0; }
@@ -61,6 +69,19 @@ plan::Plan interleaved(plan::Plan plan) {
     plan.stages[static_cast<std::size_t>(s)].first_layer = s;
     plan.stages[static_cast<std::size_t>(s)].last_layer = s + 1;
   }
+  return plan;
+}
+
+plan::Plan shared_out(plan::Plan plan) {
+  plan.shard_optimizer = true;
+  return plan;
+}
+
+/// Two replicas of unlike degrees, on three ranks.
+plan::Plan unlike(Precision precision) {
+  auto plan = even(precision, 1, 1, 1);
+  plan.quantum = 1;
+  plan.stages.front().replicas = {{"", "", 2, {Rank{0}, Rank{1}}, 1, 4}, {"", "", 1, {Rank{2}}, 1, 2}};
   return plan;
 }
 
@@ -99,7 +120,7 @@ void expect_same_as_restart(const plan::Plan& first, const plan::Plan& second) {
     checkpoint::save(*old.crew, run, old.trainer->state(), manifest, {1, tests::patience});
   }
   Post moved{second}, restarted{second};
-  const auto migration = program::migrate(first, second);
+  const auto migration = program::migrate(first, second, places());
   const auto report = comm::agree_on(
       world, "moving", [&] { return move_state(world, migration, old.state(), moved.state(), tests::patience); }, tests::patience);
   const auto updates = broadcast(old.trainer ? old.trainer->optimizer_steps() : 0, first_of(first));
@@ -145,11 +166,17 @@ TEST_F(MoveState, EqualsARestartUnderTheNewPlan) {
       expect_same_as_restart(even(bf16, 1, 1, 2), interleaved(even(bf16, 1, 2, 1)));
       break;
     case 3:
+      expect_same_as_restart(shared_out(even(fp32, 3, 1, 1)), even(fp32, 1, 1, 1, 1));  // shares come together
+      expect_same_as_restart(unlike(bf16), shared_out(unlike(bf16)));                   // and are dealt out, where shards do not line up
+      expect_same_as_restart(shared_out(unlike(fp32)), shared_out(even(fp32, 2, 1, 1, 1)));
       expect_same_as_restart(even(fp32, 1, 3, 1), even(fp32, 1, 3, 1, 0, {0, 1, 2, 4}));  // other cuts
       expect_same_as_restart(even(bf16, 3, 1, 1), even(bf16, 1, 2, 1, 1));                // fewer replicas, fewer ranks
       expect_same_as_restart(even(fp32, 1, 1, 2), even(fp32, 1, 1, 2, 1));                // shards that do not line up
       break;
     default:
+      expect_same_as_restart(shared_out(even(bf16, 4, 1, 1)), shared_out(even(bf16, 2, 2, 1)));  // with the tied table over two stages
+      expect_same_as_restart(even(fp32, 2, 1, 2), shared_out(even(fp32, 4, 1, 1)));
+      expect_same_as_restart(shared_out(even(bf16, 2, 1, 2)), even(bf16, 1, 4, 1));
       expect_same_as_restart(even(fp32, 2, 2, 1), even(fp32, 1, 2, 2));
       expect_same_as_restart(even(bf16, 1, 2, 2), even(bf16, 1, 4, 1));
       expect_same_as_restart(interleaved(even(fp32, 2, 2, 1)), interleaved(even(fp32, 1, 2, 2)));

@@ -30,25 +30,29 @@ struct Difference {
 
 Difference compare(const comm::World& crew, const Trainer& ours, const Trainer& reference) {
   const auto& tensors = ours.program().tensors;
-  const auto& owned = ours.program().ranks[crew.rank().index()].owned;
-  std::vector<double> apart(tensors.size()), norm(tensors.size());
+  std::vector<double> apart(tensors.size() + 1), norm(tensors.size());
+  auto& elements = apart.back();  // owned, of all tensors together
+  double expected = 0;
   for (int t = 0; t < static_cast<int>(tensors.size()); ++t) {
-    const auto whole = reference.gradient(t);
-    for (float g : whole) norm[static_cast<std::size_t>(t)] += double{g} * g;
-    if (std::find(owned.begin(), owned.end(), t) == owned.end()) continue;
-    const auto mine = ours.gradient(t);
-    for (const auto& box : plan::boxes(tensors[static_cast<std::size_t>(t)], *ours.shard(t)))
+    for (float g : reference.gradient(t)) norm[static_cast<std::size_t>(t)] += double{g} * g;
+    expected += static_cast<double>(tensors[static_cast<std::size_t>(t)].elements());
+  }
+  for (const auto& mine : ours.owned_gradients()) {
+    const auto whole = reference.gradient(mine.tensor);
+    for (const auto& box : mine.boxes)
       for (std::int64_t o = 0; o < box.outer; ++o)
         for (std::int64_t i = 0; i < box.inner; ++i) {
-          const double d = double{mine[static_cast<std::size_t>(box.local_offset + o * box.local_stride + i)]} -
+          const double d = double{mine.values[static_cast<std::size_t>(box.local_offset + o * box.local_stride + i)]} -
                            whole[static_cast<std::size_t>(box.global_offset + o * box.global_stride + i)];
-          apart[static_cast<std::size_t>(t)] += d * d;
+          apart[static_cast<std::size_t>(mine.tensor)] += d * d;
+          ++elements;
         }
   }
   const auto all = mpi::all_gather_bytes(crew.control(), std::as_bytes(std::span{apart}), tests::patience);
-  std::vector<double> sum(tensors.size());
+  std::vector<double> sum(apart.size());
   const auto* values = reinterpret_cast<const double*>(all.data());
-  for (std::size_t k = 0; k < all.size() / sizeof(double); ++k) sum[k % tensors.size()] += values[k];
+  for (std::size_t k = 0; k < all.size() / sizeof(double); ++k) sum[k % apart.size()] += values[k];
+  EXPECT_EQ(sum.back(), expected) << "elements that some rank owns";
   return {sum, norm};
 }
 
@@ -67,11 +71,12 @@ void expect_same_gradients(const comm::World& crew, const Trainer& ours, const T
   }
 }
 
-void expect_same_maths(const plan::Plan& plan, int steps, double loss_bound, double gradient_bound) {
+void expect_same_maths(const plan::Plan& plan, int steps, double loss_bound, double gradient_bound,
+                       const program::Placement& placement = {}) {
   const auto& crew = tests::everybody();
   const std::string what = plan.model.name + " " + plan::summary(plan);
   const auto reference = tests::trainer(tests::myself(), on_one_rank(plan));
-  const auto ours = tests::trainer(crew, plan);
+  const auto ours = tests::trainer(crew, plan, {}, placement);
   for (int step = 0; step < steps; ++step) {
     const auto want = reference->step(step), got = ours->step(step);
     EXPECT_NEAR(got.loss, want.loss, loss_bound * want.loss) << what << " step " << step;
@@ -137,10 +142,12 @@ TEST(SameMaths, AnyPlan) {
   for (int trial = 0; trial < any_plans; ++trial) {
     auto plan = any_plan_of(tests::everybody().size(), random);
     if (trial % 3 == 0) plan = tests::in_chunks(plan, cuts);
+    plan.shard_optimizer = tests::pick(random, 0, 1) == 1;
+    const auto placement = tests::any_placement(random, tests::everybody().size());
     if (plan.precision == Precision::fp32)
-      expect_same_maths(plan, 1, loss_tolerance, gradient_tolerance);
+      expect_same_maths(plan, 1, loss_tolerance, gradient_tolerance, placement);
     else
-      expect_same_maths(plan, 1, 2e-3, bf16_tolerance(plan.model));
+      expect_same_maths(plan, 1, 2e-3, bf16_tolerance(plan.model), placement);
     if (HasFailure()) return;
   }
 }
@@ -199,9 +206,13 @@ TEST(SameMaths, TheSameCurveOver200Steps) {
   split.stages = {{0, 2, plan::Recompute::none, {{"", "", 2, {Rank{0}, Rank{1}}, 2, 7}, {"", "", 1, {Rank{2}}, 1, 5}}},
                   {2, 4, plan::Recompute::none, {{"", "", 1, {Rank{3}}, 4, 12}}}};
   const auto reference = tests::trainer(crew, even);
+  auto shared = split;  // the same with its optimizer shared out, the ranks on two nodes
+  shared.shard_optimizer = true;
   const auto first = tests::trainer(crew, mixed), second = tests::trainer(crew, split);
+  const auto third = tests::trainer(crew, shared, {}, {{0, 0, 1, 1}, {0, 0, 0, 0}});
   for (int step = 0; step < 200; ++step) {
     const double want = reference->step(step).loss;
+    ASSERT_NEAR(third->step(step).loss / want, 1, 1e-4) << step;
     ASSERT_NEAR(first->step(step).loss / want, 1, 1e-4) << step;
     ASSERT_NEAR(second->step(step).loss / want, 1, 1e-4) << step;
   }
@@ -225,6 +236,46 @@ TEST(SameMaths, SharedTokensKeepTheLossToTheLastBit) {
       EXPECT_EQ(shared->step(0).loss, whole->step(0).loss) << name << ' ' << plan::to_string(recompute);
       EXPECT_LT(shared->arena(), whole->arena()) << name << ' ' << plan::to_string(recompute);
     }
+}
+
+/// Every share updated by one rank alone, sums made in teams: the parameters that everybody ends with are those of the plan that does
+/// neither, to what another order of sums does to them.
+TEST(SameMaths, SharedOptimizersUpdateEveryElementOnce) {
+  const auto& crew = tests::everybody();
+  if (crew.size() < 2) return;
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    auto plan = plan::even_plan(small("gpt2-tiny"), 16, 8, precision, crew.size(), 1, 1, 1);
+    program::Placement placement;
+    for (int rank = 0; rank < crew.size(); ++rank) {
+      placement.node.push_back(rank / 3);
+      placement.zone.push_back(rank / 6);
+    }
+    const auto whole = tests::trainer(crew, plan);
+    plan.shard_optimizer = true;
+    const auto shared = tests::trainer(crew, plan, {}, placement);
+    EXPECT_LT(shared->arena(), whole->arena());
+    for (int step = 0; step < 5; ++step) {
+      const auto want = whole->step(step), got = shared->step(step);
+      ASSERT_NEAR(got.loss, want.loss, (precision == Precision::fp32 ? 1e-5 : 2e-3) * want.loss) << step;
+      ASSERT_NEAR(got.gradient_norm, want.gradient_norm, (precision == Precision::fp32 ? 1e-4 : 4e-2) * want.gradient_norm) << step;
+    }
+  }
+}
+
+/// The order of every sum is the program's: the same bits twice.
+TEST(SameMaths, SumsInTeamsGiveTheSameBitsTwice) {
+  const auto& crew = tests::everybody();
+  if (crew.size() < 4) return;
+  const auto plan = plan::even_plan(small("gpt2-tiny"), 16, 8, Precision::fp32, crew.size(), 1, 1, 1);
+  program::Placement placement;
+  for (int rank = 0; rank < crew.size(); ++rank) placement.node.push_back(rank * 2 / 3 % 3);
+  placement.zone.assign(placement.node.size(), 0);
+  const auto one = tests::trainer(crew, plan, {}, placement), other = tests::trainer(crew, plan, {}, placement);
+  for (int step = 0; step < 4; ++step) {
+    const auto a = one->step(step), b = other->step(step);
+    EXPECT_EQ(a.loss, b.loss);
+    EXPECT_EQ(a.gradient_norm, b.gradient_norm);
+  }
 }
 
 /// Windows, and heads that share keys, in shares of unlike size, computed again in backward; with the head apart and tied.

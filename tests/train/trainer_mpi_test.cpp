@@ -2,6 +2,7 @@
 // alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -50,6 +51,9 @@ TEST(Trainer, PoisonedTemporariesChangeNothing) {
     EXPECT_TRUE(
         same_bits(after_steps(mixed_plan(Precision::fp32, recompute), 2), after_steps(mixed_plan(Precision::fp32, recompute), 2, poisoned)))
         << to_string(recompute);
+  auto shared = mixed_plan(Precision::bf16);
+  shared.shard_optimizer = true;
+  EXPECT_TRUE(same_bits(after_steps(shared, 2), after_steps(shared, 2, poisoned)));
 }
 
 TEST(Trainer, RecomputationChangesNoBits) {
@@ -129,6 +133,24 @@ TEST(Trainer, AStepIsGivenUpByAllOrByNone) {
   quitter = -1;
   EXPECT_FALSE(trainer->step(1).given_up);
   EXPECT_TRUE(same_bits(after, parameters(*trainer)));
+}
+
+/// Shares of what is packed are gathered as they were.
+TEST(Trainer, ABadGradientLeavesSharedOutParametersAlone) {
+  const auto& world = tests::everybody();
+  if (world.size() != 3) return;
+  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 16, 6, Precision::fp32, 1, 1, 1, 1);
+  plan.stages.front().replicas = {{"", "", 2, {Rank{0}, Rank{1}}, 1, 4}, {"", "", 1, {Rank{2}}, 1, 2}};
+  plan.shard_optimizer = true;
+  const auto trainer = tests::trainer(world, plan);
+  trainer->step(0);
+  const auto state = trainer->state();
+  for (const auto& part : state.parts)
+    if (trainer->program().tensors[static_cast<std::size_t>(part.tensor)].name == "block.1.feed_forward.down.bias")
+      std::ranges::fill(part.parameters, std::nanf(""));
+  const auto before = parameters(*trainer);
+  EXPECT_FALSE(trainer->step(1).finite);
+  EXPECT_TRUE(same_bits(before, parameters(*trainer)));
 }
 
 TEST(Trainer, ArenaIsTheProgramsToTheByte) {

@@ -15,12 +15,26 @@ inline constexpr std::array kinds{Kind::parameters, Kind::moment1, Kind::moment2
 /// "parameters", "adamw/moment1", "adamw/moment2".
 std::string_view group_of(Kind);
 
-/// One tensor's shard on this rank, in memory that the trainer owns; each span has shard.elements() values.
+/// One tensor's shard on this rank, or a piece of it, in memory that the trainer owns; each span has elements() values.
 struct LocalTensor {
   int tensor = -1;  ///< index into LocalState::tensors
   plan::Shard shard;
-  std::span<float> parameters, moment1, moment2;
-  bool owner = false;  ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
+  std::span<float> parameters, moment1, moment2;  ///< the moments may be empty, where others keep them and `owner` is false
+  bool owner = false;                             ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
+  int piece = -1;                     ///< where the optimizer is shared out: index into program::share_pieces(); -1: the whole shard
+  std::vector<plan::Box> boxes = {};  ///< of a piece: its elements
+
+  std::vector<plan::Box> boxes_in(const model::Tensor& whole) const { return piece < 0 ? plan::boxes(whole, shard) : boxes; }
+  std::int64_t elements() const {
+    std::int64_t sum = 0;
+    for (const auto& box : boxes) sum += box.outer * box.inner;
+    return piece < 0 ? shard.elements() : sum;
+  }
+  /// Whether the spans are as they must be.
+  bool keeps(Kind kind) const {
+    const auto count = static_cast<std::int64_t>(values(kind).size());
+    return count == elements() || (count == 0 && kind != Kind::parameters && !owner);
+  }
 
   std::span<float> values(Kind kind) const { return kind == Kind::parameters ? parameters : kind == Kind::moment1 ? moment1 : moment2; }
 };

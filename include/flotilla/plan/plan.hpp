@@ -50,6 +50,8 @@ struct Plan {
   int chunks = 1;  ///< stages that one device holds: stage s stands on the devices of stage s mod (stages / chunks)
   bool sequence_parallel =
       false;  ///< between tensor-parallel regions every member holds its part of the sequence (Korthikanti et al. 2022)
+  bool shard_optimizer =
+      false;  ///< each of those who sum a gradient keeps and updates its share of the optimizer's state (ZeRO-1, Rajbhandari et al. 2020)
   bool operator==(const Plan&) const = default;
 };
 

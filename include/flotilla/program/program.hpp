@@ -8,6 +8,7 @@
 #include "flotilla/model/operations.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/program/placement.hpp"
 #include "flotilla/program/runtime.hpp"
 
 /// A plan lowered to instructions. A value with two readers: the simulator interprets it, the trainer executes it.
@@ -45,6 +46,9 @@ enum class Op : std::uint8_t {
   layer_forward,   ///< compute: Site::layer whole, the collectives of its tensor-parallel group inside; only in described runtimes
   layer_backward,  ///< compute: its backward pass likewise, with what Site::recompute repeats
   host_work,       ///< compute: the host holds the queue for Site::host
+  sum_shares,      ///< sum: half of an all_reduce: every member has the sum of its share (team_sum.hpp) of `reduced`
+  gather_shares,   ///< sum: the other half: everybody's share of `reduced` to all of them
+  take_share,      ///< compute: the rank's share of `packed`, one stretch after the other, into `gradients`
 };
 
 /// What an operand is for. Each site names each role at most once.
@@ -160,6 +164,7 @@ struct Site {
   bool own_piece = false;       ///< messages: it is the piece of the rank's tensor index; begins at that many times its size
   std::vector<Runs> runs;       ///< per microbatch: those in which it runs, ascending; empty: all
   std::vector<Region> regions;  ///< pack, unpack
+  int share = -1;               ///< squared_norm, optimizer, take_share: index into the part's shares; -1: the whole part
   bool once = false;            ///< send, receive: one message for the tensor-parallel group, which all of its members wait for
   Seconds host;                 ///< host_work: its time; layer passes: host time that a profiler adds to a pass which waits for the host
   std::vector<Access> accesses;
@@ -187,6 +192,27 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
+/// Where the optimizer is shared out (plan::Plan::shard_optimizer): what one group sums of a part, and this rank's share of that. The
+/// share's buffers hold its stretches (share_of), one after the other.
+struct PartShare {
+  /// Elements of one slot among those summed.
+  struct Span {
+    int slot = -1;                         ///< index into Part::slots
+    std::int64_t first = 0, elements = 0;  ///< among those summed
+    std::int64_t region = 0, regions = 0;  ///< packed: which of `regions`
+    bool operator==(const Span&) const = default;
+  };
+  int group = -1;               ///< group slot
+  std::int64_t summed = 0;      ///< elements that the group sums: the part's own, or what is packed of it
+  std::int64_t most = 0;        ///< elements of the share at most: what its buffers have room for
+  std::vector<Span> spans;      ///< ascending
+  std::vector<Region> regions;  ///< packed: the part's elements in the order packed; else empty
+  /// Buffers. Not packed: gradients are the part's, and so are the parameters in fp32.
+  int parameters = -1, gradients = -1, moment1 = -1, moment2 = -1;
+  bool operator==(const PartShare&) const = default;
+  bool packed() const { return !regions.empty(); }
+};
+
 /// Parameters that are reduced and updated together: one layer's own, or the word table.
 struct Part {
   std::string name;  ///< "layer 3", "word"
@@ -198,7 +224,9 @@ struct Part {
   };
   std::vector<Slot> slots;
   std::int64_t elements = 0;
-  int parameters = -1, weights = -1, gradients = -1, moment1 = -1, moment2 = -1;  ///< buffers; weights == parameters in fp32
+  /// Buffers; weights == parameters in fp32. Where `shares` are listed they have the moments, and in bf16 the parameters.
+  int parameters = -1, weights = -1, gradients = -1, moment1 = -1, moment2 = -1;
+  std::vector<PartShare> shares = {};  ///< empty: the optimizer is not shared out
   bool operator==(const Part&) const = default;
 };
 
@@ -229,6 +257,7 @@ struct Group {
   std::vector<Rank> members;
   Algorithm algorithm = Algorithm::direct;
   BytesPerSecond most{};  ///< a member's share of the bytes moves no faster, whatever the links; 0: the links decide
+  Teams teams = {};       ///< that sum inside before they sum together (team_sum.hpp); empty: all at once
   bool operator==(const Group&) const = default;
 };
 std::string to_string(Group::Kind);
@@ -240,7 +269,8 @@ struct RankBinding {
   int deal = -1;            ///< index into Program::first_sequences
   std::vector<Rank> peers;  ///< by peer slot
   std::vector<int> groups;  ///< by group slot: index into Program::groups
-  std::vector<int> owned;   ///< tensors (model index) whose squares and checkpoint parts this rank owns
+  std::vector<int> owned;  ///< tensors (model index) whose squares and checkpoint parts this rank owns, where optimizers are not shared out
+  std::vector<int> whole;  ///< group slots: in shares of their sums, tensors that everybody holds whole are this rank's to own
   bool operator==(const RankBinding&) const = default;
 };
 

@@ -6,6 +6,7 @@
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/cluster/library.hpp"
+#include "flotilla/program/placement.hpp"
 
 namespace flotilla::program {
 
@@ -52,6 +53,7 @@ struct Runtime {
   Bytes library_scratch{};                ///< scratchpad handed to the matrix library, beside the workspace
   std::optional<LayerRuntime> layers;     ///< described, not ours
   std::vector<cluster::LayerSize> sizes;  ///< of layers as somebody measured them; a described runtime takes formulas where there are none
+  Placement placement = {};               ///< of the plan's ranks: sums are made inside nodes and zones first
   bool operator==(const Runtime&) const = default;
 };
 

@@ -69,7 +69,15 @@ class Trainer {
   /// Mean loss over the evaluation program's sequences. Collective.
   double evaluate();
 
-  /// Gradient of a tensor's shard after a step (summed over the crew, before clipping); empty when this rank does not hold it.
+  /// Gradients after a step (summed over the crew, before clipping) of the elements that this rank owns: every element on one rank.
+  struct OwnedGradient {
+    int tensor = -1;
+    std::vector<plan::Box> boxes;  ///< its elements; local offsets are into `values`
+    std::span<const float> values;
+  };
+  std::vector<OwnedGradient> owned_gradients() const;
+  /// Gradient of a tensor's shard after a step (summed over the crew, before clipping); empty when this rank does not hold it. Where the
+  /// optimizer is shared out only the sums of this rank's share are in it, if shards line up: owned_gradients() has them.
   std::span<const float> gradient(int tensor) const;
   /// The shard of a tensor that this rank holds.
   const plan::Shard* shard(int tensor) const;

@@ -162,17 +162,18 @@ void ClassBuilder::add_part(const std::string& name, const std::vector<int>& lis
     part.slots.push_back({t, part.elements, elements});
     part.elements += (elements + slot_alignment - 1) / slot_alignment * slot_alignment;
   }
-  add_persistent_buffers(part);
+  add_persistent_buffers(part, static_cast<int>(out_.parts.size()));
   out_.parts.push_back(std::move(part));
 }
 
-void ClassBuilder::add_persistent_buffers(Part& part) {
+void ClassBuilder::add_persistent_buffers(Part& part, int index) {
   const Bytes fp32 = part.elements * fp32_size;
-  part.parameters = add_buffer("parameters " + part.name, Category::parameters, fp32, 1, true);
-  part.weights = in_.plan.precision == Precision::fp32
-                     ? part.parameters
-                     : add_buffer("weights " + part.name, Category::parameters, part.elements * element_size(in_.plan.precision), 1, true);
+  const bool half = in_.plan.precision != Precision::fp32, shared = shares_out(index);
+  if (!half || !shared) part.parameters = add_buffer("parameters " + part.name, Category::parameters, fp32, 1, true);
+  part.weights = half ? add_buffer("weights " + part.name, Category::parameters, part.elements * element_size(in_.plan.precision), 1, true)
+                      : part.parameters;
   part.gradients = add_buffer("gradients " + part.name, Category::gradients, fp32, 1, true);
+  if (shared) return add_shares(part, index);
   part.moment1 = add_buffer("moment1 " + part.name, Category::optimizer, fp32, 1, true);
   part.moment2 = add_buffer("moment2 " + part.name, Category::optimizer, fp32, 1, true);
 }
@@ -291,12 +292,10 @@ void ClassBuilder::add_temporaries() {
         shares() ? reduce_scatter_staging(tokens, std::max(model.hidden, model.embedding_width) * element, in_.kind.tensor_parallel)
                  : all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(in_.plan));
-  if (training())
-    for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) {
-      const Bytes most = out_.parts[static_cast<std::size_t>(p)].elements * fp32_size;  // packed or not
-      staging = std::max(staging, all_reduce_staging(most, fp32_size, summing_of(p).members));
-      if (shares()) staging = std::max(staging, all_reduce_staging(most, fp32_size, in_.kind.tensor_parallel));
-    }
+  if (training()) staging = std::max(staging, sum_staging());
+  if (training() && shares())  // of gradients that every member of the tensor-parallel group holds whole
+    for (const Part& part : out_.parts)
+      staging = std::max(staging, all_reduce_staging(part.elements * fp32_size, fp32_size, in_.kind.tensor_parallel));
   if (training()) add_packed_buffers();
   if (staging.count > 0) sum_staging_ = add_buffer("sum staging", Category::communication, staging);
 }

@@ -62,7 +62,7 @@ class ClassBuilder : private ChunkAtHand {
   void add_parts();
   void add_word_part();
   void add_part(const std::string& name, const std::vector<int>& tensors);
-  void add_persistent_buffers(Part&);
+  void add_persistent_buffers(Part&, int part);
   void add_activations();
   void add_saved();
   void add_temporaries();
@@ -99,13 +99,25 @@ class ClassBuilder : private ChunkAtHand {
   const std::vector<int>& slots_of_part(int part) const;
   std::vector<Wait> after_backward(int part) const;
   int add_sum(int part, int buffer, int slot, Bytes, std::vector<Wait>);
+  Bytes sum_staging() const;
   std::vector<int> add_packed_sums(int part, int turn);
   void add_unpacking(int part, int turn, const std::vector<int>& sums);
-  void add_norm(int part, int reduction);
+  void add_norm(int part, int reduction, int share = -1);
   void add_packed_buffers();
   std::int64_t packed_elements(int part, const Sharers&) const;
+  std::vector<Region> shared_regions_of(const Part&, int part, const Sharers&) const;
   int last_adding_scalars() const;
   void add_optimizer();
+  void add_optimizer_of(int part, int share, int totals);
+
+  // Optimizers shared out (shares.cpp)
+  bool shares_out(int part) const;
+  void add_shares(Part&, int part);
+  void add_share_buffers(Part&, PartShare&, const std::string& name);
+  void add_taking(int part, int turn, const std::vector<int>& sums);
+  int add_weights_gather(int part, int share, int buffer, int optimizer);
+  void add_shared_optimizers(int totals);
+  void add_weights_unpacking(int part, int turn, const std::vector<int>& gathers);
   int add_compute(model::Operation, int layer, std::vector<Access>, bool recompute = false);
   int add_site(Site);
   int sum_partial(int layer, int producer, bool backward);

@@ -3,6 +3,7 @@
 
 #include "class_builder.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/program/collectives.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -22,12 +23,28 @@ const std::vector<int>& ClassBuilder::slots_of_part(int part) const {
   return part == word_part_ && in_.kind.tied.members > 1 ? slots_.tied : slots_.data;
 }
 
+/// What the group sums of it; `part` is the index that it has, or will have.
+std::vector<Region> ClassBuilder::shared_regions_of(const Part& about, int part, const Sharers& group) const {
+  const Summing& summing = summing_of(part);
+  return shared_regions(in_.tensors, about, summing.degrees, group, summing.replica);
+}
+
 std::int64_t ClassBuilder::packed_elements(int part, const Sharers& group) const {
   std::int64_t elements = 0;
-  const Summing& summing = summing_of(part);
-  for (const Region& region : shared_regions(in_.tensors, out_.parts[at(part)], summing.degrees, group, summing.replica))
-    elements += region.outer * region.inner;
+  for (const Region& region : shared_regions_of(out_.parts[at(part)], part, group)) elements += region.outer * region.inner;
   return elements;
+}
+
+/// Others' contributions to any part's sum, packed or not.
+Bytes ClassBuilder::sum_staging() const {
+  Bytes most{};
+  for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) {
+    const std::int64_t elements = out_.parts[at(p)].elements;
+    const Summing& summing = summing_of(p);
+    most = std::max(most, summing.rooms ? summing.rooms->staging.elements(elements) * fp32_size
+                                        : all_reduce_staging(elements * fp32_size, fp32_size, summing.members));
+  }
+  return most;
 }
 
 /// Where shards do not line up, what a group sums is packed first.
@@ -60,7 +77,7 @@ std::vector<Wait> ClassBuilder::after_backward(int part) const {
 int ClassBuilder::add_sum(int part, int buffer, int slot, Bytes bytes, std::vector<Wait> waits) {
   Site site;
   site.name = "reduce gradients " + out_.parts[at(part)].name;
-  site.op = Op::all_reduce;
+  site.op = shares_out(part) ? Op::sum_shares : Op::all_reduce;
   site.queue = Queue::sum;
   site.part = part;
   site.per_microbatch = false;
@@ -78,7 +95,7 @@ std::vector<int> ClassBuilder::add_packed_sums(int part, int turn) {
   std::vector<int> packs(summing.groups.size(), -1), sums(summing.groups.size(), -1);
   for (std::size_t g = 0; g < summing.groups.size(); ++g) {
     Site site;
-    site.regions = shared_regions(in_.tensors, out_.parts[at(part)], summing.degrees, summing.groups[g], summing.replica);
+    site.regions = shared_regions_of(out_.parts[at(part)], part, summing.groups[g]);
     if (site.regions.empty()) continue;
     site.name = text("pack gradients ", out_.parts[at(part)].name, " ", g);
     site.op = Op::pack;
@@ -97,6 +114,7 @@ std::vector<int> ClassBuilder::add_packed_sums(int part, int turn) {
 }
 
 void ClassBuilder::add_unpacking(int part, int turn, const std::vector<int>& sums) {
+  if (shares_out(part)) return add_taking(part, turn, sums);
   const auto& summing = summing_of(part);
   for (std::size_t g = 0; g < sums.size(); ++g) {
     if (sums[g] < 0) continue;
@@ -106,7 +124,7 @@ void ClassBuilder::add_unpacking(int part, int turn, const std::vector<int>& sum
     site.part = part;
     site.per_microbatch = false;
     site.backward = true;
-    site.regions = shared_regions(in_.tensors, out_.parts[at(part)], summing.degrees, summing.groups[g], summing.replica);
+    site.regions = shared_regions_of(out_.parts[at(part)], part, summing.groups[g]);
     site.bytes = out_.sites[at(sums[g])].bytes;
     site.accesses = {{Role::gradients, out_.parts[at(part)].gradients, Mode::update}, {Role::packed, packed_[at(turn)][g], Mode::read}};
     site.waits = {{sums[g], last_run}};
@@ -114,7 +132,8 @@ void ClassBuilder::add_unpacking(int part, int turn, const std::vector<int>& sum
   }
 }
 
-void ClassBuilder::add_norm(int part, int reduction) {
+/// Of the part, or of the rank's share of it.
+void ClassBuilder::add_norm(int part, int reduction, int share) {
   const auto& about = out_.parts[at(part)];
   Site norm;
   norm.name = "squared norm " + about.name;
@@ -122,7 +141,9 @@ void ClassBuilder::add_norm(int part, int reduction) {
   norm.part = part;
   norm.per_microbatch = false;
   norm.backward = true;
-  norm.accesses = {{Role::gradients, about.gradients, Mode::read}, {Role::scalars, scalars_, Mode::update}};
+  norm.share = share;
+  const int gradients = share < 0 ? about.gradients : about.shares[at(share)].gradients;
+  norm.accesses = {{Role::gradients, gradients, Mode::read}, {Role::scalars, scalars_, Mode::update}};
   if (reduction >= 0) norm.waits = {{reduction, last_run}};
   add_site(std::move(norm));
 }
@@ -135,7 +156,7 @@ void ClassBuilder::add_part_reductions() {
   const auto finish = [&] {
     if (open.part < 0) return;
     add_unpacking(open.part, open.turn, open.sums);
-    add_norm(open.part, -1);
+    if (!shares_out(open.part)) add_norm(open.part, -1);
     open = {-1, (open.turn + 1) % turns, {}};
   };
   for (int p = static_cast<int>(out_.parts.size()) - 1; p >= 0; --p) {
@@ -155,29 +176,38 @@ void ClassBuilder::add_part_reductions() {
     const int reduction = summing.members < 2
                               ? whole_sum
                               : add_sum(part, about.gradients, slots_of_part(part).front(), {about.elements * 4}, after_backward(part));
-    add_norm(part, reduction);
+    add_norm(part, reduction, shares_out(part) ? 0 : -1);
   }
   finish();
 }
 
+/// Queue order carries the wait for the totals from the first to the others.
 void ClassBuilder::add_optimizer() {
   const int totals = closing_.back();
-  for (std::size_t p = 0; p < out_.parts.size(); ++p) {
-    const auto& part = out_.parts[p];
-    Site site;
-    site.name = "optimizer " + part.name;
-    site.op = Op::optimizer;
-    site.part = static_cast<int>(p);
-    site.per_microbatch = false;
-    site.accesses = {{Role::parameters, part.parameters, Mode::update},
-                     {Role::gradients, part.gradients, Mode::read},
-                     {Role::moment1, part.moment1, Mode::update},
-                     {Role::moment2, part.moment2, Mode::update},
-                     {Role::totals, totals_, Mode::read}};
-    if (part.weights != part.parameters) site.accesses.push_back({Role::weights, part.weights, Mode::write});
-    if (p == 0) site.waits = {{totals, last_run}};  // queue order carries it to the others
-    add_site(std::move(site));
-  }
+  if (in_.plan.shard_optimizer) return add_shared_optimizers(totals);
+  for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) add_optimizer_of(p, -1, p == 0 ? totals : -1);
+}
+
+void ClassBuilder::add_optimizer_of(int p, int share, int totals) {
+  const auto& part = out_.parts[at(p)];
+  const bool whole = share < 0;
+  const PartShare none;
+  const auto& mine = whole ? none : part.shares[at(share)];
+  Site site;
+  site.name = "optimizer " + part.name;
+  site.op = Op::optimizer;
+  site.part = p;
+  site.share = share;
+  site.per_microbatch = false;
+  site.accesses = {{Role::parameters, whole ? part.parameters : mine.parameters, Mode::update},
+                   {Role::gradients, whole ? part.gradients : mine.gradients, Mode::read},
+                   {Role::moment1, whole ? part.moment1 : mine.moment1, Mode::update},
+                   {Role::moment2, whole ? part.moment2 : mine.moment2, Mode::update},
+                   {Role::totals, totals_, Mode::read}};
+  // Packed weights are written where they are gathered.
+  if (!mine.packed() && part.weights != part.parameters) site.accesses.push_back({Role::weights, part.weights, Mode::write});
+  if (totals >= 0) site.waits = {{totals, last_run}};
+  add_site(std::move(site));
 }
 
 /// The last site that adds to the scalars, or -1.

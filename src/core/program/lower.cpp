@@ -7,6 +7,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/program.hpp"
+#include "flotilla/program/team_sum.hpp"
 #include "layers/lower_layers.hpp"
 #include "zero_bubble.hpp"
 
@@ -82,7 +83,8 @@ class Lowering {
     std::vector<Place> places;
     std::vector<int> degrees;
     std::vector<Sharers> groups;
-    bool alike = true;  ///< of one degree
+    bool alike = true;            ///< of one degree
+    std::vector<SumRooms> rooms;  ///< by place; empty: Summing::rooms
   };
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -98,11 +100,11 @@ class Lowering {
   /// Whether two stages of devices hold the word table.
   bool ties() const { return depth() > 1 && program_.plan.model.tied_head; }
 
-  int add_group(Group::Kind kind, std::vector<Rank> members) {
+  Group& add_group(Group::Kind kind, std::vector<Rank> members) {
     const int group = static_cast<int>(program_.groups.size());
     for (Rank rank : members) binding(rank).groups.push_back(group);
     program_.groups.push_back({kind, std::move(members)});
-    return group;
+    return program_.groups.back();
   }
 
   void bind_world() {
@@ -146,23 +148,37 @@ class Lowering {
   }
 
   void bind_sums(Sharing sharing, Group::Kind kind, Sharing& kept) {
+    std::vector<std::vector<Rank>> groups;
     for (const Sharers& group : sharing.groups) {
       if (group.size() < 2) continue;
-      std::vector<Rank> members;
+      auto& members = groups.emplace_back();
       for (std::size_t i = 0; i < group.size(); ++i)
         members.push_back(replica(sharing.places[i].stage, sharing.places[i].replica).devices[at(group[i])]);
-      add_group(kind, std::move(members));
+    }
+    const Teams teams = teams_of(groups, runtime_.placement);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      Group& group = add_group(kind, std::move(groups[g]));
+      group.teams = teams;
+      if (g > 0) continue;
+      if (!teams.empty() || program_.plan.shard_optimizer) sharing.rooms = sum_rooms(group);
+      for (Rank rank : group.members) binding(rank).whole.push_back(static_cast<int>(binding(rank).groups.size()) - 1);
     }
     kept = std::move(sharing);
   }
 
+  /// Stages stand one after the other in it, replicas in order.
+  std::size_t place_in(const Sharing& sharing, int s, int r) const {
+    const std::size_t before = sharing.places.front().stage == s ? 0 : sharing.places.size() - stage(s).replicas.size();
+    return before + at(r);
+  }
+
   /// The part of a rank in it; `s` and `r` are one of its places.
-  static Summing summing_of(const Sharing& sharing, int s, int r, int t) {
+  Summing summing_of(const Sharing& sharing, int s, int r, int t) const {
     Summing summing;
     summing.members = static_cast<int>(sharing.places.size());
+    const std::size_t place = place_in(sharing, s, r);
+    if (!sharing.rooms.empty()) summing.rooms = sharing.rooms[place];
     if (sharing.alike || summing.members < 2) return summing;
-    const auto own = std::ranges::find_if(sharing.places, [&](const Place& p) { return p.stage == s && p.replica == r; });
-    const auto place = static_cast<std::size_t>(own - sharing.places.begin());
     summing.degrees = sharing.degrees;
     for (const Sharers& group : sharing.groups)
       if (group[place] == t) summing.groups.push_back(group);
@@ -231,8 +247,7 @@ class Lowering {
     else
       order_chunks(kind, s, r);
     kind.data = summing_of(data_groups_[at(s)], s, r, t);
-    const bool holds_word = s == 0 || s + 1 == depth();
-    if (ties() && holds_word) kind.tied = summing_of(tied_groups_, s, r, t);
+    if (holds_tied_word(s)) kind.tied = summing_of(tied_groups_, s, r, t);
     return kind;
   }
 
@@ -252,12 +267,22 @@ class Lowering {
     return orders_.empty() && alike(s - 1) && alike(s) && one_degree(s - 1) && one_degree(s) && one_degree(s + 1);
   }
 
+  bool holds_tied_word(int s) const { return ties() && (s == 0 || s + 1 == depth()); }
+
+  /// Of both sums that the replica has part in.
+  std::pair<SumRooms, SumRooms> rooms_of(int s, int r) const {
+    std::pair<SumRooms, SumRooms> rooms;
+    if (const auto& data = data_groups_[at(s)]; !data.rooms.empty()) rooms.first = data.rooms[place_in(data, s, r)];
+    if (holds_tied_word(s) && !tied_groups_.rooms.empty()) rooms.second = tied_groups_.rooms[place_in(tied_groups_, s, r)];
+    return rooms;
+  }
+
   void bind(int s, int r) {
     const auto& here = replica(s, r);
     int sequences = 0;
     for (const auto& m : deals_[at(s)][at(r)]) sequences += m.count;
     std::vector<int> own;
-    auto& classes = has_like_replicas(s) ? classes_of_replicas_[{here.device_type, here.quanta, sequences}] : own;
+    auto& classes = has_like_replicas(s) ? classes_of_replicas_[{here.device_type, here.quanta, sequences, rooms_of(s, r)}] : own;
     for (int t = 0; t < here.tensor_parallel; ++t) {
       auto& bound = binding(here.devices[at(t)]);
       bound.peers.reserve(peer_slots);
@@ -289,7 +314,8 @@ class Lowering {
   Sharing tied_groups_;
   std::vector<int> first_deal_;  ///< by stage: index of replica 0's in Program::first_sequences
   std::map<RankKind, int> classes_;
-  std::map<std::tuple<std::string_view, int, int>, std::vector<int>> classes_of_replicas_;  ///< of the stage at hand
+  std::map<std::tuple<std::string_view, int, int, std::pair<SumRooms, SumRooms>>, std::vector<int>>
+      classes_of_replicas_;  ///< of the stage at hand
 };
 
 void require_lowerable(const plan::Plan& plan, const Runtime& runtime) {

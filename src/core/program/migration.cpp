@@ -4,10 +4,12 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "migration_shares.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -43,7 +45,7 @@ struct Shape {
 
 Run run_of(int tensor, const Shape& shape, model::UnitRange units, std::int64_t part, model::UnitRange from, model::UnitRange to) {
   const auto source = shape.local(from, units.first, part), target = shape.local(to, units.first, part);
-  Run run{tensor, shape.outer, units.count() * shape.unit, source.offset, source.stride, target.offset, target.stride};
+  Run run{tensor, shape.outer, units.count() * shape.unit, source.offset, source.stride, target.offset, target.stride, -1, -1, false};
   if (run.outer == 1 || (run.from_stride == run.inner && run.to_stride == run.inner)) {
     run.inner *= run.outer;
     run.outer = 1;
@@ -64,13 +66,15 @@ std::vector<const plan::Replica*> holders(const plan::Plan& plan, const model::T
 
 class Mover {
  public:
-  Mover(const plan::Plan& from, const plan::Plan& to) : from_{from}, to_{to} {}
+  Mover(const plan::Plan& from, const plan::Plan& to, const Placement& placement)
+      : from_{from}, to_{to}, old_pieces_{pieces_of(from, placement)}, new_pieces_{pieces_of(to, placement)} {}
 
   void move(int index, const model::Tensor& tensor) {
     index_ = index;
     tensor_ = &tensor;
     shape_.emplace(tensor);
     old_ = holders(from_, tensor);
+    if (!pieces(old_pieces_).empty() || !pieces(new_pieces_).empty()) return move_pieces();
     std::map<Rank, model::UnitRange> served;
     int turn = index;
     for (const auto* replica : holders(to_, tensor)) {
@@ -94,6 +98,59 @@ class Mover {
   }
 
  private:
+  const std::vector<Holding>& pieces(const std::vector<std::vector<Holding>>& of) const {
+    static const std::vector<Holding> none;
+    return of.empty() ? none : of[static_cast<std::size_t>(index_)];
+  }
+
+  /// Where the old plan or the new one shares the tensor's optimizer out.
+  void move_pieces() {
+    int turn = index_;
+    std::set<Rank> served;
+    for (const auto* replica : holders(to_, *tensor_)) {
+      for (int i = 0; i < replica->tensor_parallel; ++i) {
+        const Rank rank = replica->devices[static_cast<std::size_t>(i)];
+        if (!served.insert(rank).second) continue;
+        const bool shared = !pieces(new_pieces_).empty();
+        fill(whole_shard(*tensor_, rank, replica->tensor_parallel, i), *replica, turn, shared);
+        for (const Holding& piece : pieces(new_pieces_))
+          if (piece.rank == rank) fill(piece, *replica, turn, false);
+      }
+      ++turn;
+    }
+  }
+
+  void fill(const Holding& wanted, const plan::Replica& replica, int turn, bool parameters_only) {
+    std::vector<Holding> shards;
+    std::vector<const Holding*> sources;
+    const auto& kept = pieces(old_pieces_);
+    // Who keeps but a share has the parameters of all of its shard, in fp32 exactly.
+    const bool from_pieces = !kept.empty() && !(parameters_only && from_.precision == Precision::fp32);
+    if (from_pieces) {
+      for (const bool own : {true, false})
+        for (const Holding& piece : kept)
+          if (own ? piece.rank == wanted.rank : piece.owned) sources.push_back(&piece);
+    } else {
+      shards = whole_shards(wanted.rank, source(replica, turn));
+      for (const Holding& shard : shards) sources.push_back(&shard);
+    }
+    cover(index_, wanted, sources, parameters_only, [&](const Holding& from, const Run& run) {
+      runs_[{from.rank, wanted.rank}].push_back(run);
+    });
+  }
+
+  /// The rank's own, if it has one, and those of a replica.
+  std::vector<Holding> whole_shards(Rank own, const plan::Replica& source) const {
+    std::vector<Holding> shards;
+    for (const auto* old : old_)
+      for (int i = 0; i < old->tensor_parallel; ++i)
+        if (old->devices[static_cast<std::size_t>(i)] == own) shards.push_back(whole_shard(*tensor_, own, old->tensor_parallel, i));
+    const int members = tensor_->axis == model::Axis::none ? 1 : source.tensor_parallel;
+    for (int i = 0; i < members; ++i)
+      shards.push_back(whole_shard(*tensor_, source.devices[static_cast<std::size_t>(i)], source.tensor_parallel, i));
+    return shards;
+  }
+
   void serve(const plan::Replica& replica, Rank rank, model::UnitRange wanted, int turn) {
     model::UnitRange own{0, 0};
     for (const auto* old : old_)
@@ -133,6 +190,7 @@ class Mover {
 
   const plan::Plan& from_;
   const plan::Plan& to_;
+  std::vector<std::vector<Holding>> old_pieces_, new_pieces_;  // by tensor; empty where a plan shares nothing out
   int index_ = -1;
   const model::Tensor* tensor_ = nullptr;
   std::optional<Shape> shape_;
@@ -146,14 +204,19 @@ std::int64_t Transfer::elements() const {
   return std::accumulate(runs.begin(), runs.end(), std::int64_t{0}, [](std::int64_t sum, const Run& run) { return sum + run.elements(); });
 }
 
-Bytes Migration::moved() const {
-  std::int64_t elements = 0;
-  for (const auto& transfer : transfers)
-    if (!transfer.stays()) elements += transfer.elements();
-  return elements * kept_per_parameter;
+std::int64_t Transfer::numbers() const {
+  return std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Run& run) { return sum + run.elements() * run.kinds(); });
 }
 
-Migration migrate(const plan::Plan& from, const plan::Plan& to) {
+Bytes Migration::moved() const {
+  Bytes bytes{};
+  for (const auto& transfer : transfers)
+    if (!transfer.stays()) bytes += transfer.size();
+  return bytes;
+}
+
+Migration migrate(const plan::Plan& from, const plan::Plan& to, const Placement& placement) {
   auto theirs = to.model;
   theirs.name = from.model.name;
   FLOTILLA_REQUIRE(theirs == from.model, ErrorKind::bad_input, "the plan in use is for ", from.model.name, ", the new one for ",
@@ -162,7 +225,7 @@ Migration migrate(const plan::Plan& from, const plan::Plan& to) {
     for (const auto& stage : plan->stages)
       for (const auto& replica : stage.replicas)
         FLOTILLA_ASSERT(static_cast<int>(replica.devices.size()) == replica.tensor_parallel, "a plan that is not bound to ranks");
-  Mover mover{from, to};
+  Mover mover{from, to, placement};
   const auto tensors = model::tensors(to.model);
   for (std::size_t t = 0; t < tensors.size(); ++t) mover.move(static_cast<int>(t), tensors[t]);
   return mover.done();

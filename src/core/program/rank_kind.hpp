@@ -1,10 +1,12 @@
 #pragma once
 #include <compare>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "chunks.hpp"
 #include "flotilla/program/program.hpp"
+#include "flotilla/program/team_sum.hpp"
 #include "parcels.hpp"
 #include "sharers.hpp"
 #include "turns.hpp"
@@ -13,10 +15,11 @@ namespace flotilla::program {
 
 /// With whom a rank sums the gradients of parameters that several replicas hold.
 struct Summing {
-  int members = 1;              ///< replicas that hold them
-  std::vector<int> degrees;     ///< their tensor degrees; empty where all are equal, so that shards line up
-  std::vector<Sharers> groups;  ///< of unlike degrees: those that this rank belongs to
-  int replica = 0;              ///< of unlike degrees: the first replica of this rank's own
+  int members = 1;                ///< replicas that hold them
+  std::vector<int> degrees;       ///< their tensor degrees; empty where all are equal, so that shards line up
+  std::vector<Sharers> groups;    ///< of unlike degrees: those that this rank belongs to
+  int replica = 0;                ///< of unlike degrees: the first replica of this rank's own
+  std::optional<SumRooms> rooms;  ///< what it takes of this rank, where sums are made in teams or optimizers shared out
   auto operator<=>(const Summing&) const = default;
 };
 

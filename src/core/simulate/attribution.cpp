@@ -127,6 +127,9 @@ Activity activity_of(const program::Site& site, program::Group::Kind group) {
     case Op::reduce_scatter:
     case Op::all_gather:
       return group == program::Group::Kind::tensor && site.per_microbatch ? Activity::tensor_collective : Activity::gradient_reduction;
+    case Op::sum_shares:
+    case Op::gather_shares:
+    case Op::take_share:
     case Op::pack:
     case Op::unpack: return Activity::gradient_reduction;
     case Op::zero:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "flotilla/program/collectives.hpp"
+#include "team_shape.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -77,11 +78,13 @@ class Traffic {
     for (std::size_t z = 0; z < zones.size(); ++z) add(zones[z], zones[(z + 1) % zones.size()], 2 * (members - 1) / members * bytes);
   }
 
-  static bool sums(const program::Site& site) { return site.op == Op::all_reduce || site.op == Op::reduce_scatter; }
+  /// Up to the sums, whose pieces or shares stay where they are.
+  static bool halves_a_sum(const program::Site& site) { return site.op == Op::reduce_scatter || site.op == Op::sum_shares; }
 
   /// With n(z) members in a zone and p(z) the bytes of their pieces: n(a) p(b) go to those who sum them, p(a) n(b) come back summed.
   void add_collective(const program::RankClass& c, const program::Site& site, const program::Group& group) {
     if (group.algorithm == program::Group::Algorithm::library && site.op == Op::all_reduce) return add_ring(bytes_of(c, site), group);
+    if (!group.teams.empty() && site.op != Op::reduce_scalars) return add_teams(bytes_of(c, site), site.op, group);
     const auto members = static_cast<int>(group.members.size());
     std::vector<double> count(names_.size()), pieces(names_.size());
     const double bytes = bytes_of(c, site);
@@ -92,14 +95,29 @@ class Traffic {
     }
     for (std::size_t a = 0; a < names_.size(); ++a)
       for (std::size_t b = 0; b < names_.size(); ++b)
-        if (a != b)
-          add(static_cast<int>(a), static_cast<int>(b),
-              (sums(site) ? count[a] * pieces[b] : 0) + (site.op == Op::reduce_scatter ? 0 : pieces[a] * count[b]));
+        if (a != b) {
+          const double there = count[a] * pieces[b], back = pieces[a] * count[b];
+          add(static_cast<int>(a), static_cast<int>(b), site.op == Op::all_reduce ? there + back : halves_a_sum(site) ? there : back);
+        }
+  }
+
+  /// Level by level each inner team of a team gives each other one the k-th part of the bytes, once each way that the sum goes.
+  void add_teams(double bytes, Op op, const program::Group& group) {
+    const double ways = op == Op::all_reduce ? 2 : 1;
+    for (const auto& level : team_shapes(group, [&](Rank rank) { return zone(rank); }))
+      for (const TeamShape& team : level) {
+        std::vector<double> count(names_.size());
+        for (Rank rank : team.firsts) ++count[static_cast<std::size_t>(zone(rank))];
+        for (std::size_t a = 0; a < names_.size(); ++a)
+          for (std::size_t b = 0; b < names_.size(); ++b)
+            add(static_cast<int>(a), static_cast<int>(b), ways * bytes / team.teams() * count[a] * count[b]);
+      }
   }
 
   /// What a member sums and sends to everybody; of a gather its contribution.
   static double piece_of(const program::Site& site, double bytes, int members, int index) {
-    if (!sums(site)) return bytes;
+    if (site.op == Op::gather_shares) return bytes / members;
+    if (site.op != Op::all_reduce && !halves_a_sum(site)) return bytes;
     constexpr std::int64_t fp32 = 4;
     return static_cast<double>(program::piece(static_cast<std::int64_t>(bytes) / fp32, members, index).count() * fp32);
   }

@@ -31,6 +31,7 @@ struct ProgramForecaster::State {
         runtime_constant{runtime.layers ? runtime.layers->process : constant},
         cost{runtime.layers ? ProfileCost{p, *runtime.layers} : ProfileCost{p}} {
     if (runtime.layers && runtime.sizes.empty()) runtime.sizes = p.layer_sizes;
+    if (!runtime.layers) runtime.placement = program::placement_of(p.devices);
   }
 
   using LayerKey = std::tuple<int, int, int, int, Precision, bool, plan::Recompute, std::string, std::vector<Rank>>;
@@ -118,7 +119,17 @@ Seconds ProgramForecaster::sum_bound(std::int64_t elements, const std::vector<Ra
   constexpr Bytes fp32{4};
   program::Group group{program::Group::Kind::data, ranks};
   if (state_->runtime.layers) group.algorithm = program::Group::Algorithm::library, group.most = state_->runtime.layers->reduction_rate;
-  return state_->cost.collective(program::Op::all_reduce, group, elements * fp32, fp32).time;
+  const auto seconds = [&] { return state_->cost.collective(program::Op::all_reduce, group, elements * fp32, fp32).time; };
+  Seconds least = seconds();
+  // Members of other shards may stand otherwise than these, so that some of the levels fall away.
+  const auto all = program::teams_of({ranks}, state_->runtime.placement);
+  for (std::size_t levels = 1; levels < std::size_t{1} << all.size(); ++levels) {
+    group.teams.clear();
+    for (std::size_t l = 0; l < all.size(); ++l)
+      if ((levels >> l & 1) != 0) group.teams.push_back(all[l]);
+    least = std::min(least, seconds());
+  }
+  return least;
 }
 
 Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int last, const model::LayerShape& shape,

@@ -203,8 +203,10 @@ class PlanBound {
     return most;
   }
 
+  /// Where it is shared out, of the shares: nobody knows who has how much of it without lowering the plan.
   Seconds slowest_optimizer() const {
     Seconds slowest;
+    if (plan_.shard_optimizer) return slowest;
     for (const plan::Stage& stage : plan_.stages) {
       const plan::Replica* before = nullptr;
       for (const plan::Replica& replica : stage.replicas) {
@@ -229,12 +231,13 @@ class PlanBound {
   Seconds word_sum() const {
     const plan::Stage &first = plan_.stages.front(), &last = plan_.stages.back();
     const auto ranks = plan::own_stages(plan_) == 1 ? members({&first}) : members({&first, &last});
+    if (plan_.shard_optimizer) return {};  // only half of the sum is made before the optimizer
     return forecaster_.sum_bound(tables_.of(plan_.model, first.replicas.front().tensor_parallel).word, ranks);
   }
 
   Seconds gradient_sums(const plan::Stage& stage) const {
     const auto ranks = members({&stage});
-    if (ranks.size() < 2) return {};
+    if (ranks.size() < 2 || plan_.shard_optimizer) return {};
     const Elements& elements = tables_.of(plan_.model, stage.replicas.front().tensor_parallel);
     Seconds sum, of_one;
     for (int layer = stage.first_layer; layer < stage.last_layer; ++layer) {

@@ -16,6 +16,7 @@
 #include "library_collective.hpp"
 #include "operation_cost.hpp"
 #include "paths.hpp"
+#include "team_shape.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -151,6 +152,44 @@ struct ProfileCost::State {
     return combine(exchanged, to_everybody ? exchanged : Cost{}, sum);
   }
 
+  /// One way of a level of a sum in teams: the holders of each piece in one team's inner ones exchange it; those who stand on one host do
+  /// so over the same cards. The slowest team decides.
+  Cost level_of(const std::vector<TeamShape>& teams, bool gives_back, bool adds, Bytes bytes, Bytes element, int flows) {
+    Cost slowest;
+    for (const TeamShape& team : teams)
+      for (const TeamShape::Inner& inner : team.inner) {
+        const auto divided = std::int64_t{inner.members} * team.teams();
+        const std::int64_t piece = (bytes.count / element.count + divided - 1) / divided;
+        const auto others = static_cast<std::size_t>(team.teams());
+        const Cost here = sum_of(team.firsts, piece, element, others, flows * inner.beside, gives_back, adds);
+        if (here.time >= slowest.time) slowest = here;
+      }
+    return slowest;
+  }
+
+  /// Pieces to their owners (where something is added), sums of all contributions, sums back.
+  Cost sum_of(const std::vector<Rank>& members, std::int64_t piece, Bytes element, std::size_t teams, int flows, bool gives_back,
+              bool adds) {
+    const auto& company = paths.company(members);
+    if (const auto half = adds ? half_sum(company, piece * element, teams, flows) : std::nullopt)
+      return combine(*half, gives_back ? *half : Cost{}, {});
+    const Cost exchanged = exchange(company, piece * element, teams, flows);
+    Cost sum;
+    for (const auto& type : company.types) {
+      const Cost here = adds ? add(type, static_cast<double>(piece) * static_cast<double>(teams - 1), element) : Cost{};
+      if (here.time >= sum.time) sum = here;
+    }
+    return combine(exchanged, adds && gives_back ? exchanged : Cost{}, sum);
+  }
+
+  Cost in_teams(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) {
+    const auto levels = team_shapes(group, [&](Rank rank) { return paths.host(rank); });
+    Cost all;
+    for (const auto& teams : levels)
+      all = combine(all, level_of(teams, op == Op::all_reduce, op != Op::gather_shares, bytes, element, flows), {});
+    return all;
+  }
+
   Cost library(Op op, const program::Group& group, Bytes bytes, int flows) {
     double scatter = 0;
     for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
@@ -227,7 +266,11 @@ Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, P
 }
 
 Cost ProfileCost::compute(const program::Program& program, const program::RankClass& c, const program::Site& site, int sequences) const {
-  const auto part_elements = [&] { return site.part >= 0 ? c.parts.at(static_cast<std::size_t>(site.part)).elements : std::int64_t{0}; };
+  const auto part_elements = [&]() -> std::int64_t {
+    if (site.part < 0) return 0;
+    const auto& part = c.parts.at(static_cast<std::size_t>(site.part));
+    return site.share < 0 ? part.elements : part.shares.at(static_cast<std::size_t>(site.share)).most;
+  };
   switch (site.op) {
     case Op::compute: {
       model::LayerShape shape = c.shape;
@@ -238,6 +281,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
     case Op::zero:
     case Op::squared_norm: return state_->streamed(c.device_type, {std::max<std::int64_t>(1, part_elements()) * fp32_bytes});
     case Op::pack:
+    case Op::take_share:
     case Op::unpack: return state_->streamed(c.device_type, 2 * site.bytes);
     case Op::optimizer: return state_->update(program, c, part_elements(), *this);
     case Op::layer_forward:
@@ -256,6 +300,8 @@ Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
 Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
+  const bool halves = op == Op::sum_shares || op == Op::gather_shares;
+  if (halves || (op == Op::all_reduce && !group.teams.empty())) return state_->in_teams(op, group, bytes, element, flows);
   if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
   if (op == Op::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
   return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
@@ -278,6 +324,19 @@ std::uint64_t ProfileCost::path(const program::Group& group) const {
   for (int path : company.paths) hash = join(hash, static_cast<std::uint64_t>(path));
   for (const auto& type : state_->paths.company(group.members).types)
     for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
+  if (group.teams.empty()) return hash;
+  std::uint64_t level_number = 0;
+  for (const auto& level : team_shapes(group, [&](Rank rank) { return state_->paths.host(rank); })) {
+    std::uint64_t teams = ++level_number;
+    for (const TeamShape& team : level) {  // in any order: which team decides does not depend on it
+      std::uint64_t one = static_cast<std::uint64_t>(team.teams());
+      for (const auto& inner : team.inner)
+        one = join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside));
+      for (int path : state_->paths.inside(team.firsts)) one = join(one, static_cast<std::uint64_t>(path));
+      teams += Philox::mix(one);
+    }
+    hash = join(hash, teams);
+  }
   return hash;
 }
 

@@ -14,9 +14,10 @@ using program::Site;
 
 constexpr int much_crowded = 1000;  // flows a lane
 
-/// Activations travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
+/// Activations and refreshed weights travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
 Bytes element_of(const program::Program& program, const Site& site) {
   if (site.op == Op::reduce_scalars) return {8};
+  if (site.op == Op::gather_shares) return element_size(program.plan.precision);
   const bool sums = site.op == Op::all_reduce || site.op == Op::reduce_scatter;
   return sums && site.per_microbatch ? element_size(program.plan.precision) : Bytes{4};
 }

@@ -4,8 +4,8 @@
 namespace flotilla::simulate {
 
 inline bool is_collective(program::Op op) {
-  return op == program::Op::all_reduce || op == program::Op::reduce_scatter || op == program::Op::all_gather ||
-         op == program::Op::reduce_scalars;
+  using enum program::Op;
+  return op == all_reduce || op == reduce_scatter || op == all_gather || op == reduce_scalars || op == sum_shares || op == gather_shares;
 }
 inline bool is_message(program::Op op) { return op == program::Op::send || op == program::Op::receive; }
 /// Runs one instruction to its end before the next; on a send or receive queue that is up to the messages.

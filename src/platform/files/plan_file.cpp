@@ -78,6 +78,7 @@ detail::Node detail::plan_node(const plan::Plan& plan) {
                       {"precision", to_string(plan.precision)}, {"schedule", to_string(plan.schedule)}};
   if (plan.chunks != 1) object.emplace_back("chunks", plan.chunks);
   if (plan.sequence_parallel) object.emplace_back("sequence_parallel", true);
+  if (plan.shard_optimizer) object.emplace_back("shard_optimizer", true);
   object.emplace_back("stages", std::move(stages));
   return object;
 }
@@ -87,7 +88,7 @@ std::string plan_to_json(const plan::Plan& plan) { return detail::pretty(detail:
 plan::Plan plan_from_json(const Json& document) {
   require_format(document, format, version);
   document.expect_keys({"format", "version", "model", "length", "global_batch", "quantum", "precision", "schedule", "chunks",
-                        "sequence_parallel", "stages"});
+                        "sequence_parallel", "shard_optimizer", "stages"});
   plan::Plan plan;
   plan.model = model_from_json(document.at("model"));
   plan.length = document.get_int("length");
@@ -97,6 +98,7 @@ plan::Plan plan_from_json(const Json& document) {
   if (document.has("schedule")) plan.schedule = parse_at(document.at("schedule"), plan::parse_schedule);
   if (document.has("chunks")) plan.chunks = document.get_int("chunks");
   if (document.has("sequence_parallel")) plan.sequence_parallel = document.get_bool("sequence_parallel");
+  if (document.has("shard_optimizer")) plan.shard_optimizer = document.get_bool("shard_optimizer");
   for (const Json& stage : document.at("stages").items()) plan.stages.push_back(stage_of(stage));
   require_valid(document, plan);
   return plan;

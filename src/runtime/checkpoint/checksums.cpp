@@ -76,7 +76,7 @@ std::vector<std::uint32_t> owned_remainders(const LocalState& state, const Check
     const auto number = static_cast<std::size_t>(part.tensor);
     const auto& tensor = (*state.tensors)[number];
     const Segments segments{tensor.shape};
-    const auto boxes = plan::boxes(tensor, part.shard);
+    const auto boxes = part.boxes_in(tensor);
     for (auto kind : kinds) {
       Accumulator accumulator{segments, index.part(remainders, kind, number)};
       for (const auto& box : boxes)
@@ -92,7 +92,7 @@ std::vector<std::uint32_t> owned_remainders(const LocalState& state, const Check
 std::vector<std::uint64_t> owned_elements(const LocalState& state) {
   std::vector<std::uint64_t> elements(state.tensors->size());
   for (const auto& part : state.parts)
-    if (part.owner) elements[static_cast<std::size_t>(part.tensor)] += static_cast<std::uint64_t>(part.shard.elements());
+    if (part.owner) elements[static_cast<std::size_t>(part.tensor)] += static_cast<std::uint64_t>(part.elements());
   return elements;
 }
 

@@ -93,7 +93,7 @@ class Loader {
     const auto number = static_cast<std::size_t>(part.tensor);
     const auto& tensor = tensors_.at(number);
     const Segments segments{tensor.shape};
-    const auto boxes = plan::boxes(tensor, part.shard);
+    const auto boxes = part.boxes_in(tensor);
     const auto data = open_tensor(file_, kind, tensor.name, tensor.shape);
     buffer_.resize(static_cast<std::size_t>(segments.most_elements()));
     for (auto segment : segments_of(boxes, segments)) {
@@ -116,13 +116,14 @@ class Loader {
 void load_parts(const fs::path& directory, const Manifest& manifest, const LocalState& state) {
   for (const auto& part : state.parts)
     for (auto kind : kinds)
-      FLOTILLA_REQUIRE(std::ssize(part.values(kind)) == part.shard.elements(), ErrorKind::internal, "checkpoint: part of tensor ",
-                       part.tensor, " has ", part.values(kind).size(), " values in memory, its shard has ", part.shard.elements());
+      FLOTILLA_REQUIRE(part.keeps(kind), ErrorKind::internal, "checkpoint: part of tensor ", part.tensor, " has ", part.values(kind).size(),
+                       " values in memory, its elements are ", part.elements());
   const auto expected = require_state_file(directory, manifest);
   const auto file = store::File::open_for_reading(directory / state_name);
   Loader loader{file, state, expected};
   for (const auto& part : state.parts)
-    for (auto kind : kinds) loader.load(kind, part);
+    for (auto kind : kinds)
+      if (!part.values(kind).empty()) loader.load(kind, part);
 }
 
 std::vector<fs::path> newest_first(const comm::World& world, const fs::path& run, Seconds deadline) {

@@ -78,9 +78,9 @@ class Saver {
   void check_parts() const {
     for (const auto& part : state_.parts)
       for (auto kind : kinds)
-        FLOTILLA_REQUIRE(std::ssize(part.values(kind)) == part.shard.elements(), ErrorKind::internal,
+        FLOTILLA_REQUIRE(part.keeps(kind), ErrorKind::internal,
                          "checkpoint: ", dataset_name(kind, tensors_.at(static_cast<std::size_t>(part.tensor)).name), " has ",
-                         part.values(kind).size(), " values in memory, its shard has ", part.shard.elements());
+                         part.values(kind).size(), " values in memory, its elements are ", part.elements());
   }
 
   void check_owned(const std::vector<std::uint64_t>& owned) const {

@@ -91,7 +91,7 @@ void write_owned(const std::vector<store::Dataset>& datasets, const LocalState& 
       if (!part.owner) continue;
       const auto number = static_cast<std::size_t>(part.tensor);
       const auto& data = datasets[static_cast<std::size_t>(kind) * state.tensors->size() + number];
-      for (const auto& box : plan::boxes((*state.tensors)[number], part.shard)) data.write(part.values(kind), box);
+      for (const auto& box : part.boxes_in((*state.tensors)[number])) data.write(part.values(kind), box);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "flotilla/base/philox.hpp"
 
@@ -20,21 +21,41 @@ float known_contribution(int member, std::int64_t element) noexcept {
   return std::ldexp((bits >> 63) != 0 ? -mantissa : mantissa, exponent);
 }
 
-float known_sum(int members, std::int64_t element) noexcept {
-  float sum = known_contribution(0, element);
-  for (int member = 1; member < members; ++member) sum += known_contribution(member, element);
-  return sum;
+KnownSum::KnownSum(const program::Group& group) : values_(group.members.size()) {
+  std::vector<std::size_t> below(group.members.size());  // by member, where the sum of its team below is kept: at the first of the team
+  std::iota(below.begin(), below.end(), std::size_t{0});
+  auto levels = group.teams;
+  levels.emplace_back(group.members.size(), 0);
+  for (const auto& level : levels) {
+    std::vector<std::size_t> first(level.size(), level.size());  // by team
+    std::vector<std::size_t> here(level.size());
+    for (std::size_t member = 0; member < level.size(); ++member) {
+      auto& kept = first[static_cast<std::size_t>(level[member])];
+      if (kept == level.size()) kept = below[member];
+      if (below[member] == member && kept != member) additions_.emplace_back(kept, member);
+      here[member] = kept;
+    }
+    below = std::move(here);
+  }
+}
+
+float KnownSum::operator()(std::int64_t element) {
+  for (std::size_t member = 0; member < values_.size(); ++member) values_[member] = known_contribution(static_cast<int>(member), element);
+  for (const auto& [into, from] : additions_) values_[into] += values_[from];
+  return values_.front();
 }
 
 void fill_known(int member, std::span<float> values) noexcept {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = known_contribution(member, static_cast<std::int64_t>(i));
 }
 
-std::int64_t first_wrong(int members, std::span<const float> values) noexcept {
+std::int64_t first_wrong(const program::Group& group, std::span<const float> values) {
+  const auto members = static_cast<std::int64_t>(group.members.size());
   const auto size = static_cast<std::int64_t>(values.size());
   const std::int64_t stride = std::max<std::int64_t>(1, size * members / most_contributions);
+  KnownSum known_sum{group};
   for (std::int64_t i = 0; i < size; i += stride)
-    if (std::bit_cast<std::uint32_t>(values[static_cast<std::size_t>(i)]) != std::bit_cast<std::uint32_t>(known_sum(members, i))) return i;
+    if (std::bit_cast<std::uint32_t>(values[static_cast<std::size_t>(i)]) != std::bit_cast<std::uint32_t>(known_sum(i))) return i;
   return -1;
 }
 

@@ -1,18 +1,31 @@
 #pragma once
 // Private: data whose sum every member can compute to the last bit.
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
+
+#include "flotilla/program/program.hpp"
 
 namespace flotilla::comm {
 
 /// What member `member` contributes at `element`. Magnitudes spread over 2^±8, so that another order of the members, or another set of
 /// them, gives other bits.
 float known_contribution(int member, std::int64_t element) noexcept;
-/// The sum of `members` contributions in member order.
-float known_sum(int members, std::int64_t element) noexcept;
+/// The sum of all members' contributions in the group's order: member by member inside teams, then team by team.
+class KnownSum {
+ public:
+  explicit KnownSum(const program::Group&);
+  float operator()(std::int64_t element);
+
+ private:
+  std::vector<float> values_;                                   // by member
+  std::vector<std::pair<std::size_t, std::size_t>> additions_;  // in order: into, from
+};
 
 void fill_known(int member, std::span<float> values) noexcept;
 /// First element whose bits are not those of the known sum, or -1. Looks at all of them, or in large groups at every k-th.
-std::int64_t first_wrong(int members, std::span<const float> values) noexcept;
+std::int64_t first_wrong(const program::Group&, std::span<const float> values);
 
 }  // namespace flotilla::comm

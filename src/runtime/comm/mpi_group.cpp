@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/program/team_sum.hpp"
 #include "group_text.hpp"
 #include "mpi_operations.hpp"
 
@@ -16,8 +17,8 @@ class MpiGroup final : public Group {
 
   std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
                                              Bytes staging_size) override {
-    FLOTILLA_REQUIRE(staging_size >= all_reduce_staging(capacity, type, size()), ErrorKind::internal, "staging of ", staging_size.count,
-                     " bytes is too small for an all-reduce of ", capacity.count, " over the ", describe());
+    if (!value().teams.empty()) return make_sum(Ways::both, data, type, capacity, staging, staging_size);
+    require_staging(staging_size, all_reduce_staging(capacity, type, size()), capacity);
     return make_direct_all_reduce(world_, *this, take_tags(tags_per_all_reduce), data, type, capacity, staging);
   }
 
@@ -26,6 +27,15 @@ class MpiGroup final : public Group {
     FLOTILLA_REQUIRE(staging_size >= reduce_scatter_staging(capacity, unit, size()), ErrorKind::internal, "staging of ", staging_size.count,
                      " bytes is too small for a reduce-scatter of ", capacity.count, " over the ", describe());
     return make_direct_reduce_scatter(world_, *this, take_tags(tags_per_reduce_scatter), data, type, unit, capacity, staging);
+  }
+
+  std::unique_ptr<Operation> make_sum_shares(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                             Bytes staging_size) override {
+    return make_sum(Ways::there, data, type, capacity, staging, staging_size);
+  }
+
+  std::unique_ptr<Operation> make_gather_shares(std::byte* data, Bytes element, Bytes capacity) override {
+    return make_team_sum(world_, *this, take_tags(tags_of_sum()), Ways::back, data, element, ElementType::fp32, capacity, nullptr);
   }
 
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
@@ -37,6 +47,19 @@ class MpiGroup final : public Group {
   }
 
  private:
+  int tags_of_sum() const { return tags_per_sum_level * (static_cast<int>(value().teams.size()) + 1); }
+
+  void require_staging(Bytes there, Bytes needed, Bytes of) const {
+    FLOTILLA_REQUIRE(there >= needed, ErrorKind::internal, "staging of ", there.count, " bytes is too small for a sum of ", of.count,
+                     " over the ", describe());
+  }
+
+  std::unique_ptr<Operation> make_sum(Ways ways, std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                      Bytes staging_size) {
+    require_staging(staging_size, program::sum_staging(value(), index(), capacity, element_size(type)), capacity);
+    return make_team_sum(world_, *this, take_tags(tags_of_sum()), ways, data, element_size(type), type, capacity, staging);
+  }
+
   int take_tags(int count) {
     FLOTILLA_REQUIRE(count <= end_of_tags_ - next_tag_, ErrorKind::unavailable,
                      "this MPI library has too few tags for the operations of the ", describe(), "; use one with more than ",

@@ -9,6 +9,7 @@ namespace flotilla::comm {
 inline constexpr int tags_per_all_reduce = 2;
 inline constexpr int tags_per_reduce_scatter = 1;
 inline constexpr int tags_per_all_gather = 1;
+inline constexpr int tags_per_sum_level = 2;
 
 /// `group` outlives the operation; the tags from `tag` on are its own.
 std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type,
@@ -19,5 +20,11 @@ std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Grou
                                                   Bytes capacity);
 std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,
                                                      Bytes capacity);
+
+/// Of a sum in teams: contributions to those who add, sums back to everybody.
+enum class Ways { there, back, both };
+/// `element`: bytes of one; `type` and `staging` count where something is added.
+std::unique_ptr<Operation> make_team_sum(const World& world, const Group& group, int tag, Ways ways, std::byte* data, Bytes element,
+                                         ElementType type, Bytes capacity, std::byte* staging);
 
 }  // namespace flotilla::comm

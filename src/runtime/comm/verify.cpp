@@ -10,6 +10,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/group.hpp"
 #include "flotilla/mpi/backoff.hpp"
+#include "flotilla/program/team_sum.hpp"
 #include "graveyard.hpp"
 #include "known_answer.hpp"
 
@@ -31,6 +32,10 @@ struct Identity {
 std::uint64_t fingerprint(const program::Group& group) {
   std::string members = to_string(group.kind);
   for (const Rank member : group.members) members += text(' ', member);
+  for (const auto& level : group.teams) {
+    members += " teams";
+    for (const int team : level) members += text(' ', team);
+  }
   return fnv1a(members);
 }
 
@@ -85,7 +90,9 @@ class Proof {
 
   void reduce(std::vector<float>& values, std::int64_t count, std::vector<float>& staging) {
     const Bytes size{count * 4};
-    const Bytes staging_size = all_reduce_staging(size, ElementType::fp32, group_.size());
+    const bool teams = !group_.value().teams.empty();
+    const Bytes staging_size = teams ? program::sum_staging(group_.value(), group_.index(), size, element_size(ElementType::fp32))
+                                     : all_reduce_staging(size, ElementType::fp32, group_.size());
     values.resize(static_cast<std::size_t>(count));
     staging.resize(static_cast<std::size_t>(staging_size.count / 4));
     fill_known(group_.index(), values);
@@ -94,9 +101,9 @@ class Proof {
   }
 
   void check_sum(const std::vector<float>& values) const {
-    const std::int64_t wrong = first_wrong(group_.size(), values);
+    const std::int64_t wrong = first_wrong(group_.value(), values);
     FLOTILLA_REQUIRE(wrong < 0, ErrorKind::communication, group_.describe(), ": a sum of known values came out wrong (element ", wrong,
-                     " of ", values.size(), ": ", values[static_cast<std::size_t>(wrong)], " instead of ", known_sum(group_.size(), wrong),
+                     " of ", values.size(), ": ", values[static_cast<std::size_t>(wrong)], " instead of ", KnownSum{group_.value()}(wrong),
                      "); take these ranks out one by one to find the culprit");
   }
 

@@ -130,6 +130,11 @@ comm::Operation* Binding::make_collective(const program::Site& site) {
     return keep(group.make_reduce_scatter(buffer(reduced.buffer), comm::element_type(program_.plan.precision), site.token, capacity,
                                           staging_data, staging_size));
   }
+  if (site.op == Op::sum_shares)
+    return keep(
+        group.make_sum_shares(buffer(find(site, Role::reduced)->buffer), comm::ElementType::fp32, site.bytes, staging_data, staging_size));
+  if (site.op == Op::gather_shares)
+    return keep(group.make_gather_shares(buffer(find(site, Role::reduced)->buffer), element_size(program_.plan.precision), site.bytes));
   if (site.op == Op::all_gather) {
     const auto& mine = *find(site, Role::stats);
     const auto& all = *find(site, Role::gathered_stats);

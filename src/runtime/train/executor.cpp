@@ -37,6 +37,12 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
   const auto& list = binding.instructions();
   sums_ = static_cast<std::size_t>(
       std::ranges::find_if(list, [](const auto& instruction) { return instruction.site->op == Op::reduce_scalars; }) - list.begin());
+  pieces_ = program::share_pieces(binding.program(), binding.rank());
+  for (const auto& part : c.parts) {
+    auto& shares = stretches_.emplace_back();
+    for (const auto& share : part.shares) shares.push_back(program::share_stretches(binding.program(), binding.rank(), share));
+  }
+  piece_part_.slots.resize(1);
   before_start_ = [this](BoundInstruction& instruction) {
     if (instruction.site->op != Op::reduce_scalars) return hollow(instruction);
     fill_totals(*context_);
@@ -101,6 +107,7 @@ void Executor::execute(BoundInstruction& instruction, const StepContext& context
     case Op::optimizer: return optimize(instruction, context);
     case Op::pack:
     case Op::unpack: return copy_regions(instruction);
+    case Op::take_share: return take_share(instruction);
     case Op::compute: instruction.task.step = context.step; return backend_.run(instruction.task);
     default: FLOTILLA_ASSERT(false, instruction.site->name, " is not for the compute thread");
   }
@@ -120,18 +127,47 @@ void Executor::zero(BoundInstruction& instruction) {
   }
 }
 
+/// Gradients, or refreshed weights.
 void Executor::copy_regions(BoundInstruction& instruction) {
-  auto* part = instruction.task.operand<float>(Role::gradients);
-  auto* packed = instruction.task.operand<float>(Role::packed);
+  auto* part = instruction.task.operand<std::byte>(Role::gradients);
+  std::int64_t width = sizeof(float);
+  if (part == nullptr) {
+    part = instruction.task.operand<std::byte>(Role::weights);
+    width = element_size(binding_.program().plan.precision).count;
+  }
+  auto* packed = instruction.task.operand<std::byte>(Role::packed);
   const bool packs = instruction.site->op == Op::pack;
   for (const auto& region : instruction.site->regions)
-    for (std::int64_t row = 0; row < region.outer; ++row, packed += region.inner) {
-      float* here = part + region.offset + row * region.stride;
-      std::copy_n(packs ? here : packed, region.inner, packs ? packed : here);
+    for (std::int64_t row = 0; row < region.outer; ++row, packed += region.inner * width) {
+      std::byte* here = part + (region.offset + row * region.stride) * width;
+      std::copy_n(packs ? here : packed, region.inner * width, packs ? packed : here);
     }
 }
 
+void Executor::take_share(BoundInstruction& instruction) {
+  const auto& site = *instruction.site;
+  const auto* packed = instruction.task.operand<float>(Role::packed);
+  auto* share = instruction.task.operand<float>(Role::gradients);
+  for (const auto& stretch : stretches_[static_cast<std::size_t>(site.part)][static_cast<std::size_t>(site.share)])
+    std::copy_n(packed + stretch.summed, stretch.count, share + stretch.kept);
+}
+
+double Executor::squared_norm_of_share(const BoundInstruction& instruction) {
+  const auto& site = *instruction.site;
+  const auto& share = binding_.rank_class().parts[static_cast<std::size_t>(site.part)].shares[static_cast<std::size_t>(site.share)];
+  const auto* gradients = instruction.task.operand<float>(Role::gradients);
+  double sum = 0;
+  for (const auto& piece : pieces_)
+    if (piece.part == site.part && piece.share == site.share && piece.owned)
+      sum += backend_.squared_norm({gradients + (share.packed() ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)});
+  return sum;
+}
+
 void Executor::squared_norm(BoundInstruction& instruction) {
+  if (instruction.site->share >= 0) {
+    reinterpret_cast<double*>(scalars_)[scalar::squared_norm] += squared_norm_of_share(instruction);
+    return;
+  }
   const auto part = static_cast<std::size_t>(instruction.site->part);
   const auto* gradients = instruction.task.operand<float>(Role::gradients);
   double sum = 0;
@@ -165,15 +201,52 @@ void Executor::fill_totals(const StepContext& context) {
 
 void Executor::optimize(BoundInstruction& instruction, const StepContext& context) {
   const double norm = std::sqrt(totals()[scalar::squared_norm]);
-  if (totals()[given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss])) return;  // the last good parameters stay
+  const bool bad = totals()[given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
+  if (bad) return keep_share(instruction);  // the last good parameters stay
   auto adamw = context.adamw;
   adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
+  if (instruction.site->share >= 0) return optimize_share(instruction, adamw);
   const auto part = static_cast<std::size_t>(instruction.site->part);
   auto* parameters = instruction.task.operand<float>(Role::parameters);
   auto* weights = instruction.task.operand<std::byte>(Role::weights);
   backend_.adamw(adamw, binding_.rank_class().parts[part], decays_[part], parameters,
                  weights == nullptr ? reinterpret_cast<std::byte*>(parameters) : weights, instruction.task.operand<float>(Role::gradients),
                  instruction.task.operand<float>(Role::moment1), instruction.task.operand<float>(Role::moment2));
+}
+
+/// Weights that are gathered packed go there as they are.
+void Executor::keep_share(BoundInstruction& instruction) {
+  const auto& site = *instruction.site;
+  if (site.share < 0) return;
+  const auto& part = binding_.rank_class().parts[static_cast<std::size_t>(site.part)];
+  if (!part.shares[static_cast<std::size_t>(site.share)].packed()) return;
+  const std::int64_t width = element_size(binding_.program().plan.precision).count;
+  const auto* parameters = instruction.task.operand<float>(Role::parameters);
+  auto* weights = instruction.task.operand<std::byte>(Role::weights);
+  for (const auto& piece : pieces_)
+    if (piece.part == site.part && piece.share == site.share)
+      backend_.convert({parameters + piece.kept, static_cast<std::size_t>(piece.count)}, weights + piece.summed * width);
+}
+
+/// Piece by piece: tensors differ in whether they decay, and the share's buffers are laid out otherwise than the part's.
+void Executor::optimize_share(BoundInstruction& instruction, const compute::AdamW& adamw) {
+  const auto& site = *instruction.site;
+  const auto& part = binding_.rank_class().parts[static_cast<std::size_t>(site.part)];
+  const auto& share = part.shares[static_cast<std::size_t>(site.share)];
+  const std::int64_t width = element_size(binding_.program().plan.precision).count;
+  const bool in_place = share.parameters == part.parameters;
+  auto* parameters = instruction.task.operand<float>(Role::parameters);
+  auto* weights = instruction.task.operand<std::byte>(Role::weights);
+  auto* gradients = instruction.task.operand<float>(Role::gradients);
+  auto *moment1 = instruction.task.operand<float>(Role::moment1), *moment2 = instruction.task.operand<float>(Role::moment2);
+  for (const auto& piece : pieces_) {
+    if (piece.part != site.part || piece.share != site.share) continue;
+    piece_part_.slots.front() = {piece.tensor, 0, piece.count};
+    float* values = parameters + (in_place ? piece.summed : piece.kept);
+    std::byte* copy = weights == nullptr ? reinterpret_cast<std::byte*>(values) : weights + piece.summed * width;
+    backend_.adamw(adamw, piece_part_, {&decays_[static_cast<std::size_t>(site.part)][static_cast<std::size_t>(piece.slot)], 1}, values,
+                   copy, gradients + (share.packed() ? piece.kept : piece.summed), moment1 + piece.kept, moment2 + piece.kept);
+  }
 }
 
 void Executor::collect_timeline() {

@@ -6,6 +6,7 @@
 
 #include "binding.hpp"
 #include "comm_thread.hpp"
+#include "flotilla/program/share_pieces.hpp"
 #include "flotilla/train/trainer.hpp"
 #include "poison.hpp"
 #include "progress.hpp"
@@ -53,8 +54,12 @@ class Executor {
   void load_tokens(BoundInstruction&, const StepContext&);
   void copy_regions(BoundInstruction&);
   void zero(BoundInstruction&);
+  void take_share(BoundInstruction&);
   void squared_norm(BoundInstruction&);
+  double squared_norm_of_share(const BoundInstruction&);
   void optimize(BoundInstruction&, const StepContext&);
+  void keep_share(BoundInstruction&);
+  void optimize_share(BoundInstruction&, const compute::AdamW&);
   void fill_totals(const StepContext&);
   void collect_timeline();
 
@@ -66,8 +71,11 @@ class Executor {
   Poison poison_;
   std::byte* scalars_ = nullptr;
   std::byte* totals_ = nullptr;
-  std::vector<std::vector<std::uint8_t>> decays_;  ///< by part, by slot
-  std::vector<std::vector<std::uint8_t>> owned_;   ///< by part, by slot: counts in this rank's squared norm
+  std::vector<std::vector<std::uint8_t>> decays_;                           ///< by part, by slot
+  std::vector<std::vector<std::uint8_t>> owned_;                            ///< by part, by slot: counts in this rank's squared norm
+  std::vector<program::SharePiece> pieces_;                                 ///< where optimizers are shared out
+  std::vector<std::vector<std::vector<program::ShareStretch>>> stretches_;  ///< by part and share
+  program::Part piece_part_;                                                ///< a piece as a part of one slot
   std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
   std::size_t sums_ = 0;                 ///< place of the instruction that puts in this rank's

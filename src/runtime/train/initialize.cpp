@@ -33,13 +33,18 @@ float deviation(const model::Config& model, model::Init init) {
 
 void initialize(const model::Config& model, const model::Tensor& tensor, const plan::Shard& shard, std::uint64_t seed,
                 std::span<float> values) {
+  initialize(model, tensor, plan::boxes(tensor, shard), seed, values);
+}
+
+void initialize(const model::Config& model, const model::Tensor& tensor, const std::vector<plan::Box>& boxes, std::uint64_t seed,
+                std::span<float> values) {
   if (tensor.init == model::Init::zeros || tensor.init == model::Init::ones) {
     std::fill(values.begin(), values.end(), tensor.init == model::Init::ones ? 1.0f : 0.0f);
     return;
   }
   const Philox random{seed, fnv1a(tensor.name)};
   const float scale = deviation(model, tensor.init);
-  for (const auto& box : plan::boxes(tensor, shard))
+  for (const auto& box : boxes)
     for (std::int64_t row = 0; row < box.outer; ++row) {
       std::array<float, 4> four{};
       std::int64_t counter = -1;

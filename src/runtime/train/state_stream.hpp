@@ -11,11 +11,11 @@ namespace flotilla::train {
 class Shelves {
  public:
   explicit Shelves(const checkpoint::LocalState&);
-  /// Throws Error{internal} where this rank does not hold the tensor.
-  std::span<float> values(int tensor, checkpoint::Kind) const;
+  /// Of its shard, or of one of its pieces (program::Run). Throws Error{internal} where this rank does not hold it.
+  std::span<float> values(int tensor, int piece, checkpoint::Kind) const;
 
  private:
-  std::vector<const checkpoint::LocalTensor*> by_tensor_;
+  std::vector<const checkpoint::LocalTensor*> by_tensor_, by_piece_;
 };
 
 enum class End { from, to };

@@ -9,6 +9,7 @@
 #include "executor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/program/share_pieces.hpp"
 #include "initialize.hpp"
 
 namespace flotilla::train {
@@ -70,12 +71,18 @@ class Trainer::State {
   }
 
   void initialize() {
-    for (const auto& held : held_)
-      train::initialize(training_.plan.model, training_.tensors[static_cast<std::size_t>(held.tensor)], held.shard, options_.seed,
-                        held.parameters);
-    for (const auto& part : training_binding_.rank_class().parts)
-      for (int buffer : {part.moment1, part.moment2})
-        backend_->zero({training_binding_.buffer(buffer), static_cast<std::size_t>(part.elements) * 4});
+    for (const auto& held : held_) {
+      const auto& tensor = training_.tensors[static_cast<std::size_t>(held.tensor)];
+      train::initialize(training_.plan.model, tensor, held.boxes_in(tensor), options_.seed, held.parameters);
+    }
+    for (const auto& part : training_binding_.rank_class().parts) {
+      zero(part.moment1);
+      zero(part.moment2);
+      for (const auto& share : part.shares) {
+        zero(share.moment1);
+        zero(share.moment2);
+      }
+    }
     adopt(0);
   }
 
@@ -84,7 +91,7 @@ class Trainer::State {
     for (const auto& part : training_binding_.rank_class().parts)
       if (part.weights != part.parameters)
         backend_->convert(
-            {reinterpret_cast<const float*>(training_binding_.buffer(part.parameters)), static_cast<std::size_t>(part.elements)},
+            {reinterpret_cast<const float*>(training_binding_.buffer(whole_parameters(part))), static_cast<std::size_t>(part.elements)},
             training_binding_.buffer(part.weights));
   }
 
@@ -134,8 +141,28 @@ class Trainer::State {
     return {};
   }
 
+  std::vector<OwnedGradient> owned_gradients() const {
+    std::vector<OwnedGradient> owned;
+    const auto pieces = program::share_pieces(training_, crew_.rank());
+    for (const auto& held : held_) {
+      if (!held.owner) continue;
+      const auto boxes = held.boxes_in(training_.tensors[static_cast<std::size_t>(held.tensor)]);
+      if (held.piece < 0) {
+        owned.push_back({held.tensor, boxes, gradient(held.tensor)});
+        continue;
+      }
+      const auto& piece = pieces[static_cast<std::size_t>(held.piece)];
+      const auto& share =
+          training_binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shares[static_cast<std::size_t>(piece.share)];
+      const auto* gradients = reinterpret_cast<const float*>(training_binding_.buffer(share.gradients));
+      owned.push_back(
+          {held.tensor, boxes, {gradients + (share.packed() ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)}});
+    }
+    return owned;
+  }
+
   const plan::Shard* shard(int tensor) const {
-    const auto held = std::find_if(held_.begin(), held_.end(), [&](const auto& h) { return h.tensor == tensor; });
+    const auto held = std::find_if(held_.begin(), held_.end(), [&](const auto& h) { return h.tensor == tensor && h.piece < 0; });
     return held == held_.end() ? nullptr : &held->shard;
   }
 
@@ -150,6 +177,16 @@ class Trainer::State {
     return evaluation_ ? std::max(training, arena_size(*evaluation_, crew_.rank())) : training;
   }
 
+  void zero(int buffer) {
+    if (buffer < 0) return;
+    const Bytes size = training_binding_.rank_class().buffers[static_cast<std::size_t>(buffer)].size;
+    backend_->zero({training_binding_.buffer(buffer), static_cast<std::size_t>(size.count)});
+  }
+
+  /// Where the whole part's fp32 values are when the state is filled. Who keeps but a share of them has room where gradients are summed:
+  /// no step is under way.
+  static int whole_parameters(const program::Part& part) { return part.parameters >= 0 ? part.parameters : part.gradients; }
+
   void collect_shards() {
     const auto& c = training_binding_.rank_class();
     const auto& binding = training_binding_.rank_binding();
@@ -162,12 +199,37 @@ class Trainer::State {
         checkpoint::LocalTensor local;
         local.tensor = slot.tensor;
         local.shard = plan::shard(training_.tensors[static_cast<std::size_t>(slot.tensor)], c.shape.tensor_parallel, binding.tensor_index);
-        local.parameters = floats(part.parameters, slot);
-        local.moment1 = floats(part.moment1, slot);
-        local.moment2 = floats(part.moment2, slot);
-        local.owner = std::find(binding.owned.begin(), binding.owned.end(), slot.tensor) != binding.owned.end();
+        local.parameters = floats(whole_parameters(part), slot);
+        if (part.shares.empty()) {
+          local.moment1 = floats(part.moment1, slot);
+          local.moment2 = floats(part.moment2, slot);
+          local.owner = std::find(binding.owned.begin(), binding.owned.end(), slot.tensor) != binding.owned.end();
+        }
         held_.push_back(std::move(local));
       }
+    collect_share_pieces();
+  }
+
+  void collect_share_pieces() {
+    const auto& c = training_binding_.rank_class();
+    const auto pieces = program::share_pieces(training_, crew_.rank());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const auto& piece = pieces[i];
+      const auto& part = c.parts[static_cast<std::size_t>(piece.part)];
+      const auto& share = part.shares[static_cast<std::size_t>(piece.share)];
+      const auto floats = [&](int buffer, std::int64_t first) {
+        return std::span<float>{reinterpret_cast<float*>(training_binding_.buffer(buffer)) + first, static_cast<std::size_t>(piece.count)};
+      };
+      checkpoint::LocalTensor local;
+      local.tensor = piece.tensor;
+      local.piece = static_cast<int>(i);
+      local.boxes = program::boxes_of(training_, crew_.rank(), piece);
+      local.parameters = floats(share.parameters, share.parameters == part.parameters ? piece.summed : piece.kept);
+      local.moment1 = floats(share.moment1, piece.kept);
+      local.moment2 = floats(share.moment2, piece.kept);
+      local.owner = piece.owned;
+      held_.push_back(std::move(local));
+    }
   }
 
   StepResult result(const double* totals, double rate) {
@@ -221,6 +283,7 @@ StepResult Trainer::step(std::int64_t step, const Wishes& wishes) { return state
 void Trainer::give_up_when(std::function<bool(std::int64_t step)> asked) { state_->give_up_when(std::move(asked)); }
 double Trainer::evaluate() { return state_->evaluate(); }
 std::span<const float> Trainer::gradient(int tensor) const { return state_->gradient(tensor); }
+std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return state_->owned_gradients(); }
 const plan::Shard* Trainer::shard(int tensor) const { return state_->shard(tensor); }
 Bytes Trainer::arena() const { return state_->arena(); }
 const program::Program& Trainer::program() const { return state_->program(); }

@@ -22,6 +22,9 @@ void require_schedule(const plan::Plan& plan, const Runtime& runtime) {
   if (plan.chunks > 1 && depth < 3) refuse("interleaved schedules on 3 devices in a row at least; the plan has ", depth);
   if (plan.sequence_parallel && runtime.layers->blocking)
     throw Error{ErrorKind::unavailable, text("sequence_parallel: the runtime '", runtime.name, "' knows no sequence parallelism")};
+  if (plan.shard_optimizer)
+    throw Error{ErrorKind::unavailable,
+                text("shard_optimizer: the runtime '", runtime.name, "' keeps the whole optimizer state everywhere")};
   for (const auto& replica : plan.stages.front().replicas)
     if (plan.chunks > 1 && replica.microbatches(plan.quantum) % depth != 0)
       refuse("interleaved schedules of a multiple of ", depth, " microbatches; the plan has ", replica.microbatches(plan.quantum));

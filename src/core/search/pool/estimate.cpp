@@ -13,8 +13,9 @@ double Estimator::pass(const Sounding& s, int first, int last) const {
          (last == stock_.request.model.layers() ? s.head.pass : 0);
 }
 
-double Estimator::memory(const Sounding& s, int first, int last, int in_flight) const {
-  const auto of = [&](const Part& part) { return part.state + part.activations * in_flight; };
+double Estimator::memory(const Sounding& s, int first, int last, int in_flight, int replicas) const {
+  const double away = stock_.request.shard_optimizer ? 1 - 1.0 / replicas : 0;
+  const auto of = [&](const Part& part) { return part.state - part.shareable * away + part.activations * in_flight; };
   const bool begins = first == 0, ends = last == stock_.request.model.layers();
   return s.beside + (begins ? of(s.embedding) : s.neighbour) + blocks(first, last) * of(s.block) + (ends ? of(s.head) : s.neighbour) -
          (begins && ends ? s.shared : 0);
@@ -155,7 +156,7 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
     const int in_flight = std::min(kept, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-    const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) +
+    const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight, columns_of(sketch)) +
                           network_.staging(sketch.cuts[at(s)], sketch.cuts[at(s + 1)], columns_of(sketch), slot.tensor);
     most.bytes = std::max(most.bytes, needed * (1 - doubt) - limit);
     most.share = std::max(most.share, needed * (1 - doubt) / limit);

@@ -37,7 +37,8 @@ class Estimator {
   /// One microbatch through layers [first, last) on a replica.
   double pass(const Sounding&, int first, int last) const;
   /// Bytes of a device with these layers that keeps so many microbatches.
-  double memory(const Sounding&, int first, int last, int in_flight) const;
+  /// `replicas`: that may share the optimizer's state out.
+  double memory(const Sounding&, int first, int last, int in_flight, int replicas) const;
   /// Whether the messages of such a microbatch hold the devices at both ends.
   bool blocks_on(int microbatch) const;
   /// Messages that leave a node at once where so many replicas of a stage stand at such slots.

@@ -194,7 +194,7 @@ bool Families::needs_recompute() {
   for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type) {
     const Sounding& s = estimate_.soundings().of(type, 1, 1, plan::Recompute::none);
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
-    if (s.usable && limit > 0 && estimate_.memory(s, 0, stock_.request.model.layers(), 1) > limit) return true;
+    if (s.usable && limit > 0 && estimate_.memory(s, 0, stock_.request.model.layers(), 1, 1) > limit) return true;
   }
   return list_.candidates().empty();
 }

@@ -116,10 +116,28 @@ std::optional<int> times_as_large(const PoolRequest& request, const cluster::Pro
   return std::nullopt;
 }
 
+/// Where nothing fits, replicas that share their optimizer out may.
+PoolAnswer search_with_shared_optimizers(PoolRequest request, const cluster::Profile& library, const program::Runtime& runtime) {
+  if (runtime.layers || request.shard_optimizer || (request.should_stop && request.should_stop())) return {};
+  request.shard_optimizer = true;
+  return search_for_plan(request, library, runtime, [] { return std::nullopt; });
+}
+
 }  // namespace
 
 PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
-  return search_for_plan(request, library, runtime, [&] { return times_as_large(request, library, runtime); });
+  std::optional<PoolAnswer> shared;
+  const auto larger_pool = [&]() -> std::optional<int> {
+    shared = search_with_shared_optimizers(request, library, runtime);
+    return shared->best ? std::nullopt : times_as_large(request, library, runtime);
+  };
+  auto answer = search_for_plan(request, library, runtime, larger_pool);
+  if (answer.best) return answer;
+  if (!shared) shared = search_with_shared_optimizers(request, library, runtime);
+  if (!shared->best) return answer;
+  shared->considered += answer.considered;
+  shared->pruned += answer.pruned;
+  return *shared;
 }
 
 }  // namespace flotilla::search

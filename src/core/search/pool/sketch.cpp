@@ -49,6 +49,7 @@ plan::Plan plan_without_stages(const PoolRequest& request) {
   plan.length = request.length;
   plan.global_batch = request.global_batch;
   plan.precision = request.precision;
+  plan.shard_optimizer = request.shard_optimizer;
   return plan;
 }
 

@@ -20,7 +20,7 @@ double bytes(const simulate::MemoryForecast& memory, program::Category category)
   return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
 }
 
-Part part_of(const simulate::RankKind& kind, int layers) {
+Part part_of(const simulate::RankKind& kind, int layers, Precision precision) {
   using enum program::Category;
   const auto& b = kind.breakdown;
   const Seconds passes = b[Activity::forward] + b[Activity::backward] + b[Activity::recompute] + b[Activity::tensor_collective];
@@ -29,6 +29,9 @@ Part part_of(const simulate::RankKind& kind, int layers) {
   part.update = b[Activity::optimizer].value / layers;
   const auto& m = kind.memory;
   part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer)) / layers;
+  // Of the parameters in half precision 4 of 6 bytes are the fp32 ones that the optimizer updates.
+  const double masters = precision == Precision::fp32 ? 0 : bytes(m, parameters) * 4 / 6;
+  part.shareable = (bytes(m, optimizer) + masters) / layers;
   return part;
 }
 
@@ -113,7 +116,7 @@ std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, 
     const auto& memory = kinds[s]->memory;
     const int in_flight = microbatches - static_cast<int>(s);
     const double each = bytes(memory, program::Category::activations) / (in_flight + (*held)[s]);
-    *parts[s] = part_of(*kinds[s], layers[s]);
+    *parts[s] = part_of(*kinds[s], layers[s], stock_.request.precision);
     parts[s]->activations = each / layers[s];
     once = std::max(once, each * (*held)[s]);
     sounding->beside =

@@ -14,6 +14,7 @@ struct Part {
   double update = 0;       ///< seconds of the optimizer
   double state = 0;        ///< bytes from step to step: weights, gradients, moments, and a described runtime's copies of them
   double activations = 0;  ///< bytes for every microbatch in flight
+  double shareable = 0;    ///< of `state`: what replicas may share out among them (plan::Plan::shard_optimizer)
 };
 
 /// The layers of a model on one type of device, at one tensor degree and microbatch.

@@ -1,0 +1,48 @@
+#include "team_shape.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace flotilla::simulate {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// Members of one inner team.
+TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host) {
+  std::map<int, int> count;
+  TeamShape::Inner inner{static_cast<int>(members.size()), 0};
+  for (Rank rank : members) inner.beside = std::max(inner.beside, ++count[host(rank)]);
+  return inner;
+}
+
+}  // namespace
+
+std::vector<std::vector<TeamShape>> team_shapes(const program::Group& group, const std::function<int(Rank)>& host) {
+  const auto members = static_cast<int>(group.members.size());
+  std::vector<int> below(at(members));
+  for (int m = 0; m < members; ++m) below[at(m)] = m;
+  auto teams = group.teams;
+  teams.emplace_back(at(members), 0);
+  std::vector<std::vector<TeamShape>> levels;
+  for (const auto& level : teams) {
+    std::map<int, std::map<int, std::vector<Rank>>> made;  // by team and inner team
+    for (int m = 0; m < members; ++m) made[level[at(m)]][below[at(m)]].push_back(group.members[at(m)]);
+    auto& shapes = levels.emplace_back();
+    for (const auto& [team, inner_teams] : made) {
+      if (inner_teams.size() < 2) continue;
+      TeamShape shape;
+      for (const auto& [number, ranks] : inner_teams) {
+        shape.firsts.push_back(ranks.front());
+        shape.inner.push_back(alike(ranks, host));
+      }
+      std::ranges::sort(shape.inner);
+      shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
+      shapes.push_back(std::move(shape));
+    }
+    below = level;
+  }
+  return levels;
+}
+
+}  // namespace flotilla::simulate
