@@ -16,6 +16,7 @@
 #   FLOTILLA_REQUEUES    how often the job may go back to the queue                             default: 100
 #   FLOTILLA_TRIES       launches in a row that may end without a new checkpoint                default: 3
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
+#   FLOTILLA_RUN_GRACE   how long ranks live after TERM, with its unit: a longer step is given up     default: Slurm's KillWait
 #   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
 #   FLOTILLA_NOTICE_WITHIN seconds to wait for Slurm to see that a node of a heterogeneous job is lost     default: 900
 #   FLOTILLA_DRAIN_EVERY seconds between looks for nodes that are being drained; 0: never       default: 60
@@ -100,6 +101,9 @@ flotilla_seconds_left() {
     END { print least }'
 }
 
+# Seconds between TERM and KILL. GraceTime of a partition comes on top where a job is preempted, and nobody says why TERM has come.
+flotilla_kill_wait() { scontrol show config 2>/dev/null | sed -n 's/^KillWait *= *\([0-9]\{1,6\}\) .*/\1/p'; }
+
 # Of the nodes given, those that answer. A node that has just died is Slurm's for minutes yet.
 flotilla_answering() { # SRUN-OPTION NODE...
   local option=$1 node
@@ -108,6 +112,17 @@ flotilla_answering() { # SRUN-OPTION NODE...
     (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
   done
   wait
+}
+
+# A plain job may have lost nodes, or been given some, since it started; srun believes its environment.
+flotilla_refresh() {
+  local list
+  list=$(squeue -h -j "$SLURM_JOB_ID" -o %N 2>/dev/null)
+  if [ -z "$list" ] || [ "$list" = "${SLURM_JOB_NODELIST-}" ]; then return; fi
+  export SLURM_JOB_NODELIST=$list SLURM_NODELIST=$list
+  SLURM_JOB_NUM_NODES=$(flotilla_hosts "$list" | wc -l)
+  export SLURM_JOB_NUM_NODES SLURM_NNODES=$SLURM_JOB_NUM_NODES
+  unset SLURM_JOB_CPUS_PER_NODE
 }
 
 # A plain job's nodes, as Slurm has them now.
@@ -230,6 +245,7 @@ flotilla_launch() {
   if flotilla_is_het; then
     flotilla_het_launch "$FLOTILLA" "$@"
   else
+    flotilla_refresh
     nodes=$(flotilla_nodes "$flotilla_which" | tr '\n' ' ')
     [ -n "${nodes// /}" ] || { code=77 && flotilla_say "no node of the job answers" && return; }
     flotilla_plain_launch "$nodes" "$FLOTILLA" "$@"
@@ -237,6 +253,10 @@ flotilla_launch() {
   # What sbatch was asked for is about the first allocation; -N and -n above are about this one.
   unset SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE SLURM_NTASKS_PER_NODE "${!SLURM_NTASKS_PER_NODE_HET_GROUP_@}" "${!SLURM_NTASKS_HET_GROUP_@}"
   [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun takes it over from sbatch no more since 22.05
+  if [ -z "${FLOTILLA_RUN_GRACE-}" ]; then
+    left=$(flotilla_kill_wait)
+    [ "${left:-0}" -eq 0 ] || export FLOTILLA_RUN_GRACE=${left}s
+  fi
   left=$(flotilla_seconds_left)
   if [ -n "$left" ]; then export FLOTILLA_RUN_TIME_LIMIT=${left}s; fi
   flotilla_say "launching on ${nodes:-all components}${left:+, $left s left}"

@@ -1,5 +1,6 @@
 #include "app/allocation.hpp"
 
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
@@ -36,9 +37,27 @@ std::optional<std::string> Allocation::stop_wanted() {
 }
 
 void Allocation::relay_signals() {
-  if (relayed_ || !signals_.received()) return;
-  relayed_ = true;
+  relay_urgent_signals();
+  if (!signals_.received() || relayed_.exchange(true)) return;
   watch_->request_stop(signals::signal_name(signals_.received()->number) + " on " + world_.name(world_.rank()));
+}
+
+std::optional<signals::StopSignal> Allocation::urgent_signal() const {
+  const auto term = signals_.received(SIGTERM);
+  return term ? term : signals_.received(SIGINT);
+}
+
+void Allocation::relay_urgent_signals() {
+  const auto signal = urgent_signal();
+  if (!signal || relayed_urgent_.exchange(true)) return;
+  watch_->request_stop(signals::signal_name(signal->number) + " on " + world_.name(world_.rank()), true);
+}
+
+std::optional<Seconds> Allocation::urgent_since() {
+  if (const auto signal = urgent_signal()) return signal->when;
+  if (!heard_urgent_)
+    if (const auto request = watch_->stop_requested(); request && request->urgent) heard_urgent_ = now();
+  return heard_urgent_;
 }
 
 void Allocation::require_lock() const {

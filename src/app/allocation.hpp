@@ -8,6 +8,7 @@
 
 #include "app/batch_job.hpp"
 #include "app/job.hpp"
+#include "flotilla/base/units.hpp"
 #include "flotilla/comm/watch.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/journal/run_directory.hpp"
@@ -32,8 +33,13 @@ class Allocation {
 
   /// Local: a signal reached this rank, or some rank asked through the watch. Says why.
   std::optional<std::string> stop_wanted();
-  /// Passes a signal that reached a rank without work on to those that have some.
+  /// Local: since when this rank knows that somebody will be killed soon: its own SIGTERM or SIGINT, else when it heard of another's. On
+  /// the clock of flotilla::now().
+  std::optional<Seconds> urgent_since();
+  /// Passes a signal that reached this rank on to the others. Any thread.
   void relay_signals();
+  /// The same for those after which the process will be killed soon.
+  void relay_urgent_signals();
 
   /// Rank 0: throws Error{unavailable} when another incarnation has taken the run directory.
   void require_lock() const;
@@ -45,6 +51,8 @@ class Allocation {
   comm::Watch* watch() { return watch_.get(); }
 
  private:
+  std::optional<signals::StopSignal> urgent_signal() const;
+
   const comm::World& world_;
   const Seconds deadline_;
   std::optional<journal::RunDirectory> lock_;  ///< rank 0
@@ -54,7 +62,8 @@ class Allocation {
   std::atomic<std::int64_t> step_{0};
   signals::StopSignals signals_;
   signals::SignalThread signal_thread_{signals::StopSignals::usual()};  ///< before the first thread that computes
-  bool relayed_ = false;
+  std::atomic<bool> relayed_{false}, relayed_urgent_{false};
+  std::optional<Seconds> heard_urgent_;
   std::unique_ptr<comm::Watch> watch_;
 };
 

@@ -8,8 +8,9 @@ namespace flotilla::app {
 
 std::vector<Rank> crew_of(const plan::Plan& plan) {
   std::vector<Rank> ranks;
-  for (const auto& stage : plan.stages)
-    for (const auto& replica : stage.replicas) ranks.insert(ranks.end(), replica.devices.begin(), replica.devices.end());
+  for (int s = 0; s < plan::own_stages(plan); ++s)  // the others stand on the same devices
+    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
+      ranks.insert(ranks.end(), replica.devices.begin(), replica.devices.end());
   std::sort(ranks.begin(), ranks.end());
   return ranks;
 }

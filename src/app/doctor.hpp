@@ -39,6 +39,9 @@ struct RankFacts {
   std::string directory_trouble;                              ///< why the run directory will not do here; "": it will
   bool sees_token = true;                                     ///< the file that rank 0 has just written there
   std::string partition;                                      ///< of its component
+  int gpus_given = 0;                                         ///< by Slurm, to the rank's step on its node
+  int gpus_there = 0;                                         ///< device files of its node that it sees
+  std::string gpus_visible;                                   ///< CUDA_VISIBLE_DEVICES
   bool operator==(const RankFacts&) const = default;
 };
 std::string to_json(const RankFacts&);
@@ -49,6 +52,8 @@ RankFacts rank_facts_from(const std::string& json);
 std::vector<Finding> judge_ranks(const std::vector<RankFacts>&, const std::string& run_directory);
 Finding judge_world(int ranks, int launched, const std::string& why_not, const std::vector<RankFacts>&);
 Finding judge_binding(const std::vector<RankFacts>&);
+/// What Slurm gave of GPUs, and what the ranks see of them.
+Finding judge_gpus(const std::vector<RankFacts>&);
 Finding judge_versions(const std::vector<RankFacts>&);
 Finding judge_clocks(const std::vector<RankFacts>&);
 Finding judge_directory(const std::vector<RankFacts>&, const std::string& run_directory);

@@ -1,9 +1,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include "app/batch_job.hpp"
 #include "app/doctor.hpp"
@@ -21,6 +24,26 @@ namespace fs = std::filesystem;
 constexpr Bytes least_room{1 << 30};
 
 double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// The step's GPUs on this node, else the job's: "0,1,3".
+int gpus_given() {
+  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+    if (const char* list = std::getenv(name); list != nullptr && *list != '\0')
+      return static_cast<int>(std::ranges::count(std::string_view{list}, ',')) + 1;
+  return 0;
+}
+
+/// Files of NVIDIA's driver, one a GPU: /dev/nvidia0, ...
+int gpu_files() {
+  constexpr std::string_view prefix = "nvidia";
+  int count = 0;
+  std::error_code failed;
+  for (fs::directory_iterator entry{"/dev", failed}, end; !failed && entry != end; entry.increment(failed)) {
+    const auto name = entry->path().filename().string();
+    count += name.size() > prefix.size() && name.starts_with(prefix) && name.find_first_not_of("0123456789", prefix.size()) == name.npos;
+  }
+  return count;
+}
 
 /// The nearest folder above that exists: a run directory is made by the run.
 fs::path existing_part(fs::path path) {
@@ -58,6 +81,9 @@ RankFacts rank_facts(const Job& job) {
   facts.directory_trouble = try_directory(job.run.directory);
   facts.partition = batch_job(job).zone;
   facts.clock = wall_clock();
+  facts.gpus_given = gpus_given();
+  facts.gpus_there = gpu_files();
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) facts.gpus_visible = visible;
   return facts;
 }
 
@@ -68,6 +94,7 @@ std::string to_json(const RankFacts& f) {
   files::JsonLine software;
   for (const auto& [name, version] : f.software) software.add(name, version);
   line.add_json("software", software.text()).add("directory_trouble", f.directory_trouble).add("sees_token", f.sees_token);
+  line.add("gpus_given", f.gpus_given).add("gpus_there", f.gpus_there).add("gpus_visible", f.gpus_visible);
   return line.add("partition", f.partition).text();
 }
 
@@ -83,6 +110,9 @@ RankFacts rank_facts_from(const std::string& json) {
   for (const auto& name : software.keys()) f.software.emplace_back(name, software.get_string(name));
   f.directory_trouble = document.get_string("directory_trouble");
   f.sees_token = document.get_bool("sees_token");
+  f.gpus_given = document.get_int("gpus_given", 0);
+  f.gpus_there = document.get_int("gpus_there", 0);
+  f.gpus_visible = document.get_string("gpus_visible");
   f.partition = document.get_string("partition");
   return f;
 }

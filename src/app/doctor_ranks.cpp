@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "app/components.hpp"
 #include "app/doctor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/units.hpp"
@@ -75,6 +76,37 @@ Finding judge_binding(const std::vector<RankFacts>& ranks) {
   return {"binding", Verdict::good, "the ranks may use every hardware thread they were given", "", ""};
 }
 
+Finding judge_gpus(const std::vector<RankFacts>& ranks) {
+  std::set<std::string> fewer, foreign, idle;
+  int given = 0, there = 0;
+  std::string visible;
+  for (const auto& rank : ranks) {
+    if (rank.gpus_given > 0) idle.insert(rank.host);
+    if (rank.gpus_there < rank.gpus_given) {
+      fewer.insert(rank.host);
+      given = rank.gpus_given;
+      there = rank.gpus_there;
+    }
+    if (rank.gpus_given == 0 && !rank.gpus_visible.empty()) {
+      foreign.insert(rank.host);
+      visible = rank.gpus_visible;
+    }
+  }
+  if (!fewer.empty())
+    return {"gpus", there > 0 ? Verdict::problem : Verdict::warning,
+            text("Slurm gave ", given, " GPUs on ", few(fewer), " and ", there, " are there"),
+            text("device files /dev/nvidiaN that a rank sees", there > 0 ? "" : "; GPUs of another vendor have other names"),
+            "gres.conf and the driver of that node, by the administrator"};
+  if (!foreign.empty())
+    return {"gpus", Verdict::warning, text("CUDA_VISIBLE_DEVICES names GPUs on ", few(foreign), ", where Slurm gave none"),
+            text("CUDA_VISIBLE_DEVICES=", visible, ", from another component or a shell's start-up file"),
+            "unset CUDA_VISIBLE_DEVICES there"};
+  if (!idle.empty())
+    return {"gpus", Verdict::warning, text("GPUs were asked for on ", few(idle), ", and this Flotilla computes on CPUs alone"), "",
+            "leave out --gres and --gpus, or ask for nodes without GPUs"};
+  return {"gpus", Verdict::good, "none were asked for", "", ""};
+}
+
 Finding judge_versions(const std::vector<RankFacts>& ranks) {
   std::map<std::string, std::map<std::string, std::set<std::string>>> seen;  // library, version, hosts
   for (const auto& rank : ranks)
@@ -120,7 +152,7 @@ Finding judge_components(const std::optional<slurm::Allocation>& allocation, con
                          const Variables& variable) {
   if (!allocation || !allocation->heterogeneous()) return {"components", Verdict::skipped, "no heterogeneous job here", "", ""};
   const auto last = allocation->components.size() - 1;
-  const std::string line = text("srun --mpi=pmix --het-group=0-", last, " flotilla train JOB");
+  const std::string line = launch_line(*allocation);
   std::vector<int> members(allocation->components.size());
   for (const auto& rank : ranks)
     if (const auto component = slurm::component_of(*allocation, rank.host)) ++members[*component];
@@ -135,7 +167,7 @@ Finding judge_components(const std::optional<slurm::Allocation>& allocation, con
 }
 
 std::vector<Finding> judge_ranks(const std::vector<RankFacts>& ranks, const std::string& directory) {
-  return {judge_binding(ranks), judge_versions(ranks), judge_directory(ranks, directory), judge_clocks(ranks)};
+  return {judge_binding(ranks), judge_gpus(ranks), judge_versions(ranks), judge_directory(ranks, directory), judge_clocks(ranks)};
 }
 
 }  // namespace flotilla::app

@@ -25,7 +25,8 @@ void ask_for_scratch(const Subject& subject, program::Runtime& runtime) {
       const int sequences = replica.quanta * plan.quantum;
       if (type == nullptr || type->kind != cluster::DeviceKind::cpu || !asked.emplace(replica.tensor_parallel, sequences).second) continue;
       for (int t = 0; t < replica.tensor_parallel; ++t) {
-        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads};
+        const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
+        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares};
         runtime.library_scratch = std::max(runtime.library_scratch, compute::library_scratch(setup, sequences));
       }
     }

@@ -67,6 +67,8 @@ struct Job {
     std::string zone;            ///< empty: the partition of the rank's hetjob component
     Seconds time_limit;          ///< from the start of the process; 0: Slurm's, if it says
     Seconds stop_slack{60};
+    Seconds grace{30};         ///< between SIGTERM and SIGKILL
+    bool part_of_job = false;  ///< a component of a heterogeneous job may have no rank
   } run;
   struct Probe {
     std::string file;  ///< empty: profile.json in the run directory

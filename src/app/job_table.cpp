@@ -131,8 +131,14 @@ void add_running(Table& t, Job& job) {
   t.add("run.zone", &job.run.zone, "where this rank's device stands, for plans and profiles: a partition, a cloud zone",
         {.value = "NAME", .unset = "the rank's Slurm partition"});
   t.add("run.time-limit", &job.run.time_limit, "save and end with 75 before the run has lasted this long",
-        {.unset = "Slurm's, where SLURM_JOB_END_TIME says it", .example = "4h"});
+        {.unset = "what Slurm says the job has left", .example = "4h"});
   t.add("run.stop-slack", &job.run.stop_slack, "time to keep in hand before the time limit, beyond the longest step and save measured");
+  t.add(
+      "run.grace", &job.run.grace,
+      "how long a process lives after SIGTERM: a step that would not be over and saved by then is given up, and the state before it saved",
+      {.above = 0});
+  t.add("run.part-of-job", &job.run.part_of_job,
+        "a component of a heterogeneous Slurm job may have no rank in the run; else that is refused");
 }
 
 void add_watching(Table& t, Job& job) {

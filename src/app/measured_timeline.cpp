@@ -1,5 +1,6 @@
 #include "app/measured_timeline.hpp"
 
+#include "app/stage_table.hpp"
 #include "app/trace.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -12,8 +13,10 @@ std::string events(const comm::World& crew, const train::Trainer& trainer) {
   const auto& binding = trainer.program().ranks[crew.rank().index()];
   const auto& c = trainer.program().classes[static_cast<std::size_t>(binding.rank_class)];
   TraceEvents events;
-  events.add_process(crew.rank().value, text(crew.name(crew.rank()), ", stage ", c.stage, ", replica ", binding.replica),
-                     crew.rank().value);
+  events.add_process(
+      crew.rank().value,
+      text(crew.name(crew.rank()), ", ", stages_of_device_in_words(trainer.program().plan, c.stage), ", replica ", binding.replica),
+      crew.rank().value);
   for (const auto& span : measured_spans(trainer, crew.rank())) events.add_span(crew.rank().value, span);
   return events.text();
 }

@@ -28,9 +28,22 @@ std::map<std::pair<std::string, std::string>, Hosts> free_devices(const cluster:
   return free;
 }
 
-/// The lowest ranks of the first host that has room; a host that they fill exactly comes first, so that large groups find theirs.
-std::vector<Rank> take(Hosts& hosts, int count) {
+/// All ranks of whole hosts, the first ones that are untouched.
+std::vector<Rank> take_hosts(Hosts& hosts, std::size_t wanted, std::size_t host_size) {
+  std::vector<Rank> taken;
+  for (auto& host : hosts)
+    if (host.size() == host_size && taken.size() < wanted) {
+      taken.insert(taken.end(), host.begin(), host.end());
+      host.clear();
+    }
+  return taken.size() == wanted ? taken : std::vector<Rank>{};
+}
+
+/// The lowest ranks of the first host that has room; a host that they fill exactly comes first, so that large groups find theirs. Groups
+/// wider than the hosts get whole ones.
+std::vector<Rank> take(Hosts& hosts, int count, std::size_t host_size) {
   const auto wanted = static_cast<std::size_t>(count);
+  if (wanted > host_size) return take_hosts(hosts, wanted, host_size);
   auto host = wanted == 1 ? hosts.end() : std::ranges::find_if(hosts, [&](const auto& ranks) { return ranks.size() == wanted; });
   if (host == hosts.end()) host = std::ranges::find_if(hosts, [&](const auto& ranks) { return ranks.size() >= wanted; });
   if (host == hosts.end()) return {};
@@ -45,13 +58,17 @@ bool fixes_nothing(const search::Fixed& fixed) { return fixed == search::Fixed{}
 
 std::optional<plan::Plan> on_devices(plan::Plan plan, const cluster::Profile& profile) {
   auto free = free_devices(profile);
+  std::map<std::pair<std::string, std::string>, std::size_t> sizes;  // of the hosts, when all are free
+  for (const auto& [place, hosts] : free)
+    for (const auto& host : hosts) sizes[place] = std::max(sizes[place], host.size());
   // Large groups first: what is left over serves small ones.
   std::vector<plan::Replica*> order;
   for (auto& stage : plan.stages)
     for (auto& replica : stage.replicas) order.push_back(&replica);
   std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->tensor_parallel > b->tensor_parallel; });
   for (plan::Replica* replica : order) {
-    replica->devices = take(free[{replica->device_type, replica->zone}], replica->tensor_parallel);
+    const std::pair place{replica->device_type, replica->zone};
+    replica->devices = take(free[place], replica->tensor_parallel, sizes[place]);
     if (replica->devices.empty()) return std::nullopt;
   }
   if (!plan::validate(plan).empty()) return std::nullopt;

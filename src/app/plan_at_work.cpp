@@ -11,14 +11,15 @@
 namespace flotilla::app {
 namespace {
 
-Bytes scratch(const Workplace& place, int tensor_parallel, int tensor_index, int sequences) {
+Bytes scratch(const Workplace& place, int tensor_parallel, int tensor_index, int sequences, bool shares_tokens = false) {
   const compute::Setup setup{place.job.architecture,
                              place.job.training.length,
                              tensor_parallel,
                              tensor_index,
                              place.job.training.precision,
                              place.runtime.threads,
-                             static_cast<std::uint64_t>(place.job.training.seed)};
+                             static_cast<std::uint64_t>(place.job.training.seed),
+                             shares_tokens};
   return compute::library_scratch(setup, sequences);
 }
 
@@ -27,7 +28,8 @@ std::int64_t scratch_here(const Workplace& place, const plan::Plan& plan) {
   const auto at = plan::place_of(plan, place.world.rank());
   if (at.stage < 0) return 0;
   const auto& replica = plan.stages[static_cast<std::size_t>(at.stage)].replicas[static_cast<std::size_t>(at.replica)];
-  return scratch(place, replica.tensor_parallel, at.tensor_index, replica.quanta * plan.quantum).count;
+  const bool shares_tokens = plan.sequence_parallel && replica.tensor_parallel > 1;
+  return scratch(place, replica.tensor_parallel, at.tensor_index, replica.quanta * plan.quantum, shares_tokens).count;
 }
 
 /// What the matrix library asks for may differ between CPU types, and all ranks lower the same program: the largest counts.

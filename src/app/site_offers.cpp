@@ -67,6 +67,7 @@ class Collector {
 
   SiteOffers collect() {
     for (const auto* partition : in_order()) look_at(*partition);
+    share_limits();
     level_nodes();
     for (const auto& words : devices_.notes()) offers_.notes.push_back(words);
     return std::move(offers_);
@@ -106,15 +107,28 @@ class Collector {
   std::string why_not(const slurm::Partition& p) const {
     if (!p.open) return "it takes no jobs now";
     if (p.limit && s_.time > *p.limit) return text("its time limit is ", *p.limit, ", the job asks for ", s_.time);
+    if (const auto most = limits_of(p).job.time; most && s_.time > *most)
+      return text("your account or QOS lets a job run for ", *most, ", the job asks for ", s_.time);
     if (!slurm::is_plain(p.name)) return "its name cannot stand in a batch script";
     return "";
+  }
+
+  slurm::JobLimits limits_of(const slurm::Partition& p) const { return slurm::limits_for(site_, p, s_.account, s_.qos); }
+
+  /// A reservation that a job starting now would meet on this node; those who can wait may have the node once it is over.
+  const slurm::Reservation* reservation_of(const slurm::SiteNode& node, const slurm::Partition& p) const {
+    const auto length = s_.time.value > 0 ? std::optional{s_.time} : p.standard_time ? p.standard_time : p.limit;
+    for (const auto& r : site_.reservations)
+      if ((r.active || !s_.wait) && r.meets(site_.time, length) && std::ranges::find(r.nodes, node.name) != r.nodes.end()) return &r;
+    return nullptr;
   }
 
   void look_at(const slurm::Partition& p) {
     if (const auto why = why_not(p); !why.empty())
       return note(text("partition ", slurm::is_plain(p.name) ? p.name : "'?'", " is left out: ", why));
     std::map<std::tuple<std::string, std::string, std::string>, Kind> kinds;
-    int broken = 0;
+    int broken = 0, kept = 0;
+    std::string keeper;
     for (const auto n : p.nodes) {
       const auto& node = site_.nodes[n];
       const auto devices = devices_.of(node, p.name);
@@ -122,6 +136,11 @@ class Collector {
       if (!node.usable) ++broken;
       const int has = available(node, *devices, p, s_.wait);
       if (has == 0) continue;
+      if (const auto* reservation = reservation_of(node, p)) {
+        ++kept;
+        keeper = slurm::is_plain(reservation->name) ? reservation->name : "?";
+        continue;
+      }
       taken_[n] = true;
       auto& kind = kinds[{devices->type, devices->gres, devices->constraint}];
       if (kind.available.empty()) kind = {*devices, {}, units_per_hour(site_, p, node, *devices, s_.memory)};
@@ -130,12 +149,19 @@ class Collector {
     }
     if (broken > 0)
       note(text("partition ", p.name, ": ", broken, broken == 1 ? " node is" : " nodes are", " down, drained, reserved or failing"));
+    if (kept > 0)
+      note(text("partition ", p.name, ": ", kept, kept == 1 ? " free node is" : " free nodes are", " kept for a reservation (", keeper,
+                ") that the job would meet"));
     for (const auto& [key, kind] : kinds) offer(p, kind);
   }
 
   void offer(const slurm::Partition& p, const Kind& kind) {
-    const auto [per_node, found] = best_share(kind.available);
-    const int nodes = std::min(found, p.most_nodes.value_or(found));
+    auto [per_node, found] = best_share(kind.available);
+    int nodes = std::min(found, p.most_nodes.value_or(found));
+    const auto limits = limits_of(p);
+    if (fit(limits.job, kind.devices, {}, per_node, nodes))
+      note(text("partition ", p.name, ": what your account or QOS lets a job have: ", nodes, " nodes with ", per_node, " ",
+                kind.devices.type, " each"));
     if (per_node == 0 || nodes < std::max(p.fewest_nodes, 1)) return;
     const auto& d = kind.devices;
     if (!slurm::is_plain(d.gres + "x") || (!d.constraint.empty() && !slurm::is_plain(d.constraint)))
@@ -163,6 +189,47 @@ class Collector {
     note(text("partition ", p.name, ": ", less.devices(), " ", d.type, " left out that are asked for by another name: ", less.gres,
               less.constraint.empty() ? "" : " with feature ", less.constraint));
     if (offer.devices() > same->devices()) *same = offer;
+  }
+
+  /// What is taken already, of what limits count.
+  struct Sum {
+    int nodes = 0, cpus = 0;
+    std::map<std::string, int> gres;
+  };
+
+  /// Makes less of nodes and devices where a limit asks for it; whether it does.
+  static bool fit(const slurm::Limits& limits, const NodeDevices& d, const Sum& taken, int& per_node, int& nodes) {
+    const auto before = std::pair{per_node, nodes};
+    if (limits.nodes) nodes = std::min(nodes, std::max(*limits.nodes - taken.nodes, 0));
+    const auto at_most = [&](int devices) {
+      per_node = std::min(per_node, std::max(devices, 0));
+      nodes = per_node == 0 ? 0 : std::min(nodes, devices / per_node);
+    };
+    if (limits.cpus && d.cpus_each > 0) at_most((*limits.cpus - taken.cpus) / d.cpus_each);
+    for (const auto& [name, most] : limits.gres)
+      if (name == d.gres || d.gres.starts_with(name + ":")) {
+        const auto used = taken.gres.find(name);
+        at_most(most - (used == taken.gres.end() ? 0 : used->second));
+      }
+    return before != std::pair{per_node, nodes};
+  }
+
+  /// What all jobs of the account may have together bounds the components together, in their order.
+  void share_limits() {
+    Sum taken;
+    std::erase_if(offers_.all, [&](SiteOffer& offer) {
+      const auto p = std::ranges::find(site_.partitions, offer.partition, &slurm::Partition::name);
+      const auto all = limits_of(*p).all;
+      const NodeDevices d{offer.type, offer.gres, offer.constraint, offer.of_node, 0, offer.cpus_each};
+      if (fit(all, d, taken, offer.per_node, offer.nodes))
+        note(text("partition ", offer.partition, ": what your account or QOS leaves: ", offer.nodes, " nodes with ", offer.per_node, " ",
+                  offer.type, " each"));
+      taken.nodes += offer.nodes;
+      taken.cpus += offer.devices() * offer.cpus_each;
+      for (const auto& [name, most] : all.gres)
+        if (name == d.gres || d.gres.starts_with(name + ":")) taken.gres[name] += offer.devices();
+      return offer.devices() == 0;
+    });
   }
 
   /// A plan knows one node size of a type: the largest that still has four fifths of the devices. What has less on a node is left out.

@@ -43,6 +43,13 @@ std::string schedule_in_words(const plan::Plan& plan) {
   return words + (plan.sequence_parallel ? ", sequence parallel" : "");
 }
 
+std::string stages_of_device_in_words(const plan::Plan& plan, int stage) {
+  std::string words = text(plan.chunks > 1 ? "stages " : "stage ", stage);
+  for (int s = stage + plan::own_stages(plan); s < static_cast<int>(plan.stages.size()); s += plan::own_stages(plan))
+    words += text(", ", s);
+  return words;
+}
+
 std::string layers_in_words(const plan::Stage& stage, const model::Config& model) {
   std::string words = text(stage.first_layer, "-", stage.last_layer - 1);
   if (stage.first_layer == 0) words += " +embedding";

@@ -6,6 +6,7 @@
 
 #include "app/allocation.hpp"
 #include "app/batch_job.hpp"
+#include "app/components.hpp"
 #include "app/forecast_text.hpp"
 #include "app/forecasting.hpp"
 #include "app/inspect.hpp"
@@ -17,6 +18,7 @@
 #include "app/plan_requests.hpp"
 #include "app/replan.hpp"
 #include "app/training_loop.hpp"
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -53,11 +55,12 @@ std::vector<std::pair<std::string, std::string>> provenance(const Job& job, cons
 /// One start of a run, from reading the job to its last checkpoint.
 class Training {
  public:
-  Training(const comm::World& world, const Job& job)
+  /// `left`: of the job's time, on the rank that asked for it.
+  Training(const comm::World& world, const Job& job, std::optional<Seconds> left)
       : world_{world},
         job_{job},
         deadline_{job.comm.deadline},
-        batch_{read_batch_job()},
+        batch_{read_batch_job(left)},
         data_{open()},
         allocation_{world, job, batch_},
         place_{world, job, data_, {}, {}} {}
@@ -91,9 +94,34 @@ class Training {
   Allocation& allocation() { return allocation_; }
 
  private:
-  BatchJob read_batch_job() const {
-    return comm::agree_on(
+  BatchJob read_batch_job(std::optional<Seconds> left) const {
+    auto batch = comm::agree_on(
         world_, "reading the batch system's variables", [&] { return batch_job(job_); }, deadline_);
+    require_components(batch);
+    for (const double theirs : mpi::all_gather(world_.control(), left ? left->value : -1.0, deadline_))
+      if (theirs >= 0 && !batch.ends) batch.ends = now() + Seconds{theirs};
+    return batch;
+  }
+
+  /// In a heterogeneous job mpirun, and srun by itself, start ranks in the first component only.
+  void require_components(const BatchJob& batch) const {
+    const auto& job = batch.allocation;
+    const auto mine = job ? slurm::component_of(*job, job->host) : std::nullopt;
+    std::vector<std::optional<std::size_t>> places;
+    for (const int place : mpi::all_gather(world_.control(), mine ? static_cast<int>(*mine) : -1, deadline_))
+      places.push_back(place < 0 ? std::nullopt : std::optional{static_cast<std::size_t>(place)});
+    comm::agree_on(
+        world_, "looking for the components of the job",
+        [&] {
+          if (!job || job_.run.part_of_job) return;
+          const auto missing = component_without_ranks(*job, places);
+          FLOTILLA_REQUIRE(
+              !missing, ErrorKind::usage, "component ", *missing, " (", job->components[*missing].partition,
+              ") of this heterogeneous job has no rank in the run: mpirun, and srun without --het-group, start component 0 only; "
+              "start it with: ",
+              launch_line(*job), " (or say --run.part-of-job)");
+        },
+        deadline_);
   }
 
   Samplers open() {
@@ -258,7 +286,7 @@ class Training {
   bool resumes_ = false;
 };
 
-int run_job(const comm::World& world, std::span<const std::string> arguments) {
+int run_job(const comm::World& world, std::span<const std::string> arguments, std::optional<Seconds> left) {
   const Job job = comm::agree_on(
       world, "reading the job",
       [&] {
@@ -272,7 +300,7 @@ int run_job(const comm::World& world, std::span<const std::string> arguments) {
   comm::require_same(world, "the job", shared_configuration(job), start_deadline);
   std::optional<Training> training;
   try {
-    training.emplace(world, job);
+    training.emplace(world, job, left);
     const auto ending = training->run();
     if (world.rank() == Rank{0}) {
       training->allocation().write_outcome(ending.code, ending.reason);
@@ -299,10 +327,13 @@ int run_job(const comm::World& world, std::span<const std::string> arguments) {
 }  // namespace
 
 int train(std::span<const std::string> arguments) {
+  const Seconds begin = now();
+  auto left = time_left_of_job(options::environment());
   mpi::Session session;
   const comm::World world{session.world(), start_deadline};
+  if (left) *left = *left - (now() - begin);
   try {
-    return run_job(world, arguments);
+    return run_job(world, arguments, left);
   } catch (const comm::AgreedError& error) {
     if (world.rank() == Rank{0}) log::error(error.what());
     return static_cast<int>(exit_code(error.kind()));

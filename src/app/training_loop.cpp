@@ -6,6 +6,7 @@
 
 #include "app/measured_timeline.hpp"
 #include "app/report_text.hpp"
+#include "app/stage_table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -47,7 +48,14 @@ void say(const std::string& line) {
 
 }  // namespace
 
-TrainingLoop::TrainingLoop(LoopInput input) : in_{std::move(input)}, done_{in_.first_step}, last_save_{now()}, window_{window_length(0)} {
+TrainingLoop::TrainingLoop(LoopInput input)
+    : in_{std::move(input)},
+      done_{in_.first_step},
+      saved_{in_.change ? -1 : in_.first_step},
+      last_save_{now()},
+      guard_{in_.allocation, in_.crew.rank() == Rank{0}, in_.job.run.grace, in_.ends},
+      window_{window_length(0)} {
+  in_.trainer.give_up_when([this](std::int64_t step) { return guard_.given_up(step); });
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.crew.rank() == Rank{0}) {
@@ -104,6 +112,7 @@ Ending TrainingLoop::run() {
   while (done_ < job.training.steps) {
     const Seconds begin = now();
     const auto result = one_step();
+    if (result.given_up) return leave_step();
     require_finite(result);
     ++done_;
     in_.allocation.set_step(done_);
@@ -123,12 +132,22 @@ Ending TrainingLoop::run() {
   return ended(ExitCode::done, "finished");
 }
 
+Ending TrainingLoop::leave_step() {
+  notes_stop();
+  save();
+  const auto kept = done_ > 0 ? text("; saved at step ", done_) : ", and none is done yet";
+  return ended(ExitCode::requeue, text(why_stopped(), ": no time for step ", done_ + 1, " and a save", kept));
+}
+
+bool TrainingLoop::notes_stop() {
+  const auto stop = in_.allocation.stop_wanted();
+  if (stop && stop_reason_.empty()) stop_reason_ = *stop;
+  return stop.has_value();
+}
+
 train::Wishes TrainingLoop::wishes() {
   train::Wishes wishes;
-  if (const auto stop = in_.allocation.stop_wanted()) {
-    if (stop_reason_.empty()) stop_reason_ = *stop;
-    wishes.stop = true;
-  }
+  wishes.stop = notes_stop();
   if (speaks() && time_left_.last_step(now())) {
     if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
     wishes.stop = true;
@@ -151,7 +170,13 @@ std::string TrainingLoop::why_stopped() const {
   return "a stop was asked for";
 }
 
-train::StepResult TrainingLoop::one_step() { return in_.trainer.step(done_, wishes()); }
+train::StepResult TrainingLoop::one_step() {
+  const auto wanted = wishes();
+  guard_.begin(done_, time_left_, wanted.stop);
+  const auto result = in_.trainer.step(done_, wanted);
+  guard_.end();
+  return result;
+}
 
 void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
@@ -234,8 +259,9 @@ void TrainingLoop::tell(const Slowness& s) {
   record.cost_seconds = s.cost.value;
   metrics_->write(record);
   const auto& device = in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type;
-  const std::string what = s.peer.valid() ? text("the link from ", in_.crew.name(s.rank), " to ", in_.crew.name(s.peer))
-                                          : text(in_.crew.name(s.rank), " (", device, ", stage ", record.stage, ")");
+  const std::string what =
+      s.peer.valid() ? text("the link from ", in_.crew.name(s.rank), " to ", in_.crew.name(s.peer))
+                     : text(in_.crew.name(s.rank), " (", device, ", ", stages_of_device_in_words(program.plan, record.stage), ")");
   const auto factor = std::round(s.factor * 10) / 10;
   if (s.over)
     log::info("step ", done_, ": ", what, " is no longer slow");

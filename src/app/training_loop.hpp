@@ -10,8 +10,9 @@
 #include "app/ending.hpp"
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
-#include "app/time_left.hpp"
 #include "app/self_check.hpp"
+#include "app/step_guard.hpp"
+#include "app/time_left.hpp"
 #include "app/window_recorder.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
@@ -57,6 +58,9 @@ class TrainingLoop {
   void begin_metrics();
   void tell(const PlanChange&);
   train::Wishes wishes();
+  bool notes_stop();
+  /// The step in hand was given up: saves the state of the one before.
+  Ending leave_step();
   /// The first rank's reason that has one. Collective.
   std::string why_stopped() const;
   train::StepResult one_step();
@@ -77,8 +81,8 @@ class TrainingLoop {
   Ending ended(ExitCode, std::string reason);
 
   LoopInput in_;
-  std::int64_t done_;        ///< steps
-  std::int64_t saved_ = -1;  ///< step of the last checkpoint of this incarnation
+  std::int64_t done_;   ///< steps
+  std::int64_t saved_;  ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   Seconds last_save_;
   std::string stop_reason_;
   std::optional<NextPlan> next_;                   ///< rank 0 of the crew
@@ -88,6 +92,7 @@ class TrainingLoop {
   double flops_per_step_ = 0;
   ForecastCheck check_;  ///< the crew's rank 0
   TimeLeft time_left_;   ///< the crew's rank 0 decides by it
+  StepGuard guard_;
   WindowRecorder recorder_;
   SelfCheck self_check_;  ///< the crew's rank 0
   int window_;            ///< steps of the window that is being recorded

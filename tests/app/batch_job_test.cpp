@@ -42,5 +42,23 @@ TEST(TimeLeft, TheLastStepIsTheOneAfterWhichNoOtherFits) {
   EXPECT_FALSE(left.last_step({1e9}));
 }
 
+TEST(StepInHand, IsGivenUpWhereItsEndAndASaveComeAfterTheKill) {
+  StepInHand hand{.began = Seconds{100}, .step = Seconds{20}, .save = Seconds{3}, .grace = Seconds{10}, .told = {}, .ends = {}};
+  EXPECT_FALSE(hand.too_long({1e9})) << "nobody will be killed";
+  hand.told = Seconds{115};  // killed at 125; a second is kept
+  EXPECT_FALSE(hand.too_long({115})) << "120 + 3 + 1";
+  hand.told = Seconds{113.9};
+  EXPECT_TRUE(hand.too_long({113.9}));
+  hand.told = Seconds{115};
+  hand.ends = Seconds{123};
+  EXPECT_TRUE(hand.too_long({115})) << "the job's time is over before";
+}
+
+TEST(StepInHand, ALongerStepThanEverGoesOnWhileASaveFits) {
+  StepInHand hand{.began = Seconds{100}, .step = {}, .save = Seconds{3}, .grace = Seconds{10}, .told = Seconds{110}, .ends = {}};
+  EXPECT_FALSE(hand.too_long({116}));
+  EXPECT_TRUE(hand.too_long({116.1}));
+}
+
 }  // namespace
 }  // namespace flotilla::app

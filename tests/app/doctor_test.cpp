@@ -66,6 +66,20 @@ TEST(Doctor, Binding) {
   EXPECT_NE(judge_binding({rank("n1", {0}), rank("n1", {0}), rank("n2")}).finding.find("more ranks than CPUs on n1"), std::string::npos);
 }
 
+TEST(Doctor, GpusThatWereGivenAreThere) {
+  EXPECT_EQ(judge_gpus({rank("n1")}).verdict, Verdict::good);
+  auto four = rank("n1");
+  four.gpus_given = four.gpus_there = 4;
+  EXPECT_NE(judge_gpus({four}).finding.find("computes on CPUs alone"), std::string::npos);
+  four.gpus_there = 3;
+  EXPECT_EQ(judge_gpus({rank("n2"), four}).verdict, Verdict::problem);
+  EXPECT_EQ(judge_gpus({rank("n2"), four}).finding, "Slurm gave 4 GPUs on n1 and 3 are there");
+  auto foreign = rank("n5");
+  foreign.gpus_visible = "0,1";
+  EXPECT_EQ(judge_gpus({foreign}).verdict, Verdict::warning);
+  EXPECT_EQ(judge_gpus({foreign}).mend, "unset CUDA_VISIBLE_DEVICES there");
+}
+
 TEST(Doctor, UnlikeVersionsAreAProblemUnlikeCpusAreNot) {
   auto other = rank("n3");
   EXPECT_EQ(judge_versions({rank("n1"), other}).verdict, Verdict::good);

@@ -38,8 +38,15 @@ TEST(OnDevices, KeepsGroupsInsideAHostAndTakesTheirTypes) {
   EXPECT_TRUE(plan::validate(*bound).empty());
 }
 
+/// No host has four fast ones, two whole ones have.
+TEST(OnDevices, GivesGroupsWiderThanAHostWholeHosts) {
+  const auto bound = on_devices(unbound({{"fast", "", 4, {}, 1, 4}}, {{"slow", "", 2, {}, 1, 4}}), hosts());
+  ASSERT_TRUE(bound);
+  EXPECT_EQ(bound->stages[0].replicas[0].devices, (std::vector{Rank{0}, Rank{1}, Rank{2}, Rank{3}}));
+}
+
 TEST(OnDevices, RefusesWhatIsNotThereAndRanksThatIdleInTheMiddle) {
-  EXPECT_FALSE(on_devices(unbound({{"fast", "", 4, {}, 1, 4}}, {{"slow", "", 1, {}, 1, 4}}), hosts()));  // no host has four fast ones
+  EXPECT_FALSE(on_devices(unbound({{"fast", "", 6, {}, 1, 4}}, {{"slow", "", 1, {}, 1, 4}}), hosts()));  // there are not so many fast ones
   EXPECT_FALSE(on_devices(unbound({{"fast", "", 1, {}, 1, 4}}, {{"slow", "", 1, {}, 1, 4}}), hosts()));  // ranks 1 to 3 between them
   EXPECT_TRUE(on_devices(unbound({{"fast", "", 1, {}, 1, 4}}, {{"fast", "", 1, {}, 1, 4}}), hosts()));
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,14 @@ class MadeSite {
       for (int n = g.first; n < g.first + g.count; ++n) node(name, g, n);
   }
   void configuration(const std::string& lines) { configuration_ += lines; }
+  /// What one of the files that a site need not have holds: "reservations.txt", "accounts.txt", "qos.txt".
+  void more(const std::string& file, const std::string& lines) { more_[file] += lines; }
   void save(const std::filesystem::path& folder) const {
     std::filesystem::create_directories(folder);
     std::ofstream{folder / "sinfo.txt"} << sinfo_;
     std::ofstream{folder / "partitions.txt"} << partitions_;
     std::ofstream{folder / "nodes.txt"} << nodes_;
+    for (const auto& [file, lines] : more_) std::ofstream{folder / file} << lines;
     std::ofstream{folder / "config.txt"} << "SLURM_VERSION           = 22.05.8\nKillWait                = 30 sec\n" << configuration_;
   }
 
@@ -51,6 +55,7 @@ class MadeSite {
   }
 
   std::string sinfo_, partitions_, nodes_, configuration_;
+  std::map<std::string, std::string> more_;
 };
 
 }  // namespace flotilla::app::testing

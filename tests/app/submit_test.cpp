@@ -157,6 +157,47 @@ TEST_F(Submit, ANodeOfSeveralPartitionsCountsOnce) {
   EXPECT_EQ(v100, 130);  // those asleep too, which Slurm wakes; not those that are down
 }
 
+/// Nodes that sinfo calls idle, and that a job of this length would be refused.
+TEST_F(Submit, NodesThatAReservationWillTakeAreNotFree) {
+  MadeSite site;
+  site.partition("a100", {MadeNodes{.prefix = "a", .count = 8, .gres = "gpu:a100:4", .features = "a100-40gb"}});
+  site.configuration("Configuration data as of 2026-11-22T07:00:00\n");
+  site.more("reservations.txt",
+            "ReservationName=$(touch_x) StartTime=2026-11-22T10:00:00 EndTime=2026-11-23T10:00:00 Nodes=a[001-006] State=INACTIVE\n");
+  site.save(site_);
+  const auto with = [](Words words) {
+    words.insert(words.end(), {"--format=json", "--limit.devices=8"});
+    return words;
+  };
+  const auto nodes = [&](const Words& more) {
+    return files::Json::parse(run(site_, with(more)), "submit").at("offers").items().at(0).get_int("nodes");
+  };
+  EXPECT_EQ(nodes({"--submit.time=2h"}), 8);
+  EXPECT_EQ(nodes({"--submit.time=4h"}), 2);
+  EXPECT_EQ(nodes({"--submit.time=4h", "--submit.wait"}), 8) << "once it is over";
+  const auto out = run(site_, {"--submit.time=4h", "--limit.devices=8"});
+  EXPECT_NE(out.find("6 free nodes are kept for a reservation (?)"), std::string::npos) << out;
+  EXPECT_EQ(out.find("touch_x"), std::string::npos) << out;
+}
+
+TEST_F(Submit, AsksForNoMoreThanTheAccountAllows) {
+  MadeSite site;
+  site.partition("a100", {MadeNodes{.prefix = "a", .count = 8, .gres = "gpu:a100:4", .features = "a100-40gb"}});
+  site.partition("v100", {MadeNodes{.prefix = "v", .count = 8, .gres = "gpu:v100:4"}});
+  site.more("accounts.txt", "physics|physics||normal|node=5|8:00:00||\n`id`|$(x)||normal||||\n");
+  site.more("qos.txt", "normal|gres/gpu=16|||gres/gpu=24\n");
+  site.save(site_);
+  const auto offers =
+      files::Json::parse(run(site_, {"--format=json", "--limit.devices=8", "--submit.partitions=a100", "--submit.partitions=v100"}),
+                         "submit")
+          .at("offers")
+          .items();
+  ASSERT_EQ(offers.size(), 2u);
+  EXPECT_EQ(offers[0].get_int("nodes"), 4) << "16 GPUs a job";
+  EXPECT_EQ(offers[1].get_int("nodes"), 2) << "24 together";
+  expect_refused(site_, {"--submit.time=9h"}, "your account or QOS lets a job run for 8.00 h");
+}
+
 TEST_F(Submit, WaitingPlansOverWhatIsBusyToo) {
   large_site().save(site_);
   const auto json =

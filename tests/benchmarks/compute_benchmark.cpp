@@ -145,7 +145,7 @@ Layers::Layers(const Options& o)
   const auto hold = [&](int layer, Role role, Bytes size) { memory_.try_emplace({layer, role}, size); };
   const Bytes e = element_size(o.precision);
   Bytes workspace{};
-  for (int i = 0; i < model::operation_count_with_halves; ++i)
+  for (int i = 0; i < model::all_operation_count; ++i)
     workspace = std::max(workspace, model::workspace(setup_.model, shape_, static_cast<Operation>(i), o.threads));
   hold(-1, Role::workspace, workspace);
   hold(-1, Role::partial, activation_bytes());

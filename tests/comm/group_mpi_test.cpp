@@ -185,6 +185,57 @@ TEST_F(GroupTest, RestartedManyTimesWithChangingSizes) {
   }
 }
 
+/// Pieces of whole units that no group divides evenly, some of them empty; then the gathering that makes the sum whole everywhere.
+TEST_F(GroupTest, ReduceScatterGivesEachMemberItsPieceOfTheSum) {
+  const Groups groups = connect(world, random_groups(5));
+  constexpr std::int64_t width = 6, capacity = 70'001;  // elements of a unit; units, beyond what is sent eagerly and summed at once
+  for (const auto& group : groups) {
+    if (!group) continue;
+    for (const ElementType type : {ElementType::fp32, ElementType::bf16}) {
+      const Bytes unit = width * element_size(type), most = capacity * unit;
+      const Bytes staging = reduce_scatter_staging(most, unit, group->size());
+      std::vector<std::byte> data(static_cast<std::size_t>(most.count)), room(static_cast<std::size_t>(staging.count) + 8, std::byte{0xa5});
+      const auto scatter = group->make_reduce_scatter(data.data(), type, unit, most, room.data(), staging);
+      const auto gather = group->make_gather_pieces(data.data(), unit, most);
+      const auto element = [&](int rank, std::int64_t i) {
+        const auto x = static_cast<float>(value(rank, i, 3));
+        return type == ElementType::bf16 ? from_bf16(to_bf16(x)) : x;
+      };
+      const auto stored = [&](std::int64_t i) {
+        return type == ElementType::bf16 ? from_bf16(reinterpret_cast<const std::uint16_t*>(data.data())[i])
+                                         : reinterpret_cast<const float*>(data.data())[i];
+      };
+      for (const std::int64_t units : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2}, std::int64_t{7}, std::int64_t{100}, capacity}) {
+        for (std::int64_t i = 0; i < units * width; ++i)
+          if (type == ElementType::bf16)
+            reinterpret_cast<std::uint16_t*>(data.data())[i] = to_bf16(element(me, i));
+          else
+            reinterpret_cast<float*>(data.data())[i] = element(me, i);
+        const auto wrong = [&](std::int64_t first, std::int64_t last) {
+          std::int64_t count = 0;
+          for (std::int64_t i = first * width; i < last * width; ++i) {
+            float sum = element(group->members()[0].value, i);
+            for (std::size_t k = 1; k < group->members().size(); ++k) sum += element(group->members()[k].value, i);
+            count += stored(i) != (type == ElementType::bf16 ? from_bf16(to_bf16(sum)) : sum);
+          }
+          return count;
+        };
+        const auto mine = program::piece(units, group->size(), group->index());
+        scatter->start(units * unit);
+        finish({scatter.get()});
+        EXPECT_EQ(wrong(mine.first, mine.last), 0) << units << " units, " << group->describe();
+        if (group->size() > 1 && units > group->size()) {
+          EXPECT_GT(wrong(0, units), 0) << "others' pieces came too";
+        }
+        gather->start(units * unit);
+        finish({gather.get()});
+        EXPECT_EQ(wrong(0, units), 0) << units << " units, gathered";
+      }
+      EXPECT_TRUE(std::all_of(room.end() - 8, room.end(), [](std::byte b) { return b == std::byte{0xa5}; })) << "staging overrun";
+    }
+  }
+}
+
 TEST_F(GroupTest, GathersInMemberOrderWithoutGaps) {
   const Groups groups = connect(world, random_groups(3));
   for (const auto& group : groups) {

@@ -37,6 +37,25 @@ class MessagesTest : public WorldTest {
   Rank previous{(me + size - 1) % size};
 };
 
+TEST_F(MessagesTest, AHollowMessageEndsAndLeavesTheBufferAsItWas) {
+  constexpr std::size_t capacity = 200'000;
+  const Bytestring out(capacity, std::byte{1}), before(capacity, std::byte{0xee});
+  auto in = before;
+  std::vector<std::unique_ptr<Operation>> operations;
+  operations.push_back(make_receive(world, previous, 4, in.data(), {capacity}));
+  operations.push_back(make_send(world, next, 4, out.data(), {capacity}));
+  for (const bool hollow : {true, false, true}) {
+    in = before;
+    operations[0]->start({capacity});
+    if (hollow)
+      operations[1]->start_hollow({capacity});
+    else
+      operations[1]->start({capacity});
+    finish(operations);
+    EXPECT_TRUE(in == (hollow ? before : out));
+  }
+}
+
 TEST_F(MessagesTest, RestartedWithChangingSizes) {
   constexpr std::size_t capacity = 3'000'000;
   Bytestring out(capacity);

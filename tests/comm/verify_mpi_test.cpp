@@ -45,6 +45,10 @@ class FaultyGroup final : public Group {
   std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging, Bytes size) override {
     return std::make_unique<SpoiledSum>(good_->make_all_reduce(data, type, capacity, staging, size), data);
   }
+  std::unique_ptr<Operation> make_reduce_scatter(std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte* staging,
+                                                 Bytes size) override {
+    return good_->make_reduce_scatter(data, type, unit, capacity, staging, size);
+  }
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return good_->make_all_gather(mine, all, capacity);
   }

@@ -105,6 +105,33 @@ TEST_F(WatchTest, StopRequestOfAnyRankReachesAll) {
   }
 }
 
+TEST_F(WatchTest, AnUrgentRequestMakesTheFirstOneUrgent) {
+  const int last = size - 1;
+  const World& own = fresh();
+  Watch watch{own, quick, listener.callback()};
+  if (me == last) watch.request_stop("a warning");
+  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested().has_value(); }));
+  EXPECT_FALSE(watch.stop_requested()->urgent);
+  mpi::barrier(world.messages(), patience);
+  if (me == last) watch.request_stop("SIGTERM", true);
+  ASSERT_TRUE(becomes_true([&] { return watch.stop_requested()->urgent; }));
+  EXPECT_EQ(*watch.stop_requested(), (StopRequest{Rank{last}, "a warning", true}));
+  watch.close(patience);
+}
+
+TEST_F(WatchTest, EveryRankHearsOfAStepThatIsGivenUp) {
+  for (int origin = 0; origin < size; ++origin) {
+    const World& own = fresh();
+    Watch watch{own, quick, listener.callback()};
+    EXPECT_EQ(watch.given_up(), -1);
+    if (me == origin) watch.give_up(7);
+    ASSERT_TRUE(becomes_true([&] { return watch.given_up() == 7; }));
+    if (me == origin) watch.give_up(3);
+    EXPECT_EQ(watch.given_up(), 7) << "the highest counts";
+    watch.close(patience);
+  }
+}
+
 TEST_F(WatchTest, RanksThatAskAtOnceGetOneAnswer) {
   const World& own = fresh();
   Watch watch{own, quick, listener.callback()};

@@ -74,19 +74,22 @@ struct Member {
   std::vector<std::unique_ptr<Memory>> parameters, weights, gradients;
   std::vector<std::unique_ptr<Memory>> activations;  // input of layer i
   std::vector<std::unique_ptr<Memory>> saved, kept;  // by layer
-  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch;
+  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch, again, rows;
+  bool drops;
   Task task;
 };
 
 int largest_microbatch(const Case& c) { return *std::max_element(c.microbatches.begin(), c.microbatches.end()); }
 
-model::LayerShape shape_of(const Case& c, int index) { return {largest_microbatch(c), c.length, c.tensor_parallel, index, c.precision}; }
+model::LayerShape shape_of(const Case& c, int index) {
+  return {largest_microbatch(c), c.length, c.tensor_parallel, index, c.precision, c.shares};
+}
 
-Setup setup_of(const Case& c, int index) { return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed}; }
+Setup setup_of(const Case& c, int index) { return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares}; }
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
   Bytes most{};
-  for (int i = 0; i < model::operation_count_with_halves; ++i)
+  for (int i = 0; i < model::all_operation_count; ++i)
     most = std::max(most, model::workspace(c.model, s, static_cast<Operation>(i), c.threads));
   return most;
 }
@@ -98,19 +101,22 @@ Member::Member(const Case& c, const Values& values, int index)
       tensors{model::tensors(c.model)},
       tokens{Bytes{4} * (std::int64_t{shape.sequences} * (c.length + 1))},
       partial{element_size(c.precision) * (shape.tokens() * std::max(c.model.hidden, c.model.embedding_width))},
-      gradient{element_size(c.precision) * (shape.tokens() * c.model.hidden)},
+      gradient{element_size(c.precision) * (shape.rows() * c.model.hidden)},
       logits{Bytes{4} * (shape.tokens() * model::logits_pitch(c.model, shape))},
       stats{Bytes{12} * shape.tokens()},
       gathered{Bytes{12} * (shape.tokens() * c.tensor_parallel)},
       scalars{Bytes{16}},
       workspace{largest_workspace(c, shape)},
-      scratch{library_scratch(setup, shape.sequences)} {
-  const Bytes activation = element_size(c.precision) * (shape.tokens() * c.model.hidden);
+      scratch{library_scratch(setup, shape.sequences)},
+      again{model::block_layout(c.model, shape, true).again},
+      rows{element_size(c.precision) * (shape.tokens() * std::max(c.model.hidden, c.model.embedding_width))},
+      drops{c.drops} {
+  const Bytes activation = element_size(c.precision) * (shape.rows() * c.model.hidden);
   for (int layer = 0; layer < c.model.layers(); ++layer) {
     activations.push_back(std::make_unique<Memory>(activation));
     const Bytes held_bytes = c.model.is_embedding(layer) ? model::embedding_saved(c.model, shape)
                              : c.model.is_head(layer)    ? model::head_layout(c.model, shape).total
-                                                         : model::block_layout(c.model, shape).total;
+                                                         : model::block_layout(c.model, shape, c.drops).total;
     saved.push_back(std::make_unique<Memory>(held_bytes));
     kept.push_back(std::make_unique<Memory>(c.model.is_block(layer) ? model::kept_layout(c.model, shape).total : Bytes{}));
   }
@@ -165,6 +171,8 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
   set(Role::partial, &partial);
   set(Role::gradient, &gradient);
   set(Role::workspace, &workspace);
+  set(Role::gathered, setup.sequence_parallel ? &rows : nullptr);
+  set(Role::again, drops && setup.model.is_block(layer) ? &again : nullptr);
   set(Role::logits, &logits);
   set(Role::stats, &stats);
   set(Role::gathered_stats, setup.tensor_parallel == 1 ? &stats : &gathered);
@@ -212,12 +220,38 @@ class GroupRun {
              output_layer < 0 ? nullptr : m->activations[static_cast<std::size_t>(output_layer)].get());
   }
 
+  /// With shared tokens each member gets its rows alone, and nobody may read the others.
   void all_reduce(int width) {
     std::vector<float> sum(static_cast<std::size_t>(n_ * width));
     for (auto& m : members_)
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += element(m->partial, case_.precision, static_cast<std::int64_t>(i));
-    if (members_.size() > 1)
-      for (auto& m : members_) m->backend->convert(sum, m->partial.data());
+    if (members_.size() == 1) return;
+    for (auto& m : members_) {
+      std::vector<float> mine = sum;
+      if (case_.shares) {
+        const auto rows = model::share(n_, case_.tensor_parallel, m->shape.tensor_index);
+        std::fill_n(mine.begin(), rows.first * width, std::nanf(""));
+        std::fill(mine.begin() + rows.last * width, mine.end(), std::nanf(""));
+      }
+      m->backend->convert(mine, m->partial.data());
+    }
+  }
+
+  /// Each member's rows at their place in everybody's buffer.
+  void gather_rows(Memory Member::*buffer, int width) {
+    const std::int64_t token = width * element_size(case_.precision).count;
+    for (auto& from : members_) {
+      const auto rows = model::share(n_, case_.tensor_parallel, from->shape.tensor_index);
+      for (auto& to : members_)
+        if (to != from)
+          std::memcpy(((*to).*buffer).data() + rows.first * token, ((*from).*buffer).data() + rows.first * token,
+                      static_cast<std::size_t>(rows.count() * token));
+    }
+  }
+  void begin(Operation operation, int layer, std::initializer_list<Memory Member::*> buffers, int width) {
+    if (!case_.shares) return;
+    each(operation, layer);
+    for (auto buffer : buffers) gather_rows(buffer, width);
   }
 
   void gather() {
@@ -233,12 +267,15 @@ class GroupRun {
     all_reduce(c.embedding_width);
     each(Operation::embedding_end_forward, 0, 1);
     for (int layer = 1; layer <= c.blocks; ++layer) {
+      begin(Operation::attention_begin_forward, layer, {&Member::partial}, c.hidden);
       each(Operation::attention_forward, layer);
       all_reduce(c.hidden);
+      begin(Operation::mlp_begin_forward, layer, {&Member::partial}, c.hidden);
       each(Operation::mlp_forward, layer);
       all_reduce(c.hidden);
       each(Operation::block_end_forward, layer, layer + 1);
     }
+    begin(Operation::head_begin_forward, c.blocks + 1, {&Member::rows}, c.embedding_width);
     each(Operation::head_forward, c.blocks + 1);
     gather();
     each(Operation::head_loss, c.blocks + 1);
@@ -251,12 +288,17 @@ class GroupRun {
     all_reduce(c.embedding_width);
     each(Operation::head_end_backward, c.blocks + 1);
     for (int layer = c.blocks; layer >= 1; --layer) {
+      if (case_.drops) forget_dropped();
+      if (case_.drops) each(Operation::block_again, layer);
+      begin(Operation::mlp_begin_backward, layer, {&Member::partial, &Member::rows}, c.hidden);
       each(split ? Operation::mlp_backward_input : Operation::mlp_backward, layer);
       all_reduce(c.hidden);
+      begin(Operation::attention_begin_backward, layer, {&Member::partial, &Member::rows}, c.hidden);
       each(split ? Operation::attention_backward_input : Operation::attention_backward, layer);
       all_reduce(c.hidden);
       each(Operation::block_begin_backward, layer);
     }
+    begin(Operation::embedding_begin_backward, 0, {&Member::partial}, c.embedding_width);
     if (split) weights_halves();  // a tied table sums the head's part first, as it does otherwise
     each(Operation::embedding_backward, 0);
   }
@@ -267,6 +309,11 @@ class GroupRun {
       each(Operation::mlp_backward_weights, layer);
       each(Operation::attention_backward_weights, layer);
     }
+  }
+
+  /// Other blocks have used the place; not a number makes whatever is not computed again visible.
+  void forget_dropped() {
+    for (auto& m : members_) std::memset(m->again.data(), 0xFF, m->again.size());
   }
 
   void collect_logits();
@@ -299,6 +346,10 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
       const float* shard = m.gradients[p]->as<float>() + slot.offset;
       for (std::size_t i = 0; i < elements.size(); ++i) {
         double& value = whole[static_cast<std::size_t>(elements[i])];
+        if (again && case_.shares) {  // of this member's tokens
+          value += static_cast<double>(shard[i]);
+          continue;
+        }
         if (again) {
           EXPECT_EQ(value, static_cast<double>(shard[i])) << tensor.name << " differs between members";
         }
@@ -308,7 +359,8 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
 }
 
 void GroupRun::expect_intact(const Member& m) const {
-  for (const Memory* memory : {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch})
+  for (const Memory* memory :
+       {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch, &m.again, &m.rows})
     EXPECT_TRUE(memory->intact());
   for (const auto* list : {&m.activations, &m.saved, &m.kept, &m.weights, &m.gradients})
     for (const auto& memory : *list) EXPECT_TRUE(memory->intact());

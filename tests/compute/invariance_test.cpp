@@ -95,6 +95,48 @@ TEST(Invariance, HalvesOfABackwardPassGiveTheSameBits) {
       }
 }
 
+TEST(Invariance, WhatIsDroppedAndComputedAgainHasTheSameBits) {
+  for (Case c : base_cases())
+    for (Precision precision : {Precision::fp32, Precision::bf16}) {
+      c.precision = precision;
+      c.threads = 2;
+      c.tensor_parallel = 2;
+      c.microbatches = {3, 1};
+      c.drops = false;
+      const Outcome kept = run_case(c);
+      c.drops = true;
+      const Outcome again = run_case(c);
+      EXPECT_EQ(again.loss, kept.loss);
+      EXPECT_EQ(again.gradients, kept.gradients);
+    }
+}
+
+/// In pieces of unlike size, some of them empty: the loss keeps its bits, gradients of what all hold whole are sums in another order.
+TEST(Invariance, SharedTokensChangeOnlyTheOrderOfSums) {
+  for (Case c : base_cases())
+    for (int degree : {2, 3}) {
+      c.tensor_parallel = degree;
+      c.microbatches = {3, 1};
+      c.drops = degree == 3;
+      c.threads = degree - 1;
+      c.shares = false;
+      const Outcome whole = run_case(c);
+      c.shares = true;
+      const Outcome shared = run_case(c);
+      EXPECT_EQ(shared.loss, whole.loss);
+      EXPECT_LT(worst_difference(shared.gradients, whole.gradients), 1e-6);
+    }
+  Case few = base_cases()[1];
+  few.length = 1;
+  few.microbatches = {1, 1, 2};
+  few.tensor_parallel = 3;
+  const Outcome whole = run_case(few);
+  few.shares = true;
+  const Outcome shared = run_case(few);
+  EXPECT_EQ(shared.loss, whole.loss);
+  EXPECT_LT(worst_difference(shared.gradients, whole.gradients), 1e-6);
+}
+
 TEST(Invariance, SeedAndStepChangeTheMasks) {
   Case c = base_cases().front();
   const Outcome first = run_case(c);

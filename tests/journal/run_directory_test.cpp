@@ -167,6 +167,20 @@ TEST(RunDirectory, LeavesNoOtherFilesBehind) {
   EXPECT_EQ(files, 1);
 }
 
+TEST(RunDirectory, ClearsWhatKilledProcessesWereWriting) {
+  const RunFolder run;
+  RunDirectory::open(run).release();
+  std::filesystem::create_directories(run / "outcomes");
+  const auto unfinished = {run / "outcomes/1.2.json.n3.7.0.own.7.0.tmp", run / "outcomes/1.2.json.n3.7.0.own", run / "old.json.7.0.tmp"};
+  const auto others = {run / "outcomes/1.2.json", run / "control.json.7.0.tmp"};  // somebody may be writing the second
+  for (const auto& file : unfinished) write(file, "{");
+  for (const auto& file : others) write(file, "{");
+  age(run / "old.json.7.0.tmp", 3600);
+  const auto second = RunDirectory::open(run);
+  for (const auto& file : unfinished) EXPECT_FALSE(std::filesystem::exists(file)) << file;
+  for (const auto& file : others) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+}
+
 TEST(RunDirectory, StartsWithoutTheOutcomeOfTheLastIncarnation) {
   const RunFolder run;
   RunDirectory::open(run).release();

@@ -16,7 +16,7 @@ std::vector<Segment> segments(const BlockLayout& l) {
 }
 
 TEST(Operations, NamesRoundTrip) {
-  for (int i = 0; i < operation_count_with_halves; ++i) EXPECT_EQ(parse_operation(to_string(all_operations(i))), all_operations(i));
+  for (int i = 0; i < all_operation_count; ++i) EXPECT_EQ(parse_operation(to_string(all_operations(i))), all_operations(i));
   EXPECT_THROW(parse_operation("attention"), Error);
 }
 
@@ -34,6 +34,39 @@ TEST(BlockLayout, SegmentsAreAlignedAndDisjoint) {
         EXPECT_GE(layout.total, end);
         EXPECT_LT(layout.total, end + Bytes{64});
       }
+}
+
+/// GPT-2 keeps 15 rows of width d of a token, of which two norms' outputs and the activation are 6; ReLU's activation stays, and so does
+/// what a norm after the sum reads.
+TEST(BlockLayout, DroppedPartsAreWhatNeedsNoProduct) {
+  const LayerShape shape{2, 16};
+  const auto parts = [&](const char* name) {
+    const BlockLayout kept = block_layout(built_in(name), shape), dropped = block_layout(built_in(name), shape, true);
+    EXPECT_EQ(kept.again, Bytes{0});
+    EXPECT_NEAR(static_cast<double>((dropped.total + dropped.again - kept.total).count), 0, 64 * 11) << name;
+    EXPECT_EQ(dropped.qkv.size, kept.qkv.size);
+    EXPECT_FALSE(dropped.qkv.again || dropped.middle.again || dropped.attention_output.again || dropped.up.again || dropped.end.again);
+    return static_cast<double>(dropped.again.count) / static_cast<double>(kept.total.count);
+  };
+  EXPECT_NEAR(parts("gpt2"), 6.0 / 15, 0.01);
+  EXPECT_NEAR(parts("opt-125m"), 2.0 / 11, 0.01);
+  EXPECT_NEAR(parts("opt-350m"), 1.0 / 11, 0.01);
+  EXPECT_NEAR(parts("llama-2-7b"), (2 + 2.69) / (3 * 2.69 + 7), 0.01);
+  EXPECT_TRUE(block_layout(built_in("gpt2"), shape, true).activated.again);
+  EXPECT_FALSE(block_layout(built_in("opt-125m"), shape, true).activated.again);
+}
+
+/// Korthikanti et al. 2022, table 2: with sequence parallelism all of a block is divided by the degree.
+TEST(BlockLayout, SharedTokensDivideAllThatIsKept) {
+  for (const std::string& name : built_in_names())
+    for (int degree : {2, 3}) {
+      const Config c = built_in(name);
+      if (degree > largest_tensor_parallel(c)) continue;
+      std::int64_t sum = 0;
+      for (int i = 0; i < degree; ++i) sum += block_layout(c, {2, 13, degree, i, Precision::fp32, true}).total.count;
+      const auto whole = static_cast<double>(block_layout(c, {2, 13}).total.count);
+      EXPECT_NEAR(static_cast<double>(sum) / whole, 1, 0.08) << name << ' ' << degree;  // pieces are rounded up
+    }
 }
 
 TEST(BlockLayout, AbsentPartsAreEmpty) {
@@ -82,7 +115,7 @@ TEST(Flops, CutLayersShareTheWork) {
 TEST(Flops, HalvesSumToTheWhole) {
   int halves = 0;
   for (const char* name : {"gpt2", "opt-post-tiny", "llama-3-8b"})
-    for (int i = operation_count; i + 1 < operation_count_with_halves; i += 2) {
+    for (int i = static_cast<int>(Operation::mlp_backward_input); i + 1 < all_operation_count; i += 2) {
       const Config c = built_in(name);
       const LayerShape s{2, 32, 3, 1};
       const Operation input = all_operations(i), weights = all_operations(i + 1);
@@ -147,19 +180,24 @@ TEST(Flops, SharedKeysAndGatesByHand) {
   EXPECT_EQ(block_layout(c, {1, 1, 3, 2}).qkv.size, Bytes{3 * (4 + 2) * 128 * 4});  // 8 groups in 3: 2, 3, 3
 }
 
+TEST(Flops, NoProductIsComputedAgain) {
+  const Config c = built_in("llama-3-8b");
+  EXPECT_EQ(flops(c, {2, 64}, Operation::block_again), 0);
+  EXPECT_GT(traffic(c, {2, 64}, Operation::block_again).count, 2 * 64 * (4ll * 4096 + 3 * 14336) * 4 - 1);
+}
+
 TEST(Traffic, CoversWeightsAtLeast) {
   const Config c = built_in("gpt2");
   const LayerShape one{1, 1};
   EXPECT_GE(traffic(c, one, Operation::mlp_forward).count, 2ll * 768 * 3072 * 4);
   EXPECT_GE(traffic(c, one, Operation::attention_forward).count, 4ll * 768 * 768 * 4);
   EXPECT_GE(traffic(c, one, Operation::head_forward).count, 50257ll * 768 * 4);
-  for (int i = 0; i < operation_count_with_halves; ++i)
-    EXPECT_GT(traffic(c, one, all_operations(i)).count, 0) << to_string(all_operations(i));
+  for (int i = 0; i < all_operation_count; ++i) EXPECT_GT(traffic(c, one, all_operations(i)).count, 0) << to_string(all_operations(i));
 }
 
 TEST(Workspace, GrowsWithThreadsAndIsAligned) {
   for (const std::string& name : built_in_names())
-    for (int i = 0; i < operation_count_with_halves; ++i) {
+    for (int i = 0; i < all_operation_count; ++i) {
       const Config c = built_in(name);
       const LayerShape s{2, 130, 3, 1, Precision::bf16};
       const Bytes one = workspace(c, s, all_operations(i), 1), four = workspace(c, s, all_operations(i), 4);

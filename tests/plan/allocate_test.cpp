@@ -36,13 +36,20 @@ std::vector<std::string> hosts(const Allocation& allocation) {
 
 TEST(Allocate, FillsHostsAndKeepsReplicasWhole) {
   const auto allocation = allocate(plan_of({2, 1, 2, 1}), four_a_node());
-  EXPECT_EQ(hosts(allocation), (std::vector<std::string>{"A-0", "A-0", "A-0", "A-1", "A-1", "A-1"}));
+  EXPECT_EQ(hosts(allocation), (std::vector<std::string>{"A-0", "A-0", "A-1", "A-0", "A-0", "A-1"}));  // wide ones first
   EXPECT_EQ(allocation.plan.stages[0].replicas[2].devices, (std::vector<Rank>{Rank{3}, Rank{4}}));
   EXPECT_TRUE(validate(allocation.plan).empty());
 }
 
 TEST(Allocate, ReplicasLargerThanAHostBeginOne) {
-  EXPECT_EQ(hosts(allocate(plan_of({1, 6}), four_a_node())), (std::vector<std::string>{"A-0", "A-1", "A-1", "A-1", "A-1", "A-2", "A-2"}));
+  EXPECT_EQ(hosts(allocate(plan_of({1, 6}), four_a_node())), (std::vector<std::string>{"A-1", "A-0", "A-0", "A-0", "A-0", "A-1", "A-1"}));
+  EXPECT_EQ(hosts(allocate(plan_of({1, 8, 1}), four_a_node())),
+            (std::vector<std::string>{"A-2", "A-0", "A-0", "A-0", "A-0", "A-1", "A-1", "A-1", "A-1", "A-2"}));
+}
+
+TEST(Allocate, FillsTheFullestHostThatHasRoom) {
+  EXPECT_EQ(hosts(allocate(plan_of({1, 3, 2, 1, 1}), four_a_node())),
+            (std::vector<std::string>{"A-0", "A-0", "A-0", "A-0", "A-1", "A-1", "A-1", "A-1"}));
 }
 
 TEST(Allocate, StagesOfOneDeviceShareIt) {

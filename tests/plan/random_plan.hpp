@@ -60,6 +60,7 @@ inline Plan random_plan(std::mt19937& random) {
         replica.devices.push_back(ranks.back());
         ranks.pop_back();
       }
+  plan.sequence_parallel = between(random, 0, 1) == 1;
   return plan;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
@@ -18,8 +19,9 @@ plan::Plan even(int data, int pipeline, int tensor, int batch, int microbatch, p
 
 TEST(Lower, EverySiteRunsOncePerMicrobatchOrStep) {
   std::mt19937 random{3};
-  for (int trial = 0; trial < 100; ++trial) {
-    const auto program = lower(tests::random_plan(random), Runtime{});
+  for (int trial = 0; trial < 120; ++trial) {
+    const auto plan = tests::random_plan(random);
+    const auto program = lower(trial % 3 == 0 ? tests::in_chunks(plan, random) : plan, Runtime{});
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const auto& c = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
       std::map<int, int> runs;
@@ -61,10 +63,84 @@ TEST(Lower, OneFOneBKeepsAtMostTheStagesLeftInFlight) {
   EXPECT_GT(piped.classes[0].arena.count, program.classes[0].arena.count);
 }
 
+/// Of GPT-2's 16 rows a token, block and microbatch in flight 10 stay, beside one block's 6; full recomputation keeps 1 beside one
+/// block's 15.
+TEST(Lower, RecomputationKeepsLess) {
+  const auto kept = [](plan::Recompute recompute) {
+    auto plan = plan::even_plan(model::built_in("gpt2"), 64, 16, Precision::fp32, 1, 4, 1, 1);
+    for (auto& stage : plan.stages) stage.recompute = recompute;
+    const auto program = lower(plan, Runtime{});
+    const auto& first = program.classes.front();
+    EXPECT_EQ(first.stage, 0);
+    return static_cast<double>(arena_breakdown(first)[static_cast<std::size_t>(Category::activations)].count);
+  };
+  const double none = kept(plan::Recompute::none), selective = kept(plan::Recompute::selective), full = kept(plan::Recompute::full);
+  EXPECT_NEAR(selective / none, (3 * 4 * 10 + 6) / (3 * 4 * 16.0), 0.03);
+  EXPECT_NEAR(full / none, (3 * 4 * 1 + 15) / (3 * 4 * 16.0), 0.05);
+}
+
+/// An even plan of `depth` devices in a row, each with `chunks` stages of two layers.
+plan::Plan interleaved(int depth, int chunks, int microbatches) {
+  auto model = model::built_in("gpt2-tiny");
+  model.blocks = 2 * depth * chunks - 2;
+  std::vector<int> cuts;
+  for (int s = 0; s <= depth * chunks; ++s) cuts.push_back(2 * s);
+  auto plan = plan::even_plan(model, 8, microbatches, Precision::fp32, 1, depth * chunks, 1, 1, plan::ScheduleKind::interleaved, cuts);
+  plan.chunks = chunks;
+  for (int s = depth; s < depth * chunks; ++s)
+    plan.stages[static_cast<std::size_t>(s)].replicas = plan.stages[static_cast<std::size_t>(s % depth)].replicas;
+  return plan;
+}
+
+/// (chunk, microbatch, backward) in the order of a rank's compute queue.
+std::vector<std::tuple<int, int, bool>> passes(const Program& program, Rank rank) {
+  std::vector<std::tuple<int, int, bool>> found;
+  const auto& c = program.classes[static_cast<std::size_t>(program.ranks[rank.index()].rank_class)];
+  for (const auto& i : expand(program, rank)) {
+    const auto& site = c.sites[static_cast<std::size_t>(i.site)];
+    const bool head =
+        site.op == Op::compute && program.plan.model.is_head(site.layer) && !site.backward;  // forward, at the start of backward
+    const bool pass = site.op == Op::compute || site.op == Op::layer_forward || site.op == Op::layer_backward;
+    if (!pass || head) continue;
+    const std::tuple here{site.layer / 2 / plan::own_stages(program.plan), i.microbatch, site.backward};
+    if (found.empty() || found.back() != here) found.push_back(here);
+  }
+  return found;
+}
+
+TEST(Lower, InterleavedPassesAreInNarayanansOrderWhereStagesAreDealtAlike) {
+  for (const auto& [depth, chunks, microbatches] : {std::tuple{3, 2, 6}, {3, 4, 9}, {4, 2, 12}, {5, 3, 10}}) {
+    const auto plan = interleaved(depth, chunks, microbatches);
+    const auto ours = lower(plan, Runtime{}), theirs = lower(plan, runtime_named("megatron-lm"));
+    for (int r = 0; r < depth; ++r) EXPECT_EQ(passes(ours, Rank{r}), passes(theirs, Rank{r})) << depth << " " << chunks << " rank " << r;
+  }
+}
+
+TEST(Lower, InterleavedDevicesKeepOneWayThroughThePipelineForEveryOtherChunk) {
+  const int depth = 4, chunks = 3;
+  for (const int microbatches : {3, 4, 7, 13, 30}) {
+    const auto program = lower(interleaved(depth, chunks, microbatches), Runtime{});
+    for (int r = 0; r < depth; ++r) {
+      int in_flight = 0, most = 0;
+      for (const auto& [chunk, microbatch, backward] : passes(program, Rank{r})) most = std::max(most, in_flight += backward ? -1 : 1);
+      EXPECT_EQ(most, std::min(chunks * microbatches, 2 * (depth - 1 - r) + (chunks - 1) * depth + 1)) << microbatches << " rank " << r;
+    }
+  }
+}
+
+TEST(Lower, ManyMicrobatchesThroughChunksAreLoops) {
+  std::size_t steps = 0, instructions = 0;
+  const auto program = lower(interleaved(8, 2, 512), Runtime{});
+  for (const auto& block : program.classes.front().blocks) steps += block.steps.size();
+  instructions = expand(program, Rank{0}).size();
+  EXPECT_LT(3 * steps, instructions);
+}
+
 TEST(Lower, EachTensorHasOneOwnerPerElement) {
   std::mt19937 random{5};
   for (int trial = 0; trial < 50; ++trial) {
-    const auto program = lower(tests::random_plan(random), Runtime{});
+    const auto plan = tests::random_plan(random);
+    const auto program = lower(trial % 2 ? tests::in_chunks(plan, random) : plan, Runtime{});
     std::vector<std::int64_t> owned(program.tensors.size());
     for (const auto& binding : program.ranks) {
       const auto& c = program.classes[static_cast<std::size_t>(binding.rank_class)];
@@ -94,7 +170,8 @@ TEST(Lower, PartsHoldTheStagesTensorsOnce) {
 TEST(Lower, EvaluationKeepsPersistentBuffersInPlace) {
   std::mt19937 random{11};
   for (int trial = 0; trial < 50; ++trial) {
-    const auto plan = tests::random_plan(random);
+    auto plan = tests::random_plan(random);
+    if (trial % 2) plan = tests::in_chunks(plan, random);
     const auto training = lower(plan, Runtime{}), evaluation = lower_evaluation(plan, Runtime{}, 1 + trial);
     int sequences = 0;
     for (std::size_t r = 0; r < training.ranks.size(); ++r) {

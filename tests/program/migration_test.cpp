@@ -10,6 +10,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "plan/random_plan.hpp"
+#include "program/random_plan.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -81,6 +82,8 @@ TEST(Migration, RandomPlansMoveTheLeastAndFillEverythingOnce) {
     auto from = plan::testing::random_plan(random);
     while (from.model.name == "gpt2-mini") from = plan::testing::random_plan(random);  // its elements are too many to look at one by one
     expect_exact(from, sibling(from, random));
+    if (round % 3 == 0) expect_exact(from, tests::in_chunks(sibling(from, random), random));
+    if (round % 3 == 1) expect_exact(tests::in_chunks(from, random), sibling(from, random));
   }
 }
 
@@ -105,8 +108,7 @@ TEST(Migration, SourcesTakeTurnsAndNearOnesAreAskedFirst) {
   auto zoned = from;
   zoned.stages[0].replicas[3].zone = "far";
   for (int r = 4; r < 8; ++r) to.stages[0].replicas[static_cast<std::size_t>(r)].zone = "far";
-  for (const auto& t : migrate(zoned, to).transfers)
-    EXPECT_TRUE(t.stays() || t.from == Rank{3}) << t.from;
+  for (const auto& t : migrate(zoned, to).transfers) EXPECT_TRUE(t.stays() || t.from == Rank{3}) << t.from;
 }
 
 // Of a set of messages any one waits only for those before it in the list: so there is always one that both ends have started.

@@ -61,11 +61,33 @@ inline plan::Plan random_plan(std::mt19937& random) {
   for (int r = 0; r < data; ++r) quanta.push_back(pick(random, 1, microbatch));
   plan.quantum = 1;
   for (auto& stage : plan.stages) {
-    if (pick(random, 0, 2) == 0) stage.recompute = plan::Recompute::full;
+    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
     for (std::size_t r = 0; r < stage.replicas.size(); ++r) {
       stage.replicas[r].sequences = share[r];
       stage.replicas[r].quanta = quanta[r];
     }
+  }
+  plan.sequence_parallel = pick(random, 0, 1) == 1;
+  if (plan.sequence_parallel && pick(random, 0, 3) == 0) plan.length = pick(random, 1, 5);  // pieces of unlike size, some empty
+  return plan;
+}
+
+/// The same devices, each with several stages: the layers are cut anew. Plans of too few layers for that stay as they are.
+inline plan::Plan in_chunks(plan::Plan plan, std::mt19937& random, int most_chunks = 3) {
+  const int depth = static_cast<int>(plan.stages.size()), most = std::min(most_chunks, plan.model.layers() / depth);
+  if (most < 2) return plan;
+  plan.chunks = pick(random, 2, most);
+  plan.schedule = plan::ScheduleKind::interleaved;
+  plan.sequence_parallel = false;  // our runtime executes one or the other
+  const auto own = plan.stages;
+  plan.stages.clear();
+  int layer = 0;
+  for (const int layers : plan::testing::split(random, plan.model.layers(), depth * plan.chunks)) {
+    plan::Stage stage = own[plan.stages.size() % own.size()];
+    stage.first_layer = layer;
+    stage.last_layer = layer += layers;
+    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
+    plan.stages.push_back(std::move(stage));
   }
   return plan;
 }

@@ -54,6 +54,36 @@ TEST(Validate, LongPlansWhoseStagesAreDealtUnlikePass) {
   }
 }
 
+/// Both programs of a plan are proved.
+void expect_proved(const plan::Plan& plan, std::mt19937& random, const std::string& what) {
+  ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << what << ": " << plan::summary(plan);
+  const auto evaluation = lower_evaluation(plan, Runtime{}, tests::pick(random, 1, 2 * plan.global_batch));
+  ASSERT_EQ(first(validate(evaluation)), "") << what << " evaluation: " << plan::summary(plan);
+}
+
+TEST(Validate, InterleavedPlansPass) {
+  std::mt19937 random{20261124};
+  int interleaved = 0;
+  for (int trial = 0; trial < 150 && !HasFailure(); ++trial) {
+    auto plan = tests::in_chunks(trial % 2 ? tests::any_plan(random) : tests::random_plan(random), random);
+    if (plan.chunks == 1) continue;
+    ++interleaved;
+    expect_proved(plan, random, text("trial ", trial));
+  }
+  EXPECT_GT(interleaved, 60);
+}
+
+TEST(Validate, LongInterleavedPlansPass) {
+  std::mt19937 random{20261125};
+  for (int trial = 0; trial < 50 && !HasFailure(); ++trial) {
+    auto plan = tests::long_plan(random);
+    plan.model.blocks = 14;
+    plan = tests::in_chunks(std::move(plan), random, 4);
+    ASSERT_GT(plan.chunks, 1);
+    expect_proved(plan, random, text("trial ", trial));
+  }
+}
+
 TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   // Take away each wait between queues in turn: a program that still passes did not need it, and a needed one must be reported.
   const auto whole = pipeline_program(3, 2, 2);
@@ -70,6 +100,35 @@ TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   EXPECT_GT(waits, 50);
   // A few are implied by other waits (a reduction that follows one on the same queue, a zeroing before the first use).
   EXPECT_GT(needed, waits * 8 / 10);
+}
+
+TEST(Validate, ARemovedWaitOfSharedTokensIsNoticed) {
+  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 15, 8, Precision::fp32, 1, 2, 2, 1);
+  plan.sequence_parallel = true;
+  for (auto& stage : plan.stages) stage.recompute = plan::Recompute::selective;
+  const auto whole = lower(plan, Runtime{});
+  ASSERT_EQ(first(validate(whole)), "");
+  int gathers = 0;
+  for (std::size_t c = 0; c < whole.classes.size(); ++c)
+    for (std::size_t s = 0; s < whole.classes[c].sites.size(); ++s) {
+      const auto& site = whole.classes[c].sites[s];
+      if (!site.per_microbatch || (site.op != Op::all_gather && site.op != Op::reduce_scatter)) continue;
+      ++gathers;
+      // Of two gathers behind one operation the first is waited for by the second one's queue, and the second starts behind the first.
+      const auto& sites = whole.classes[c].sites;
+      const auto pairs = [&](std::size_t a, std::size_t b) {
+        return b < sites.size() && sites[a].op == Op::all_gather && sites[b].op == Op::all_gather && sites[a].waits == sites[b].waits;
+      };
+      const bool first_of_two = pairs(s, s + 1), second_of_two = s > 0 && pairs(s - 1, s);
+      auto before = whole;  // it begins before its operand is made
+      before.classes[c].sites[s].waits.clear();
+      EXPECT_EQ(broken(before, Violation::Rule::memory), !second_of_two) << site.name;
+      auto behind = whole;  // and who reads it does not wait
+      for (auto& reader : behind.classes[c].sites)
+        std::erase_if(reader.waits, [&](const Wait& wait) { return wait.site == static_cast<int>(s) && wait.lag == 0; });
+      EXPECT_EQ(broken(behind, Violation::Rule::memory), !first_of_two) << site.name;
+    }
+  EXPECT_GT(gathers, 20);
 }
 
 TEST(Validate, MissingMessageIsRefused) {

@@ -72,7 +72,7 @@ void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&
       for (int data = 1; data * pipeline * tensor <= ranks && data <= r.global_batch; ++data)
         for (int microbatch = 1; microbatch <= (r.global_batch + data - 1) / data; ++microbatch)
           for (auto schedule : schedules_of(r))
-            for (auto recompute : {plan::Recompute::none, plan::Recompute::full})
+            for (auto recompute : {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full})
               for_each_cut(r.model.layers(), pipeline, {0}, [&](const std::vector<int>& cuts) {
                 auto plan =
                     plan::even_plan(r.model, r.length, r.global_batch, r.precision, data, pipeline, tensor, microbatch, schedule, cuts);

@@ -1,8 +1,6 @@
 // The planner by our own forecast on small made-up pools; pool_property_test looks at more of them.
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "flotilla/base/error.hpp"
 #include "pool_checks.hpp"
 
@@ -48,26 +46,6 @@ Instance usual() {
   return i;
 }
 
-/// Five devices, each of which holds about half of the model: two columns of two stages leave one device idle, two stages of two and three
-/// replicas do not.
-TEST(PoolPlanner, GivesStagesTheirOwnNumbersOfReplicas) {
-  Instance i = usual();
-  i.request.model = model::built_in("gpt2-mini");
-  i.request.global_batch = 120;
-  i.request.pool = {{"fast", "", 5, 5}};
-  Bytes state{};
-  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
-  for (auto& type : i.library.device_types) type.memory = {state.count * 5 / 8 + (4 << 20)};
-  const auto free = plan(i);
-  i.request.restrictions.equal_replicas = true;
-  const auto equal = plan(i);
-  ASSERT_TRUE(free.best && equal.best) << free.no_plan_reason << equal.no_plan_reason;
-  std::set<std::size_t> counts;
-  for (const auto& stage : free.best->plan.stages) counts.insert(stage.replicas.size());
-  EXPECT_GT(counts.size(), 1u) << plan::summary(free.best->plan);
-  EXPECT_LT(free.best->value, equal.best->value) << plan::summary(free.best->plan) << "; " << plan::summary(equal.best->plan);
-}
-
 /// Four devices that each hold a good quarter of the model: a pipeline of four stages, which a small batch hardly fills.
 TEST(PoolPlanner, SplitsBackwardPassesWhereThePipelineWaits) {
   Instance i = usual();
@@ -81,6 +59,21 @@ TEST(PoolPlanner, SplitsBackwardPassesWhereThePipelineWaits) {
   const auto answer = plan(i);
   ASSERT_TRUE(answer.best) << answer.no_plan_reason;
   EXPECT_EQ(answer.best->plan.schedule, plan::ScheduleKind::zero_bubble) << plan::summary(answer.best->plan);
+}
+
+/// Four devices in a row, which all are needed, and four microbatches: half of the bubble goes with two stages a device.
+TEST(PoolPlanner, InterleavesWhereMicrobatchesAreFew) {
+  Instance i = usual();
+  i.request.model = model::built_in("gpt2-mini");
+  i.request.model.blocks = 14;
+  i.request.global_batch = 4;
+  i.request.pool = {{"fast", "", 4, 4}};
+  Bytes state{};
+  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
+  for (auto& type : i.library.device_types) type.memory = {state.count * 2 / 5 + (8 << 20)};
+  const auto found = plan(i);
+  ASSERT_TRUE(found.best) << found.no_plan_reason;
+  EXPECT_EQ(found.best->plan.chunks, 2) << plan::summary(found.best->plan);
 }
 
 TEST(PoolPlanner, SaysWhatIsShort) {
@@ -99,6 +92,12 @@ TEST(PoolPlanner, SaysWhatIsShort) {
                  for (auto& type : i.library.device_types) type.memory = {100'000};
                }),
                {"memory of 8 devices", "needs", "KiB"});
+  expect_words(why([](Instance& i) {  // of eight devices none holds a block, and no one group has more of them
+                 i.request.model.blocks = 40;
+                 i.request.global_batch = 1;
+                 for (auto& type : i.library.device_types) type.memory = {1'300'000};
+               }),
+               {"a pool ", " times as large would hold the model"});
   expect_words(why([](Instance& i) { i.request.objective.limits.iterations_per_second = 1e6; }), {"1e+06", "iterations/s"});
   expect_words(why([](Instance& i) { i.request.objective.limits.usd_per_iteration = 1e-12; }), {"1e-12", "USD an iteration"});
   expect_words(why([](Instance& i) { i.request.objective.limits.usd_per_hour = 1; }), {"USD an hour where 1 are"});

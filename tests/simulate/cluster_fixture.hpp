@@ -89,9 +89,10 @@ inline plan::Plan random_plan(std::mt19937_64& random, const cluster::Profile& p
   plan::Plan plan = plan::even_plan(model, length, batch, precision, data, pipeline, tensor, pick(random, 1, 4), schedule,
                                     random_cuts(random, model.layers(), pipeline));
   for (auto& stage : plan.stages) {
-    stage.recompute = random() % 2 ? plan::Recompute::none : plan::Recompute::full;
+    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
     for (auto& replica : stage.replicas) replica.device_type = profile.devices.at(replica.devices.front().index()).type;
   }
+  plan.sequence_parallel = random() % 2 != 0;
   return plan;
 }
 

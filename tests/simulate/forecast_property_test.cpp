@@ -8,6 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
+#include "program/random_plan.hpp"
 
 // What must hold of every forecast, over random plans of small models on made-up clusters.
 namespace flotilla {
@@ -37,6 +38,7 @@ Case random_case(std::mt19937_64& random) {
   if (random() % 2) fixture::measure(profile, model, length, random() % 2 ? Precision::fp32 : Precision::bf16, {1, 2}, {1, 2, 4});
   const int ranks = static_cast<int>(profile.devices.size());
   auto plan = fixture::random_plan(random, profile, model, length, std::min(ranks, 16));
+  if (std::mt19937 cuts{static_cast<unsigned>(plan.global_batch)}; plan.global_batch % 3 == 0) plan = tests::in_chunks(plan, cuts);
   return {std::move(profile), std::move(plan)};
 }
 
@@ -117,9 +119,13 @@ TEST_P(ForecastProperty, BoundsAreNeverAboveTheForecast) {
   for (const auto& kind : f.kinds) {
     const auto& stage = c.plan.stages[static_cast<std::size_t>(kind.stage)];
     const auto& replica = stage.replicas.front();
-    const model::LayerShape shape{replica.quanta * c.plan.quantum, length, replica.tensor_parallel, 0, c.plan.precision};
-    const int depth =
-        c.plan.schedule == plan::ScheduleKind::gpipe ? c.plan.global_batch : static_cast<int>(c.plan.stages.size()) - kind.stage;
+    const model::LayerShape shape{replica.quanta * c.plan.quantum,
+                                  length,
+                                  replica.tensor_parallel,
+                                  0,
+                                  c.plan.precision,
+                                  c.plan.sequence_parallel && replica.tensor_parallel > 1};
+    const int depth = c.plan.schedule == plan::ScheduleKind::gpipe ? c.plan.global_batch : plan::own_stages(c.plan) - kind.stage;
     int least = c.plan.global_batch;  // microbatches of the replica with the fewest
     for (const auto& r : stage.replicas) least = std::min(least, r.microbatches(c.plan.quantum));
     const Bytes memory =
@@ -212,6 +218,36 @@ TEST(Forecast, PipelineOfEqualStagesHasTheTextbookBubble) {
   const Forecast f = forecast({profile, plan});
   EXPECT_NEAR(f.iteration.value, 4.0 * (6 + 2 - 1), 1e-3);
   EXPECT_NEAR(f.breakdown[Activity::bubble] / f.iteration, 1.0 / 7, 1e-3);
+}
+
+TEST(Forecast, InterleavingShrinksTheBubbleByTheNumberOfChunks) {
+  // Narayanan et al. 2021: with p devices in a row, n microbatches and v chunks the bubble is (p-1)/v microbatches' time on a device.
+  constexpr int depth = 4, blocks_each = 4, microbatches = 8;
+  auto profile = fixture::uniform_cluster(1, depth);
+  profile.links[0].pieces[0] = {{0}, {0}, {1e15}};
+  profile.device_types[0].peak_fp32.value = profile.device_types[0].memory_bandwidth.value = 1e30;  // what is not measured takes no time
+  auto model = model::built_in("gpt2-tiny");
+  model.blocks = depth * blocks_each;
+  for (const std::string operation :
+       {"embedding_forward", "embedding_end_forward", "mlp_forward", "block_end_forward", "head_forward", "head_loss", "head_backward",
+        "head_end_backward", "attention_backward", "block_begin_backward", "embedding_backward"})
+    profile.operation_times.push_back({"slow", operation, 1, 1, length, Precision::fp32, {1e-12}, 0});
+  profile.operation_times.push_back({"slow", "attention_forward", 1, 1, length, Precision::fp32, {1}, 0});
+  profile.operation_times.push_back({"slow", "mlp_backward", 1, 1, length, Precision::fp32, {2}, 0});
+  for (const int chunks : {1, 2, 4}) {
+    std::vector<int> cuts{0};
+    for (int s = 1; s < depth * chunks; ++s) cuts.push_back(1 + s * blocks_each / chunks);
+    cuts.push_back(model.layers());
+    auto plan =
+        plan::even_plan(model, length, microbatches, Precision::fp32, 1, depth * chunks, 1, 1, plan::ScheduleKind::interleaved, cuts);
+    plan.chunks = chunks;
+    for (std::size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].replicas = plan.stages[s % depth].replicas;
+    for (auto& stage : plan.stages) stage.replicas[0].device_type = "slow";
+    const Forecast f = forecast({profile, plan});
+    const double pass = 3.0 * blocks_each;
+    EXPECT_NEAR(f.iteration.value, pass * microbatches + pass * (depth - 1) / chunks, 1e-3) << chunks;
+    EXPECT_NEAR(f.breakdown[Activity::bubble].value, pass * (depth - 1) / chunks, 1e-3) << chunks;
+  }
 }
 
 TEST(Forecast, BadPlansAndClustersAreNamed) {

@@ -58,8 +58,8 @@ TEST(Kinds, ReplicasThatStraddleHostsAreNotToldApartWithoutEnd) {
   EXPECT_EQ(forecast.kinds.size(), 4u);
   const auto aligned = interpret(program::lower(even(64, 4, 1, 256), {}), simulate::ProfileCost{fixture::uniform_cluster(32, 8)});
   EXPECT_EQ(aligned.kinds.size(), 4u);
-  // Up to the sums over a few members more, the typical host is that of the aligned plan.
-  EXPECT_NEAR(forecast.iteration / aligned.iteration, 1, 0.05);
+  // Up to the sums over a few members less, whose pieces are 64/60 as large, the typical host is that of the aligned plan.
+  EXPECT_NEAR(forecast.iteration / aligned.iteration, 1, 0.067);
 }
 
 TEST(Kinds, MergedAndUnmergedRunsAgreeToTheLastBit) {
@@ -114,6 +114,17 @@ TEST(Kinds, PlansWhoseStagesAreDealtUnlikeAreReadPlainlyToo) {
   const simulate::ProfileCost cost{profile};
   for (int round = 0; round < 60; ++round) {
     const auto plan = any_plan(random, profile.devices.front().type);
+    const auto program = program::lower(plan, {});
+    EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
+  }
+}
+
+TEST(Kinds, InterleavedPlansAreReadPlainlyToo) {
+  std::mt19937 random{14};
+  const auto profile = fixture::without_contention(fixture::uniform_cluster(2, 4));
+  const simulate::ProfileCost cost{profile};
+  for (int round = 0; round < 40; ++round) {
+    const auto plan = tests::in_chunks(any_plan(random, profile.devices.front().type), random);
     const auto program = program::lower(plan, {});
     EXPECT_NEAR(interpret(program, cost).iteration.value / fixture::Oracle(program, cost).run(), 1, 1e-12) << plan::summary(plan);
   }

@@ -141,9 +141,10 @@ class Oracle {
   double collective_seconds(Id id, int group) const {
     const auto& s = site(id);
     const Bytes bytes = s.size(s.per_microbatch ? sequences(id) : 0);
-    const Bytes element = s.op == program::Op::reduce_scalars                   ? Bytes{8}
-                          : s.op == program::Op::all_reduce && s.per_microbatch ? element_size(program_.plan.precision)
-                                                                                : Bytes{4};
+    const Bytes element = s.op == program::Op::reduce_scalars ? Bytes{8}
+                          : (s.op == program::Op::all_reduce || s.op == program::Op::reduce_scatter) && s.per_microbatch
+                              ? element_size(program_.plan.precision)
+                              : Bytes{4};
     return cost_.collective(s.op, program_.groups[static_cast<std::size_t>(group)], bytes, element).time.value;
   }
 

@@ -134,6 +134,7 @@ TEST(ProfileCost, SlowestPairDecides) {
   EXPECT_DOUBLE_EQ(seconds({0, 1}), 5e-6 + 1e-4);
   EXPECT_DOUBLE_EQ(seconds({0, 2}), 50e-6 + 1e-3);
   EXPECT_DOUBLE_EQ(seconds({0, 1, 2}), 50e-6 + 2e-3);
+  EXPECT_DOUBLE_EQ(seconds({0, 1, 2, 3}), 50e-6 + 4e-3);  // two on each host send two messages each over its one card
 }
 
 TEST(ProfileCost, LinkOfANamedHostCountsForItsPairsOnly) {

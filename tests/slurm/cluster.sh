@@ -133,7 +133,7 @@ down() {
   pid=$(cat "$dir/run/room" 2>/dev/null || true)
   if [ -n "$pid" ] && is_room "$pid"; then # the number may be another process's by now
     kill -9 "$pid"
-    wait_for 30 bash -c "! [ -e /proc/$pid ] || ! tr '\\0' ' ' </proc/$pid/cmdline 2>/dev/null | grep -q room.sh" || fail "the room does not end"
+    wait_for 30 bash -c "! { tr '\\0' ' ' 2>/dev/null </proc/$pid/cmdline | grep -q room.sh; }" || fail "the room does not end"
   fi
   group=$(group_of "$dir")
   for node in $nodes; do

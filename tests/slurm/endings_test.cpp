@@ -142,6 +142,30 @@ TEST_F(Endings, OfAPlainJobThatKeepsItsNodes) {
   run.expect_the_losses_of(unbroken());
 }
 
+/// Slurm 22.05 gives a running job the nodes of another one that has no step, where neither holds gres: so no whole nodes here.
+TEST_F(Endings, OfARunningJobThatGrows) {
+  unbroken();
+  const SlurmRun run{"growing", endless, "pipeline = 2\ntensor = 1\n"};
+  BatchJob job{{"--partition=preemptible", "--nodelist=n1,n2", "--nodes=2", "--oversubscribe", "--cpus-per-task=4"},
+               "one_partition.sh",
+               run.environment({"FLOTILLA_DRAIN_EVERY=1"})};
+  ending(run, job, "allocation grown", Warned::yes, [&] {
+    const auto donor = output_of(on("head", {"sh", "-c",
+                                             "salloc --no-shell --partition=preemptible --nodelist=n3,n4 --nodes=2 --cpus-per-task=4 "
+                                             "--dependency=expand:\"$1\" 2>&1 | sed -n 's/.*Granted job allocation //p'",
+                                             "-", job.id()}));
+    on_head({"scontrol", "update", "jobid=" + donor, "NumNodes=0"});
+    EXPECT_EQ(job.nodes(), 4);
+    on_head({"scancel", "--batch", "--signal=USR1", job.id()});
+  });
+  EXPECT_EQ(job.restarts(), 0) << "in one allocation";
+  ASSERT_TRUE(job.waits_until([&] { return static_cast<int>(losses(run.directory()).size()) >= steps; })) << job.log();
+  job.cancel();
+  EXPECT_TRUE(job.said("launching on n1 n2 n3 n4")) << job.log();
+  EXPECT_EQ(files::read_profile(run.directory() / "profile.json").devices.size(), 4u);
+  run.expect_the_losses_of(unbroken());
+}
+
 TEST_F(Endings, TheTimeLimit) {
   unbroken();
   const SlurmRun run{"limit", endless, "pipeline = 2\ntensor = 1\n"};

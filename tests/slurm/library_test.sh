@@ -14,6 +14,7 @@ stub() { # NAME: with the body on standard input; every call is noted
 }
 stub scontrol <<'S'
 if [ "$1 $2" = "show hostnames" ]; then tr ',' '\n' <<<"$3"; exit; fi
+[ "$1 $2" != "show config" ] || { echo "KillWait                = ${KILL_WAIT:-30} sec"; exit; }
 case $1 in requeue | requeuehold) [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM "$PPID" ;; esac
 exit 0
 S
@@ -32,7 +33,7 @@ S
 # Plays a launch: the next line of $work/plan is "LAUNCHER-CODE OUTCOME INCARNATION STEP"; "-" for no outcome.
 stub srun <<'S'
 [ "$2" != --mpi=none ] || exit "${SILENT:-0}"
-echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none}" >>"$WORK/calls"
+echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none} grace ${FLOTILLA_RUN_GRACE-none} nodes ${SLURM_JOB_NODELIST-none} ${SLURM_NNODES-none}" >>"$WORK/calls"
 read -r code outcome incarnation step <"$WORK/plan"
 sed -i 1d "$WORK/plan"
 [ "$step" = - ] || { mkdir -p "$FLOTILLA_RUN/step-$step"; touch "$FLOTILLA_RUN/step-$step/manifest.json"; }
@@ -63,6 +64,9 @@ expect "done" 0 "0 0 1 9" "ending with 0"
 expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
 expect "several ranks on a node" 0 "0 0 1 9" "-N2 -n8" FLOTILLA_TASKS=4
 expect "time limit is passed on" 0 "0 0 1 9" "^limit 90061s" LEFT=1-01:01:01
+expect "how long TERM leaves is passed on" 0 "0 0 1 9" "grace 5s" KILL_WAIT=5
+expect "what the environment says of it stays" 0 "0 0 1 9" "grace 90s" FLOTILLA_RUN_GRACE=90s
+expect "srun is told of the nodes that the job has now" 0 "0 0 1 9" "nodes n1,n2 2$" SLURM_JOB_NODELIST=n1 SLURM_NNODES=1
 expect "no time limit" 0 "0 0 1 9" "^limit none" LEFT=UNLIMITED
 for code in 64 65 69 70; do expect "stops with $code" $code "$code $code 1 -" "starting again would not help"; done
 for code in 64 65; do expect "stops with $code that only the launcher says" $code "$code - - -" "starting again would not help"; done

@@ -50,6 +50,8 @@ class BatchJob {
   /// "R", "PD", "CG", "CD", ...; of the job's first component.
   std::string state() const { return first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%t"}, true)); }
   std::string reason() const { return first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%r"}, true)); }
+  /// That the job has now.
+  int nodes() const { return std::atoi(first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%D"}, true)).c_str()); }
   int restarts() const {
     const auto shown = on_head({"scontrol", "show", "job", "-o", id_});
     const auto at = shown.find("Restarts=");

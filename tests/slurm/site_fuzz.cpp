@@ -1,7 +1,7 @@
 #include "files/fuzz.hpp"
 #include "flotilla/slurm/site.hpp"
 
-/// The four answers, each ended by a zero byte. Run: slurm_site_fuzz -max_len=16384 tests/slurm/corpus/site
+/// The answers, each ended by a zero byte. Run: slurm_site_fuzz -max_len=16384 tests/slurm/corpus/site
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace flotilla::slurm;
   return flotilla::files::testing::feed(data, size, [](std::string_view text) {

@@ -112,6 +112,65 @@ TEST(Site, RefusalsSayWhere) {
   EXPECT_NE(refusal(answers).find("line 2: partition 'p' stands there twice"), std::string::npos) << refusal(answers);
 }
 
+TEST(Reservations, NodesAndTimes) {
+  const auto all = read_reservations(
+      "ReservationName=maint StartTime=2026-11-22T10:00:00 EndTime=2026-11-22T12:00:00 Duration=02:00:00 Nodes=n[1-2] NodeCnt=2 "
+      "PartitionName=(null) Flags=MAINT,SPEC_NODES State=INACTIVE\n"
+      "ReservationName=licences StartTime=2026-11-22T10:00:00 Nodes=(null) State=ACTIVE\n"
+      "ReservationName=course StartTime=2026-11-20T10:00:00 EndTime=2026-12-20T10:00:00 Nodes=n7 State=ACTIVE\n");
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].nodes, (std::vector<std::string>{"n1", "n2"}));
+  const auto time = [](const char* words) { return parse_wall_clock(words); };
+  EXPECT_FALSE(all[0].meets(time("2026-11-22T07:00:00"), Seconds{3 * 3600}));
+  EXPECT_TRUE(all[0].meets(time("2026-11-22T07:00:01"), Seconds{3 * 3600}));
+  EXPECT_TRUE(all[0].meets(time("2026-11-22T07:00:00"), std::nullopt)) << "a job without end";
+  EXPECT_FALSE(all[0].meets(time("2026-11-22T12:00:00"), std::nullopt)) << "it is over";
+  EXPECT_FALSE(all[0].meets(std::nullopt, std::nullopt)) << "no clock";
+  EXPECT_TRUE(all[1].meets(std::nullopt, Seconds{60})) << "on now";
+  EXPECT_TRUE(read_reservations("No reservations in the system\n").empty());
+  EXPECT_THROW(read_reservations("ReservationName=x Nodes=n[1-\n"), Error);
+}
+
+TEST(Reservations, WallClock) {
+  EXPECT_EQ(parse_wall_clock("1970-01-02T00:00:01")->value, 86401);
+  for (const char* words : {"", "Unknown", "2026-13-01T00:00:00", "2026-11-22T10:00", "2026-11-22T10:00:00Z"})
+    EXPECT_FALSE(parse_wall_clock(words)) << words;
+  auto answers = one_node("idle", "IDLE");
+  answers.configuration = "Configuration data as of 2026-11-22T07:00:00\nSLURM_VERSION = 22.05.8\n";
+  EXPECT_EQ(read_site(answers).time, parse_wall_clock("2026-11-22T07:00:00"));
+}
+
+TEST(LimitsOfAccounts, WhatIsSetNearerToTheJobGoesFirst) {
+  auto answers = one_node("idle", "IDLE");
+  answers.accounts =
+      "physics|physics||normal|cpu=128,gres/gpu=16,node=8|1-00:00:00||gres/gpu=32\nphysics|chemistry|||node=2|||\n"
+      "physics|physics|p|high|gres/gpu=4|||\n";
+  answers.qualities = "normal||2:00:00||\nhigh|gres/gpu=12||gres/gpu=6|node=100\npart|cpu=64|||\n";
+  auto site = read_site(answers);
+  const auto at = [&](const char* account, const char* qos) { return limits_for(site, site.partitions.at(0), account, qos); };
+  EXPECT_EQ(at("", "").job.gres.at("gpu"), 12) << "the QOS of the association for this partition";
+  EXPECT_EQ(at("", "").all.gres.at("gpu"), 6);
+  EXPECT_EQ(at("", "").all.nodes, 100);
+  EXPECT_EQ(at("chemistry", "").job.nodes, 2);
+  EXPECT_FALSE(at("chemistry", "").job.time);
+  EXPECT_EQ(at("chemistry", "normal").job.time->value, 7200);
+  EXPECT_EQ(at("nobody", ""), JobLimits{});
+  site.partitions[0].qos = "part";
+  EXPECT_EQ(at("chemistry", "").job.cpus, 64);
+  site.partitions[0].name = "other";
+  EXPECT_EQ(at("", "").job.gres.at("gpu"), 16);
+  EXPECT_EQ(at("", "").job.time->value, 7200) << "the QOS goes before the account";
+}
+
+TEST(LimitsOfAccounts, NoAccountingIsNoLimit) {
+  EXPECT_TRUE(read_account_limits("You are not running a supported accounting_storage plugin\n").empty());
+  EXPECT_TRUE(read_qos_limits("").empty());
+  EXPECT_THROW(read_qos_limits("normal||2:00:00||\nhigh|x\n"), Error);
+  EXPECT_THROW(parse_tres_limits("cpu=many"), Error);
+  EXPECT_THROW(parse_tres_limits("cpu"), Error);
+  EXPECT_EQ(parse_tres_limits("mem=500G,billing=9,cpu=3").cpus, 3);
+}
+
 TEST(Jobs, ComponentsInOrder) {
   const auto jobs = read_jobs(
       "JobId=5 HetJobId=4 HetJobOffset=1 JobName=we ird JobState=PENDING Partition=v100 NumNodes=2-4 TresPerNode=gres:gpu:v100:2 "

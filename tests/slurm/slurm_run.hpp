@@ -15,10 +15,17 @@ class SlurmRun {
   static constexpr int save_every = 20;  // steps
 
   /// `plan`: lines of the job file. Little memory keeps the probe short: it is what the size of its arrays goes by.
-  SlurmRun(const std::string& name, int steps, const std::string& plan) : run_{folder() / name}, steps_{steps} {
+  SlurmRun(const std::string& name, std::int64_t steps, const std::string& plan, int batch = 32)
+      : run_{folder() / name}, plan_{plan}, batch_{batch} {
+    end_after(steps);
+  }
+
+  /// What the next launch reads in the job file.
+  void end_after(std::int64_t steps) {
+    steps_ = steps;
     write(job_, text("[model]\nname = \"gpt2-tiny\"\n[data]\ntrain = [\"", text_file().string(),
-                     "\"]\nformat = \"text\"\n[training]\nlength = ", length,
-                     "\nglobal-batch = 32\nlearning-rate = 3e-4\nminimum-learning-rate = 3e-4\nsteps = ", steps, "\n[plan]\n", plan,
+                     "\"]\nformat = \"text\"\n[training]\nlength = ", length, "\nglobal-batch = ", batch_,
+                     "\nlearning-rate = 3e-4\nminimum-learning-rate = 3e-4\nsteps = ", steps, "\n[plan]\n", plan_,
                      "\n[device]\nmemory = \"256MiB\"\n[run]\nthreads = 1\n[probe]\nbudget = \"500ms\"\n[checkpoint]\nevery = ", save_every,
                      "\n"));
   }
@@ -68,7 +75,9 @@ class SlurmRun {
 
  private:
   const fs::path run_, job_ = run_.string() + ".toml";
-  const std::int64_t steps_;
+  const std::string plan_;
+  const int batch_;
+  std::int64_t steps_ = 0;
 };
 
 inline double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }

@@ -81,6 +81,27 @@ on head srun --mpi=none -p a100 -N2 -n2 "$flotilla" doctor job.toml >alone.log 2
 [ "$code" -eq 69 ] || fail "doctor of singletons ends with $code"
 grep -q "srun --mpi=pmix -n 2" alone.log || fail "doctor does not say the line to write"
 
+# train in a part of a heterogeneous job: refused, with the line to use instead, whichever launcher left the rest out.
+cat >part.sh <<'SCRIPT'
+#!/bin/bash
+#SBATCH -p a100 -N1 --exclusive
+#SBATCH hetjob
+#SBATCH -p v100 -N1 --exclusive
+mpirun --bind-to none -n 1 "$FLOTILLA" train job.toml --run.directory=part
+echo "mpirun: $?"
+srun --mpi=pmix -n 1 "$FLOTILLA" train job.toml --run.directory=part
+echo "srun: $?"
+SCRIPT
+on head env FLOTILLA="$flotilla" sbatch --wait --output=part.log part.sh >/dev/null || fail "a heterogeneous job"
+for launcher in mpirun srun; do grep -q "^$launcher: 64" part.log || fail "$launcher in a part of a heterogeneous job is not refused"; done
+[ "$(grep -c "component 1 (v100) of this heterogeneous job has no rank.*srun --mpi=pmix --het-group=0-1" part.log)" = 2 ] || fail "the refusals do not say the line to use"
+
+# Without the job scripts the run asks Slurm itself for the time that is left.
+code=0
+on head srun --mpi=pmix -p a100 -N1 -n1 --time=1 "$flotilla" train job.toml --run.directory=limit --training.steps=1000000 --run.stop-slack=50s >limit.log 2>&1 || code=$?
+[ "$code" -eq 75 ] || fail "a run near its time limit ends with $code"
+grep -q "the job's time is nearly over: saved at step" limit.log || fail "the time limit was not seen"
+
 # A pending job that cannot be filled is made smaller: n4 is drained, two of v100 were asked for.
 on head scontrol update nodename=n4 state=drain reason=test
 printf '#!/bin/bash\n#SBATCH -p a100 -N2 --gres=gpu:a100:4 --exclusive\n#SBATCH hetjob\n#SBATCH -p v100 -N2 --gres=gpu:v100:2 --exclusive\nsleep 100\n' >pending.sh

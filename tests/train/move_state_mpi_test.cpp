@@ -23,6 +23,7 @@ struct Post {
       for (const auto& replica : stage.replicas)
         for (const Rank rank : replica.devices) crew_ranks.push_back(rank.value);
     std::sort(crew_ranks.begin(), crew_ranks.end());
+    crew_ranks.erase(std::unique(crew_ranks.begin(), crew_ranks.end()), crew_ranks.end());  // stages of one device
     const auto place = std::find(crew_ranks.begin(), crew_ranks.end(), tests::everybody().rank().value);
     if (place == crew_ranks.end()) return;
     auto numbered = plan;
@@ -48,6 +49,18 @@ plan::Plan even(Precision precision, int data, int pipeline, int tensor, int fir
   for (auto& stage : plan.stages)
     for (auto& replica : stage.replicas)
       for (Rank& rank : replica.devices) rank = Rank{rank.value + first_rank};
+  return plan;
+}
+
+/// The same devices with two stages each, of one layer.
+plan::Plan interleaved(plan::Plan plan) {
+  plan.schedule = plan::ScheduleKind::interleaved;
+  plan.chunks = 2;
+  for (int s = 0; s < 2; ++s) plan.stages.push_back(plan.stages[static_cast<std::size_t>(s)]);
+  for (int s = 0; s < 4; ++s) {
+    plan.stages[static_cast<std::size_t>(s)].first_layer = s;
+    plan.stages[static_cast<std::size_t>(s)].last_layer = s + 1;
+  }
   return plan;
 }
 
@@ -128,6 +141,8 @@ TEST_F(MoveState, EqualsARestartUnderTheNewPlan) {
       expect_same_as_restart(even(bf16, 2, 1, 1), even(bf16, 1, 1, 1, 1));  // one becomes idle, and it is the first
       expect_same_as_restart(even(fp32, 1, 1, 1), even(fp32, 1, 1, 1, 1));  // all of it from one rank to another
       expect_same_as_restart(even(bf16, 1, 1, 2), even(bf16, 2, 1, 1));     // other degrees
+      expect_same_as_restart(interleaved(even(fp32, 1, 2, 1)), even(fp32, 1, 2, 1));
+      expect_same_as_restart(even(bf16, 1, 1, 2), interleaved(even(bf16, 1, 2, 1)));
       break;
     case 3:
       expect_same_as_restart(even(fp32, 1, 3, 1), even(fp32, 1, 3, 1, 0, {0, 1, 2, 4}));  // other cuts
@@ -137,6 +152,7 @@ TEST_F(MoveState, EqualsARestartUnderTheNewPlan) {
     default:
       expect_same_as_restart(even(fp32, 2, 2, 1), even(fp32, 1, 2, 2));
       expect_same_as_restart(even(bf16, 1, 2, 2), even(bf16, 1, 4, 1));
+      expect_same_as_restart(interleaved(even(fp32, 2, 2, 1)), interleaved(even(fp32, 1, 2, 2)));
       expect_same_as_restart(even(fp32, 1, 1, 4), even(fp32, 1, 3, 1, 1));
   }
 }

@@ -97,6 +97,40 @@ TEST(Trainer, ABadGradientLeavesTheParametersAlone) {
   EXPECT_EQ(trainer->optimizer_steps(), 1);
 }
 
+/// One rank gives up after so many computations, from none to more than a step has: all ranks update or none does, nobody hangs, and the
+/// step done again is the step that was never given up.
+TEST(Trainer, AStepIsGivenUpByAllOrByNone) {
+  const auto& world = tests::everybody();
+  const auto before = after_steps(mixed_plan(), 1), after = after_steps(mixed_plan(), 2);
+  Options options;
+  options.poison = true;
+  const auto trainer = tests::trainer(world, mixed_plan(), options);
+  trainer->step(0);
+  const auto all = static_cast<int>(program::expand(trainer->program(), world.rank()).size());
+  int asked = 0, patience = 0, quitter = 0, given_up = 0;
+  trainer->give_up_when([&](std::int64_t step) { return step == 1 && world.rank().value == quitter && ++asked > patience; });
+  for (const int share : {0, 1, 3, 6, 9}) {  // tenths of its instructions
+    for (quitter = 0; quitter < world.size(); ++quitter) {
+      asked = 0;
+      patience = all * share / 10;
+      const auto result = trainer->step(1, {world.rank().value == quitter, false});
+      EXPECT_TRUE(result.stop);
+      if (!result.given_up) {  // too late
+        EXPECT_GE(given_up, world.size());
+        EXPECT_TRUE(same_bits(after, parameters(*trainer)));
+        return;
+      }
+      ++given_up;
+      EXPECT_TRUE(same_bits(before, parameters(*trainer))) << quitter << " after " << patience << " of " << all;
+      EXPECT_EQ(trainer->optimizer_steps(), 1);
+    }
+  }
+  EXPECT_GE(given_up, world.size());
+  quitter = -1;
+  EXPECT_FALSE(trainer->step(1).given_up);
+  EXPECT_TRUE(same_bits(after, parameters(*trainer)));
+}
+
 TEST(Trainer, ArenaIsTheProgramsToTheByte) {
   const auto plan = mixed_plan();
   const auto trainer = tests::trainer(tests::everybody(), plan);

@@ -24,6 +24,11 @@ constexpr Bytes all_reduce_staging(Bytes size, ElementType type, int members) {
   return program::all_reduce_staging(size, element_size(type), members);
 }
 
+/// Likewise a reduce-scatter, whose pieces are of whole units (tokens).
+constexpr Bytes reduce_scatter_staging(Bytes size, Bytes unit, int members) {
+  return program::reduce_scatter_staging(size.count / unit.count, unit, members);
+}
+
 /// An ordered set of ranks that reduce together. Backends: local (one member) and MPI. Members make the same operations in the same
 /// order; started operations may finish in any order, and members may start them in any order.
 class Group {
@@ -44,6 +49,12 @@ class Group {
   /// a multiple of the element.
   virtual std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType, Bytes capacity, std::byte* staging,
                                                      Bytes staging_size) = 0;
+
+  /// Element-wise sum of which member j gets piece j of the units at `data` (program::piece), in place; what else stands there stays as it
+  /// was. `unit` is a multiple of the element, pieces may be empty; each element has the bits that make_all_reduce would give it.
+  /// `staging` holds at least reduce_scatter_staging(capacity, ...) bytes. start(size) takes a multiple of `unit`.
+  virtual std::unique_ptr<Operation> make_reduce_scatter(std::byte* data, ElementType, Bytes unit, Bytes capacity, std::byte* staging,
+                                                         Bytes staging_size) = 0;
 
   /// After start(size): member i's `size` bytes at all + i * size. `capacity` is per member; `all` holds size() times that. `mine` may
   /// point to its own place in `all`.

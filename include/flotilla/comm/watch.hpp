@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,7 +20,8 @@ struct WatchOptions {
 /// A rank wants the job to stop at the next step boundary.
 struct StopRequest {
   Rank origin;
-  std::string reason;  ///< "SIGTERM", "time limit in 120 s"
+  std::string reason;   ///< "SIGTERM", "time limit in 120 s"
+  bool urgent = false;  ///< whoever is to stop will be killed soon
   bool operator==(const StopRequest&) const = default;
 };
 
@@ -51,11 +53,15 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  /// Becomes visible on every rank (this one too, if rank 0 answers) within about an interval. Later requests do not replace the first. Any
-  /// thread; not from a signal handler.
-  void request_stop(const std::string& reason);
+  /// Becomes visible on every rank (this one too, if rank 0 answers) within about an interval. Later requests do not replace the first, but
+  /// an urgent one makes it urgent. Any thread; not from a signal handler.
+  void request_stop(const std::string& reason, bool urgent = false);
   /// The request that rank 0 heard first: the same on every rank that has one. Any thread.
   std::optional<StopRequest> stop_requested() const;
+  /// Tells every rank that step `step` is to be given up (Trainer::give_up_when); the highest number counts. Any thread.
+  void give_up(std::int64_t step);
+  /// The highest number that this rank has heard; -1: none. Any thread, lock-free.
+  std::int64_t given_up() const noexcept;
   /// First trouble this rank knows of. Any thread.
   std::optional<Trouble> trouble() const;
   /// Tells everybody why this rank is about to end the job, and returns when the word has gone out, or after `deadline`. Any thread; on the

@@ -22,6 +22,8 @@ struct Setup {
   Precision precision = Precision::fp32;
   int threads = 1;
   std::uint64_t seed = 0;  ///< of dropout
+  /// Between products this rank holds its part of the tokens (model/operations.hpp).
+  bool sequence_parallel = false;
 };
 
 /// One run of one operation. Operands by role, nullptr where the operation has none; layouts are those of model/operations.hpp.

@@ -38,6 +38,22 @@ namespace flotilla::model {
 ///                       in `kept` and over parts of `saved` that nobody reads any more (kept_layout)
 ///   X_backward_weights  d weights of the products from saved and kept (post-norm attention: input; head: logits) and, of attention, d
 ///                       qkv.bias
+///
+/// Where a block drops what is cheap to compute again (BlockLayout::total is less by BlockLayout::again):
+///   block_again         input, saved -> what was dropped, to the bit as it was: both norms' outputs and the activation
+///
+/// Sequence parallelism (Korthikanti et al. 2022, https://arxiv.org/abs/2205.05198): between the products of a tensor-parallel group member
+/// i holds tokens share(N, tp, i). input, output and gradient have these rows alone; `partial` is gathered before an operation with
+/// products and reduced to them after it, each member's rows at their place in (N, d). What the operations above do to rows stands before
+/// the gathering, in operations of their own:
+///   attention_begin_forward   input -> partial: norm1 (pre) or the input; then attention_forward: partial -> partial
+///   mlp_begin_forward         input, partial -> partial: middle and ff_in; then mlp_forward: partial -> partial
+///   head_begin_forward        input -> gathered (N, w): final norm, project_out; then head_forward and head_backward read `gathered`
+///   mlp_begin_backward        gradient -> gradient, partial: back through block_end; ff_in -> gathered; then mlp_backward
+///   attention_begin_backward  gradient, partial -> gradient, partial: back through the norm before the mlp; the input of qkv -> gathered;
+///                             then attention_backward
+///   embedding_begin_backward  gradient -> partial (N, w): d position, d project_in; then embedding_backward: d word
+/// Gradients of norms, positions, projections and of the biases after the second products are then those of the member's tokens.
 enum class Operation : std::uint8_t {
   embedding_forward,
   embedding_end_forward,
@@ -52,6 +68,13 @@ enum class Operation : std::uint8_t {
   attention_backward,
   block_begin_backward,
   embedding_backward,
+  block_again,
+  attention_begin_forward,
+  mlp_begin_forward,
+  head_begin_forward,
+  mlp_begin_backward,
+  attention_begin_backward,
+  embedding_begin_backward,
   mlp_backward_input,
   mlp_backward_weights,
   attention_backward_input,
@@ -59,8 +82,10 @@ enum class Operation : std::uint8_t {
   head_backward_input,
   head_backward_weights,
 };
-inline constexpr int operation_count = 13;  ///< without the halves: what a profile measures
-inline constexpr int operation_count_with_halves = 19;
+/// Those of every training step, up to embedding_backward: what a probe measures. Those that move rows through memory, as
+/// block_end_forward does, are estimated by it; halves are parts of what they are halves of.
+inline constexpr int operation_count = 13;
+inline constexpr int all_operation_count = 26;
 
 /// The operation that a half is of; nothing for a whole one.
 std::optional<Operation> whole_of(Operation);
@@ -76,9 +101,12 @@ struct LayerShape {
   int tensor_parallel = 1;
   int tensor_index = 0;
   Precision precision = Precision::fp32;
+  bool sequence_parallel = false;  ///< members hold their tokens alone between products
 
   bool operator==(const LayerShape&) const = default;
   std::int64_t tokens() const { return std::int64_t{sequences} * length; }
+  /// Rows that a member holds between products, at most: all, or its part of them rounded up.
+  std::int64_t rows() const { return sequence_parallel ? (tokens() + tensor_parallel - 1) / tensor_parallel : tokens(); }
 };
 
 /// Multiply-adds counted twice, matrix products only, on this rank. Attention counts the causal half that is needed; its backward pass
@@ -101,24 +129,28 @@ double training_flops_per_token(const Config&, int length);
 /// A part of a buffer. Offsets are multiples of 64 bytes.
 struct Segment {
   Bytes offset, size;
+  bool again = false;  ///< it is dropped and computed again: an offset in the buffer of dropped parts
 };
 
-/// What a block keeps from forward to backward, for one microbatch. Sizes of absent parts are 0. H' heads, f' columns are the local ones.
+/// What a block keeps from forward to backward, for one microbatch. Sizes of absent parts are 0. H' heads, f' columns are the local ones;
+/// (R, ...) has LayerShape::rows() of the N tokens.
 struct BlockLayout {
-  Segment norm1_stats;       ///< (N, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
-  Segment attention_input;   ///< (N, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
+  Segment norm1_stats;       ///< (R, 2) fp32: mean, reciprocal standard deviation of the block's first norm to run
+  Segment attention_input;   ///< (R, d) e: norm1(input); pre-norm only (post-norm reads the input itself)
   Segment qkv;               ///< (N, qkv_width) e; rotated
   Segment log_sum_exp;       ///< (sequences, H', length) fp32
   Segment attention_output;  ///< (N, H' head_size) e
-  Segment middle;            ///< (N, d) e: input + drop(attention + bias)
-  Segment norm2_stats;       ///< (N, 2) fp32
-  Segment ff_input;          ///< (N, d) e: the norm of `middle`
+  Segment middle;            ///< (R, d) e: input + drop(attention + bias)
+  Segment norm2_stats;       ///< (R, 2) fp32
+  Segment ff_input;          ///< (R, d) e: the norm of `middle`
   Segment up;                ///< (N, up_width) e: before the activation; not with relu
   Segment activated;         ///< (N, f') e
-  Segment end;               ///< (N, d) e: the sum before the last norm; post-norm only
-  Bytes total;
+  Segment end;               ///< (R, d) e: the sum before the last norm; post-norm only
+  Bytes total;               ///< kept
+  Bytes again;               ///< dropped and computed again (Segment::again)
 };
-BlockLayout block_layout(const Config&, const LayerShape&);
+/// `drops`: what costs no product is dropped: attention_input, ff_input, and activated unless it is ReLU's, which is kept as its own mask.
+BlockLayout block_layout(const Config&, const LayerShape&, bool drops = false);
 
 /// Gradients that a block's backward pass keeps from its inputs' half to its weights' half, for one microbatch. The others overwrite what
 /// is no longer needed of BlockLayout: the gradient of `up` stands in `up` (but with relu), of qkv in `qkv`, of attention's output product
@@ -130,16 +162,16 @@ struct KeptLayout {
 };
 KeptLayout kept_layout(const Config&, const LayerShape&);
 
-/// What the head keeps between its operations: the normed and projected input.
+/// What the head keeps between its operations: the normed and projected input, of R rows.
 struct HeadLayout {
-  Segment norm_stats;  ///< (N, 2) fp32; only with a final norm
-  Segment normed;      ///< (N, d) e; only with a final norm
-  Segment projected;   ///< (N, w) e; only where it projects
+  Segment norm_stats;  ///< (R, 2) fp32; only with a final norm
+  Segment normed;      ///< (R, d) e; only with a final norm
+  Segment projected;   ///< (R, w) e; only where it projects
   Bytes total;
 };
 HeadLayout head_layout(const Config&, const LayerShape&);
 
-/// What the embedding keeps: (N, w) e where it projects, else nothing.
+/// What the embedding keeps: (R, w) e where it projects, else nothing.
 Bytes embedding_saved(const Config&, const LayerShape&);
 
 /// Local heads, heads of keys and values, columns and rows of a word table.

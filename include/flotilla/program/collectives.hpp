@@ -22,4 +22,9 @@ constexpr Bytes all_reduce_staging(Bytes size, Bytes element, int members) {
   return {(members - 1) * ((elements + members - 1) / members) * element.count};
 }
 
+/// The same where pieces are cut between units (the bytes of a token) and not between elements, as a reduce-scatter cuts them.
+constexpr Bytes reduce_scatter_staging(std::int64_t units, Bytes unit, int members) {
+  return {(members - 1) * ((units + members - 1) / members) * unit.count};
+}
+
 }  // namespace flotilla::program

@@ -34,6 +34,7 @@ enum class Op : std::uint8_t {
   send,
   receive,         ///< one message to or from peer slot Site::peer: Site::size() bytes from Site::offset on in `message`
   all_reduce,      ///< reduce, sum: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
+  reduce_scatter,  ///< reduce: sum of `reduced`, of which each member gets its own piece of the tokens, in place (collectives.hpp)
   all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`; or, where it names `message`, the pieces of a
                    ///< microbatch's tokens (collectives.hpp) that the members hold to all of them, in place
   pack,            ///< compute: regions of the part's gradients, one after the other, into `packed`
@@ -71,9 +72,11 @@ enum class Role : std::uint8_t {
   reduced,
   staging,
   packed,
-  kept,  ///< gradients that a split backward pass keeps for its weights' half (model::kept_layout)
+  kept,      ///< gradients that a split backward pass keeps for its weights' half (model::kept_layout)
+  again,     ///< what a block dropped and computed again
+  gathered,  ///< tokens of all members of a group that each hold a part of them
 };
-inline constexpr int role_count = 24;
+inline constexpr int role_count = 26;
 
 enum class Mode : std::uint8_t { read, write, update };
 
@@ -153,6 +156,7 @@ struct Site {
   Bytes bytes_per_sequence;     ///< messages and collectives of whole microbatches
   Bytes bytes;                  ///< once-per-step collectives; messages of a part of a microbatch
   Bytes offset;                 ///< messages: where theirs begins in the buffer's instance
+  Bytes token;                  ///< collectives over pieces of a microbatch's tokens: bytes of one
   bool own_piece = false;       ///< messages: it is the piece of the rank's tensor index; begins at that many times its size
   std::vector<Runs> runs;       ///< per microbatch: those in which it runs, ascending; empty: all
   std::vector<Region> regions;  ///< pack, unpack
@@ -199,7 +203,7 @@ struct Part {
 };
 
 struct RankClass {
-  int stage = 0;
+  int stage = 0;  ///< the first of the stages that its devices hold; the others follow at a distance of plan::own_stages()
   std::string device_type;
   model::LayerShape shape;  ///< of a full microbatch; tensor_index is that of the class's first rank
   int microbatches = 0;

@@ -34,6 +34,8 @@ class StopSignals {
 
   /// The first signal since construction or clear(). Lock-free; cheap enough for every step.
   std::optional<StopSignal> received() const noexcept;
+  /// The first of that number.
+  std::optional<StopSignal> received(int number) const noexcept;
   /// How many have come, the first included.
   int count() const noexcept;
   /// Forgets what has come.

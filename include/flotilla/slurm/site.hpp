@@ -6,16 +6,21 @@
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/slurm/limits.hpp"
+#include "flotilla/slurm/reservation.hpp"
 
 /// What a Slurm site has and what of it is free: read from what sinfo and scontrol answer, so that it can be read again without a Slurm.
 namespace flotilla::slurm {
 
 /// Answers of the site's commands, word for word.
 struct SiteAnswers {
-  std::string nodes;          ///< sinfo, a line for each node of each partition that this user may see
-  std::string partitions;     ///< scontrol show partition
-  std::string details;        ///< scontrol --details show node: flags of its state, what of its gres is in use
-  std::string configuration;  ///< scontrol show config
+  std::string nodes;              ///< sinfo, a line for each node of each partition that this user may see
+  std::string partitions;         ///< scontrol show partition
+  std::string details;            ///< scontrol --details show node: flags of its state, what of its gres is in use
+  std::string configuration;      ///< scontrol show config
+  std::string reservations = {};  ///< scontrol show reservation
+  std::string accounts = {};      ///< sacctmgr show user, with the user's associations; "" on a site without accounting
+  std::string qualities = {};     ///< sacctmgr show qos; likewise
 };
 
 /// A command, the file that a recorded answer is kept in, and the answer's place.
@@ -23,6 +28,7 @@ struct SiteQuestion {
   std::string file;
   std::vector<std::string> command;
   std::string SiteAnswers::*answer = nullptr;
+  bool optional = false;  ///< a site may not answer
 };
 std::vector<SiteQuestion> site_questions();
 
@@ -69,6 +75,7 @@ struct Partition {
   int fewest_nodes = 0;              ///< of a job
   std::optional<int> most_nodes;     ///< of a job
   bool exclusive = false;            ///< a job gets whole nodes
+  std::string qos;                   ///< whose limits go before all others; "": none
   std::optional<Bytes> cpu_memory;   ///< DefMemPerCPU
   std::optional<Bytes> node_memory;  ///< DefMemPerNode
   BillingWeights weights;
@@ -82,10 +89,22 @@ struct Site {
   bool largest_counts = false;  ///< PriorityFlags=MAX_TRES: of a node's CPUs, memory and gres the dearest is billed alone
   Seconds kill_wait{30};
   std::string version;  ///< of Slurm, "22.05.8"; "" where not told
+  std::vector<Reservation> reservations;
+  std::optional<Seconds> time;  ///< when the site was asked, on its wall clock (Reservation)
+  std::vector<AccountLimits> accounts;
+  std::vector<QosLimits> qualities;
 };
 
 /// Throws Error{bad_input} of one line that names the command and the line of its answer.
 Site read_site(const SiteAnswers&);
+
+/// What one job may have in a partition, and what all jobs of the account may have together: the partition's QOS goes before the job's,
+/// that before the account. "": the user's standard account, the account's standard QOS.
+struct JobLimits {
+  Limits job, all;
+  bool operator==(const JobLimits&) const = default;
+};
+JobLimits limits_for(const Site&, const Partition&, const std::string& account, const std::string& qos);
 
 /// A job or a component of one, as scontrol show job tells it.
 struct JobRecord {

@@ -10,4 +10,7 @@ namespace flotilla::slurm {
 /// "days-hours:minutes", "days-hours:minutes:seconds"; nothing for UNLIMITED, INVALID, NOT_SET, N/A and whatever else is no time.
 std::optional<Seconds> parse_time(std::string_view);
 
+/// Of lines that are such times the least; nothing where none is.
+std::optional<Seconds> shortest_time(std::string_view lines);
+
 }  // namespace flotilla::slurm

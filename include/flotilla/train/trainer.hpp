@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,9 +27,10 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   bool finite = true;
-  int not_finite_ranks = 0;         ///< ranks that met a value that is not finite
-  Rank not_finite_rank;             ///< that rank, when it is one
+  int not_finite_ranks = 0;                         ///< ranks that met a value that is not finite
+  Rank not_finite_rank;                             ///< that rank, when it is one
   bool stop = false, save = false, change = false;  ///< some rank wished it
+  bool given_up = false;  ///< nothing was updated: the state is that of the step before, and the other sums mean nothing
 };
 
 /// When an instruction ran on this rank, in seconds from the step's begin.
@@ -60,6 +62,10 @@ class Trainer {
 
   /// One iteration, `step` counted from 0. Collective over the crew. Throws Error{communication} when nothing moves for the deadline.
   StepResult step(std::int64_t step, const Wishes& = {});
+  /// `asked` is called between two computations of a step, on the thread of step(). Where it answers true before this rank has put in its
+  /// sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no rank
+  /// updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
+  void give_up_when(std::function<bool(std::int64_t step)> asked);
   /// Mean loss over the evaluation program's sequences. Collective.
   double evaluate();
 

@@ -7,9 +7,12 @@ namespace {
 
 /// What FLOPs and traffic are made of, on this rank, for one microbatch.
 struct Extents {
-  double n, d, w, a, q, f, u, v, length, pairs, e;  // local columns: a of heads, q of qkv, f of the feed-forward, u of its first product
+  // Rows: n of all tokens, r between products. Local columns: a of heads, q of qkv, f of the feed-forward, u of its first product.
+  double n, r, d, w, a, q, f, u, v, length, pairs, e;
+  bool shares;  // tokens are shared between products
   Extents(const Config& c, const LayerShape& s)
       : n{static_cast<double>(s.tokens())},
+        r{static_cast<double>(s.rows())},
         d{static_cast<double>(c.hidden)},
         w{static_cast<double>(c.embedding_width)},
         a{static_cast<double>(local_heads(c, s)) * c.head_size()},
@@ -19,7 +22,8 @@ struct Extents {
         v{static_cast<double>(local_vocabulary(c, s))},
         length{static_cast<double>(s.length)},
         pairs{attention_pairs(c, s)},
-        e{static_cast<double>(element_size(s.precision).count)} {}
+        e{static_cast<double>(element_size(s.precision).count)},
+        shares{s.sequence_parallel} {}
 };
 
 /// Keys that a query sees at most.
@@ -31,25 +35,31 @@ bool pre_norm(const Config& c) { return c.norm == NormPlacement::pre; }
 double product(double n, double x, double y) { return 2 * n * x * y; }
 
 double embedding_bytes(const Config& c, const Extents& x, Operation operation) {
-  const double projection = c.projects() ? x.d * x.w * x.e : 0, projected = c.projects() ? x.n * x.w * x.e : 0;
-  const double positions = c.rotates() ? 0 : x.length;  // rows of the table
+  const double projection = c.projects() ? x.d * x.w * x.e : 0, projected = c.projects() ? x.r * x.w * x.e : 0;
+  const double positions = c.rotates() ? 0 : std::min(x.length, x.r);  // rows of the table
   switch (operation) {
     case Operation::embedding_forward: return x.n * 4 + 2 * x.n * x.w * x.e;
-    case Operation::embedding_end_forward: return x.n * x.w * x.e + projected + projection + (positions + x.n) * x.d * x.e;
-    default: return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + positions * x.d) * 4 + projected + projection * (1 + 8 / x.e);
+    case Operation::embedding_end_forward: return x.r * x.w * x.e + projected + projection + (positions + x.r) * x.d * x.e;
+    case Operation::embedding_begin_backward:
+      return x.r * (x.d + x.w) * x.e + 2 * positions * x.d * 4 + projected + projection * (1 + 8 / x.e);
+    default:
+      if (x.shares) return x.n * 4 + x.n * x.w * (x.e + 8);
+      return x.n * 4 + x.n * x.d * x.e + 2 * (x.n * x.w + positions * x.d) * 4 + projected + projection * (1 + 8 / x.e);
   }
 }
 
 double attention_bytes(const Config& c, const Extents& x, bool backward) {
   const double weights = x.d * (x.q + x.a);  // elements of qkv and out
-  const double saved = x.n * (x.q + x.a + (pre_norm(c) ? x.d : 0));
+  const double saved = x.n * (x.q + x.a + (pre_norm(c) && !x.shares ? x.d : 0));
   if (!backward) return (x.n * 2 * x.d + saved + weights) * x.e;
+  if (x.shares) return (x.n * 3 * x.d + saved + weights) * x.e + 8 * weights;
   return (x.n * 4 * x.d + saved + weights) * x.e + x.n * x.d * x.e + 8 * weights;
 }
 
 double mlp_bytes(const Config& c, const Extents& x, bool backward) {
   const double weights = x.d * (x.u + x.f);
-  const double saved = x.n * (2 * x.d + x.f + (c.activation == Activation::relu ? 0 : x.u));
+  const double saved = x.n * ((x.shares ? 0 : 2 * x.d) + x.f + (c.activation == Activation::relu ? 0 : x.u));
+  if (x.shares) return (x.n * (backward ? 3 : 2) * x.d + saved + weights) * x.e + (backward ? 8 * weights : 0);
   if (!backward) return (x.n * 3 * x.d + saved + weights) * x.e;
   return (x.n * 2 * x.d + saved + weights) * x.e + 8 * weights;
 }
@@ -75,11 +85,30 @@ double input_half_bytes(const Config& c, const Extents& x, Operation operation) 
 double head_bytes(const Config& c, const Extents& x, Operation operation) {
   const double word = x.v * x.w, projection = c.projects() ? x.d * x.w : 0;
   switch (operation) {
+    case Operation::head_begin_forward: return (x.r * (x.d + (c.final_norm ? x.d : 0) + (c.projects() ? 2 : 1) * x.w) + projection) * x.e;
     case Operation::head_forward:
+      if (x.shares) return (x.n * x.w + word) * x.e + x.n * x.v * 4;
       return (x.n * (x.d + (c.final_norm ? x.d : 0) + (c.projects() ? x.w : 0)) + word + projection) * x.e + x.n * x.v * 4;
     case Operation::head_loss: return x.n * 12;
     case Operation::head_backward: return x.n * x.v * 8 + (2 * x.n * x.w + word) * x.e + 8 * word;
-    default: return (x.n * (x.w + 2 * x.d) + projection) * x.e + 8 * projection;
+    default: return (x.r * (x.w + 2 * x.d) + projection) * x.e + 8 * projection;
+  }
+}
+
+/// Norms read a row and write one; the activation reads all columns of its product.
+double again_bytes(const Config& c, const Extents& x) {
+  const double norms = (pre_norm(c) ? 4 : 2) * x.r * x.d;
+  return (norms + (c.activation == Activation::relu ? 0 : x.n * (x.u + x.f))) * x.e;
+}
+
+/// Rows of width d that an operation before a gathering reads and writes.
+double rows_moved(const Config& c, Operation operation) {
+  switch (operation) {
+    case Operation::attention_begin_forward: return pre_norm(c) ? 4 : 2;   // input, kept and copied
+    case Operation::mlp_begin_forward: return 6;                           // input, partial, middle; ff_input kept and copied
+    case Operation::mlp_begin_backward: return pre_norm(c) ? 4 : 6;        // gradient to partial, ff_input to gathered; the norm
+    case Operation::attention_begin_backward: return pre_norm(c) ? 8 : 7;  // partial, middle, gradients; attention's input to gathered
+    default: return 0;
   }
 }
 
@@ -98,7 +127,7 @@ double attention_pairs(const Config& c, const LayerShape& s) {
 
 double flops(const Config& c, const LayerShape& s, Operation operation) {
   const Extents x{c, s};
-  const double projection = c.projects() ? product(x.n, x.w, x.d) : 0;
+  const double projection = c.projects() ? product(x.r, x.w, x.d) : 0;
   const double attention_linear = product(x.n, x.d, x.q) + product(x.n, x.a, x.d);
   const double mlp_linear = product(x.n, x.d, x.u) + product(x.n, x.f, x.d);
   const double attention_product = 2 * x.pairs * x.a;  // one of scores, values, or a gradient of either
@@ -106,18 +135,20 @@ double flops(const Config& c, const LayerShape& s, Operation operation) {
     case Operation::embedding_end_forward: return projection;
     case Operation::attention_forward: return attention_linear + 2 * attention_product;
     case Operation::mlp_forward: return mlp_linear;
-    case Operation::head_forward: return projection + product(x.n, x.w, x.v);
+    case Operation::head_begin_forward: return projection;
+    case Operation::head_forward: return (x.shares ? 0 : projection) + product(x.n, x.w, x.v);
     case Operation::head_backward: return 2 * product(x.n, x.w, x.v);
     case Operation::head_end_backward: return 2 * projection;
     case Operation::mlp_backward: return 2 * mlp_linear;
     case Operation::attention_backward: return 2 * attention_linear + 5 * attention_product;  // scores once more, and four gradients
-    case Operation::embedding_backward: return 2 * projection;
     case Operation::mlp_backward_input:
     case Operation::mlp_backward_weights: return mlp_linear;
     case Operation::attention_backward_input: return attention_linear + 5 * attention_product;
     case Operation::attention_backward_weights: return attention_linear;
     case Operation::head_backward_input:
     case Operation::head_backward_weights: return product(x.n, x.w, x.v);
+    case Operation::embedding_begin_backward: return 2 * projection;
+    case Operation::embedding_backward: return x.shares ? 0 : 2 * projection;
     default: return 0;
   }
 }
@@ -128,6 +159,7 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
   switch (operation) {
     case Operation::embedding_forward:
     case Operation::embedding_end_forward:
+    case Operation::embedding_begin_backward:
     case Operation::embedding_backward: bytes = embedding_bytes(c, x, operation); break;
     case Operation::attention_forward: bytes = attention_bytes(c, x, false); break;
     case Operation::attention_backward: bytes = attention_bytes(c, x, true); break;
@@ -139,8 +171,13 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
     case Operation::mlp_backward_weights:
     case Operation::attention_backward_weights:
     case Operation::head_backward_weights: bytes = weights_half_bytes(x, operation); break;
-    case Operation::block_end_forward: bytes = x.n * x.d * x.e * (pre_norm(c) ? 3 : 4); break;
-    case Operation::block_begin_backward: bytes = x.n * x.d * x.e * (pre_norm(c) ? 4 : 3); break;
+    case Operation::block_end_forward: bytes = x.r * x.d * x.e * (pre_norm(c) ? 3 : 4); break;
+    case Operation::block_begin_backward: bytes = x.r * x.d * x.e * (pre_norm(c) ? 4 : 3); break;
+    case Operation::block_again: bytes = again_bytes(c, x); break;
+    case Operation::attention_begin_forward:
+    case Operation::mlp_begin_forward:
+    case Operation::mlp_begin_backward:
+    case Operation::attention_begin_backward: bytes = rows_moved(c, operation) * x.r * x.d * x.e; break;
     default: bytes = head_bytes(c, x, operation); break;
   }
   return {static_cast<std::int64_t>(bytes)};

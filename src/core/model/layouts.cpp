@@ -38,26 +38,34 @@ int local_vocabulary(const Config& c, const LayerShape& s) {
 
 std::int64_t logits_pitch(const Config& c, const LayerShape& s) { return (std::int64_t{local_vocabulary(c, s)} + 15) / 16 * 16; }
 
-BlockLayout block_layout(const Config& c, const LayerShape& s) {
-  const std::int64_t n = s.tokens();
+BlockLayout block_layout(const Config& c, const LayerShape& s, bool drops) {
+  const std::int64_t n = s.tokens(), rows = s.rows();
   const Bytes e = element_size(s.precision), f{4};
   const std::int64_t attention = std::int64_t{local_heads(c, s)} * c.head_size();
   const std::int64_t columns = local_columns(c, s);
   const bool pre = c.norm == NormPlacement::pre;
-  Packer packer;
+  Packer packer, again;
+  const auto cheap = [&](bool present, Bytes size) {  // to compute again
+    if (!drops) return packer.take_if(present, size);
+    Segment segment = again.take_if(present, size);
+    segment.again = true;
+    return segment;
+  };
   BlockLayout layout;
-  layout.norm1_stats = packer.take(f * (2 * n));
-  layout.attention_input = packer.take_if(pre, e * (n * c.hidden));
+  layout.norm1_stats = packer.take(f * (2 * rows));
+  layout.attention_input = cheap(pre, e * (rows * c.hidden));
   layout.qkv = packer.take(e * (n * qkv_width(c, s)));
   layout.log_sum_exp = packer.take(f * (n * local_heads(c, s)));
   layout.attention_output = packer.take(e * (n * attention));
-  layout.middle = packer.take(e * (n * c.hidden));
-  layout.norm2_stats = packer.take(f * (2 * n));
-  layout.ff_input = packer.take(e * (n * c.hidden));
+  layout.middle = packer.take(e * (rows * c.hidden));
+  layout.norm2_stats = packer.take(f * (2 * rows));
+  layout.ff_input = cheap(true, e * (rows * c.hidden));
   layout.up = packer.take_if(c.activation != Activation::relu, e * (n * up_width(c, s)));
-  layout.activated = packer.take(e * (n * columns));
-  layout.end = packer.take_if(!pre, e * (n * c.hidden));
+  // ReLU's output is its own mask, and only a product brings it back.
+  layout.activated = c.activation == Activation::relu ? packer.take(e * (n * columns)) : cheap(true, e * (n * columns));
+  layout.end = packer.take_if(!pre, e * (rows * c.hidden));
   layout.total = packer.end();
+  layout.again = again.end();
   return layout;
 }
 
@@ -73,7 +81,7 @@ KeptLayout kept_layout(const Config& c, const LayerShape& s) {
 }
 
 HeadLayout head_layout(const Config& c, const LayerShape& s) {
-  const std::int64_t n = s.tokens();
+  const std::int64_t n = s.rows();
   const Bytes e = element_size(s.precision);
   Packer packer;
   HeadLayout layout;
@@ -85,7 +93,7 @@ HeadLayout head_layout(const Config& c, const LayerShape& s) {
 }
 
 Bytes embedding_saved(const Config& c, const LayerShape& s) {
-  return c.projects() ? align_up(element_size(s.precision) * (s.tokens() * c.embedding_width), 64) : Bytes{};
+  return c.projects() ? align_up(element_size(s.precision) * (s.rows() * c.embedding_width), 64) : Bytes{};
 }
 
 }  // namespace flotilla::model

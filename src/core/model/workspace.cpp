@@ -9,13 +9,14 @@ namespace {
 constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 
 struct Terms {
-  std::int64_t n, d, w, attention, qkv, up, rows, pitch, length, head_size;
+  std::int64_t n, held, d, w, attention, qkv, up, rows, pitch, length, head_size;
   std::int64_t threads;
-  bool pre, drops, relu, bf16, rms, qkv_bias, output_bias, feed_forward_bias;
+  bool pre, drops, relu, bf16, rms, qkv_bias, output_bias, feed_forward_bias, shares;  // shares: the tokens between products
   Bytes e;
 
   Terms(const Config& c, const LayerShape& s, int thread_count)
       : n{s.tokens()},
+        held{s.rows()},
         d{c.hidden},
         w{c.embedding_width},
         attention{std::int64_t{local_heads(c, s)} * c.head_size()},
@@ -34,6 +35,7 @@ struct Terms {
         qkv_bias{c.qkv_bias},
         output_bias{c.attention_output_bias},
         feed_forward_bias{c.feed_forward_bias},
+        shares{s.sequence_parallel},
         e{element_size(s.precision)} {}
 
   Bytes elements(std::int64_t count) const { return align_up(e * count, 64); }
@@ -53,25 +55,35 @@ Bytes attention_backward_thread(const Terms& t) {
   return 2 * score_block(t) + key_value;
 }
 
-/// The halves write what they keep where it is kept, the gradient before a dropout among it.
-Bytes mlp_backward_input(const Terms& t) {
-  return (t.relu ? Bytes{} : t.elements(t.n * t.up)) + (t.pre ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d) +
-         t.bias_sums(t.feed_forward_bias, t.up);
+/// Back through sums and norms to the gradient before a dropout, which goes to `partial` where tokens are shared.
+Bytes mlp_rows_backward(const Terms& t) { return (t.pre ? Bytes{} : t.norm_sums()) + t.bias_sums(t.feed_forward_bias, t.d); }
+Bytes attention_rows_backward(const Terms& t) { return t.norm_sums() + t.bias_sums(t.output_bias, t.d); }
+
+Bytes mlp_backward(const Terms& t) {
+  const Bytes products = t.elements(t.n * t.up) + t.bias_sums(t.feed_forward_bias, t.up);
+  return t.shares ? products : t.masked() + mlp_rows_backward(t) + products;
 }
 
-Bytes mlp_backward(const Terms& t) { return t.masked() + mlp_backward_input(t) + (t.relu ? t.elements(t.n * t.up) : Bytes{}); }
+/// The halves write what they keep where it is kept, the gradient before a dropout among it.
+Bytes mlp_backward_input(const Terms& t) {
+  return (t.relu ? Bytes{} : t.elements(t.n * t.up)) + t.bias_sums(t.feed_forward_bias, t.up) + mlp_rows_backward(t);
+}
 
-Bytes attention_backward_input(const Terms& t) {
-  return t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.norm_sums() + t.bias_sums(t.output_bias, t.d) +
-         t.threads * attention_backward_thread(t);
+Bytes attention_products_backward(const Terms& t) {
+  return t.elements(t.n * t.attention) + t.elements(t.n * t.qkv) + t.threads * attention_backward_thread(t);
 }
 
 Bytes attention_backward_weights(const Terms& t) { return t.bias_sums(t.qkv_bias, t.qkv); }
 
-Bytes attention_backward(const Terms& t) { return t.masked() + attention_backward_input(t) + attention_backward_weights(t); }
+Bytes attention_backward(const Terms& t) {
+  const Bytes products = attention_products_backward(t) + attention_backward_weights(t);
+  return t.shares ? products : t.masked() + attention_rows_backward(t) + products;
+}
+
+Bytes attention_backward_input(const Terms& t) { return attention_products_backward(t) + attention_rows_backward(t); }
 
 Bytes head_end_backward(const Config& c, const Terms& t) {
-  return (c.projects() && c.final_norm ? t.elements(t.n * t.d) : Bytes{}) + (c.final_norm ? t.norm_sums() : Bytes{});
+  return (c.projects() && c.final_norm ? t.elements(t.held * t.d) : Bytes{}) + (c.final_norm ? t.norm_sums() : Bytes{});
 }
 
 }  // namespace
@@ -87,7 +99,9 @@ Bytes workspace(const Config& c, const LayerShape& s, Operation operation, int t
     case Operation::attention_backward_input: return attention_backward_input(t);
     case Operation::attention_backward_weights: return attention_backward_weights(t);
     case Operation::block_begin_backward: return t.pre ? t.norm_sums() : Bytes{};
-    case Operation::embedding_backward: return c.projects() ? t.elements(t.n * t.w) : Bytes{};
+    case Operation::embedding_backward: return c.projects() && !t.shares ? t.elements(t.n * t.w) : Bytes{};
+    case Operation::mlp_begin_backward: return mlp_rows_backward(t);
+    case Operation::attention_begin_backward: return attention_rows_backward(t);
     default: return {};
   }
 }

@@ -1,5 +1,8 @@
 #include "flotilla/plan/allocate.hpp"
 
+#include <algorithm>
+#include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -10,28 +13,46 @@ namespace {
 
 constexpr int usual_devices_per_node = 8;
 
-/// Hosts of one zone and type, filled one after the other.
-struct Hosts {
-  std::string name;
-  int per_node = 1;
-  int host = 0;
-  int used = 0;  ///< devices of `host`
+/// Hosts of one zone and type.
+class Hosts {
+ public:
+  Hosts(std::string name, int per_node) : name_{std::move(name)}, per_node_{per_node}, by_room_(static_cast<std::size_t>(per_node) + 1) {}
 
-  /// Where a replica of that degree begins.
-  void make_room(int degree) {
-    const bool fits_a_host = degree <= per_node;
-    if ((fits_a_host && used + degree > per_node) || (!fits_a_host && used > 0)) next();
-  }
-  cluster::Device take(Rank rank, const Replica& replica) {
-    if (used == per_node) next();
-    return {rank, replica.device_type, text(name, "-", host), replica.zone, used++, 1};
+  struct Place {
+    std::string host;
+    int local_rank = 0;
+  };
+  /// In tensor order: on the fullest host that has room, else on fresh ones.
+  std::vector<Place> take(int degree) {
+    std::vector<Place> places;
+    for (int left = degree; left > 0;) {
+      const auto [host, room] = degree <= per_node_ ? fullest_with(degree) : Host{count_++, per_node_};
+      const std::string name = text(name_, "-", host);
+      const int taken = std::min(left, room);
+      for (int i = 0; i < taken; ++i) places.push_back({name, per_node_ - room + i});
+      by_room_[static_cast<std::size_t>(room - taken)].push_back(host);
+      left -= taken;
+    }
+    return places;
   }
 
  private:
-  void next() {
-    ++host;
-    used = 0;
+  struct Host {
+    int number = 0, room = 0;
+  };
+  Host fullest_with(int degree) {
+    for (int room = degree; room <= per_node_; ++room)
+      if (auto& hosts = by_room_[static_cast<std::size_t>(room)]; !hosts.empty()) {
+        const int host = hosts.front();
+        hosts.pop_front();
+        return {host, room};
+      }
+    return {count_++, per_node_};
   }
+
+  std::string name_;
+  int per_node_ = 1, count_ = 0;
+  std::vector<std::deque<int>> by_room_;  ///< hosts that were begun, by devices that are free
 };
 
 class Allocator {
@@ -39,14 +60,15 @@ class Allocator {
   explicit Allocator(const cluster::Profile& profile) : profile_{profile} {}
 
   Hosts& hosts_of(const Replica& replica, const std::string& where) {
-    const auto [found, fresh] = hosts_.try_emplace({replica.zone, replica.device_type});
-    if (!fresh) return found->second;
+    const std::pair key{replica.zone, replica.device_type};
+    if (const auto found = hosts_.find(key); found != hosts_.end()) return found->second;
     const auto* type = cluster::find_type(profile_, replica.device_type);
     FLOTILLA_REQUIRE(type, ErrorKind::bad_input, where, ".device_type: the profile knows no type '", replica.device_type, "'; it has ",
                      known_types());
-    found->second.name = replica.zone.empty() ? replica.device_type : text(replica.zone, ":", replica.device_type);
-    found->second.per_node = type->per_node > 0 ? type->per_node : usual_devices_per_node;
-    return found->second;
+    return hosts_
+        .emplace(key, Hosts{replica.zone.empty() ? replica.device_type : text(replica.zone, ":", replica.device_type),
+                            type->per_node > 0 ? type->per_node : usual_devices_per_node})
+        .first->second;
   }
 
  private:
@@ -63,21 +85,33 @@ class Allocator {
 }  // namespace
 
 Allocation allocate(const Plan& plan, const cluster::Profile& profile) {
+  struct Wanted {
+    Replica* replica;
+    std::string where;
+  };
   Allocation out{plan, {}};
-  Allocator allocator{profile};
+  std::vector<Wanted> order;
   for (int s = 0; s < own_stages(plan); ++s) {
     auto& replicas = out.plan.stages[static_cast<std::size_t>(s)].replicas;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
-      Replica& replica = replicas[r];
       const std::string where = text("stages[", s, "].replicas[", r, "]");
-      FLOTILLA_REQUIRE(replica.devices.empty(), ErrorKind::bad_input, where, ".devices: the plan is bound to ranks already");
-      Hosts& hosts = allocator.hosts_of(replica, where);
-      hosts.make_room(replica.tensor_parallel);
-      for (int t = 0; t < replica.tensor_parallel; ++t) {
+      FLOTILLA_REQUIRE(replicas[r].devices.empty(), ErrorKind::bad_input, where, ".devices: the plan is bound to ranks already");
+      for (int t = 0; t < replicas[r].tensor_parallel; ++t) {
         const Rank rank{static_cast<int>(out.devices.size())};
-        out.devices.push_back(hosts.take(rank, replica));
-        replica.devices.push_back(rank);
+        out.devices.push_back({rank, replicas[r].device_type, "", replicas[r].zone, 0, 1});
+        replicas[r].devices.push_back(rank);
       }
+      order.push_back({&replicas[r], where});
+    }
+  }
+  // Wide groups first: what they leave of their hosts serves the others.
+  std::ranges::stable_sort(order, std::ranges::greater{}, [](const Wanted& w) { return w.replica->tensor_parallel; });
+  Allocator allocator{profile};
+  for (const auto& [replica, where] : order) {
+    const auto places = allocator.hosts_of(*replica, where).take(replica->tensor_parallel);
+    for (std::size_t t = 0; t < places.size(); ++t) {
+      auto& device = out.devices[replica->devices[t].index()];
+      device.host = places[t].host, device.local_rank = places[t].local_rank;
     }
   }
   for (std::size_t s = static_cast<std::size_t>(own_stages(plan)); s < plan.stages.size(); ++s)

@@ -112,8 +112,8 @@ std::string summary(const Plan& plan) {
     line += separator + describe(plan, stage, with_type);
     separator = ", ";
   }
-  return line + text(" | ", to_string(plan.schedule), " | batch ", plan.global_batch, " = ", plan.global_batch / plan.quantum, " x ",
-                     plan.quantum);
+  return line + text(" | ", to_string(plan.schedule), plan.sequence_parallel ? ", sequence parallel" : "", " | batch ", plan.global_batch,
+                     " = ", plan.global_batch / plan.quantum, " x ", plan.quantum);
 }
 
 }  // namespace flotilla::plan

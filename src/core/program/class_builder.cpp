@@ -15,13 +15,20 @@ constexpr std::int64_t slot_alignment = 16;  // elements: one cache line of fp32
 constexpr Bytes fp32_size{4}, fp64_size{8};
 
 model::LayerShape shape_of(const ClassInput& in) {
-  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision};
+  const bool shares = in.plan.sequence_parallel && in.kind.tensor_parallel > 1;
+  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision, shares};
 }
 
 }  // namespace
 
-ClassBuilder::ClassBuilder(const ClassInput& in)
-    : in_{in}, stage_{in.plan.stages[static_cast<std::size_t>(in.kind.stage)]}, slots_{slots_of(in.kind)} {
+ClassBuilder::ClassBuilder(const ClassInput& in) : in_{in}, slots_{slots_of(in.kind)}, chunks_(static_cast<std::size_t>(in.plan.chunks)) {
+  for (chunk_ = 0; chunk_ < chunk_count(); ++chunk_) {
+    const auto& stage = in.plan.stages[static_cast<std::size_t>(stage_index())];
+    auto& chunk = chunks_[static_cast<std::size_t>(chunk_)];
+    chunk.chunk_ = chunk_;
+    chunk.stage_ = {stage.first_layer, stage.last_layer, stage.recompute, {}};
+  }
+  static_cast<ChunkAtHand&>(*this) = chunks_.front();
   out_.stage = in.kind.stage;
   out_.device_type = in.kind.device_type;
   out_.shape = shape_of(in);
@@ -30,32 +37,75 @@ ClassBuilder::ClassBuilder(const ClassInput& in)
 }
 
 RankClass ClassBuilder::build() {
-  add_parts();
-  add_activations();
-  add_saved();
+  for_each_chunk([&] { add_parts(); });
+  add_word_part();
+  for_each_chunk([&] { add_activations(); });
+  for_each_chunk([&] { add_saved(); });
   add_temporaries();
   phase_ = &opening_;
   add_opening_phase();
-  phase_ = &forward_;
-  add_forward_phase();
-  if (training()) {
+  for_each_chunk([&] {
+    phase_ = &forward_;
+    add_forward_phase();
     phase_ = &backward_;
-    add_backward_phase();
-  } else if (has_head()) {
-    add_head_phase();
-  }
+    if (training())
+      add_backward_phase();
+    else if (has_head())
+      add_head_phase();
+    close_waits();
+  });
+  const auto chunks = sites_of_chunks();
+  join_chunks();
   phase_ = &closing_;
   add_closing_phase();
-  close_waits();
-  out_.blocks = loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, weights_, closing_});
+  out_.blocks = chunk_count() == 1 ? loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, weights_, closing_})
+                                   : chunk_loops(in_.kind.steps, chunks, opening_, closing_);
   lay_out(out_, {&forward_, &backward_, &weights_});
   return std::move(out_);
+}
+
+void ClassBuilder::enter(int chunk) {
+  chunks_[static_cast<std::size_t>(chunk_)] = *this;
+  static_cast<ChunkAtHand&>(*this) = chunks_[static_cast<std::size_t>(chunk)];
+}
+
+std::vector<ChunkSites> ClassBuilder::sites_of_chunks() {
+  std::vector<ChunkSites> sites;
+  for_each_chunk([&] {
+    ChunkSites& own = sites.emplace_back();
+    const auto add = [&](const std::vector<int>& phase, std::vector<int>& list) {
+      for (int site : phase)
+        if (out_.sites[static_cast<std::size_t>(site)].op != Op::receive) list.push_back(site);
+    };
+    add(forward_, own.forward);
+    add(backward_, training() ? own.backward : own.forward);
+    own.receive_activation = receive_activation_;
+    own.receive_gradient = receive_gradient_;
+  });
+  return sites;
+}
+
+/// From here on phases are those of all chunks: there in the order of the layers, and back.
+void ClassBuilder::join_chunks() {
+  std::vector<int> forward, backward;
+  for_each_chunk([&] {
+    forward.insert(forward.end(), forward_.begin(), forward_.end());
+    backward.insert(backward.begin(), backward_.begin(), backward_.end());
+  });
+  forward_ = std::move(forward);
+  backward_ = std::move(backward);
+}
+
+ChunkCopies ClassBuilder::copies() const {
+  if (!in_.kind.copies.empty()) return in_.kind.copies[static_cast<std::size_t>(chunk_)];
+  const int pair = std::max(1, std::min(2, out_.microbatches)), in_flight = training() ? in_.kind.order.in_flight : 1;
+  return {in_flight, std::max(in_flight, pair), in_place() ? 1 : pair};
 }
 
 int ClassBuilder::first_block() const { return std::max(stage_.first_layer, 1); }
 int ClassBuilder::last_block() const { return std::min(stage_.last_layer - 1, in_.plan.model.blocks); }
 
-int ClassBuilder::in_flight() const { return training() ? in_.kind.order.in_flight : 1; }
+int ClassBuilder::in_flight() const { return copies().in_flight; }
 
 int ClassBuilder::until_weights(int copies) const {
   return splits() ? std::min(std::max(copies, out_.microbatches), copies + in_.kind.order.deferred) : copies;
@@ -74,27 +124,37 @@ int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes s
 }
 
 void ClassBuilder::add_parts() {
-  std::vector<int> word;
   std::vector<std::vector<int>> of_layer(static_cast<std::size_t>(stage_.last_layer - stage_.first_layer));
   for (int t : plan::tensors_of_stage(in_.tensors, stage_)) {
     const auto& tensor = in_.tensors[static_cast<std::size_t>(t)];
-    if (tensor.tied_layer >= 0)
-      word.push_back(t);
-    else
-      of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
+    if (tensor.tied_layer < 0) of_layer[static_cast<std::size_t>(tensor.layer - stage_.first_layer)].push_back(t);
   }
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     const auto& tensors = of_layer[static_cast<std::size_t>(layer - stage_.first_layer)];
     layer_parts_.push_back(tensors.empty() ? -1 : static_cast<int>(out_.parts.size()));
     if (!tensors.empty()) add_part(text("layer ", layer), tensors);
   }
-  if (!word.empty()) {
+}
+
+/// The word table, which the embedding and the head share: after the parts of all layers.
+void ClassBuilder::add_word_part() {
+  std::vector<int> word;
+  for (int t = 0; t < static_cast<int>(in_.tensors.size()); ++t)
+    if (in_.tensors[static_cast<std::size_t>(t)].tied_layer >= 0) word.push_back(t);
+  bool held = false;
+  for_each_chunk([&] { held = held || has_embedding() || has_head(); });
+  if (held && !word.empty()) {
     word_part_ = static_cast<int>(out_.parts.size());
     add_part("word", word);
   }
 }
 
-void ClassBuilder::add_part(const std::string& name, const std::vector<int>& tensors) {
+void ClassBuilder::add_part(const std::string& name, const std::vector<int>& list) {
+  std::vector<int> tensors = list;
+  // Where tokens are shared, what every member holds whole stands first: its gradients are summed over them in one piece. In every replica,
+  // whatever its degree: what they sum is packed in the order of parts.
+  if (in_.plan.sequence_parallel)
+    std::ranges::stable_partition(tensors, [&](int t) { return in_.tensors[static_cast<std::size_t>(t)].axis == model::Axis::none; });
   Part part;
   part.name = name;
   for (int t : tensors) {
@@ -120,15 +180,19 @@ void ClassBuilder::add_persistent_buffers(Part& part) {
 // The activation entering each layer of the stage, and the one leaving its last. What is sent is needed until it is sent; what a
 // backward pass reads is needed once for each microbatch in flight.
 void ClassBuilder::add_activations() {
-  const Bytes size = out_.shape.tokens() * in_.plan.model.hidden * element_size(in_.plan.precision);
+  const Bytes size = out_.shape.rows() * in_.plan.model.hidden * element_size(in_.plan.precision);
   const int pair = std::max(1, std::min(2, out_.microbatches));
   for (int layer = stage_.first_layer; layer <= stage_.last_layer; ++layer) {
     const bool received = layer == stage_.first_layer && !has_embedding();
     const bool sent = layer == stage_.last_layer;
     const bool exists = layer > 0 && !(sent && has_head());
+    if (received && in_place()) {
+      activations_.push_back(chunks_[static_cast<std::size_t>(chunk_ - 1)].activations_.back());
+      continue;
+    }
     const bool multiplied = in_.plan.model.norm == model::NormPlacement::post && in_.plan.model.is_block(layer);
     const int held = multiplied && !sent ? until_weights(in_flight()) : in_flight();
-    const int copies = sent ? pair : received ? std::max(held, pair) : held;
+    const int copies = in_place() ? held : sent ? pair : received ? std::max(held, this->copies().received) : held;
     activations_.push_back(exists ? add_buffer(text("activation ", layer), Category::activations, size, copies) : -1);
   }
 }
@@ -139,17 +203,16 @@ void ClassBuilder::add_saved() {
   // gradients.
   const bool shared = (recomputes() && !splits()) || !training();
   const int copies = recomputes() ? until_weights(1) : until_weights(in_flight());
-  int shared_block = -1;
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
     int buffer = -1, kept = -1;
     if (model.is_block(layer)) {
-      const Bytes size = model::block_layout(model, out_.shape).total;
+      const Bytes size = block_layout().total;
       if (!shared)
         buffer = add_buffer(text("saved ", layer), Category::activations, size, copies);
-      else if (shared_block < 0)
-        buffer = shared_block = add_buffer("saved", Category::activations, size);
+      else if (shared_saved_ < 0)
+        buffer = shared_saved_ = add_buffer("saved", Category::activations, size);
       else
-        buffer = shared_block;
+        buffer = shared_saved_;
       const Bytes gradients = splits() ? model::kept_layout(model, out_.shape).total : Bytes{};
       if (gradients.count > 0) kept = add_buffer(text("kept ", layer), Category::activations, gradients, until_weights(1));
     } else if (model.is_embedding(layer)) {
@@ -176,7 +239,7 @@ Bytes ClassBuilder::workspace_size() const {
     if (first_block() <= last_block() && splits())
       use({mlp_backward_input, mlp_backward_weights, attention_backward_input, attention_backward_weights, block_begin_backward});
     else if (first_block() <= last_block())
-      use({mlp_backward, attention_backward, block_begin_backward});
+      use({mlp_begin_backward, mlp_backward, attention_begin_backward, attention_backward, block_begin_backward});
     if (has_head()) use({head_backward, head_end_backward});
   }
   Bytes most{};
@@ -192,35 +255,47 @@ void ClassBuilder::add_temporaries() {
   totals_ = add_buffer("totals", Category::workspace, scalar::count * fp64_size, 1, true);
   if (in_.runtime.library_scratch.count > 0)
     out_.scratch = add_buffer("library scratch", Category::workspace, in_.runtime.library_scratch, 1, true);
-  if (has_embedding() || has_head())
-    tokens_ =
-        add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
+  for_each_chunk([&] {
+    if (tokens_ < 0 && (has_embedding() || has_head()))
+      tokens_ =
+          add_buffer("tokens", Category::activations, out_.shape.sequences * (std::int64_t{in_.plan.length} + 1) * Bytes{4}, in_flight());
+  });
   const Bytes partial = tokens * std::max(model.hidden, model.embedding_width) * element;
   partial_ = add_buffer("partial", Category::workspace, partial);
-  if (training()) {
-    const bool messages = in_.plan.stages.size() > 1;
-    gradient_ = add_buffer("gradient", Category::activations, tokens * model.hidden * element,
-                           messages ? std::max(1, std::min(2, out_.microbatches)) : 1);
-    if (recomputes() && model.norm == model::NormPlacement::post)
-      discard_ = add_buffer("discarded activation", Category::workspace, tokens * model.hidden * element);
-  }
-  if (has_head()) {
+  const Bytes rows = out_.shape.rows() * model.hidden * element;
+  for_each_chunk([&] {
+    if (!training()) return;
+    gradient_ = in_place() && chunk_ > 0 ? chunks_.front().gradient_
+                                         : add_buffer("gradient" + of_chunk(), Category::activations, rows, copies().gradients);
+    if (recomputes() && model.norm == model::NormPlacement::post && discard_ < 0)
+      discard_ = add_buffer("discarded activation", Category::workspace, rows);
+  });
+  for_each_chunk([&] {
+    if (gathered_rows_ < 0 && shares() && (training() || has_head()))
+      gathered_rows_ = add_buffer("gathered rows", Category::communication, partial);
+    if (again_ < 0 && drops() && first_block() <= last_block()) again_ = add_buffer("dropped", Category::activations, block_layout().again);
+    if (!has_head()) return;
     const std::int64_t row = 3 * 4;
     logits_ = add_buffer("logits", Category::workspace, tokens * model::logits_pitch(model, out_.shape) * fp32_size);
     stats_ = add_buffer("stats", Category::workspace, {tokens * row});
     gathered_ = in_.kind.tensor_parallel > 1
                     ? add_buffer("gathered stats", Category::communication, {tokens * row * in_.kind.tensor_parallel})
                     : stats_;
-  }
-  const Bytes workspace = workspace_size();
+  });
+  Bytes workspace;
+  for_each_chunk([&] { workspace = std::max(workspace, workspace_size()); });
   if (workspace.count > 0) workspace_ = add_buffer("workspace", Category::workspace, workspace);
   if (slots_.tensor >= 0)
-    staging_ = add_buffer("staging", Category::communication, all_reduce_staging(partial, element, in_.kind.tensor_parallel));
+    staging_ = add_buffer(
+        "staging", Category::communication,
+        shares() ? reduce_scatter_staging(tokens, std::max(model.hidden, model.embedding_width) * element, in_.kind.tensor_parallel)
+                 : all_reduce_staging(partial, element, in_.kind.tensor_parallel));
   Bytes staging = all_reduce_staging(scalar::count * fp64_size, fp64_size, plan::rank_count(in_.plan));
   if (training())
     for (int p = 0; p < static_cast<int>(out_.parts.size()); ++p) {
       const Bytes most = out_.parts[static_cast<std::size_t>(p)].elements * fp32_size;  // packed or not
       staging = std::max(staging, all_reduce_staging(most, fp32_size, summing_of(p).members));
+      if (shares()) staging = std::max(staging, all_reduce_staging(most, fp32_size, in_.kind.tensor_parallel));
     }
   if (training()) add_packed_buffers();
   if (staging.count > 0) sum_staging_ = add_buffer("sum staging", Category::communication, staging);

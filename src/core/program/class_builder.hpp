@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "chunk_loops.hpp"
 #include "flotilla/program/program.hpp"
 #include "rank_kind.hpp"
 
@@ -17,16 +18,49 @@ struct ClassInput {
   int tensor_index = 0;
 };
 
+/// What is a chunk's own: a stage's layers, buffers and sites. The builder's members of these names are those of the chunk at hand.
+struct ChunkAtHand {
+  int chunk_ = 0;
+  plan::Stage stage_;                              ///< its layers and recomputation, without replicas
+  std::vector<int> forward_, backward_, weights_;  ///< phases
+  std::vector<int> activations_, saved_, kept_,
+      layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
+  int gradient_ = -1;
+  /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
+  std::vector<int> receive_activation_, receive_gradient_;
+  std::vector<int> send_activation_, send_gradient_;
+};
+
 /// Builds one class: first the buffers and parts, then the sites of the forward, backward and closing phases, then the loops
 /// over them.
-class ClassBuilder {
+class ClassBuilder : private ChunkAtHand {
  public:
   explicit ClassBuilder(const ClassInput&);
   RankClass build();
 
  private:
+  // Chunks (class_builder.cpp)
+  void enter(int chunk);
+  template <class What>
+  void for_each_chunk(What what) {
+    for (int chunk = 0; chunk < chunk_count(); ++chunk) {
+      enter(chunk);
+      what();
+    }
+  }
+  std::vector<ChunkSites> sites_of_chunks();
+  void join_chunks();
+  int chunk_count() const { return static_cast<int>(chunks_.size()); }
+  int stage_index() const { return in_.kind.stage + chunk_ * plan::own_stages(in_.plan); }
+  const Parcels& parcels() const { return in_.kind.parcels[static_cast<std::size_t>(chunk_)]; }
+  ChunkCopies copies() const;
+  std::string of_chunk() const { return chunk_count() > 1 ? " " + std::to_string(chunk_) : ""; }  ///< behind a name
+  /// All stages stand on one stage of devices: a chunk works on what the one before left in place.
+  bool in_place() const { return plan::own_stages(in_.plan) == 1; }
+
   // Buffers and parts (class_builder.cpp)
   void add_parts();
+  void add_word_part();
   void add_part(const std::string& name, const std::vector<int>& tensors);
   void add_persistent_buffers(Part&);
   void add_activations();
@@ -45,6 +79,7 @@ class ClassBuilder {
   void add_closing_phase();
   void add_embedding_forward();
   void add_block_forward(int layer, bool recompute);
+  void add_block_again(int layer);
   void add_block_backward(int layer);
   void add_weights_halves();
   void add_receive_activation();
@@ -73,7 +108,12 @@ class ClassBuilder {
   void add_optimizer();
   int add_compute(model::Operation, int layer, std::vector<Access>, bool recompute = false);
   int add_site(Site);
-  int all_reduce_partial(int layer, int producer, bool backward);
+  int sum_partial(int layer, int producer, bool backward);
+  // Tokens shared between products (shared_tokens.cpp)
+  void add_whole_sums();
+  int add_whole_sum(int part, std::int64_t elements);
+  void gather_rows(int layer, std::initializer_list<int> buffers, int producer, bool backward);
+  void add_begin(model::Operation, int layer, std::vector<Access>, bool recompute, std::initializer_list<int> gathered);
   void consume(int event);  ///< the next compute site waits for this event of the same microbatch
   void consume_arrival(const std::vector<int>& sites);
   std::vector<Access> weights(int layer, bool gradients) const;
@@ -85,6 +125,12 @@ class ClassBuilder {
   bool has_head() const { return stage_.last_layer == in_.plan.model.layers(); }
   bool splits() const { return in_.kind.order.splits() && training(); }
   bool recomputes() const { return stage_.recompute == plan::Recompute::full && training(); }
+  /// Between products each member of the tensor-parallel group holds its part of the tokens.
+  bool shares() const { return out_.shape.sequence_parallel; }
+  /// Blocks drop what is cheap to compute again.
+  bool drops() const { return stage_.recompute == plan::Recompute::selective && training(); }
+  int again() const { return drops() ? again_ : -1; }
+  model::BlockLayout block_layout() const { return model::block_layout(in_.plan.model, out_.shape, drops()); }
   int first_block() const;
   int last_block() const;  ///< first_block() > last_block() when the stage has none
   int activation(int layer) const { return activations_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
@@ -93,21 +139,17 @@ class ClassBuilder {
   int part_of(int layer) const { return layer_parts_[static_cast<std::size_t>(layer - stage_.first_layer)]; }
 
   const ClassInput& in_;
-  const plan::Stage& stage_;
   const Slots slots_;
   RankClass out_;
   std::vector<int>* phase_ = nullptr;  ///< where add_site appends
-  std::vector<int> opening_, forward_, backward_, weights_, closing_;
-  std::vector<int> activations_, saved_, kept_,
-      layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
-  int word_part_ = -1;
-  int tokens_ = -1, partial_ = -1, gradient_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1,
-      staging_ = -1, sum_staging_ = -1, discard_ = -1, head_saved_ = -1;
+  std::vector<ChunkAtHand> chunks_;    ///< those that are not at hand
+  std::vector<int> opening_, closing_;
+  int word_part_ = -1, shared_saved_ = -1;
+  int tokens_ = -1, partial_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1, staging_ = -1,
+      sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1, gathered_rows_ = -1;
+  std::vector<int> whole_sums_;  ///< by part: sums the gradients that every member holds whole; -1 or none where tokens are not shared
   std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
   std::vector<Wait> next_waits_;          ///< of the next compute site
-  /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
-  std::vector<int> receive_activation_, receive_gradient_;
-  std::vector<int> send_activation_, send_gradient_;
 };
 
 }  // namespace flotilla::program

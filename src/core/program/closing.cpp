@@ -45,8 +45,9 @@ void ClassBuilder::add_packed_buffers() {
   }
 }
 
-/// The last backward pass that adds to the part's gradients.
+/// The last backward pass that adds to the part's gradients, or the sum over those who share its tokens.
 std::vector<Wait> ClassBuilder::after_backward(int part) const {
+  if (at(part) < whole_sums_.size() && whole_sums_[at(part)] >= 0) return {{whole_sums_[at(part)], last_run}};
   std::vector<Wait> waits;
   const int gradients = out_.parts[at(part)].gradients;
   for (const auto* phase : {&backward_, &weights_})
@@ -86,6 +87,7 @@ std::vector<int> ClassBuilder::add_packed_sums(int part, int turn) {
     site.backward = true;
     site.bytes = packed_elements(part, summing.groups[g]) * fp32_size;
     site.accesses = {{Role::gradients, out_.parts[at(part)].gradients, Mode::read}, {Role::packed, packed_[at(turn)][g], Mode::write}};
+    if (shares()) site.waits = after_backward(part);
     packs[g] = add_site(std::move(site));
   }
   for (std::size_t g = 0; g < packs.size(); ++g)
@@ -149,8 +151,10 @@ void ClassBuilder::add_part_reductions() {
       continue;
     }
     const auto& about = out_.parts[at(part)];
-    const int reduction =
-        summing.members < 2 ? -1 : add_sum(part, about.gradients, slots_of_part(part).front(), {about.elements * 4}, after_backward(part));
+    const int whole_sum = shares() ? whole_sums_[at(part)] : -1;
+    const int reduction = summing.members < 2
+                              ? whole_sum
+                              : add_sum(part, about.gradients, slots_of_part(part).front(), {about.elements * 4}, after_backward(part));
     add_norm(part, reduction);
   }
   finish();
@@ -187,6 +191,7 @@ int ClassBuilder::last_adding_scalars() const {
 }
 
 void ClassBuilder::add_closing_phase() {
+  if (training() && shares()) add_whole_sums();
   if (training()) add_part_reductions();
   const int last_scalar = last_adding_scalars();
   Site scalars;

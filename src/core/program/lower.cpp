@@ -20,9 +20,7 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
   const auto refuse = [&](const auto& where, const auto&... why) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
-  if (plan.schedule == plan::ScheduleKind::interleaved || plan.chunks != 1)
-    refuse("schedule", "gpipe, 1f1b and zero-bubble, one stage a device");
-  if (plan.sequence_parallel) refuse("sequence_parallel", "plans without sequence parallelism");
+  if (plan.sequence_parallel && plan.chunks > 1) refuse("sequence_parallel", "interleaved plans without sequence parallelism");
   if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r)
@@ -54,16 +52,20 @@ class Lowering {
     for (int s = 0; s + 1 < stage_count(); ++s) boundaries_.push_back(boundary_between(deals_[at(s)], deals_[at(s + 1)]));
     const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
     for (int s = 0; s < stage_count(); ++s) halves_.push_back(halves_of(plan, s));
-    if (training() && !alike && plan.schedule != plan::ScheduleKind::gpipe) orders_ = orders_by_clock(deals_, halves_);
+    if (chunk_count() > 1 && depth() > 1) {
+      interleaving_ = Interleaving{{deals_.begin(), deals_.begin() + depth()}, boundaries_, chunk_count(), training()};
+    } else if (training() && !alike && plan.schedule != plan::ScheduleKind::gpipe) {
+      orders_ = orders_by_clock(deals_, halves_);
+    }
   }
 
   Program run() {
     bind_world();
-    for (int s = 0; s < stage_count(); ++s) bind_tensor_groups(s);
-    for (int s = 0; s < stage_count(); ++s) bind_sums(sharers_of({s}), Group::Kind::data, data_groups_.emplace_back());
-    if (ties()) bind_sums(sharers_of({0, stage_count() - 1}), Group::Kind::tied, tied_groups_);
+    for (int s = 0; s < depth(); ++s) bind_tensor_groups(s);
+    for (int s = 0; s < depth(); ++s) bind_sums(sharers_of({s}), Group::Kind::data, data_groups_.emplace_back());
+    if (ties()) bind_sums(sharers_of({0, depth() - 1}), Group::Kind::tied, tied_groups_);
     list_first_sequences();
-    for (int s = 0; s < stage_count(); ++s) {
+    for (int s = 0; s < depth(); ++s) {
       classes_of_replicas_.clear();
       for (int r = 0; r < replica_count(s); ++r) bind(s, r);
     }
@@ -85,13 +87,16 @@ class Lowering {
 
   static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   int stage_count() const { return static_cast<int>(program_.plan.stages.size()); }
+  /// Stages on devices of their own: the first ones. Everything but layers and parcels is told by these.
+  int depth() const { return plan::own_stages(program_.plan); }
+  int chunk_count() const { return program_.plan.chunks; }
   const plan::Stage& stage(int s) const { return program_.plan.stages[at(s)]; }
   int replica_count(int s) const { return static_cast<int>(stage(s).replicas.size()); }
   const plan::Replica& replica(int s, int r) const { return stage(s).replicas[at(r)]; }
   RankBinding& binding(Rank rank) { return program_.ranks[rank.index()]; }
   bool training() const { return program_.purpose == Purpose::training; }
-  /// Whether two stages hold the word table.
-  bool ties() const { return stage_count() > 1 && program_.plan.model.tied_head; }
+  /// Whether two stages of devices hold the word table.
+  bool ties() const { return depth() > 1 && program_.plan.model.tied_head; }
 
   int add_group(Group::Kind kind, std::vector<Rank> members) {
     const int group = static_cast<int>(program_.groups.size());
@@ -102,8 +107,8 @@ class Lowering {
 
   void bind_world() {
     std::vector<Rank> all;
-    for (const auto& stage : program_.plan.stages)
-      for (const auto& replica : stage.replicas) all.insert(all.end(), replica.devices.begin(), replica.devices.end());
+    for (int s = 0; s < depth(); ++s)
+      for (const auto& replica : stage(s).replicas) all.insert(all.end(), replica.devices.begin(), replica.devices.end());
     std::sort(all.begin(), all.end());
     for (Rank rank : all) binding(rank).groups.reserve(group_slots);
     add_group(Group::Kind::world, std::move(all));
@@ -128,7 +133,11 @@ class Lowering {
       for (int t = 0; t < first; ++t) sharing.groups.emplace_back(sharing.degrees.size(), t);
       return sharing;
     }
-    std::vector<int> tensors = plan::tensors_of_stage(program_.tensors, stage(*stages.begin()));
+    std::vector<int> tensors;
+    for (int s = *stages.begin(); s < stage_count(); s += depth()) {
+      const auto of_stage = plan::tensors_of_stage(program_.tensors, stage(s));
+      tensors.insert(tensors.end(), of_stage.begin(), of_stage.end());
+    }
     // The word table that two stages hold is summed over both, all else over one.
     const bool both = stages.size() > 1;
     if (both || ties()) std::erase_if(tensors, [&](int t) { return (program_.tensors[at(t)].tied_layer >= 0) != both; });
@@ -179,10 +188,29 @@ class Lowering {
   PassOrder order_of(int s, int r) const {
     const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
     if (!training()) return forward_order(microbatches);
-    PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, stage_count(), s, microbatches) : orders_[at(s)][at(r)];
+    PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, depth(), s, microbatches) : orders_[at(s)][at(r)];
     if (halves_[at(s)] == Halves::whole) return order;
     const int behind = orders_.empty() ? s : order.deferred;
     return with_weights(std::move(order), halves_[at(s)] == Halves::deferred ? behind : 0);
+  }
+
+  /// By chunk.
+  std::vector<Parcels> parcels_of(int s, int r, int t, std::vector<Rank>& peers) const {
+    std::vector<Parcels> parcels(at(chunk_count()));
+    if (depth() == 1) return parcels;  // nothing leaves the device
+    for (int c = 0; c < chunk_count(); ++c)
+      parcels[at(c)] = Correspondence{program_.plan, deals_, boundaries_, training()}.of(s + c * depth(), r, t, peers);
+    return parcels;
+  }
+
+  void order_chunks(RankKind& kind, int s, int r) const {
+    if (depth() == 1) {
+      kind.steps = steps_in_place(chunk_count(), static_cast<int>(deals_[at(s)][at(r)].size()), training());
+      return;
+    }
+    const DeviceOrder& order = interleaving_.of(s, r);
+    kind.steps = steps_of(order, kind.parcels, program_.plan.length);
+    kind.copies = order.copies;
   }
 
   RankKind kind_of(int s, int r, int t, std::vector<Rank>& peers) const {
@@ -197,10 +225,13 @@ class Lowering {
     kind.heads = model::local_heads(program_.plan.model, shape);
     kind.columns = model::local_columns(program_.plan.model, shape);
     kind.vocabulary = model::local_vocabulary(program_.plan.model, shape);
-    kind.parcels = Correspondence{program_.plan, deals_, boundaries_, training()}.of(s, r, t, peers);
-    kind.order = order_of(s, r);
+    kind.parcels = parcels_of(s, r, t, peers);
+    if (chunk_count() == 1)
+      kind.order = order_of(s, r);
+    else
+      order_chunks(kind, s, r);
     kind.data = summing_of(data_groups_[at(s)], s, r, t);
-    const bool holds_word = s == 0 || s + 1 == stage_count();
+    const bool holds_word = s == 0 || s + 1 == depth();
     if (ties() && holds_word) kind.tied = summing_of(tied_groups_, s, r, t);
     return kind;
   }
@@ -216,6 +247,8 @@ class Lowering {
   bool has_like_replicas(int s) const {
     const auto alike = [&](int boundary) { return boundary < 0 || boundary + 1 >= stage_count() || boundaries_[at(boundary)].alike; };
     const auto one_degree = [&](int near) { return near < 0 || near >= stage_count() || has_one_degree(stage(near)); };
+    if (chunk_count() > 1)
+      return std::ranges::all_of(boundaries_, &Boundary::alike) && std::ranges::all_of(program_.plan.stages, has_one_degree);
     return orders_.empty() && alike(s - 1) && alike(s) && one_degree(s - 1) && one_degree(s) && one_degree(s + 1);
   }
 
@@ -232,7 +265,7 @@ class Lowering {
       bound.replica = r;
       bound.deal = first_deal_[at(s)] + r;
       if (at(t) < classes.size())
-        Correspondence{program_.plan, deals_, boundaries_, training()}.of(s, r, t, bound.peers);
+        parcels_of(s, r, t, bound.peers);
       else
         classes.push_back(class_of(kind_of(s, r, t, bound.peers), t));
       bound.rank_class = classes[at(t)];
@@ -251,6 +284,7 @@ class Lowering {
   std::vector<Boundary> boundaries_;            ///< by the stage before
   std::vector<Halves> halves_;                  ///< by stage
   std::vector<std::vector<PassOrder>> orders_;  ///< by stage and replica; empty where columns have theirs
+  Interleaving interleaving_;                   ///< where devices hold several stages
   std::vector<Sharing> data_groups_;            ///< by stage
   Sharing tied_groups_;
   std::vector<int> first_deal_;  ///< by stage: index of replica 0's in Program::first_sequences

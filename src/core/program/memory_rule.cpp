@@ -4,6 +4,7 @@
 #include <array>
 
 #include "flotilla/base/text.hpp"
+#include "flotilla/program/collectives.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -155,7 +156,14 @@ class Sweep {
     }
   }
 
+  /// Tokens of the microbatch that this rank holds between products.
+  std::int64_t own_rows(int microbatch) const {
+    const std::int64_t tokens = std::int64_t{class_.sequences(microbatch)} * class_.shape.length;
+    return class_.shape.sequence_parallel ? piece(tokens, class_.shape.tensor_parallel, class_.shape.tensor_index).count() : tokens;
+  }
+
   void require_value(int j, std::size_t here, int microbatch) {
+    if (site_of(j).per_microbatch && own_rows(microbatch) == 0) return;  // nothing is sent to who holds nothing
     int latest = -1;
     std::size_t by = here;
     for (std::size_t other : cells_[here].meets)
@@ -173,8 +181,8 @@ class Sweep {
     if (parts.empty()) return;
     std::int64_t there = 0;
     for (const Part& part : parts) there += part.end - part.begin;
-    const std::int64_t sequence = class_.buffers[cells_[here].buffer].size.count / class_.shape.sequences;
-    const std::int64_t wanted = sequence * class_.sequences(microbatch);
+    const std::int64_t token = class_.buffers[cells_[here].buffer].size.count / class_.shape.rows();
+    const std::int64_t wanted = token * own_rows(microbatch);
     if (there != wanted)
       violations_.push_back(
           {Violation::Rule::memory, text(describe(j), " reads '", name(here), "', of which ", there, " of ", wanted, " bytes have come")});

@@ -46,7 +46,8 @@ struct Side {
 /// Collects the parcels of one use, microbatches with the same ones together.
 class Pile {
  public:
-  Pile(std::vector<Rank>& peers, std::int64_t length) : peers_{peers}, length_{length} {}
+  /// `shared`: between stages too, members hold their own pieces alone.
+  Pile(std::vector<Rank>& peers, std::int64_t length, bool shared) : peers_{peers}, length_{length}, shared_{shared} {}
 
   /// Between member `mine` of `here` and each member of `there`: what `sender` sends of `shared` and `receiver` takes into its piece.
   void add(const Side& here, int mine, const Side& there, const plan::Microbatch& shared, bool sends, int microbatch) {
@@ -54,11 +55,14 @@ class Pile {
     for (int theirs = 0; theirs < there.replica->tensor_parallel; ++theirs) {
       const int from = sends ? mine : theirs, to = sends ? theirs : mine;
       const Side &sender = sends ? here : there, &receiver = sends ? there : here;
-      const Range slice =
-          piece_of(both, sender.replica->tensor_parallel, from).meet(piece_of(taken, receiver.replica->tensor_parallel, to));
+      const Range held = shared_ ? piece_of(tokens(sender.microbatch), sender.replica->tensor_parallel, from).meet(both)
+                                 : piece_of(both, sender.replica->tensor_parallel, from);
+      const Range slice = held.meet(piece_of(taken, receiver.replica->tensor_parallel, to));
       if (slice.count() <= 0) continue;
       const int slot = slot_of(there.replica->devices[at(theirs)]);
-      found_[{slice.first - std::int64_t{here.microbatch.first} * length_, slot, slice.count()}].push_back(microbatch);
+      const Range own = tokens(here.microbatch);  // where the buffer begins
+      const std::int64_t begin = shared_ ? piece_of(own, here.replica->tensor_parallel, mine).first : own.first;
+      found_[{slice.first - begin, slot, slice.count()}].push_back(microbatch);
     }
   }
 
@@ -84,6 +88,7 @@ class Pile {
 
   std::vector<Rank>& peers_;
   std::int64_t length_;
+  bool shared_;
   std::map<std::tuple<std::int64_t, int, std::int64_t>, std::vector<int>> found_;  // (first, slot, tokens) -> microbatches
 };
 
@@ -154,7 +159,8 @@ Correspondence::BothWays Correspondence::cross(const Place& here, int there, std
   if (mine.empty()) return {};
   const auto &own = replica_of(here.stage, here.replica), &other = replica_of(there, here.replica);
   if (talks_straight(own, other, plan_.length)) {
-    const Parcel piece{Pile{peers, plan_.length}.slot_of(other.devices[at(here.tensor_index)]), 0, 0, {}, own.tensor_parallel};
+    const Parcel piece{
+        Pile{peers, plan_.length, plan_.sequence_parallel}.slot_of(other.devices[at(here.tensor_index)]), 0, 0, {}, own.tensor_parallel};
     return {{piece}, training_ ? std::vector{piece} : std::vector<Parcel>{}};
   }
   // Full microbatches are cut alike, wherever they begin; the last may be short.
@@ -173,7 +179,7 @@ Correspondence::BothWays Correspondence::along_column(const Place& here, int the
   const plan::Microbatch all{0, sequences};
   const Side mine{&replica_of(here.stage, here.replica), all}, theirs{&replica_of(there, here.replica), all};
   const bool later = there > here.stage;
-  Pile forward{peers, plan_.length}, back{peers, plan_.length};
+  Pile forward{peers, plan_.length, plan_.sequence_parallel}, back{peers, plan_.length, plan_.sequence_parallel};
   forward.add(mine, here.tensor_index, theirs, all, later, 0);
   if (training_) back.add(mine, here.tensor_index, theirs, all, !later, 0);
   BothWays found{forward.parcels(1), back.parcels(1)};
@@ -186,7 +192,7 @@ Correspondence::BothWays Correspondence::through_crossings(const Place& here, in
                                                            std::vector<Rank>& peers) const {
   const bool later = there > here.stage;
   const auto& mine = deals_[at(here.stage)][at(here.replica)];
-  Pile forward{peers, plan_.length}, back{peers, plan_.length};
+  Pile forward{peers, plan_.length, plan_.sequence_parallel}, back{peers, plan_.length, plan_.sequence_parallel};
   for (int c : (later ? boundary.of : boundary.of_next)[at(here.replica)]) {
     const Crossing& crossing = boundary.crossings[at(c)];
     const auto [own, other, their] = later ? std::tuple{crossing.microbatch, crossing.next_replica, crossing.next_microbatch}

@@ -13,6 +13,7 @@ namespace flotilla::program {
 /// tokens = 0, as many of them as `pieces` equal ones: the rank's own, by its tensor index. Every token crosses the boundary between two
 /// stages once: of what two microbatches share, each member of the sender's tensor-parallel group sends an equal slice, to those members of
 /// the receiver's group whose pieces (collectives.hpp) it meets; the receivers gather the pieces among themselves.
+/// With sequence parallelism each member sends what it holds, its piece, and receives its own; positions are then in the rank's own piece.
 struct Parcel {
   int peer = -1;  ///< slot
   std::int64_t first = 0, tokens = 0;

@@ -11,7 +11,7 @@ using model::Operation;
 
 namespace {
 
-constexpr int activation_channel = 0, gradient_channel = 1;
+constexpr int activation_channel = 0, gradient_channel = 1, channels_per_link = 2;
 
 bool touches(const Site& site, int buffer) {
   return std::any_of(site.accesses.begin(), site.accesses.end(), [&](const Access& a) { return a.buffer == buffer; });
@@ -46,13 +46,13 @@ void ClassBuilder::consume(int event) {
 
 int ClassBuilder::add_compute(Operation operation, int layer, std::vector<Access> accesses, bool recompute) {
   Site site;
-  site.name = text(model::to_string(operation), " ", layer, recompute ? " again" : "");
+  site.name = text(model::to_string(operation), " ", layer, recompute && operation != Operation::block_again ? " again" : "");
   site.op = Op::compute;
   site.operation = operation;
   site.layer = layer;
   site.part = part_of(layer);
   site.backward = (phase_ == &backward_ || phase_ == &weights_) && !recompute && operation != Operation::head_forward &&
-                  operation != Operation::head_loss;
+                  operation != Operation::head_loss && operation != Operation::head_begin_forward;
   site.recompute = recompute;
   site.accesses = std::move(accesses);
   if (workspace_ >= 0) site.accesses.push_back({Role::workspace, workspace_, Mode::write});
@@ -81,6 +81,7 @@ std::vector<Access> ClassBuilder::word(bool gradients) const {
 
 namespace {
 
+/// Without those whose buffers this class does not have.
 std::vector<Access> joined(std::vector<Access> a, std::initializer_list<std::vector<Access>> more) {
   for (const auto& list : more) a.insert(a.end(), list.begin(), list.end());
   std::erase_if(a, [](const Access& access) { return access.buffer < 0; });
@@ -89,17 +90,18 @@ std::vector<Access> joined(std::vector<Access> a, std::initializer_list<std::vec
 
 }  // namespace
 
-int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
+int ClassBuilder::sum_partial(int layer, int producer, bool backward) {
   if (slots_.tensor < 0) return -1;
   const auto& model = in_.plan.model;
   const int width = model.is_block(layer) ? model.hidden : model.embedding_width;
   Site site;
-  site.name = text("all-reduce ", layer, backward ? " backward" : "");
-  site.op = Op::all_reduce;
+  site.name = text(shares() ? "reduce-scatter " : "all-reduce ", layer, backward ? " backward" : "");
+  site.op = shares() ? Op::reduce_scatter : Op::all_reduce;
   site.queue = Queue::reduce;
   site.layer = layer;
   site.backward = backward;
   site.group = slots_.tensor;
+  if (shares()) site.token = width * element_size(in_.plan.precision);
   site.bytes_per_sequence = std::int64_t{in_.plan.length} * width * element_size(in_.plan.precision);
   site.accesses = {{Role::reduced, partial_, Mode::update}, {Role::staging, staging_, Mode::write}};
   site.waits = {{producer, 0}};
@@ -110,15 +112,16 @@ int ClassBuilder::all_reduce_partial(int layer, int producer, bool backward) {
 Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward) const {
   const Bytes token = in_.plan.model.hidden * element_size(in_.plan.precision);
   Site site;
-  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation");
+  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", of_chunk());
   site.op = op;
   site.queue = op == Op::send ? Queue::send : backward ? Queue::receive_back : Queue::receive;
   site.layer = layer;
   site.backward = backward;
   site.peer = parcel.peer;
-  site.channel = backward ? gradient_channel : activation_channel;
+  const int before = layer == stage_.first_layer ? stage_index() - 1 : stage_index();  // the stage on the earlier side
+  site.channel = channels_per_link * (before / plan::own_stages(in_.plan)) + (backward ? gradient_channel : activation_channel);
   if (parcel.tokens == 0) site.bytes_per_sequence = std::int64_t{in_.plan.length / parcel.pieces} * token;
-  site.own_piece = parcel.tokens == 0 && parcel.pieces > 1;
+  site.own_piece = parcel.tokens == 0 && parcel.pieces > 1 && !shares();
   site.bytes = parcel.tokens * token;
   site.offset = parcel.first * token;
   site.runs = parcel.runs;
@@ -129,7 +132,7 @@ Site ClassBuilder::message(Op op, int layer, const Parcel& parcel, bool backward
 std::vector<int> ClassBuilder::add_receives(const std::vector<Parcel>& parcels, int layer, bool backward) {
   std::vector<int> sites;
   for (const Parcel& parcel : parcels) sites.push_back(add_site(message(Op::receive, layer, parcel, backward)));
-  if (slots_.tensor >= 0) sites.push_back(add_gather(sites, layer, backward));  // also where a member's own piece is empty
+  if (slots_.tensor >= 0 && !shares()) sites.push_back(add_gather(sites, layer, backward));  // also where a member's own piece is empty
   return sites;
 }
 
@@ -150,19 +153,22 @@ int ClassBuilder::add_gather(const std::vector<int>& receives, int layer, bool b
 }
 
 void ClassBuilder::consume_arrival(const std::vector<int>& sites) {
-  if (slots_.tensor >= 0 && !sites.empty())
+  if (slots_.tensor >= 0 && !shares() && !sites.empty())
     consume(sites.back());
   else
     for (int site : sites) consume(site);
 }
 
 void ClassBuilder::add_receive_activation() {
-  if (has_embedding()) return;
-  receive_activation_ = add_receives(in_.kind.parcels.activations_in, stage_.first_layer, false);
+  if (has_embedding() || in_place()) return;
+  receive_activation_ = add_receives(parcels().activations_in, stage_.first_layer, false);
   consume_arrival(receive_activation_);
 }
 
-void ClassBuilder::add_receive_gradient() { receive_gradient_ = add_receives(in_.kind.parcels.gradients_in, stage_.last_layer, true); }
+void ClassBuilder::add_receive_gradient() {
+  if (has_head() || in_place()) return;
+  receive_gradient_ = add_receives(parcels().gradients_in, stage_.last_layer, true);
+}
 
 std::vector<int> ClassBuilder::add_sends(const std::vector<Parcel>& parcels, int layer, bool backward, int producer) {
   std::vector<int> sends;
@@ -175,14 +181,14 @@ std::vector<int> ClassBuilder::add_sends(const std::vector<Parcel>& parcels, int
 }
 
 void ClassBuilder::add_send_activation() {
-  const auto& parcels = in_.kind.parcels.activations_out;
+  const auto& parcels = this->parcels().activations_out;
   if (parcels.empty()) return;
   send_activation_ =
       add_sends(parcels, stage_.last_layer, false, last_compute_touching(out_.sites, {&forward_}, activation(stage_.last_layer)));
 }
 
 void ClassBuilder::add_send_gradient() {
-  const auto& parcels = in_.kind.parcels.gradients_out;
+  const auto& parcels = this->parcels().gradients_out;
   if (parcels.empty()) return;
   send_gradient_ = add_sends(parcels, stage_.first_layer, true, last_compute_touching(out_.sites, {&backward_}, gradient_));
 }
@@ -206,7 +212,8 @@ void ClassBuilder::add_opening_phase() {
 }
 
 void ClassBuilder::add_forward_phase() {
-  if (tokens_ >= 0) {
+  const bool loaded_before = in_place() && chunk_ > 0;  // by the chunk of the embedding
+  if ((has_embedding() || has_head()) && !loaded_before) {
     Site load;
     load.name = "load tokens";
     load.op = Op::load_tokens;
@@ -223,7 +230,7 @@ void ClassBuilder::add_embedding_forward() {
   const int lookup = add_compute(Operation::embedding_forward, 0,
                                  joined({{Role::tokens, tokens_, Mode::read}, {Role::partial, partial_, Mode::write}},
                                         {in_.plan.model.tied_head ? word(false) : weights(0, false)}));
-  consume(all_reduce_partial(0, lookup, false));
+  consume(sum_partial(0, lookup, false));
   add_compute(
       Operation::embedding_end_forward, 0,
       joined({{Role::partial, partial_, Mode::read}, {Role::saved, saved(0), Mode::write}, {Role::output, activation(1), Mode::write}},
@@ -232,23 +239,23 @@ void ClassBuilder::add_embedding_forward() {
 
 void ClassBuilder::add_block_forward(int layer, bool recompute) {
   const int input = activation(layer), kept = saved(layer);
-  const int attention =
-      add_compute(Operation::attention_forward, layer,
-                  joined({{Role::input, input, Mode::read}, {Role::saved, kept, Mode::write}, {Role::partial, partial_, Mode::write}},
-                         {weights(layer, false)}),
-                  recompute);
-  consume(all_reduce_partial(layer, attention, false));
-  const int mlp =
-      add_compute(Operation::mlp_forward, layer,
-                  joined({{Role::input, input, Mode::read}, {Role::saved, kept, Mode::update}, {Role::partial, partial_, Mode::update}},
-                         {weights(layer, false)}),
-                  recompute);
+  const auto operands = [&](Mode mode) {
+    return joined(
+        {{Role::input, input, Mode::read}, {Role::saved, kept, mode}, {Role::partial, partial_, mode}, {Role::again, again(), mode}},
+        {weights(layer, false)});
+  };
+  if (shares()) add_begin(Operation::attention_begin_forward, layer, operands(Mode::write), recompute, {partial_});
+  const int attention = add_compute(Operation::attention_forward, layer, operands(shares() ? Mode::update : Mode::write), recompute);
+  consume(sum_partial(layer, attention, false));
+  if (shares()) add_begin(Operation::mlp_begin_forward, layer, operands(Mode::update), recompute, {partial_});
+  const int mlp = add_compute(Operation::mlp_forward, layer, operands(Mode::update), recompute);
   // Again in backward, a pre-norm block has now all it keeps; a post-norm one still needs its last norm's input.
   if (recompute && in_.plan.model.norm == model::NormPlacement::pre) return;
-  consume(all_reduce_partial(layer, mlp, false));
+  consume(sum_partial(layer, mlp, false));
   add_compute(Operation::block_end_forward, layer,
               joined({{Role::partial, partial_, Mode::read},
                       {Role::saved, kept, Mode::update},
+                      {Role::again, again(), Mode::read},
                       {Role::output, recompute ? discard_ : activation(layer + 1), Mode::write}},
                      {weights(layer, false)}),
               recompute);
@@ -256,10 +263,18 @@ void ClassBuilder::add_block_forward(int layer, bool recompute) {
 
 void ClassBuilder::add_head_phase() {
   const int head = in_.plan.model.layers() - 1;
+  if (shares())
+    add_begin(Operation::head_begin_forward, head,
+              joined({{Role::input, activation(head), Mode::read},
+                      {Role::saved, head_saved_, Mode::write},
+                      {Role::gathered, gathered_rows_, Mode::write}},
+                     {weights(head, false)}),
+              false, {gathered_rows_});
   const int forward = add_compute(Operation::head_forward, head,
                                   joined({{Role::input, activation(head), Mode::read},
                                           {Role::tokens, tokens_, Mode::read},
-                                          {Role::saved, head_saved_, Mode::write},
+                                          {Role::gathered, gathered_rows_, Mode::read},
+                                          {Role::saved, head_saved_, shares() ? Mode::read : Mode::write},
                                           {Role::logits, logits_, Mode::write},
                                           {Role::stats, stats_, Mode::write}},
                                          {weights(head, false), word(false)}));
@@ -292,10 +307,11 @@ void ClassBuilder::add_backward_phase() {
                                              {Role::gathered_stats, gathered_, Mode::read},
                                              {Role::tokens, tokens_, Mode::read},
                                              {Role::input, whole ? activation(head) : -1, Mode::read},
+                                             {Role::gathered, gathered_rows_, Mode::read},
                                              {Role::saved, whole ? head_saved_ : -1, Mode::read},
                                              {Role::partial, partial_, Mode::write}},
                                             {weights(head, whole && !in_.plan.model.tied_head), word(whole)}));
-    consume(all_reduce_partial(head, backward, true));
+    consume(sum_partial(head, backward, true));
     add_compute(Operation::head_end_backward, head,
                 joined({{Role::partial, partial_, Mode::read},
                         {Role::saved, head_saved_, Mode::read},
@@ -305,36 +321,62 @@ void ClassBuilder::add_backward_phase() {
   }
   for (int layer = last_block(); layer >= first_block(); --layer) {
     if (recomputes()) add_block_forward(layer, true);
+    if (drops()) add_block_again(layer);
     if (layer == last_block() && !has_head()) consume_arrival(receive_gradient_);
     add_block_backward(layer);
   }
   if (has_embedding()) {
     if (first_block() > last_block() && !has_head()) consume_arrival(receive_gradient_);
-    add_compute(
-        Operation::embedding_backward, 0,
-        joined({{Role::gradient, gradient_, Mode::update}, {Role::tokens, tokens_, Mode::read}, {Role::saved, saved(0), Mode::read}},
-               {weights(0, true), word(true)}));
+    if (shares())
+      add_begin(
+          Operation::embedding_begin_backward, 0,
+          joined({{Role::gradient, gradient_, Mode::update}, {Role::saved, saved(0), Mode::read}, {Role::partial, partial_, Mode::write}},
+                 {weights(0, true)}),
+          false, {partial_});
+    add_compute(Operation::embedding_backward, 0,
+                joined({{Role::gradient, gradient_, Mode::update},
+                        {Role::tokens, tokens_, Mode::read},
+                        {Role::saved, saved(0), Mode::read},
+                        {Role::partial, shares() ? partial_ : -1, Mode::read}},
+                       {weights(0, true), word(true)}));
   }
   add_send_gradient();
   if (splits()) add_weights_halves();
 }
 
+/// Before the gradient is waited for: it does not need it.
+void ClassBuilder::add_block_again(int layer) {
+  add_compute(
+      Operation::block_again, layer,
+      joined({{Role::input, activation(layer), Mode::read}, {Role::saved, saved(layer), Mode::update}, {Role::again, again(), Mode::write}},
+             {weights(layer, false)}),
+      true);
+}
+
 void ClassBuilder::add_block_backward(int layer) {
   const int input = activation(layer), held = saved(layer);
-  const auto operands = [&](Mode partial) {
+  const auto operands = [&](Mode partial, Mode gathered) {
     return joined({{Role::gradient, gradient_, Mode::update},
                    {Role::partial, partial_, partial},
+                   {Role::gathered, gathered_rows_, gathered},
                    {Role::saved, held, Mode::update},
+                   {Role::again, again(), Mode::read},
                    {Role::input, input, Mode::read}},
                   {weights(layer, true)});
   };
-  const int mlp = add_compute(splits() ? Operation::mlp_backward_input : Operation::mlp_backward, layer,
-                              joined(operands(Mode::write), {{{Role::kept, kept(layer), Mode::write}}}));
-  consume(all_reduce_partial(layer, mlp, true));
-  const int attention =
-      add_compute(splits() ? Operation::attention_backward_input : Operation::attention_backward, layer, operands(Mode::update));
-  consume(all_reduce_partial(layer, attention, true));
-  add_compute(Operation::block_begin_backward, layer, operands(Mode::read));
+  const auto begin = [&](Operation operation, Mode partial) {
+    if (shares()) add_begin(operation, layer, operands(partial, Mode::write), false, {partial_, gathered_rows_});
+  };
+  begin(Operation::mlp_begin_backward, Mode::write);
+  const int mlp =
+      add_compute(splits() ? Operation::mlp_backward_input : Operation::mlp_backward, layer,
+                  joined(operands(shares() ? Mode::update : Mode::write, Mode::read), {{{Role::kept, kept(layer), Mode::write}}}));
+  consume(sum_partial(layer, mlp, true));
+  begin(Operation::attention_begin_backward, Mode::update);
+  const int attention = add_compute(splits() ? Operation::attention_backward_input : Operation::attention_backward, layer,
+                                    operands(Mode::update, Mode::read));
+  consume(sum_partial(layer, attention, true));
+  add_compute(Operation::block_begin_backward, layer, operands(Mode::read, Mode::read));
 }
 
 /// The head's at once, since deferred ones would need logits each; the blocks' in a phase of their own where they are deferred.
@@ -389,8 +431,9 @@ void ClassBuilder::close_gradient_waits() {
     site(receive).waits.push_back({last_compute_touching(out_.sites, {&backward_}, gradient_), copies});
     after_sends(receive);
   }
-  if (!receive_gradient_.empty()) return;
-  const auto first = std::ranges::find_if(backward_, [&](int s) { return writes(site(s), gradient_); });
+  // Who shares tokens may have no part in a microbatch: nothing is received then, and the first pass itself waits.
+  if (!receive_gradient_.empty() && !shares()) return;
+  const auto first = std::ranges::find_if(backward_, [&](int s) { return site(s).queue == Queue::compute && writes(site(s), gradient_); });
   if (first != backward_.end()) after_sends(*first);
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "chunks.hpp"
 #include "flotilla/program/program.hpp"
 #include "parcels.hpp"
 #include "sharers.hpp"
@@ -21,14 +22,16 @@ struct Summing {
 
 /// What makes two ranks run the same instructions: all that lowering looks at. One class is built per kind.
 struct RankKind {
-  int stage = 0;
+  int stage = 0;  ///< the first of the device's
   std::string device_type;
   int tensor_parallel = 1;
   int sequences = 0;                           ///< of the step, handled by the replica
   int microbatch = 1;                          ///< sequences in a full microbatch
   int heads = 0, columns = 0, vocabulary = 0;  ///< local units
-  Parcels parcels;
-  PassOrder order;
+  std::vector<Parcels> parcels;                ///< by chunk
+  PassOrder order;                             ///< of a device that holds one stage
+  std::vector<ChunkStep> steps;                ///< of one that holds several
+  std::vector<ChunkCopies> copies;
   Summing data;  ///< over the stage's replicas
   Summing tied;  ///< the word table's, over those of the first and the last stage where these differ
   auto operator<=>(const RankKind&) const = default;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/program/collectives.hpp"
 #include "flotilla/program/program.hpp"
 #include "memory_rule.hpp"
 
@@ -163,8 +164,11 @@ std::int64_t first_byte(const Lists& lists, int rank, const Site& site, int micr
   if (binding.deal < 0 || message == site.accesses.end()) return microbatch;
   const auto& c = lists.class_of(rank);
   const auto& firsts = lists.program.first_sequences.at(static_cast<std::size_t>(binding.deal));
-  const std::int64_t sequence = c.buffers[static_cast<std::size_t>(message->buffer)].size.count / c.shape.sequences;
-  return firsts.at(static_cast<std::size_t>(microbatch)) * sequence + site.begin(binding.tensor_index, c.sequences(microbatch)).count;
+  const std::int64_t token = c.buffers[static_cast<std::size_t>(message->buffer)].size.count / c.shape.rows();
+  const std::int64_t tokens = std::int64_t{c.sequences(microbatch)} * c.shape.length;
+  const std::int64_t own = c.shape.sequence_parallel ? piece(tokens, c.shape.tensor_parallel, binding.tensor_index).first : 0;
+  return (std::int64_t{firsts.at(static_cast<std::size_t>(microbatch))} * c.shape.length + own) * token +
+         site.begin(binding.tensor_index, c.sequences(microbatch)).count;
 }
 
 Ends message_ends(const Lists& lists) {

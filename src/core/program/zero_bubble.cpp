@@ -16,10 +16,13 @@ bool shares_sequences(const plan::Plan& plan, int stage) {
 }  // namespace
 
 Halves halves_of(const plan::Plan& plan, int stage) {
-  if (shares_sequences(plan, stage)) return Halves::whole;
-  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0) return Halves::whole;
-  const bool again = plan.stages[static_cast<std::size_t>(stage)].recompute == plan::Recompute::full;
-  return again ? Halves::together : Halves::deferred;
+  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0 || shares_sequences(plan, stage)) return Halves::whole;
+  switch (plan.stages[static_cast<std::size_t>(stage)].recompute) {
+    case plan::Recompute::none: break;
+    case plan::Recompute::selective: return Halves::whole;  // what one block computed again is gone when the next has
+    case plan::Recompute::full: return Halves::together;
+  }
+  return Halves::deferred;
 }
 
 PassOrder with_weights(PassOrder order, int deferred) {

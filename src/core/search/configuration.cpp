@@ -26,9 +26,8 @@ std::vector<int> microbatch_sizes(const Request& request, int sequences) {
 }
 
 std::vector<plan::Recompute> recomputations(const Request& request) {
-  // `selective` is what the runtime makes of it; where it makes nothing of it, trying it would show every plan twice.
   if (request.fixed.recompute) return {*request.fixed.recompute};
-  return {plan::Recompute::none, plan::Recompute::full};
+  return {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full};
 }
 
 std::vector<plan::ScheduleKind> schedules(const Request& request, int pipeline) {

@@ -124,6 +124,7 @@ Activity activity_of(const program::Site& site, program::Group::Kind group) {
     case Op::send:
     case Op::receive: return Activity::activation_transfer;
     case Op::all_reduce:
+    case Op::reduce_scatter:
     case Op::all_gather:
       return group == program::Group::Kind::tensor && site.per_microbatch ? Activity::tensor_collective : Activity::gradient_reduction;
     case Op::pack:

@@ -1,6 +1,7 @@
 #include "bounds.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "layer_operations.hpp"
@@ -30,6 +31,16 @@ class GroupCosts {
     const Bytes element = element_size(shape_.precision);
     return collective(Op::all_reduce, shape_.tokens() * width * element, element);
   }
+  /// What every member holds of (tokens, width) elements to all of them; the same sizes as program::lower writes.
+  Seconds gather(int width) const {
+    const std::int64_t sequence = std::int64_t{shape_.length} * width * element_size(shape_.precision).count;
+    const Bytes piece{(sequence + shape_.tensor_parallel - 1) / shape_.tensor_parallel};
+    return collective(Op::all_gather, shape_.sequences * piece, {fp32_bytes});
+  }
+  Seconds sum_to_pieces(int width) const {
+    const Bytes element = element_size(shape_.precision);
+    return collective(Op::reduce_scatter, shape_.tokens() * width * element, element);
+  }
   Seconds gather_stats() const { return collective(Op::all_gather, {shape_.tokens() * 3 * fp32_bytes}, {fp32_bytes}); }
 
  private:
@@ -43,7 +54,8 @@ class GroupCosts {
   Group group_;
 };
 
-LayerBound block_bound(const GroupCosts& costs, const model::Config& model, int layer, plan::Recompute recompute) {
+/// Of a block, where every member holds all tokens.
+LayerBound whole_block_bound(const GroupCosts& costs, const model::Config& model, int layer, plan::Recompute recompute) {
   const Seconds sum = costs.sum_over_group(model.hidden);
   LayerBound bound;
   bound.forward = costs.operations(forward_operations(model, layer)) + 2 * sum;
@@ -57,8 +69,29 @@ LayerBound block_bound(const GroupCosts& costs, const model::Config& model, int 
   return bound;
 }
 
+/// Where tokens are shared between products. Backward gathers the products' inputs beside the gradients, one after the other.
+/// Their backward passes are not split: no halves.
+LayerBound shared_block_bound(const GroupCosts& costs, const model::Config& model, int layer, plan::Recompute recompute) {
+  const Seconds gather = costs.gather(model.hidden), sum = costs.sum_to_pieces(model.hidden);
+  const Seconds begins = costs.operations(std::array{Operation::attention_begin_forward, Operation::mlp_begin_forward});
+  LayerBound bound;
+  bound.forward = begins + costs.operations(forward_operations(model, layer)) + 2 * (gather + sum);
+  bound.backward = costs.operations(std::array{Operation::mlp_begin_backward, Operation::attention_begin_backward}) +
+                   costs.operations(backward_operations(model, layer)) + 4 * gather + 2 * sum;
+  if (recompute != plan::Recompute::full) return bound;
+  const bool whole = model.norm == model::NormPlacement::post;
+  bound.recompute = begins + costs.operations(forward_operations(model, layer).first(whole ? 3 : 2)) + 2 * gather + (whole ? 2 : 1) * sum;
+  return bound;
+}
+
+LayerBound block_bound(const GroupCosts& costs, const model::Config& model, int layer, plan::Recompute recompute, bool shared) {
+  LayerBound bound = shared ? shared_block_bound(costs, model, layer, recompute) : whole_block_bound(costs, model, layer, recompute);
+  if (recompute == plan::Recompute::selective) bound.recompute = costs.operations(std::array{Operation::block_again});
+  return bound;
+}
+
 Bytes activation_bytes(const model::Config& model, const model::LayerShape& shape) {
-  return shape.tokens() * model.hidden * element_size(shape.precision);
+  return shape.rows() * model.hidden * element_size(shape.precision);
 }
 
 }  // namespace
@@ -66,15 +99,19 @@ Bytes activation_bytes(const model::Config& model, const model::LayerShape& shap
 LayerBound bound_of_layer(const ProfileCost& cost, const model::Config& model, int layer, const model::LayerShape& shape,
                           plan::Recompute recompute, const std::string& device_type, const std::vector<Rank>& devices) {
   const GroupCosts costs{cost, model, shape, device_type, devices};
-  if (model.is_block(layer)) return block_bound(costs, model, layer, recompute);
+  const bool shared = shape.sequence_parallel;
+  if (model.is_block(layer)) return block_bound(costs, model, layer, recompute, shared);
+  const int width = model.embedding_width;
+  const Seconds sum = shared ? costs.sum_to_pieces(width) : costs.sum_over_group(width), gather = shared ? costs.gather(width) : Seconds{};
+  const auto begin = [&](Operation operation) { return shared ? costs.operations(std::array{operation}) : Seconds{}; };
   if (model.is_embedding(layer))
-    return {costs.operations(forward_operations(model, layer)) + costs.sum_over_group(model.embedding_width),
-            costs.operations(backward_operations(model, layer)),
+    return {costs.operations(forward_operations(model, layer)) + sum,
+            begin(Operation::embedding_begin_backward) + gather + costs.operations(backward_operations(model, layer)),
             {},
-            costs.operations(input_half_operations(model, layer))};
+            shared ? Seconds{} : costs.operations(input_half_operations(model, layer))};
   // The head's forward pass has no other stage behind it: it counts as backward work, where the chain through the stages ends.
   const Seconds before =
-      costs.operations(forward_operations(model, layer)) + costs.gather_stats() + costs.sum_over_group(model.embedding_width);
+      begin(Operation::head_begin_forward) + gather + costs.operations(forward_operations(model, layer)) + costs.gather_stats() + sum;
   return {{},
           before + costs.operations(backward_operations(model, layer)),
           {},
@@ -87,16 +124,14 @@ Bytes bound_of_arena(const model::Config& model, const Elements& elements, int f
   const std::int64_t state = 4 * fp32_bytes + (shape.precision == Precision::fp32 ? 0 : element_size(shape.precision).count);
   Bytes sum = {elements.of_layers(first, last) * state};
   const bool keeps = recompute != plan::Recompute::full;
-  const Bytes saved = model::block_layout(model, shape).total;
+  const model::BlockLayout layout = model::block_layout(model, shape, recompute == plan::Recompute::selective);
   Bytes logits, of_a_block;  // alive at different times where a block's intermediates are recomputed
   for (int layer = first; layer < last; ++layer) {
     if (layer > 0) sum += activation_bytes(model, shape) * in_flight;
     if (model.is_head(layer)) logits = {shape.tokens() * model::logits_pitch(model, shape) * fp32_bytes};
     if (!model.is_block(layer)) continue;
-    if (keeps)
-      sum += saved * in_flight;
-    else
-      of_a_block = saved;
+    if (keeps) sum += layout.total * in_flight;
+    of_a_block = keeps ? layout.again : layout.total;
   }
   return sum + std::max(logits, of_a_block);
 }

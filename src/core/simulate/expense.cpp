@@ -77,6 +77,8 @@ class Traffic {
     for (std::size_t z = 0; z < zones.size(); ++z) add(zones[z], zones[(z + 1) % zones.size()], 2 * (members - 1) / members * bytes);
   }
 
+  static bool sums(const program::Site& site) { return site.op == Op::all_reduce || site.op == Op::reduce_scatter; }
+
   /// With n(z) members in a zone and p(z) the bytes of their pieces: n(a) p(b) go to those who sum them, p(a) n(b) come back summed.
   void add_collective(const program::RankClass& c, const program::Site& site, const program::Group& group) {
     if (group.algorithm == program::Group::Algorithm::library && site.op == Op::all_reduce) return add_ring(bytes_of(c, site), group);
@@ -92,12 +94,12 @@ class Traffic {
       for (std::size_t b = 0; b < names_.size(); ++b)
         if (a != b)
           add(static_cast<int>(a), static_cast<int>(b),
-              site.op == Op::all_reduce ? count[a] * pieces[b] + pieces[a] * count[b] : pieces[a] * count[b]);
+              (sums(site) ? count[a] * pieces[b] : 0) + (site.op == Op::reduce_scatter ? 0 : pieces[a] * count[b]));
   }
 
   /// What a member sums and sends to everybody; of a gather its contribution.
   static double piece_of(const program::Site& site, double bytes, int members, int index) {
-    if (site.op != Op::all_reduce) return bytes;
+    if (!sums(site)) return bytes;
     constexpr std::int64_t fp32 = 4;
     return static_cast<double>(program::piece(static_cast<std::int64_t>(bytes) / fp32, members, index).count() * fp32);
   }

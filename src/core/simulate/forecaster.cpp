@@ -33,8 +33,8 @@ struct ProgramForecaster::State {
     if (runtime.layers && runtime.sizes.empty()) runtime.sizes = p.layer_sizes;
   }
 
-  using LayerKey = std::tuple<int, int, int, int, Precision, plan::Recompute, std::string, std::vector<Rank>>;
-  using MemoryKey = std::tuple<int, int, int, int, int, Precision, plan::Recompute, int>;
+  using LayerKey = std::tuple<int, int, int, int, Precision, bool, plan::Recompute, std::string, std::vector<Rank>>;
+  using MemoryKey = std::tuple<int, int, int, int, int, Precision, bool, plan::Recompute, int>;
 
   const cluster::Profile& profile;
   program::Runtime runtime;
@@ -86,8 +86,15 @@ LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer,
   State& state = *state_;
   state.remember_for(model);
   const int alike = model.is_block(layer) ? 1 : layer;  // blocks are alike
-  const State::LayerKey key{alike,           shape.sequences, shape.length, shape.tensor_parallel,
-                            shape.precision, recompute,       device_type,  devices.size() > 1 ? devices : std::vector<Rank>{}};
+  const State::LayerKey key{alike,
+                            shape.sequences,
+                            shape.length,
+                            shape.tensor_parallel,
+                            shape.precision,
+                            shape.sequence_parallel,
+                            recompute,
+                            device_type,
+                            devices.size() > 1 ? devices : std::vector<Rank>{}};
   const auto found = state.layers.find(key);
   if (found != state.layers.end()) return found->second;
   return state.layers[key] = bound_of_layer(state.cost, model, layer, shape, recompute, device_type, devices);
@@ -96,7 +103,10 @@ LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer,
 Seconds ProgramForecaster::message_bound(const model::Config& model, const model::LayerShape& shape, const std::vector<Rank>& from,
                                          const std::vector<Rank>& to) const {
   if (from.empty() || to.empty()) return {};
-  return state_->cost.message(from.front(), to.front(), shape.tokens() * model.hidden * element_size(shape.precision)).time;
+  // Where tokens are shared nobody gathers behind the message: it is the first member's piece alone that counts.
+  const auto widest = static_cast<std::int64_t>(std::max(from.size(), to.size()));
+  const std::int64_t tokens = shape.sequence_parallel ? shape.tokens() / widest : shape.tokens();
+  return state_->cost.message(from.front(), to.front(), tokens * model.hidden * element_size(shape.precision)).time;
 }
 
 Seconds ProgramForecaster::optimizer_bound(std::int64_t elements, Precision precision, const std::string& device_type) const {
@@ -115,7 +125,8 @@ Bytes ProgramForecaster::memory_bound(const model::Config& model, int first, int
                                       plan::Recompute recompute, int in_flight) const {
   State& state = *state_;
   state.remember_for(model);
-  const State::MemoryKey key{first, last, shape.sequences, shape.length, shape.tensor_parallel, shape.precision, recompute, in_flight};
+  const State::MemoryKey key{
+      first, last, shape.sequences, shape.length, shape.tensor_parallel, shape.precision, shape.sequence_parallel, recompute, in_flight};
   const auto found = state.arenas.find(key);
   const Bytes arena = found != state.arenas.end()
                           ? found->second

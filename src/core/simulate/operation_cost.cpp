@@ -29,7 +29,7 @@ double scatter_of(const cluster::Profile& profile, const std::string& type, cons
 struct Makeup {
   int fused, separate, products;
 };
-constexpr std::array<Makeup, model::operation_count_with_halves> makeups{{
+constexpr std::array<Makeup, model::all_operation_count> makeups{{
     {1, 2, 0},   // embedding_forward
     {2, 4, 1},   // embedding_end_forward: projection, sum with the position
     {4, 14, 4},  // attention_forward: norm, qkv, attention (scores, values), out
@@ -43,6 +43,13 @@ constexpr std::array<Makeup, model::operation_count_with_halves> makeups{{
     {8, 20, 8},  // attention_backward: the same for out and qkv, attention's four gradients
     {1, 4, 0},   // block_begin_backward
     {2, 4, 2},   // embedding_backward
+    {3, 8, 0},   // block_again: two norms, activation
+    {2, 3, 0},   // attention_begin_forward: norm, copy
+    {2, 5, 0},   // mlp_begin_forward: sum and norm, copy
+    {2, 3, 1},   // head_begin_forward
+    {3, 5, 0},   // mlp_begin_backward: norm or mask, bias, copy
+    {4, 6, 0},   // attention_begin_backward
+    {2, 4, 2},   // embedding_begin_backward
     {5, 10, 2},  // mlp_backward_input: activation and biases go with the inputs
     {2, 2, 2},   // mlp_backward_weights
     {5, 17, 6},  // attention_backward_input

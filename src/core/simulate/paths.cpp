@@ -105,6 +105,12 @@ Paths::Company Paths::look_at(const std::vector<Rank>& members) {
     for (int other : visited_)
       if (other != site) join(visits_[static_cast<std::size_t>(site)], visits_[static_cast<std::size_t>(other)], paths);
   Company company{{paths.begin(), paths.end()}, {}};
+  company.least_of_a_host = static_cast<int>(members.size());
+  for (Rank rank : members) {
+    const int here = on_host_[static_cast<std::size_t>(place(rank).host)].members;
+    company.most_of_a_host = std::max(company.most_of_a_host, here);
+    company.least_of_a_host = std::min(company.least_of_a_host, here);
+  }
   for (int type : types) company.types.push_back(types_[static_cast<std::size_t>(type)]);
   std::ranges::sort(company.types);
   return company;
@@ -127,11 +133,12 @@ void Paths::visit(Rank rank, std::set<int>& paths) {
     visited_.push_back(here.site);
   }
   if (host.number != group_)
-    host = {group_, rank};
+    host = {group_, rank, 0};
   else if (place(host.first).site != here.site)
     paths.insert({between(host.first, rank), between(rank, host.first)});
+  ++host.members;
   if (spot.number != group_) {
-    spot = {group_, rank};
+    spot = {group_, rank, 0};
   } else if (!site.shares_a_host) {
     site.shares_a_host = true;
     paths.insert(between(spot.first, rank));

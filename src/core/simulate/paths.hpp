@@ -22,8 +22,9 @@ class Paths {
   const Route& route(int path) const { return routes_[static_cast<std::size_t>(path)]; }
   /// What joins the members of a group.
   struct Company {
-    std::vector<int> paths;          ///< every path that joins two members, ascending
-    std::vector<std::string> types;  ///< of the members' devices, ascending
+    std::vector<int> paths;                       ///< every path that joins two members, ascending
+    std::vector<std::string> types;               ///< of the members' devices, ascending
+    int most_of_a_host = 0, least_of_a_host = 0;  ///< members
   };
   /// Remembered, since programs ask for a group again and again. The answer holds until the next call.
   const Company& company(const std::vector<Rank>& members);
@@ -68,6 +69,7 @@ class Paths {
   struct Seen {
     int number = 0;
     Rank first;
+    int members = 0;
   };
   std::vector<Seen> on_host_, on_spot_;  ///< the first member there of the group of that number
   std::vector<int> visited_;             ///< sites of the group at hand

@@ -86,7 +86,8 @@ class PlanBound {
   }
 
   model::LayerShape shape(const plan::Replica& replica, int sequences) const {
-    return {sequences, plan_.length, replica.tensor_parallel, 0, plan_.precision};
+    const bool shares = plan_.sequence_parallel && replica.tensor_parallel > 1;
+    return {sequences, plan_.length, replica.tensor_parallel, 0, plan_.precision, shares};
   }
 
   LayerBound pass(const plan::Stage& stage, const plan::Replica& replica, int sequences) const {
@@ -117,10 +118,12 @@ class PlanBound {
       // Stage s of columns defers as many as there are stages before it (program/zero_bubble.hpp).
       if (splits && dealt_alike_) step.weights_before = std::max(0, count - 1 - static_cast<int>(s));
       step.gradient_sums = sums[s];
-      if (columns && s + 1 < plan_.stages.size()) {
+      if (columns && s + 1 < plan_.stages.size() && plan::own_stages(plan_) > 1) {
         const auto& next = plan_.stages[s + 1].replicas[r].devices;
         const auto message = [&](const auto& from, const auto& to, int n) {
-          return forecaster_.message_bound(plan_.model, shape(replica, n), from, to);
+          model::LayerShape sent = shape(replica, n);
+          sent.sequence_parallel = plan_.sequence_parallel;  // of either end
+          return forecaster_.message_bound(plan_.model, sent, from, to);
         };
         step.forward_full = message(replica.devices, next, full);
         step.forward_last = message(replica.devices, next, last);
@@ -162,7 +165,7 @@ class PlanBound {
       const Step& step = c.steps[static_cast<std::size_t>(s)];
       most = std::max(most, around + total(c, step));
       const Seconds way = round_trip(c, static_cast<std::size_t>(s), false);
-      const bool eager = plan_.schedule != plan::ScheduleKind::gpipe;
+      const bool eager = plan_.schedule != plan::ScheduleKind::gpipe && plan_.chunks == 1;
       if (eager) {
         // The backward pass of microbatch m stands before the forward pass of m + k, k = stages - s, on the same queue.
         const int turns = (n - 1) / (stages - s);
@@ -225,7 +228,7 @@ class PlanBound {
   /// The word table's gradient is whole only after the first stage's last operation.
   Seconds word_sum() const {
     const plan::Stage &first = plan_.stages.front(), &last = plan_.stages.back();
-    const auto ranks = plan_.stages.size() == 1 ? members({&first}) : members({&first, &last});
+    const auto ranks = plan::own_stages(plan_) == 1 ? members({&first}) : members({&first, &last});
     return forecaster_.sum_bound(tables_.of(plan_.model, first.replicas.front().tensor_parallel).word, ranks);
   }
 

@@ -1,10 +1,12 @@
 #include "flotilla/simulate/profile_cost.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "derived_cost.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/program/collectives.hpp"
@@ -35,7 +37,7 @@ std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix
 struct ProfileCost::State {
   explicit State(const cluster::Profile& p) : profile{p}, paths{p}, layers{p} {}
 
-  using Key = std::tuple<std::string, int, int, int, int, int, Precision>;
+  using Key = std::tuple<std::string, int, int, int, int, int, Precision, bool>;
 
   const cluster::Profile& profile;
   Paths paths;
@@ -75,15 +77,38 @@ struct ProfileCost::State {
     return streamed(type, {static_cast<std::int64_t>(count * 3) * element.count});
   }
 
-  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, so the first takes its time and
-  /// each further one what it adds without the latency. The slowest pair decides.
-  Cost exchange(const std::vector<int>& links, Bytes size, std::size_t members, int flows) const {
+  /// Messages that a member of a group sends along a path when it has one for each of the others, and how many leave its host at once.
+  struct Load {
+    int messages = 1, flows = 1;
+  };
+  /// Of a member on the fullest host, whose cards it shares with most, and of one on the emptiest, which sends most to others.
+  std::array<Load, 2> loads_of(const Paths::Company& company, std::size_t members, const Route& route, int flows) const {
+    const auto load = [&](int here) {
+      if (route.inside_host) return Load{std::max(1, here - 1), flows};
+      return Load{std::max(1, static_cast<int>(members) - here), flows * here};
+    };
+    return {load(company.most_of_a_host), load(company.least_of_a_host)};
+  }
+
+  /// The longest of `time(flows)` for the first message and what each further one adds to it without the latency.
+  template <class Time>
+  Seconds longest(const std::array<Load, 2>& loads, Seconds latency, Time time) const {
+    Seconds most;
+    for (const Load& load : loads) {
+      const Seconds one = time(load.flows), further = std::max(Seconds{0}, one - latency);
+      most = std::max(most, one + static_cast<double>(load.messages - 1) * further);
+    }
+    return most;
+  }
+
+  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, and its host's cards with those
+  /// of the members beside it. The slowest pair decides.
+  Cost exchange(const Paths::Company& company, Bytes size, std::size_t members, int flows) const {
     Cost slowest;
-    for (int path : links) {
+    for (int path : company.paths) {
       const auto& route = paths.route(path);
-      const Seconds one = route.time(size, flows);
-      const Seconds further = std::max(Seconds{0}, one - route.time({0}, 1));
-      const Seconds all = one + static_cast<double>(members - 2) * further;
+      const auto loads = loads_of(company, members, route, flows);
+      const Seconds all = longest(loads, route.time({0}, 1), [&](int at_once) { return route.time(size, at_once); });
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
@@ -91,33 +116,39 @@ struct ProfileCost::State {
 
   /// Half an all-reduce as it was measured between two, each further member adding what the bytes take. The slowest pair decides. Absent
   /// where some pair's was not measured.
-  std::optional<Cost> half_sum(const std::vector<int>& links, Bytes piece, std::size_t members, int flows) const {
+  std::optional<Cost> half_sum(const Paths::Company& company, Bytes piece, std::size_t members, int flows) const {
     Cost slowest;
-    for (int path : links) {
+    for (int path : company.paths) {
       const auto& route = paths.route(path);
       if (!route.measures_sums()) return std::nullopt;
-      const Seconds one = route.sum_time(piece, flows);
-      const Seconds further = std::max(Seconds{0}, one - route.sum_time({0}, 1));
-      const Seconds all = one + static_cast<double>(members - 2) * further;
+      const auto loads = loads_of(company, members, route, flows);
+      const Seconds all = longest(loads, route.sum_time({0}, 1), [&](int at_once) { return route.sum_time(piece, at_once); });
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
   }
 
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
-  Cost all_reduce(const program::Group& group, Bytes bytes, Bytes element, int flows) {
-    const auto members = group.members.size();
+  Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) {
+    return sum(some, members, bytes, element, flows, true);
+  }
+  /// Its first half, up to the sums.
+  Cost reduce_scatter(const program::Group& group, Bytes bytes, Bytes element, int flows) {
+    return sum(group.members, group.members.size(), bytes, element, flows, false);
+  }
+
+  Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows, bool to_everybody) {
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
-    const auto links = paths.inside(group.members);
-    if (const auto half = half_sum(links, piece * element, members, flows)) return combine(*half, *half, {});
-    const Cost exchanged = exchange(links, piece * element, members, flows);
+    const auto& company = paths.company(some);
+    if (const auto half = half_sum(company, piece * element, members, flows)) return to_everybody ? combine(*half, *half, {}) : *half;
+    const Cost exchanged = exchange(company, piece * element, members, flows);
     Cost sum;
-    for (const auto& type : paths.company(group.members).types) {
+    for (const auto& type : company.types) {
       const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
       if (here.time >= sum.time) sum = here;
     }
-    return combine(exchanged, exchanged, sum);
+    return combine(exchanged, to_everybody ? exchanged : Cost{}, sum);
   }
 
   Cost library(Op op, const program::Group& group, Bytes bytes, int flows) {
@@ -179,10 +210,13 @@ Cost ProfileCost::operation(const model::Config& model, const std::string& devic
     state.model = model;
   }
   const State::Key key{
-      device_type, static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length, shape.precision};
+      device_type,     static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length,
+      shape.precision, shape.sequence_parallel};
   const auto found = state.operations.find(key);
   if (found != state.operations.end()) return found->second;
-  return state.operations[key] = state.unknown(model, device_type, operation, shape);
+  const auto plain = [&](model::Operation o, const model::LayerShape& s) { return this->operation(model, device_type, o, s); };
+  return state.operations[key] = is_derived(operation, shape) ? derived_cost(model, operation, shape, plain)
+                                                              : state.unknown(model, device_type, operation, shape);
 }
 
 Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, Precision precision) const {
@@ -222,8 +256,13 @@ Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
 Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
-  if (op == Op::all_reduce) return state_->all_reduce(group, bytes, element, flows);
-  return state_->exchange(state_->paths.inside(group.members), bytes, group.members.size(), flows);
+  if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
+  if (op == Op::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
+  return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
+}
+
+Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) const {
+  return members < 2 ? Cost{} : state_->all_reduce(some, members, bytes, element, flows);
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
@@ -233,8 +272,10 @@ int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(st
 std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
 
 std::uint64_t ProfileCost::path(const program::Group& group) const {
-  std::uint64_t hash = group.members.size();
-  for (int path : state_->paths.inside(group.members)) hash = join(hash, static_cast<std::uint64_t>(path));
+  const auto& company = state_->paths.company(group.members);
+  std::uint64_t hash = join(group.members.size(),
+                            static_cast<std::uint64_t>(company.most_of_a_host) << 32 | static_cast<std::uint64_t>(company.least_of_a_host));
+  for (int path : company.paths) hash = join(hash, static_cast<std::uint64_t>(path));
   for (const auto& type : state_->paths.company(group.members).types)
     for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
   return hash;

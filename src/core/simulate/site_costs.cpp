@@ -17,7 +17,8 @@ constexpr int much_crowded = 1000;  // flows a lane
 /// Activations travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
 Bytes element_of(const program::Program& program, const Site& site) {
   if (site.op == Op::reduce_scalars) return {8};
-  return site.op == Op::all_reduce && site.per_microbatch ? element_size(program.plan.precision) : Bytes{4};
+  const bool sums = site.op == Op::all_reduce || site.op == Op::reduce_scatter;
+  return sums && site.per_microbatch ? element_size(program.plan.precision) : Bytes{4};
 }
 
 struct Collective {

@@ -1,5 +1,6 @@
 #include "flotilla/signals/stop_signals.hpp"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -15,14 +16,18 @@ std::atomic<bool> installed{false};
 std::atomic<int> first{0};
 std::atomic<int> total{0};
 std::atomic<std::int64_t> first_ns{0};
+std::array<std::atomic<std::int64_t>, NSIG> first_of_number{};  // nanoseconds; 0: has not come
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 extern "C" void remember(int number) {
   const int saved = errno;
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);  // what std::chrono::steady_clock reads
+  const std::int64_t ns = std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  std::int64_t none = 0;
+  first_of_number[static_cast<std::size_t>(number)].compare_exchange_strong(none, ns);
   if (total.fetch_add(1) == 0) {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);  // what std::chrono::steady_clock reads
-    first_ns.store(std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec);
+    first_ns.store(ns);
     first.store(number);
   }
   errno = saved;
@@ -72,11 +77,18 @@ std::optional<StopSignal> StopSignals::received() const noexcept {
   return StopSignal{number, {static_cast<double>(first_ns.load()) * 1e-9}};
 }
 
+std::optional<StopSignal> StopSignals::received(int number) const noexcept {
+  const auto ns = number > 0 && number < NSIG ? first_of_number[static_cast<std::size_t>(number)].load() : 0;
+  if (ns == 0) return std::nullopt;
+  return StopSignal{number, {static_cast<double>(ns) * 1e-9}};
+}
+
 int StopSignals::count() const noexcept { return total.load(); }
 
 void StopSignals::clear() noexcept {
   first.store(0);
   total.store(0);
+  for (auto& ns : first_of_number) ns.store(0);
 }
 
 }  // namespace flotilla::signals

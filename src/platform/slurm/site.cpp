@@ -1,5 +1,8 @@
 #include "flotilla/slurm/site.hpp"
 
+#include <pwd.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <set>
 
@@ -73,6 +76,8 @@ class Reader {
 
   void configuration(const std::string& answer) {
     for (auto line : lines_of(answer)) {
+      if (const std::string_view mark{"Configuration data as of "}; line.starts_with(mark))
+        site.time = parse_wall_clock(std::string{line.substr(mark.size())});
       const auto equals = line.find('=');
       if (equals == line.npos) continue;
       std::string key{line.substr(0, equals)}, value{line.substr(equals + 1)};
@@ -126,6 +131,7 @@ class Reader {
     p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES";
     p.cpu_memory = memory_limit(field(record, "DefMemPerCPU"));
     p.node_memory = memory_limit(field(record, "DefMemPerNode"));
+    p.qos = field(record, "QoS");
     p.weights = parse_billing_weights(field(record, "TRESBillingWeights"));
     places_[p.name] = site.partitions.size();
     site.partitions.push_back(std::move(p));
@@ -179,13 +185,29 @@ class Reader {
   std::set<std::pair<std::size_t, std::size_t>> members_;
 };
 
+/// Whose limits are asked for; "" where the machine has no name for this process's user.
+std::string user_name() {
+  const auto* entry = ::getpwuid(::geteuid());
+  return entry == nullptr ? "" : entry->pw_name;
+}
+
 }  // namespace
 
 std::vector<SiteQuestion> site_questions() {
   return {{"sinfo.txt", {"sinfo", "--noheader", "--Node", text("--format=", node_format)}, &SiteAnswers::nodes},
           {"partitions.txt", {"scontrol", "--oneliner", "show", "partition"}, &SiteAnswers::partitions},
           {"nodes.txt", {"scontrol", "--details", "--oneliner", "show", "node"}, &SiteAnswers::details},
-          {"config.txt", {"scontrol", "show", "config"}, &SiteAnswers::configuration}};
+          {"config.txt", {"scontrol", "show", "config"}, &SiteAnswers::configuration},
+          {"reservations.txt", {"scontrol", "--oneliner", "show", "reservation"}, &SiteAnswers::reservations, true},
+          {"accounts.txt",
+           {"sacctmgr", "--noheader", "--parsable2", "show", "user", "where", text("name=", user_name()), "withassoc",
+            "format=DefaultAccount,Account,Partition,DefaultQOS,MaxTRES,MaxWall,MaxNodes,GrpTRES"},
+           &SiteAnswers::accounts,
+           true},
+          {"qos.txt",
+           {"sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,MaxTRES,MaxWall,MaxTRESPU,GrpTRES"},
+           &SiteAnswers::qualities,
+           true}};
 }
 
 Site read_site(const SiteAnswers& answers) {
@@ -194,7 +216,28 @@ Site read_site(const SiteAnswers& answers) {
   reader.partitions(answers.partitions);
   reader.details(answers.details);
   reader.nodes(answers.nodes);
-  return std::move(reader.site);
+  auto site = std::move(reader.site);
+  site.reservations = read_reservations(answers.reservations);
+  site.accounts = read_account_limits(answers.accounts);
+  site.qualities = read_qos_limits(answers.qualities);
+  return site;
+}
+
+JobLimits limits_for(const Site& site, const Partition& partition, const std::string& account, const std::string& qos) {
+  const AccountLimits* here = nullptr;
+  for (const auto& a : site.accounts) {
+    const bool ours = account.empty() ? a.standard : a.account == account;
+    if (ours && (a.partition == partition.name || (a.partition.empty() && here == nullptr))) here = &a;
+  }
+  JobLimits limits;
+  if (here != nullptr) limits = {here->job, here->all};
+  const auto before = [&](const std::string& name) {
+    const auto found = std::ranges::find(site.qualities, name, &QosLimits::name);
+    if (found != site.qualities.end()) limits = {first_of(found->job, limits.job), first_of(found->all, limits.all)};
+  };
+  before(!qos.empty() || here == nullptr ? qos : here->standard_qos);
+  before(partition.qos);
+  return limits;
 }
 
 std::vector<JobRecord> read_jobs(const std::string& answer) {

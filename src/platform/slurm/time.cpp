@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "site_fields.hpp"
+
 namespace flotilla::slurm {
 namespace {
 
@@ -43,6 +45,13 @@ std::optional<Seconds> parse_time(std::string_view words) {
   if (!has_days && parts.size() < 3) parts.insert(parts.begin(), 0);
   parts.resize(3, 0);
   return Seconds{static_cast<double>(((days * 24 + parts[0]) * 60 + parts[1]) * 60 + parts[2])};
+}
+
+std::optional<Seconds> shortest_time(std::string_view lines) {
+  std::optional<Seconds> shortest;
+  for (const auto line : lines_of(lines))
+    if (const auto time = parse_time(line)) shortest = shortest ? std::min(*shortest, *time) : *time;
+  return shortest;
 }
 
 }  // namespace flotilla::slurm

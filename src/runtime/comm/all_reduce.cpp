@@ -17,7 +17,8 @@ constexpr Bytes slice{256 << 10};
 class DirectAllReduce final : public Operation {
  public:
   DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity, std::byte* staging);
-  void start(Bytes size) override;
+  void start(Bytes size) override { begin(size, Transfer::Content::whole); }
+  void start_hollow(Bytes size) override { begin(size, Transfer::Content::none); }
   bool progress() override;
   std::string describe() const override;
 
@@ -32,6 +33,7 @@ class DirectAllReduce final : public Operation {
     bool waits_for_sum = false;    // sum_in has been started
   };
 
+  void begin(Bytes size, Transfer::Content content);
   std::byte* at(std::int64_t element) const { return data_ + element * width_; }
   bool collect();
   void sum_slice();
@@ -47,6 +49,7 @@ class DirectAllReduce final : public Operation {
   std::vector<Peer> peers_;              // in member order, without this rank
   std::vector<const std::byte*> parts_;  // of my piece, by member
   Phase phase_ = Phase::idle;
+  Transfer::Content content_ = Transfer::Content::whole;  // of what this rank sends
   std::int64_t elements_ = 0;
   program::Piece mine_;
   std::int64_t summed_ = 0;  // elements of my piece
@@ -72,13 +75,14 @@ DirectAllReduce::DirectAllReduce(const World& world, const Group& group, int tag
   }
 }
 
-void DirectAllReduce::start(Bytes size) {
+void DirectAllReduce::begin(Bytes size, Transfer::Content content) {
   FLOTILLA_ASSERT(phase_ == Phase::idle, "started twice: ", describe());
   FLOTILLA_ASSERT(size <= capacity_ && size.count % width_ == 0, size.count, " bytes: ", describe());
   elements_ = size.count / width_;
   mine_ = program::piece(elements_, group_.size(), group_.index());
-  summed_ = 0;
-  const std::int64_t stride = mine_.count() * width_;  // no larger than the largest piece that the staging is sized for
+  content_ = content;
+  summed_ = content == Transfer::Content::none ? mine_.count() : 0;  // nobody wants such a sum
+  const std::int64_t stride = mine_.count() * width_;                // no larger than the largest piece that the staging is sized for
   std::byte* place = staging_;
   parts_[static_cast<std::size_t>(group_.index())] = at(mine_.first);
   for (Peer& peer : peers_) {
@@ -86,7 +90,7 @@ void DirectAllReduce::start(Bytes size) {
     peer.waits_for_sum = false;
     parts_[static_cast<std::size_t>(peer.member)] = place;
     peer.piece_in.start_receive(place, stride);
-    peer.piece_out.start_send(at(peer.piece.first), peer.piece.count() * width_);
+    peer.piece_out.start_send(at(peer.piece.first), peer.piece.count() * width_, content);
     place += stride;
   }
   phase_ = Phase::collecting;
@@ -140,7 +144,7 @@ void DirectAllReduce::sum_slice() {
 }
 
 void DirectAllReduce::return_sums() {
-  for (Peer& peer : peers_) peer.sum_out.start_send(at(mine_.first), mine_.count() * width_);
+  for (Peer& peer : peers_) peer.sum_out.start_send(at(mine_.first), mine_.count() * width_, content_);
 }
 
 std::string DirectAllReduce::describe() const {

@@ -32,6 +32,7 @@ std::string to_string(const Trouble& trouble) {
 
 void Beat::set(const StopRequest& request) {
   stop_origin = request.origin.value;
+  stop_urgent = request.urgent ? 1 : 0;
   store(stop_reason, request.reason);
 }
 
@@ -45,7 +46,7 @@ void Beat::set(const Trouble& trouble) {
 
 std::optional<StopRequest> Beat::stop() const {
   if (stop_origin < 0) return std::nullopt;
-  return StopRequest{Rank{stop_origin}, load(stop_reason)};
+  return StopRequest{Rank{stop_origin}, load(stop_reason), stop_urgent != 0};
 }
 
 std::optional<Trouble> Beat::trouble(const World& world) const {

@@ -15,7 +15,9 @@ struct Beat {
   std::int32_t trouble_rank = -1;   ///< -1: no trouble
   std::int32_t trouble_code = 0;    ///< exit code
   std::uint8_t trouble_silent = 0;  ///< else it said so itself
+  std::uint8_t stop_urgent = 0;
   std::uint8_t leaving = 0;         ///< to rank 0: my last beat unless rank 0 fails; from rank 0: everybody has left, the end
+  std::int64_t given_up_step = -1;  ///< -1: none
   double silence_seconds = 0;
   std::array<char, 200> stop_reason{};
   std::array<char, 800> trouble_line{};

@@ -30,6 +30,10 @@ class Send final : public Message {
     require_startable(size);
     transfer_.start_send(data_, size.count);
   }
+  void start_hollow(Bytes size) override {
+    require_startable(size);
+    transfer_.start_send(data_, size.count, Transfer::Content::none);
+  }
 
  private:
   const std::byte* data_;

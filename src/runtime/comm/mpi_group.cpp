@@ -21,6 +21,13 @@ class MpiGroup final : public Group {
     return make_direct_all_reduce(world_, *this, take_tags(tags_per_all_reduce), data, type, capacity, staging);
   }
 
+  std::unique_ptr<Operation> make_reduce_scatter(std::byte* data, ElementType type, Bytes unit, Bytes capacity, std::byte* staging,
+                                                 Bytes staging_size) override {
+    FLOTILLA_REQUIRE(staging_size >= reduce_scatter_staging(capacity, unit, size()), ErrorKind::internal, "staging of ", staging_size.count,
+                     " bytes is too small for a reduce-scatter of ", capacity.count, " over the ", describe());
+    return make_direct_reduce_scatter(world_, *this, take_tags(tags_per_reduce_scatter), data, type, unit, capacity, staging);
+  }
+
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return make_direct_all_gather(world_, *this, take_tags(tags_per_all_gather), mine, all, capacity);
   }

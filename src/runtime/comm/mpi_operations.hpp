@@ -7,11 +7,14 @@
 namespace flotilla::comm {
 
 inline constexpr int tags_per_all_reduce = 2;
+inline constexpr int tags_per_reduce_scatter = 1;
 inline constexpr int tags_per_all_gather = 1;
 
 /// `group` outlives the operation; the tags from `tag` on are its own.
 std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type,
                                                   Bytes capacity, std::byte* staging);
+std::unique_ptr<Operation> make_direct_reduce_scatter(const World& world, const Group& group, int tag, std::byte* data, ElementType type,
+                                                      Bytes unit, Bytes capacity, std::byte* staging);
 std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all,
                                                   Bytes capacity);
 std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,

@@ -14,9 +14,12 @@ class Transfer {
   enum class Direction { send, receive };
   Transfer(const World& world, const mpi::Communicator& channel, Direction direction, Rank peer, int tag);
 
-  void start_send(const std::byte* data, std::int64_t bytes);
+  enum class Content { whole, none };
+  /// Without content a message goes out that is empty; who receives it takes that for done.
+  void start_send(const std::byte* data, std::int64_t bytes, Content content = Content::whole);
   void start_receive(std::byte* data, std::int64_t bytes);
-  /// True when nothing is in flight. Throws Error naming the peer; Error{internal} when a message has another size than the one expected.
+  /// True when nothing is in flight. Throws Error naming the peer; Error{internal} when a message is neither empty nor of the size
+  /// expected.
   bool done();
   bool in_flight() const noexcept { return request_.active(); }
   Rank peer() const noexcept { return peer_; }

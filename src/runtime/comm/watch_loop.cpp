@@ -46,14 +46,32 @@ void Watch::Loop::finish() {
 
 // The owner's side.
 
-void Watch::Loop::request_stop(const std::string& reason) {
+void Watch::Loop::request_stop(const std::string& reason, bool urgent) {
   {
     const std::lock_guard lock{mutex_};
-    if (wish_ || leaving_) return;
-    wish_ = StopRequest{world_.rank(), reason};
+    if (leaving_ || (wish_ && (wish_->urgent || !urgent))) return;
+    if (wish_)
+      wish_->urgent = true;
+    else
+      wish_ = StopRequest{world_.rank(), reason, urgent};
     news_ = true;
   }
   wake_.notify_all();
+}
+
+void Watch::Loop::give_up(std::int64_t step) {
+  {
+    const std::lock_guard lock{mutex_};
+    if (leaving_ || !hear_of_giving_up(step)) return;
+    news_ = true;
+  }
+  wake_.notify_all();
+}
+
+bool Watch::Loop::hear_of_giving_up(std::int64_t step) {
+  if (step <= given_up_) return false;
+  given_up_ = step;
+  return true;
 }
 
 std::optional<StopRequest> Watch::Loop::stop_requested() const {
@@ -139,10 +157,20 @@ void Watch::Loop::learn(Line& line, const Beat& beat) {
     trouble_is_out_ = trouble_is_out_ || trouble;
     over_ = over_ || beat.leaving != 0;
     stop_ = beat.stop();
-  } else if (beat.stop() && !stop_) {
-    stop_ = beat.stop();
-    news_ = true;
+    hear_of_giving_up(beat.given_up_step);
+    return;
   }
+  news_ = adopt(beat.stop()) || news_;
+  news_ = hear_of_giving_up(beat.given_up_step) || news_;
+}
+
+bool Watch::Loop::adopt(const std::optional<StopRequest>& request) {
+  if (!request || (stop_ && (stop_->urgent || !request->urgent))) return false;
+  if (stop_)
+    stop_->urgent = true;
+  else
+    stop_ = request;
+  return true;
 }
 
 void Watch::Loop::judge_silence(Seconds time) {
@@ -173,7 +201,7 @@ void Watch::Loop::adopt_wishes() {
   const std::lock_guard lock{mutex_};
   if (failure_ && !trouble_) trouble_ = Trouble{Trouble::Kind::failed, world_.rank(), world_.host(world_.rank()), {}, *failure_};
   if (!is_hub()) return;
-  if (wish_ && !stop_) stop_ = wish_;
+  adopt(wish_);
   over_ = over_ || (leaving_ && all_left && !trouble_);
 }
 
@@ -183,6 +211,7 @@ Beat Watch::Loop::compose() const {
   const auto& stop = is_hub() ? stop_ : wish_;
   if (stop) beat.set(*stop);
   if (trouble_) beat.set(*trouble_);
+  beat.given_up_step = given_up_;
   beat.leaving = is_hub() ? over_ : leaving_;
   return beat;
 }

@@ -1,6 +1,8 @@
 #pragma once
 // Private: the watch's thread and what it shares with its owner.
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -15,14 +17,19 @@ class Watch::Loop {
   Loop(const World& world, WatchOptions options, OnTrouble on_trouble);
   ~Loop();
 
-  void request_stop(const std::string& reason);
+  void request_stop(const std::string& reason, bool urgent);
   std::optional<StopRequest> stop_requested() const;
+  void give_up(std::int64_t step);
+  std::int64_t given_up() const noexcept { return given_up_; }
   std::optional<Trouble> trouble() const;
   void announce_failure(const LastWords& words, Seconds deadline);
   void close(Seconds deadline);
 
  private:
   bool is_hub() const noexcept { return world_.rank() == Rank{0}; }
+  // Under the mutex; whether that was new.
+  bool hear_of_giving_up(std::int64_t step);
+  bool adopt(const std::optional<StopRequest>&);
   // On the thread. A round is: hear everybody, judge silence, speak, tell the owner.
   void run();
   void round();
@@ -48,6 +55,7 @@ class Watch::Loop {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_, told_;
+  std::atomic<std::int64_t> given_up_{-1};  // written under the mutex
   // Under the mutex.
   std::optional<StopRequest> wish_;   // of this rank
   std::optional<StopRequest> stop_;   // the job's, as rank 0 decided

@@ -82,6 +82,28 @@ Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& op
   }
 }
 
+/// Removes what processes that were killed while they wrote have left: files under names of their own, last changed `age` seconds ago or
+/// longer; outcomes at once.
+void clear_leftovers(const std::filesystem::path& folder, double clock, double age) {
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry{folder, failed}, end; !failed && entry != end; entry.increment(failed)) {
+    const auto name = entry->path().filename().string();
+    struct ::stat facts {};
+    if (!(name.ends_with(".tmp") || name.ends_with(".own")) || ::lstat(entry->path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))
+      continue;
+    const double least = name.starts_with("outcome.json.") ? 0 : age;
+    if (clock - static_cast<double>(facts.st_mtim.tv_sec) >= least) ::unlink(entry->path().c_str());
+  }
+}
+
+/// Outcomes are written by ranks of the run alone, and those that still write are of an incarnation that is over. Elsewhere somebody may be
+/// writing: another job that wants the directory, somebody who asks for another plan.
+void clear_leftovers(const std::filesystem::path& run) {
+  const double clock = file_system_clock(incarnations_folder(run));
+  clear_leftovers(run / "outcomes", clock, 0);
+  for (const auto& folder : {run, incarnations_folder(run)}) clear_leftovers(folder, clock, 60);
+}
+
 }  // namespace
 
 bool RunDirectory::State::holds() const noexcept {
@@ -137,6 +159,7 @@ RunDirectory RunDirectory::open(const std::filesystem::path& path, const LockOpt
     // Numbers are never used twice, so whoever makes the next one's file has won, however late the others come.
   } while (!publish_once(claim_file(path, state->claim.number), to_json(state->claim)));
   ::unlink(outcome_file(path).c_str());  // an earlier incarnation's: scripts must not take it for ours
+  clear_leftovers(path);
   state->start_heart(options.heartbeat);
   return RunDirectory{std::move(state)};
 }

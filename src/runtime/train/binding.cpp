@@ -107,7 +107,7 @@ void Binding::bind_gather(BoundInstruction& bound, const program::Access& access
   auto& instances = of_site_[static_cast<std::size_t>(bound.site - class_.sites.data())];
   instances.resize(static_cast<std::size_t>(about.copies));
   auto& slot = instances[static_cast<std::size_t>(bound.microbatch % about.copies)];
-  const Bytes token{about.size.count / class_.shape.tokens()};
+  const Bytes token = bound.site->token.count > 0 ? bound.site->token : Bytes{about.size.count / class_.shape.tokens()};
   if (slot == nullptr) slot = keep(group_of(*bound.site).make_gather_pieces(buffer(access.buffer, bound.microbatch), token, about.size));
   bound.operation = slot;
   bound.size = std::int64_t{bound.sequences} * class_.shape.length * token;
@@ -123,6 +123,12 @@ comm::Operation* Binding::make_collective(const program::Site& site) {
     const auto type = site.part >= 0 ? comm::ElementType::fp32 : comm::element_type(program_.plan.precision);
     const Bytes capacity = site.per_microbatch ? class_.buffers[static_cast<std::size_t>(reduced.buffer)].size : site.bytes;
     return keep(group.make_all_reduce(buffer(reduced.buffer), type, capacity, staging_data, staging_size));
+  }
+  if (site.op == Op::reduce_scatter) {
+    const auto& reduced = *find(site, Role::reduced);
+    const Bytes capacity = class_.shape.tokens() * site.token;
+    return keep(group.make_reduce_scatter(buffer(reduced.buffer), comm::element_type(program_.plan.precision), site.token, capacity,
+                                          staging_data, staging_size));
   }
   if (site.op == Op::all_gather) {
     const auto& mine = *find(site, Role::stats);

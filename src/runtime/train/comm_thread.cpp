@@ -18,7 +18,7 @@ CommThread::~CommThread() {
   thread_.join();
 }
 
-void CommThread::begin(Binding& binding, Progress& progress, Bell& finished, const std::function<void(BoundInstruction&)>& before_start,
+void CommThread::begin(Binding& binding, Progress& progress, Bell& finished, const std::function<bool(BoundInstruction&)>& before_start,
                        std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin) {
   if (queues_of_ != &binding) {
     queues_.assign(5, {});
@@ -123,8 +123,10 @@ bool CommThread::start_ready(InOrder& queue) {
     const int i = queue.list[queue.next++];
     auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
     if (started_ != nullptr) (*started_)[static_cast<std::size_t>(i)] = now() - origin_;
-    (*before_start_)(instruction);
-    instruction.operation->start(instruction.size);
+    if ((*before_start_)(instruction))
+      instruction.operation->start_hollow(instruction.size);
+    else
+      instruction.operation->start(instruction.size);
     queue.in_flight.push_back(i);
     moved = true;
   }

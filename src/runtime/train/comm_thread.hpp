@@ -19,8 +19,9 @@ class CommThread {
   ~CommThread();
 
   /// Starts a pass over the communication instructions of `binding`. They are marked in `progress` as they end, and `finished` rung.
-  /// `before_start` is called on the thread when one starts. Times since `origin` go to `started` and `ended` where they are given.
-  void begin(Binding& binding, Progress& progress, Bell& finished, const std::function<void(BoundInstruction&)>& before_start,
+  /// `before_start` is called on the thread when one starts and says whether it is to be hollow. Times since `origin` go to `started` and
+  /// `ended` where they are given.
+  void begin(Binding& binding, Progress& progress, Bell& finished, const std::function<bool(BoundInstruction&)>& before_start,
              std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin);
   /// An instruction of the compute thread is done: queues that wait for one may go on.
   void wake() { bell_.ring(); }
@@ -50,7 +51,7 @@ class CommThread {
   Binding* binding_ = nullptr;
   Progress* progress_ = nullptr;
   Bell* finished_ = nullptr;
-  const std::function<void(BoundInstruction&)>* before_start_ = nullptr;
+  const std::function<bool(BoundInstruction&)>* before_start_ = nullptr;
   std::vector<Seconds>* started_ = nullptr;
   std::vector<Seconds>* ended_ = nullptr;
   Seconds origin_;

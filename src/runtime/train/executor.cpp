@@ -34,8 +34,13 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
       mine.push_back(std::find(owned.begin(), owned.end(), slot.tensor) != owned.end() ? 1 : 0);
     }
   }
+  const auto& list = binding.instructions();
+  sums_ = static_cast<std::size_t>(
+      std::ranges::find_if(list, [](const auto& instruction) { return instruction.site->op == Op::reduce_scalars; }) - list.begin());
   before_start_ = [this](BoundInstruction& instruction) {
-    if (instruction.site->op == Op::reduce_scalars) fill_totals(*context_);
+    if (instruction.site->op != Op::reduce_scalars) return hollow(instruction);
+    fill_totals(*context_);
+    return false;
   };
   if (record) {
     started_.resize(binding.instructions().size());
@@ -46,6 +51,7 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
 
 void Executor::run(const StepContext& context) {
   context_ = &context;
+  pass_ = Pass::whole;
   progress_.begin_pass();
   const Seconds origin = now();
   comm_.begin(binding_, progress_, finished_, before_start_, record_ ? &started_ : nullptr, record_ ? &ended_ : nullptr, origin);
@@ -54,7 +60,7 @@ void Executor::run(const StepContext& context) {
     if (on_comm_thread(*list[i].site)) continue;
     wait_for(list[i]);
     if (record_) started_[i] = now() - origin;
-    execute(list[i], context);
+    if (!leaves_out(list[i], context)) execute(list[i], context);
     poison_.after(i);
     if (record_) ended_[i] = now() - origin;
     progress_.mark(static_cast<int>(i));
@@ -71,6 +77,20 @@ void Executor::wait_for(const BoundInstruction& instruction) {
     if (std::all_of(instruction.waits.begin(), instruction.waits.end(), [&](int wait) { return progress_.done(wait); })) return;
     finished_.wait(heard);
   }
+}
+
+/// What comes after the sums is gone through as ever: by them all ranks know alike that the parameters stay, and what is done with
+/// parameters then is done with good ones.
+bool Executor::hollow(const BoundInstruction& instruction) const {
+  const auto place = static_cast<std::size_t>(&instruction - binding_.instructions().data());
+  return place < sums_ && pass_.load() == Pass::hollow;
+}
+
+bool Executor::leaves_out(const BoundInstruction& instruction, const StepContext& context) {
+  auto whole = Pass::whole;
+  if (context.give_up && pass_.load(std::memory_order_relaxed) == Pass::whole && context.give_up())
+    pass_.compare_exchange_strong(whole, Pass::hollow);
+  return hollow(instruction);
 }
 
 void Executor::execute(BoundInstruction& instruction, const StepContext& context) {
@@ -131,6 +151,12 @@ void Executor::fill_totals(const StepContext& context) {
   totals[scalar::stop] = context.wishes.stop ? 1 : 0;
   totals[scalar::save] = context.wishes.save ? 1 : 0;
   totals[scalar::change] = context.wishes.change ? 1 : 0;
+  auto whole = Pass::whole;
+  if (!pass_.compare_exchange_strong(whole, Pass::summed)) {
+    totals[given_up] = 1;
+    totals[scalar::loss] = totals[scalar::squared_norm] = 0;
+    return;
+  }
   if (!std::isfinite(scalars[scalar::loss]) || !std::isfinite(scalars[scalar::squared_norm])) {
     totals[scalar::not_finite] = 1;
     totals[scalar::not_finite_rank] = static_cast<double>(binding_.rank().value);
@@ -139,7 +165,7 @@ void Executor::fill_totals(const StepContext& context) {
 
 void Executor::optimize(BoundInstruction& instruction, const StepContext& context) {
   const double norm = std::sqrt(totals()[scalar::squared_norm]);
-  if (!std::isfinite(norm) || !std::isfinite(totals()[scalar::loss])) return;  // the last good parameters stay
+  if (totals()[given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss])) return;  // the last good parameters stay
   auto adamw = context.adamw;
   adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
   const auto part = static_cast<std::size_t>(instruction.site->part);

@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -11,6 +12,10 @@
 
 namespace flotilla::train {
 
+/// Beside those of program::scalar: how many ranks have left work of the step undone, so that nobody may update parameters.
+inline constexpr std::size_t given_up = 7;
+static_assert(given_up < program::scalar::count && given_up > program::scalar::change);
+
 /// What the instructions that are not layers need from the step they are in.
 struct StepContext {
   std::int64_t step = 0;  ///< from 0; of dropout's key
@@ -19,10 +24,16 @@ struct StepContext {
   double clip = 0;  ///< 0: no clipping
   /// Token ids of sequence `index` of the step (or of the evaluation).
   std::function<void(int index, std::span<std::int32_t> tokens)> read_sequence;
+  /// Asked before each computation; true: the rest of the step is gone through without computing. Empty: never.
+  std::function<bool()> give_up;
 };
 
 /// Runs a bound program, pass after pass: compute instructions on the calling thread, messages and collectives on the communication
 /// thread, each when what it waits for is done.
+///
+/// A step that is given up is hollow from then on: messages and sums go on, though empty, so that nobody is left waiting, computations are
+/// left out, and the step's sums say so; since every rank waits for these before it updates parameters, no rank updates any. A rank gives
+/// up before it has put in its own sums, or not at all.
 class Executor {
  public:
   Executor(Binding&, compute::Backend&, CommThread&, bool poison, bool record);
@@ -34,7 +45,10 @@ class Executor {
   const std::vector<Span>& timeline() const { return timeline_; }
 
  private:
+  enum class Pass : std::uint8_t { whole, hollow, summed };  ///< summed: too late to give up
   void wait_for(const BoundInstruction&);
+  bool leaves_out(const BoundInstruction&, const StepContext&);
+  bool hollow(const BoundInstruction&) const;
   void execute(BoundInstruction&, const StepContext&);
   void load_tokens(BoundInstruction&, const StepContext&);
   void copy_regions(BoundInstruction&);
@@ -54,8 +68,10 @@ class Executor {
   std::byte* totals_ = nullptr;
   std::vector<std::vector<std::uint8_t>> decays_;  ///< by part, by slot
   std::vector<std::vector<std::uint8_t>> owned_;   ///< by part, by slot: counts in this rank's squared norm
-  std::function<void(BoundInstruction&)> before_start_;
+  std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
+  std::size_t sums_ = 0;                 ///< place of the instruction that puts in this rank's
+  std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it hollow, the communication thread ends the choice
   bool record_;
   std::vector<Seconds> started_, ended_;
   std::vector<Span> timeline_;

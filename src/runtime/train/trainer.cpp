@@ -17,13 +17,13 @@ namespace scalar = program::scalar;
 
 namespace {
 
-constexpr int channels_per_program = 2;
+constexpr int channels_per_chunk = 2;  // of a program's messages
 
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options) {
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = program.classes.at(static_cast<std::size_t>(binding.rank_class));
-  return {program.plan.model, program.plan.length, c.shape.tensor_parallel, binding.tensor_index, program.plan.precision,
-          options.threads,    options.seed};
+  return {program.plan.model, program.plan.length, c.shape.tensor_parallel,  binding.tensor_index, program.plan.precision,
+          options.threads,    options.seed,        c.shape.sequence_parallel};
 }
 
 Bytes arena_size(const program::Program& program, Rank rank) {
@@ -55,7 +55,7 @@ class Trainer::State {
       backend_->set_scratch({training_binding_.buffer(scratch), static_cast<std::size_t>(size.count)});
     }
     if (evaluation_) {
-      evaluation_binding_.emplace(*evaluation_, crew.rank(), *arena_, crew, groups_, channels_per_program);
+      evaluation_binding_.emplace(*evaluation_, crew.rank(), *arena_, crew, groups_, channels_per_chunk * training_.plan.chunks);
       evaluation_executor_.emplace(*evaluation_binding_, *backend_, comm_, options.poison, false);
     }
     read_training_ = [this](int index, std::span<std::int32_t> tokens) {
@@ -106,6 +106,11 @@ class Trainer::State {
                       optimizer_steps_ + 1};
     training_executor_.run(context_);
     return result(training_executor_.totals(), rate);
+  }
+
+  void give_up_when(std::function<bool(std::int64_t step)> asked) {
+    give_up_ = std::move(asked);
+    context_.give_up = [this] { return give_up_(step_); };
   }
 
   double evaluate() {
@@ -167,6 +172,7 @@ class Trainer::State {
 
   StepResult result(const double* totals, double rate) {
     StepResult result;
+    result.given_up = totals[given_up] > 0;
     result.loss = totals[scalar::loss] / (static_cast<double>(training_.plan.global_batch) * training_.plan.length);
     result.gradient_norm = std::sqrt(totals[scalar::squared_norm]);
     result.learning_rate = rate;
@@ -176,7 +182,7 @@ class Trainer::State {
     result.stop = totals[scalar::stop] > 0;
     result.save = totals[scalar::save] > 0;
     result.change = totals[scalar::change] > 0;
-    if (result.finite) ++optimizer_steps_;
+    if (result.finite && !result.given_up) ++optimizer_steps_;
     return result;
   }
 
@@ -196,6 +202,7 @@ class Trainer::State {
   std::optional<Executor> evaluation_executor_;
   StepContext context_, evaluation_context_;
   std::function<void(int, std::span<std::int32_t>)> read_training_, read_validation_;
+  std::function<bool(std::int64_t)> give_up_;
   std::vector<checkpoint::LocalTensor> held_;
   std::int64_t step_ = 0, optimizer_steps_ = 0;
 };
@@ -211,6 +218,7 @@ void Trainer::adopt(std::int64_t optimizer_steps) { state_->adopt(optimizer_step
 checkpoint::LocalState Trainer::state() { return state_->local_state(); }
 std::int64_t Trainer::optimizer_steps() const { return state_->optimizer_steps(); }
 StepResult Trainer::step(std::int64_t step, const Wishes& wishes) { return state_->step(step, wishes); }
+void Trainer::give_up_when(std::function<bool(std::int64_t step)> asked) { state_->give_up_when(std::move(asked)); }
 double Trainer::evaluate() { return state_->evaluate(); }
 std::span<const float> Trainer::gradient(int tensor) const { return state_->gradient(tensor); }
 const plan::Shard* Trainer::shard(int tensor) const { return state_->shard(tensor); }

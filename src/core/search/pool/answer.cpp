@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t longest_summary = 160;
 constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
-    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two inside a node), "
+    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two, over several nodes "
+    "only where their links make a block faster), "
     "microbatch (powers of two up to 16) and share of the batch; stages with numbers of replicas, degrees and microbatches of their own, "
     "of one type each, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
     "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
@@ -99,11 +100,11 @@ std::string limits_in_words(const Stock& stock, const Trial& trial) {
   add(limits.usd_per_hour && hourly > *limits.usd_per_hour, "costs ", hourly, " USD an hour where ", limits.usd_per_hour.value_or(0),
       " are allowed");
   add(limits.devices && trial.devices > *limits.devices, "takes ", trial.devices, " devices where ", limits.devices.value_or(0),
-      " are allowed");
+      limits.devices.value_or(0) == 1 ? " is allowed" : " are allowed");
   return line;
 }
 
-std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Bench& bench) {
+std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Bench& bench, const LargerPool& larger_pool) {
   if (refine.nearest_to_limits()) {
     const Trial& nearest = refine.nearest_to_limits()->first;
     return text("plans fit the memory, and none found keeps the limits; nearest: ", plan::summary(nearest.plan).substr(0, longest_summary),
@@ -127,6 +128,8 @@ std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Ben
   const auto remedy = simulate::find_remedy(miss.plan, {short_of.stage}, miss.forecast.iteration, attempt);
   if (remedy)
     line += text("; ", remedy->change, " would fit", remedy->more_devices > 0 ? text(", on ", remedy->more_devices, " more devices") : "");
+  else if (const auto times = stopped ? std::nullopt : larger_pool())
+    line += text("; a pool ", *times, " times as large would hold the model");
   return line;
 }
 
@@ -138,16 +141,17 @@ plan::Plan unbound(plan::Plan plan) {
   return plan;
 }
 
-std::size_t shortlist_length(int devices) { return devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
-int most_improvements(int devices) { return devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 2; }
+std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
+int most_improvements(int devices) { return devices <= 40 ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 1; }
 
-PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench) {
+PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench,
+                     const LargerPool& larger_pool) {
   PoolAnswer answer;
   answer.space = space;
   answer.considered = effort.forecasts;
   answer.pruned = std::max<std::int64_t>(0, effort.estimates - effort.forecasts);
   if (refine.found().empty()) {
-    answer.no_plan_reason = why_none(stock, refine, effort.stopped, bench);
+    answer.no_plan_reason = why_none(stock, refine, effort.stopped, bench, larger_pool);
     return answer;
   }
   const Forecasted& best = refine.found().front();

@@ -8,7 +8,9 @@ struct Effort {
   bool stopped = false;
 };
 
-PoolAnswer answer_of(const Stock&, const Refine&, const Effort&, double floor, Bench&);
+/// How many times as large a pool must be to hold the model; nothing where no size tried does. Asked where no smaller change mends a plan.
+using LargerPool = std::function<std::optional<int>()>;
+PoolAnswer answer_of(const Stock&, const Refine&, const Effort&, double floor, Bench&, const LargerPool&);
 
 plan::Plan unbound(plan::Plan);
 /// What local search may spend: forecasts of many devices take long.

@@ -55,9 +55,13 @@ void Families::chains_of_all(plan::Recompute recompute, const Room& room) {
 }
 
 void Families::chain(plan::Recompute recompute, const Room& room, const Pattern& pattern) {
-  Column column = sample(pattern, 1, room);
-  if (column.slots.empty()) return;
+  const int most = most_columns(pattern, room);
+  if (most < 1) return;
+  Column column;
   for (const int microbatch : microbatches_) {
+    if (least_value(pattern, microbatch, most, recompute) >= list_.threshold()) continue;
+    if (column.slots.empty()) column = sample(pattern, 1, room);
+    if (column.slots.empty()) return;
     if (least_value(pattern, microbatch, column.count, recompute) >= list_.threshold()) continue;
     column.microbatch = microbatch;
     const int turns = stock_.request.global_batch / (column.count * microbatch) + 1;

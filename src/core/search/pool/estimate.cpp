@@ -78,7 +78,7 @@ void Estimator::place(const Sketch& sketch) {
 
 int Estimator::flows(const Slot& slot, int replicas) const {
   const int beside = std::min(replicas, std::max(1, per_node(slot.place) / slot.tensor));
-  return whole_messages_ ? beside : beside * slot.tensor;
+  return whole_messages_ ? beside : std::min(beside * slot.tensor, per_node(slot.place));
 }
 
 bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch, Pace& pace) {
@@ -155,8 +155,8 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
     const int in_flight = std::min(kept, std::max(1, microbatches));
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-    const double needed =
-        memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) + network_.staging(sketch, s, slot.tensor);
+    const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight) +
+                          network_.staging(sketch.cuts[at(s)], sketch.cuts[at(s + 1)], columns_of(sketch), slot.tensor);
     most.bytes = std::max(most.bytes, needed * (1 - doubt) - limit);
     most.share = std::max(most.share, needed * (1 - doubt) / limit);
   }
@@ -271,11 +271,16 @@ double Estimator::after(const Sketch& sketch) {
   return sums + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
 }
 
-Estimate Estimator::operator()(Sketch& sketch) {
+Estimate Estimator::operator()(Sketch& sketch, double enough) {
   ++count_;
   Estimate estimate;
   if (!measure(sketch)) return estimate;
   estimate.seconds = deal(sketch);
+  if (stock_.by_throughput() && estimate.seconds > enough) {
+    estimate.value = estimate.seconds;
+    estimate.fits = true;
+    return estimate;
+  }
   Fullest fullest;
   for (std::size_t c = 0; c < sketch.columns.size(); ++c)
     if (c == 0 || !alike(sketch.columns[c], sketch.columns[c - 1]) || shares_differ(sketch.columns[c], sketch.columns[c - 1]))

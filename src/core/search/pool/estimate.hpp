@@ -29,8 +29,9 @@ class Estimator {
         handshake_{runtime.layers ? runtime.layers->handshake.value : 0},
         reduction_host_{runtime.layers ? runtime.layers->reduction_host.value : 0} {}
 
-  /// Deals the batch to the sketch's columns; those that get nothing are taken away.
-  Estimate operator()(Sketch&);
+  /// Deals the batch to the sketch's columns; those that get nothing are taken away. Where time is the objective, what takes longer than
+  /// `enough` before its sums is not looked at further: its value is above `enough`, its memory unknown.
+  Estimate operator()(Sketch&, double enough = 1e300);
   std::int64_t count() const { return count_; }
 
   /// One microbatch through layers [first, last) on a replica.

@@ -10,7 +10,8 @@ constexpr std::size_t few_places = 12, some_places = 32;
 constexpr int few_in_all = 8;                                                       // devices of a pool all columns of which are looked at
 constexpr std::int64_t most_of_all_columns = 40'000, some_of_all_columns = 12'000;  // estimates
 constexpr double near_enough = 1.2;                                                 // in 1F1B, to be tried in GPipe
-constexpr int most_subsets_of = 3;                                                  // types: all subsets of so many
+constexpr double never = 1e300;
+constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
 }  // namespace
 
@@ -156,7 +157,7 @@ std::vector<int> Families::present(const Room& room) const {
 std::vector<int> Families::degrees(int type) const {
   const Type& t = stock_.types[at(type)];
   std::vector<int> out;
-  for (int degree = 1; degree <= std::min({t.per_node, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
+  for (int degree = 1; degree <= std::min({t.widest, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
   return out;
 }
 
@@ -186,10 +187,7 @@ std::vector<std::vector<int>> Families::teams(const std::vector<int>& types) con
 }
 
 /// Of so many devices of the place those that whole groups of that degree take.
-int Families::usable(int place, int devices, int tensor) const {
-  const int per_node = stock_.types[at(stock_.places[at(place)].type)].per_node;
-  return (devices / per_node * (per_node / tensor) + devices % per_node / tensor) * tensor;
-}
+int Families::usable(int place, int devices, int tensor) const { return stock_.groups(place, tensor, devices) * tensor; }
 
 /// Whether some type cannot hold the whole model on one device without it.
 bool Families::needs_recompute() {
@@ -227,7 +225,7 @@ void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatc
       if (need.devices > 0) room[at(need.place)] -= count * need.devices;
     sketch.columns.push_back(std::move(column));
   }
-  while (stock_.zones.size() > 1 && add_across(sketch, pattern, microbatch, room)) {
+  while (stock_.zones.size() > 1 && most_columns(pattern, room) > 0 && add_across(sketch, pattern, microbatch, room)) {
   }
 }
 
@@ -250,6 +248,19 @@ bool Families::add_across(Sketch& sketch, const Pattern& pattern, int microbatch
   for (std::size_t p = 0; p < room.size(); ++p) room[p] -= taken[p] * column.count;
   sketch.columns.push_back(std::move(column));
   return true;
+}
+
+int Families::most_columns(const Pattern& pattern, const Room& room) const {
+  std::vector<int> needs(stock_.types.size(), 0);
+  for (const Kind& kind : pattern) needs[at(kind.type)] += kind.tensor;
+  int most = 1 << 30;
+  for (std::size_t t = 0; t < needs.size(); ++t) {
+    if (needs[t] == 0) continue;
+    int there = 0;
+    for (const int p : stock_.types[t].places) there += room[at(p)];
+    most = std::min(most, there / needs[t]);
+  }
+  return most;
 }
 
 Column Families::sample(const Pattern& pattern, int microbatch, const Room& room) const {
@@ -276,10 +287,13 @@ double Families::least_value(const Pattern& pattern, int microbatch, double colu
   return stock_.by_throughput() ? seconds : seconds * price * columns;
 }
 
+double Families::worth_offering() const { return list_.threshold() * near_enough; }
+
 Estimate Families::offer(Sketch sketch) {
   if (sketch.columns.empty()) return {};
   Sketch whole = sketch;
-  const Estimate estimate = estimate_(sketch);
+  const bool limited = stock_.request.objective.limits != Limits{};
+  const Estimate estimate = estimate_(sketch, limited ? never : worth_offering());
   list_.offer(sketch, estimate);
   if (estimate.fits) offer_fewer(whole);
   if (whole.stages() > 1 && can_.all_forwards_first && estimate.fits && estimate.value <= list_.threshold() * near_enough) {

@@ -53,6 +53,7 @@ class Families {
   // Columns of one type, side by side
   void side_by_side(plan::Recompute, const Room&);
   void side_by_side(plan::Recompute, const Room&, const std::vector<int>& team, int stages, const std::vector<int>& tensors);
+  std::vector<std::vector<double>> rates_of(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
   void settle(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
 
   // All columns of few devices
@@ -75,11 +76,15 @@ class Families {
   /// As many columns of the pattern as the room holds, zone by zone, then across zones; takes their devices.
   void add_columns(Sketch&, const Pattern&, int microbatch, Room&) const;
   bool add_across(Sketch&, const Pattern&, int microbatch, Room&) const;
+  /// At most so many columns of the pattern does the room hold.
+  int most_columns(const Pattern&, const Room&) const;
   /// A column of it anywhere, to balance; no slots where there is none.
   Column sample(const Pattern&, int microbatch, const Room&) const;
   /// At most what any sketch of so many of these columns comes to.
   double least_value(const Pattern&, int microbatch, double columns, plan::Recompute);
   Estimate offer(Sketch);
+  /// Above it no estimate changes the shortlist, where time alone counts.
+  double worth_offering() const;
   void offer_fewer(const Sketch&);
   /// So many more estimates.
   void allow(std::int64_t estimates) { budget_ = estimate_.count() + estimates; }

@@ -22,7 +22,7 @@ std::vector<Work> least_work(const Stock& stock, Soundings& soundings, const std
     Work work{type, {}};
     work.seconds.fill(1e300);
     const Type& t = stock.types[at(type)];
-    for (int degree = 1; degree <= std::min({t.per_node, stock.request.model.groups(), t.count}); degree *= 2)
+    for (int degree = 1; degree <= std::min({t.widest, stock.request.model.groups(), t.count}); degree *= 2)
       for (const int m : microbatches)
         for (const auto recompute : {plan::Recompute::none}) {
           const Sounding& s = soundings.of(type, degree, m, recompute);

@@ -9,86 +9,122 @@ namespace {
 
 constexpr double doubt = 0.02;  // of the memory: the forecast decides what is nearly too much
 constexpr int halvings = 12;
+constexpr double slowest = 3;  // of all layers on one stage: with everything recomputed, and then some
 
-/// Quanta of each of `count` replicas.
-std::vector<int> shares(int quanta, int count) {
-  std::vector<int> out(at(count), quanta / count);
-  for (int i = 0; i < quanta % count; ++i) ++out[at(i)];
-  return out;
+int quantum_of(const Line& line, int batch) {
+  int quantum = batch;
+  for (const Post& post : line.posts)
+    for (const Crew& crew : post) quantum = std::gcd(quantum, crew.microbatch);
+  return quantum;
+}
+
+/// Sequences that all replicas take at once.
+double at_once(const Post& post) {
+  double all = 0;
+  for (const Crew& crew : post) all += static_cast<double>(crew.count) * crew.microbatch;
+  return all;
+}
+
+int replicas_of(const Post& post) {
+  int all = 0;
+  for (const Crew& crew : post) all += crew.count;
+  return all;
+}
+
+int microbatches(const Crew& crew) {
+  const int turn = crew.count * crew.microbatch;
+  return std::max(1, (crew.sequences + turn - 1) / turn);
 }
 
 }  // namespace
 
-std::optional<plan::Plan> plan_of(const Line& line, const Stock& stock) {
-  const PoolRequest& request = stock.request;
-  plan::Plan plan = plan_without_stages(request);
-  plan.quantum = request.global_batch;
-  for (const Post& post : line.posts) plan.quantum = std::gcd(plan.quantum, post.microbatch);
-  const int quanta = request.global_batch / plan.quantum;
+plan::Plan plan_of(const Line& line, const Stock& stock) {
+  plan::Plan plan = plan_without_stages(stock.request);
+  plan.quantum = quantum_of(line, stock.request.global_batch);
   for (std::size_t s = 0; s < line.posts.size(); ++s) {
-    const Post& post = line.posts[s];
-    if (post.count > quanta) return std::nullopt;
-    const Place& place = stock.places[at(post.place)];
     plan::Stage stage{line.cuts[s], line.cuts[s + 1], line.recompute[s], {}};
-    for (const int share : shares(quanta, post.count))
-      stage.replicas.push_back(
-          {stock.types[at(place.type)].name, place.zone, post.tensor, {}, post.microbatch / plan.quantum, share * plan.quantum});
+    for (const Crew& crew : line.posts[s]) {
+      const Place& place = stock.places[at(crew.place)];
+      const int quanta = crew.sequences / plan.quantum;
+      for (int r = 0; r < crew.count; ++r) {
+        const int share = (quanta / crew.count + (r < quanta % crew.count ? 1 : 0)) * plan.quantum;
+        stage.replicas.push_back({stock.types[at(place.type)].name, place.zone, crew.tensor, {}, crew.microbatch / plan.quantum, share});
+      }
+    }
     plan.stages.push_back(std::move(stage));
   }
   return plan;
 }
 
-const Sounding& LineEstimator::sounding(const Post& post, plan::Recompute recompute) {
-  return estimate_.soundings().of(stock_.places[at(post.place)].type, post.tensor, post.microbatch, recompute);
+const Sounding& LineEstimator::sounding(const Crew& crew, plan::Recompute recompute) {
+  return estimate_.soundings().of(stock_.places[at(crew.place)].type, crew.tensor, crew.microbatch, recompute);
+}
+
+bool LineEstimator::usable(const Post& post, plan::Recompute recompute) {
+  return std::ranges::all_of(post, [&](const Crew& crew) { return sounding(crew, recompute).usable; });
 }
 
 /// The part of the batch that all replicas of a stage take at once.
-double LineEstimator::share_of_turn(const Post& post) const {
-  return std::min(1.0, static_cast<double>(post.count) * post.microbatch / stock_.request.global_batch);
-}
+double LineEstimator::share_of_turn(const Post& post) const { return std::min(1.0, at_once(post) / stock_.request.global_batch); }
 
-/// As program::orders_by_clock gives depths.
-std::vector<int> LineEstimator::in_flight(const Line& line) const {
-  std::vector<int> kept(line.posts.size(), 1);
+/// The part of the batch that is on its way in the stages from this one on, as program::orders_by_clock gives depths.
+double LineEstimator::below(const Line& line, std::size_t stage) const {
   double below = 0, next = 0;
-  for (std::size_t s = line.posts.size(); s-- > 0;) {
+  for (std::size_t s = line.posts.size(); s-- > stage;) {
     const double own = share_of_turn(line.posts[s]);
     below += own + (s + 1 < line.posts.size() ? std::max(0.0, next - own) : 0);
-    const int microbatches = static_cast<int>(std::ceil(1 / own - 1e-9));
-    kept[s] = std::clamp(static_cast<int>(std::ceil(below * microbatches - 1e-6)), 1, microbatches);
     next = own;
   }
-  return kept;
+  return below;
 }
 
-bool LineEstimator::fits(const Line& line, std::size_t stage, int first, int last, plan::Recompute recompute, int kept) {
-  const Post& post = line.posts[stage];
-  const auto limit = static_cast<double>(stock_.types[at(stock_.places[at(post.place)].type)].memory.count);
-  return limit <= 0 || estimate_.memory(sounding(post, recompute), first, last, kept) * (1 - doubt) <= limit;
+bool LineEstimator::fits(const Crew& crew, int replicas, int first, int last, plan::Recompute recompute, int kept) {
+  const auto limit = static_cast<double>(stock_.types[at(stock_.places[at(crew.place)].type)].memory.count);
+  if (limit <= 0) return true;
+  const double sums = network_.staging(first, last, replicas, crew.tensor);
+  return (estimate_.memory(sounding(crew, recompute), first, last, kept) + sums) * (1 - doubt) <= limit;
+}
+
+bool LineEstimator::fits(const Line& line, std::size_t stage) {
+  const double on_their_way = below(line, stage);
+  return std::ranges::all_of(line.posts[stage], [&](const Crew& crew) {
+    const int all = microbatches(crew), kept = std::clamp(static_cast<int>(std::ceil(on_their_way * all - 1e-6)), 1, all);
+    return fits(crew, replicas_of(line.posts[stage]), line.cuts[stage], line.cuts[stage + 1], line.recompute[stage], kept);
+  });
 }
 
 /// Seconds for the whole batch, if the stage never waited.
 double LineEstimator::pace(const Post& post, int first, int last, plan::Recompute recompute) {
-  return estimate_.pass(sounding(post, recompute), first, last) / share_of_turn(post);
+  double rate = 0;  // sequences per second
+  for (const Crew& crew : post) rate += crew.count * crew.microbatch / estimate_.pass(sounding(crew, recompute), first, last);
+  double longest = stock_.request.global_batch / rate;
+  for (const Crew& crew : post) longest = std::max(longest, estimate_.pass(sounding(crew, recompute), first, last));
+  return longest;
 }
 
 /// From the first stage on as many layers as the pace and the memory allow; whether all are taken.
 bool LineEstimator::fill(Line& line, double most) {
   const int layers = stock_.request.model.layers(), stages = static_cast<int>(line.posts.size());
-  const auto kept = in_flight(line);
   line.cuts.assign(1, 0);
   line.recompute.clear();
   for (int s = 0; s < stages; ++s) {
+    const Post& post = line.posts[at(s)];
     const int first = line.cuts.back(), end = layers - (stages - 1 - s);
+    const int all = std::max(1, static_cast<int>(std::ceil(1 / share_of_turn(post) - 1e-9)));
+    const int kept = std::clamp(static_cast<int>(std::ceil(below(line, at(s)) * all - 1e-6)), 1, all);
     int best = first;
     plan::Recompute how = plan::Recompute::none;
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
-      if (!sounding(line.posts[at(s)], recompute).usable) continue;
+      if (!usable(post, recompute)) continue;
       int last = first;
-      while (last < end && pace(line.posts[at(s)], first, last + 1, recompute) <= most &&
-             fits(line, at(s), first, last + 1, recompute, kept[at(s)]))
-        ++last;
+      bool full = false;  // the memory, not the pace, is what ends it
+      while (last < end && pace(post, first, last + 1, recompute) <= most && !full) {
+        full =
+            !std::ranges::all_of(post, [&](const Crew& crew) { return fits(crew, replicas_of(post), first, last + 1, recompute, kept); });
+        if (!full) ++last;
+      }
       if (last > best) best = last, how = recompute;
+      if (!full) break;
     }
     if (best == first || (s + 1 == stages && best < layers)) return false;
     line.cuts.push_back(best);
@@ -102,8 +138,8 @@ std::optional<double> LineEstimator::cut(Line& line) {
   const int layers = stock_.request.model.layers();
   double high = 0, low = 0;
   for (const Post& post : line.posts) {
-    if (!sounding(post, plan::Recompute::none).usable) return std::nullopt;
-    high = std::max(high, 2 * pace(post, 0, layers, plan::Recompute::full));
+    if (!usable(post, plan::Recompute::none)) return std::nullopt;
+    high = std::max(high, slowest * pace(post, 0, layers, plan::Recompute::none));
   }
   Line best = line;
   if (!fill(best, high)) return std::nullopt;
@@ -122,8 +158,40 @@ std::optional<double> LineEstimator::cut(Line& line) {
 double LineEstimator::floor(const std::vector<Post>& posts) {
   double rate = 0;  // batches a second of all stages together, each with all layers
   for (const Post& post : posts)
-    if (sounding(post, plan::Recompute::none).usable) rate += 1 / pace(post, 0, stock_.request.model.layers(), plan::Recompute::none);
+    if (usable(post, plan::Recompute::none)) rate += 1 / pace(post, 0, stock_.request.model.layers(), plan::Recompute::none);
   return rate > 0 ? 1 / rate : 0;
+}
+
+/// Quanta to the crews as fast as they are, the rest to those that end first.
+bool LineEstimator::deal(Post& post, int first, int last, plan::Recompute recompute, int quantum) {
+  const int quanta = stock_.request.global_batch / quantum;
+  if (post.size() == 1) {
+    post.front().sequences = stock_.request.global_batch;
+    return post.front().count <= quanta;
+  }
+  std::vector<double> speeds;
+  for (const Crew& crew : post) speeds.push_back(crew.count * crew.microbatch / estimate_.pass(sounding(crew, recompute), first, last));
+  const double all = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  std::vector<int> shares;
+  for (const double speed : speeds) shares.push_back(static_cast<int>(quanta * speed / all));
+  for (int left = quanta - std::accumulate(shares.begin(), shares.end(), 0); left > 0; --left) {
+    std::size_t next = 0;
+    for (std::size_t c = 1; c < post.size(); ++c)
+      if ((shares[c] + 1) / speeds[c] < (shares[next] + 1) / speeds[next]) next = c;
+    ++shares[next];
+  }
+  for (std::size_t c = 0; c < post.size(); ++c) {
+    if (shares[c] < post[c].count) return false;
+    post[c].sequences = shares[c] * quantum;
+  }
+  return true;
+}
+
+bool LineEstimator::deal(Line& line) {
+  const int quantum = quantum_of(line, stock_.request.global_batch);
+  for (std::size_t s = 0; s < line.posts.size(); ++s)
+    if (!deal(line.posts[s], line.cuts[s], line.cuts[s + 1], line.recompute[s], quantum)) return false;
+  return true;
 }
 
 /// Sums of a stage's gradients and its optimizer.
@@ -131,38 +199,54 @@ double LineEstimator::after(const Line& line, std::size_t stage) {
   const Post& post = line.posts[stage];
   const int first = line.cuts[stage], last = line.cuts[stage + 1], layers = stock_.request.model.layers();
   const int blocks = std::min(last, layers - 1) - std::max(first, 1);
-  const Sounding& s = sounding(post, line.recompute[stage]);
   const auto of = [&](double embedding, double block, double head) {
     return (first == 0 ? embedding : 0) + blocks * block + (last == layers ? head : 0);
   };
   // The network knows sums over the columns of a sketch: one whose every stage is this one.
-  const Sketch alike{
-      line.cuts, line.recompute, {{std::vector<Slot>(line.posts.size(), {post.place, post.tensor}), post.microbatch, post.count}}};
-  const auto& sums = network_.sums(alike, static_cast<int>(stage), std::vector<int>(line.posts.size(), 0));
-  const double all = of(sums.embedding, sums.block, sums.head), pass = estimate_.pass(s, first, last);
+  Sketch alike{line.cuts, line.recompute, {}};
+  double pass = 1e300, update = 0;
+  for (const Crew& crew : post) {
+    alike.columns.push_back({std::vector<Slot>(line.posts.size(), {crew.place, crew.tensor}), crew.microbatch, crew.count});
+    const Sounding& s = sounding(crew, line.recompute[stage]);
+    pass = std::min(pass, estimate_.pass(s, first, last));
+    update = std::max(update, of(s.embedding.update, s.block.update, s.head.update));
+  }
+  const auto& sums = network_.sums(alike, static_cast<int>(stage), std::vector<int>(line.posts.size() * post.size(), 0));
+  const double all = of(sums.embedding, sums.block, sums.head);
   const double hidden = std::min(0.6 * pass, all - (first == 0 ? sums.embedding : std::min(all, sums.block)));
-  return all - std::max(0.0, hidden) + of(s.embedding.update, s.block.update, s.head.update);
+  return all - std::max(0.0, hidden) + update;
 }
 
-std::optional<double> LineEstimator::operator()(const Line& line) {
-  const auto kept = in_flight(line);
+/// A microbatch's way to the next stage and back, between the replicas that are farthest apart.
+double LineEstimator::behind(const Post& here, const Post& next) {
+  double longest = 0;
+  for (const Crew& a : here)
+    for (const Crew& b : next) {
+      const Slot from{a.place, a.tensor}, to{b.place, b.tensor};
+      const int microbatch = std::min(a.microbatch, b.microbatch);
+      const double there = network_.message({a.place, b.place, false, estimate_.flows(from, a.count), estimate_.pieces(from)}, microbatch);
+      const double back = network_.message({b.place, a.place, false, estimate_.flows(to, b.count), estimate_.pieces(to)}, microbatch);
+      longest = std::max(longest, there + back);
+    }
+  return longest;
+}
+
+std::optional<double> LineEstimator::operator()(Line& line) {
+  for (std::size_t s = 0; s < line.posts.size(); ++s)
+    if (!usable(line.posts[s], line.recompute[s])) return std::nullopt;
+  if (!deal(line)) return std::nullopt;
   double slowest = 0, way = 0, turn = 0, last = 0;
   for (std::size_t s = 0; s < line.posts.size(); ++s) {
-    const Post& post = line.posts[s];
-    if (!sounding(post, line.recompute[s]).usable) return std::nullopt;
-    if (!fits(line, s, line.cuts[s], line.cuts[s + 1], line.recompute[s], kept[s])) return std::nullopt;
-    const double pass = estimate_.pass(sounding(post, line.recompute[s]), line.cuts[s], line.cuts[s + 1]);
-    double behind = 0;
-    if (s + 1 < line.posts.size()) {
-      const Post& next = line.posts[s + 1];
-      const Slot here{post.place, post.tensor}, there{next.place, next.tensor};
-      const int microbatch = std::min(post.microbatch, next.microbatch);
-      behind = network_.message({here.place, there.place, false, estimate_.flows(here, post.count), estimate_.pieces(here)}, microbatch) +
-               network_.message({there.place, here.place, false, estimate_.flows(there, next.count), estimate_.pieces(there)}, microbatch);
+    if (!fits(line, s)) return std::nullopt;
+    const double messages = s + 1 < line.posts.size() ? behind(line.posts[s], line.posts[s + 1]) : 0;
+    double longest = 0;
+    for (const Crew& crew : line.posts[s]) {
+      const double pass = estimate_.pass(sounding(crew, line.recompute[s]), line.cuts[s], line.cuts[s + 1]);
+      const double each = std::max(pass, messages / 2), turns = static_cast<double>(crew.sequences) / (crew.count * crew.microbatch);
+      longest = std::max(longest, pass);
+      if (each * std::max(1.0, turns) > slowest) slowest = each * std::max(1.0, turns), turn = each;
     }
-    const double whole = std::max(pass, behind / 2) / share_of_turn(post);
-    if (whole > slowest) slowest = whole, turn = std::max(pass, behind / 2);
-    way += pass + behind;
+    way += longest + messages;
     last = std::max(last, after(line, s));
   }
   return slowest + std::max(0.0, way - turn) + last;

@@ -5,14 +5,18 @@
 
 namespace flotilla::search::pool {
 
-/// A stage with replicas of its own: equal ones, as many as there are.
-struct Post {
+/// Equal replicas of a stage.
+struct Crew {
   int place = 0;
   int tensor = 1;
   int count = 1;
   int microbatch = 1;  ///< sequences, a power of two
-  bool operator==(const Post&) const = default;
+  int sequences = 0;   ///< of all of them, in one iteration; set by deal()
+  bool operator==(const Crew&) const = default;
 };
+
+/// A stage's replicas: of one kind or of several, which share the batch as fast as each of them is.
+using Post = std::vector<Crew>;
 
 /// Stages one after the other, each with its own number of replicas: every device works, whatever the numbers of its kinds. What sketches
 /// of columns cannot say.
@@ -23,8 +27,8 @@ struct Line {
   bool operator==(const Line&) const = default;
 };
 
-/// Unbound; shares are equal but for a quantum. Nothing where the batch does not go round.
-std::optional<plan::Plan> plan_of(const Line&, const Stock&);
+/// Of a line that is dealt: unbound; shares of equal replicas are equal but for a quantum.
+plan::Plan plan_of(const Line&, const Stock&);
 
 /// Seconds of an iteration without its program: the batch at the pace of the slowest stage, one microbatch's way through the others and
 /// back, the longest sums, the optimizer.
@@ -36,16 +40,22 @@ class LineEstimator {
   std::optional<double> cut(Line&);
   /// Seconds in which no cut lets these stages take the batch.
   double floor(const std::vector<Post>&);
-  /// Of a line that is cut; nothing where some stage does not fit or the runtime cannot execute it.
-  std::optional<double> operator()(const Line&);
+  /// Of a line that is cut, which it deals; nothing where the batch does not go round, some stage does not fit or the runtime cannot
+  /// execute it.
+  std::optional<double> operator()(Line&);
 
  private:
-  const Sounding& sounding(const Post&, plan::Recompute);
+  const Sounding& sounding(const Crew&, plan::Recompute);
+  bool usable(const Post&, plan::Recompute);
   double share_of_turn(const Post&) const;
-  std::vector<int> in_flight(const Line&) const;
-  bool fits(const Line&, std::size_t stage, int first, int last, plan::Recompute, int kept);
+  double below(const Line&, std::size_t stage) const;
+  bool fits(const Crew&, int replicas, int first, int last, plan::Recompute, int kept);
+  bool fits(const Line&, std::size_t stage);
   double pace(const Post&, int first, int last, plan::Recompute);
   bool fill(Line&, double pace);
+  bool deal(Line&);
+  bool deal(Post&, int first, int last, plan::Recompute, int quantum);
+  double behind(const Post& here, const Post& next);
   double after(const Line&, std::size_t stage);
 
   Estimator& estimate_;

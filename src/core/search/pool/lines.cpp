@@ -1,8 +1,10 @@
-// Orders of the pool's places along the pipeline, and how many stages each is split into; then degrees and microbatches place by place, as
-// long as the estimate falls.
+// Orders of the pool's places along the pipeline, alone or in teams side by side, and how many stages each is split into; then degrees
+// and microbatches place by place, as long as the estimate falls.
 #include "lines.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <numeric>
 
 namespace flotilla::search::pool {
@@ -10,12 +12,15 @@ namespace {
 
 constexpr int most_devices = 256;  // beyond, a forecast takes as long as all others together: few replicas are alike
 constexpr std::size_t most_places = 4;
-constexpr int most_splits = 4, most_orders = 24, most_rounds = 2;
+constexpr int most_splits = 4, most_rounds = 2;
+constexpr std::size_t most_orders = 48;
 constexpr int most_cuts = 40'000, least_cuts = 200,
-              largest_cuts = 1'500;          // lines that are cut: the first over the devices, within the others
-constexpr std::size_t most_kept = 8;         // lines that are forecast
-constexpr std::int64_t most_passes = 3'000;  // of microbatches through stages, in all forecasts: they are simulated one by one
-constexpr double promising = 1.03;           // estimates of lines err by some per cent, mostly to the good
+              largest_cuts = 1'500;   // lines that are cut: the first over the devices, within the others
+constexpr std::size_t most_kept = 8;  // lines that are forecast
+constexpr int small_pool = 40;        // devices
+constexpr std::int64_t most_passes = 3'000,
+                       few_passes = 1'000;  // of microbatches through stages, simulated one by one: of small pools, of large ones
+constexpr double promising = 1.03;          // estimates of lines err by some per cent, mostly to the good
 
 struct Candidate {
   Line line;
@@ -29,15 +34,16 @@ class Lines {
         stock_{estimate.stock()},
         microbatches_{microbatches},
         refine_{refine},
+        passes_left_{stock_.devices <= small_pool ? most_passes : few_passes},
         cuts_left_{std::clamp(most_cuts / stock_.devices, least_cuts, largest_cuts)} {}
 
   void run() {
-    std::vector<int> places(stock_.places.size());
-    std::iota(places.begin(), places.end(), 0);
-    for (int orders = 0; orders < most_orders; ++orders) {
-      if (!stock_.request.restrictions.one_device_type || one_type(places)) try_order(places);
-      for (int place : places) try_order({place});
-      if (!std::ranges::next_permutation(places).found) break;
+    const auto all = orders();
+    for (std::size_t i = 0; i < all.size(); ++i) {  // what one order leaves of its lines, the others may have
+      allowed_ = cuts_left_ - cuts_left_ * static_cast<int>(all.size() - 1 - i) / static_cast<int>(all.size() - i);
+      cuts_left_ -= allowed_;
+      try_order(all[i]);
+      cuts_left_ += allowed_;
     }
     std::ranges::stable_sort(best_, {}, &Candidate::seconds);
     if (best_.size() > most_kept) best_.resize(most_kept);
@@ -45,76 +51,119 @@ class Lines {
   }
 
  private:
-  bool one_type(const std::vector<int>& places) const {
-    return std::ranges::all_of(places, [&](int p) { return stock_.places[at(p)].type == stock_.places[at(places.front())].type; });
-  }
-
-  /// Each place in one to four stages; the devices of a place are dealt to its stages as evenly as they go.
-  void try_order(const std::vector<int>& places) {
-    std::vector<int> splits(places.size(), 1);
-    for (bool better = true; better;) {
-      better = false;
-      const double before = try_splits(places, splits);
-      for (std::size_t p = 0; p < splits.size(); ++p) {
-        if (splits[p] == most_splits) continue;
-        auto more = splits;
-        ++more[p];
-        if (try_splits(places, more) < before) splits = more, better = true;
-      }
-    }
-  }
-
-  double try_splits(const std::vector<int>& places, const std::vector<int>& splits) {
-    if (std::accumulate(splits.begin(), splits.end(), 0) > stock_.request.model.layers()) return never;
-    std::vector<Choice> choices(places.size());
-    double best = never;
-    for (const int m : {1, 4}) {
-      std::vector<Choice> start(places.size(), {1, std::min(m, microbatches_.back())});
-      if (const double seconds = descend(places, splits, start); seconds < best) best = seconds;
-    }
-    return best;
-  }
-
+  /// Places whose devices work side by side in the same stages.
+  using Team = std::vector<int>;
   struct Choice {
     int tensor = 1, microbatch = 1;
   };
 
+  bool one_type(const Team& places) const {
+    return std::ranges::all_of(places, [&](int p) { return stock_.places[at(p)].type == stock_.places[at(places.front())].type; });
+  }
+
+  /// Of the whole pool, then of ever fewer of its places: the teams that they can form, in any order along the pipeline.
+  std::vector<std::vector<Team>> orders() const {
+    std::vector<std::vector<Team>> out;
+    const auto places = static_cast<int>(stock_.places.size());
+    for (int size = places; size > 0; --size)
+      for (unsigned mask = 0; mask < 1U << places; ++mask) {
+        if (std::popcount(mask) != size) continue;
+        Team some;
+        for (int p = 0; p < places; ++p)
+          if (mask >> p & 1U) some.push_back(p);
+        if (!stock_.request.restrictions.one_device_type || one_type(some)) add_orders(some, out);
+      }
+    if (out.size() > most_orders) out.resize(most_orders);
+    return out;
+  }
+
+  /// All permutations, cut into teams anywhere; a team lists its places in rising order. Teams of one come first.
+  static void add_orders(Team places, std::vector<std::vector<Team>>& out) {
+    std::vector<std::vector<Team>> found;
+    do {
+      for (unsigned joins = 0; joins < 1U << (places.size() - 1); ++joins) {
+        std::vector<Team> teams{{places.front()}};
+        bool rising = true;
+        for (std::size_t p = 1; p < places.size(); ++p)
+          if (joins >> (p - 1) & 1U) {
+            rising = rising && places[p] > teams.back().back();
+            teams.back().push_back(places[p]);
+          } else {
+            teams.push_back({places[p]});
+          }
+        if (rising) found.push_back(std::move(teams));
+      }
+    } while (std::ranges::next_permutation(places).found);
+    std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    std::ranges::move(found, std::back_inserter(out));
+  }
+
+  /// Each team in one to four stages; its devices are dealt to its stages as evenly as they go.
+  void try_order(const std::vector<Team>& teams) {
+    std::vector<int> splits(teams.size(), 1);
+    for (bool better = true; better;) {
+      better = false;
+      const double before = try_splits(teams, splits);
+      for (std::size_t t = 0; t < splits.size(); ++t) {
+        if (splits[t] == most_splits) continue;
+        auto more = splits;
+        ++more[t];
+        if (try_splits(teams, more) < before) splits = more, better = true;
+      }
+    }
+  }
+
+  double try_splits(const std::vector<Team>& teams, const std::vector<int>& splits) {
+    if (std::accumulate(splits.begin(), splits.end(), 0) > stock_.request.model.layers()) return never;
+    double best = never;
+    for (const int m : {1, 4}) {
+      std::vector<Choice> start(stock_.places.size(), {1, std::min(m, microbatches_.back())});
+      if (const double seconds = descend(teams, splits, start); seconds < best) best = seconds;
+    }
+    return best;
+  }
+
   /// One place after the other takes the degree and the microbatch that are best while the others keep theirs.
-  double descend(const std::vector<int>& places, const std::vector<int>& splits, std::vector<Choice>& choices) {
-    double best = seconds_of(places, splits, choices);
+  double descend(const std::vector<Team>& teams, const std::vector<int>& splits, std::vector<Choice>& choices) {
+    double best = seconds_of(teams, splits, choices);
     for (int round = 0; round < most_rounds; ++round) {
       const double before = best;
-      for (std::size_t p = 0; p < places.size(); ++p) {
-        const int per_node = stock_.types[at(stock_.places[at(places[p])].type)].per_node;
-        for (int tensor = 1; tensor <= std::min(per_node, model::largest_tensor_parallel(stock_.request.model)); tensor *= 2)
-          for (const int m : microbatches_) {
-            auto other = choices;
-            other[p] = {tensor, m};
-            if (const double seconds = seconds_of(places, splits, other); seconds < best) best = seconds, choices = other;
-          }
-      }
+      for (const Team& team : teams)
+        for (const int p : team) {
+          const int widest = stock_.types[at(stock_.places[at(p)].type)].widest;
+          for (int tensor = 1; tensor <= std::min(widest, model::largest_tensor_parallel(stock_.request.model)); tensor *= 2)
+            for (const int m : microbatches_) {
+              auto other = choices;
+              other[at(p)] = {tensor, m};
+              if (const double seconds = seconds_of(teams, splits, other); seconds < best) best = seconds, choices = other;
+            }
+        }
       if (best >= before) break;
     }
     return best;
   }
 
-  double seconds_of(const std::vector<int>& places, const std::vector<int>& splits, const std::vector<Choice>& choices) {
+  double seconds_of(const std::vector<Team>& teams, const std::vector<int>& splits, const std::vector<Choice>& choices) {
     Line line;
-    for (std::size_t p = 0; p < places.size(); ++p) {
-      const int groups = stock_.groups(places[p], choices[p].tensor);
-      const int most = stock_.request.global_batch / choices[p].microbatch;
-      for (int k = 0; k < splits[p]; ++k) {
-        const int count = std::min(groups * (k + 1) / splits[p] - groups * k / splits[p], most);
-        if (count < 1) return never;
-        line.posts.push_back({places[p], choices[p].tensor, count, choices[p].microbatch});
+    for (std::size_t t = 0; t < teams.size(); ++t)
+      for (int k = 0; k < splits[t]; ++k) {
+        Post post;
+        for (const int p : teams[t]) {
+          const auto [tensor, microbatch] = choices[at(p)];
+          const int groups = stock_.groups(p, tensor), most = stock_.request.global_batch / microbatch;
+          const int count = std::min(groups * (k + 1) / splits[t] - groups * k / splits[t], most);
+          if (count > 0) post.push_back({p, tensor, count, microbatch});
+        }
+        if (post.empty()) return never;
+        line.posts.push_back(std::move(post));
       }
-    }
     const bool columns = std::ranges::all_of(line.posts, [&](const Post& post) {
-      return post.count == line.posts.front().count && post.microbatch == line.posts.front().microbatch;
+      return std::ranges::equal(post, line.posts.front(),
+                                [](const Crew& a, const Crew& b) { return a.count == b.count && a.microbatch == b.microbatch; });
     });
     if (columns) return never;  // sketches say these
-    if (cuts_left_ <= 0 || hopeless(estimate_.floor(line.posts))) return never;
-    --cuts_left_;
+    if (allowed_ <= 0 || hopeless(estimate_.floor(line.posts))) return never;
+    --allowed_;
     const auto seconds = estimate_.cut(line);
     if (!seconds) return never;
     keep({std::move(line), *seconds});
@@ -134,7 +183,7 @@ class Lines {
     best_.resize(most_kept);
   }
 
-  /// Cuts by a layer, microbatches by a factor of two.
+  /// Cuts by a layer, microbatches by a factor of two, a replica to the stage beside its own.
   std::vector<Line> moves(const Line& line) {
     std::vector<Line> list;
     for (std::size_t s = 1; s + 1 < line.cuts.size(); ++s)
@@ -144,21 +193,38 @@ class Lines {
         if (other.cuts[s - 1] < other.cuts[s] && other.cuts[s] < other.cuts[s + 1]) list.push_back(std::move(other));
       }
     for (std::size_t s = 0; s < line.posts.size(); ++s)
-      for (const bool larger : {false, true}) {
-        Line other = line;
-        int& m = other.posts[s].microbatch;
-        if (larger ? m * 2 > microbatches_.back() : m == 1) continue;
-        m = larger ? m * 2 : m / 2;
-        list.push_back(std::move(other));
+      for (std::size_t c = 0; c < line.posts[s].size(); ++c) {
+        for (const bool larger : {false, true}) {
+          Line other = line;
+          int& m = other.posts[s][c].microbatch;
+          if (larger ? m * 2 > microbatches_.back() : m == 1) continue;
+          m = larger ? m * 2 : m / 2;
+          list.push_back(std::move(other));
+        }
+        if (s > 0) move_replica(line, s, c, s - 1, list);
+        if (s + 1 < line.posts.size()) move_replica(line, s, c, s + 1, list);
       }
     return list;
   }
 
+  static void move_replica(const Line& line, std::size_t from, std::size_t crew, std::size_t to, std::vector<Line>& list) {
+    Line other = line;
+    Crew one = other.posts[from][crew];
+    one.count = 1;
+    const auto same = [&](const Crew& c) { return c.place == one.place && c.tensor == one.tensor && c.microbatch == one.microbatch; };
+    if (const auto there = std::ranges::find_if(other.posts[to], same); there != other.posts[to].end())
+      ++there->count;
+    else
+      other.posts[to].push_back(one);
+    if (--other.posts[from][crew].count == 0) other.posts[from].erase(other.posts[from].begin() + static_cast<std::ptrdiff_t>(crew));
+    if (!other.posts[from].empty()) list.push_back(std::move(other));
+  }
+
   std::optional<double> attempt(const Line& line) {
-    const auto plan = plan_of(line, stock_);
-    if (!plan || passes_ >= most_passes) return std::nullopt;
-    for (const Post& post : line.posts) passes_ += stock_.request.global_batch / post.microbatch;
-    return refine_.attempt(*plan);
+    if (passes_left_ <= 0) return std::nullopt;
+    for (const Post& post : line.posts)
+      for (const Crew& crew : post) passes_left_ -= crew.sequences / crew.microbatch;
+    return refine_.attempt(plan_of(line, stock_));
   }
 
   void climb(Line here) {
@@ -168,7 +234,7 @@ class Lines {
       moved = false;
       const auto before = estimate_(here);
       for (Line& other : moves(here)) {
-        if (passes_ >= most_passes) return;
+        if (passes_left_ <= 0) return;
         const auto seconds = estimate_(other);
         if (!seconds || (before && *seconds > *before * promising)) continue;
         const auto reached = attempt(other);
@@ -185,8 +251,8 @@ class Lines {
   const Stock& stock_;
   const std::vector<int>& microbatches_;
   Refine& refine_;
-  std::int64_t passes_ = 0;
-  int cuts_left_;
+  std::int64_t passes_left_;
+  int cuts_left_, allowed_ = 0;  ///< lines that may yet be cut: by all orders that are to come, by this one
   std::vector<Candidate> best_;
 };
 

@@ -29,10 +29,12 @@ class Moves {
 
   bool recompute() {
     for (std::size_t s = 0; s < sketch_.recompute.size(); ++s) {
-      if (sketch_.recompute[s] == plan::Recompute::none) continue;
-      Sketch other = sketch_;
-      other.recompute[s] = plan::Recompute::none;
-      if (visit_(std::move(other))) return true;
+      for (const auto less : {plan::Recompute::none, plan::Recompute::selective}) {
+        if (sketch_.recompute[s] <= less) continue;
+        Sketch other = sketch_;
+        other.recompute[s] = less;
+        if (visit_(std::move(other))) return true;
+      }
     }
     return false;
   }

@@ -5,7 +5,7 @@
 
 namespace flotilla::search::pool {
 
-/// Small changes of a sketch, one after the other in a fixed order: a cut moved by a layer, a stage that no longer recomputes, a microbatch
+/// Small changes of a sketch, one after the other in a fixed order: a cut moved by a layer, a stage that recomputes less, a microbatch
 /// doubled or halved, a kind of column taken away, made fewer, or more where the room allows; a zone given up for another. `visit` returns
 /// true to take the change and end.
 bool for_each_move(const Sketch&, const Stock&, const std::function<bool(Sketch&&)>& visit);

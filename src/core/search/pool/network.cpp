@@ -9,6 +9,7 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::uint64_t sizes = 32, most_flows = 1 << 16;  // of keys: logarithms of microbatches; flows
+constexpr int telling_nodes = 3;                           // one that begins inside, one that is full, one more
 constexpr int exact_counts = 64;                           // of equal replicas: above, three leading bits are enough for an estimate
 
 int rounded(int count) {
@@ -61,17 +62,22 @@ double Network::message(const Way& way, int microbatch) {
   return found->second = cost_.message(a.first, other, size, way.flows).time.value;
 }
 
-void Network::add_members(const Column& column, const Slot& slot, int start, std::vector<Rank>& ranks) const {
+void Network::add(const Column& column, const Slot& slot, int start, Members& members) const {
   const Place& place = stock_.places[at(slot.place)];
-  for (int i = 0; i < rounded(column.count) && start + i * slot.tensor < place.count; ++i)
-    ranks.emplace_back(place.first.value + start + i * slot.tensor);
+  const int all = std::min(rounded(column.count), (place.count - start + slot.tensor - 1) / slot.tensor);
+  const int of_a_node = std::max(1, stock_.types[at(place.type)].per_node / slot.tensor);
+  const int some = group_.algorithm == program::Group::Algorithm::library ? all : std::min(all, telling_nodes * of_a_node);
+  for (int i = 0; i < some; ++i) members.some.emplace_back(place.first.value + start + i * slot.tensor);
+  members.all += at(std::max(0, all));
 }
 
-double Network::sum(std::int64_t elements, int shares, const std::vector<Rank>& ranks) const {
-  if (ranks.size() < 2 || elements == 0) return 0;
+double Network::sum(std::int64_t elements, int shares, const Members& members) const {
+  if (members.all < 2 || elements == 0) return 0;
   constexpr Bytes fp32{4};
+  if (group_.algorithm == program::Group::Algorithm::direct)
+    return cost_.sum_over_many(members.some, members.all, elements / shares * fp32, fp32, shares).time.value;
   program::Group group = group_;
-  group.members = ranks;
+  group.members = members.some;
   return cost_.collective(program::Op::all_reduce, group, elements / shares * fp32, fp32, shares).time.value;
 }
 
@@ -91,13 +97,13 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::v
   }
   const auto [found, fresh] = sums_.try_emplace(std::move(key));
   if (!fresh) return found->second;
-  std::vector<Rank> ranks;
+  Members ranks;
   std::vector<int> after(stock_.places.size(), -1);  // where the next column of a place begins
   for (std::size_t c = 0; c < columns; ++c) {
     const Slot& slot = sketch.columns[c].slots[at(stage)];
     int& here = after[at(slot.place)];
     if (here < 0) here = start(c);
-    add_members(sketch.columns[c], slot, here, ranks);
+    add(sketch.columns[c], slot, here, ranks);
     here += rounded(sketch.columns[c].count) * slot.tensor;
   }
   const bool copied = group_.algorithm == program::Group::Algorithm::library && sketch.stages() > 1;
@@ -106,19 +112,18 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::v
   return found->second;
 }
 
-double Network::staging(const Sketch& sketch, int stage, int tensor) const {
+double Network::staging(int first, int last, int replicas, int tensor) const {
   if (group_.algorithm == program::Group::Algorithm::library) return 0;
-  const int columns = columns_of(sketch), layers = stock_.request.model.layers();
-  const int first = sketch.cuts[at(stage)], last = sketch.cuts[at(stage + 1)];
+  const int layers = stock_.request.model.layers();
   const auto kept = [&](std::int64_t elements, int members) {
     constexpr double fp32_bytes = 4;
     return static_cast<double>(elements) / tensor * fp32_bytes * (members - 1) / members;
   };
   double most = 0;
-  if (first == 0) most = std::max(most, kept(elements_[0], columns));
-  if (first < layers - 1 && last > 1) most = std::max(most, kept(elements_[1], columns));
-  if (last == layers) most = std::max(most, kept(elements_[2], columns));
-  if (first == 0 || last == layers) most = std::max(most, kept(word_, sketch.stages() > 1 ? 2 * columns : columns));
+  if (first == 0) most = std::max(most, kept(elements_[0], replicas));
+  if (first < layers - 1 && last > 1) most = std::max(most, kept(elements_[1], replicas));
+  if (last == layers) most = std::max(most, kept(elements_[2], replicas));
+  if (first == 0 || last == layers) most = std::max(most, kept(word_, first == 0 && last == layers ? replicas : 2 * replicas));
   return most;
 }
 
@@ -135,11 +140,22 @@ double Network::word_sum(const Sketch& sketch, const std::vector<int>& starts) {
     }
   const auto [found, fresh] = word_sums_.try_emplace(std::move(key), 0);
   if (!fresh) return found->second;
-  std::vector<Rank> ranks;
+  Members ranks;
   for (const int stage : {0, sketch.stages() - 1})
     for (std::size_t c = 0; c < columns; ++c)
-      add_members(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
+      add(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
   return found->second = sum(word_, share, ranks);
+}
+
+double Network::tensor_sum(int place, int tensor, int microbatch) const {
+  const PoolRequest& r = stock_.request;
+  program::Group group = group_;
+  group.kind = program::Group::Kind::tensor;
+  group.most = {};
+  for (int i = 0; i < tensor; ++i) group.members.emplace_back(stock_.places[at(place)].first.value + i);
+  const Bytes element = element_size(r.precision);
+  return cost_.collective(program::Op::all_reduce, group, std::int64_t{microbatch} * r.length * r.model.hidden * element, element)
+      .time.value;
 }
 
 /// As simulate::traffic_between_zones counts it: ours is direct, every member sends each other one its piece, twice; a library's is a ring.

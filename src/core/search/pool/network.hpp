@@ -30,10 +30,14 @@ class Network {
   };
   /// `starts`, by stage and column: devices of its place that stand before.
   const Sums& sums(const Sketch&, int stage, const std::vector<int>& starts);
-  /// Bytes that a device of the stage keeps for the sums of our runtime's gradients; described runtimes say themselves what they keep.
-  double staging(const Sketch&, int stage, int tensor) const;
+  /// Bytes that a device keeps for the sums of our runtime's gradients over so many replicas of a stage with layers [first, last);
+  /// described runtimes say themselves what they keep.
+  double staging(int first, int last, int replicas, int tensor) const;
   /// Of the word table, which the first and the last stage share; described runtimes leave it out.
   double word_sum(const Sketch&, const std::vector<int>& starts);
+
+  /// Seconds in which a tensor-parallel group on the first devices of a place sums the activations of a microbatch.
+  double tensor_sum(int place, int tensor, int microbatch) const;
 
   /// USD of what leaves a zone in one iteration; the columns' sequences must have been dealt.
   double egress(const Sketch&) const;
@@ -41,10 +45,14 @@ class Network {
  private:
   double egress_price(int from, int to) const { return prices_[at(from) * stock_.places.size() + at(to)]; }
   double egress_of_sums(const Sketch&, int stage) const;
-  /// Appends one rank of each of the column's replicas in a stage.
-  void add_members(const Column&, const Slot&, int start, std::vector<Rank>&) const;
+  /// Replicas of one stage. Of many alike only those of a few nodes are listed, where the runtime's sums go by how members are joined.
+  struct Members {
+    std::vector<Rank> some;
+    std::size_t all = 0;
+  };
+  void add(const Column&, const Slot&, int start, Members&) const;
   /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
-  double sum(std::int64_t elements, int shares, const std::vector<Rank>&) const;
+  double sum(std::int64_t elements, int shares, const Members&) const;
 
   const Stock& stock_;
   simulate::ProfileCost cost_;

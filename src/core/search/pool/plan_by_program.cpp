@@ -4,15 +4,19 @@
 #include "answer.hpp"
 #include "families.hpp"
 #include "floor.hpp"
+#include "flotilla/base/error.hpp"
 #include "lines.hpp"
 #include "refine.hpp"
 #include "revive.hpp"
+#include "wide_groups.hpp"
 
 namespace flotilla::search {
 
 using namespace pool;
 
 namespace {
+
+PoolAnswer search_for_plan(const PoolRequest&, const cluster::Profile& library, const program::Runtime&, const LargerPool&);
 
 /// A plan as a sketch, its batch dealt anew.
 std::optional<Sketch> revived(const plan::Plan& plan, Estimator& estimate) {
@@ -52,7 +56,7 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   } else {
     return;
   }
-  const auto answer = plan_by_program(other, library, runtime);
+  const auto answer = search_for_plan(other, library, runtime, [] { return std::nullopt; });
   if (!answer.best) return;
   std::vector<PooledPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
@@ -64,13 +68,13 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   }
 }
 
-}  // namespace
-
-PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
-  const Stock stock{request, library};
+PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
+                           const LargerPool& larger_pool) {
+  Stock stock{request, library};
   Bench bench{stock, runtime};
   Soundings soundings{stock, bench};
   Network network{stock, runtime};
+  widen_groups(stock, soundings, network);
   Estimator estimate{stock, soundings, network, runtime};
   Shortlist list{stock, shortlist_length(stock.devices)};
   if (request.previous) offer_previous(*request.previous, estimate, list);
@@ -85,9 +89,37 @@ PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& l
   refine.vary();
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
-                          floor_of_value(stock, soundings, families.microbatches()), bench);
+                          floor_of_value(stock, soundings, families.microbatches()), bench, larger_pool);
   prefer_what_moves_least(answer, request);
   return answer;
+}
+
+constexpr int largest_pool = 64;         // times
+constexpr int most_devices = 1'000'000;  // that a pool may hold
+
+/// In powers of two.
+std::optional<int> times_as_large(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  PoolRequest other = request;
+  other.previous.reset();
+  for (int times = 2; times <= largest_pool; times *= 2) {
+    for (std::size_t e = 0; e < other.pool.size(); ++e) {
+      if (request.pool[e].count > most_devices / times) return std::nullopt;
+      other.pool[e].count = request.pool[e].count * times;
+    }
+    try {
+      if (search_for_plan(other, library, runtime, [] { return std::nullopt; }).best) return times;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      return std::nullopt;  // a profile of one host knows no links to others
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  return search_for_plan(request, library, runtime, [&] { return times_as_large(request, library, runtime); });
 }
 
 }  // namespace flotilla::search

@@ -11,16 +11,26 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::ptrdiff_t most_varied = 2, most_improved = 3;  // of the best plans
-constexpr std::size_t most_reshaped = 128;                    // stages x kinds of columns
-constexpr int most_steps = 40;                                // of a local search
-constexpr double doubt = 1.1;                                 // estimates are closer than this to the forecasts, nearly always
-constexpr double promising = 1.01;                            // a move whose estimate is worse by more is not forecast
+constexpr std::ptrdiff_t many_varied = 12, most_varied = 2, most_improved = 6;  // of the best plans
+constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that local search may simulate: of large pools, of small ones
+constexpr int small_pool = 40, huge_pool = 10'000;                   // devices
+constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
+constexpr int most_steps = 40;                                       // of a local search
+constexpr double doubt = 1.1;                                        // estimates are closer than this to the forecasts, nearly always
+constexpr double worth_improving = 1.1;                              // in large pools: of the best
+constexpr double promising = 1.01;                                   // a move whose estimate is worse by more is not forecast
 
 bool better(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
   if (a.trial.devices != b.trial.devices) return a.trial.devices < b.trial.devices;
   return a.trial.forecast.iteration < b.trial.forecast.iteration;
+}
+
+/// Of microbatches through stages, columns of equal work once: what a forecast takes time for.
+std::int64_t passes_of(const Sketch& sketch) {
+  std::int64_t all = 0;
+  for (const Column& column : sketch.columns) all += (column.sequences / column.count + column.microbatch - 1) / column.microbatch;
+  return all * sketch.stages();
 }
 
 double excess(const Trial& trial) {
@@ -40,7 +50,7 @@ void Refine::polish(Shortlist& list) {
     Candidate here = candidate;
     for (int step = 0; step < most_steps && !stop(); ++step) {
       const bool moved = for_each_move(here.sketch, stock_, [&](Sketch&& other) {
-        const Estimate estimate = estimate_(other);
+        const Estimate estimate = estimate_(other, here.estimate.value);
         if (!estimate.fits || other.columns.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
         list.offer(other, estimate);
         here = {std::move(other), estimate};
@@ -92,7 +102,8 @@ void Refine::keep(const Sketch& sketch, const plan::Plan& plan) {
 }
 
 void Refine::vary() {
-  const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_varied, std::ssize(found_)));
+  const auto most = stock_.devices <= small_pool ? many_varied : stock_.devices <= huge_pool ? most_varied : 1;
+  const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min(most, std::ssize(found_)));
   for (const Forecasted& one : best)
     for (const auto& plan : variants_of(one.trial.plan))
       if (!stop()) attempt(one.sketch, plan);
@@ -126,7 +137,7 @@ std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
   const double most = estimate_(here).value * promising;
   std::vector<Candidate> moves;
   const auto consider = [&](Sketch&& other) {
-    const Estimate estimate = estimate_(other);
+    const Estimate estimate = estimate_(other, most);
     if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
     return false;
   };
@@ -140,15 +151,19 @@ std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
 /// From the best plans of several shapes, each on its own: what is best now may be a dead end.
 void Refine::improve(int most_forecasts) {
   const auto end = bench_.forecasts() + most_forecasts;
+  const bool small = stock_.devices <= small_pool;
+  std::int64_t passes = small ? many_passes : most_passes;
   const std::vector<Forecasted> begin(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_improved, std::ssize(found_)));
   for (const Forecasted& start : begin) {
     if (start.sketch.columns.empty()) continue;
+    if (!small && start.value > found_.front().value * worth_improving) break;
     Sketch here = start.sketch;
     double value = start.value;
     for (bool moved = true; moved;) {
       moved = false;
       for (const Candidate& move : promising_moves(here)) {
-        if (bench_.forecasts() >= end || stop()) return;
+        passes -= passes_of(move.sketch);
+        if (bench_.forecasts() >= end || passes < 0 || stop()) return;
         const auto reached = attempt(move.sketch);
         if (!reached || *reached >= value) continue;
         here = move.sketch, value = *reached, moved = true;

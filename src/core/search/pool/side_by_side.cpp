@@ -6,6 +6,8 @@
 namespace flotilla::search::pool {
 namespace {
 
+constexpr double never = 1e300;
+
 struct Judged {
   Estimate estimate;
   double over_limits = 0;
@@ -47,12 +49,14 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
       const auto fitting = degrees(type);
       if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
       const Pattern pattern(at(stages), Kind{type, tensor});
-      bool fits = true;
+      bool fits = true, missing = most_columns(pattern, room) < 1;
+      Column column;
       for (auto m = microbatches_.rbegin(); m != microbatches_.rend(); ++m) {
         const bool end = m == microbatches_.rbegin() || m + 1 == microbatches_.rend();
         if (!end && fits) continue;
-        const Column column = sample(pattern, *m, room);
-        if (column.slots.empty()) break;
+        if (column.slots.empty() && !missing) column = sample(pattern, *m, room), missing = column.slots.empty();
+        if (missing) break;
+        column.microbatch = *m;
         best = std::min(best, least_value(pattern, *m, column.count, recompute));
         if (best >= list_.threshold() && team.size() == 1) continue;
         const int turns = stock_.request.global_batch / (column.count * *m) + 1;
@@ -80,13 +84,41 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
   }
 }
 
+/// Sequences per second that the columns of each type would take with each option if nothing but the layers took time, all equally many
+/// of them: the stages that are cut are no faster.
+std::vector<std::vector<double>> Families::rates_of(const Room& room, const std::vector<int>& team, const Cut& cut,
+                                                    const std::vector<Option>& options) {
+  const auto stages = static_cast<int>(cut.recompute.size());
+  const bool none = std::ranges::all_of(cut.recompute, [](plan::Recompute r) { return r == plan::Recompute::none; });
+  std::vector<std::vector<double>> rates;
+  for (const int type : team) {
+    auto& of_type = rates.emplace_back();
+    for (const Option& option : options) {
+      int devices = 0;
+      for (const int p : stock_.types[at(type)].places) devices += stock_.groups(p, option.tensor, room[at(p)]) * option.tensor;
+      const Sounding& s = estimate_.soundings().of(type, option.tensor, option.microbatch, plan::Recompute::none);
+      const double pass = s.usable ? stock_.request.model.blocks * s.block.pass / stages : 0;
+      const double columns = static_cast<double>(devices) / option.tensor / stages;
+      of_type.push_back(!none || pass <= 0 ? 1e300 : columns * option.microbatch / pass);
+    }
+  }
+  return rates;
+}
+
 /// Degree and microbatch of each type in turn, while it gets better.
 void Families::settle(const Room& room, const std::vector<int>& team, const Cut& cut, const std::vector<Option>& options) {
   std::vector<std::size_t> chosen(team.size(), 0), best_chosen;
   const auto stages = cut.recompute.size();
   Sketch best;
   Judged best_judged;
+  const auto rates = rates_of(room, team, cut, options);
+  const bool by_time = stock_.by_throughput() && stock_.request.objective.limits == Limits{};
   const auto attempt = [&](const std::vector<std::size_t>& choice) {
+    const bool good = best_judged.estimate.fits && best_judged.over_limits <= 1;
+    const double enough = std::min(good ? best_judged.estimate.value : never, by_time ? worth_offering() : never);
+    double rate = 0;
+    for (std::size_t i = 0; i < team.size(); ++i) rate += rates[i][choice[i]];
+    if (by_time && rate * enough < stock_.request.global_batch) return false;
     Sketch sketch{cut.layers, cut.recompute, {}};
     Room left = room;
     for (std::size_t i = 0; i < team.size(); ++i) {
@@ -97,7 +129,7 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
     }
     if (sketch.columns.empty()) return false;
     const Sketch whole = sketch;
-    const Estimate estimate = estimate_(sketch);
+    const Estimate estimate = estimate_(sketch, enough);
     const Judged judged{estimate, list_.over_limits(sketch, estimate)};
     if (!best.columns.empty() && !better(judged, best_judged)) return false;
     best = whole, best_judged = judged, best_chosen = choice;

@@ -75,7 +75,8 @@ std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch,
     plan.stages.push_back(
         {begin, end, recompute, {{of.name, stock_.places[at(of.places.front())].zone, tensor, {}, 1, plan.global_batch}}});
   auto trial = bench_.forecast(plan);
-  return trial ? std::move(trial) : bench_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
+  if (trial || tensor > of.per_node) return trial;
+  return bench_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
 }
 
 /// Activations grow with microbatches in flight and with their size; the part that does not grow with the former is learnt once, from

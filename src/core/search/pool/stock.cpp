@@ -1,6 +1,7 @@
 #include "stock.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "../pool_request.hpp"
@@ -36,6 +37,7 @@ Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}
     if (entry.count > 0) count_nodes(entry, library, nodes[{entry.device_type, entry.zone}]);
   for (const auto& [key, there] : nodes) add(key.first, key.second, there.devices + there.rest);
   set_prices();
+  forget_the_rest();
   list_devices();
   for (const Place& place : places)
     if (std::ranges::find(zones, place.zone) == zones.end()) zones.push_back(place.zone);
@@ -56,7 +58,8 @@ void Stock::add(const std::string& device_type, const std::string& zone, int cou
   devices += count;
   if (types.empty() || types.back().name != device_type) {
     const auto* known = cluster::find_type(profile, device_type);
-    types.push_back({known->name, 0, std::max(1, known->per_node), known->memory, known->usd_per_hour / seconds_in_an_hour, 0, {}});
+    const int per_node = std::max(1, known->per_node);
+    types.push_back({known->name, 0, per_node, per_node, known->memory, known->usd_per_hour / seconds_in_an_hour, 0, {}});
   }
   types.back().count += count;
   types.back().places.push_back(static_cast<int>(places.size()));
@@ -74,6 +77,15 @@ void Stock::set_prices() {
   }
 }
 
+/// Of a library what is said of other models and types: every forecast of the search would read past it.
+void Stock::forget_the_rest() {
+  const auto other = [&](const std::string& type) { return std::ranges::find(types, type, &Type::name) == types.end(); };
+  std::erase_if(profile.link_fits, [&](const auto& fit) { return other(fit.from_type) || other(fit.to_type); });
+  std::erase_if(profile.layer_times, [&](const auto& time) { return time.model != request.model.name || other(time.device_type); });
+  std::erase_if(profile.layer_sizes, [&](const auto& size) { return size.model != request.model.name; });
+  std::erase_if(profile.operation_times, [&](const auto& time) { return other(time.device_type); });
+}
+
 void Stock::list_devices() {
   profile.devices.clear();
   profile.devices.reserve(at(devices));
@@ -88,15 +100,21 @@ void Stock::list_devices() {
   }
 }
 
-int Stock::groups(int place, int tensor) const {
-  const int count = places[at(place)].count, per_node = types[at(places[at(place)].type)].per_node;
-  return count / per_node * (per_node / tensor) + count % per_node / tensor;
+int Stock::groups(int place, int tensor, int some) const {
+  const auto per_node = static_cast<unsigned>(types[at(places[at(place)].type)].per_node);
+  if (std::has_single_bit(per_node)) return some >> std::countr_zero(static_cast<unsigned>(tensor));  // both divide one another
+  return groups_of_nodes(static_cast<int>(per_node), tensor, some);
+}
+
+int Stock::groups_of_nodes(int per_node, int tensor, int some) {
+  if (tensor > per_node) return tensor % per_node == 0 ? some / per_node / (tensor / per_node) : 0;
+  return some / per_node * (per_node / tensor) + some % per_node / tensor;
 }
 
 namespace {
 
-/// The nodes of a place by how many of their devices are free. Groups are put into the fullest nodes that hold them, large ones first: of
-/// degrees that divide one another none fits that does not fit so.
+/// The nodes of a place by how many of their devices are free. Groups wider than a node take whole ones; the others are put into the
+/// fullest nodes that hold them, large ones first: of degrees that divide one another none fits that does not fit so.
 class Room {
  public:
   Room(int devices, int per_node) : nodes_(at(per_node) + 1, 0) {
@@ -105,6 +123,8 @@ class Room {
   }
 
   bool take(int tensor, std::int64_t count) {
+    const auto per_node = std::ssize(nodes_) - 1;
+    if (tensor > per_node) return tensor % per_node == 0 && (nodes_.back() -= count * (tensor / per_node)) >= 0;
     for (std::size_t free = at(tensor); free < nodes_.size() && count > 0; ++free) {
       const std::int64_t each = static_cast<std::int64_t>(free) / tensor, filled = std::min(nodes_[free], count / each);
       nodes_[free] -= filled;
@@ -129,9 +149,10 @@ bool Stock::holds(std::vector<Groups>& groups) const {
                            [](const Groups& a, const Groups& b) { return a.place != b.place ? a.place < b.place : a.tensor > b.tensor; });
   for (std::size_t g = 0; g < groups.size();) {
     const Place& place = places[at(groups[g].place)];
-    Room room{place.count, types[at(place.type)].per_node};
+    const Type& type = types[at(place.type)];
+    Room room{place.count, type.per_node};
     for (const int here = groups[g].place; g < groups.size() && groups[g].place == here; ++g)
-      if (!room.take(groups[g].tensor, groups[g].count)) return false;
+      if (groups[g].tensor > type.widest || !room.take(groups[g].tensor, groups[g].count)) return false;
   }
   return true;
 }

@@ -22,6 +22,7 @@ struct Place {
 struct Type {
   std::string name;
   int count = 0, per_node = 1;
+  int widest = 1;  ///< most devices of a tensor-parallel group: a node's, or those of several nodes where links let them (wide_groups.hpp)
   Bytes memory;
   double usd = 0;    ///< of one device, per second; 0: not known
   double price = 0;  ///< the same in the objective's unit: USD, billing units, joules; seconds' worth nothing where it is throughput
@@ -35,9 +36,11 @@ class Stock {
   /// node.
   Stock(const PoolRequest&, const cluster::Profile& library);
 
-  /// Tensor-parallel groups of that degree, each inside a node.
-  int groups(int place, int tensor) const;
-  /// Whether the nodes of the pool hold the devices, every tensor-parallel group inside one node.
+  /// Tensor-parallel groups of that degree, a power of two, each inside a node or in whole ones.
+  int groups(int place, int tensor) const { return groups(place, tensor, places[at(place)].count); }
+  /// The same of `some` of the place's devices.
+  int groups(int place, int tensor, int some) const;
+  /// Whether the nodes of the pool hold the devices, every tensor-parallel group inside one node or in whole ones.
   bool holds(const plan::Plan&) const;
   bool holds(const Sketch&) const;
   bool by_throughput() const { return request.objective.goal == Goal::throughput; }
@@ -56,6 +59,7 @@ class Stock {
     std::int64_t count = 0;
   };
   bool holds(std::vector<Groups>&) const;
+  static int groups_of_nodes(int per_node, int tensor, int devices);
 
   /// Devices of one type in one zone that fill nodes of the type's size in this pool, and those of one more node.
   struct Nodes {
@@ -64,6 +68,7 @@ class Stock {
   void count_nodes(const PoolEntry&, const cluster::Profile& library, Nodes&) const;
   void add(const std::string& device_type, const std::string& zone, int count);
   void list_devices();
+  void forget_the_rest();
   void set_prices();
 };
 

@@ -11,7 +11,7 @@ namespace flotilla::search::rules {
 class Search {
  public:
   /// Steps of work, about nanoseconds, after which the search ends: no clock decides.
-  static constexpr std::int64_t most_work = 2'000'000'000;
+  static constexpr std::int64_t most_work = 500'000'000;
   /// So many groups of devices are first looked at together.
   static constexpr std::size_t many_groups = 3;
 

@@ -6,9 +6,10 @@ namespace flotilla::compute::cpu {
 
 using program::Role;
 
+/// `gradient` of a block's output becomes that of the residual path, `masked` that of what the feed-forward's dropout got.
 template <class E>
-void Operations<E>::feed_forward_rows_backward(const Frame& f, E* before_drop) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
+  const model::BlockLayout layout = f.block();
   E* gradient = f.at(Role::gradient);
   RowsBackward rows;
   if (!pre_norm_)
@@ -21,12 +22,19 @@ void Operations<E>::feed_forward_rows_backward(const Frame& f, E* before_drop) {
                  gradient,
                  nullptr,
                  d_};
-  rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::feed_forward), place(setup_, f.task)};
+  rows.drop = {gradient, masked, nullptr, d_, dropout(setup_, f.task, DropSite::feed_forward), f.place()};
   rows.norm_weight = Parameter::norm2_weight;
   rows.norm_bias = Parameter::norm2_bias;
   rows.bias = Parameter::down_bias;
   rows.has_bias = setup_.model.feed_forward_bias;
   rows_backward(f, rows);
+  if (shares_ && !rows.drop.dropout.on) copy_rows(f, gradient, masked, d_);
+}
+
+template <class E>
+void Operations<E>::mlp_begin_backward(const Frame& f) {
+  back_to_mlp(f, f.own(Role::partial, d_));
+  copy_rows(f, f.saved(f.block().ff_input), f.own(Role::gathered, d_), d_);
 }
 
 /// At the start of each row of `columns`, which has room for the gradient of `up`.
@@ -39,17 +47,17 @@ void Operations<E>::activated_gradient(const Frame& f, const E* before_drop, E* 
 
 template <class E>
 void Operations<E>::mlp_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   const Precision p = setup_.precision;
-  E* before_drop = masked(f, f.at(Role::gradient));
+  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* columns = f.workspace.template take<E>(f.n * up_width_);  // gradient of `activated`, then of `up`
-  feed_forward_rows_backward(f, before_drop);
+  if (!shares_) back_to_mlp(f, before_drop);
   activated_gradient(f, before_drop, columns);
   products_.run(linear_weight_gradient(p, f.n, d_, columns_),
                 {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
   activation_backward(f, layout, columns);
-  products_.run(linear_weight_gradient(p, f.n, up_width_, d_),
-                {.a = columns, .b = f.saved(layout.ff_input), .c = f.gradient(Parameter::up_weight)});
+  const E* input = shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input);
+  products_.run(linear_weight_gradient(p, f.n, up_width_, d_), {.a = columns, .b = input, .c = f.gradient(Parameter::up_weight)});
   products_.run(linear_input_gradient(p, f.n, up_width_, d_),
                 {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
 }
@@ -80,10 +88,11 @@ void Operations<E>::activation_backward(const Frame& f, const model::BlockLayout
   if (has_bias) bias.add_to(f.gradient(Parameter::up_bias), 0, up_width_);
 }
 
+/// Back through the norm before the feed-forward, or after the attention's sum: as back_to_mlp.
 template <class E>
-void Operations<E>::attention_rows_backward(const Frame& f, E* before_drop) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  E *gradient = f.at(Role::gradient), *partial = f.at(Role::partial);
+void Operations<E>::back_to_attention(const Frame& f, E* masked) {
+  const model::BlockLayout layout = f.block();
+  E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
   RowsBackward rows;
   rows.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
   rows.norm_bias = pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias;
@@ -98,16 +107,25 @@ void Operations<E>::attention_rows_backward(const Frame& f, E* before_drop) {
                gradient,
                nullptr,
                d_};
-  rows.drop = {gradient, before_drop, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), place(setup_, f.task)};
+  // `masked` may be `partial`: rows are through with it when their mask is written.
+  rows.drop = {gradient, masked, nullptr, d_, dropout(setup_, f.task, DropSite::attention_output), f.place()};
   rows.bias = Parameter::out_bias;
   rows.has_bias = setup_.model.attention_output_bias;
   rows_backward(f, rows);
+  if (shares_ && !rows.drop.dropout.on) copy_rows(f, gradient, masked, d_);
+}
+
+template <class E>
+void Operations<E>::attention_begin_backward(const Frame& f) {
+  back_to_attention(f, f.own(Role::partial, d_));
+  const E* input = pre_norm_ ? f.saved(f.block().attention_input) : f.at(Role::input);
+  copy_rows(f, input, f.own(Role::gathered, d_), d_);
 }
 
 /// Back through the output product and attention, to what qkv's product put out.
 template <class E>
 void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradient) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* output_gradient = f.workspace.template take<E>(f.n * attention_width_);
   products_.run(linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
                 {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
@@ -118,9 +136,9 @@ void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradie
 
 template <class E>
 void Operations<E>::attention_backward(const Frame& f) {
-  E* before_drop = masked(f, f.at(Role::gradient));
+  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
-  attention_rows_backward(f, before_drop);
+  if (!shares_) back_to_attention(f, before_drop);
   qkv_gradient(f, before_drop, to_qkv);
   attention_weight_gradients(f, before_drop, to_qkv);
   products_.run(linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
@@ -129,22 +147,22 @@ void Operations<E>::attention_backward(const Frame& f) {
 
 template <class E>
 void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* qkv_gradient) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   products_.run(linear_weight_gradient(setup_.precision, f.n, d_, attention_width_),
                 {.a = before_drop, .b = f.saved(layout.attention_output), .c = f.gradient(Parameter::out_weight)});
   if (setup_.model.qkv_bias) add_bias_gradient(f, qkv_gradient, qkv_width_, Parameter::qkv_bias);
-  const E* input = pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
+  const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input);
   products_.run(linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
                 {.a = qkv_gradient, .b = input, .c = f.gradient(Parameter::qkv_weight)});
 }
 
 template <class E>
 void Operations<E>::block_begin_backward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* gradient = f.at(Role::gradient);
-  const E* partial = f.at(Role::partial);
+  const E* partial = f.own(Role::partial, d_);
   if (!pre_norm_) {
-    for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+    for_shares(setup_.threads, f.rows, [&](int, Rows rows) {
       const std::int64_t at = rows.first * d_;
       kernels_.add(gradient + at, partial + at, gradient + at, rows.count() * d_);
     });
@@ -166,11 +184,13 @@ void Operations<E>::block_begin_backward(const Frame& f) {
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                                                      \
-  template void Operations<E>::feed_forward_rows_backward(const Frame&, E*);                         \
+  template void Operations<E>::back_to_mlp(const Frame&, E*);                                        \
+  template void Operations<E>::mlp_begin_backward(const Frame&);                                     \
   template void Operations<E>::activated_gradient(const Frame&, const E*, E*);                       \
   template void Operations<E>::mlp_backward(const Frame&);                                           \
   template void Operations<E>::activation_backward(const Frame&, const model::BlockLayout&, E*, E*); \
-  template void Operations<E>::attention_rows_backward(const Frame&, E*);                            \
+  template void Operations<E>::back_to_attention(const Frame&, E*);                                  \
+  template void Operations<E>::attention_begin_backward(const Frame&);                               \
   template void Operations<E>::qkv_gradient(const Frame&, const E*, E*);                             \
   template void Operations<E>::attention_backward(const Frame&);                                     \
   template void Operations<E>::attention_weight_gradients(const Frame&, const E*, const E*);         \

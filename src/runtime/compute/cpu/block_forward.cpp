@@ -4,16 +4,27 @@ namespace flotilla::compute::cpu {
 
 using program::Role;
 
+/// What qkv is computed from, of this rank's rows.
+template <class E>
+const E* Operations<E>::attention_input(const Frame& f) {
+  const model::BlockLayout layout = f.block();
+  const E* input = f.at(Role::input);
+  if (!pre_norm_) return input;
+  E* normed = f.saved(layout.attention_input);
+  normalize(f, norm(f, input, normed, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias));
+  return normed;
+}
+
+template <class E>
+void Operations<E>::attention_begin_forward(const Frame& f) {
+  copy_rows(f, attention_input(f), f.own(Role::partial, d_), d_);
+}
+
 template <class E>
 void Operations<E>::attention_forward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  const E* input = f.at(Role::input);
+  const model::BlockLayout layout = f.block();
   E *qkv = f.saved(layout.qkv), *output = f.saved(layout.attention_output);
-  if (pre_norm_) {
-    E* normed = f.saved(layout.attention_input);
-    normalize(f, norm(f, input, normed, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias));
-    input = normed;
-  }
+  const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
   ProductSpec to_qkv = linear_forward(setup_.precision, f.n, qkv_width_, d_);
   to_qkv.bias = setup_.model.qkv_bias;
   products_.run(to_qkv,
@@ -37,10 +48,11 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   });
 }
 
+/// What the feed-forward is computed from, of this rank's rows.
 template <class E>
-void Operations<E>::mlp_forward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
-  E *partial = f.at(Role::partial), *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
+const E* Operations<E>::mlp_input(const Frame& f) {
+  const model::BlockLayout layout = f.block();
+  E *partial = f.own(Role::partial, d_), *middle = f.saved(layout.middle);
   const AddResidual<E> sum{f.at(Role::input),
                            partial,
                            f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias),
@@ -48,35 +60,56 @@ void Operations<E>::mlp_forward(const Frame& f) {
                            middle,
                            d_,
                            dropout(setup_, f.task, DropSite::attention_output),
-                           place(setup_, f.task)};
-  const NormForward<E> normed =
-      pre_norm_ ? norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias)
-                : norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
-  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+                           f.place()};
+  const NormForward<E> normed = norm_of_middle(f, layout);
+  for_shares(setup_.threads, f.rows, [&](int, Rows rows) {
     for_pieces(rows, [&](Rows piece) {
       kernels_.add_residual(sum, piece);
       kernels_.norm_forward(normed, piece);
     });
   });
-  activate(f, layout);
-  products_.run(linear_forward(setup_.precision, f.n, d_, columns_),
-                {.a = f.saved(layout.activated), .b = f.weight(Parameter::down_weight), .c = partial});
+  return f.saved(layout.ff_input);
 }
 
-/// ff_input -> up -> activated. ReLU rides on the product: its backward needs only its output.
 template <class E>
-void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
+void Operations<E>::mlp_begin_forward(const Frame& f) {
+  copy_rows(f, mlp_input(f), f.own(Role::partial, d_), d_);
+}
+
+template <class E>
+void Operations<E>::mlp_forward(const Frame& f) {
+  const model::BlockLayout layout = f.block();
+  activate(f, layout, shares_ ? f.at(Role::partial) : mlp_input(f));
+  products_.run(linear_forward(setup_.precision, f.n, d_, columns_),
+                {.a = f.saved(layout.activated), .b = f.weight(Parameter::down_weight), .c = f.at(Role::partial)});
+}
+
+/// middle -> ff_input
+template <class E>
+NormForward<E> Operations<E>::norm_of_middle(const Frame& f, const model::BlockLayout& layout) const {
+  E *middle = f.saved(layout.middle), *ff_input = f.saved(layout.ff_input);
+  if (pre_norm_)
+    return norm(f, middle, ff_input, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
+  return norm(f, middle, ff_input, f.template saved<float>(layout.norm1_stats), Parameter::norm1_weight, Parameter::norm1_bias);
+}
+
+/// input -> up -> activated. ReLU rides on the product: its backward needs only its output.
+template <class E>
+void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout, const E* input) {
   const model::Activation activation = setup_.model.activation;
   E* activated = f.saved(layout.activated);
   ProductSpec to_columns = linear_forward(setup_.precision, f.n, up_width_, d_);
   to_columns.bias = setup_.model.feed_forward_bias;
   to_columns.relu = activation == model::Activation::relu;
   E* up = to_columns.relu ? activated : f.saved(layout.up);
-  products_.run(to_columns, {.a = f.saved(layout.ff_input),
-                             .b = f.weight(Parameter::up_weight),
-                             .bias = f.weight_if(to_columns.bias, Parameter::up_bias),
-                             .c = up});
-  if (to_columns.relu) return;
+  products_.run(to_columns,
+                {.a = input, .b = f.weight(Parameter::up_weight), .bias = f.weight_if(to_columns.bias, Parameter::up_bias), .c = up});
+  if (!to_columns.relu) this->activation(f, up, activated);
+}
+
+template <class E>
+void Operations<E>::activation(const Frame& f, const E* up, E* activated) {
+  const model::Activation activation = setup_.model.activation;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     if (activation == model::Activation::swiglu) return kernels_.swiglu({up, activated, columns_}, rows);
     kernels_.gelu(up + rows.first * columns_, activated + rows.first * columns_, rows.count() * columns_);
@@ -85,21 +118,21 @@ void Operations<E>::activate(const Frame& f, const model::BlockLayout& layout) {
 
 template <class E>
 void Operations<E>::block_end_forward(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E* output = f.at(Role::output);
   E* sum = pre_norm_ ? output : f.saved(layout.end);
   const AddResidual<E> add{f.saved(pre_norm_ ? layout.middle : layout.ff_input),
-                           f.at(Role::partial),
+                           f.own(Role::partial, d_),
                            f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias),
                            0,
                            sum,
                            d_,
                            dropout(setup_, f.task, DropSite::feed_forward),
-                           place(setup_, f.task)};
+                           f.place()};
   const NormForward<E> normed =
       pre_norm_ ? NormForward<E>{}
                 : norm(f, sum, output, f.template saved<float>(layout.norm2_stats), Parameter::norm2_weight, Parameter::norm2_bias);
-  for_shares(setup_.threads, f.n, [&](int, Rows rows) {
+  for_shares(setup_.threads, f.rows, [&](int, Rows rows) {
     for_pieces(rows, [&](Rows piece) {
       kernels_.add_residual(add, piece);
       if (!pre_norm_) kernels_.norm_forward(normed, piece);
@@ -107,11 +140,29 @@ void Operations<E>::block_end_forward(const Frame& f) {
   });
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                   \
-  template void Operations<E>::attention_forward(const Frame&);                   \
-  template void Operations<E>::rotate(const Frame&, E*, bool);                    \
-  template void Operations<E>::mlp_forward(const Frame&);                         \
-  template void Operations<E>::activate(const Frame&, const model::BlockLayout&); \
+/// By the very calls that made them first, so to the same bits; norms' statistics come out as they are.
+template <class E>
+void Operations<E>::block_again(const Frame& f) {
+  const model::BlockLayout layout = f.block();
+  if (pre_norm_)
+    normalize(f, norm(f, f.at(Role::input), f.saved(layout.attention_input), f.template saved<float>(layout.norm1_stats),
+                      Parameter::norm1_weight, Parameter::norm1_bias));
+  normalize(f, norm_of_middle(f, layout));
+  if (layout.activated.again) activation(f, f.saved(layout.up), f.saved(layout.activated));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                         \
+  template void Operations<E>::attention_begin_forward(const Frame&);                                   \
+  template const E* Operations<E>::attention_input(const Frame&);                                       \
+  template void Operations<E>::attention_forward(const Frame&);                                         \
+  template void Operations<E>::rotate(const Frame&, E*, bool);                                          \
+  template void Operations<E>::mlp_begin_forward(const Frame&);                                         \
+  template const E* Operations<E>::mlp_input(const Frame&);                                             \
+  template void Operations<E>::mlp_forward(const Frame&);                                               \
+  template void Operations<E>::activate(const Frame&, const model::BlockLayout&, const E*);             \
+  template void Operations<E>::activation(const Frame&, const E*, E*);                                  \
+  template NormForward<E> Operations<E>::norm_of_middle(const Frame&, const model::BlockLayout&) const; \
+  template void Operations<E>::block_again(const Frame&);                                               \
   template void Operations<E>::block_end_forward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -9,6 +9,4 @@ enum class DropSite : std::uint64_t { embedding, attention_probabilities, attent
 /// The dropout of one site in one step; off when not training.
 Dropout dropout(const Setup&, const Task&, DropSite);
 
-inline Place place(const Setup& setup, const Task& task) { return {setup.length, task.first_sequence}; }
-
 }  // namespace flotilla::compute::cpu

@@ -36,31 +36,46 @@ void Operations<E>::embedding_forward(const Frame& f) {
 
 template <class E>
 void Operations<E>::embedding_end_forward(const Frame& f) {
-  const E* words = f.at(Role::partial);
+  const E* words = f.own(Role::partial, w_);
   E* output = f.at(Role::output);
+  if (f.rows == 0) return;
   if (setup_.model.projects()) {
     E* kept = f.at(Role::saved);
-    std::memcpy(kept, words, sizeof(E) * static_cast<std::size_t>(f.n * w_));
-    products_.run(linear_forward(setup_.precision, f.n, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
+    std::memcpy(kept, words, sizeof(E) * static_cast<std::size_t>(f.rows * w_));
+    products_.run(linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
     words = output;
   }
   const E* positions = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + setup_.model.position_offset * d_;
-  const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), place(setup_, f.task)};
-  for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
+  const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), f.place()};
+  for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
+}
+
+/// Back through dropout, positions and projection to the gradient of the words: at `words` where it projects, else in place.
+template <class E>
+E* Operations<E>::before_embedding(const Frame& f, E* words) {
+  E* gradient = f.at(Role::gradient);
+  const DropBackward<E> drop{gradient, gradient, nullptr, d_, dropout(setup_, f.task, DropSite::embedding), f.place()};
+  if (drop.dropout.on) for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.drop_backward(drop, rows); });
+  if (!setup_.model.rotates()) position_gradient(f, gradient);
+  if (!setup_.model.projects()) return gradient;
+  if (f.rows == 0) return words;
+  products_.run(linear_weight_gradient(setup_.precision, f.rows, d_, w_),
+                {.a = gradient, .b = f.at(Role::saved), .c = f.gradient(Parameter::project_in)});
+  products_.run(linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
+  return words;
+}
+
+template <class E>
+void Operations<E>::embedding_begin_backward(const Frame& f) {
+  E* place = f.own(Role::partial, w_);
+  const E* words = before_embedding(f, place);
+  if (words != place) copy_rows(f, words, place, w_);
 }
 
 template <class E>
 void Operations<E>::embedding_backward(const Frame& f) {
-  E* gradient = f.at(Role::gradient);
-  const DropBackward<E> drop{gradient, gradient, nullptr, d_, dropout(setup_, f.task, DropSite::embedding), place(setup_, f.task)};
-  if (drop.dropout.on) for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.drop_backward(drop, rows); });
-  if (!setup_.model.rotates()) position_gradient(f, gradient);
-  if (!setup_.model.projects()) return word_gradient(f, gradient);
-  E* words = f.workspace.template take<E>(f.n * w_);
-  products_.run(linear_weight_gradient(setup_.precision, f.n, d_, w_),
-                {.a = gradient, .b = f.at(Role::saved), .c = f.gradient(Parameter::project_in)});
-  products_.run(linear_input_gradient(setup_.precision, f.n, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
-  word_gradient(f, words);
+  if (shares_) return word_gradient(f, f.at(Role::partial));
+  word_gradient(f, before_embedding(f, setup_.model.projects() ? f.workspace.template take<E>(f.n * w_) : nullptr));
 }
 
 template <class E>
@@ -68,8 +83,10 @@ void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
   float* positions = f.gradient(Parameter::position) + setup_.model.position_offset * d_;
   for_shares(setup_.threads, setup_.length, [&](int, Rows rows) {
     for (std::int64_t position = rows.first; position < rows.last; ++position)
-      for (std::int64_t sequence = 0; sequence < f.task.sequences; ++sequence)
-        kernels_.add_to_floats(gradient + (sequence * setup_.length + position) * d_, positions + position * d_, d_);
+      for (std::int64_t sequence = 0; sequence < f.task.sequences; ++sequence) {
+        const std::int64_t row = sequence * setup_.length + position - f.first_row;
+        if (row >= 0 && row < f.rows) kernels_.add_to_floats(gradient + row * d_, positions + position * d_, d_);
+      }
   });
 }
 
@@ -92,6 +109,8 @@ void Operations<E>::word_gradient(const Frame& f, const E* gradient) {
 #define FLOTILLA_INSTANTIATE(E)                                           \
   template void Operations<E>::embedding_forward(const Frame&);           \
   template void Operations<E>::embedding_end_forward(const Frame&);       \
+  template E* Operations<E>::before_embedding(const Frame&, E*);          \
+  template void Operations<E>::embedding_begin_backward(const Frame&);    \
   template void Operations<E>::embedding_backward(const Frame&);          \
   template void Operations<E>::position_gradient(const Frame&, const E*); \
   template void Operations<E>::word_gradient(const Frame&, const E*);

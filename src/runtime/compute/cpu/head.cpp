@@ -36,12 +36,14 @@ HeadRows Operations<E>::head_rows(const Frame& f) const {
 template <class E>
 const E* Operations<E>::head_input(const Frame& f) const {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  if (shares_) return f.at(Role::gathered);
   if (setup_.model.projects()) return f.saved(layout.projected);
   return setup_.model.final_norm ? f.saved(layout.normed) : f.at(Role::input);
 }
 
+/// This rank's rows of what the word table is multiplied with.
 template <class E>
-void Operations<E>::head_forward(const Frame& f) {
+const E* Operations<E>::head_rows_forward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   const E* input = f.at(Role::input);
   if (setup_.model.final_norm) {
@@ -50,9 +52,21 @@ void Operations<E>::head_forward(const Frame& f) {
               norm(f, input, normed, f.template saved<float>(layout.norm_stats), Parameter::head_norm_weight, Parameter::head_norm_bias));
     input = normed;
   }
-  if (setup_.model.projects())
-    products_.run(linear_forward(setup_.precision, f.n, w_, d_),
-                  {.a = input, .b = f.weight(Parameter::project_out), .c = f.saved(layout.projected)});
+  if (!setup_.model.projects()) return input;
+  E* projected = f.saved(layout.projected);
+  if (f.rows > 0)
+    products_.run(linear_forward(setup_.precision, f.rows, w_, d_), {.a = input, .b = f.weight(Parameter::project_out), .c = projected});
+  return projected;
+}
+
+template <class E>
+void Operations<E>::head_begin_forward(const Frame& f) {
+  copy_rows(f, head_rows_forward(f), f.own(Role::gathered, w_), w_);
+}
+
+template <class E>
+void Operations<E>::head_forward(const Frame& f) {
+  if (!shares_) head_rows_forward(f);
   const HeadRows rows = head_rows(f);
   ProductSpec to_logits = linear_forward(setup_.precision, f.n, vocabulary_, w_);
   to_logits.c_fp32 = true;
@@ -114,22 +128,28 @@ void Operations<E>::head_backward_input(const Frame& f) {
   head_input_gradient(f);
 }
 
+/// The two gradients of project_out, of at least one row.
+template <class E>
+void Operations<E>::project_back(const Frame& f, const E* gradient, const E* input, E* input_gradient) {
+  products_.run(linear_weight_gradient(setup_.precision, f.rows, w_, d_),
+                {.a = gradient, .b = input, .c = f.gradient(Parameter::project_out)});
+  products_.run(linear_input_gradient(setup_.precision, f.rows, w_, d_),
+                {.a = gradient, .b = f.weight(Parameter::project_out), .c = input_gradient});
+}
+
 template <class E>
 void Operations<E>::head_end_backward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
   const model::Config& c = setup_.model;
-  const E *input = f.at(Role::input), *normed_gradient = f.at(Role::partial);
+  const E *input = f.at(Role::input), *normed_gradient = f.own(Role::partial, w_);
   E* gradient = f.at(Role::gradient);
   if (c.projects()) {
-    E* before = c.final_norm ? f.workspace.template take<E>(f.n * d_) : gradient;
-    products_.run(linear_weight_gradient(setup_.precision, f.n, w_, d_),
-                  {.a = normed_gradient, .b = c.final_norm ? f.saved(layout.normed) : input, .c = f.gradient(Parameter::project_out)});
-    products_.run(linear_input_gradient(setup_.precision, f.n, w_, d_),
-                  {.a = normed_gradient, .b = f.weight(Parameter::project_out), .c = before});
+    E* before = c.final_norm ? f.workspace.template take<E>(f.shape.rows() * d_) : gradient;
+    if (f.rows > 0) project_back(f, normed_gradient, c.final_norm ? f.saved(layout.normed) : input, before);
     normed_gradient = before;
   }
   if (!c.final_norm) {
-    if (normed_gradient != gradient) std::memcpy(gradient, normed_gradient, sizeof(E) * static_cast<std::size_t>(f.n * d_));
+    if (normed_gradient != gradient) std::memcpy(gradient, normed_gradient, sizeof(E) * static_cast<std::size_t>(f.rows * d_));
     return;
   }
   RowsBackward rows;
@@ -140,17 +160,20 @@ void Operations<E>::head_end_backward(const Frame& f) {
   rows_backward(f, rows);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                        \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;      \
-  template const E* Operations<E>::head_input(const Frame&) const;     \
-  template void Operations<E>::head_forward(const Frame&);             \
-  template void Operations<E>::head_loss(const Frame&);                \
-  template std::int64_t Operations<E>::head_pitch(const Frame&) const; \
-  template void Operations<E>::logits_gradient(const Frame&);          \
-  template void Operations<E>::head_backward_weights(const Frame&);    \
-  template void Operations<E>::head_input_gradient(const Frame&);      \
-  template void Operations<E>::head_backward(const Frame&);            \
-  template void Operations<E>::head_backward_input(const Frame&);      \
+#define FLOTILLA_INSTANTIATE(E)                                                    \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;                  \
+  template const E* Operations<E>::head_input(const Frame&) const;                 \
+  template const E* Operations<E>::head_rows_forward(const Frame&);                \
+  template void Operations<E>::head_begin_forward(const Frame&);                   \
+  template void Operations<E>::project_back(const Frame&, const E*, const E*, E*); \
+  template void Operations<E>::head_forward(const Frame&);                         \
+  template void Operations<E>::head_loss(const Frame&);                            \
+  template std::int64_t Operations<E>::head_pitch(const Frame&) const;             \
+  template void Operations<E>::logits_gradient(const Frame&);                      \
+  template void Operations<E>::head_backward_weights(const Frame&);                \
+  template void Operations<E>::head_input_gradient(const Frame&);                  \
+  template void Operations<E>::head_backward(const Frame&);                        \
+  template void Operations<E>::head_backward_input(const Frame&);                  \
   template void Operations<E>::head_end_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -25,9 +25,9 @@ struct Dropout {
   bool on = false;
 };
 
-/// Which (sequence, position) a row of an (N, width) matrix is.
+/// Which (sequence, position) a row of a matrix of tokens is; `first_row`: of the microbatch's tokens, the one that row 0 is.
 struct Place {
-  std::int64_t length = 1, first_sequence = 0;
+  std::int64_t length = 1, first_sequence = 0, first_row = 0;
 };
 
 /// sum = residual + drop(partial + bias). Without `residual` or `bias` it counts as zero. `partial` may be `sum`.

@@ -10,27 +10,29 @@ using namespace cpu;
 
 /// The products of every operation for microbatches of `sequences`, attention's apart.
 std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
-  const model::LayerShape shape{sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision};
+  const model::LayerShape shape{sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel};
   const model::Config& c = s.model;
   const std::int64_t n = shape.tokens(), d = c.hidden, w = c.embedding_width, columns = model::local_columns(c, shape);
   const std::int64_t qkv = model::qkv_width(c, shape), up = model::up_width(c, shape);
   const std::int64_t attention = std::int64_t{model::local_heads(c, shape)} * c.head_size();
   std::vector<ProductSpec> all;
-  const auto add = [&](std::int64_t out, std::int64_t in, bool bias, bool relu) {
-    ProductSpec forward = linear_forward(s.precision, n, out, in);
+  const auto add = [&](std::int64_t out, std::int64_t in, bool bias, bool relu, std::int64_t rows) {
+    ProductSpec forward = linear_forward(s.precision, rows, out, in);
     forward.bias = bias;
     forward.relu = relu;
-    all.insert(all.end(), {forward, linear_input_gradient(s.precision, n, out, in), linear_weight_gradient(s.precision, n, out, in)});
+    all.insert(all.end(), {forward, linear_input_gradient(s.precision, rows, out, in), linear_weight_gradient(s.precision, rows, out, in)});
   };
-  add(qkv, d, c.qkv_bias, false);
-  add(d, attention, false, false);
-  add(up, d, c.feed_forward_bias, c.activation == model::Activation::relu);
-  add(d, columns, false, false);
+  // Projections are of the rows that this rank holds.
+  const std::int64_t held = s.sequence_parallel ? model::share(n, s.tensor_parallel, s.tensor_index).count() : n;
+  add(qkv, d, c.qkv_bias, false, n);
+  add(d, attention, false, false, n);
+  add(up, d, c.feed_forward_bias, c.activation == model::Activation::relu, n);
+  add(d, columns, false, false, n);
   all[all.size() - 2].c_row = up;  // the gradient of the activated columns, at the start of each row of those before
-  if (c.projects()) add(d, w, false, false);
-  if (c.projects()) add(w, d, false, false);
+  if (c.projects() && held > 0) add(d, w, false, false, held);
+  if (c.projects() && held > 0) add(w, d, false, false, held);
   const std::size_t head = all.size();
-  add(model::local_vocabulary(c, shape), w, false, false);
+  add(model::local_vocabulary(c, shape), w, false, false, n);
   const std::int64_t pitch = model::logits_pitch(c, shape), gradient_pitch = s.precision == Precision::fp32 ? pitch : 2 * pitch;
   all[head].c_fp32 = true;
   all[head].c_row = pitch;

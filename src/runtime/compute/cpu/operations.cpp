@@ -5,7 +5,13 @@ namespace {
 
 using model::Operation;
 
-model::LayerShape shape_of(const Setup& s, int sequences) { return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision}; }
+model::LayerShape shape_of(const Setup& s, int sequences) {
+  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel};
+}
+
+model::UnitRange rows_of(const model::LayerShape& s) {
+  return s.sequence_parallel ? model::share(s.tokens(), s.tensor_parallel, s.tensor_index) : model::UnitRange{0, s.tokens()};
+}
 
 }  // namespace
 
@@ -14,7 +20,10 @@ Operations<E>::Frame::Frame(const Operations& o, const Task& t)
     : task{t},
       shape{shape_of(o.setup_, t.sequences)},
       n{shape.tokens()},
+      rows{rows_of(shape).count()},
+      first_row{rows_of(shape).first},
       workspace{t.operand<std::byte>(program::Role::workspace)},
+      model_{o.setup_.model},
       parameters_{o.parameters_},
       tied_{o.setup_.model.tied_head} {}
 
@@ -48,6 +57,7 @@ Operations<E>::Operations(const Setup& setup)
       vocabulary_{model::local_vocabulary(setup.model, shape_of(setup, 1))},
       pre_norm_{setup.model.norm == model::NormPlacement::pre},
       rms_{setup.model.norm_kind == model::NormKind::rms},
+      shares_{setup.sequence_parallel},
       head_word_{setup.model.tied_head ? Parameter::word : Parameter::head_word},
       parameters_{setup.model},
       kernels_{kernels<E>()},
@@ -73,6 +83,13 @@ void Operations<E>::run(const Task& task) {
     case Operation::attention_backward: attention_backward(frame); break;
     case Operation::block_begin_backward: block_begin_backward(frame); break;
     case Operation::embedding_backward: embedding_backward(frame); break;
+    case Operation::block_again: block_again(frame); break;
+    case Operation::attention_begin_forward: attention_begin_forward(frame); break;
+    case Operation::mlp_begin_forward: mlp_begin_forward(frame); break;
+    case Operation::head_begin_forward: head_begin_forward(frame); break;
+    case Operation::mlp_begin_backward: mlp_begin_backward(frame); break;
+    case Operation::attention_begin_backward: attention_begin_backward(frame); break;
+    case Operation::embedding_begin_backward: embedding_begin_backward(frame); break;
     case Operation::mlp_backward_input: mlp_backward_input(frame); break;
     case Operation::mlp_backward_weights: mlp_backward_weights(frame); break;
     case Operation::attention_backward_input: attention_backward_input(frame); break;
@@ -91,7 +108,13 @@ NormForward<E> Operations<E>::norm(const Frame& f, const E* x, E* y, float* stat
 
 template <class E>
 void Operations<E>::normalize(const Frame& f, const NormForward<E>& norm) {
-  for_shares(setup_.threads, f.n, [&](int, Rows rows) { kernels_.norm_forward(norm, rows); });
+  for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.norm_forward(norm, rows); });
+}
+
+template <class E>
+void Operations<E>::copy_rows(const Frame& f, const E* from, E* to, std::int64_t width) const {
+  for_shares(setup_.threads, f.rows,
+             [&](int, Rows rows) { std::copy_n(from + rows.first * width, rows.count() * width, to + rows.first * width); });
 }
 
 template <class E>
@@ -108,7 +131,7 @@ void Operations<E>::rows_backward(const Frame& f, RowsBackward work) {
   work.norm.rms = rms_;
   const ColumnSums norm_sums{has_norm ? f.workspace : none, setup_.threads, rms_ ? d_ : 2 * d_};
   const ColumnSums bias_sums{has_bias ? f.workspace : none, setup_.threads, d_};
-  for_shares(setup_.threads, f.n, [&](int share, Rows rows) {
+  for_shares(setup_.threads, f.rows, [&](int share, Rows rows) {
     NormBackward<E> norm_work = work.norm;
     DropBackward<E> drop_work = work.drop;
     if (has_norm) norm_work.sums = norm_sums.start(share);

@@ -30,24 +30,35 @@ class Operations {
       FLOTILLA_ASSERT(operand, model::to_string(task.operation), " lacks operand ", static_cast<int>(role));
       return operand;
     }
+    /// Of what the layer keeps, or drops and computes again.
     template <class T = E>
     T* saved(const model::Segment& segment) const {
-      return reinterpret_cast<T*>(at<std::byte>(program::Role::saved) + segment.offset.count);
+      return reinterpret_cast<T*>(at<std::byte>(segment.again ? program::Role::again : program::Role::saved) + segment.offset.count);
+    }
+    /// A block drops where it is handed a place for what it drops.
+    model::BlockLayout block() const {
+      return model::block_layout(model_, shape, task.operand<std::byte>(program::Role::again) != nullptr);
     }
     E* kept(const model::Segment& segment) const { return reinterpret_cast<E*>(at<std::byte>(program::Role::kept) + segment.offset.count); }
+    /// Where this rank's rows begin in a buffer of all tokens, `width` elements each.
+    E* own(program::Role role, std::int64_t width) const { return at(role) + first_row * width; }
+    Place place() const { return {shape.length, task.first_sequence, first_row}; }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     float* gradient(Parameter) const;
 
     const Task& task;
     model::LayerShape shape;
-    std::int64_t n;  ///< tokens
+    std::int64_t n;     ///< tokens
+    std::int64_t rows;  ///< of them, those that this rank holds between products: [first_row, first_row + rows)
+    std::int64_t first_row;
     mutable Workspace workspace;
 
    private:
     /// A word table that two layers use is in a part of its own; it belongs to layer 0 even where the head uses it.
     bool is_tied(Parameter kind) const { return kind == Parameter::word && tied_; }
 
+    const model::Config& model_;
     const ParameterIndex& parameters_;
     bool tied_;
   };
@@ -55,27 +66,36 @@ class Operations {
   // embedding.cpp
   void embedding_forward(const Frame&);
   void embedding_end_forward(const Frame&);
+  void embedding_begin_backward(const Frame&);
   void embedding_backward(const Frame&);
+  E* before_embedding(const Frame&, E* words);
   void position_gradient(const Frame&, const E* gradient);
   void word_gradient(const Frame&, const E* gradient);
   // block_forward.cpp
+  void attention_begin_forward(const Frame&);
+  const E* attention_input(const Frame&);
   void attention_forward(const Frame&);
+  void mlp_begin_forward(const Frame&);
+  const E* mlp_input(const Frame&);
   void mlp_forward(const Frame&);
   void block_end_forward(const Frame&);
-  void activate(const Frame&, const model::BlockLayout&);
+  void activate(const Frame&, const model::BlockLayout&, const E* input);
+  void activation(const Frame&, const E* up, E* activated);
   void rotate(const Frame&, E* qkv, bool back);
+  NormForward<E> norm_of_middle(const Frame&, const model::BlockLayout&) const;
+  void block_again(const Frame&);
   // block_backward.cpp
+  void mlp_begin_backward(const Frame&);
+  void back_to_mlp(const Frame&, E* masked);
   void mlp_backward(const Frame&);
+  void attention_begin_backward(const Frame&);
+  void back_to_attention(const Frame&, E* masked);
   void attention_backward(const Frame&);
   void block_begin_backward(const Frame&);
   void activated_gradient(const Frame&, const E* before_drop, E* columns);
   void attention_weight_gradients(const Frame&, const E* before_drop, const E* qkv_gradient);
   /// `kept`: the result goes there as well, which may be where the activation's input stands; may be null.
   void activation_backward(const Frame&, const model::BlockLayout&, E* gradient, E* kept = nullptr);
-  /// Back through a norm, and through the dropout and bias above a product; the product's gradient goes to before_drop where there is
-  /// dropout, else it is `gradient` itself.
-  void feed_forward_rows_backward(const Frame&, E* before_drop);
-  void attention_rows_backward(const Frame&, E* before_drop);
   void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
   // split_backward.cpp
   void mlp_backward_input(const Frame&);
@@ -87,6 +107,8 @@ class Operations {
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
   void copy(const Frame&, const E* from, E* to, std::int64_t width);
   // head.cpp
+  void head_begin_forward(const Frame&);
+  const E* head_rows_forward(const Frame&);
   void head_backward_input(const Frame&);
   void head_backward_weights(const Frame&);
   void head_input_gradient(const Frame&);
@@ -96,11 +118,14 @@ class Operations {
   void head_loss(const Frame&);
   void head_backward(const Frame&);
   void head_end_backward(const Frame&);
+  void project_back(const Frame&, const E* gradient, const E* input, E* input_gradient);
   HeadRows head_rows(const Frame&) const;
   const E* head_input(const Frame&) const;
 
   NormForward<E> norm(const Frame&, const E* x, E* y, float* stats, Parameter weight, Parameter bias) const;
   void normalize(const Frame&, const NormForward<E>&);
+  /// This rank's rows of width `width`.
+  void copy_rows(const Frame&, const E* from, E* to, std::int64_t width) const;
   /// out = (residual +) the norm's backward of gradient (+ added), and below it the backward of a dropout site with its bias, one pass over
   /// the rows.
   struct RowsBackward {
@@ -117,7 +142,7 @@ class Operations {
 
   Setup setup_;
   std::int64_t d_, w_, heads_, groups_, attention_width_, qkv_width_, columns_, up_width_, vocabulary_;
-  bool pre_norm_, rms_;
+  bool pre_norm_, rms_, shares_;  // shares_: tokens between products
   Parameter head_word_;
   ParameterIndex parameters_;
   const Kernels<E>& kernels_;

@@ -17,21 +17,20 @@ void Operations<E>::copy(const Frame& f, const E* from, E* to, std::int64_t widt
 
 template <class E>
 E* Operations<E>::kept_output_gradient(const Frame& f) const {
-  return pre_norm_ ? f.kept(model::kept_layout(setup_.model, f.shape).output_gradient)
-                   : f.saved(model::block_layout(setup_.model, f.shape).end);
+  return pre_norm_ ? f.kept(model::kept_layout(setup_.model, f.shape).output_gradient) : f.saved(f.block().end);
 }
 
 template <class E>
 E* Operations<E>::kept_up_gradient(const Frame& f) const {
   return setup_.model.activation == model::Activation::relu ? f.kept(model::kept_layout(setup_.model, f.shape).up_gradient)
-                                                            : f.saved(model::block_layout(setup_.model, f.shape).up);
+                                                            : f.saved(f.block().up);
 }
 
 template <class E>
 void Operations<E>::mlp_backward_input(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E *gradient = f.at(Role::gradient), *kept = kept_output_gradient(f), *kept_up = kept_up_gradient(f);
-  feed_forward_rows_backward(f, drops(f) ? kept : gradient);
+  back_to_mlp(f, drops(f) ? kept : gradient);
   if (!drops(f)) copy(f, gradient, kept, d_);
   // With relu nothing is in the place of what is kept; else its own input is, until the activation has been gone back through.
   const bool in_place = setup_.model.activation == model::Activation::relu;
@@ -44,7 +43,7 @@ void Operations<E>::mlp_backward_input(const Frame& f) {
 
 template <class E>
 void Operations<E>::mlp_backward_weights(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   products_.run(linear_weight_gradient(setup_.precision, f.n, d_, columns_),
                 {.a = kept_output_gradient(f), .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
   products_.run(linear_weight_gradient(setup_.precision, f.n, up_width_, d_),
@@ -53,10 +52,10 @@ void Operations<E>::mlp_backward_weights(const Frame& f) {
 
 template <class E>
 void Operations<E>::attention_backward_input(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   E *gradient = f.at(Role::gradient), *kept = f.saved(layout.middle);
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
-  attention_rows_backward(f, drops(f) ? kept : gradient);
+  back_to_attention(f, drops(f) ? kept : gradient);
   if (!drops(f)) copy(f, gradient, kept, d_);
   qkv_gradient(f, kept, to_qkv);
   copy(f, to_qkv, f.saved(layout.qkv), qkv_width_);
@@ -66,7 +65,7 @@ void Operations<E>::attention_backward_input(const Frame& f) {
 
 template <class E>
 void Operations<E>::attention_backward_weights(const Frame& f) {
-  const model::BlockLayout layout = model::block_layout(setup_.model, f.shape);
+  const model::BlockLayout layout = f.block();
   attention_weight_gradients(f, f.saved(layout.middle), f.saved(layout.qkv));
 }
 

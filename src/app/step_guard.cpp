@@ -1,0 +1,47 @@
+#include "app/step_guard.hpp"
+
+#include <chrono>
+
+#include "flotilla/base/clock.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr std::chrono::milliseconds pause{20};
+
+}  // namespace
+
+StepGuard::StepGuard(Allocation& allocation, bool decides, Seconds grace, std::optional<Seconds> ends)
+    : allocation_{allocation}, decides_{decides}, ends_{ends} {
+  hand_.grace = grace;
+  thread_ = std::jthread{[this](std::stop_token stop) {
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(pause)) look();
+  }};
+}
+
+void StepGuard::begin(std::int64_t step, const TimeLeft& known, bool stops) {
+  const std::lock_guard lock{mutex_};
+  hand_.began = now();
+  hand_.step = known.step;
+  hand_.save = known.save;
+  stops_ = stops;
+  step_ = step;
+}
+
+void StepGuard::end() {
+  const std::lock_guard lock{mutex_};
+  step_ = -1;
+}
+
+void StepGuard::look() {
+  allocation_.relay_urgent_signals();
+  if (!decides_) return;
+  const std::lock_guard lock{mutex_};
+  if (step_ < 0) return;
+  hand_.told = allocation_.urgent_since();
+  stops_ = stops_ || allocation_.stop_wanted();
+  hand_.ends = stops_ ? ends_ : std::nullopt;
+  if (hand_.too_long(now())) allocation_.watch()->give_up(step_);
+}
+
+}  // namespace flotilla::app

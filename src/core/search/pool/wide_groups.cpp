@@ -1,0 +1,43 @@
+#include "wide_groups.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "sketch.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+constexpr int most_nodes = 8;
+constexpr int usual_microbatch = 4;        // compute and collectives grow with it alike
+constexpr double worth_it = 0.9;           // of the time on half as many devices
+constexpr int collectives_of_a_block = 4;  // two in the forward pass, two in the backward pass: Shoeybi et al. 2019
+
+/// The place with the most devices of a type.
+int largest_place(const Stock& stock, const Type& type) {
+  return *std::ranges::max_element(type.places, {}, [&](int p) { return stock.places[at(p)].count; });
+}
+
+}  // namespace
+
+void widen_groups(Stock& stock, Soundings& soundings, Network& network) {
+  const PoolRequest& request = stock.request;
+  const int microbatch = std::min(usual_microbatch, static_cast<int>(std::bit_floor(static_cast<unsigned>(request.global_batch))));
+  for (int t = 0; t < static_cast<int>(stock.types.size()); ++t) {
+    Type& type = stock.types[at(t)];
+    if (!std::has_single_bit(static_cast<unsigned>(type.per_node))) continue;
+    const int place = largest_place(stock, type);
+    const int most = std::min({model::largest_tensor_parallel(request.model), stock.places[at(place)].count, type.per_node * most_nodes});
+    while (type.widest * 2 <= most) {
+      const int wider = type.widest * 2;
+      const Sounding& narrow = soundings.of(t, type.widest, microbatch, plan::Recompute::none);
+      // Half of the compute is saved at best; links that take longer are not looked at more closely.
+      if (!narrow.usable || collectives_of_a_block * network.tensor_sum(place, wider, microbatch) > narrow.block.pass / 2) break;
+      const Sounding& wide = soundings.of(t, wider, microbatch, plan::Recompute::none);
+      if (!wide.usable || wide.block.pass > worth_it * narrow.block.pass) break;
+      type.widest = wider;
+    }
+  }
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,11 @@
+#pragma once
+#include "network.hpp"
+#include "soundings.hpp"
+
+namespace flotilla::search::pool {
+
+/// Sets Type::widest. A tensor-parallel group stays inside a node unless the links between nodes say otherwise: unless a block on the
+/// devices of twice as many nodes takes a tenth less than on those of one (two, four), collectives and all.
+void widen_groups(Stock&, Soundings&, Network&);
+
+}  // namespace flotilla::search::pool

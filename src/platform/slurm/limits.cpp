@@ -1,0 +1,88 @@
+#include "flotilla/slurm/limits.hpp"
+
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/slurm/time.hpp"
+#include "site_fields.hpp"
+
+namespace flotilla::slurm {
+namespace {
+
+/// Lines of `columns` columns; a first line of another form means that this is no table: sacctmgr says so where there is no accounting.
+std::vector<std::vector<std::string>> table_of(const std::string& answer, std::size_t columns, const char* command) {
+  std::vector<std::vector<std::string>> table;
+  int number = 0;
+  for (auto line : lines_of(answer)) {
+    auto row = split(line, '|');
+    if (row.size() != columns && table.empty()) return {};
+    FLOTILLA_REQUIRE(row.size() == columns, ErrorKind::bad_input, command, ", line ", ++number, ": expected ", columns,
+                     " columns between '|', got ", row.size(), " in '", shown(line), "'");
+    table.push_back(std::move(row));
+    ++number;
+  }
+  return table;
+}
+
+Limits limits_of(const std::string& tres, const std::string& time) {
+  auto limits = parse_tres_limits(tres);
+  limits.time = parse_time(time);
+  return limits;
+}
+
+}  // namespace
+
+Limits parse_tres_limits(const std::string& words) {
+  Limits limits;
+  for (const auto& entry : split(words, ',')) {
+    if (entry.empty()) continue;
+    const auto equals = entry.find('=');
+    FLOTILLA_REQUIRE(equals != entry.npos && equals > 0, ErrorKind::bad_input, "'", shown(entry), "': expected NAME=COUNT");
+    const auto name = entry.substr(0, equals);
+    const bool gres = name.starts_with("gres/");
+    if (name != "node" && name != "cpu" && !gres) continue;
+    const int count = number_of(std::string_view{entry}.substr(equals + 1));
+    FLOTILLA_REQUIRE(count >= 0, ErrorKind::bad_input, "'", shown(entry), "': expected a number");
+    if (name == "node") limits.nodes = count;
+    if (name == "cpu") limits.cpus = count;
+    if (gres) limits.gres[name.substr(5)] = count;
+  }
+  return limits;
+}
+
+std::vector<AccountLimits> read_account_limits(const std::string& answer) {
+  std::vector<AccountLimits> found;
+  for (const auto& row : table_of(answer, 8, "sacctmgr show user")) {
+    AccountLimits a;
+    a.account = row[1];
+    a.standard = row[0] == row[1];
+    a.partition = row[2];
+    a.standard_qos = row[3];
+    a.job = limits_of(row[4], row[5]);
+    if (const int nodes = number_of(row[6]); nodes >= 0 && !a.job.nodes) a.job.nodes = nodes;
+    a.all = limits_of(row[7], "");
+    found.push_back(std::move(a));
+  }
+  return found;
+}
+
+std::vector<QosLimits> read_qos_limits(const std::string& answer) {
+  std::vector<QosLimits> found;
+  for (const auto& row : table_of(answer, 5, "sacctmgr show qos")) {
+    // What one user may have at a time bounds a run as what all may have does.
+    auto all = first_of(limits_of(row[3], ""), limits_of(row[4], ""));
+    found.push_back({row[0], limits_of(row[1], row[2]), std::move(all)});
+  }
+  return found;
+}
+
+Limits first_of(const Limits& first, const Limits& then) {
+  Limits both = first;
+  if (!both.nodes) both.nodes = then.nodes;
+  if (!both.cpus) both.cpus = then.cpus;
+  if (!both.time) both.time = then.time;
+  both.gres.insert(then.gres.begin(), then.gres.end());
+  return both;
+}
+
+}  // namespace flotilla::slurm

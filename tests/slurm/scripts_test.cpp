@@ -1,0 +1,86 @@
+#include "slurm/slurm_run.hpp"
+
+/// The job scripts that the endings do not use, each through what it is for; and a step that is longer than the time to the kill.
+namespace flotilla::tests {
+namespace {
+
+constexpr int endless = 1'000'000;
+const std::string two_stages = "pipeline = 2\ntensor = 1\n";
+
+class Scripts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (no_cluster()) GTEST_SKIP();
+    mend_cluster();
+  }
+  /// Somebody more urgent needs a node for a second.
+  static void preempt(const std::string& node) {
+    on_head({"sbatch", "-Q", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
+  }
+  static std::string state_of(const std::string& job) { return on_head({"squeue", "-h", "-t", "all", "-j", job, "-o", "%t"}, true); }
+  static bool goes_on(const SlurmRun& run, BatchJob& job, int after) {
+    return job.waits_until([&] { return run.incarnation() > after && run.steps_of(run.incarnation()) > 2; });
+  }
+};
+
+TEST_F(Scripts, APreemptedRunComesBackByItself) {
+  SlurmRun run{"preemptible", endless, two_stages};
+  BatchJob job{{}, "preemptible.sh", run.environment({"FLOTILLA_SAVE_EVERY=1s"})};
+  ASSERT_TRUE(goes_on(run, job, 0)) << job.log();
+  const auto node = on_head({"squeue", "-h", "-j", job.id(), "-o", "%N"});
+  EXPECT_EQ(job.nodes(), 2) << node;
+  preempt("n1");
+  ASSERT_TRUE(goes_on(run, job, 1)) << job.log();
+  EXPECT_TRUE(job.said("told to end")) << job.log();
+  EXPECT_LE(run.lost_steps(1), 1);
+  EXPECT_EQ(job.restarts(), 1);
+  run.end_after(static_cast<std::int64_t>(losses(run.directory()).size()) + 100);
+  preempt("n2");
+  ASSERT_TRUE(job.completes());
+  EXPECT_EQ(debris(run.directory()), Words{(run.directory() / "profile.json").string()});
+}
+
+TEST_F(Scripts, AChainOfJobsIsOneRun) {
+  SlurmRun run{"chain", endless, two_stages};
+  BatchJob first{{}, "chain.sh", run.environment({"FLOTILLA_LINKS=3"})};
+  const auto after = [](const std::string& job) { return std::to_string(std::stoi(job) + 1); };  // nobody else sends jobs here
+  ASSERT_TRUE(goes_on(run, first, 0)) << first.log();
+  const auto second = after(first.id()), third = after(second);
+  EXPECT_EQ(state_of(second), "PD") << "it waits for the first one's end";
+  on_head({"scancel", "--batch", "--signal=USR2", first.id()});
+  ASSERT_TRUE(goes_on(run, first, 1)) << first.log();
+  EXPECT_TRUE(first.said("saved; job " + second + " goes on")) << first.log();
+  EXPECT_EQ(state_of(first.id()), "F");
+  EXPECT_EQ(state_of(second), "R");
+  EXPECT_EQ(state_of(third), "PD");
+  EXPECT_EQ(run.lost_steps(1), 0);
+
+  run.end_after(static_cast<std::int64_t>(losses(run.directory()).size()) + 50);
+  on_head({"scancel", "--batch", "--signal=USR2", second});
+  const auto fourth = after(third);
+  ASSERT_TRUE(wait_until([&] { return state_of(third) == "CD"; }, long_patience, Milliseconds{200})) << state_of(third);
+  ASSERT_TRUE(wait_until([&] { return state_of(fourth) == "CA"; }, long_patience, Milliseconds{200})) << "the run is done: nobody waits";
+  EXPECT_EQ(run.incarnation(), 3);
+}
+
+/// KillWait is 5 s here and a step takes longer.
+TEST_F(Scripts, AStepThatTheGraceIsTooShortForIsGivenUp) {
+  const SlurmRun run{"grace", endless, two_stages, 8192};
+  BatchJob job{{}, "preemptible.sh", run.environment({"FLOTILLA_SAVE_EVERY=1h"})};
+  ASSERT_TRUE(job.waits_until([&] { return run.steps_of(1) > 0; })) << job.log();
+  const double when = wall_clock();
+  preempt("n1");
+  ASSERT_TRUE(job.waits_until([&] { return run.incarnation() > 1; })) << job.log();
+  EXPECT_TRUE(job.said("no time for step")) << job.log();
+  EXPECT_EQ(run.lost_steps(1), 0) << "the step that was over is kept";
+  EndingTimes times{"preemption, a step longer than the grace"};
+  const auto all = run.metrics();
+  for (const auto& saved : all.checkpoints)
+    if (saved.incarnation == 1 && saved.time >= when) times.to_checkpoint = saved.time - when;
+  std::cout << "a step took " << all.steps.front().step_seconds << " s\n";
+  print({times});
+  job.cancel();
+}
+
+}  // namespace
+}  // namespace flotilla::tests
