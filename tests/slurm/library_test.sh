@@ -101,7 +101,7 @@ expect "no program" 64 "" "is not there" FLOTILLA=flotilla-nowhere
 # Signals that come in the midst of a command substitution are lost (flotilla_say in flotilla.sh).
 for function in flotilla_wait flotilla_step_gone flotilla_warned flotilla_say; do
   # shellcheck disable=SC2016
-  ! sed -n "/^$function()/,/}\$/p" "$scripts/flotilla.sh" | grep -qE '\$\([^(]|`' || { echo "FAILED: a command substitution in $function"; failures=$((failures + 1)); }
+  ! sed -n "/^$function()/,/^}/p" "$scripts/flotilla.sh" | grep -qE '\$\([^(]|`' || { echo "FAILED: a command substitution in $function"; failures=$((failures + 1)); }
 done
 grep -rqE -- "--comment" "$scripts"/*.sh && { echo "FAILED: --comment is touched"; failures=$((failures + 1)); }
 [ "$failures" -eq 0 ]
