@@ -25,7 +25,12 @@
 # start again at once on the nodes that the job has now. TERM (preemption, scontrol requeue, scancel): the ranks have it too and save; what
 # becomes of the job is Slurm's to say.
 
-flotilla_say() { echo "flotilla.sh: $(date '+%F %T.%3N'): $*"; }
+# bash 5.2 loses a trapped signal that comes while it takes a command substitution to pieces ("trap: unexpected EOF while looking for matching
+# ')'"). So what runs while signals are awaited, flotilla_wait and what it calls, has none but in subshells, where the traps are not.
+flotilla_say() {
+  local now=$EPOCHREALTIME
+  printf 'flotilla.sh: %(%F %T)T.%s: %s\n' "${now%[.,]*}" "${now: -6:3}" "$*"
+}
 
 flotilla_refuse() {
   echo "flotilla.sh: error: $*" >&2
@@ -179,7 +184,22 @@ flotilla_plain_launch() { # NODES COMMAND...
   launch=(srun --overlap --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}" "$@")
 }
 
-flotilla_running() { case " $(jobs -rp | tr '\n' ' ') " in *" $1 "*) true ;; *) false ;; esac; }
+flotilla_running() { kill -0 "$1" 2>/dev/null; }
+
+flotilla_has_steps() (
+  steps=$(flotilla_steps)
+  [ -n "$steps" ]
+)
+
+flotilla_has_ended() ( # INCARNATION-BEFORE: with a code other than 0
+  verdict=$(flotilla_verdict 0 "$1")
+  [ "$verdict" != 0 ]
+)
+
+flotilla_tells_draining() (
+  draining=$(flotilla_draining)
+  [ -n "$draining" ] && flotilla_say "being drained: $draining"
+)
 
 flotilla_steps() { squeue -h -s -j "$SLURM_JOB_ID" -o %i | grep -v -e batch -e extern; }
 
@@ -191,7 +211,7 @@ flotilla_kill_steps() {
 
 # Whether a step that was there is there no more while its srun still waits: seen where a killed rank took the others along.
 flotilla_step_gone() { # sets the caller's had_step
-  if [ -n "$(flotilla_steps)" ]; then
+  if flotilla_has_steps; then
     had_step=yes
   elif [ "$had_step" = yes ]; then
     had_step=gone # srun gets until the next look
@@ -203,13 +223,13 @@ flotilla_step_gone() { # sets the caller's had_step
 
 # Waits for the step; passes warnings on; ends a step that the run has given up but srun does not.
 flotilla_wait() { # PID INCARNATION-BEFORE
-  local told="" given_up="" looked=$SECONDS stepped=$SECONDS had_step="" draining
+  local told="" given_up="" looked=$SECONDS stepped=$SECONDS had_step=""
   while flotilla_running "$1"; do
     if [ -n "$flotilla_stop" ] && [ -z "$told" ]; then
       told=yes
       [ "$flotilla_stop" = slurm ] || kill -s "$FLOTILLA_SIGNAL" "$1" 2>/dev/null
     fi
-    if [ -z "$given_up" ] && [ "$(flotilla_verdict 0 "$2")" != 0 ]; then given_up=$SECONDS; fi
+    if [ -z "$given_up" ] && flotilla_has_ended "$2"; then given_up=$SECONDS; fi
     if [ -n "$given_up" ] && [ $((SECONDS - given_up)) -ge 5 ]; then
       flotilla_say "the run has ended but srun has not; ending its step"
       flotilla_kill_steps "$1"
@@ -224,8 +244,7 @@ flotilla_wait() { # PID INCARNATION-BEFORE
     fi
     if [ "$FLOTILLA_DRAIN_EVERY" -gt 0 ] && [ -z "$flotilla_stop" ] && [ $((SECONDS - looked)) -ge "$FLOTILLA_DRAIN_EVERY" ]; then
       looked=$SECONDS
-      draining=$(flotilla_draining)
-      [ -z "$draining" ] || flotilla_warned requeue "being drained: $draining"
+      ! flotilla_tells_draining || flotilla_warned requeue "nodes are being drained"
     fi
     sleep "${FLOTILLA_POLL:-0.5}" &
     wait $! # a signal ends the wait

@@ -98,5 +98,10 @@ expect "hostile number" 64 "" "FLOTILLA_TASKS is" 'FLOTILLA_TASKS=1; rm -rf x'
 expect "unknown signal" 64 "" "FLOTILLA_SIGNAL is" FLOTILLA_SIGNAL=KILL
 expect "no job" 64 "" "start it with sbatch" SLURM_JOB_ID=
 expect "no program" 64 "" "is not there" FLOTILLA=flotilla-nowhere
+# Signals that come in the midst of a command substitution are lost (flotilla_say in flotilla.sh).
+for function in flotilla_wait flotilla_step_gone flotilla_warned flotilla_say; do
+  # shellcheck disable=SC2016
+  ! sed -n "/^$function()/,/^}/p" "$scripts/flotilla.sh" | grep -qE '\$\([^(]|`' || { echo "FAILED: a command substitution in $function"; failures=$((failures + 1)); }
+done
 grep -rqE -- "--comment" "$scripts"/*.sh && { echo "FAILED: --comment is touched"; failures=$((failures + 1)); }
 [ "$failures" -eq 0 ]
