@@ -15,6 +15,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/search.hpp"
 #include "flotilla/simulate/forecaster.hpp"
+#include "pool_parts.hpp"
 #include "variants.hpp"
 
 namespace flotilla::fixture {
@@ -28,24 +29,6 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 double value_of(const PoolAnswer& answer) { return answer.best ? answer.best->value : infinity; }
 
 std::string spell(const PoolAnswer& answer) { return answer.best ? plan::summary(answer.best->plan) : answer.no_plan_reason; }
-
-/// What the planner's parts work with.
-struct Parts {
-  explicit Parts(const Instance& i)
-      : stock{i.request, i.library},
-        bench{stock, i.runtime},
-        soundings{stock, bench},
-        network{stock, i.runtime},
-        estimate{stock, soundings, network, i.runtime} {
-    for (int m = 1; m <= std::min(i.request.global_batch, largest_microbatch); m *= 2) microbatches.push_back(m);
-  }
-  Stock stock;
-  Bench bench;
-  Soundings soundings;
-  Network network;
-  Estimator estimate;
-  std::vector<int> microbatches;
-};
 
 std::vector<int> random_cuts(Dice& dice, int layers, int stages) {
   std::vector<int> cuts{0, layers};

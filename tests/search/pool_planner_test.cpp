@@ -46,32 +46,29 @@ Instance usual() {
   return i;
 }
 
-/// Four devices that each hold a good quarter of the model: a pipeline of four stages, which a small batch hardly fills.
-TEST(PoolPlanner, SplitsBackwardPassesWhereThePipelineWaits) {
+/// `blocks` blocks on four devices, each of which holds such a part of the state and `beside` bytes.
+Instance four_in_a_row(int blocks, int batch, int per_node, double part, std::int64_t beside) {
   Instance i = usual();
   i.request.model = model::built_in("gpt2-mini");
-  i.request.model.blocks = 8;
-  i.request.global_batch = 8;
-  i.request.pool = {{"fast", "", 4, 1}};
+  i.request.model.blocks = blocks;
+  i.request.global_batch = batch;
+  i.request.pool = {{"fast", "", 4, per_node}};
   Bytes state{};
   for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
-  for (auto& type : i.library.device_types) type.memory = {state.count * 3 / 8 + (12 << 20)};
-  const auto answer = plan(i);
+  for (auto& type : i.library.device_types) type.memory = {static_cast<std::int64_t>(part * static_cast<double>(state.count)) + beside};
+  return i;
+}
+
+/// Four devices that each hold a good quarter of the model: a pipeline of four stages, which a small batch hardly fills.
+TEST(PoolPlanner, SplitsBackwardPassesWhereThePipelineWaits) {
+  const auto answer = plan(four_in_a_row(8, 8, 1, 0.375, 12 << 20));
   ASSERT_TRUE(answer.best) << answer.no_plan_reason;
   EXPECT_EQ(answer.best->plan.schedule, plan::ScheduleKind::zero_bubble) << plan::summary(answer.best->plan);
 }
 
 /// Four devices in a row, which all are needed, and four microbatches: half of the bubble goes with two stages a device.
 TEST(PoolPlanner, InterleavesWhereMicrobatchesAreFew) {
-  Instance i = usual();
-  i.request.model = model::built_in("gpt2-mini");
-  i.request.model.blocks = 14;
-  i.request.global_batch = 4;
-  i.request.pool = {{"fast", "", 4, 4}};
-  Bytes state{};
-  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
-  for (auto& type : i.library.device_types) type.memory = {state.count * 2 / 5 + (8 << 20)};
-  const auto found = plan(i);
+  const auto found = plan(four_in_a_row(14, 4, 4, 0.4, 8 << 20));
   ASSERT_TRUE(found.best) << found.no_plan_reason;
   EXPECT_EQ(found.best->plan.chunks, 2) << plan::summary(found.best->plan);
 }

@@ -6,6 +6,7 @@
 #include "flotilla/model/tensors.hpp"
 #include "line.hpp"
 #include "pool_checks.hpp"
+#include "pool_parts.hpp"
 #include "wide_groups.hpp"
 
 namespace flotilla::fixture {
@@ -29,21 +30,6 @@ Instance parts_of_a_model(int fast, int slow, double part) {
   i.library.links = made_up_links();
   return i;
 }
-
-/// What the planner's parts work with.
-struct Parts {
-  explicit Parts(const Instance& i)
-      : stock{i.request, i.library},
-        bench{stock, i.runtime},
-        soundings{stock, bench},
-        network{stock, i.runtime},
-        estimate{stock, soundings, network, i.runtime} {}
-  Stock stock;
-  Bench bench;
-  Soundings soundings;
-  Network network;
-  Estimator estimate;
-};
 
 /// Five devices: two columns of two stages leave one idle, two stages of two and three replicas do not.
 TEST(PoolStages, HaveTheirOwnNumbersOfReplicas) {

@@ -82,6 +82,8 @@ class ClassBuilder : private ChunkAtHand {
   void add_block_again(int layer);
   void add_block_backward(int layer);
   void add_weights_halves();
+
+  // What comes from other stages and goes to them (messages.cpp)
   void add_receive_activation();
   void add_send_activation();
   void add_receive_gradient();

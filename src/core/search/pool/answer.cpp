@@ -14,8 +14,8 @@ constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
     "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two, over several nodes "
     "only where their links make a block faster), "
-    "microbatch (powers of two up to 16) and share of the batch; stages with numbers of replicas, degrees and microbatches of their own, "
-    "of one type each, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
+    "microbatch (powers of two up to 16) and share of the batch; stages with numbers of replicas of their own, "
+    "each of any types, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
     "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
 
 std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
