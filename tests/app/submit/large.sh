@@ -8,7 +8,7 @@
 #SBATCH --requeue
 #SBATCH --no-kill
 #SBATCH --partition=a100
-#SBATCH --nodes=1-22
+#SBATCH --nodes=1-24
 #SBATCH --ntasks-per-node=4
 #SBATCH --cpus-per-task=16
 #SBATCH --exclusive
