@@ -80,12 +80,10 @@ flotilla_verdict() { # LAUNCHER'S-CODE INCARNATION-BEFORE
   code=$(flotilla_outcome exit_code)
   if [ -n "$code" ] && [ "$(flotilla_outcome incarnation)" != "$2" ]; then
     echo "$code"
-  elif [ "$1" -eq 0 ]; then
-    echo 0
   else
     case $1 in
       64 | 65 | 69 | 70 | 75 | 76) echo "$1" ;; # said before the run directory was open
-      *) echo 77 ;;                             # 137, 143: killed before it could speak; 1: srun could not start everything
+      *) echo 77 ;;                             # 137, 143: killed before it could speak; 1, and at times 0: srun could not start everything
     esac
   fi
 }

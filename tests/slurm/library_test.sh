@@ -79,6 +79,7 @@ expect "no plan: stop" 76 "76 76 1 -" "no plan fits"
 expect "no plan: requeue" 75 "76 76 1 -" "^scontrol requeue 7" FLOTILLA_ON_NO_PLAN=requeue
 expect "no plan: wait" 75 "76 76 1 -" "^scontrol requeuehold 7" FLOTILLA_ON_NO_PLAN=wait
 expect "lost peer: again on the nodes that answer" 0 $'137 - - 5\n0 0 2 9' "^srun --overlap .*-w n2 true"
+expect "srun that starts nothing and says 0 has not finished the run" 0 $'0 - - 5\n0 0 2 9' "lost: starting again"
 expect "lost peer by outcome" 0 $'1 77 1 5\n0 0 2 9' "lost: starting again"
 expect "lost peer, nothing answers" 77 $'137 - - 5' "no node of the job answers" SILENT=1
 expect "the run's word counts more than the launcher's" 65 "137 65 1 -" "would not help"
