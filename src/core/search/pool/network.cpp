@@ -24,6 +24,7 @@ Network::Network(const Stock& stock, const program::Runtime& runtime)
     : stock_{stock},
       cost_{runtime.layers ? simulate::ProfileCost{stock.profile, *runtime.layers} : simulate::ProfileCost{stock.profile}},
       group_{program::Group::Kind::data, {}},
+      placement_{program::placement_of(stock.profile.devices)},
       elements_(3, 0) {
   if (runtime.layers) group_.algorithm = program::Group::Algorithm::library, group_.most = runtime.layers->reduction_rate;
   const auto& model = stock.request.model;
@@ -74,10 +75,12 @@ void Network::add(const Column& column, const Slot& slot, int start, Members& me
 double Network::sum(std::int64_t elements, int shares, const Members& members) const {
   if (members.all < 2 || elements == 0) return 0;
   constexpr Bytes fp32{4};
-  if (group_.algorithm == program::Group::Algorithm::direct)
-    return cost_.sum_over_many(members.some, members.all, elements / shares * fp32, fp32, shares).time.value;
   program::Group group = group_;
   group.members = members.some;
+  if (group_.algorithm == program::Group::Algorithm::direct) {
+    group.teams = program::teams_of({group.members}, placement_);
+    if (group.teams.empty()) return cost_.sum_over_many(members.some, members.all, elements / shares * fp32, fp32, shares).time.value;
+  }
   return cost_.collective(program::Op::all_reduce, group, elements / shares * fp32, fp32, shares).time.value;
 }
 

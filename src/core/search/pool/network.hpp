@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "flotilla/program/placement.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "sketch.hpp"
 
@@ -57,6 +58,7 @@ class Network {
   const Stock& stock_;
   simulate::ProfileCost cost_;
   program::Group group_;                ///< how the runtime sums, without members
+  program::Placement placement_;        ///< of the stock's devices
   std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
   std::int64_t word_ = 0;
   std::map<std::vector<int>, Sums> sums_;
