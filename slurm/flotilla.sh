@@ -74,11 +74,16 @@ flotilla_newest_step() { # of the committed checkpoints; 0 without one
   echo "$newest"
 }
 
+# The exit code that the run has written down since; nothing where it has not.
+flotilla_word() { # INCARNATION-BEFORE
+  [ "$(flotilla_outcome incarnation)" = "$1" ] || flotilla_outcome exit_code
+}
+
 # The exit code that decides: the run's own word, else what the launcher's code means.
 flotilla_verdict() { # LAUNCHER'S-CODE INCARNATION-BEFORE
   local code
-  code=$(flotilla_outcome exit_code)
-  if [ -n "$code" ] && [ "$(flotilla_outcome incarnation)" != "$2" ]; then
+  code=$(flotilla_word "$2")
+  if [ -n "$code" ]; then
     echo "$code"
   else
     case $1 in
@@ -190,8 +195,8 @@ flotilla_has_steps() (
 )
 
 flotilla_has_ended() ( # INCARNATION-BEFORE: with a code other than 0
-  verdict=$(flotilla_verdict 0 "$1")
-  [ "$verdict" != 0 ]
+  code=$(flotilla_word "$1")
+  [ "${code:-0}" != 0 ]
 )
 
 flotilla_tells_draining() (

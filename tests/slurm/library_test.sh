@@ -36,6 +36,7 @@ stub srun <<'S'
 echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none} grace ${FLOTILLA_RUN_GRACE-none} nodes ${SLURM_JOB_NODELIST-none} ${SLURM_NNODES-none}" >>"$WORK/calls"
 read -r code outcome incarnation step <"$WORK/plan"
 sed -i 1d "$WORK/plan"
+sleep "${LASTS:-0}"
 [ "$step" = - ] || { mkdir -p "$FLOTILLA_RUN/step-$step"; touch "$FLOTILLA_RUN/step-$step/manifest.json"; }
 [ "$outcome" = - ] || echo "{\"incarnation\": $incarnation, \"exit_code\": $outcome, \"reason\": \"x\"}" >"$FLOTILLA_RUN/outcome.json"
 if [ -n "${SIGNAL_ME-}" ]; then trap 'echo "rank was told" >>"$WORK/calls"; exit 75' USR2; kill -s "$SIGNAL_ME" "$PPID"; for _ in {1..100}; do sleep 0.05; done; fi
@@ -61,6 +62,8 @@ expect() {
 }
 
 expect "done" 0 "0 0 1 9" "ending with 0"
+expect "a launch that has said nothing yet is left alone" 0 "0 0 1 9" "ending with 0" LASTS=7
+if grep -q "has ended but srun" "$work/said"; then echo "FAILED: a launch that had said nothing was ended" && failures=$((failures + 1)); fi
 expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
 expect "several ranks on a node" 0 "0 0 1 9" "-N2 -n8" FLOTILLA_TASKS=4
 expect "time limit is passed on" 0 "0 0 1 9" "^limit 90061s" LEFT=1-01:01:01
