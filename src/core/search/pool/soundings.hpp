@@ -26,6 +26,12 @@ struct Sounding {
   double neighbour = 0;  ///< bytes for every neighbouring stage
 };
 
+/// Seconds of one microbatch through a layer, forward and backward, at least: what a sounding finds, without its small plan. Only times.
+struct LeastPass {
+  bool usable = false;
+  double embedding = 0, block = 0, head = 0;
+};
+
 /// Learns what layers cost from forecasts of small plans (embedding, blocks and head as three stages of one replica, three microbatches),
 /// so whatever runtime the forecast knows, the search knows. Times are exact for the runtimes that there are: a device's passes do not
 /// depend on its neighbours.
@@ -34,16 +40,28 @@ class Soundings {
   Soundings(const Stock&, Bench&);
 
   const Sounding& of(int type, int tensor, int microbatch, plan::Recompute);
+  /// For what is to be ranked or ruled out: a small fraction of the work of a sounding where the runtime is ours.
+  const LeastPass& least_pass(int type, int tensor, int microbatch, plan::Recompute);
+  /// Bytes of a device with layers [first, last) and one microbatch, at least; 0 where nothing is known without a sounding.
+  double least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute) const;
+  bool knows(int type, int tensor, int microbatch, plan::Recompute recompute) const {
+    return known_[index(type, tensor, microbatch, recompute)] != nullptr;
+  }
   std::int64_t taken() const { return taken_; }
 
  private:
+  std::size_t index(int type, int tensor, int microbatch, plan::Recompute) const;
+  std::optional<LeastPass> bound(int type, int tensor, int microbatch, plan::Recompute) const;
   std::unique_ptr<Sounding> take(int type, int tensor, int microbatch, plan::Recompute);
-  const std::array<double, 3>* held_once(int type, int tensor, plan::Recompute);
+  const std::array<double, 3>* held_once(int type, int tensor, plan::Recompute, const Trial* of_one_sequence);
   void add_communication(Sounding&, const simulate::MemoryForecast& block, int tensor) const;
   std::optional<Trial> small_plan(int type, int tensor, int microbatch, plan::Recompute, int microbatches);
 
   const Stock& stock_;
   Bench& bench_;
+  cluster::Profile first_devices_;                          ///< of each type
+  std::unique_ptr<simulate::ProgramForecaster> bounds_;     ///< of what runs on them
+  std::vector<std::optional<LeastPass>> least_passes_;      ///< as known_
   std::vector<std::unique_ptr<Sounding>> known_;            ///< by type, logarithms of degree and microbatch, recomputation
   std::vector<std::optional<std::array<double, 3>>> held_;  ///< by logarithm of the degree, and recomputation
   double word_share_ = 0;                                   ///< of the embedding's elements
