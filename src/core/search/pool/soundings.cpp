@@ -6,6 +6,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "sketch.hpp"
 
 namespace flotilla::search::pool {
 namespace {
@@ -61,6 +62,7 @@ std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
   known_.resize(stock.types.size() * degrees * sizes * modes);
   least_passes_.resize(known_.size());
+  references_.resize(stock.types.size() * degrees * modes);
   held_.resize(degrees * modes);
   if (!bench.runtime().layers) {
     first_devices_ = first_devices(stock);
@@ -166,6 +168,44 @@ const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Re
 }
 
 std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, plan::Recompute recompute) {
+  if (const auto pass = bound(type, tensor, microbatch, recompute))
+    if (const auto& known = reference(type, tensor, recompute); known.usable()) return from_reference(known, type, microbatch, *pass);
+  return sound(type, tensor, microbatch, recompute);
+}
+
+const Soundings::Reference& Soundings::reference(int type, int tensor, plan::Recompute recompute) {
+  const int nodes = stock_.types[at(type)].per_node;
+  const auto first = std::ranges::find_if(stock_.types, [&](const Type& t) { return t.per_node == nodes && t.count >= tensor; });
+  const auto like = static_cast<int>(first - stock_.types.begin());
+  auto& known = references_[(at(like) * degrees + logarithm(tensor)) * modes + static_cast<std::size_t>(recompute)];
+  if (known) return *known;
+  const auto batch = static_cast<unsigned>(stock_.request.global_batch);
+  known = Reference{like, std::min(largest_microbatch, static_cast<int>(std::bit_floor(batch))), nullptr, nullptr};
+  known->one = sound(like, tensor, 1, recompute);
+  known->many = sound(like, tensor, known->most, recompute);
+  return *known;
+}
+
+std::unique_ptr<Sounding> Soundings::from_reference(const Reference& known, int type, int microbatch, const LeastPass& pass) const {
+  const double way = known.most > 1 ? (microbatch - 1.0) / (known.most - 1) : 0;
+  const auto between = [&](double one, double many) { return one + way * (many - one); };
+  constexpr std::int64_t some_elements = 1 << 20;
+  const auto update = [&](int of) {
+    return bounds_->optimizer_bound(some_elements, stock_.request.precision, stock_.types[at(of)].name).value;
+  };
+  const double slower = type == known.type || update(known.type) <= 0 ? 1 : update(type) / update(known.type);
+  auto sounding = std::make_unique<Sounding>(*known.one);
+  for (const auto part : {&Sounding::embedding, &Sounding::block, &Sounding::head}) {
+    Part& here = (*sounding).*part;
+    here.update *= slower;
+    here.activations = between(here.activations, ((*known.many).*part).activations);
+  }
+  sounding->embedding.pass = pass.embedding, sounding->block.pass = pass.block, sounding->head.pass = pass.head;
+  sounding->beside = between(known.one->beside, known.many->beside);
+  return sounding;
+}
+
+std::unique_ptr<Sounding> Soundings::sound(int type, int tensor, int microbatch, plan::Recompute recompute) {
   ++taken_;
   auto sounding = std::make_unique<Sounding>();
   const auto trial = small_plan(type, tensor, microbatch, recompute, microbatches);
