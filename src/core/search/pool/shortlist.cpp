@@ -10,7 +10,7 @@ constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
 constexpr std::size_t most_doubtful = 8, most_tight = 6;
 constexpr double surely = 0.93;       // of a limit: estimates are closer than this, nearly always
 constexpr double nearly_full = 1.15;  // of the memory
-constexpr double hopeless = 1.25;     // of the best estimate
+constexpr double hopeless = 1.15;     // of the best estimate
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
