@@ -36,6 +36,19 @@ int microbatches(const Crew& crew) {
   return std::max(1, (crew.sequences + turn - 1) / turn);
 }
 
+/// The largest of (least, most] for which it holds, where it holds up to some number; `least` if for none.
+template <class Holds>
+int last_that(int least, int most, Holds holds) {
+  while (least < most) {
+    const int middle = (least + most + 1) / 2;
+    if (holds(middle))
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  return least;
+}
+
 }  // namespace
 
 plan::Plan plan_of(const Line& line, const Stock& stock) {
@@ -116,13 +129,11 @@ bool LineEstimator::fill(Line& line, double most) {
     plan::Recompute how = plan::Recompute::none;
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
       if (!usable(post, recompute)) continue;
-      int last = first;
-      bool full = false;  // the memory, not the pace, is what ends it
-      while (last < end && pace(post, first, last + 1, recompute) <= most && !full) {
-        full =
-            !std::ranges::all_of(post, [&](const Crew& crew) { return fits(crew, replicas_of(post), first, last + 1, recompute, kept); });
-        if (!full) ++last;
-      }
+      const int paced = last_that(first, end, [&](int last) { return pace(post, first, last, recompute) <= most; });
+      const int last = last_that(first, paced, [&](int l) {
+        return std::ranges::all_of(post, [&](const Crew& crew) { return fits(crew, replicas_of(post), first, l, recompute, kept); });
+      });
+      const bool full = last < paced;  // the memory, not the pace, is what ends it
       if (last > best) best = last, how = recompute;
       if (!full) break;
     }
