@@ -31,7 +31,7 @@ bool Families::stop() {
 }
 
 void Families::run() {
-  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 8'000;
+  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 4'000;
   order_zones();
   const auto all = rooms();
   const std::int64_t each = most_estimates / (stock_.places.size() <= few_places ? 1 : static_cast<std::int64_t>(all.size()));
