@@ -72,22 +72,6 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   try_plans_for(other, library, runtime, estimate, refine);
 }
 
-constexpr int small_pool = 40;  // devices
-
-/// What is best of fewer types stays at hand where there are more: a pool is worth no less than its parts. Of small pools, where estimates
-/// err most and a search takes least.
-void try_without_each_type(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
-                           Estimator& estimate, Refine& refine) {
-  const Stock& stock = estimate.stock();
-  if (stock.devices > small_pool || stock.types.size() < 2) return;
-  for (const Type& type : stock.types) {
-    PoolRequest other = request;
-    other.previous.reset();
-    std::erase_if(other.pool, [&](const PoolEntry& entry) { return entry.device_type == type.name; });
-    try_plans_for(other, library, runtime, estimate, refine);
-  }
-}
-
 PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
                            const LargerPool& larger_pool) {
   Stock stock{request, library};
@@ -107,7 +91,6 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(request, library, runtime, estimate, refine);
   refine.improve(most_improvements(stock.devices));
   refine.vary();
-  try_without_each_type(request, library, runtime, estimate, refine);
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
                           floor_of_value(stock, soundings, families.microbatches()), bench, larger_pool);
