@@ -205,9 +205,10 @@ class Lowering {
     const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
     if (!training()) return forward_order(microbatches);
     PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, depth(), s, microbatches) : orders_[at(s)][at(r)];
-    if (halves_[at(s)] == Halves::whole) return order;
-    const int behind = orders_.empty() ? s : order.deferred;
-    return with_weights(std::move(order), halves_[at(s)] == Halves::deferred ? behind : 0);
+    const Halves& halves = halves_[at(s)];
+    if (!halves.split) return order;
+    const int deferred = orders_.empty() ? halves.deferred(s) : order.deferred;
+    return with_weights(std::move(order), deferred);
   }
 
   /// By chunk.
