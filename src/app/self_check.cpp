@@ -48,33 +48,65 @@ std::vector<Slowness> SelfCheck::judge(std::span<const RankWindow> windows) {
   const auto note = [&](std::optional<Slowness> finding) {
     if (finding) news.push_back(*finding);
   };
-  for (std::size_t r = 0; r < windows.size(); ++r) {
-    const double expected = usual * forecast_busy_[r];
-    if (expected <= 0) continue;
-    Slowness device;
-    device.rank = Rank{static_cast<int>(r)};
-    device.factor = windows[r].busy / expected;
-    device.cost = {windows[r].busy - expected};
-    note(marks_[r].device.step(device, slow, fast));
-  }
-  // Who comes late sends and receives late: of the wire between such ranks nothing is known. Here the forecast itself is the measure.
-  const auto suspect = [&](int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    return rank < 0 || r >= windows.size() || !(windows[r].busy < fast * forecast_busy_[r]);
-  };
-  for (std::size_t r = 0; r < windows.size(); ++r) {
-    const auto& w = windows[r];
-    Slowness link;
-    link.rank = Rank{static_cast<int>(r)};
-    link.peer = Rank{w.peer};
-    const bool counts = w.peer >= 0 && w.link_forecast > 0 && w.link - w.link_forecast > least_link_cost * w.iteration &&
-                        !suspect(static_cast<int>(r)) && !suspect(w.peer);
-    link.factor = counts ? w.link / w.link_forecast : 1;
-    link.cost = {counts ? w.link - w.link_forecast : 0};
-    if (marks_[r].link.told && !counts) link.peer = marks_[r].link.last.peer;
-    note(marks_[r].link.step(link, slow_link, fast_link));
-  }
+  for (std::size_t r = 0; r < windows.size(); ++r) note(judge_device(windows[r], r, usual));
+  for (std::size_t r = 0; r < windows.size(); ++r) note(judge_link(windows, r));
+  for (std::size_t g = 0; g < members_.size(); ++g) note(judge_group(windows, static_cast<int>(g)));
   return news;
+}
+
+std::optional<Slowness> SelfCheck::judge_device(const RankWindow& window, std::size_t rank, double usual) {
+  const double expected = usual * forecast_busy_[rank];
+  if (expected <= 0) return std::nullopt;
+  Slowness device;
+  device.rank = Rank{static_cast<int>(rank)};
+  device.factor = window.busy / expected;
+  device.cost = {window.busy - expected};
+  return marks_[rank].device.step(device, slow, fast);
+}
+
+// Who comes late sends and receives late: of the wire between such ranks nothing is known. Here the forecast itself is the measure.
+bool SelfCheck::suspect(std::span<const RankWindow> windows, Rank rank) const {
+  if (!rank.valid() || rank.index() >= windows.size()) return true;
+  return !(windows[rank.index()].busy < fast * forecast_busy_[rank.index()]);
+}
+
+std::optional<Slowness> SelfCheck::judge_link(std::span<const RankWindow> windows, std::size_t rank) {
+  const auto& w = windows[rank];
+  auto& mark = marks_[rank].link;
+  Slowness link;
+  link.rank = Rank{static_cast<int>(rank)};
+  link.peer = Rank{w.peer};
+  const bool counts = w.peer >= 0 && w.link_forecast > 0 && w.link - w.link_forecast > least_link_cost * w.iteration &&
+                      !suspect(windows, link.rank) && !suspect(windows, link.peer);
+  link.factor = counts ? w.link / w.link_forecast : 1;
+  link.cost = {counts ? w.link - w.link_forecast : 0};
+  if (mark.told && !counts) link.peer = mark.last.peer;
+  return mark.step(link, slow_link, fast_link);
+}
+
+std::optional<Slowness> SelfCheck::judge_group(std::span<const RankWindow> windows, int group) {
+  const auto& members = members_[static_cast<std::size_t>(group)];
+  int heard = 0;
+  bool late = false;
+  GroupTime least;
+  double iteration = 0;
+  for (const Rank member : members) {
+    late = late || suspect(windows, member);
+    if (member.index() >= windows.size()) continue;
+    for (const auto& time : windows[member.index()].groups)
+      if (time.group == group && (heard++ == 0 || time.measured < least.measured))
+        least = time, iteration = windows[member.index()].iteration;
+  }
+  if (heard < 2) return std::nullopt;
+  Slowness slowness;
+  slowness.rank = members.front();
+  slowness.group = group;
+  slowness.members = members;
+  const double more = least.measured - least.forecast;
+  const bool counts = !late && least.forecast > 0 && more > least_link_cost * iteration;
+  slowness.factor = counts ? least.measured / least.forecast : 1;
+  slowness.cost = {counts ? more : 0};
+  return group_marks_[group].step(slowness, slow_link, fast_link);
 }
 
 std::vector<Slowness> SelfCheck::slow_now() const {
@@ -82,6 +114,8 @@ std::vector<Slowness> SelfCheck::slow_now() const {
   for (const auto& marks : marks_)
     for (const auto* mark : {&marks.device, &marks.link})
       if (mark->told) all.push_back(mark->last);
+  for (const auto& [group, mark] : group_marks_)
+    if (mark.told) all.push_back(mark.last);
   return all;
 }
 
