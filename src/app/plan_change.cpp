@@ -1,6 +1,8 @@
 #include "app/plan_change.hpp"
 
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/topology/resident.hpp"
 #include "flotilla/train/move_state.hpp"
@@ -35,9 +37,13 @@ PlanChange change_plan(const Workplace& place, PlanAtWork& work, TrainingLoop* l
     change.ending = save_instead(loop, ready);
     return change;
   }
+  const Seconds met = now();
   change.moved = move(place, work, ready, ending.updates);
+  const Seconds moved = now();
   work.trainer.reset();  // before the crew that it talks over
   work = std::move(ready.work);
+  log::debug("plan change: all ranks there after ", met - change.since, ", state moved in ", moved - met, ", old plan let go in ",
+             now() - moved);
   topology::forget_peak_resident();  // both plans at once were the move's, not the new plan's
   return change;
 }
