@@ -8,6 +8,7 @@ namespace {
 
 constexpr int to_be_sure = 2;  // windows in a row
 constexpr double window_seconds = 2;
+constexpr int first_windows = 3;
 
 double lower_median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -45,12 +46,15 @@ std::vector<Slowness> SelfCheck::judge(std::span<const RankWindow> windows) {
   if (!first_ratio_) first_ratio_ = ratios.front();
   const double usual = ratios.size() == 1 ? *first_ratio_ : lower_median(ratios);
   if (!(usual > 0)) return news;
+  const auto groups = group_times(windows);
+  measure_links(windows, groups);
   const auto note = [&](std::optional<Slowness> finding) {
     if (finding) news.push_back(*finding);
   };
   for (std::size_t r = 0; r < windows.size(); ++r) note(judge_device(windows[r], r, usual));
   for (std::size_t r = 0; r < windows.size(); ++r) note(judge_link(windows, r));
-  for (std::size_t g = 0; g < members_.size(); ++g) note(judge_group(windows, static_cast<int>(g)));
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (groups[g]) note(judge_group(windows, static_cast<int>(g), *groups[g]));
   return news;
 }
 
@@ -76,35 +80,52 @@ std::optional<Slowness> SelfCheck::judge_link(std::span<const RankWindow> window
   Slowness link;
   link.rank = Rank{static_cast<int>(rank)};
   link.peer = Rank{w.peer};
-  const bool counts = w.peer >= 0 && w.link_forecast > 0 && w.link - w.link_forecast > least_link_cost * w.iteration &&
-                      !suspect(windows, link.rank) && !suspect(windows, link.peer);
-  link.factor = counts ? w.link / w.link_forecast : 1;
-  link.cost = {counts ? w.link - w.link_forecast : 0};
+  const double more = w.link - usual_link_ * w.link_forecast;
+  const bool counts = w.peer >= 0 && w.link_forecast > 0 && more > least_link_cost * w.iteration && !suspect(windows, link.rank) &&
+                      !suspect(windows, link.peer);
+  link.factor = counts ? factor_of(w.link, w.link_forecast) : 1;
+  link.cost = {counts ? more : 0};
   if (mark.told && !counts) link.peer = mark.last.peer;
   return mark.step(link, slow_link, fast_link);
 }
 
-std::optional<Slowness> SelfCheck::judge_group(std::span<const RankWindow> windows, int group) {
+std::vector<std::optional<GroupTime>> SelfCheck::group_times(std::span<const RankWindow> windows) const {
+  std::vector<std::optional<GroupTime>> least(members_.size());
+  std::vector<int> heard(members_.size(), 0);
+  for (const auto& window : windows)
+    for (const auto& time : window.groups) {
+      if (time.group < 0 || static_cast<std::size_t>(time.group) >= members_.size() || !(time.forecast > 0)) continue;
+      auto& best = least[static_cast<std::size_t>(time.group)];
+      if (!best || time.measured < best->measured) best = time;
+      ++heard[static_cast<std::size_t>(time.group)];
+    }
+  for (std::size_t g = 0; g < least.size(); ++g)
+    if (heard[g] < 2 || members_[g].empty()) least[g].reset();
+  return least;
+}
+
+void SelfCheck::measure_links(std::span<const RankWindow> windows, const std::vector<std::optional<GroupTime>>& groups) {
+  if (windows_++ >= first_windows) return;
+  std::vector<double> ratios;
+  for (const auto& w : windows)
+    if (w.peer >= 0 && w.link_forecast > 0) ratios.push_back(w.link / w.link_forecast);
+  for (const auto& group : groups)
+    if (group) ratios.push_back(group->measured / group->forecast);
+  if (ratios.empty()) return;
+  const double best = std::max(1.0, *std::ranges::min_element(ratios));
+  usual_link_ = windows_ == 1 ? best : std::min(usual_link_, best);
+}
+
+std::optional<Slowness> SelfCheck::judge_group(std::span<const RankWindow> windows, int group, const GroupTime& least) {
   const auto& members = members_[static_cast<std::size_t>(group)];
-  int heard = 0;
-  bool late = false;
-  GroupTime least;
-  double iteration = 0;
-  for (const Rank member : members) {
-    late = late || suspect(windows, member);
-    if (member.index() >= windows.size()) continue;
-    for (const auto& time : windows[member.index()].groups)
-      if (time.group == group && (heard++ == 0 || time.measured < least.measured))
-        least = time, iteration = windows[member.index()].iteration;
-  }
-  if (heard < 2) return std::nullopt;
   Slowness slowness;
   slowness.rank = members.front();
   slowness.group = group;
   slowness.members = members;
-  const double more = least.measured - least.forecast;
-  const bool counts = !late && least.forecast > 0 && more > least_link_cost * iteration;
-  slowness.factor = counts ? least.measured / least.forecast : 1;
+  const double more = least.measured - usual_link_ * least.forecast;
+  const bool late = std::ranges::any_of(members, [&](Rank member) { return suspect(windows, member); });
+  const bool counts = !late && more > least_link_cost * windows[members.front().index()].iteration;
+  slowness.factor = counts ? factor_of(least.measured, least.forecast) : 1;
   slowness.cost = {counts ? more : 0};
   return group_marks_[group].step(slowness, slow_link, fast_link);
 }

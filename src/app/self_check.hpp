@@ -43,7 +43,8 @@ struct Slowness {
 
 /// Holds every rank's windows against the forecast, as long as a run goes on. A forecast that is wrong by the same factor for all ranks
 /// accuses none: each is measured by the crew's (lower) median of measured over forecast. A crew of one is measured by its first window.
-/// Something is slow when it is so in two windows in a row, and over when it is not in two in a row. A link is blamed only while both of
+/// Something is slow when it is so in two windows in a row, and over when it is not in two in a row. Links are measured by the one that was
+/// best in the first three windows: processes that share processors wake late for every message. A link is blamed only while both of
 /// its ends work as fast as forecast: who comes late sends and receives late. Of a group's collectives that member is believed who waits
 /// least: he comes last, and what he sees is the network.
 class SelfCheck {
@@ -75,15 +76,22 @@ class SelfCheck {
   };
   /// Whether a rank may come late for what it shares with others.
   bool suspect(std::span<const RankWindow>, Rank) const;
+  /// Of each group what its last member saw; nothing where fewer than two told of it.
+  std::vector<std::optional<GroupTime>> group_times(std::span<const RankWindow>) const;
+  void measure_links(std::span<const RankWindow>, const std::vector<std::optional<GroupTime>>&);
+  /// Times the usual measured over forecast.
+  double factor_of(double measured, double forecast) const { return measured / (forecast * usual_link_); }
   std::optional<Slowness> judge_device(const RankWindow&, std::size_t rank, double usual);
   std::optional<Slowness> judge_link(std::span<const RankWindow>, std::size_t rank);
-  std::optional<Slowness> judge_group(std::span<const RankWindow>, int group);
+  std::optional<Slowness> judge_group(std::span<const RankWindow>, int group, const GroupTime& least);
 
   std::vector<double> forecast_busy_;
   std::vector<std::vector<Rank>> members_;
   std::vector<Marks> marks_;
   std::map<int, Mark> group_marks_;
   std::optional<double> first_ratio_;
+  int windows_ = 0;
+  double usual_link_ = 1;  ///< measured over forecast
 };
 
 /// Iterations of the next window: as many as take about two seconds, 5 to 1000. Of numbers that all ranks know alike.

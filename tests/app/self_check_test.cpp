@@ -82,6 +82,8 @@ TEST(SelfCheck, ACrewOfOneIsMeasuredByItsOwnBeginning) {
 
 TEST(SelfCheck, ALinkIsBlamedOnlyWhereItsEndsAreFine) {
   Crew crew{3};
+  crew.links = {{0, 1, 1e-3}};
+  EXPECT_TRUE(crew.window().empty());
   crew.links = {{0, 1, 9e-3}};
   EXPECT_TRUE(crew.window().empty());
   const auto slow = crew.window();
@@ -95,6 +97,21 @@ TEST(SelfCheck, ALinkIsBlamedOnlyWhereItsEndsAreFine) {
   ASSERT_EQ(over.size(), 1u);
   EXPECT_TRUE(over[0].over);
   EXPECT_EQ(over[0].peer, Rank{1});
+
+  Crew begins{3};  // one is slow from the start, beside others
+  begins.links = {{0, 1, 9e-3}, {1, 2, 1e-3}};
+  begins.window();
+  EXPECT_EQ(begins.window().size(), 1u);
+
+  Crew busy{3};  // all messages take long, as where processes share processors
+  busy.links = {{0, 1, 8e-3}, {1, 2, 6e-3}, {2, 1, 9e-3}};
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(busy.window().empty());
+  busy.links[1].seconds = 40e-3;
+  busy.window();
+  const auto slower = busy.window();
+  ASSERT_EQ(slower.size(), 1u);
+  EXPECT_EQ(slower[0].rank, Rank{1});
+  EXPECT_NEAR(slower[0].factor, 40.0 / 6, 1e-9);
 
   Crew stuck{3};  // who is slow receives late, too
   stuck.load[1] = 4;
