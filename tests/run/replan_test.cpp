@@ -6,7 +6,7 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int ranks = 3, steps = 16;  // each may be saved, and a save takes longer than the step
+constexpr int ranks = 3, steps = 300;  // the next plan is made ready beside them
 
 Ended control(const fs::path& run, const fs::path& plan) {
   return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string()});
