@@ -73,6 +73,33 @@ TEST(PoolPlanner, InterleavesWhereMicrobatchesAreFew) {
   EXPECT_EQ(found.best->plan.chunks, 2) << plan::summary(found.best->plan);
 }
 
+/// Most of the model is a word table, which one head leaves whole, and no device can hold all of its state.
+Instance short_of_state() {
+  Instance i = usual();
+  i.request.model = model::built_in("gpt2-mini");
+  i.request.model.blocks = 1;
+  i.request.model.heads = i.request.model.key_value_heads = 1;
+  i.request.model.vocabulary = 20'000;
+  i.request.pool = {{"fast", "", 4, 4}};
+  Bytes state{};
+  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
+  for (auto& type : i.library.device_types) type.memory = state;
+  return i;
+}
+
+TEST(PoolPlanner, SharesTheOptimizerOutWhereNothingElseFits) {
+  Instance i = short_of_state();
+  const auto answer = plan(i);
+  ASSERT_TRUE(answer.best) << answer.no_plan_reason;
+  EXPECT_TRUE(answer.best->plan.shard_optimizer) << plan::summary(answer.best->plan);
+  const auto problems = Judge{i}.problems(answer);
+  EXPECT_TRUE(problems.empty()) << joined(problems);
+  for (auto& type : i.library.device_types) type.memory = type.memory + type.memory;
+  const auto room = plan(i);
+  ASSERT_TRUE(room.best) << room.no_plan_reason;
+  EXPECT_FALSE(room.best->plan.shard_optimizer) << plan::summary(room.best->plan);
+}
+
 TEST(PoolPlanner, SaysWhatIsShort) {
   const auto why = [](auto change) {
     Instance i = usual();
