@@ -91,6 +91,7 @@ PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
 
 files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
   files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
+  planning.again = task.request.previous.has_value();
   LiveLine line;
   const Seconds begin = now();
   Seconds shown = begin + quiet_for;

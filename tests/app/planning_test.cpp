@@ -263,6 +263,10 @@ TEST_F(Plan, PlansAgainFromTheOneThatRuns) {
   const auto d = json(Words{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
                             "--pool=V100-16=2/2", "--replan.from", path("old.json"), "--replan.within=5%"});
   EXPECT_GE(d.get_int64("moved_bytes"), 0);
+  EXPECT_EQ(run(small_ + Words{"--replan.from", path("old.json"), "--replan.within=50%"}), 0);  // the old plan is as good
+  EXPECT_NE(out_.find("\nmoves      nothing: all devices hold what they need\n"), std::string::npos) << out_;
+  run(small_);
+  EXPECT_EQ(out_.find("\nmoves "), std::string::npos) << out_;
   EXPECT_EQ(run(small_ + Words{"--replan.within=5%"}), 0);
   EXPECT_NE(err_.find("say from what: --replan.from PLAN"), std::string::npos) << err_;
   expect_refused(small_ + Words{"--replan.from", path("none.json")}, 65, "none.json");
