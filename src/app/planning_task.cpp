@@ -54,6 +54,7 @@ search::PoolRequest request_of(const PlanningOptions& o, const files::Library& l
   request.global_batch = o.global_batch;
   request.precision = o.precision;
   request.objective = objective_of(o);
+  request.manner = manner_of(o);
   request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
   request.tolerance = o.tolerance.value;
   request.alternatives = o.alternatives;

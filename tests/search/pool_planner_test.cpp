@@ -100,6 +100,36 @@ TEST(PoolPlanner, SharesTheOptimizerOutWhereNothingElseFits) {
   EXPECT_FALSE(room.best->plan.shard_optimizer) << plan::summary(room.best->plan);
 }
 
+TEST(PoolPlanner, KeepsTheManner) {
+  using plan::ScheduleKind;
+  const auto manners = std::vector<search::Manner>{{ScheduleKind::gpipe, {}, {}, {}},
+                                                   {ScheduleKind::zero_bubble, {}, false, {}},
+                                                   {ScheduleKind::interleaved, {}, {}, {}},
+                                                   {{}, 3, {}, {}},
+                                                   {{}, 1, true, {}},
+                                                   {{}, {}, false, true}};
+  for (std::size_t m = 0; m < manners.size(); ++m) {
+    Instance i = four_in_a_row(8, 8, m == 4 ? 4 : 1, 0.6, 64 << 20);  // a device does not hold all of it
+    i.request.manner = manners[m];
+    const auto answer = plan(i);
+    ASSERT_TRUE(answer.best) << m << ": " << answer.no_plan_reason;
+    EXPECT_TRUE(keeps(answer.best->plan, settled(manners[m]))) << plan::summary(answer.best->plan);
+    for (const auto& other : answer.alternatives) EXPECT_TRUE(keeps(other.plan, settled(manners[m]))) << plan::summary(other.plan);
+    const auto problems = Judge{i}.problems(answer);
+    EXPECT_TRUE(problems.empty()) << m << ": " << joined(problems);
+  }
+}
+
+/// What is forbidden is not tried where nothing else fits.
+TEST(PoolPlanner, SharesNoOptimizerThatMustStayWhole) {
+  Instance i = short_of_state();
+  ASSERT_TRUE(plan(i).best);
+  i.request.manner.shard_optimizer = false;
+  const auto answer = plan(i);
+  EXPECT_FALSE(answer.best);
+  EXPECT_NE(answer.no_plan_reason.find("optimizer shared out among replicas would fit"), std::string::npos) << answer.no_plan_reason;
+}
+
 TEST(PoolPlanner, SaysWhatIsShort) {
   const auto why = [](auto change) {
     Instance i = usual();
