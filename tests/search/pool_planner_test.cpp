@@ -191,6 +191,8 @@ TEST(PoolPlanner, RefusesContradictions) {
   refused([](PoolRequest& r) { r.objective.limits.usd_per_hour = 0; });
   refused([](PoolRequest& r) { r.objective.limits.iterations_per_second = -0.5; });
   refused([](PoolRequest& r) { r.objective.limits.devices = 0; });
+  refused([](PoolRequest& r) { r.manner.chunks = r.model.layers() + 1; });
+  refused([](PoolRequest& r) { r.manner.chunks = 2, r.manner.schedule = plan::ScheduleKind::gpipe; });
 }
 
 TEST(PoolPlanner, RefusesGoalsWithoutPrices) {
