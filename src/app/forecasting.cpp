@@ -74,7 +74,7 @@ bool drop_times_of_another_model(cluster::Profile& profile, const model::Config&
   const bool same = model::shape_of(profile.model_fingerprint) == model::shape_of(model::fingerprint(model, length));
   if (profile.model_fingerprint.empty() || same) return false;
   std::set<std::string_view> names;  // of a model's operations; the others, such as adamw, are for a number of elements
-  for (int o = 0; o < model::operation_count; ++o) names.insert(model::to_string(static_cast<model::Operation>(o)));
+  for (int o = 0; o < model::all_operation_count; ++o) names.insert(model::to_string(static_cast<model::Operation>(o)));
   return std::erase_if(profile.operation_times, [&](const auto& time) { return names.contains(time.operation); }) > 0;
 }
 

@@ -8,6 +8,7 @@
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/options/documents.hpp"
+#include "flotilla/search/manner.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -61,9 +62,19 @@ void check_degrees(const Job& job) {
     refuse(job, "plan.tensor", model.name, " has ", model.groups(),
            model.shares_keys() ? " key and value heads, each on one rank with its queries" : " attention heads", "; write at most that");
   if (p.pipeline > model.layers()) refuse(job, "plan.pipeline", model.name, " has ", model.layers(), " layers; write at most that");
+  if (p.chunks > model.layers() / std::max(p.pipeline, 1))
+    refuse(job, "plan.chunks", model.name, " has ", model.layers(), " layers for ", std::max(p.pipeline, 1),
+           p.pipeline > 1 ? " devices in a row; write at most " : " device; write at most ", model.layers() / std::max(p.pipeline, 1));
   const int share = job.training.global_batch / std::max(p.data, 1);
   if (p.microbatch > std::max(share, 1))
     refuse(job, "plan.microbatch", "a replica handles ", share, " sequences of a step; write at most that");
+}
+
+void check_manner(const Job& job) {
+  const auto& p = job.plan;
+  if (p.chunks > 1 && p.schedule && *p.schedule != plan::ScheduleKind::interleaved)
+    refuse(job, blame(job, "plan.schedule", "plan.chunks"), "a device holds ", p.chunks,
+           " stages under the interleaved schedule alone; write plan.schedule = \"interleaved\" or plan.chunks = 1");
 }
 
 void check_cuts(const Job& job) {
@@ -75,15 +86,20 @@ void check_cuts(const Job& job) {
     refuse(job, "plan.cuts", "expected rising layer numbers from 0 to ", layers, ", the layers of ", job.architecture.name,
            "; write for example cuts = [0, ", layers / 2, ", ", layers, "]");
   const int stages = static_cast<int>(cuts.size()) - 1;
-  if (job.plan.pipeline > 0 && job.plan.pipeline != stages)
-    refuse(job, "plan.cuts", "makes ", stages, " stages, but plan.pipeline = ", job.plan.pipeline, "; change one of them");
+  const int chunks = settled(search::Manner{job.plan.schedule, job.plan.chunks > 0 ? std::optional{job.plan.chunks} : std::nullopt, {}, {}})
+                         .chunks.value_or(1);
+  if (stages % chunks != 0) refuse(job, "plan.cuts", "makes ", stages, " stages, which are not ", chunks, " for each device");
+  if (job.plan.pipeline > 0 && job.plan.pipeline * chunks != stages)
+    refuse(job, "plan.cuts", "makes ", stages, " stages, but plan.pipeline = ", job.plan.pipeline,
+           chunks > 1 ? text(" with ", chunks, " on each device") : "", "; change one of them");
 }
 
 void check_plan_file(const Job& job) {
   if (job.plan.file.empty()) return;
   if (job.plan.replan == Job::Replan::on_resume) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
   const auto origin = setting(job, "plan.file").origin;
-  for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.recompute", "plan.cuts"})
+  for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.chunks",
+                           "plan.sequence-parallel", "plan.shard-optimizer", "plan.recompute", "plan.cuts"})
     // --plan on the command line overrides what a job file says about the search.
     if (is_set(job, name) && setting(job, name).origin >= origin)
       refuse(job, name, "the plan of ", job.plan.file, " says this already; remove one of them");
@@ -137,6 +153,7 @@ bool config_counts(const options::Table& table) {
 void check(const Job& job, Need need) {
   check_training(job);
   check_degrees(job);
+  check_manner(job);
   check_cuts(job);
   check_plan_file(job);
   check_watch(job);

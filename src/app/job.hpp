@@ -50,7 +50,9 @@ struct Job {
     int microbatch = 0;                      ///< sequences; 0: choose
     std::optional<plan::ScheduleKind> schedule;
     std::optional<plan::Recompute> recompute;
-    std::vector<int> cuts;  ///< layer boundaries from 0 to model.layers(); empty: choose
+    std::vector<int> cuts;  ///< layer boundaries of all stages from 0 to model.layers(); empty: choose
+    int chunks = 0;         ///< stages that a device holds; 0: choose
+    std::optional<bool> sequence_parallel, shard_optimizer;
   } plan;
   struct Device {
     Bytes memory;  ///< 0: what the machine has / ranks on it

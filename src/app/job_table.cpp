@@ -15,9 +15,16 @@ Choice<data::Format> formats() {
 
 Choice<std::optional<plan::ScheduleKind>> schedules() {
   using Value = std::optional<plan::ScheduleKind>;
-  return {{"auto", "1f1b", "gpipe", "zero-bubble"},
+  return {{"auto", "1f1b", "gpipe", "interleaved", "zero-bubble"},
           [](const std::string& name) { return name == "auto" ? Value{} : Value{plan::parse_schedule(name)}; },
           [](const Value& s) { return s ? plan::to_string(*s) : "auto"; }};
+}
+
+Choice<std::optional<bool>> perhaps() {
+  using Value = std::optional<bool>;
+  return {{"auto", "false", "true"},
+          [](const std::string& name) { return name == "auto" ? Value{} : Value{name == "true"}; },
+          [](const Value& v) { return v ? std::string{*v ? "true" : "false"} : "auto"; }};
 }
 
 Choice<std::optional<plan::Recompute>> recomputes() {
@@ -108,9 +115,9 @@ void add_plan(Table& t, Job::Plan& p) {
   t.add("plan.pipeline", &p.pipeline, "pipeline stages", degree);
   t.add("plan.tensor", &p.tensor, "tensor-parallel degree: devices that share a layer", degree);
   t.add("plan.microbatch", &p.microbatch, "sequences that a replica handles at a time", degree);
-  t.add("plan.schedule", &p.schedule, "order of forward and backward passes in a pipeline", schedules());
+  add_manner(t, p.schedule, p.chunks, p.sequence_parallel, p.shard_optimizer);
   t.add("plan.recompute", &p.recompute, "what is computed again in the backward pass instead of kept", recomputes());
-  t.add("plan.cuts", &p.cuts, "layer boundaries of the stages, from 0 to the number of layers (blocks + 2)",
+  t.add("plan.cuts", &p.cuts, "layer boundaries of all stages, from 0 to the number of layers (blocks + 2)",
         {.minimum = 0, .unset = "choose", .example = "0,4,8"});
 }
 
@@ -173,6 +180,17 @@ void add_output(Table& t, Job::Output& o) {
         {.value = "FILE", .unset = "standard output", .alias = "output", .letter = 'o'});
   t.add("output.format", &o.json, "for people or for programs; JSON goes to standard output alone", output_formats(), {.alias = "format"});
   t.add("output.log-level", &o.log_level, "messages on standard error", levels(), {.alias = "log-level"});
+}
+
+void add_manner(Table& t, std::optional<plan::ScheduleKind>& schedule, int& chunks, std::optional<bool>& sequence_parallel,
+                std::optional<bool>& shard_optimizer) {
+  t.add("plan.schedule", &schedule, "order of forward and backward passes in a pipeline", schedules());
+  t.add("plan.chunks", &chunks, "stages that a device holds, one behind the other along the model; several are interleaved 1F1B",
+        {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
+  t.add("plan.sequence-parallel", &sequence_parallel, "members of a tensor-parallel group hold their part of the tokens between products",
+        perhaps());
+  t.add("plan.shard-optimizer", &shard_optimizer,
+        "replicas share the optimizer's state out among them (ZeRO-1); auto: where nothing else fits the memory", perhaps());
 }
 
 Table job_table(Job& job) {

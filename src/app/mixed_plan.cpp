@@ -52,7 +52,15 @@ std::vector<Rank> take(Hosts& hosts, int count, std::size_t host_size) {
   return taken;
 }
 
-bool fixes_nothing(const search::Fixed& fixed) { return fixed == search::Fixed{}; }
+/// What the search over a pool keeps to as well.
+bool fixes_only_manner(const search::Fixed& fixed) {
+  search::Fixed manner;
+  manner.schedule = fixed.schedule;
+  manner.chunks = fixed.chunks;
+  manner.sequence_parallel = fixed.sequence_parallel;
+  manner.shard_optimizer = fixed.shard_optimizer;
+  return fixed == manner;
+}
 
 }  // namespace
 
@@ -77,13 +85,14 @@ std::optional<plan::Plan> on_devices(plan::Plan plan, const cluster::Profile& pr
 
 std::optional<plan::Plan> mixed_plan(const search::Request& job, const cluster::Profile& profile, const program::Runtime& runtime,
                                      Bytes runtime_constant) {
-  if (!fixes_nothing(job.fixed) || profile.devices.size() < 2) return std::nullopt;
+  if (!fixes_only_manner(job.fixed) || profile.devices.size() < 2) return std::nullopt;
   search::PoolRequest request;
   request.model = job.model;
   request.length = job.length;
   request.global_batch = job.global_batch;
   request.precision = job.precision;
   request.pool = pool_of_devices(profile);
+  request.manner = search::manner_of(job.fixed);
   request.process_memory = [runtime_constant](int) { return runtime_constant; };
   const Seconds end = now() + patience;
   request.should_stop = [&] { return (job.should_stop && job.should_stop()) || now() > end; };

@@ -23,7 +23,7 @@ std::string from_rank_0(const comm::World& world, const std::string& text, Secon
 /// Whether a plan is what the job's [plan] fixes. A microbatch is not looked at: replicas of one plan may differ in it.
 bool as_asked(const plan::Plan& plan, const search::Fixed& fixed) {
   const auto differs = [](const auto& asked, const auto& is) { return asked && *asked != is; };
-  if (differs(fixed.pipeline, static_cast<int>(plan.stages.size())) || differs(fixed.schedule, plan.schedule)) return false;
+  if (differs(fixed.pipeline, plan::own_stages(plan)) || !keeps(plan, settled(search::manner_of(fixed)))) return false;
   std::vector<int> cuts{0};
   for (const auto& stage : plan.stages) {
     cuts.push_back(stage.last_layer);

@@ -50,6 +50,7 @@ void add_plan(Table& t, PlanningOptions& o) {
   t.add("plan.restrict", &o.restrict,
         "what the plan must be, for runtimes that cannot do everything: " + listed(search::restriction_names()),
         {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
+  add_manner(t, o.schedule, o.chunks, o.sequence_parallel, o.shard_optimizer);
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
         {.value = "FILE", .unset = "none", .alias = "write-plan"});
 }
@@ -151,6 +152,20 @@ PlanningOptions read_planning_options(std::span<const std::string> arguments, st
   auto table = planning_table(o);
   read_planning(table, o, arguments, environment);
   return o;
+}
+
+search::Manner manner_of(const PlanningOptions& o) {
+  const auto refuse_option = [&](const std::string& name, const std::string& why) { refuse(o.setting(name), o.setting(name).value, why); };
+  const search::Manner manner{o.schedule, o.chunks > 0 ? std::optional{o.chunks} : std::nullopt, o.sequence_parallel, o.shard_optimizer};
+  if (o.chunks > 1 && o.schedule && *o.schedule != plan::ScheduleKind::interleaved)
+    refuse_option("plan.chunks", text("several stages a device are interleaved; write --plan.schedule interleaved, or leave it out"));
+  if (!o.basis.sailor_artifact) return manner;
+  const char* only = "the cost model sailor-artifact knows 1f1b alone; leave it out, or --cost-model";
+  if (o.schedule && *o.schedule != plan::ScheduleKind::one_f_one_b) refuse_option("plan.schedule", only);
+  if (o.chunks > 1) refuse_option("plan.chunks", only);
+  if (o.sequence_parallel.value_or(false)) refuse_option("plan.sequence-parallel", only);
+  if (o.shard_optimizer.value_or(false)) refuse_option("plan.shard-optimizer", only);
+  return manner;
 }
 
 search::Objective objective_of(const PlanningOptions& o) {

@@ -54,6 +54,7 @@ search::PoolRequest request_of(const PlanningOptions& o, const files::Library& l
   request.global_batch = o.global_batch;
   request.precision = o.precision;
   request.objective = objective_of(o);
+  request.manner = manner_of(o);
   request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
   request.tolerance = o.tolerance.value;
   request.alternatives = o.alternatives;
@@ -91,6 +92,7 @@ PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
 
 files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
   files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
+  planning.again = task.request.previous.has_value();
   LiveLine line;
   const Seconds begin = now();
   Seconds shown = begin + quiet_for;

@@ -136,13 +136,16 @@ Lines question(const files::Planning& planning, const plan::Plan* plan) {
   return lines;
 }
 
+std::string moves_in_words(Bytes moved) {
+  return moved.count > 0 ? text(moved, " to devices that do not hold it yet") : "nothing: all devices hold what they need";
+}
+
 Lines finding(const files::Planning& planning) {
   const auto& answer = planning.answer;
   Lines lines;
   if (!answer.binding.empty()) lines.emplace_back("binding", answer.binding);
   if (answer.best) lines.emplace_back("proven", proof_in_words(answer));
-  if (answer.best && answer.best->moved.count > 0)
-    lines.emplace_back("moves", text(answer.best->moved, " to devices that do not hold it yet"));
+  if (answer.best && (planning.again || answer.best->moved.count > 0)) lines.emplace_back("moves", moves_in_words(answer.best->moved));
   lines.emplace_back("search", search_in_words(planning));
   if (!answer.space.empty()) lines.emplace_back("space", answer.space);
   return lines;

@@ -55,8 +55,9 @@ search::Request search_request(const Job& job) {
   request.global_batch = job.training.global_batch;
   request.precision = job.training.precision;
   const auto given = [](int value) { return value > 0 ? std::optional{value} : std::nullopt; };
-  request.fixed = {given(job.plan.data), given(job.plan.pipeline), given(job.plan.tensor), given(job.plan.microbatch),
-                   job.plan.schedule,    job.plan.recompute,       job.plan.cuts};
+  request.fixed = {given(job.plan.data),       given(job.plan.pipeline), given(job.plan.tensor), given(job.plan.microbatch),
+                   job.plan.schedule,          job.plan.recompute,       job.plan.cuts,          given(job.plan.chunks),
+                   job.plan.sequence_parallel, job.plan.shard_optimizer};
   if (job.device.memory.count > 0) request.memory_limit = job.device.memory;
   return request;
 }

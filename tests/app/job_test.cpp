@@ -98,6 +98,19 @@ struct Case {
   std::string message;  ///< part of it
 };
 
+TEST(Job, SaysHowAPlanRuns) {
+  const auto open = read({"--data.train", "a.txt"}).plan;
+  EXPECT_EQ(open.chunks, 0);
+  EXPECT_FALSE(open.sequence_parallel || open.shard_optimizer);
+  const auto fixed = read({"--data.train", "a.txt", "--plan.chunks", "3", "--plan.schedule", "interleaved",
+                           "--plan.sequence-parallel=false", "--plan.shard-optimizer"})
+                         .plan;
+  EXPECT_EQ(fixed.chunks, 3);
+  EXPECT_EQ(fixed.schedule, plan::ScheduleKind::interleaved);
+  EXPECT_EQ(fixed.sequence_parallel, false);
+  EXPECT_EQ(fixed.shard_optimizer, true);
+}
+
 TEST(Job, RulesThatSpanOptions) {
   const std::vector<Case> cases{
       {{"--training.length", "100000"}, "--training.length 100000: longer than the"},
@@ -113,6 +126,11 @@ TEST(Job, RulesThatSpanOptions) {
       {{"--plan.cuts", "1,6"}, "expected rising layer numbers from 0 to 6"},
       {{"--plan.cuts", "0,7"}, "expected rising layer numbers from 0 to 6"},
       {{"--plan.cuts", "0,3,6", "--plan.pipeline", "3"}, "makes 2 stages, but plan.pipeline = 3"},
+      {{"--plan.chunks", "2", "--plan.schedule", "gpipe"}, "a device holds 2 stages under the interleaved schedule alone"},
+      {{"--plan.chunks", "4", "--plan.pipeline", "2"}, "gpt2-mini has 6 layers for 2 devices in a row; write at most 3"},
+      {{"--plan.cuts", "0,2,3,6", "--plan.chunks", "2"}, "makes 3 stages, which are not 2 for each device"},
+      {{"--plan.cuts", "0,1,2,3,6", "--plan.schedule", "interleaved", "--plan.pipeline", "4"},
+       "makes 4 stages, but plan.pipeline = 4 with 2 on each device"},
       {{"--plan", "p.json", "--plan.data", "2"}, "--plan.data 2: the plan of p.json says this already"},
       {{"--plan", "p.json", "--replan"}, "--replan would search for another plan"},
       {{"--data.validation", "a.txt"}, "'a.txt' is training data too"},

@@ -231,6 +231,21 @@ TEST_F(Plan, RestrictionsAreKeptAndTold) {
   EXPECT_NE(out_.find("\nrestrict   even-layers, one-device-type\n"), std::string::npos) << out_;
 }
 
+TEST_F(Plan, HowAPlanRunsCanBeFixed) {
+  const auto plan_with = [&](const Words& more) { return files::plan_from_json(json(small_ + more).at("plan")); };
+  EXPECT_EQ(plan_with({"--plan.chunks=2"}).chunks, 2);
+  EXPECT_EQ(plan_with({"--plan.schedule=zero-bubble"}).schedule, plan::ScheduleKind::zero_bubble);
+  EXPECT_TRUE(plan_with({"--plan.shard-optimizer"}).shard_optimizer);
+  EXPECT_TRUE(plan_with({"--plan.sequence-parallel"}).sequence_parallel);
+  const auto file = folder_.write("job.toml", "[plan]\nschedule = \"gpipe\"\nrecompute = \"full\"\n");
+  run(small_ + Words{file});
+  EXPECT_NE(out_.find("gpipe"), std::string::npos) << out_;
+  EXPECT_NE(err_.find("not looked at, for flotilla plan searches all of it: plan.recompute;"), std::string::npos) << err_;
+  expect_refused(small_ + Words{"--plan.chunks=2", "--plan.schedule=1f1b"}, 64, "--plan.chunks 2: several stages a device are interleaved");
+  expect_refused(small_ + Words{"--plan.schedule=backward"}, 64, "1f1b, gpipe, interleaved, zero-bubble");
+  expect_refused(small_ + Words{"--plan.sequence-parallel", "--runtime=megatron-deepspeed", "--plan.schedule=zero-bubble"}, 76, "");
+}
+
 TEST_F(Plan, ATimeLimitIsKeptAndTold) {
   // So short that it is over when it begins: what is found until the planner asks is all there is.
   const Words hasty{"--model.name=opt-125m", "--training.global-batch=64", "--pool=A100-40=32", "--pool=V100-16=32",
@@ -263,6 +278,10 @@ TEST_F(Plan, PlansAgainFromTheOneThatRuns) {
   const auto d = json(Words{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40=4/2",
                             "--pool=V100-16=2/2", "--replan.from", path("old.json"), "--replan.within=5%"});
   EXPECT_GE(d.get_int64("moved_bytes"), 0);
+  EXPECT_EQ(run(small_ + Words{"--replan.from", path("old.json"), "--replan.within=50%"}), 0);  // the old plan is as good
+  EXPECT_NE(out_.find("\nmoves      nothing: all devices hold what they need\n"), std::string::npos) << out_;
+  run(small_);
+  EXPECT_EQ(out_.find("\nmoves "), std::string::npos) << out_;
   EXPECT_EQ(run(small_ + Words{"--replan.within=5%"}), 0);
   EXPECT_NE(err_.find("say from what: --replan.from PLAN"), std::string::npos) << err_;
   expect_refused(small_ + Words{"--replan.from", path("none.json")}, 65, "none.json");

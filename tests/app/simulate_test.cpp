@@ -5,6 +5,7 @@
 
 #include "app/comparison.hpp"
 #include "app/documented.hpp"
+#include "app/forecasting.hpp"
 #include "app/inspect.hpp"
 #include "app/temporary.hpp"
 #include "files/expect_error.hpp"
@@ -296,6 +297,20 @@ TEST_F(Simulate, AHundredThousandDevices) {
   for (const auto& kind : f.at("kinds").items()) ranks += kind.get_int("ranks");
   EXPECT_EQ(ranks, 100000);
   EXPECT_NEAR(sum_of(f.at("breakdown")), f.get_double("iteration_seconds"), 1e-9);
+}
+
+/// What is timed by the element is anybody's.
+TEST(TimesOfAnotherModel, AreDroppedHalvesAmongThem) {
+  const auto tiny = model::built_in("gpt2-tiny"), mini = model::built_in("gpt2-mini");
+  cluster::Profile profile;
+  profile.model_fingerprint = model::fingerprint(tiny, 16);
+  for (const char* operation : {"mlp_forward", "mlp_backward_input", "head_backward_weights", "block_again", "adamw"})
+    profile.operation_times.push_back({"x", operation, 1, 1, 16, Precision::fp32, Seconds{1}, 0});
+  EXPECT_FALSE(drop_times_of_another_model(profile, tiny, 16));
+  EXPECT_EQ(profile.operation_times.size(), 5u);
+  EXPECT_TRUE(drop_times_of_another_model(profile, mini, 16));
+  ASSERT_EQ(profile.operation_times.size(), 1u);
+  EXPECT_EQ(profile.operation_times[0].operation, "adamw");
 }
 
 TEST(Comparison, MedianLeavesOutTheFirstTwo) {

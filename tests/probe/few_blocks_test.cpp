@@ -45,7 +45,7 @@ TEST_P(EveryModel, EveryOperationRunsAtEveryShape) {
           blocks.prepare();
           blocks.pass(samples);
           blocks.release();
-          ASSERT_EQ(samples.size(), static_cast<std::size_t>(flotilla::model::operation_count));
+          ASSERT_EQ(samples.size(), flotilla::probe::measured_count);
           for (int o = 0; o < flotilla::model::operation_count; ++o) {
             const auto operation = static_cast<flotilla::model::Operation>(o);
             const bool of_blocks = to_string(operation).find("mlp") == 0 || to_string(operation).find("attention") == 0;
@@ -57,6 +57,29 @@ TEST_P(EveryModel, EveryOperationRunsAtEveryShape) {
         }
       }
 }
+TEST_P(EveryModel, EveryHalfRunsAfterAPass) {
+  const auto config = flotilla::model::built_in(GetParam());
+  for (Precision precision : {Precision::fp32, Precision::bf16})
+    for (int degree : {1, 2}) {
+      FewBlocks blocks{config, 16, Shape{precision, degree, 3, true}, 1, 2};
+      std::vector<std::vector<double>> samples;
+      for (std::size_t pass = 1; pass <= 2; ++pass) {
+        blocks.prepare();
+        blocks.pass(samples);
+        auto wholes = samples;
+        blocks.halves(samples);
+        blocks.release();
+        for (std::size_t o = 0; o < flotilla::probe::measured_count; ++o) {
+          const auto operation = flotilla::probe::measured_operation(o);
+          const auto whole = flotilla::model::whole_of(operation);
+          const std::size_t runs = whole ? samples[flotilla::probe::measured_index(*whole)].size() : wholes[o].size();
+          EXPECT_EQ(samples[o].size(), runs) << to_string(operation) << ", degree " << degree;
+          for (double seconds : samples[o]) EXPECT_GT(seconds, 0);
+        }
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(BuiltIn, EveryModel, ::testing::Values("gpt2-tiny", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"));
 
 TEST(FewBlocks, TensorParallelismSharesTheWork) {

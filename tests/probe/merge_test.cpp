@@ -54,6 +54,21 @@ TEST(Merge, TakesTheMedianOfATypesRanksAndTheLeastMemory) {
   EXPECT_EQ(*operation_time(profile, "x", "adamw", 1, 1, 1, Precision::fp32), Seconds{2});
 }
 
+TEST(Merge, HalvesAreInTheProfileWhereTheyWereMeasured) {
+  const auto with_halves = [](double half) {
+    Measured m = measured(1);
+    m.shapes[0].seconds.resize(flotilla::probe::measured_count, Seconds{half});
+    m.shapes[0].scatter.resize(flotilla::probe::measured_count, 0.05);
+    return m;
+  };
+  const auto profile = merge(request(), here({"x"}), {with_halves(0.25)}), without = merge(request(), here({"x"}), {with_halves(0)});
+  EXPECT_EQ(without.operation_times.size(), 13u + 3);
+  ASSERT_EQ(profile.operation_times.size(), 19u + 3);
+  for (const char* half : {"mlp_backward_input", "mlp_backward_weights", "attention_backward_input", "attention_backward_weights",
+                           "head_backward_input", "head_backward_weights"})
+    EXPECT_EQ(operation_time(profile, "x", half, 1, 1, 16, Precision::fp32), Seconds{0.25}) << half;
+}
+
 TEST(Merge, ScatterBetweenRanksCounts) {
   const auto profile = merge(request(), here({"x", "x", "x"}), {measured(1), measured(2), measured(3)});
   EXPECT_DOUBLE_EQ(profile.operation_times.front().relative_scatter, 0.5) << "ranks differ more than passes do";

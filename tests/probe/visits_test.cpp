@@ -42,6 +42,24 @@ TEST(Summarize, RanksThatTakeTurnsWillDoSoInTraining) {
   EXPECT_DOUBLE_EQ(times.scatter[0], 0.2);
 }
 
+/// Halves are measured in some visits alone.
+TEST(Summarize, TakesHalvesFromTheVisitsThatMeasuredThem) {
+  const auto visit_with = [](double half, double disturbance) {
+    Visit v = took(2, 1, disturbance);
+    for (auto* values : {&v.seconds, &v.quick}) values->resize(flotilla::probe::measured_count, half);
+    return v;
+  };
+  const auto times = summarize({}, {visit_with(0, 0), visit_with(5, 0.01), visit_with(0, 0), visit_with(9, 0.5)}, false);
+  EXPECT_EQ(times.seconds[0], Seconds{2});
+  EXPECT_EQ(times.seconds.back(), Seconds{5}) << "not the disturbed one's";
+  EXPECT_DOUBLE_EQ(times.scatter.back(), 0);
+  const auto disturbed = summarize({}, {visit_with(0, 0), visit_with(9, 0.5)}, false);
+  EXPECT_EQ(disturbed.seconds.back(), Seconds{9});
+  EXPECT_DOUBLE_EQ(disturbed.scatter.back(), 0.5);
+  EXPECT_DOUBLE_EQ(disturbed.scatter[0], 0);
+  EXPECT_EQ(summarize({}, {visit_with(0, 0)}, false).seconds.back(), Seconds{0}) << "never measured";
+}
+
 TEST(Settled, CountsUndisturbedVisits) {
   const std::vector<Visit> visits{took(1, 1, 0), took(1, 1, 0.5), took(1, 1, 0.04)};
   EXPECT_TRUE(settled(visits, 2, false));
@@ -53,9 +71,13 @@ TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
   const Shape shape{Precision::fp32, 2, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
   for (bool fresh : {true, false}) {
-    const auto result = visit(blocks, shape, Seconds{0.01}, fresh);
-    ASSERT_EQ(result.seconds.size(), static_cast<std::size_t>(flotilla::model::operation_count));
+    const auto result = visit(blocks, shape, Seconds{0.01}, {.fresh = fresh, .halves = !fresh});
+    ASSERT_EQ(result.seconds.size(), flotilla::probe::measured_count);
     for (std::size_t o = 0; o < result.seconds.size(); ++o) {
+      if (fresh && o >= flotilla::probe::whole_count) {
+        EXPECT_EQ(result.seconds[o], 0) << "halves were not asked for";
+        continue;
+      }
       EXPECT_GT(result.quick[o], 0);
       EXPECT_LE(result.quick[o], result.seconds[o]) << "the slowest of two is never the quickest tenth";
     }
@@ -69,7 +91,7 @@ TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
 TEST(Visiting, ACrowdedRanksOperationsShareItsWaits) {
   const Shape shape{Precision::fp32, 1, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
-  (void)visit(blocks, shape, Seconds{0.01}, true);
+  (void)visit(blocks, shape, Seconds{0.01}, {.fresh = true});
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   CPU_ZERO(&one);
@@ -81,7 +103,7 @@ TEST(Visiting, ACrowdedRanksOperationsShareItsWaits) {
     while (!over) {
     }
   }};
-  const Visit result = visit(blocks, shape, Seconds{0.3}, false, true);
+  const Visit result = visit(blocks, shape, Seconds{0.3}, {.crowded = true});
   over = true;
   other.join();
   sched_setaffinity(0, sizeof(before), &before);

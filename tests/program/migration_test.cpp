@@ -10,6 +10,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/program/kept_state.hpp"
 #include "flotilla/program/share_pieces.hpp"
 #include "plan/random_plan.hpp"
 #include "program/random_plan.hpp"
@@ -163,6 +164,32 @@ TEST(Migration, SharesComeTogetherAndAreDealtOut) {
     to.shard_optimizer = round % 3 != 1;
     const auto placement = tests::any_placement(random, std::max(plan::rank_count(from), plan::rank_count(to)));
     expect_exact_with_shares(from, to, placement);
+  }
+}
+
+/// Rank by rank, what is wanted and not kept.
+TEST(Migration, MovesWhatIsWantedAndNotKept) {
+  std::mt19937 random{65};
+  for (int round = 0; round < 24; ++round) {
+    auto from = plan::testing::random_plan(random);
+    auto to = sibling(from, random);
+    from.precision = to.precision;
+    from.shard_optimizer = round % 4 > 1;
+    to.shard_optimizer = round % 2 == 1;
+    if (round % 3 == 0) from = tests::in_chunks(from, random);
+    if (round % 5 == 0) to = tests::in_chunks(to, random);
+    const int ranks = std::max(plan::rank_count(from), plan::rank_count(to));
+    const auto placement = tests::any_placement(random, ranks);
+    const auto placed = [&](const plan::Plan& plan) {
+      std::vector<Rank> some;
+      for (int r = 0; r < plan::rank_count(plan); ++r) some.push_back(Rank{r});
+      return placement_of(placement, some);
+    };
+    const KeptState state{from, to, placed(from), placed(to)};
+    std::int64_t numbers = 0;
+    for (int r = 0; r < plan::rank_count(to); ++r)
+      numbers += state.wanted(Rank{r}) - (r < plan::rank_count(from) ? state.kept(Rank{r}, Rank{r}) : 0);
+    EXPECT_EQ(migrate(from, to, placement).moved().count, 4 * numbers) << plan::summary(from) << " -> " << plan::summary(to);
   }
 }
 

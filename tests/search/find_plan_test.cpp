@@ -101,6 +101,41 @@ TEST(FindPlan, FixedChoicesAreKept) {
   EXPECT_LE(plan.stages[0].replicas[0].quanta * plan.quantum, 5);
 }
 
+TEST(FindPlan, TheMannerIsKept) {
+  const auto profile = measured(1, 4);
+  Request r = request();
+  r.fixed.chunks = 2;
+  const auto interleaved = find(r, profile);
+  ASSERT_TRUE(interleaved.plan) << interleaved.no_plan_reason;
+  EXPECT_EQ(interleaved.plan->chunks, 2);
+  EXPECT_EQ(interleaved.plan->schedule, plan::ScheduleKind::interleaved);
+  r.fixed.pipeline = 2, r.fixed.cuts = {0, 1, 3, 4, 6};
+  const auto cut = find(r, profile);
+  ASSERT_TRUE(cut.plan) << cut.no_plan_reason;
+  EXPECT_NE(search::describe(*cut.plan).find("pipeline 2 x"), std::string::npos) << search::describe(*cut.plan);
+  EXPECT_NE(search::describe(*cut.plan).find("2 stages a device, layers 0-1-3-4-6"), std::string::npos) << search::describe(*cut.plan);
+  r = request();
+  r.fixed.sequence_parallel = true, r.fixed.tensor = 2;
+  EXPECT_TRUE(find(r, profile).plan->sequence_parallel);
+  r = request();
+  r.fixed.shard_optimizer = true, r.fixed.data = 2;
+  EXPECT_TRUE(find(r, profile).plan->shard_optimizer);
+}
+
+/// Two replicas that need more than they may, but less where they share the moments out.
+TEST(FindPlan, AnOptimizerThatIsSharedOutIsNamedWhereItWouldFit) {
+  const auto profile = measured(1, 2);
+  Request r = request();
+  r.fixed.data = 2, r.fixed.pipeline = 1, r.fixed.tensor = 1, r.fixed.microbatch = 1, r.fixed.recompute = plan::Recompute::full;
+  r.fixed.schedule = plan::ScheduleKind::one_f_one_b;
+  r.fixed.shard_optimizer = true;
+  r.memory_limit = find(r, profile).forecast.peak_memory();
+  r.fixed.shard_optimizer.reset();
+  const Answer a = find(r, profile);
+  ASSERT_TRUE(a.nearest_miss) << a.no_plan_reason;
+  EXPECT_NE(a.nearest_miss->change.find("an optimizer that replicas share out"), std::string::npos) << a.nearest_miss->change;
+}
+
 TEST(FindPlan, TensorParallelismStaysInsideAHost) {
   const auto profile = measured(4, 1);
   Request r = request();
@@ -221,6 +256,14 @@ TEST(FindPlan, ContradictionsAreNamed) {
   r.fixed = {};
   r.fixed.microbatch = 0;
   EXPECT_NE(error_of(r, profile).find("microbatch is 0"), std::string::npos);
+  r.fixed = {};
+  r.fixed.chunks = 2, r.fixed.schedule = plan::ScheduleKind::gpipe;
+  EXPECT_NE(error_of(r, profile).find("the schedule is gpipe"), std::string::npos);
+  r.fixed.schedule.reset(), r.fixed.cuts = {0, 1, 2, 6};
+  EXPECT_NE(error_of(r, profile).find("3 stages, which are not 2 for each device"), std::string::npos) << error_of(r, profile);
+  r.fixed = {};
+  r.fixed.chunks = 0;
+  EXPECT_NE(error_of(r, profile).find("holds 0 stages"), std::string::npos);
   r = request();
   r.length = 1000000;
   EXPECT_NE(error_of(r, profile).find("sequence length"), std::string::npos);

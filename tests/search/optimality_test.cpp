@@ -59,6 +59,7 @@ void for_each_cut(int layers, int stages, std::vector<int> cuts, const std::func
 }
 
 std::vector<plan::ScheduleKind> schedules_of(const Request& r) {
+  if (r.fixed.chunks.value_or(1) > 1) return {plan::ScheduleKind::one_f_one_b};  // is cut into chunks then
   if (r.fixed.schedule) return {*r.fixed.schedule};
   return {plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b};
 }
@@ -67,6 +68,7 @@ std::vector<plan::ScheduleKind> schedules_of(const Request& r) {
 void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&)>& visit) {
   const Request& r = i.request;
   const int ranks = static_cast<int>(i.profile.devices.size());
+  const auto manner = search::settled(search::manner_of(r.fixed));
   for (int tensor = 1; tensor <= std::min(ranks, r.model.groups()); ++tensor)
     for (int pipeline = 1; pipeline * tensor <= ranks && pipeline <= r.model.layers(); ++pipeline)
       for (int data = 1; data * pipeline * tensor <= ranks && data <= r.global_batch; ++data)
@@ -80,7 +82,8 @@ void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&
                   stage.recompute = recompute;
                   for (auto& replica : stage.replicas) replica.device_type = "slow";
                 }
-                visit(plan);
+                plan = search::in_manner(std::move(plan), manner);
+                if (search::keeps(plan, manner)) visit(plan);
               });
 }
 
@@ -92,6 +95,9 @@ TEST_P(Optimality, EqualsEnumeration) {
   std::mt19937_64 random{static_cast<std::uint64_t>(GetParam())};
   Instance i = random_instance(random, GetParam() % 3);
   if (GetParam() % 4 == 3) i.request.fixed.schedule = plan::ScheduleKind::zero_bubble;  // whose bounds are others
+  if (GetParam() % 8 == 1) i.request.fixed.chunks = 2;
+  if (GetParam() % 8 == 5) i.request.fixed.sequence_parallel = true;
+  if (GetParam() % 4 == 2) i.request.fixed.shard_optimizer = true;
   const ProgramForecaster forecaster{i.profile, {}, {}};
   std::optional<Seconds> best;
   for_each_plan(i, [&](const plan::Plan& plan) {

@@ -73,6 +73,63 @@ TEST(PoolPlanner, InterleavesWhereMicrobatchesAreFew) {
   EXPECT_EQ(found.best->plan.chunks, 2) << plan::summary(found.best->plan);
 }
 
+/// Most of the model is a word table, which one head leaves whole, and no device can hold all of its state.
+Instance short_of_state() {
+  Instance i = usual();
+  i.request.model = model::built_in("gpt2-mini");
+  i.request.model.blocks = 1;
+  i.request.model.heads = i.request.model.key_value_heads = 1;
+  i.request.model.vocabulary = 20'000;
+  i.request.pool = {{"fast", "", 4, 4}};
+  Bytes state{};
+  for (const auto& tensor : model::tensors(i.request.model)) state += tensor.elements() * Bytes{16};
+  for (auto& type : i.library.device_types) type.memory = state;
+  return i;
+}
+
+TEST(PoolPlanner, SharesTheOptimizerOutWhereNothingElseFits) {
+  Instance i = short_of_state();
+  const auto answer = plan(i);
+  ASSERT_TRUE(answer.best) << answer.no_plan_reason;
+  EXPECT_TRUE(answer.best->plan.shard_optimizer) << plan::summary(answer.best->plan);
+  const auto problems = Judge{i}.problems(answer);
+  EXPECT_TRUE(problems.empty()) << joined(problems);
+  for (auto& type : i.library.device_types) type.memory = type.memory + type.memory;
+  const auto room = plan(i);
+  ASSERT_TRUE(room.best) << room.no_plan_reason;
+  EXPECT_FALSE(room.best->plan.shard_optimizer) << plan::summary(room.best->plan);
+}
+
+TEST(PoolPlanner, KeepsTheManner) {
+  using plan::ScheduleKind;
+  const auto manners = std::vector<search::Manner>{{ScheduleKind::gpipe, {}, {}, {}},
+                                                   {ScheduleKind::zero_bubble, {}, false, {}},
+                                                   {ScheduleKind::interleaved, {}, {}, {}},
+                                                   {{}, 3, {}, {}},
+                                                   {{}, 1, true, {}},
+                                                   {{}, {}, false, true}};
+  for (std::size_t m = 0; m < manners.size(); ++m) {
+    Instance i = four_in_a_row(8, 8, m == 4 ? 4 : 1, 0.6, 64 << 20);  // a device does not hold all of it
+    i.request.manner = manners[m];
+    const auto answer = plan(i);
+    ASSERT_TRUE(answer.best) << m << ": " << answer.no_plan_reason;
+    EXPECT_TRUE(keeps(answer.best->plan, settled(manners[m]))) << plan::summary(answer.best->plan);
+    for (const auto& other : answer.alternatives) EXPECT_TRUE(keeps(other.plan, settled(manners[m]))) << plan::summary(other.plan);
+    const auto problems = Judge{i}.problems(answer);
+    EXPECT_TRUE(problems.empty()) << m << ": " << joined(problems);
+  }
+}
+
+/// What is forbidden is not tried where nothing else fits.
+TEST(PoolPlanner, SharesNoOptimizerThatMustStayWhole) {
+  Instance i = short_of_state();
+  ASSERT_TRUE(plan(i).best);
+  i.request.manner.shard_optimizer = false;
+  const auto answer = plan(i);
+  EXPECT_FALSE(answer.best);
+  EXPECT_NE(answer.no_plan_reason.find("optimizer shared out among replicas would fit"), std::string::npos) << answer.no_plan_reason;
+}
+
 TEST(PoolPlanner, SaysWhatIsShort) {
   const auto why = [](auto change) {
     Instance i = usual();
@@ -134,6 +191,8 @@ TEST(PoolPlanner, RefusesContradictions) {
   refused([](PoolRequest& r) { r.objective.limits.usd_per_hour = 0; });
   refused([](PoolRequest& r) { r.objective.limits.iterations_per_second = -0.5; });
   refused([](PoolRequest& r) { r.objective.limits.devices = 0; });
+  refused([](PoolRequest& r) { r.manner.chunks = r.model.layers() + 1; });
+  refused([](PoolRequest& r) { r.manner.chunks = 2, r.manner.schedule = plan::ScheduleKind::gpipe; });
 }
 
 TEST(PoolPlanner, RefusesGoalsWithoutPrices) {

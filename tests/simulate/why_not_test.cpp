@@ -119,9 +119,37 @@ TEST(Remedy, TriesEveryKindOfChange) {
   const auto words = changes_tried(plan_of(2, 2, 4, plan::ScheduleKind::gpipe), {0});
   for (const char* change :
        {"recompute full in stage 0", "recompute full in every stage", "microbatches of 2 in place of 4 sequences",
-        "microbatches of 1 in place of 4 sequences", "schedule 1f1b in place of gpipe", "one layer moved from stage 0 to stage 1",
-        "twice the tensor degree, half the replicas", "twice the stages, half the replicas"})
+        "microbatches of 1 in place of 4 sequences", "schedule 1f1b in place of gpipe", "optimizer shared out among replicas",
+        "one layer moved from stage 0 to stage 1", "twice the tensor degree, half the replicas", "twice the stages, half the replicas"})
     EXPECT_TRUE(words.contains(change)) << change;
+}
+
+/// Of four replicas each has a quarter of the moments: no other change of a plan without tensor groups needs as little.
+TEST(Remedy, SharesTheOptimizerOutWhereItsStateIsTooMuch) {
+  auto profile = fixture::uniform_cluster(1, 4);
+  fixture::measure(profile, model::built_in("gpt2-mini"), length, Precision::fp32, {1}, {1});
+  const simulate::ProgramForecaster forecaster{profile, {}, runtime_constant};
+  const auto plan = plan_of(4, 1, 1);
+  auto shared = plan;
+  shared.shard_optimizer = true;
+  const auto before = forecaster.forecast(plan), after = forecaster.forecast(shared);
+  const Bytes moments = 8 * Bytes{model::parameter_count(plan.model)};
+  EXPECT_GT((before.peak_memory() - after.peak_memory()).count, moments.count / 2);
+  const auto attempt = [&](const plan::Plan& p) -> std::optional<Trial> {
+    if (plan::rank_count(p) > 4 || p.stages.size() > 1 || p.stages[0].replicas[0].tensor_parallel > 1) return std::nullopt;
+    const auto f = forecaster.forecast(p);
+    return Trial{f.iteration, after.peak_memory() - f.peak_memory()};
+  };
+  const auto remedy = simulate::find_remedy(plan, {0}, before.iteration, attempt);
+  ASSERT_TRUE(remedy);
+  EXPECT_EQ(remedy->change, "optimizer shared out among replicas");
+  EXPECT_EQ(remedy->plan, shared);
+  EXPECT_EQ(std::pair(remedy->spare, remedy->more_devices), std::pair(Bytes{0}, 0));
+  // Who has one replica, and a word table of its own for the head, has nobody to share with.
+  auto alone = plan_of(1, 2, 1);
+  alone.model.tied_head = false;
+  EXPECT_FALSE(changes_tried(alone, {0}).contains("optimizer shared out among replicas"));
+  EXPECT_TRUE(changes_tried(plan_of(1, 2, 1), {0}).contains("optimizer shared out among replicas"));
 }
 
 TEST(WhyNot, NamesTheDeviceAndAChangeThatDoesFit) {

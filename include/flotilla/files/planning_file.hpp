@@ -20,6 +20,7 @@ struct Planning {
   std::optional<simulate::Report> forecast;  ///< of the best plan; there where one was found
   Seconds searched;                          ///< wall time of the search alone
   bool cut_off = false;                      ///< stopped by a time limit
+  bool again = false;                        ///< from a plan that runs (search::PoolRequest::previous); the file does not say it
 };
 
 /// Indented, ends with a newline. The same planning gives the same text; doubles come back bit by bit.

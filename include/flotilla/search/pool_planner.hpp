@@ -8,6 +8,7 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/program/runtime.hpp"
+#include "flotilla/search/manner.hpp"
 #include "flotilla/search/objective.hpp"
 
 /// Planning over a pool: what to allocate of it, and how to split the model over that, in one search. docs/design/plan-search.md says how.
@@ -28,6 +29,7 @@ struct PoolRequest {
   std::function<Bytes(int ranks)> process_memory{};  ///< bound of our runtime's process beside its arena, on a host of so many ranks
   double near_best = 0;          ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
   bool shard_optimizer = false;  ///< plans that share their optimizer out; tried anyhow where nothing else fits and the runtime knows it
+  Manner manner{};               ///< kept in every plan; with `shard_optimizer` = false in it that is not tried
 };
 
 /// A plan and what it comes to.

@@ -7,6 +7,7 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/search/manner.hpp"
 #include "flotilla/simulate/forecast.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 
@@ -19,9 +20,12 @@ struct Fixed {
   std::optional<int> microbatch;  ///< sequences
   std::optional<plan::ScheduleKind> schedule;
   std::optional<plan::Recompute> recompute;
-  std::vector<int> cuts;  ///< pipeline + 1 layer boundaries from 0 to model.layers(); decides pipeline too; empty: searched
+  std::vector<int> cuts;        ///< layer boundaries of all stages from 0 to model.layers(); decides pipeline too; empty: searched
+  std::optional<int> chunks{};  ///< stages that a device holds, `pipeline` of them in a row (Manner)
+  std::optional<bool> sequence_parallel{}, shard_optimizer{};
   bool operator==(const Fixed&) const = default;
 };
+Manner manner_of(const Fixed&);
 
 struct Request {
   model::Config model;

@@ -32,9 +32,9 @@ struct Trial {
 using Forecasting = std::function<std::optional<Trial>(const plan::Plan&)>;
 
 /// Of the changes of one thing that make a bound plan fit, that with the least loss of time: recomputation in the stages that are short or
-/// in all, smaller microbatches, 1F1B, layers moved from a short stage to a neighbour, twice the tensor degree or twice the stages on the
-/// same devices. Where none of these does, those on more devices; where those do not either, the change that comes nearest to fitting is
-/// made and others are tried with it, up to four together.
+/// in all, smaller microbatches, 1F1B, the optimizer's state shared out among replicas, layers moved from a short stage to a neighbour,
+/// twice the tensor degree or twice the stages on the same devices. Where none of these does, those on more devices; where those do not
+/// either, the change that comes nearest to fitting is made and others are tried with it, up to four together.
 std::optional<Remedy> find_remedy(const plan::Plan&, const std::vector<int>& short_stages, Seconds iteration, const Forecasting&);
 
 /// Of a report whose devices do not all fit; nothing where they do.

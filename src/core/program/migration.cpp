@@ -124,9 +124,7 @@ class Mover {
     std::vector<Holding> shards;
     std::vector<const Holding*> sources;
     const auto& kept = pieces(old_pieces_);
-    // Who keeps but a share has the parameters of all of its shard, in fp32 exactly.
-    const bool from_pieces = !kept.empty() && !(parameters_only && from_.precision == Precision::fp32);
-    if (from_pieces) {
+    if (comes_from_pieces(!kept.empty(), parameters_only, from_.precision)) {
       for (const bool own : {true, false})
         for (const Holding& piece : kept)
           if (own ? piece.rank == wanted.rank : piece.owned) sources.push_back(&piece);

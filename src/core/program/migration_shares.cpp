@@ -102,25 +102,45 @@ std::vector<std::vector<Holding>> pieces_of(const plan::Plan& plan, const Placem
   return held;
 }
 
+namespace {
+
+/// What is missing still once the source has given all that it has: calls each(what it gives as it lies at the target, at the source).
+template <class Each>
+std::vector<Rectangle> without(std::vector<Rectangle> missing, const Holding& source, const Each& each) {
+  for (const auto& has : source.rectangles) {
+    std::vector<Rectangle> left;
+    for (const auto& wants : missing) {
+      const Rectangle target = common(wants, has);
+      if (target.rows == 0) {
+        left.push_back(wants);
+        continue;
+      }
+      each(target, common(has, wants));
+      add_rest(wants, target, left);
+    }
+    missing = std::move(left);
+  }
+  return missing;
+}
+
+}  // namespace
+
+std::int64_t covered(const Holding& wanted, const std::vector<const Holding*>& sources) {
+  std::int64_t elements = 0;
+  std::vector<Rectangle> missing = wanted.rectangles;
+  for (const Holding* source : sources)
+    missing = without(std::move(missing), *source, [&](const Rectangle& r, const Rectangle&) { elements += r.rows * r.columns; });
+  return elements;
+}
+
 void cover(int tensor, const Holding& wanted, const std::vector<const Holding*>& sources, bool parameters_only,
            const std::function<void(const Holding& source, const Run& run)>& take) {
   std::vector<Rectangle> missing = wanted.rectangles;
   for (const Holding* source : sources) {
-    for (const auto& has : source->rectangles) {
-      std::vector<Rectangle> left;
-      for (const auto& wants : missing) {
-        const Rectangle target = common(wants, has);
-        if (target.rows == 0) {
-          left.push_back(wants);
-          continue;
-        }
-        const Rectangle there = common(has, wants);
-        take(*source, {tensor, target.rows, target.columns, there.offset, there.stride, target.offset, target.stride, source->piece,
-                       wanted.piece, parameters_only});
-        add_rest(wants, target, left);
-      }
-      missing = std::move(left);
-    }
+    missing = without(std::move(missing), *source, [&](const Rectangle& target, const Rectangle& there) {
+      take(*source, {tensor, target.rows, target.columns, there.offset, there.stride, target.offset, target.stride, source->piece,
+                     wanted.piece, parameters_only});
+    });
     if (missing.empty()) return;
   }
   FLOTILLA_ASSERT(missing.empty(), "tensor ", tensor, ": ", missing.size(), " rectangles that nobody has");

@@ -30,6 +30,17 @@ Holding whole_shard(const model::Tensor&, Rank, int tensor_parallel, int tensor_
 /// By tensor the pieces of all ranks under a plan; empty where nothing is shared out. The ranks are the plan's.
 std::vector<std::vector<Holding>> pieces_of(const plan::Plan&, const Placement&);
 
+/// Whether what a rank wants of a tensor comes from shares, where the old plan has any: who keeps but a share has the parameters of all of
+/// its shard, in fp32 exactly.
+constexpr bool comes_from_pieces(bool old_shares, bool parameters_only, Precision old_precision) {
+  return old_shares && !(parameters_only && old_precision == Precision::fp32);
+}
+/// Parameter and two moments, or the parameter alone (Run::kinds).
+constexpr std::int64_t numbers_of_an_element(bool parameters_only) { return parameters_only ? 1 : 3; }
+
+/// Elements of `wanted` that some of `sources` have.
+std::int64_t covered(const Holding& wanted, const std::vector<const Holding*>& sources);
+
 /// Takes every element of `wanted` from the first of `sources` that has it: calls take(source, runs). The sources must have all of it.
 void cover(int tensor, const Holding& wanted, const std::vector<const Holding*>& sources, bool parameters_only,
            const std::function<void(const Holding& source, const Run& run)>& take);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "flotilla/base/error.hpp"
@@ -64,13 +65,11 @@ RankShare share_in(const Program& program, Rank rank, const PartShare& share) {
   return {group, static_cast<int>(found - group.members.begin())};
 }
 
-}  // namespace
-
-std::vector<ShareStretch> share_stretches(const Program& program, Rank rank, const PartShare& share) {
-  const auto [group, member] = share_in(program, rank, share);
+/// The share of what one part sums, stated in parts of the whole, in elements.
+std::vector<ShareStretch> in_elements(const std::vector<Stretch>& parts_of_whole, const PartShare& share) {
   std::vector<ShareStretch> stretches;
   std::int64_t kept = 0;
-  for (const Stretch& stretch : share_of(group, member)) {
+  for (const Stretch& stretch : parts_of_whole) {
     const std::int64_t first = position(share.summed, stretch.first), last = position(share.summed, stretch.last);
     if (first < last) stretches.push_back({first, kept, last - first});
     kept += last - first;
@@ -79,15 +78,28 @@ std::vector<ShareStretch> share_stretches(const Program& program, Rank rank, con
   return stretches;
 }
 
+}  // namespace
+
+std::vector<ShareStretch> share_stretches(const Program& program, Rank rank, const PartShare& share) {
+  const auto [group, member] = share_in(program, rank, share);
+  return in_elements(share_of(group, member), share);
+}
+
 std::vector<SharePiece> share_pieces(const Program& program, Rank rank) {
   std::vector<SharePiece> pieces;
   const auto& binding = program.ranks.at(rank.index());
   const auto& parts = class_of(program, rank).parts;
+  std::map<int, std::vector<Stretch>> shares;  // by group: of a stage's parts one
   for (std::size_t p = 0; p < parts.size(); ++p)
     for (std::size_t s = 0; s < parts[p].shares.size(); ++s) {
       const auto& share = parts[p].shares[s];
       const bool first = std::ranges::find(binding.whole, share.group) != binding.whole.end();
-      const auto stretches = share_stretches(program, rank, share);
+      const auto [known, fresh] = shares.try_emplace(share.group);
+      if (fresh) {
+        const auto [group, member] = share_in(program, rank, share);
+        known->second = share_of(group, member);
+      }
+      const auto stretches = in_elements(known->second, share);
       for (const auto& span : share.spans) {
         const int tensor = parts[p].slots[at(span.slot)].tensor;
         const bool owned = first || program.tensors[at(tensor)].axis != model::Axis::none;

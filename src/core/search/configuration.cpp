@@ -54,22 +54,39 @@ int Configuration::microbatches(int replica) const {
 
 int Configuration::in_flight(int stage, int replica) const {
   const int count = microbatches(replica);
+  if (schedule == plan::ScheduleKind::interleaved) return 1;  // of the smaller ones of its stages nobody has counted them here
   return schedule == plan::ScheduleKind::gpipe ? count : std::min(count, placement->pipeline - stage);
 }
 
 std::vector<Configuration> configurations(const Problem& problem) {
   const Request& request = problem.request;
   const Fixed& fixed = request.fixed;
-  const auto pipeline_fixed = fixed.cuts.empty() ? fixed.pipeline : std::optional<int>{static_cast<int>(fixed.cuts.size()) - 1};
+  const auto cuts = problem.own_cuts();
+  const auto pipeline_fixed = cuts.empty() ? fixed.pipeline : std::optional<int>{static_cast<int>(cuts.size()) - 1};
   const int most_tensor = std::min(model::largest_tensor_parallel(request.model), problem.ranks());
   std::vector<Configuration> all;
   for (int tensor : choices(fixed.tensor, most_tensor))
-    for (int pipeline : choices(pipeline_fixed, std::min(request.model.layers(), problem.ranks() / tensor)))
+    for (int pipeline : choices(pipeline_fixed, std::min(request.model.layers() / problem.chunks(), problem.ranks() / tensor)))
       for (int data : choices(fixed.data, std::min(request.global_batch, problem.ranks() / (tensor * pipeline))))
         for (auto& placement : placements(problem, data, pipeline, tensor)) add_configurations(problem, std::move(placement), all);
   std::ranges::stable_sort(all, {}, [](const Configuration& c) { return c.placement->device_count(); });
   return all;
 }
+
+namespace {
+
+/// The plan as the request fixes what a configuration does not say.
+plan::Plan as_fixed(const Problem& problem, plan::Plan plan) {
+  const Fixed& fixed = problem.request.fixed;
+  const plan::ScheduleKind schedule = plan.schedule;
+  plan = in_manner(std::move(plan), manner_of(fixed));
+  plan.schedule = schedule;
+  for (std::size_t s = 0; s < plan.stages.size() && !fixed.cuts.empty(); ++s)
+    plan.stages[s].first_layer = fixed.cuts[s], plan.stages[s].last_layer = fixed.cuts[s + 1];
+  return plan;
+}
+
+}  // namespace
 
 plan::Plan make_plan(const Problem& problem, const Configuration& c, const std::vector<int>& cuts) {
   const Request& request = problem.request;
@@ -92,7 +109,7 @@ plan::Plan make_plan(const Problem& problem, const Configuration& c, const std::
       replica.quanta = std::min(c.microbatch, c.most_sequences());
     }
   }
-  return plan;
+  return as_fixed(problem, std::move(plan));
 }
 
 }  // namespace flotilla::search

@@ -15,14 +15,14 @@ struct Configuration {
 
   int most_sequences() const;
   int microbatches(int replica) const;
-  /// Microbatches that a device of a stage keeps at a time, for the replica's number of them.
+  /// Microbatches that a device of a stage keeps at a time at least, for the replica's number of them.
   int in_flight(int stage, int replica) const;
 };
 
 /// All configurations that the request allows on the cluster, few devices first.
 std::vector<Configuration> configurations(const Problem&);
 
-/// The plan of a configuration, bound to its devices.
+/// The plan of a configuration, bound to its devices, `cuts` being those of Problem::own_cuts.
 plan::Plan make_plan(const Problem&, const Configuration&, const std::vector<int>& cuts);
 
 }  // namespace flotilla::search

@@ -7,6 +7,9 @@
 #include <numeric>
 #include <set>
 
+#include "flotilla/model/tensors.hpp"
+#include "flotilla/plan/shard_layout.hpp"
+
 namespace flotilla::search {
 namespace {
 
@@ -32,8 +35,7 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const auto [full, last] = microbatch_sizes(c, replica);
   const bool splits = c.schedule == plan::ScheduleKind::zero_bubble && stage > 0;
   const auto bound_of = [&](int microbatch) {
-    auto bound = problem.forecaster.layer_bound(request.model, layer, {microbatch, request.length, p.tensor, 0, request.precision},
-                                                c.recompute, type, devices);
+    auto bound = problem.forecaster.layer_bound(request.model, layer, problem.shape(microbatch, p.tensor), c.recompute, type, devices);
     if (!splits) return bound;
     // Gradients go on without waiting for those of weights. Where halves were measured as slower than the whole, the whole counts.
     const Seconds input = std::min(bound.input_half, bound.backward);
@@ -57,7 +59,7 @@ struct Hop {
 Hop hop_of(const Problem& problem, const Configuration& c, int stage, int replica, int sequences) {
   const Request& request = problem.request;
   const Placement& p = *c.placement;
-  const model::LayerShape shape{sequences, request.length, p.tensor, 0, request.precision};
+  const model::LayerShape shape = problem.shape(sequences, p.tensor);
   const auto &here = p.devices(stage, replica), &next = p.devices(stage + 1, replica);
   return {problem.forecaster.message_bound(request.model, shape, here, next).value,
           problem.forecaster.message_bound(request.model, shape, next, here).value};
@@ -74,10 +76,23 @@ double least_hop(const Problem& problem, const Configuration& c, int stage) {
   return least;
 }
 
+/// What others keep at most of a device's optimizer state where it is shared out: moments, and in half precision fp32 parameters, over all
+/// replicas; as if all of it were in the word table, over those of the stage at its other end as well.
+Bytes kept_by_others(const Problem& problem, const Configuration& c, int first, int last) {
+  if (!problem.shares_optimizers()) return {};
+  const Bytes each{problem.request.precision == Precision::fp32 ? 8 : 12};
+  const int sharers = c.placement->data * (c.placement->pipeline > 1 ? 2 : 1);
+  std::int64_t elements = 0;
+  for (const auto& tensor : model::tensors(problem.request.model))
+    if ((first <= tensor.layer && tensor.layer < last) || (first <= tensor.tied_layer && tensor.tied_layer < last))
+      elements += plan::shard(tensor, c.placement->tensor, 0).elements();
+  return (elements - elements / sharers) * each;
+}
+
 Bytes memory_of(const Problem& problem, const Configuration& c, int first, int last, int in_flight) {
-  const Request& request = problem.request;
-  const model::LayerShape shape{std::min(c.microbatch, c.most_sequences()), request.length, c.placement->tensor, 0, request.precision};
-  return problem.forecaster.memory_bound(request.model, first, last, shape, c.recompute, in_flight);
+  const model::LayerShape shape = problem.shape(std::min(c.microbatch, c.most_sequences()), c.placement->tensor);
+  return problem.forecaster.memory_bound(problem.request.model, first, last, shape, c.recompute, in_flight) -
+         kept_by_others(problem, c, first, last);
 }
 
 /// (microbatches in flight, memory limit) of the replicas of a stage, those that differ.
@@ -128,7 +143,11 @@ bool CutSearch::Later::operator()(const Node& a, const Node& b) const {
 }
 
 CutSearch::CutSearch(const Problem& problem, const Configuration& configuration)
-    : problem_{problem}, configuration_{configuration}, layers_{problem.request.model.layers()}, count_{configuration.placement->pipeline} {
+    : problem_{problem},
+      configuration_{configuration},
+      fixed_{problem.own_cuts()},
+      layers_{problem.request.model.layers()},
+      count_{configuration.placement->pipeline} {
   for (int s = 0; s < count_; ++s) stages_.push_back(stage_of(s));
   solve();
   if (rest_[0][0] < never) heap_.push_back({rest_[0][0], 0, 0, 0, {0}});
@@ -160,16 +179,17 @@ CutSearch::Stage CutSearch::stage_of(int stage) const {
   // Layer by layer the least of any replica: at most what the fastest replica needs for them together.
   std::array<double, 3> pass{};
   for (std::size_t k = 0; k < pass.size(); ++k) pass[k] = least[k].least_forward + least[k].least_backward;
-  out.least_pass = prefix_sums(pass);
-  out.hop = least_hop(problem_, configuration_, stage);
+  // Of several stages a device the first and the last work long before and after a microbatch has passed all layers of the others.
+  const bool waits = configuration_.schedule != plan::ScheduleKind::interleaved;
+  out.least_pass = prefix_sums(waits ? pass : std::array<double, 3>{});
+  out.hop = waits ? least_hop(problem_, configuration_, stage) : 0;
   out.last = furthest_ends(problem_, configuration_, demands(problem_, configuration_, stage));
   return out;
 }
 
 bool CutSearch::allowed(int stage, int first, int last) const {
-  const auto& fixed = problem_.request.fixed.cuts;
-  if (!fixed.empty()) return fixed[static_cast<std::size_t>(stage)] == first && fixed[static_cast<std::size_t>(stage) + 1] == last;
-  return true;
+  if (!fixed_.empty()) return fixed_[static_cast<std::size_t>(stage)] == first && fixed_[static_cast<std::size_t>(stage) + 1] == last;
+  return last - first >= problem_.chunks();
 }
 
 double CutSearch::work(const Stage& stage, int first, int last) const {
@@ -265,7 +285,8 @@ double column_bound(const Problem& problem, const Configuration& c, int replica)
   }
   double bound = std::max(work / stages, way + behind * messages);
   // The backward pass of microbatch m stands before the forward pass of m + stages on the first stage's queue.
-  if (c.schedule != plan::ScheduleKind::gpipe) bound = std::max(bound, way * (behind / stages + 1));
+  const bool eager = c.schedule != plan::ScheduleKind::gpipe && c.schedule != plan::ScheduleKind::interleaved;
+  if (eager) bound = std::max(bound, way * (behind / stages + 1));
   return bound;
 }
 
@@ -313,11 +334,11 @@ LeastMemory least_memory_cuts(const Problem& problem, const Configuration& c) {
   std::vector<std::int64_t> least(index(stages, layers) + 1, never_fits);
   std::vector<int> choice(least.size(), -1);
   least[index(stages, layers)] = std::numeric_limits<std::int64_t>::min();
-  const auto& fixed = problem.request.fixed.cuts;
+  const auto fixed = problem.own_cuts();
   for (int s = stages - 1; s >= 0; --s) {
     const StageExcess stage{problem, c, s};
     for (int first = s; first < layers; ++first)
-      for (int last = first + 1; last <= layers; ++last) {
+      for (int last = first + problem.chunks(); last <= layers; ++last) {
         if (!fixed.empty() && (fixed[static_cast<std::size_t>(s)] != first || fixed[static_cast<std::size_t>(s) + 1] != last)) continue;
         if (least[index(s + 1, last)] == never_fits) continue;
         const std::int64_t excess = std::max(least[index(s + 1, last)], stage.of(first, last));

@@ -52,6 +52,7 @@ class CutSearch {
 
   const Problem& problem_;
   Configuration configuration_;
+  std::vector<int> fixed_;  // empty: any cuts
   int layers_ = 0, count_ = 0;
   std::vector<Stage> stages_;
   std::vector<std::vector<double>> rest_;  // by stage and first layer: what it and the later stages need at least

@@ -42,9 +42,12 @@ std::string why_lost(const Evaluated& other, const Evaluated& best) {
 std::string describe(const plan::Plan& plan) {
   const auto& stage = plan.stages.front();
   const auto& replica = stage.replicas.front();
-  std::string line = text("data ", stage.replicas.size(), " x pipeline ", plan.stages.size(), " x tensor ", replica.tensor_parallel,
+  std::string line = text("data ", stage.replicas.size(), " x pipeline ", plan::own_stages(plan), " x tensor ", replica.tensor_parallel,
                           ", microbatch ", replica.quanta * plan.quantum, ", ", to_string(plan.schedule), ", ",
                           stage.recompute == plan::Recompute::none ? "no" : to_string(stage.recompute), " recomputation");
+  if (plan.chunks > 1) line += text(", ", plan.chunks, " stages a device");
+  if (plan.sequence_parallel) line += ", sequence parallel";
+  if (plan.shard_optimizer) line += ", optimizer shared out";
   if (plan.stages.size() > 1) line += ", layers " + cuts_of(plan);
   return line;
 }

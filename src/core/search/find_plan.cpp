@@ -32,7 +32,8 @@ std::string reason_for_no_plan(const Problem& problem, const BestFirst& search, 
 
 }  // namespace
 
-Answer find_plan(const Request& request, const cluster::Profile& profile, const simulate::BoundedForecaster& forecaster) {
+Answer find_plan(const Request& asked, const cluster::Profile& profile, const simulate::BoundedForecaster& forecaster) {
+  const Request request = settled(asked);
   check(request, profile);
   const Problem problem{request, profile, forecaster};
   BestFirst search{problem};

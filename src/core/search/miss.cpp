@@ -73,16 +73,25 @@ std::string smaller_microbatch(const Problem& problem) {
   return "";
 }
 
+/// Cuts of several stages a device are none of one.
+void free_schedule(Request& r) {
+  r.fixed.schedule.reset();
+  if (r.fixed.chunks.value_or(1) > 1) r.fixed.cuts.clear();
+  r.fixed.chunks.reset();
+}
+
 /// What the user decided, freed one at a time, the least intrusive first.
 std::string freed_option(const Problem& problem) {
   const Fixed& fixed = problem.request.fixed;
   if (const auto p = fixed.recompute ? fit_with(problem, [](Request& r) { r.fixed.recompute.reset(); }) : std::nullopt)
     return text("recompute ", to_string(p->stages.front().recompute), " in place of ", to_string(*fixed.recompute));
   if (const std::string smaller = smaller_microbatch(problem); !smaller.empty()) return smaller;
-  if (const auto p = fixed.schedule ? fit_with(problem, [](Request& r) { r.fixed.schedule.reset(); }) : std::nullopt)
+  if (const auto p = fixed.schedule ? fit_with(problem, [](Request& r) { free_schedule(r); }) : std::nullopt)
     return text("the schedule ", to_string(p->schedule), " in place of ", to_string(*fixed.schedule));
+  if (!fixed.shard_optimizer.value_or(false) && fit_with(problem, [](Request& r) { r.fixed.shard_optimizer = true; }))
+    return "an optimizer that replicas share out";
   const auto free_cuts = [](Request& r) {
-    r.fixed.pipeline = static_cast<int>(r.fixed.cuts.size()) - 1;
+    r.fixed.pipeline = (static_cast<int>(r.fixed.cuts.size()) - 1) / r.fixed.chunks.value_or(1);
     r.fixed.cuts.clear();
   };
   if (const auto p = !fixed.cuts.empty() ? fit_with(problem, free_cuts) : std::nullopt) return text("other layer cuts: ", describe(*p));

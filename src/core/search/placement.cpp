@@ -95,6 +95,7 @@ std::int64_t word_elements(const model::Config& model, int tensor_parallel) {
 /// runs, the busiest on a stage's share of the parameters at least.
 double tail_of(const Problem& problem, const Placement& p) {
   const Request& request = problem.request;
+  if (problem.shares_optimizers()) return 0;  // of the sum half is made before, and nobody knows who has how much to update
   std::vector<Rank> members;
   for (int r = 0; r < p.data; ++r) members.push_back(p.devices(0, r).front());
   for (int r = 0; p.pipeline > 1 && r < p.data; ++r) members.push_back(p.devices(p.pipeline - 1, r).front());

@@ -38,6 +38,8 @@ void check(const PoolRequest& r, const cluster::Profile& library) {
   FLOTILLA_REQUIRE(r.length >= 1 && r.length <= r.model.positions, ErrorKind::bad_input, "the sequence length is ", r.length, "; ",
                    r.model.name, " takes 1 to ", r.model.positions, " tokens");
   FLOTILLA_REQUIRE(r.global_batch >= 1, ErrorKind::bad_input, "the global batch is ", r.global_batch, "; give at least 1 sequence");
+  FLOTILLA_REQUIRE(r.manner.chunks.value_or(1) <= r.model.layers(), ErrorKind::bad_input, "a device holds ", r.manner.chunks.value_or(1),
+                   " stages; ", r.model.name, " has ", r.model.layers(), " layers");
   FLOTILLA_REQUIRE(r.tolerance >= 0 && r.tolerance < 1, ErrorKind::bad_input, "the tolerance is ", r.tolerance, "; give 0 to below 1");
   FLOTILLA_REQUIRE(r.near_best >= 0, ErrorKind::bad_input, "the share that a plan may be worse than the best is ", r.near_best,
                    "; give 0 or more");

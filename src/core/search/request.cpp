@@ -18,9 +18,12 @@ void check_cuts(const Request& request) {
   const bool rises = std::ranges::adjacent_find(cuts, std::ranges::greater_equal{}) == cuts.end();
   FLOTILLA_REQUIRE(cuts.size() >= 2 && cuts.front() == 0 && cuts.back() == layers && rises, ErrorKind::bad_input,
                    "the layer cuts must rise from 0 to ", layers, ", the layers of ", request.model.name);
-  const int pipeline = static_cast<int>(cuts.size()) - 1;
-  FLOTILLA_REQUIRE(!request.fixed.pipeline || *request.fixed.pipeline == pipeline, ErrorKind::bad_input, "the layer cuts make ", pipeline,
-                   " stages, but the pipeline degree is ", *request.fixed.pipeline, "; change one of them");
+  const int stages = static_cast<int>(cuts.size()) - 1, chunks = request.fixed.chunks.value_or(1);
+  FLOTILLA_REQUIRE(stages % chunks == 0, ErrorKind::bad_input, "the layer cuts make ", stages, " stages, which are not ", chunks,
+                   " for each device; change one of them");
+  FLOTILLA_REQUIRE(!request.fixed.pipeline || *request.fixed.pipeline * chunks == stages, ErrorKind::bad_input, "the layer cuts make ",
+                   stages, " stages, but the pipeline degree is ", *request.fixed.pipeline,
+                   chunks > 1 ? text(" with ", chunks, " stages a device") : "", "; change one of them");
 }
 
 void check_fixed(const Request& request) {
@@ -53,6 +56,30 @@ void check_devices(const cluster::Profile& profile) {
 }
 
 }  // namespace
+
+model::LayerShape Problem::shape(int sequences, int tensor) const {
+  return {sequences, request.length, tensor, 0, request.precision, request.fixed.sequence_parallel.value_or(false) && tensor > 1};
+}
+
+std::vector<int> Problem::own_cuts() const {
+  const auto& cuts = request.fixed.cuts;
+  if (cuts.empty()) return {};
+  const std::size_t own = (cuts.size() - 1) / static_cast<std::size_t>(chunks());
+  std::vector<int> out{0};
+  for (std::size_t s = 0; s < own; ++s) {
+    int layers = 0;
+    for (std::size_t i = s; i + 1 < cuts.size(); i += own) layers += cuts[i + 1] - cuts[i];
+    out.push_back(out.back() + layers);
+  }
+  return out;
+}
+
+Request settled(Request request) {
+  const Manner manner = settled(manner_of(request.fixed));
+  request.fixed.schedule = manner.schedule;
+  request.fixed.chunks = manner.chunks;
+  return request;
+}
 
 Bytes Problem::limit(Rank rank) const {
   const Bytes memory = cluster::find_type(profile, device(rank).type)->memory;

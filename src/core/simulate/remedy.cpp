@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "flotilla/base/text.hpp"
+#include "flotilla/model/tensors.hpp"
 #include "flotilla/simulate/why_not.hpp"
 
 namespace flotilla::simulate {
@@ -61,6 +62,17 @@ void add_schedule(const Plan& plan, std::vector<Change>& changes) {
   Plan changed = plan;
   changed.schedule = plan::ScheduleKind::one_f_one_b;
   changes.push_back({std::move(changed), text("schedule 1f1b in place of ", plan::to_string(plan.schedule))});
+}
+
+/// What several hold of the optimizer's state, dealt out among them.
+void add_shared_optimizer(const Plan& plan, std::vector<Change>& changes) {
+  const auto ties = [](const model::Tensor& tensor) { return tensor.tied_layer >= 0; };
+  const bool copies = std::ranges::any_of(plan.stages, [](const plan::Stage& stage) { return stage.replicas.size() > 1; }) ||
+                      (plan::own_stages(plan) > 1 && std::ranges::any_of(model::tensors(plan.model), ties));
+  if (plan.shard_optimizer || !copies) return;
+  Plan changed = plan;
+  changed.shard_optimizer = true;
+  changes.push_back({std::move(changed), "optimizer shared out among replicas"});
 }
 
 void add_moved_layers(const Plan& plan, int stage, std::vector<Change>& changes) {
@@ -181,6 +193,7 @@ std::vector<Change> changes_of(const Plan& plan, const std::vector<int>& short_s
   if (short_stages.size() < plan.stages.size()) add_recomputation(plan, all_stages(plan), "every stage", changes);
   add_microbatches(plan, changes);
   add_schedule(plan, changes);
+  add_shared_optimizer(plan, changes);
   for (int s : short_stages) add_moved_layers(plan, s, changes);
   add_wider_replicas(plan, changes);
   add_deeper_pipeline(plan, changes);

@@ -103,7 +103,17 @@ FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int th
 Bytes FewBlocks::memory() const {
   Bytes total = rank_class().arena;
   for (const auto& part : rank_class().parts) total = total - part.elements * Bytes{2 * sizeof(float)};
-  return total;
+  return total + kept_in_all() + workspace_of_halves();
+}
+
+Bytes FewBlocks::kept_in_all() const { return model_.blocks * model::kept_layout(model_, rank_class().shape).total; }
+
+Bytes FewBlocks::workspace_of_halves() const {
+  Bytes most;
+  for (const Split& split : splits)
+    for (const auto half : {split.input, split.weights})
+      most = std::max(most, model::workspace(model_, rank_class().shape, half, threads_));
+  return most;
 }
 
 double FewBlocks::flops() const {
@@ -120,6 +130,7 @@ std::byte* FewBlocks::at(int buffer) const {
 void FewBlocks::prepare() {
   const auto& c = rank_class();
   arena_ = std::make_unique<Pages>(c.arena);
+  beside_ = std::make_unique<Pages>(kept_in_all() + workspace_of_halves());
   if (!backend_) backend_ = compute::make_cpu_backend(setup_of(model_, length_, shape_, threads_));
   if (c.scratch >= 0)
     backend_->set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
@@ -140,6 +151,8 @@ void FewBlocks::touch() const {
     const auto& buffer = rank_class().buffers[static_cast<std::size_t>(b)];
     for (std::int64_t offset = 0; offset < buffer.size.count; offset += page) at(b)[offset] = std::byte{0};
   }
+  const Bytes beside = kept_in_all() + workspace_of_halves();
+  for (std::int64_t offset = 0; offset < beside.count; offset += page) beside_->data()[offset] = std::byte{0};
 }
 
 void FewBlocks::fill_part(const program::Part& part) {
@@ -210,19 +223,55 @@ compute::Task FewBlocks::task(const program::Site& site) const {
   return task;
 }
 
-void FewBlocks::pass(std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
-  samples.resize(model::operation_count);
-  std::vector<std::size_t> before;
-  for (const auto& runs : samples) before.push_back(runs.size());
+namespace {
+
+std::vector<std::size_t> sizes_of(const std::vector<std::vector<double>>& samples) {
+  std::vector<std::size_t> sizes;
+  for (const auto& runs : samples) sizes.push_back(runs.size());
+  return sizes;
+}
+
+}  // namespace
+
+void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>& samples, Clock clock) {
+  const Seconds start = clock();
+  backend_->run(work);
+  samples[measured_index(work.operation)].push_back((clock() - start).value);
+}
+
+void FewBlocks::pass(std::vector<std::vector<double>>& samples, Clock clock) {
+  samples.resize(measured_count);
+  const auto before = sizes_of(samples);
   for (const auto& instruction : order_) {
     const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
     if (site.op == Op::all_gather && buffer_of(site, Role::stats) >= 0) gather_stats(site);
-    if (site.op != Op::compute) continue;
-    const compute::Task work = task(site);
-    const Seconds start = clock();
-    backend_->run(work);
-    samples[static_cast<std::size_t>(site.operation)].push_back((clock() - start).value);
+    if (site.op == Op::compute) run(task(site), samples, clock);
   }
+  if (model_.windows.size() < 2) return;
+  for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
+}
+
+compute::Task FewBlocks::half(compute::Task whole, model::Operation operation) const {
+  const Bytes each = model::kept_layout(model_, rank_class().shape).total;
+  const auto set = [&](Role role, std::int64_t offset) { whole.operands[static_cast<std::size_t>(role)] = beside_->data() + offset; };
+  whole.operation = operation;
+  if (model_.is_block(whole.layer)) set(Role::kept, (whole.layer - 1) * each.count);
+  set(Role::workspace, kept_in_all().count);
+  return whole;
+}
+
+void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
+  samples.resize(measured_count);
+  const auto before = sizes_of(samples);
+  std::vector<compute::Task> of_weights;
+  for (const auto& instruction : order_) {
+    const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
+    const auto split = std::ranges::find(splits, site.operation, &Split::whole);
+    if (site.op != Op::compute || split == splits.end()) continue;
+    run(half(task(site), split->input), samples, clock);
+    of_weights.push_back(half(task(site), split->weights));
+  }
+  for (const auto& work : of_weights) run(work, samples, clock);
   if (model_.windows.size() < 2) return;
   for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
 }

@@ -6,6 +6,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/program.hpp"
+#include "measured_operations.hpp"
 
 namespace flotilla::probe {
 
@@ -44,10 +45,14 @@ class FewBlocks {
   /// Takes the memory, touches and fills it. Throws Error{unavailable}.
   void prepare();
   /// Gives the memory back; what the matrix library has made stays for the next prepare().
-  void release() { arena_.reset(); }
-  /// One pass over all operations; the seconds of every run are added to `samples`, by model::Operation. Where blocks see windows by turns,
+  void release() { arena_.reset(), beside_.reset(); }
+  using Clock = Seconds (*)();
+  /// One pass over all operations; the seconds of every run are added to `samples`, by measured_index(). Where blocks see windows by turns,
   /// an operation is their mean, as model::flops counts it, and a pass one run of it. Time is read off `clock`.
-  void pass(std::vector<std::vector<double>>& samples, Seconds (*clock)() = now);
+  void pass(std::vector<std::vector<double>>& samples, Clock clock = now);
+  /// After a pass its backward passes once more, in halves, as a zero-bubble schedule makes them: those of the inputs in order, then those
+  /// of the weights. Their operands are what the pass left: other values, the same work.
+  void halves(std::vector<std::vector<double>>& samples, Clock clock = now);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);
 
@@ -61,6 +66,10 @@ class FewBlocks {
   void fill_other_members_stats();
   void gather_stats(const program::Site&);
   compute::Task task(const program::Site&) const;
+  compute::Task half(compute::Task whole, model::Operation) const;
+  void run(const compute::Task&, std::vector<std::vector<double>>& samples, Clock);
+  Bytes kept_in_all() const;
+  Bytes workspace_of_halves() const;
 
   model::Config model_;
   int length_;
@@ -68,7 +77,7 @@ class FewBlocks {
   int threads_;
   program::Program program_;
   std::vector<program::Instruction> order_;
-  std::unique_ptr<Pages> arena_;
+  std::unique_ptr<Pages> arena_, beside_;  ///< beside: what halves keep, block by block, then their workspace
   std::unique_ptr<compute::Backend> backend_;
 };
 

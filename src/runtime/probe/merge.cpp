@@ -60,7 +60,7 @@ class TypeMerge {
     type_.memory_bandwidth = {middle(all_, ranks_, [](const Measured& m) { return m.rates.memory_bandwidth.value; })};
     type_.source = "probe";
     for (std::size_t s = 0; s < all_.front().shapes.size(); ++s)
-      for (std::size_t o = 0; o < model::operation_count; ++o) add_operation(s, o);
+      for (std::size_t o = 0; o < all_.front().shapes[s].seconds.size(); ++o) add_operation(s, o);
     for (std::size_t p = 0; p < request_.precisions.size(); ++p)
       for (std::size_t e = 0; e < all_.front().rates.elements[p].size(); ++e) add_element(p, e);
     profile_.device_types.push_back(type_);
@@ -71,8 +71,9 @@ class TypeMerge {
     const Number time = [=](const Measured& m) { return m.shapes[s].seconds[o].value; };
     const Number inside = [=](const Measured& m) { return m.shapes[s].scatter[o]; };
     const Shape& shape = all_.front().shapes[s].shape;
-    const auto operation = static_cast<model::Operation>(o);
+    const model::Operation operation = measured_operation(o);
     const Seconds seconds{middle(all_, ranks_, time)};
+    if (o >= whole_count && !(seconds.value > 0)) return;  // halves that no visit measured
     profile_.operation_times.push_back({name_, std::string{model::to_string(operation)}, shape.tensor_parallel, shape.sequences,
                                         request_.length, shape.precision, seconds, scatter(all_, ranks_, time, inside)});
     const model::LayerShape layer{shape.sequences, request_.length, shape.tensor_parallel, 0, shape.precision};

@@ -13,8 +13,9 @@ namespace flotilla::probe {
 namespace {
 
 constexpr int least_rounds = 3, most_rounds = 24;
-constexpr double patience_with_others = 2;  // budgets, until undisturbed rounds are no longer waited for
-constexpr double slowest_flops = 1e9;       // per thread and second; a device slower than that is taken for lost
+constexpr std::size_t visits_for_halves = 3;  // the first of so many: two thirds of a pass more
+constexpr double patience_with_others = 2;    // budgets, until undisturbed rounds are no longer waited for
+constexpr double slowest_flops = 1e9;         // per thread and second; a device slower than that is taken for lost
 
 /// A shape, its program and what was measured.
 struct Measuring {
@@ -23,7 +24,8 @@ struct Measuring {
   std::vector<Visit> visits;
 };
 
-/// How long the others may take for a visit: passes at the slowest rate, beside the request's deadline.
+/// How long the others may take for a visit: passes (the first visit makes two, one with halves less) at the slowest rate, beside the
+/// request's deadline.
 Seconds patience(const ProbeRequest& request, const FewBlocks& blocks, Seconds slice) {
   return request.deadline + slice * 4 + Seconds{3 * blocks.flops() / slowest_flops};
 }
@@ -110,9 +112,13 @@ class Series {
   }
 
   void measure(Measuring& m) {
-    const bool fresh = m.visits.empty();
+    const bool fresh = m.visits.empty(), halves = m.visits.size() % visits_for_halves == 0;
     m.visits.push_back(comm::agree_on(
-        world_, "measuring operations", [&] { return visit(m.blocks, m.shape, slice_, fresh, crowded_); }, patience(request_, m.blocks, slice_)));
+        world_, "measuring operations",
+        [&] {
+          return visit(m.blocks, m.shape, slice_, {fresh, halves, crowded_});
+        },
+        patience(request_, m.blocks, slice_)));
     log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", m.visits.back().took,
                ", disturbed ", std::lround(100 * m.visits.back().disturbance), " %, block ",
                Seconds{m.visits.back().seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]});

@@ -6,7 +6,7 @@
 
 namespace flotilla::probe {
 
-/// What this rank measured at one shape: for each model::Operation its seconds and how sure they are.
+/// What this rank measured at one shape: by measured_index() seconds and how sure they are; 0 s: halves, which no visit measured.
 struct ShapeTimes {
   Shape shape;
   std::vector<Seconds> seconds;
@@ -15,7 +15,7 @@ struct ShapeTimes {
 
 /// Some passes over a shape, one after the other.
 struct Visit {
-  std::vector<double> seconds;  ///< by model::Operation: what a training step pays for a run of it
+  std::vector<double> seconds;  ///< by measured_index(): what a training step pays for a run of it; 0: not measured
   std::vector<double> quick;    ///< the same of its quickest tenth: what is left to believe in where others took the processors
   double disturbance = 0;       ///< share of the time in which the computing thread was kept from computing, 0 ... 1
   Seconds took;                 ///< filling the memory included
@@ -24,16 +24,24 @@ struct Visit {
 /// A visit up to this counts as undisturbed: timers and the odd interrupt stay far below.
 inline constexpr double undisturbed = 0.05;
 
+/// How a visit is made.
+struct Manner {
+  bool fresh = false;   ///< never run before: a pass that nobody counts makes the library's primitives
+  bool halves = false;  ///< every fourth pass, the first one too, is followed by its backward passes in halves
+  /// The thread cannot compute all the time, and will not in training: there an operation is its processor time, times what the whole visit
+  /// took over its own. A wait, ten operations long, that falls on one of them in one visit says nothing of that operation.
+  bool crowded = false;
+};
+
 /// Passes over `blocks` for the slice, one at least. Of each operation the mean, not the median: a step is the sum of many runs, so that
 /// it pays for the slow ones, too. Members of a tensor-parallel group wait for each other after nearly every operation: there it is
-/// the mean of the slowest of so many runs. `fresh`: never run before; a pass that nobody counts makes the library's primitives.
-/// `crowded`: the thread cannot compute all the time, and will not in training: there it is an operation's processor time, times what the
-/// whole visit took over its own. A wait, ten operations long, that falls on one of them in one visit says nothing of that operation.
-Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, bool fresh, bool crowded = false);
+/// the mean of the slowest of so many runs.
+Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, Manner);
 
 /// Visits of one shape, spread over the time of the probe -> the median of the undisturbed ones, and their scatter. Where other
 /// processes disturbed all of them, the median of the quickest runs (a wait for a processor is as long as many an operation, so that a mean
-/// would be wrong by factors), with the disturbance as the scatter if that is more. `crowded`: the ranks themselves are more threads than
+/// would be wrong by factors), with the disturbance as the scatter if that is more. Of halves likewise, out of the visits that measured
+/// them; they scatter no less than what they are halves of. `crowded`: the ranks themselves are more threads than
 /// CPUs, or than their quota lets compute; then it is they who disturb each other, and so they will in training.
 ShapeTimes summarize(const Shape&, const std::vector<Visit>&, bool crowded);
 

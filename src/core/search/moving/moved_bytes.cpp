@@ -4,16 +4,12 @@
 
 #include "assignment.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/program/migration.hpp"
 #include "holdings.hpp"
+#include "shared_state.hpp"
 
 namespace flotilla::search {
 namespace {
-
-/// As program::RankClass::Part holds it on a device, but for the gradients.
-Bytes state_of_a_parameter(Precision precision) {
-  constexpr Bytes weight{4}, moment{4};
-  return weight + 2 * moment + (precision == Precision::fp32 ? Bytes{} : element_size(precision));
-}
 
 std::int64_t parameters(const Holdings& all, const CommonParameters& common) {
   std::int64_t sum = 0;
@@ -42,19 +38,21 @@ std::int64_t kept(const std::map<Holding, std::int64_t>& before, const std::map<
 }  // namespace
 
 Bytes training_state(const plan::Plan& plan) {
-  return state_of_a_parameter(plan.precision) * parameters(holdings(plan), CommonParameters{plan.model});
+  if (plan.shard_optimizer) return state_with_shares(plan);
+  return program::kept_per_parameter * parameters(holdings(plan), CommonParameters{plan.model});
 }
 
 Bytes moved_bytes(const plan::Plan& previous, const plan::Plan& next) {
   FLOTILLA_REQUIRE(previous.model == next.model, ErrorKind::bad_input, "the previous plan is for ", previous.model.name,
                    ", the new one for ", next.model.name, previous.model.name == next.model.name ? " of another shape" : "",
                    "; bytes move between plans for one model only");
+  if (previous.shard_optimizer || next.shard_optimizer) return moved_with_shares(previous, next);
   const CommonParameters common{next.model};
   const Holdings before = holdings(previous), after = holdings(next);
   std::int64_t missing = parameters(after, common);
   for (const auto& [place, wanted] : after)
     if (const auto held = before.find(place); held != before.end()) missing -= kept(held->second, wanted, common);
-  return state_of_a_parameter(next.precision) * missing;
+  return program::kept_per_parameter * missing;
 }
 
 std::optional<std::size_t> choose_near_best(std::span<const PooledPlan> candidates, double best_value, double share) {

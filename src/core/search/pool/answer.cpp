@@ -112,7 +112,9 @@ std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Ben
   }
   if (!refine.nearest_miss())
     return stopped ? "stopped before any plan was found"
-                   : text("no plan of the space can be forecast for the runtime '", bench.runtime().name, "': ", bench.first_refusal());
+           : bench.first_refusal().empty()
+               ? "no plan of the space is as it was asked for: its stages have too few layers, or restrictions forbid it"
+               : text("no plan of the space can be forecast for the runtime '", bench.runtime().name, "': ", bench.first_refusal());
   const Trial& miss = refine.nearest_miss()->trial;
   const auto& short_of = *miss.tightest;
   std::string line =

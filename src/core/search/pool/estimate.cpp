@@ -275,6 +275,9 @@ double Estimator::after(const Sketch& sketch) {
 Estimate Estimator::operator()(Sketch& sketch, double enough) {
   ++count_;
   Estimate estimate;
+  // Zero-bubble and interleaved plans are estimated as what they are made of.
+  if (const auto& schedule = stock_.request.manner.schedule)
+    sketch.schedule = schedule == plan::ScheduleKind::gpipe ? *schedule : plan::ScheduleKind::one_f_one_b;
   if (!measure(sketch)) return estimate;
   estimate.seconds = deal(sketch);
   if (stock_.by_throughput() && estimate.seconds > enough) {

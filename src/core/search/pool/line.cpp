@@ -66,7 +66,7 @@ plan::Plan plan_of(const Line& line, const Stock& stock) {
     }
     plan.stages.push_back(std::move(stage));
   }
-  return plan;
+  return in_manner(std::move(plan), stock.request.manner);
 }
 
 const Sounding& LineEstimator::sounding(const Crew& crew, plan::Recompute recompute) {

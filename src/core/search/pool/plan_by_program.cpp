@@ -122,14 +122,18 @@ std::optional<int> times_as_large(const PoolRequest& request, const cluster::Pro
 
 /// Where nothing fits, replicas that share their optimizer out may.
 PoolAnswer search_with_shared_optimizers(PoolRequest request, const cluster::Profile& library, const program::Runtime& runtime) {
-  if (runtime.layers || request.shard_optimizer || (request.should_stop && request.should_stop())) return {};
+  if (runtime.layers || request.shard_optimizer || request.manner.shard_optimizer || (request.should_stop && request.should_stop()))
+    return {};
   request.shard_optimizer = true;
   return search_for_plan(request, library, runtime, [] { return std::nullopt; });
 }
 
 }  // namespace
 
-PoolAnswer plan_by_program(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+PoolAnswer plan_by_program(const PoolRequest& asked, const cluster::Profile& library, const program::Runtime& runtime) {
+  PoolRequest request = asked;
+  request.manner = settled(asked.manner);
+  request.shard_optimizer = asked.manner.shard_optimizer.value_or(asked.shard_optimizer);
   std::optional<PoolAnswer> shared;
   const auto larger_pool = [&]() -> std::optional<int> {
     shared = search_with_shared_optimizers(request, library, runtime);

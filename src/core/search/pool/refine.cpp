@@ -89,7 +89,7 @@ std::optional<double> Refine::attempt(const plan::Plan& plan) { return attempt({
 
 std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
   const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.trial.plan == plan; });
-  if (known || !obeys(plan, stock_.request.restrictions)) return std::nullopt;
+  if (known || !obeys(plan, stock_.request.restrictions) || !keeps(plan, stock_.request.manner)) return std::nullopt;
   auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
   if (!trial) return std::nullopt;
   return take({sketch, std::move(*trial), 0});

@@ -75,7 +75,7 @@ plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
     }
     plan.stages.push_back(std::move(stage));
   }
-  return plan;
+  return in_manner(std::move(plan), request.manner);
 }
 
 }  // namespace flotilla::search::pool

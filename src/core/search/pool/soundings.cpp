@@ -134,6 +134,7 @@ std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch,
   plan.model = request.model;
   plan.length = request.length;
   plan.precision = request.precision;
+  plan.sequence_parallel = request.manner.sequence_parallel.value_or(false);
   plan.global_batch = count * microbatch;
   plan.quantum = microbatch;
   const int last = request.model.layers() - 1;

@@ -1,7 +1,8 @@
 #include "variants.hpp"
 
 #include <algorithm>
-#include <optional>
+
+#include "flotilla/search/manner.hpp"
 
 namespace flotilla::search::pool {
 namespace {
@@ -12,30 +13,10 @@ bool has_groups(const plan::Plan& plan) {
   });
 }
 
-/// Every stage's layers in two halves, the first halves before the second ones along the model.
-std::optional<plan::Plan> in_two_chunks(plan::Plan plan) {
-  const std::size_t stages = plan.stages.size();
-  std::vector<plan::Stage> chunks;
-  int layer = 0;
-  for (const bool second : {false, true})
-    for (std::size_t s = 0; s < stages; ++s) {
-      plan::Stage chunk = plan.stages[s];
-      const int layers = chunk.last_layer - chunk.first_layer;
-      chunk.first_layer = layer;
-      layer += second ? layers - layers / 2 : layers / 2;
-      chunk.last_layer = layer;
-      if (chunk.first_layer == chunk.last_layer) return std::nullopt;
-      chunks.push_back(std::move(chunk));
-    }
-  plan.stages = std::move(chunks);
-  plan.chunks = 2;
-  plan.schedule = plan::ScheduleKind::interleaved;
-  return plan;
-}
-
 }  // namespace
 
 std::vector<plan::Plan> variants_of(const plan::Plan& plan) {
+  if (plan.chunks > 1) return {};
   std::vector<plan::Plan> out;
   std::vector<plan::Plan> bases{plan};
   if (has_groups(plan)) {
@@ -52,7 +33,7 @@ std::vector<plan::Plan> variants_of(const plan::Plan& plan) {
     plan::Plan split = base;
     split.schedule = plan::ScheduleKind::zero_bubble;
     out.push_back(std::move(split));
-    if (auto chunked = in_two_chunks(base)) out.push_back(std::move(*chunked));
+    if (auto chunked = in_chunks(base, 2)) out.push_back(std::move(*chunked));
   }
   return out;
 }
