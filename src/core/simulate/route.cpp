@@ -46,7 +46,22 @@ Seconds fitted_time(const cluster::LinkFit& fit, Bytes size, int flows) {
   return {bytes * std::max(flows, fit.from_count) / together};
 }
 
-Seconds Route::time(Bytes size, int flows) const {
+Seconds Route::time(Bytes size, const Flows& flows) const {
+  const Seconds over = over_cards(size, flows.cards);
+  return passes_uplinks() ? std::max(over, over_uplinks(size, flows)) : over;
+}
+
+Seconds Route::over_uplinks(Bytes size, const Flows& flows) const {
+  Seconds slowest;
+  const auto pass = [&](BytesPerSecond uplink, int many) {
+    if (uplink.value > 0 && many > 1) slowest = std::max(slowest, over_cards({0}, 1) + static_cast<double>(many) * (size / uplink));
+  };
+  pass(out, flows.out);
+  pass(in, flows.in);
+  return slowest;
+}
+
+Seconds Route::over_cards(Bytes size, int flows) const {
   if (!fits.empty()) {
     const auto enough = std::ranges::find_if(fits, [&](const auto* fit) { return fit->from_count >= flows; });
     return fitted_time(enough == fits.end() ? *fits.back() : **enough, size, flows);

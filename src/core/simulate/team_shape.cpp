@@ -9,16 +9,20 @@ namespace {
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Members of one inner team.
-TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host) {
-  std::map<int, int> count;
-  TeamShape::Inner inner{static_cast<int>(members.size()), 0};
-  for (Rank rank : members) inner.beside = std::max(inner.beside, ++count[host(rank)]);
+TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
+  std::map<int, int> on_host, at_uplink;
+  TeamShape::Inner inner{static_cast<int>(members.size()), 0, 0};
+  for (Rank rank : members) {
+    inner.beside = std::max(inner.beside, ++on_host[host(rank)]);
+    inner.behind = std::max(inner.behind, ++at_uplink[uplink(rank)]);
+  }
   return inner;
 }
 
 }  // namespace
 
-std::vector<std::vector<TeamShape>> team_shapes(const program::Group& group, const std::function<int(Rank)>& host) {
+std::vector<std::vector<TeamShape>> team_shapes(const program::Group& group, const std::function<int(Rank)>& host,
+                                                const std::function<int(Rank)>& uplink) {
   const auto members = static_cast<int>(group.members.size());
   std::vector<int> below(at(members));
   for (int m = 0; m < members; ++m) below[at(m)] = m;
@@ -34,7 +38,7 @@ std::vector<std::vector<TeamShape>> team_shapes(const program::Group& group, con
       TeamShape shape;
       for (const auto& [number, ranks] : inner_teams) {
         shape.firsts.push_back(ranks.front());
-        shape.inner.push_back(alike(ranks, host));
+        shape.inner.push_back(alike(ranks, host, uplink));
       }
       std::ranges::sort(shape.inner);
       shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());

@@ -12,6 +12,7 @@ struct TeamShape {
   struct Inner {
     int members = 0;
     int beside = 0;  ///< most of them on one host: they move their pieces over the same cards
+    int behind = 0;  ///< most of them behind one uplink, or behind none
     auto operator<=>(const Inner&) const = default;
   };
   std::vector<Rank> firsts;  ///< a member of each inner team, one after the other
@@ -20,6 +21,7 @@ struct TeamShape {
 };
 
 /// By level, from the inside out, the teams of two or more inner ones.
-std::vector<std::vector<TeamShape>> team_shapes(const program::Group&, const std::function<int(Rank)>& host);
+std::vector<std::vector<TeamShape>> team_shapes(const program::Group&, const std::function<int(Rank)>& host,
+                                                const std::function<int(Rank)>& uplink);
 
 }  // namespace flotilla::simulate
