@@ -54,6 +54,7 @@ struct ProfileCost::State {
   model::Config model;  // of `operations`
   std::map<Key, Cost> operations;
   std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements;
+  TeamShapeMemory team_shapes;
 
   std::optional<Cost> per_element(const std::string& type, const std::string& operation, Precision precision) {
     auto [found, fresh] = elements.try_emplace({type, operation, precision});
@@ -209,15 +210,14 @@ struct ProfileCost::State {
     return combine(exchanged, adds && gives_back ? exchanged : Cost{}, sum);
   }
 
-  std::vector<std::vector<TeamShape>> shapes_of(const program::Group& group) const {
-    return team_shapes(
+  const TeamShapes& shapes_of(const program::Group& group) {
+    return team_shapes.of(
         group, [&](Rank rank) { return paths.host(rank); }, [&](Rank rank) { return paths.uplink(rank); });
   }
 
   Cost in_teams(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
-    const auto levels = shapes_of(group);
     Cost all;
-    for (const auto& teams : levels)
+    for (const auto& teams : shapes_of(group))
       all = combine(all, level_of(teams, op == Op::all_reduce, op != Op::gather_shares, bytes, element, flows), {});
     return all;
   }

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "flotilla/program/program.hpp"
@@ -21,7 +23,24 @@ struct TeamShape {
 };
 
 /// By level, from the inside out, the teams of two or more inner ones.
-std::vector<std::vector<TeamShape>> team_shapes(const program::Group&, const std::function<int(Rank)>& host,
-                                                const std::function<int(Rank)>& uplink);
+using TeamShapes = std::vector<std::vector<TeamShape>>;
+/// `host`, `uplink`: equal numbers for ranks on one host, behind one uplink.
+TeamShapes team_shapes(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
+
+/// Remembers them: programs and searches ask for the same groups again and again, with other numbers of bytes.
+class TeamShapeMemory {
+ public:
+  /// `host` and `uplink` must be the same functions each time. The answer holds until the next call.
+  const TeamShapes& of(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
+
+ private:
+  struct Known {
+    std::vector<Rank> members;
+    std::vector<std::vector<int>> teams;
+    TeamShapes shapes;
+  };
+  std::unordered_map<std::uint64_t, Known> known_;  ///< by a hash of members and teams
+  std::size_t ranks_ = 0;                           ///< that are remembered
+};
 
 }  // namespace flotilla::simulate

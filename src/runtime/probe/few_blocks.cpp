@@ -210,7 +210,7 @@ compute::Task FewBlocks::task(const program::Site& site) const {
   return task;
 }
 
-void FewBlocks::pass(std::vector<std::vector<double>>& samples) {
+void FewBlocks::pass(std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
   samples.resize(model::operation_count);
   std::vector<std::size_t> before;
   for (const auto& runs : samples) before.push_back(runs.size());
@@ -219,9 +219,9 @@ void FewBlocks::pass(std::vector<std::vector<double>>& samples) {
     if (site.op == Op::all_gather && buffer_of(site, Role::stats) >= 0) gather_stats(site);
     if (site.op != Op::compute) continue;
     const compute::Task work = task(site);
-    const Seconds start = now();
+    const Seconds start = clock();
     backend_->run(work);
-    samples[static_cast<std::size_t>(site.operation)].push_back((now() - start).value);
+    samples[static_cast<std::size_t>(site.operation)].push_back((clock() - start).value);
   }
   if (model_.windows.size() < 2) return;
   for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);

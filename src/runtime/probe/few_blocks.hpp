@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "coverage.hpp"
+#include "flotilla/base/clock.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/program.hpp"
 
@@ -45,8 +46,8 @@ class FewBlocks {
   /// Gives the memory back; what the matrix library has made stays for the next prepare().
   void release() { arena_.reset(); }
   /// One pass over all operations; the seconds of every run are added to `samples`, by model::Operation. Where blocks see windows by turns,
-  /// an operation is their mean, as model::flops counts it, and a pass one run of it.
-  void pass(std::vector<std::vector<double>>& samples);
+  /// an operation is their mean, as model::flops counts it, and a pass one run of it. Time is read off `clock`.
+  void pass(std::vector<std::vector<double>>& samples, Seconds (*clock)() = now);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);
 

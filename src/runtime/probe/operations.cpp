@@ -112,7 +112,7 @@ class Series {
   void measure(Measuring& m) {
     const bool fresh = m.visits.empty();
     m.visits.push_back(comm::agree_on(
-        world_, "measuring operations", [&] { return visit(m.blocks, m.shape, slice_, fresh); }, patience(request_, m.blocks, slice_)));
+        world_, "measuring operations", [&] { return visit(m.blocks, m.shape, slice_, fresh, crowded_); }, patience(request_, m.blocks, slice_)));
     log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", m.visits.back().took,
                ", disturbed ", std::lround(100 * m.visits.back().disturbance), " %, block ",
                Seconds{m.visits.back().seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]});

@@ -20,20 +20,21 @@ bool counts(const Visit& v, bool crowded) { return crowded || v.disturbance <= u
 
 }  // namespace
 
-Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, bool fresh) {
+Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, bool fresh, bool crowded) {
   const Seconds begin = now();
   blocks.prepare();
   std::vector<std::vector<double>> samples;
   if (fresh) blocks.pass(samples);
   samples.clear();
   const Seconds start = now(), computed = thread_time();
-  do blocks.pass(samples);
+  do blocks.pass(samples, crowded ? thread_time : now);
   while (now() - start < slice);
-  const Seconds wall = now() - start;
+  const Seconds wall = now() - start, busy = thread_time() - computed;
   Visit result;
-  result.disturbance = std::clamp(1 - (thread_time() - computed) / wall, 0.0, 1.0);
+  result.disturbance = std::clamp(1 - busy / wall, 0.0, 1.0);
+  const double waits = crowded ? std::max(1.0, wall / busy) : 1;
   for (const auto& runs : samples) {
-    result.seconds.push_back(mean_of_largest(runs, shape.tensor_parallel));
+    result.seconds.push_back(waits * mean_of_largest(runs, shape.tensor_parallel));
     result.quick.push_back(quantile(runs, 0.1));
   }
   blocks.release();

@@ -155,10 +155,24 @@ std::optional<double> LineEstimator::cut(Line& line) {
   return (*this)(line);
 }
 
+/// Seconds for the whole batch with all layers on one stage, at least.
+double LineEstimator::least_pace(const Post& post) {
+  double rate = 0, longest = 0;
+  for (const Crew& crew : post) {
+    const auto& least =
+        estimate_.soundings().least_pass(stock_.places[at(crew.place)].type, crew.tensor, crew.microbatch, plan::Recompute::none);
+    if (!least.usable) return 0;
+    const double pass = least.embedding + stock_.request.model.blocks * least.block + least.head;
+    rate += crew.count * crew.microbatch / pass;
+    longest = std::max(longest, pass);
+  }
+  return std::max(stock_.request.global_batch / rate, longest);
+}
+
 double LineEstimator::floor(const std::vector<Post>& posts) {
   double rate = 0;  // batches a second of all stages together, each with all layers
   for (const Post& post : posts)
-    if (usable(post, plan::Recompute::none)) rate += 1 / pace(post, 0, stock_.request.model.layers(), plan::Recompute::none);
+    if (const double pace = least_pace(post); pace > 0) rate += 1 / pace;
   return rate > 0 ? 1 / rate : 0;
 }
 
