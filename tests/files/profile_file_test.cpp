@@ -109,10 +109,10 @@ TEST(ProfileFile, UplinksAreOptionalAndChecked) {
     const std::string text = replaced(json, from, to);
     expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
   };
-  refuse("\"zone\": \"\",\n      \"bandwidth", "\"zone\": \"a\",\n      \"bandwidth", "/uplinks/1/zone: ", "'a' has an uplink already");
+  refuse("{\"zone\": \"\"", "{\"zone\": \"a\"", "/uplinks/1/zone: ", "'a' has an uplink already");
   refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"bandwidth_bytes_per_s\": 0", "/uplinks/0/bandwidth_bytes_per_s: ", "at least");
   refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"bandwidth_bytes_per_s\": \"fast\"", "/uplinks/0/bandwidth_bytes_per_s: ", "number");
-  refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"rate\": 1", "/uplinks/0: unknown key", "'bandwidth_bytes_per_s'");
+  refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"rate\": 1", "/uplinks/0: unknown key 'rate'", "zone, bandwidth_bytes_per_s");
 }
 
 TEST(ProfileFile, RefusesByPointer) {

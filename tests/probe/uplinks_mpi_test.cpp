@@ -4,7 +4,6 @@
 
 #include <sstream>
 
-#include "flotilla/base/clock.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "roll_call.hpp"
@@ -41,7 +40,7 @@ TEST(MeasureUplinks, TheSameOnEveryRankWhateverTheirNumber) {
   }
   EXPECT_TRUE(uplinks.empty() || uplinks.size() == 2) << "of two zones both are measured, or neither";
   EXPECT_NO_THROW(comm::require_same(world(), "the uplinks", all.str(), patience));
-  if (world().size() == 3) EXPECT_TRUE(uplinks.empty()) << "one host in a zone";
+  EXPECT_TRUE(world().size() > 3 || uplinks.empty()) << "one host in a zone";
 }
 
 TEST(MeasureUplinks, OneZoneHasNothingToMeasure) {

@@ -16,13 +16,14 @@ constexpr Bytes largest{8 << 20}, page{4096};
 constexpr Seconds turn{0.02};     // long beside the millisecond by which pairs begin apart
 constexpr double clearly = 0.75;  // of what they would move; above, it may be the machine
 
-/// The first ranks of the hosts of a zone.
-std::vector<Rank> hosts_of(const std::vector<cluster::Device>& devices, const Place& zone) {
-  std::vector<cluster::Device> inside;
-  for (Rank rank : zone.ranks) inside.push_back(devices[rank.index()]);
-  std::vector<Rank> first;
-  for (const Place& host : places(inside, [](const auto& d) { return d.host; })) first.push_back(host.ranks.front());
-  return first;
+/// By zone the first ranks of its hosts; a host of several zones counts for the first of them.
+std::vector<std::vector<Rank>> hosts_of(const std::vector<Place>& zones, const std::vector<cluster::Device>& devices) {
+  std::vector<std::vector<Rank>> hosts(zones.size());
+  for (const Place& host : places(devices, [](const auto& d) { return d.host; })) {
+    const auto zone = std::ranges::find(zones, devices[host.ranks.front().index()].zone, &Place::name);
+    hosts[static_cast<std::size_t>(zone - zones.begin())].push_back(host.ranks.front());
+  }
+  return hosts;
 }
 
 /// The hosts of all zones but one, zone by zone in turns.
@@ -42,8 +43,7 @@ double sum(const std::vector<double>& values) { return std::accumulate(values.be
 
 std::vector<Convoy> convoys(const std::vector<cluster::Device>& devices) {
   const auto zones = places(devices, [](const auto& d) { return d.zone; });
-  std::vector<std::vector<Rank>> hosts;
-  for (const Place& zone : zones) hosts.push_back(hosts_of(devices, zone));
+  const auto hosts = hosts_of(zones, devices);
   std::vector<Convoy> found;
   for (std::size_t z = 0; z < std::min(zones.size(), most_zones); ++z) {
     const auto outside = others(hosts, z);
