@@ -199,6 +199,7 @@ TEST(ProfileCost, MessagesShareAnUplink) {
     return costs.message(Rank{from}, Rank{to}, {1'600'000}, flows).time.value;
   };
   EXPECT_DOUBLE_EQ(seconds(0, 2, {}), 50e-6 + 0.016);
+  EXPECT_DOUBLE_EQ(ProfileCost{behind_uplinks(1e3)}.message(Rank{0}, Rank{2}, {1'600'000}).time.value, 50e-6 + 0.016) << "as its link";
   EXPECT_DOUBLE_EQ(seconds(0, 2, {1, 2, 1}), 50e-6 + 0.02);
   EXPECT_DOUBLE_EQ(seconds(0, 2, {1, 1, 3}), 50e-6 + 0.03);
   EXPECT_DOUBLE_EQ(seconds(0, 2, {4, 1, 3}), 50e-6 + 0.064) << "its host's card is fuller";

@@ -34,6 +34,18 @@ TEST(UplinkProperty, HugeOnesChangeNothing) {
   }
 }
 
+TEST(UplinkProperty, ZonesThatAreAlikeAreLikeZonesThatNearlyAre) {
+  // Alike, ranks of several zones are one kind; by a part in 10^9 unlike, each zone has kinds of its own.
+  for (int seed = 0; seed < cases; ++seed) {
+    Case alike = in_zones(seed, seed % 2 == 0 ? 0.75 : 1.5);
+    for (auto& uplink : alike.profile.uplinks) uplink.bandwidth = alike.profile.uplinks.front().bandwidth;
+    Case nearly = alike;
+    for (std::size_t z = 0; z < nearly.profile.uplinks.size(); ++z)
+      nearly.profile.uplinks[z].bandwidth.value *= 1 + 1e-9 * static_cast<double>(z);
+    EXPECT_NEAR(seconds(nearly.profile, nearly.plan) / seconds(alike.profile, alike.plan), 1, 1e-6) << "seed " << seed;
+  }
+}
+
 TEST(UplinkProperty, SharingNeverHelps) {
   int slower = 0;
   double worst = 0;

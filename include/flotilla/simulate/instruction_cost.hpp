@@ -33,8 +33,8 @@ class InstructionCost {
   virtual Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const = 0;
 
   /// One of several equal messages that move at the same time, both ends ready. Where the ends lie on two hosts, more flows than the link
-  /// has lanes share it: latency + max(1, flows.cards / lanes) x what the bytes take alone. Where they lie in two zones, more than one flow
-  /// through an uplink share that: at least latency + flows x bytes / its bandwidth.
+  /// has lanes share it: latency + max(1, flows.cards / lanes) x what the bytes take alone. Where they lie in two zones, flows through an
+  /// uplink share that: at least latency + flows x bytes / its bandwidth.
   virtual Cost message(Rank from, Rank to, Bytes, const Flows& flows = {}) const = 0;
 
   /// all_reduce, all_gather or reduce_scalars over a group, every member ready. `bytes`: the reduced buffer, or one member's contribution;

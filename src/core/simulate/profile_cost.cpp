@@ -110,13 +110,13 @@ struct ProfileCost::State {
   }
 
   /// What `size` from everybody to everybody takes through the fullest uplink, each way: from every member behind it to every other one.
-  /// One message alone is what its link was measured with.
-  Seconds through_uplinks(const Paths::Company& company, Bytes size, std::size_t members, const Flows& flows) const {
+  /// `alone`: what the bytes of one message take on its link, which was measured over the uplink.
+  Seconds through_uplinks(const Paths::Company& company, Bytes size, std::size_t members, const Flows& flows, Seconds alone) const {
     Seconds longest;
     const double all = static_cast<double>(members), scale = all / company.members;  // of members that stand for many
     for (const auto& behind : company.behind) {
       const double here = scale * behind.members, messages = flows.out * here * (all - here);
-      if (messages > 1) longest = std::max(longest, messages * (size / behind.uplink));
+      longest = std::max(longest, messages * std::min(size / behind.uplink, alone));
     }
     return longest;
   }
@@ -125,13 +125,13 @@ struct ProfileCost::State {
   /// the members beside it, and its zone's uplink with those of all who stand behind it. The slowest pair decides.
   Cost exchange(const Paths::Company& company, Bytes size, std::size_t members, const Flows& flows) const {
     Cost slowest;
-    const Seconds together = through_uplinks(company, size, members, flows);
     for (int path : company.paths) {
       const auto& route = paths.route(path);
       const auto loads = loads_of(company, members, route, flows);
       const Seconds latency = route.time({0}, 1);
       Seconds all = longest(loads, latency, [&](int at_once) { return route.time(size, over_cards(at_once)); });
-      if (route.passes_uplinks()) all = std::max(all, latency + together);
+      const Seconds alone = route.time(size, 1) - latency;
+      if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(company, size, members, flows, alone));
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
@@ -143,14 +143,14 @@ struct ProfileCost::State {
   /// where some pair's was not measured.
   std::optional<Cost> half_sum(const Paths::Company& company, Bytes piece, std::size_t members, const Flows& flows) const {
     Cost slowest;
-    const Seconds together = through_uplinks(company, piece, members, flows);
     for (int path : company.paths) {
       const auto& route = paths.route(path);
       if (!route.measures_sums()) return std::nullopt;
       const auto loads = loads_of(company, members, route, flows);
       const Seconds latency = route.sum_time({0}, 1);
       Seconds all = longest(loads, latency, [&](int at_once) { return route.sum_time(piece, at_once); });
-      if (route.passes_uplinks()) all = std::max(all, latency + together);
+      const Seconds alone = route.sum_time(piece, 1) - latency;
+      if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(company, piece, members, flows, alone));
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;

@@ -51,14 +51,13 @@ Seconds Route::time(Bytes size, const Flows& flows) const {
   return passes_uplinks() ? std::max(over, over_uplinks(size, flows)) : over;
 }
 
+/// An uplink that is slower than the link counts as the link, which was measured over it.
 Seconds Route::over_uplinks(Bytes size, const Flows& flows) const {
+  const Seconds latency = over_cards({0}, 1), alone = over_cards(size, 1) - latency;
   Seconds slowest;
-  const auto pass = [&](BytesPerSecond uplink, int many) {
-    if (uplink.value > 0 && many > 1) slowest = std::max(slowest, over_cards({0}, 1) + static_cast<double>(many) * (size / uplink));
-  };
-  pass(out, flows.out);
-  pass(in, flows.in);
-  return slowest;
+  if (out.value > 0) slowest = static_cast<double>(flows.out) * std::min(size / out, alone);
+  if (in.value > 0) slowest = std::max(slowest, static_cast<double>(flows.in) * std::min(size / in, alone));
+  return latency + slowest;
 }
 
 Seconds Route::over_cards(Bytes size, int flows) const {

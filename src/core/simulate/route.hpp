@@ -15,8 +15,8 @@ struct Route {
   BytesPerSecond out{}, in{};  ///< of the uplinks by which it leaves a zone and enters another; 0: it holds nobody up there
 
   /// One of `flows` equal messages that move at the same time. Between hosts, more flows than lanes share what the bytes take (Link); fits
-  /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise. More than
-  /// one flow through an uplink share that; one alone takes what its link was measured to take.
+  /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise. Flows
+  /// through an uplink share that; one alone takes what its link was measured to take.
   Seconds time(Bytes, const Flows& flows) const;
   /// Half a sum of our runtime (cluster::Link::sum_pieces) as one of so many through the cards; only where measures_sums().
   Seconds sum_time(Bytes, int through_cards) const;
