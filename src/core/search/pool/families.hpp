@@ -56,7 +56,8 @@ class Families {
   void side_by_side(plan::Recompute, const Room&, const std::vector<int>& team, int stages, const std::vector<int>& tensors);
   double least_value(const Room&, int type, int stages, const std::vector<int>& tensors, plan::Recompute);
   void add_cuts(std::set<Cut>&, const Room&, int type, bool alone, int stages, const std::vector<int>& tensors, plan::Recompute);
-  std::vector<std::vector<double>> rates_of(const Room&, const std::vector<int>& team, int stages, const std::vector<Option>&);
+  double least_pace(const Cut&, const LeastPass&) const;
+  std::vector<std::vector<double>> rates_of(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
   bool surely_too_large(const Cut&, int type, const Option&);
   void settle(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
 

@@ -16,7 +16,7 @@ constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that loc
 constexpr int small_pool = 40, huge_pool = 10'000;                   // devices
 constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
 constexpr int most_steps = 40;                                       // of a local search
-constexpr double doubt = 1.1;                                        // estimates are closer than this to the forecasts, nearly always
+constexpr double doubt = 1.05, doubt_of_few = 1.1;                   // estimates are closer than this to the forecasts, nearly always
 constexpr double worth_improving = 1.1;                              // in large pools: of the best
 constexpr double promising = 1.01;                                   // a move whose estimate is worse by more is not forecast
 
@@ -62,14 +62,15 @@ void Refine::polish(Shortlist& list) {
 }
 
 void Refine::forecast(const Shortlist& list) {
+  const double far = stock_.devices <= small_pool ? doubt_of_few : doubt;
   for (const Candidate& candidate : list.candidates()) {
     if (!found_.empty() && stop()) return;
     const bool enough = static_cast<int>(found_.size()) > stock_.request.alternatives;
-    if (enough && candidate.estimate.value > found_.front().value * doubt) break;
+    if (enough && candidate.estimate.value > found_.front().value * far) break;
     attempt(candidate.sketch);
   }
   for (const Candidate& candidate : list.tight()) {
-    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value * doubt)) break;
+    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value * far)) break;
     attempt(candidate.sketch);
   }
   for (const Candidate& candidate : list.doubtful()) {

@@ -104,23 +104,34 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
   }
 }
 
-/// Sequences per second that the columns of each type would take with each option if nothing but the layers took time, all equally many
-/// of them: the stages that are cut are no faster, and what is computed again takes time besides.
-std::vector<std::vector<double>> Families::rates_of(const Room& room, const std::vector<int>& team, int stages,
+/// Of the slowest stage of a cut, at least: nothing is computed again.
+double Families::least_pace(const Cut& cut, const LeastPass& pass) const {
+  const int layers = stock_.request.model.layers();
+  double slowest = 0;
+  for (std::size_t s = 0; s + 1 < cut.layers.size(); ++s) {
+    const int first = cut.layers[s], last = cut.layers[s + 1], blocks = std::min(last, layers - 1) - std::max(first, 1);
+    slowest = std::max(slowest, (first == 0 ? pass.embedding : 0) + blocks * pass.block + (last == layers ? pass.head : 0));
+  }
+  return slowest;
+}
+
+/// Sequences per second that the columns of each type would take with each option if nothing but the layers took time.
+std::vector<std::vector<double>> Families::rates_of(const Room& room, const std::vector<int>& team, const Cut& cut,
                                                     const std::vector<Option>& options) {
+  const std::size_t stages = cut.recompute.size();
   std::vector<std::vector<double>> rates;
   for (const int type : team) {
     auto& of_type = rates.emplace_back();
     for (const Option& option : options) {
-      const Pattern pattern(at(stages), Kind{type, option.tensor});
       int devices = 0;
       for (const int p : stock_.types[at(type)].places) devices += stock_.groups(p, option.tensor, room[at(p)]) * option.tensor;
       const LeastPass& s = estimate_.soundings().least_pass(type, option.tensor, option.microbatch, plan::Recompute::none);
-      const double pass = s.usable ? stock_.request.model.blocks * s.block / stages : 0;
-      const double columns = static_cast<double>(devices) / option.tensor / stages;
-      double rate = pass > 0 ? columns * option.microbatch / pass : 1 / never;
-      if (team.size() == 1 && stock_.by_throughput() && columns >= 1)  // alone they wait for the first and the last stage
+      const double columns = static_cast<double>(devices) / option.tensor / static_cast<double>(stages);
+      double rate = s.usable ? columns * option.microbatch / least_pace(cut, s) : 1 / never;
+      if (s.usable && team.size() == 1 && stock_.by_throughput() && columns >= 1) {  // alone they wait for the first and the last stage
+        const Pattern pattern(stages, Kind{type, option.tensor});
         rate = std::min(rate, stock_.request.global_batch / least_value(pattern, option.microbatch, columns, plan::Recompute::none));
+      }
       of_type.push_back(rate);
     }
   }
@@ -146,7 +157,7 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
   const auto stages = cut.recompute.size();
   Sketch best;
   Judged best_judged;
-  const auto rates = rates_of(room, team, static_cast<int>(stages), options);
+  const auto rates = rates_of(room, team, cut, options);
   const bool by_time = stock_.by_throughput() && stock_.request.objective.limits == Limits{};
   const auto attempt = [&](const std::vector<std::size_t>& choice) {
     const bool good = best_judged.estimate.fits && best_judged.over_limits <= 1;
