@@ -98,7 +98,7 @@ void Families::fill_up(Sketch sketch, const Pattern& pattern, Room room) {
         add_columns(tried, way, microbatch, left);
         if (tried.columns.size() == sketch.columns.size()) break;
         const Sketch whole = tried;
-        const Estimate estimate = estimate_(tried);
+        const Estimate estimate = estimate_(tried, least.fits ? least.value : 1e300);
         if (!estimate.fits || (least.fits && estimate.value >= least.value)) continue;
         best = whole, least = estimate, best_room = left, added = true;
       }
