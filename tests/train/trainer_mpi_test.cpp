@@ -54,6 +54,14 @@ TEST(Trainer, PoisonedTemporariesChangeNothing) {
   auto shared = mixed_plan(Precision::bf16);
   shared.shard_optimizer = true;
   EXPECT_TRUE(same_bits(after_steps(shared, 2), after_steps(shared, 2, poisoned)));
+  for (auto recompute : {plan::Recompute::none, plan::Recompute::selective}) {
+    auto whole = mixed_plan(Precision::fp32, recompute);
+    if (whole.stages.size() < 2) continue;
+    whole.sequence_parallel = true;
+    auto split = whole;
+    split.schedule = plan::ScheduleKind::zero_bubble;
+    EXPECT_TRUE(same_bits(after_steps(whole, 2), after_steps(split, 2, poisoned))) << to_string(recompute);
+  }
 }
 
 TEST(Trainer, RecomputationChangesNoBits) {
