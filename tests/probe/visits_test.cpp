@@ -1,6 +1,10 @@
 #include "visits.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
 
 #include "flotilla/model/operations.hpp"
 
@@ -67,7 +71,7 @@ TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
   const Shape shape{Precision::fp32, 2, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
   for (bool fresh : {true, false}) {
-    const auto result = visit(blocks, shape, Seconds{0.01}, fresh, !fresh);
+    const auto result = visit(blocks, shape, Seconds{0.01}, fresh, false, !fresh);
     ASSERT_EQ(result.seconds.size(), flotilla::probe::measured_count);
     for (std::size_t o = 0; o < result.seconds.size(); ++o) {
       if (fresh && o >= flotilla::probe::whole_count) {
@@ -81,6 +85,30 @@ TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
     EXPECT_GE(result.disturbance, 0);
     EXPECT_LT(result.disturbance, 1);
   }
+}
+
+/// A thread beside this one on its processor takes about half of its time, in turns that are as long as many operations.
+TEST(Visiting, ACrowdedRanksOperationsShareItsWaits) {
+  const Shape shape{Precision::fp32, 1, 1, true};
+  FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
+  (void)visit(blocks, shape, Seconds{0.01}, true);
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  std::atomic<bool> over{false};
+  std::thread other{[&] {
+    while (!over) {
+    }
+  }};
+  const Visit result = visit(blocks, shape, Seconds{0.3}, false, true);
+  over = true;
+  other.join();
+  sched_setaffinity(0, sizeof(before), &before);
+  EXPECT_GT(result.disturbance, 0.2);
+  for (std::size_t o = 0; o < result.seconds.size(); ++o) EXPECT_GE(result.seconds[o], result.quick[o] / (1 - result.disturbance));
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ class Lowering {
     list_first_sequences();
     for (int s = 0; s < depth(); ++s) {
       classes_of_replicas_.clear();
-      for (int r = 0; r < replica_count(s); ++r) bind(s, r);
+      const bool alike = has_like_replicas(s);
+      for (int r = 0; r < replica_count(s); ++r) bind(s, r, alike);
     }
     own_tensors();
     return std::move(program_);
@@ -277,12 +278,12 @@ class Lowering {
     return rooms;
   }
 
-  void bind(int s, int r) {
+  void bind(int s, int r, bool alike) {
     const auto& here = replica(s, r);
     int sequences = 0;
     for (const auto& m : deals_[at(s)][at(r)]) sequences += m.count;
     std::vector<int> own;
-    auto& classes = has_like_replicas(s) ? classes_of_replicas_[{here.device_type, here.quanta, sequences, rooms_of(s, r)}] : own;
+    auto& classes = alike ? classes_of_replicas_[{here.device_type, here.quanta, sequences, rooms_of(s, r)}] : own;
     for (int t = 0; t < here.tensor_parallel; ++t) {
       auto& bound = binding(here.devices[at(t)]);
       bound.peers.reserve(peer_slots);

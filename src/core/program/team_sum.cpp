@@ -96,6 +96,7 @@ void level_out(std::vector<SumRooms>& rooms, Room SumRooms::*which) {
   std::vector<std::int64_t> values;
   for (const auto& room : rooms) values.push_back((room.*which).parts);
   std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
   std::int64_t pieces = 0;
   for (const auto& room : rooms) pieces = std::max(pieces, (room.*which).pieces);
   for (auto& room : rooms) {

@@ -30,6 +30,16 @@ class Traffic {
     bytes_.resize(names_.size() * names_.size());
   }
 
+  /// Whether anything leaves a zone.
+  bool any() {
+    if (names_.size() < 2) return false;
+    for (std::size_t r = 0; r < zone_of_.size(); ++r) {
+      add_rank(Rank{static_cast<int>(r)});
+      if (std::ranges::any_of(bytes_, [](double bytes) { return bytes > 0; })) return true;
+    }
+    return false;
+  }
+
   std::vector<ZoneTraffic> sum() {
     if (names_.size() > 1)
       for (std::size_t r = 0; r < zone_of_.size(); ++r) add_rank(Rank{static_cast<int>(r)});
@@ -104,7 +114,7 @@ class Traffic {
   /// Level by level each inner team of a team gives each other one the k-th part of the bytes, once each way that the sum goes.
   void add_teams(double bytes, Op op, const program::Group& group) {
     const double ways = op == Op::all_reduce ? 2 : 1;
-    for (const auto& level : team_shapes(group, [&](Rank rank) { return zone(rank); }))
+    for (const auto& level : shapes_.of(group, [&](Rank rank) { return zone(rank); }))
       for (const TeamShape& team : level) {
         std::vector<double> count(names_.size());
         for (Rank rank : team.firsts) ++count[static_cast<std::size_t>(zone(rank))];
@@ -131,11 +141,14 @@ class Traffic {
   std::vector<int> zone_of_;        // by rank
   std::vector<std::string> names_;  // by zone
   std::vector<double> bytes_;       // from zone x to zone
+  TeamShapeMemory shapes_;
 };
 
-std::optional<double> egress_usd(const std::vector<ZoneTraffic>& traffic, const cluster::Profile& profile) {
+std::optional<double> egress_usd(const Program& program, const cluster::Profile& profile) {
+  Traffic traffic{program, profile.devices};
+  if (profile.egress_prices.empty()) return traffic.any() ? std::nullopt : std::optional{0.0};  // no need to count what has no price
   double usd = 0;
-  for (const auto& flow : traffic) {
+  for (const auto& flow : traffic.sum()) {
     const auto price =
         std::ranges::find_if(profile.egress_prices, [&](const auto& p) { return p.from_zone == flow.from && p.to_zone == flow.to; });
     if (price == profile.egress_prices.end()) return std::nullopt;
@@ -180,7 +193,7 @@ Expense expense_of(const Program& program, const cluster::Profile& profile, Seco
   expense.device_usd = times(sum_over(count, profile, &cluster::DeviceType::usd_per_hour), hours);
   expense.billing_units = times(sum_over(count, profile, &cluster::DeviceType::billing_weight), hours);
   expense.energy_joules = times(sum_over(count, profile, &cluster::DeviceType::power_watts), time.value);
-  expense.egress_usd = egress_usd(traffic_between_zones(program, profile.devices), profile);
+  expense.egress_usd = egress_usd(program, profile);
   return expense;
 }
 

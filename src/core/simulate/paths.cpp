@@ -15,7 +15,7 @@ constexpr std::size_t most_remembered = 1 << 22;  // ranks
 
 }  // namespace
 
-Paths::Paths(const cluster::Profile& profile) : profile_{profile} {
+Paths::Paths(const cluster::Profile& profile) : profile_{profile}, fits_{profile} {
   std::set<std::string> named;
   for (const auto& link : profile.links) named.insert({link.from, link.to});
   for (const auto& fit : profile.link_fits) named.insert({fit.from_type, fit.to_type});
@@ -69,7 +69,7 @@ Route Paths::route_between(Rank from, Rank to) const {
   Route route;
   const auto &a = device(from), &b = device(to);
   route.inside_host = a.host == b.host;
-  route.fits = fits_between(profile_, a, b);
+  route.fits = fits_.between(a, b);
   if (route.fits.empty()) route.link = &cluster::link_between(profile_, from, to);
   return route;
 }

@@ -60,6 +60,7 @@ class Paths {
   Route route_between(Rank from, Rank to) const;
 
   const cluster::Profile& profile_;
+  FitsByTypes fits_;
   std::unordered_map<int, std::size_t> index_;    ///< rank -> position in profile.devices, where it is not the rank itself
   std::vector<Place> places_;                     ///< by position
   std::unordered_map<std::uint64_t, int> known_;  ///< (site, site, same host) -> path

@@ -48,6 +48,7 @@ struct ProfileCost::State {
   model::Config model;  // of `operations`
   std::map<Key, Cost> operations;
   std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements;
+  TeamShapeMemory team_shapes;
 
   std::optional<Cost> per_element(const std::string& type, const std::string& operation, Precision precision) {
     auto [found, fresh] = elements.try_emplace({type, operation, precision});
@@ -182,10 +183,13 @@ struct ProfileCost::State {
     return combine(exchanged, adds && gives_back ? exchanged : Cost{}, sum);
   }
 
+  const TeamShapes& shapes_of(const program::Group& group) {
+    return team_shapes.of(group, [&](Rank rank) { return paths.host(rank); });
+  }
+
   Cost in_teams(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) {
-    const auto levels = team_shapes(group, [&](Rank rank) { return paths.host(rank); });
     Cost all;
-    for (const auto& teams : levels)
+    for (const auto& teams : shapes_of(group))
       all = combine(all, level_of(teams, op == Op::all_reduce, op != Op::gather_shares, bytes, element, flows), {});
     return all;
   }
@@ -326,7 +330,7 @@ std::uint64_t ProfileCost::path(const program::Group& group) const {
     for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
   if (group.teams.empty()) return hash;
   std::uint64_t level_number = 0;
-  for (const auto& level : team_shapes(group, [&](Rank rank) { return state_->paths.host(rank); })) {
+  for (const auto& level : state_->shapes_of(group)) {
     std::uint64_t teams = ++level_number;
     for (const TeamShape& team : level) {  // in any order: which team decides does not depend on it
       std::uint64_t one = static_cast<std::uint64_t>(team.teams());

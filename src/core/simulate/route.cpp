@@ -21,22 +21,51 @@ Match match(const cluster::LinkFit& fit, const cluster::Device& a, const cluster
   return (types || turned) && one_zone ? Match::types : Match::none;
 }
 
+/// The best of those that are added.
+class BestFits {
+ public:
+  BestFits(const cluster::Device& a, const cluster::Device& b) : a_{a}, b_{b} {}
+  void add(const cluster::LinkFit& fit) {
+    const Match here = fit.from_count == fit.to_count ? match(fit, a_, b_) : Match::none;
+    if (here == Match::none || here < best_) return;
+    if (here > best_) found_.clear();
+    best_ = here;
+    const auto known = std::ranges::find(found_, fit.from_count, &cluster::LinkFit::from_count);
+    if (known == found_.end()) found_.push_back(&fit);
+  }
+  std::vector<const cluster::LinkFit*> by_count() {
+    std::ranges::sort(found_, {}, &cluster::LinkFit::from_count);
+    return std::move(found_);
+  }
+
+ private:
+  const cluster::Device &a_, &b_;
+  Match best_ = Match::none;
+  std::vector<const cluster::LinkFit*> found_;
+};
+
+std::pair<std::string_view, std::string_view> in_order(const std::string& a, const std::string& b) {
+  return a < b ? std::pair<std::string_view, std::string_view>{a, b} : std::pair<std::string_view, std::string_view>{b, a};
+}
+
 }  // namespace
 
 std::vector<const cluster::LinkFit*> fits_between(const cluster::Profile& profile, const cluster::Device& a, const cluster::Device& b) {
-  Match best = Match::none;
-  std::vector<const cluster::LinkFit*> found;
-  for (const auto& fit : profile.link_fits) {
-    const bool same_number = fit.from_count == fit.to_count;
-    const Match here = same_number ? match(fit, a, b) : Match::none;
-    if (here == Match::none || here < best) continue;
-    if (here > best) found.clear();
-    best = here;
-    const auto known = std::ranges::find(found, fit.from_count, &cluster::LinkFit::from_count);
-    if (known == found.end()) found.push_back(&fit);
-  }
-  std::ranges::sort(found, {}, &cluster::LinkFit::from_count);
-  return found;
+  BestFits best{a, b};
+  for (const auto& fit : profile.link_fits) best.add(fit);
+  return best.by_count();
+}
+
+FitsByTypes::FitsByTypes(const cluster::Profile& profile) {
+  for (const auto& fit : profile.link_fits) fits_[in_order(fit.from_type, fit.to_type)].push_back(&fit);
+}
+
+std::vector<const cluster::LinkFit*> FitsByTypes::between(const cluster::Device& a, const cluster::Device& b) const {
+  BestFits best{a, b};
+  const auto of_types = fits_.find(in_order(a.type, b.type));
+  if (of_types == fits_.end()) return {};
+  for (const auto* fit : of_types->second) best.add(*fit);
+  return best.by_count();
 }
 
 Seconds fitted_time(const cluster::LinkFit& fit, Bytes size, int flows) {

@@ -1,4 +1,7 @@
 #pragma once
+#include <map>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -29,6 +32,16 @@ struct Route {
 /// Published fits for messages from `a` to `b`, by number of devices: of their zones and types, either way round, else of their types in
 /// any one zone. Empty where there are none.
 std::vector<const cluster::LinkFit*> fits_between(const cluster::Profile&, const cluster::Device& a, const cluster::Device& b);
+
+/// The same for many pairs: fits sorted by types. Holds on to the profile's.
+class FitsByTypes {
+ public:
+  explicit FitsByTypes(const cluster::Profile&);
+  std::vector<const cluster::LinkFit*> between(const cluster::Device& a, const cluster::Device& b) const;
+
+ private:
+  std::map<std::pair<std::string_view, std::string_view>, std::vector<const cluster::LinkFit*>> fits_;  ///< the lesser name first
+};
 
 /// One of `flows` messages of that size, by the fit: bytes outside the range that was fitted take what its nearer end takes in rate (large)
 /// or in time (small).

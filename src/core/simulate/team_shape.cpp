@@ -8,6 +8,17 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
+constexpr std::size_t most_remembered = 1 << 20;  // ranks
+
+std::uint64_t hash_of(const program::Group& group) {
+  constexpr std::uint64_t factor = 0x9E3779B97F4A7C15u;
+  std::uint64_t hash = group.members.size();
+  for (Rank rank : group.members) hash = hash * factor + static_cast<std::uint64_t>(rank.value);
+  for (const auto& level : group.teams)
+    for (int team : level) hash = hash * factor + static_cast<std::uint64_t>(team);
+  return hash;
+}
+
 /// Members of one inner team.
 TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host) {
   std::map<int, int> count;
@@ -18,13 +29,13 @@ TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int
 
 }  // namespace
 
-std::vector<std::vector<TeamShape>> team_shapes(const program::Group& group, const std::function<int(Rank)>& host) {
+TeamShapes team_shapes(const program::Group& group, const std::function<int(Rank)>& host) {
   const auto members = static_cast<int>(group.members.size());
   std::vector<int> below(at(members));
   for (int m = 0; m < members; ++m) below[at(m)] = m;
   auto teams = group.teams;
   teams.emplace_back(at(members), 0);
-  std::vector<std::vector<TeamShape>> levels;
+  TeamShapes levels;
   for (const auto& level : teams) {
     std::map<int, std::map<int, std::vector<Rank>>> made;  // by team and inner team
     for (int m = 0; m < members; ++m) made[level[at(m)]][below[at(m)]].push_back(group.members[at(m)]);
@@ -43,6 +54,15 @@ std::vector<std::vector<TeamShape>> team_shapes(const program::Group& group, con
     below = level;
   }
   return levels;
+}
+
+const TeamShapes& TeamShapeMemory::of(const program::Group& group, const std::function<int(Rank)>& host) {
+  const auto hash = hash_of(group);
+  const auto found = known_.find(hash);
+  if (found != known_.end() && found->second.members == group.members && found->second.teams == group.teams) return found->second.shapes;
+  if (ranks_ > most_remembered) known_.clear(), ranks_ = 0;
+  ranks_ += group.members.size();
+  return (known_[hash] = {group.members, group.teams, team_shapes(group, host)}).shapes;
 }
 
 }  // namespace flotilla::simulate

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "flotilla/program/program.hpp"
@@ -20,6 +22,23 @@ struct TeamShape {
 };
 
 /// By level, from the inside out, the teams of two or more inner ones.
-std::vector<std::vector<TeamShape>> team_shapes(const program::Group&, const std::function<int(Rank)>& host);
+using TeamShapes = std::vector<std::vector<TeamShape>>;
+TeamShapes team_shapes(const program::Group&, const std::function<int(Rank)>& host);
+
+/// Remembers them: programs and searches ask for the same groups again and again, with other numbers of bytes.
+class TeamShapeMemory {
+ public:
+  /// `host` must be the same function each time. The answer holds until the next call.
+  const TeamShapes& of(const program::Group&, const std::function<int(Rank)>& host);
+
+ private:
+  struct Known {
+    std::vector<Rank> members;
+    std::vector<std::vector<int>> teams;
+    TeamShapes shapes;
+  };
+  std::unordered_map<std::uint64_t, Known> known_;  ///< by a hash of members and teams
+  std::size_t ranks_ = 0;                           ///< that are remembered
+};
 
 }  // namespace flotilla::simulate

@@ -233,19 +233,19 @@ std::vector<std::size_t> sizes_of(const std::vector<std::vector<double>>& sample
 
 }  // namespace
 
-void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>& samples) {
-  const Seconds start = now();
+void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
+  const Seconds start = clock();
   backend_->run(work);
-  samples[measured_index(work.operation)].push_back((now() - start).value);
+  samples[measured_index(work.operation)].push_back((clock() - start).value);
 }
 
-void FewBlocks::pass(std::vector<std::vector<double>>& samples) {
+void FewBlocks::pass(std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
   samples.resize(measured_count);
   const auto before = sizes_of(samples);
   for (const auto& instruction : order_) {
     const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
     if (site.op == Op::all_gather && buffer_of(site, Role::stats) >= 0) gather_stats(site);
-    if (site.op == Op::compute) run(task(site), samples);
+    if (site.op == Op::compute) run(task(site), samples, clock);
   }
   if (model_.windows.size() < 2) return;
   for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
@@ -260,7 +260,7 @@ compute::Task FewBlocks::half(compute::Task whole, model::Operation operation) c
   return whole;
 }
 
-void FewBlocks::halves(std::vector<std::vector<double>>& samples) {
+void FewBlocks::halves(std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
   samples.resize(measured_count);
   const auto before = sizes_of(samples);
   std::vector<compute::Task> of_weights;
@@ -268,10 +268,10 @@ void FewBlocks::halves(std::vector<std::vector<double>>& samples) {
     const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
     const auto split = std::ranges::find(splits, site.operation, &Split::whole);
     if (site.op != Op::compute || split == splits.end()) continue;
-    run(half(task(site), split->input), samples);
+    run(half(task(site), split->input), samples, clock);
     of_weights.push_back(half(task(site), split->weights));
   }
-  for (const auto& work : of_weights) run(work, samples);
+  for (const auto& work : of_weights) run(work, samples, clock);
   if (model_.windows.size() < 2) return;
   for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "coverage.hpp"
+#include "flotilla/base/clock.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/program.hpp"
 #include "measured_operations.hpp"
@@ -46,11 +47,11 @@ class FewBlocks {
   /// Gives the memory back; what the matrix library has made stays for the next prepare().
   void release() { arena_.reset(), beside_.reset(); }
   /// One pass over all operations; the seconds of every run are added to `samples`, by measured_index(). Where blocks see windows by turns,
-  /// an operation is their mean, as model::flops counts it, and a pass one run of it.
-  void pass(std::vector<std::vector<double>>& samples);
+  /// an operation is their mean, as model::flops counts it, and a pass one run of it. Time is read off `clock`.
+  void pass(std::vector<std::vector<double>>& samples, Seconds (*clock)() = now);
   /// After a pass its backward passes once more, in halves, as a zero-bubble schedule makes them: those of the inputs in order, then those
   /// of the weights. Their operands are what the pass left: other values, the same work.
-  void halves(std::vector<std::vector<double>>& samples);
+  void halves(std::vector<std::vector<double>>& samples, Seconds (*clock)() = now);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);
 
@@ -65,7 +66,7 @@ class FewBlocks {
   void gather_stats(const program::Site&);
   compute::Task task(const program::Site&) const;
   compute::Task half(compute::Task whole, model::Operation) const;
-  void run(const compute::Task&, std::vector<std::vector<double>>& samples);
+  void run(const compute::Task&, std::vector<std::vector<double>>& samples, Seconds (*clock)());
   Bytes kept_in_all() const;
   Bytes workspace_of_halves() const;
 

@@ -22,23 +22,25 @@ bool counts(const Visit& v, bool crowded) { return crowded || v.disturbance <= u
 
 }  // namespace
 
-Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, bool fresh, bool halves) {
+Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, bool fresh, bool crowded, bool halves) {
   const Seconds begin = now();
   blocks.prepare();
   std::vector<std::vector<double>> samples;
   if (fresh) blocks.pass(samples);
   samples.clear();
   const Seconds start = now(), computed = thread_time();
+  const auto clock = crowded ? thread_time : now;
   int passes = 0;
   do {
-    blocks.pass(samples);
-    if (halves && passes++ % passes_for_halves == 0) blocks.halves(samples);
+    blocks.pass(samples, clock);
+    if (halves && passes++ % passes_for_halves == 0) blocks.halves(samples, clock);
   } while (now() - start < slice);
-  const Seconds wall = now() - start;
+  const Seconds wall = now() - start, busy = thread_time() - computed;
   Visit result;
-  result.disturbance = std::clamp(1 - (thread_time() - computed) / wall, 0.0, 1.0);
+  result.disturbance = std::clamp(1 - busy / wall, 0.0, 1.0);
+  const double waits = crowded ? std::max(1.0, wall / busy) : 1;
   for (const auto& runs : samples) {
-    result.seconds.push_back(runs.empty() ? 0 : mean_of_largest(runs, shape.tensor_parallel));
+    result.seconds.push_back(runs.empty() ? 0 : waits * mean_of_largest(runs, shape.tensor_parallel));
     result.quick.push_back(runs.empty() ? 0 : quantile(runs, 0.1));
   }
   blocks.release();

@@ -27,14 +27,16 @@ inline constexpr double undisturbed = 0.05;
 /// Passes over `blocks` for the slice, one at least. Of each operation the mean, not the median: a step is the sum of many runs, so that
 /// it pays for the slow ones, too. Members of a tensor-parallel group wait for each other after nearly every operation: there it is
 /// the mean of the slowest of so many runs. `fresh`: never run before; a pass that nobody counts makes the library's primitives.
+/// `crowded`: the thread cannot compute all the time, and will not in training: there it is an operation's processor time, times what the
+/// whole visit took over its own. A wait, ten operations long, that falls on one of them in one visit says nothing of that operation.
 /// `halves`: every fourth pass, the first one too, is followed by its backward passes in halves.
-Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, bool fresh, bool halves = false);
+Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, bool fresh, bool crowded = false, bool halves = false);
 
 /// Visits of one shape, spread over the time of the probe -> the median of the undisturbed ones, and their scatter. Where other
 /// processes disturbed all of them, the median of the quickest runs (a wait for a processor is as long as many an operation, so that a mean
 /// would be wrong by factors), with the disturbance as the scatter if that is more. Of halves likewise, out of the visits that measured
 /// them; they scatter no less than what they are halves of. `crowded`: the ranks themselves are more threads than
-/// CPUs; then it is they who disturb each other, and so they will in training.
+/// CPUs, or than their quota lets compute; then it is they who disturb each other, and so they will in training.
 ShapeTimes summarize(const Shape&, const std::vector<Visit>&, bool crowded);
 
 /// Whether `least` of the visits were undisturbed.

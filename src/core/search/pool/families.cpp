@@ -31,7 +31,7 @@ bool Families::stop() {
 }
 
 void Families::run() {
-  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 8'000;
+  const std::int64_t most_estimates = stock_.devices <= 1000 ? 120'000 : stock_.devices <= 10'000 ? 40'000 : 4'000;
   order_zones();
   const auto all = rooms();
   const std::int64_t each = most_estimates / (stock_.places.size() <= few_places ? 1 : static_cast<std::int64_t>(all.size()));
@@ -147,8 +147,8 @@ std::vector<int> Families::present(const Room& room) const {
   for (int t = 0; t < static_cast<int>(stock_.types.size()); ++t)
     if (std::ranges::any_of(stock_.types[at(t)].places, [&](int p) { return room[at(p)] > 0; })) types.push_back(t);
   const auto pass = [&](int type) {
-    const Sounding& s = estimate_.soundings().of(type, 1, 1, plan::Recompute::none);
-    return s.usable ? s.block.pass : 1e300;
+    const LeastPass& s = estimate_.soundings().least_pass(type, 1, 1, plan::Recompute::none);
+    return s.usable ? s.block : never;
   };
   std::ranges::stable_sort(types, {}, pass);
   return types;
@@ -277,9 +277,9 @@ Column Families::sample(const Pattern& pattern, int microbatch, const Room& room
 double Families::least_value(const Pattern& pattern, int microbatch, double columns, plan::Recompute recompute) {
   double speed = 0, price = 0;
   for (const Kind& kind : pattern) {
-    const Sounding& s = estimate_.soundings().of(kind.type, kind.tensor, microbatch, recompute);
-    if (!s.usable) return 1e300;
-    speed += 1 / s.block.pass;
+    const LeastPass& s = estimate_.soundings().least_pass(kind.type, kind.tensor, microbatch, recompute);
+    if (!s.usable) return never;
+    speed += 1 / s.block;
     price += kind.tensor * stock_.types[at(kind.type)].price;
   }
   const double pace = stock_.request.model.blocks / speed, turns = stock_.request.global_batch / (columns * microbatch);

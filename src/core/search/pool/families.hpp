@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <set>
 
 #include "balance.hpp"
 #include "shortlist.hpp"
@@ -53,7 +54,10 @@ class Families {
   // Columns of one type, side by side
   void side_by_side(plan::Recompute, const Room&);
   void side_by_side(plan::Recompute, const Room&, const std::vector<int>& team, int stages, const std::vector<int>& tensors);
-  std::vector<std::vector<double>> rates_of(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
+  double least_value(const Room&, int type, int stages, const std::vector<int>& tensors, plan::Recompute);
+  void add_cuts(std::set<Cut>&, const Room&, int type, bool alone, int stages, const std::vector<int>& tensors, plan::Recompute);
+  std::vector<std::vector<double>> rates_of(const Room&, const std::vector<int>& team, int stages, const std::vector<Option>&);
+  bool surely_too_large(const Cut&, int type, const Option&);
   void settle(const Room&, const std::vector<int>& team, const Cut&, const std::vector<Option>&);
 
   // All columns of few devices

@@ -25,9 +25,9 @@ std::vector<Work> least_work(const Stock& stock, Soundings& soundings, const std
     for (int degree = 1; degree <= std::min({t.widest, stock.request.model.groups(), t.count}); degree *= 2)
       for (const int m : microbatches)
         for (const auto recompute : {plan::Recompute::none}) {
-          const Sounding& s = soundings.of(type, degree, m, recompute);
+          const LeastPass& s = soundings.least_pass(type, degree, m, recompute);
           if (!s.usable) continue;
-          const double passes[kinds] = {s.embedding.pass, s.block.pass, s.head.pass};
+          const double passes[kinds] = {s.embedding, s.block, s.head};
           for (int k = 0; k < kinds; ++k) work.seconds[at(k)] = std::min(work.seconds[at(k)], passes[k] * degree / m);
         }
     if (work.seconds[1] < 1e300) all.push_back(work);

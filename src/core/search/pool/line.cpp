@@ -36,6 +36,19 @@ int microbatches(const Crew& crew) {
   return std::max(1, (crew.sequences + turn - 1) / turn);
 }
 
+/// The largest of (least, most] for which it holds, where it holds up to some number; `least` if for none.
+template <class Holds>
+int last_that(int least, int most, Holds holds) {
+  while (least < most) {
+    const int middle = (least + most + 1) / 2;
+    if (holds(middle))
+      least = middle;
+    else
+      most = middle - 1;
+  }
+  return least;
+}
+
 }  // namespace
 
 plan::Plan plan_of(const Line& line, const Stock& stock) {
@@ -116,13 +129,11 @@ bool LineEstimator::fill(Line& line, double most) {
     plan::Recompute how = plan::Recompute::none;
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {
       if (!usable(post, recompute)) continue;
-      int last = first;
-      bool full = false;  // the memory, not the pace, is what ends it
-      while (last < end && pace(post, first, last + 1, recompute) <= most && !full) {
-        full =
-            !std::ranges::all_of(post, [&](const Crew& crew) { return fits(crew, replicas_of(post), first, last + 1, recompute, kept); });
-        if (!full) ++last;
-      }
+      const int paced = last_that(first, end, [&](int last) { return pace(post, first, last, recompute) <= most; });
+      const int last = last_that(first, paced, [&](int l) {
+        return std::ranges::all_of(post, [&](const Crew& crew) { return fits(crew, replicas_of(post), first, l, recompute, kept); });
+      });
+      const bool full = last < paced;  // the memory, not the pace, is what ends it
       if (last > best) best = last, how = recompute;
       if (!full) break;
     }
@@ -155,10 +166,24 @@ std::optional<double> LineEstimator::cut(Line& line) {
   return (*this)(line);
 }
 
+/// Seconds for the whole batch with all layers on one stage, at least.
+double LineEstimator::least_pace(const Post& post) {
+  double rate = 0, longest = 0;
+  for (const Crew& crew : post) {
+    const auto& least =
+        estimate_.soundings().least_pass(stock_.places[at(crew.place)].type, crew.tensor, crew.microbatch, plan::Recompute::none);
+    if (!least.usable) return 0;
+    const double pass = least.embedding + stock_.request.model.blocks * least.block + least.head;
+    rate += crew.count * crew.microbatch / pass;
+    longest = std::max(longest, pass);
+  }
+  return std::max(stock_.request.global_batch / rate, longest);
+}
+
 double LineEstimator::floor(const std::vector<Post>& posts) {
   double rate = 0;  // batches a second of all stages together, each with all layers
   for (const Post& post : posts)
-    if (usable(post, plan::Recompute::none)) rate += 1 / pace(post, 0, stock_.request.model.layers(), plan::Recompute::none);
+    if (const double pace = least_pace(post); pace > 0) rate += 1 / pace;
   return rate > 0 ? 1 / rate : 0;
 }
 

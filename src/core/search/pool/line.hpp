@@ -52,6 +52,7 @@ class LineEstimator {
   bool fits(const Crew&, int replicas, int first, int last, plan::Recompute, int kept);
   bool fits(const Line&, std::size_t stage);
   double pace(const Post&, int first, int last, plan::Recompute);
+  double least_pace(const Post&);
   bool fill(Line&, double pace);
   bool deal(Line&);
   bool deal(Post&, int first, int last, plan::Recompute, int quantum);

@@ -72,16 +72,20 @@ void Network::add(const Column& column, const Slot& slot, int start, Members& me
   members.all += at(std::max(0, all));
 }
 
-double Network::sum(std::int64_t elements, int shares, const Members& members) const {
-  if (members.all < 2 || elements == 0) return 0;
-  constexpr Bytes fp32{4};
+program::Group Network::group_of(std::vector<Rank> members) const {
   program::Group group = group_;
-  group.members = members.some;
-  if (group_.algorithm == program::Group::Algorithm::direct) {
-    group.teams = program::teams_of({group.members}, placement_);
-    if (group.teams.empty()) return cost_.sum_over_many(members.some, members.all, elements / shares * fp32, fp32, shares).time.value;
-  }
-  return cost_.collective(program::Op::all_reduce, group, elements / shares * fp32, fp32, shares).time.value;
+  group.members = std::move(members);
+  if (group.algorithm == program::Group::Algorithm::direct) group.teams = program::teams_of({group.members}, placement_);
+  return group;
+}
+
+double Network::sum(std::int64_t elements, int shares, const program::Group& some, std::size_t all) const {
+  if (all < 2 || elements == 0) return 0;
+  constexpr Bytes fp32{4};
+  const Bytes bytes = elements / shares * fp32;
+  if (some.algorithm == program::Group::Algorithm::direct && some.teams.empty())
+    return cost_.sum_over_many(some.members, all, bytes, fp32, shares).time.value;
+  return cost_.collective(program::Op::all_reduce, some, bytes, fp32, shares).time.value;
 }
 
 const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::vector<int>& starts) {
@@ -110,8 +114,9 @@ const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::v
     here += rounded(sketch.columns[c].count) * slot.tensor;
   }
   const bool copied = group_.algorithm == program::Group::Algorithm::library && sketch.stages() > 1;
-  found->second = {sum(elements_[0] + (alone ? word_ : 0), share, ranks), sum(elements_[1], share, ranks),
-                   sum(elements_[2] + (copied ? word_ : 0), share, ranks)};
+  const auto group = group_of(std::move(ranks.some));
+  found->second = {sum(elements_[0] + (alone ? word_ : 0), share, group, ranks.all), sum(elements_[1], share, group, ranks.all),
+                   sum(elements_[2] + (copied ? word_ : 0), share, group, ranks.all)};
   return found->second;
 }
 
@@ -147,7 +152,8 @@ double Network::word_sum(const Sketch& sketch, const std::vector<int>& starts) {
   for (const int stage : {0, sketch.stages() - 1})
     for (std::size_t c = 0; c < columns; ++c)
       add(sketch.columns[c], sketch.columns[c].slots[at(stage)], starts[at(stage) * columns + c], ranks);
-  return found->second = sum(word_, share, ranks);
+  const auto group = group_of(std::move(ranks.some));
+  return found->second = sum(word_, share, group, ranks.all);
 }
 
 double Network::tensor_sum(int place, int tensor, int microbatch) const {

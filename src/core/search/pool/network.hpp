@@ -52,8 +52,10 @@ class Network {
     std::size_t all = 0;
   };
   void add(const Column&, const Slot&, int start, Members&) const;
-  /// `shares`: shards of a tensor-parallel group, which move at once through the same cards.
-  double sum(std::int64_t elements, int shares, const Members&) const;
+  /// As the runtime sums among them.
+  program::Group group_of(std::vector<Rank> members) const;
+  /// `shares`: shards of a tensor-parallel group, which move at once through the same cards. `some` of `all` members.
+  double sum(std::int64_t elements, int shares, const program::Group& some, std::size_t all) const;
 
   const Stock& stock_;
   simulate::ProfileCost cost_;

@@ -41,6 +41,19 @@ void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refin
   if (sketch) refine.keep(*sketch, plan_of(*sketch, stock));
 }
 
+/// The best plans for another request, forecast for this one.
+void try_plans_for(const PoolRequest& other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
+                   Refine& refine) {
+  const auto answer = search_for_plan(other, library, runtime, [] { return std::nullopt; });
+  if (!answer.best) return;
+  std::vector<PooledPlan> all{*answer.best};
+  all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
+  for (const PooledPlan& one : all) {
+    if (const auto sketch = revived(one.plan, estimate)) refine.attempt(*sketch);
+    refine.attempt(one.plan);
+  }
+}
+
 /// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
 void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
                             Estimator& estimate, Refine& refine) {
@@ -56,16 +69,7 @@ void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& 
   } else {
     return;
   }
-  const auto answer = search_for_plan(other, library, runtime, [] { return std::nullopt; });
-  if (!answer.best) return;
-  std::vector<PooledPlan> all{*answer.best};
-  all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
-  for (const PooledPlan& one : all) {
-    if (const auto sketch = revived(one.plan, estimate))
-      refine.attempt(*sketch);
-    else
-      refine.attempt(one.plan);
-  }
+  try_plans_for(other, library, runtime, estimate, refine);
 }
 
 PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,

@@ -104,9 +104,16 @@ void Refine::keep(const Sketch& sketch, const plan::Plan& plan) {
 void Refine::vary() {
   const auto most = stock_.devices <= small_pool ? many_varied : stock_.devices <= huge_pool ? most_varied : 1;
   const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min(most, std::ssize(found_)));
-  for (const Forecasted& one : best)
-    for (const auto& plan : variants_of(one.trial.plan))
-      if (!stop()) attempt(one.sketch, plan);
+  for (const Forecasted& one : best) {
+    std::optional<bool> shares_tokens;  // of a huge pool, whose forecasts are dear: schedules are tried only with what is better alone
+    for (const auto& plan : variants_of(one.trial.plan)) {
+      if (stop()) return;
+      if (shares_tokens && plan.sequence_parallel != *shares_tokens) continue;
+      const auto value = attempt(one.sketch, plan);
+      const bool first = plan.sequence_parallel && plan.schedule == one.trial.plan.schedule;
+      if (first && stock_.devices > huge_pool) shares_tokens = value && *value < one.value;
+    }
+  }
 }
 
 std::optional<double> Refine::take(Forecasted&& fresh) {

@@ -10,7 +10,9 @@ constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
 constexpr std::size_t most_doubtful = 8, most_tight = 6;
 constexpr double surely = 0.93;       // of a limit: estimates are closer than this, nearly always
 constexpr double nearly_full = 1.15;  // of the memory
-constexpr double hopeless = 1.25;     // of the best estimate
+constexpr double hopeless = 1.15;     // of the best estimate
+constexpr double hopeless_of_few = 1.25;
+constexpr int small_pool = 40;  // devices: whose estimates err most, and whose forecasts take least
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
@@ -71,7 +73,8 @@ double Shortlist::threshold() const {
   // What may yet turn out not to fit, or to break a limit, makes nothing else hopeless.
   const auto sure = std::ranges::find_if(
       candidates_, [&](const Candidate& c) { return c.estimate.full <= surely && over_limits(c.sketch, c.estimate) <= surely; });
-  const double far = sure == candidates_.end() ? 1e300 : sure->estimate.value * hopeless;
+  const double share = stock_.devices <= small_pool ? hopeless_of_few : hopeless;
+  const double far = sure == candidates_.end() ? 1e300 : sure->estimate.value * share;
   return candidates_.size() < most_ ? far : std::min(far, candidates_.back().estimate.value);
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
-#include <set>
+#include <functional>
+#include <numeric>
 
 #include "families.hpp"
 
@@ -38,36 +39,55 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room) {
   }
 }
 
-/// With any of these degrees for each type: cuts that suit one of the types, at a small and at a large microbatch.
+/// At most what so many stages of one type come to, with the best of these degrees and any microbatch.
+double Families::least_value(const Room& room, int type, int stages, const std::vector<int>& tensors, plan::Recompute recompute) {
+  const auto fitting = degrees(type);
+  double least = never;
+  for (const int tensor : tensors) {
+    const Pattern pattern(at(stages), Kind{type, tensor});
+    const int columns = std::ranges::find(fitting, tensor) == fitting.end() ? 0 : most_columns(pattern, room);
+    for (const int m : microbatches_)
+      if (columns > 0) least = std::min(least, least_value(pattern, m, columns, recompute));
+  }
+  return least;
+}
+
+/// Those that suit a type, at a small and at a large microbatch.
+void Families::add_cuts(std::set<Cut>& cuts, const Room& room, int type, bool alone, int stages, const std::vector<int>& tensors,
+                        plan::Recompute recompute) {
+  const auto fitting = degrees(type);
+  for (const int tensor : tensors) {
+    if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
+    const Pattern pattern(at(stages), Kind{type, tensor});
+    if (most_columns(pattern, room) < 1) continue;
+    if (stages == 1 && recompute == plan::Recompute::none) {
+      cuts.insert({{0, stock_.request.model.layers()}, {recompute}});
+      return;
+    }
+    bool fits = true;
+    Column column = sample(pattern, 1, room);
+    if (column.slots.empty()) continue;
+    for (auto m = microbatches_.rbegin(); m != microbatches_.rend(); ++m) {
+      const bool end = m == microbatches_.rbegin() || m + 1 == microbatches_.rend();
+      if ((!end && fits) || (alone && least_value(pattern, *m, column.count, recompute) >= list_.threshold())) continue;
+      column.microbatch = *m;
+      const int turns = stock_.request.global_batch / (column.count * *m) + 1;
+      const auto found = balance(estimate_, network_, column, recompute, turns);
+      fits = found.has_value();
+      if (found) cuts.insert(*found);
+    }
+  }
+}
+
+/// With any of these degrees for each type: cuts that suit the fastest type or the slowest.
 void Families::side_by_side(plan::Recompute recompute, const Room& room, const std::vector<int>& team, int stages,
                             const std::vector<int>& tensors) {
+  const bool alone = team.size() == 1;
+  double rate = 0;  // of the team: rates add up
+  for (const int type : team) rate += 1 / least_value(room, type, stages, tensors, recompute);
+  if ((alone || stock_.by_throughput()) && 1 / rate >= list_.threshold()) return;
   std::set<Cut> cuts;
-  double least = 0;  // of the team: rates add up
-  for (const int type : team) {
-    double best = 1e300;
-    for (const int tensor : tensors) {
-      const auto fitting = degrees(type);
-      if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
-      const Pattern pattern(at(stages), Kind{type, tensor});
-      bool fits = true, missing = most_columns(pattern, room) < 1;
-      Column column;
-      for (auto m = microbatches_.rbegin(); m != microbatches_.rend(); ++m) {
-        const bool end = m == microbatches_.rbegin() || m + 1 == microbatches_.rend();
-        if (!end && fits) continue;
-        if (column.slots.empty() && !missing) column = sample(pattern, *m, room), missing = column.slots.empty();
-        if (missing) break;
-        column.microbatch = *m;
-        best = std::min(best, least_value(pattern, *m, column.count, recompute));
-        if (best >= list_.threshold() && team.size() == 1) continue;
-        const int turns = stock_.request.global_batch / (column.count * *m) + 1;
-        const auto found = balance(estimate_, network_, column, recompute, turns);
-        fits = found.has_value();
-        if (found && (type == team.front() || type == team.back())) cuts.insert(*found);
-      }
-    }
-    least += 1 / best;
-  }
-  if (stock_.by_throughput() && 1 / least >= list_.threshold()) return;
+  for (const int type : {team.front(), team.back()}) add_cuts(cuts, room, type, alone, stages, tensors, recompute);
   std::vector<Option> options;
   for (const int tensor : tensors)
     for (const int m : microbatches_) options.push_back({tensor, m});
@@ -85,24 +105,39 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room, const s
 }
 
 /// Sequences per second that the columns of each type would take with each option if nothing but the layers took time, all equally many
-/// of them: the stages that are cut are no faster.
-std::vector<std::vector<double>> Families::rates_of(const Room& room, const std::vector<int>& team, const Cut& cut,
+/// of them: the stages that are cut are no faster, and what is computed again takes time besides.
+std::vector<std::vector<double>> Families::rates_of(const Room& room, const std::vector<int>& team, int stages,
                                                     const std::vector<Option>& options) {
-  const auto stages = static_cast<int>(cut.recompute.size());
-  const bool none = std::ranges::all_of(cut.recompute, [](plan::Recompute r) { return r == plan::Recompute::none; });
   std::vector<std::vector<double>> rates;
   for (const int type : team) {
     auto& of_type = rates.emplace_back();
     for (const Option& option : options) {
+      const Pattern pattern(at(stages), Kind{type, option.tensor});
       int devices = 0;
       for (const int p : stock_.types[at(type)].places) devices += stock_.groups(p, option.tensor, room[at(p)]) * option.tensor;
-      const Sounding& s = estimate_.soundings().of(type, option.tensor, option.microbatch, plan::Recompute::none);
-      const double pass = s.usable ? stock_.request.model.blocks * s.block.pass / stages : 0;
+      const LeastPass& s = estimate_.soundings().least_pass(type, option.tensor, option.microbatch, plan::Recompute::none);
+      const double pass = s.usable ? stock_.request.model.blocks * s.block / stages : 0;
       const double columns = static_cast<double>(devices) / option.tensor / stages;
-      of_type.push_back(!none || pass <= 0 ? 1e300 : columns * option.microbatch / pass);
+      double rate = pass > 0 ? columns * option.microbatch / pass : 1 / never;
+      if (team.size() == 1 && stock_.by_throughput() && columns >= 1)  // alone they wait for the first and the last stage
+        rate = std::min(rate, stock_.request.global_batch / least_value(pattern, option.microbatch, columns, plan::Recompute::none));
+      of_type.push_back(rate);
     }
   }
   return rates;
+}
+
+/// Whether some stage holds more than its device without a closer look: what was sounded is known better.
+bool Families::surely_too_large(const Cut& cut, int type, const Option& option) {
+  const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
+  const auto stages = static_cast<int>(cut.recompute.size());
+  Soundings& soundings = estimate_.soundings();
+  for (int s = 0; limit > 0 && s < stages; ++s) {
+    const auto recompute = cut.recompute[at(s)];
+    if (soundings.knows(type, option.tensor, option.microbatch, recompute)) continue;
+    if (soundings.least_bytes(cut.layers[at(s)], cut.layers[at(s + 1)], option.tensor, option.microbatch, recompute) > limit) return true;
+  }
+  return false;
 }
 
 /// Degree and microbatch of each type in turn, while it gets better.
@@ -111,7 +146,7 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
   const auto stages = cut.recompute.size();
   Sketch best;
   Judged best_judged;
-  const auto rates = rates_of(room, team, cut, options);
+  const auto rates = rates_of(room, team, static_cast<int>(stages), options);
   const bool by_time = stock_.by_throughput() && stock_.request.objective.limits == Limits{};
   const auto attempt = [&](const std::vector<std::size_t>& choice) {
     const bool good = best_judged.estimate.fits && best_judged.over_limits <= 1;
@@ -125,6 +160,7 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
       const Option& option = options[choice[i]];
       const auto fitting = degrees(team[i]);
       if (std::ranges::find(fitting, option.tensor) == fitting.end()) return false;
+      if (surely_too_large(cut, team[i], option)) return false;
       add_columns(sketch, Pattern(stages, Kind{team[i], option.tensor}), option.microbatch, left);
     }
     if (sketch.columns.empty()) return false;
@@ -135,7 +171,14 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
     best = whole, best_judged = judged, best_chosen = choice;
     return true;
   };
-  for (std::size_t o = 0; o < options.size(); ++o) attempt(std::vector<std::size_t>(team.size(), o));
+  std::vector<std::size_t> fastest_first(options.size());
+  std::iota(fastest_first.begin(), fastest_first.end(), std::size_t{0});
+  std::ranges::stable_sort(fastest_first, std::greater{}, [&](std::size_t o) {
+    double rate = 0;
+    for (const auto& of_type : rates) rate += of_type[o];
+    return rate;
+  });
+  for (const std::size_t o : fastest_first) attempt(std::vector<std::size_t>(team.size(), o));
   if (best.columns.empty()) return;
   chosen = best_chosen;
   const auto beside = [](const Option& a, const Option& b) {  // a step apart

@@ -4,7 +4,9 @@
 #include <array>
 #include <bit>
 
+#include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "sketch.hpp"
 
 namespace flotilla::search::pool {
 namespace {
@@ -35,6 +37,18 @@ Part part_of(const simulate::RankKind& kind, int layers, Precision precision) {
   return part;
 }
 
+/// The profile with the first nodes of each type's first place alone.
+cluster::Profile first_devices(const Stock& stock) {
+  cluster::Profile few = stock.profile;
+  few.devices.clear();
+  for (const Type& type : stock.types) {
+    const Place& place = stock.places[at(type.places.front())];
+    const auto first = stock.profile.devices.begin() + place.first.value;
+    few.devices.insert(few.devices.end(), first, first + std::min(place.count, type.per_node * most_nodes_of_a_group));
+  }
+  return few;
+}
+
 /// One kind of each stage of a small plan.
 std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
   std::array<const simulate::RankKind*, 3> out{};
@@ -43,11 +57,22 @@ std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
   return out;
 }
 
+model::LayerShape shape_of(const PoolRequest& request, int tensor, int microbatch) {
+  const bool shares_tokens = tensor > 1 && request.manner.sequence_parallel.value_or(false);
+  return {microbatch, request.length, tensor, 0, request.precision, shares_tokens};
+}
+
 }  // namespace
 
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
   known_.resize(stock.types.size() * degrees * sizes * modes);
+  least_passes_.resize(known_.size());
+  references_.resize(stock.types.size() * degrees * modes);
   held_.resize(degrees * modes);
+  if (!bench.runtime().layers) {
+    first_devices_ = first_devices(stock);
+    bounds_ = std::make_unique<simulate::ProgramForecaster>(first_devices_, bench.runtime(), Bytes{});
+  }
   double word = 0, all = 0;
   for (const auto& tensor : model::tensors(stock.request.model)) {
     if (tensor.layer != 0) continue;
@@ -57,9 +82,50 @@ Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{b
   word_share_ = all > 0 ? word / all : 0;
 }
 
+std::size_t Soundings::index(int type, int tensor, int microbatch, plan::Recompute recompute) const {
+  return ((at(type) * degrees + logarithm(tensor)) * sizes + logarithm(microbatch)) * modes + static_cast<std::size_t>(recompute);
+}
+
+const LeastPass& Soundings::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute) {
+  auto& known = least_passes_[index(type, tensor, microbatch, recompute)];
+  if (!known) known = bound(type, tensor, microbatch, recompute);
+  if (!known) {
+    const Sounding& s = of(type, tensor, microbatch, recompute);
+    known = LeastPass{s.usable, s.embedding.pass, s.block.pass, s.head.pass};
+  }
+  return *known;
+}
+
+/// What the forecaster's bound of a plan says of its layers; nothing where it knows too little.
+std::optional<LeastPass> Soundings::bound(int type, int tensor, int microbatch, plan::Recompute recompute) const {
+  if (!bounds_) return std::nullopt;
+  const PoolRequest& request = stock_.request;
+  std::vector<Rank> group;
+  for (const auto& device : first_devices_.devices)
+    if (device.type == stock_.types[at(type)].name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
+  if (static_cast<int>(group.size()) < tensor) return std::nullopt;
+  const model::LayerShape shape = shape_of(request, tensor, microbatch);
+  const auto seconds = [&](int layer) {
+    const auto of = bounds_->layer_bound(request.model, layer, shape, recompute, stock_.types[at(type)].name, group);
+    return (of.forward + of.backward + of.recompute).value;
+  };
+  try {
+    return LeastPass{true, seconds(0), seconds(1), seconds(request.model.layers() - 1)};
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return std::nullopt;
+  }
+}
+
+double Soundings::least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute recompute) const {
+  const PoolRequest& request = stock_.request;
+  if (!bounds_ || request.shard_optimizer) return 0;
+  const model::LayerShape shape = shape_of(request, tensor, microbatch);
+  return static_cast<double>(bounds_->memory_bound(request.model, first, last, shape, recompute, 1).count);
+}
+
 const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recompute recompute) {
-  auto& known =
-      known_[((at(type) * degrees + logarithm(tensor)) * sizes + logarithm(microbatch)) * modes + static_cast<std::size_t>(recompute)];
+  auto& known = known_[index(type, tensor, microbatch, recompute)];
   if (!known) known = take(type, tensor, microbatch, recompute);
   return *known;
 }
@@ -85,11 +151,14 @@ std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch,
 
 /// Activations grow with microbatches in flight and with their size; the part that does not grow with the former is learnt once, from
 /// plans of one sequence in each microbatch, as a share of what every further one takes.
-const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Recompute recompute) {
+const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Recompute recompute, const Trial* of_one_sequence) {
   auto& known = held_[logarithm(tensor) * modes + static_cast<std::size_t>(recompute)];
   if (known) return &*known;
-  const auto many = small_plan(type, tensor, 1, recompute, microbatches), one = small_plan(type, tensor, 1, recompute, 1);
-  if (!many || !one) return nullptr;
+  std::optional<Trial> own;
+  if (!of_one_sequence) own = small_plan(type, tensor, 1, recompute, microbatches);
+  const Trial* many = of_one_sequence ? of_one_sequence : own ? &*own : nullptr;
+  const auto one = many ? small_plan(type, tensor, 1, recompute, 1) : std::nullopt;
+  if (!one) return nullptr;
   const auto kinds = stages_of(*many), alone = stages_of(*one);
   known.emplace();
   for (std::size_t s = 0; s < kinds.size(); ++s) {
@@ -103,10 +172,48 @@ const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Re
 }
 
 std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, plan::Recompute recompute) {
+  if (const auto pass = bound(type, tensor, microbatch, recompute))
+    if (const auto& known = reference(type, tensor, recompute); known.usable()) return from_reference(known, type, microbatch, *pass);
+  return sound(type, tensor, microbatch, recompute);
+}
+
+const Soundings::Reference& Soundings::reference(int type, int tensor, plan::Recompute recompute) {
+  const int nodes = stock_.types[at(type)].per_node;
+  const auto first = std::ranges::find_if(stock_.types, [&](const Type& t) { return t.per_node == nodes && t.count >= tensor; });
+  const auto like = static_cast<int>(first - stock_.types.begin());
+  auto& known = references_[(at(like) * degrees + logarithm(tensor)) * modes + static_cast<std::size_t>(recompute)];
+  if (known) return *known;
+  const auto batch = static_cast<unsigned>(stock_.request.global_batch);
+  known = Reference{like, std::min(largest_microbatch, static_cast<int>(std::bit_floor(batch))), nullptr, nullptr};
+  known->one = sound(like, tensor, 1, recompute);
+  known->many = sound(like, tensor, known->most, recompute);
+  return *known;
+}
+
+std::unique_ptr<Sounding> Soundings::from_reference(const Reference& known, int type, int microbatch, const LeastPass& pass) const {
+  const double way = known.most > 1 ? (microbatch - 1.0) / (known.most - 1) : 0;
+  const auto between = [&](double one, double many) { return one + way * (many - one); };
+  constexpr std::int64_t some_elements = 1 << 20;
+  const auto update = [&](int of) {
+    return bounds_->optimizer_bound(some_elements, stock_.request.precision, stock_.types[at(of)].name).value;
+  };
+  const double slower = type == known.type || update(known.type) <= 0 ? 1 : update(type) / update(known.type);
+  auto sounding = std::make_unique<Sounding>(*known.one);
+  for (const auto part : {&Sounding::embedding, &Sounding::block, &Sounding::head}) {
+    Part& here = (*sounding).*part;
+    here.update *= slower;
+    here.activations = between(here.activations, ((*known.many).*part).activations);
+  }
+  sounding->embedding.pass = pass.embedding, sounding->block.pass = pass.block, sounding->head.pass = pass.head;
+  sounding->beside = between(known.one->beside, known.many->beside);
+  return sounding;
+}
+
+std::unique_ptr<Sounding> Soundings::sound(int type, int tensor, int microbatch, plan::Recompute recompute) {
   ++taken_;
   auto sounding = std::make_unique<Sounding>();
   const auto trial = small_plan(type, tensor, microbatch, recompute, microbatches);
-  const auto* held = trial ? held_once(type, tensor, recompute) : nullptr;
+  const auto* held = trial ? held_once(type, tensor, recompute, microbatch == 1 ? &*trial : nullptr) : nullptr;
   if (!held) return sounding;
   sounding->usable = true;
   const auto kinds = stages_of(*trial);

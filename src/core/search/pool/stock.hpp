@@ -9,6 +9,8 @@ namespace flotilla::search::pool {
 
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr int most_nodes_of_a_group = 8;  ///< that a tensor-parallel group may span
+
 struct Sketch;
 
 /// Devices of one type in one zone.

@@ -8,7 +8,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int most_nodes = 8;
 constexpr int usual_microbatch = 4;        // compute and collectives grow with it alike
 constexpr double worth_it = 0.9;           // of the time on half as many devices
 constexpr int collectives_of_a_block = 4;  // two in the forward pass, two in the backward pass: Shoeybi et al. 2019
@@ -27,14 +26,15 @@ void widen_groups(Stock& stock, Soundings& soundings, Network& network) {
     Type& type = stock.types[at(t)];
     if (!std::has_single_bit(static_cast<unsigned>(type.per_node))) continue;
     const int place = largest_place(stock, type);
-    const int most = std::min({model::largest_tensor_parallel(request.model), stock.places[at(place)].count, type.per_node * most_nodes});
+    const int most =
+        std::min({model::largest_tensor_parallel(request.model), stock.places[at(place)].count, type.per_node * most_nodes_of_a_group});
     while (type.widest * 2 <= most) {
       const int wider = type.widest * 2;
-      const Sounding& narrow = soundings.of(t, type.widest, microbatch, plan::Recompute::none);
+      const LeastPass& narrow = soundings.least_pass(t, type.widest, microbatch, plan::Recompute::none);
       // Half of the compute is saved at best; links that take longer are not looked at more closely.
-      if (!narrow.usable || collectives_of_a_block * network.tensor_sum(place, wider, microbatch) > narrow.block.pass / 2) break;
-      const Sounding& wide = soundings.of(t, wider, microbatch, plan::Recompute::none);
-      if (!wide.usable || wide.block.pass > worth_it * narrow.block.pass) break;
+      if (!narrow.usable || collectives_of_a_block * network.tensor_sum(place, wider, microbatch) > narrow.block / 2) break;
+      const LeastPass& wide = soundings.least_pass(t, wider, microbatch, plan::Recompute::none);
+      if (!wide.usable || wide.block > worth_it * narrow.block) break;
       type.widest = wider;
     }
   }
