@@ -19,7 +19,9 @@ struct Ending {
   ExitCode code = ExitCode::done;
   std::string reason;
   std::int64_t step = 0;         ///< steps done
-  std::optional<NextPlan> next;  ///< the run goes on under this plan, in place; the crew's first rank has it
+  std::optional<NextPlan> next;  ///< the run goes on under this plan, in place
+  Seconds since{};               ///< this rank's clock when it ended
+  std::int64_t updates = 0;      ///< optimizer steps made, where the run goes on
 };
 
 /// What came of a wish for another plan.

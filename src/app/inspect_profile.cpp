@@ -74,6 +74,12 @@ std::string links(const cluster::Profile& profile, const Style& style) {
   return table.print(style);
 }
 
+std::string uplinks(const cluster::Profile& profile, const Style& style) {
+  TextTable table{{{"uplink of"}, {"bandwidth", Align::right}}};
+  for (const auto& uplink : profile.uplinks) table.add({uplink.zone, to_string(uplink.bandwidth)});
+  return table.print(style);
+}
+
 std::string operations(const cluster::Profile& profile, const Style& style) {
   TextTable table{{{"operation"},
                    {"device type"},
@@ -100,6 +106,7 @@ std::string profile_text(const cluster::Profile& profile, const Style& style) {
   // One rank alone has no links; a library has no devices.
   if (!profile.devices.empty()) out += "\n" + devices(profile, style);
   if (!profile.links.empty()) out += "\n" + links(profile, style);
+  if (!profile.uplinks.empty()) out += "\n" + uplinks(profile, style);
   if (!profile.operation_times.empty()) out += "\n" + operations(profile, style);
   return out;
 }

@@ -107,8 +107,8 @@ void add_plan(Table& t, Job::Plan& p) {
   t.add("plan.file", &p.file, "run this plan instead of searching for one", {.value = "FILE", .unset = "none", .alias = "plan"});
   t.add(
       "plan.replan", &p.replan,
-      "true: on resume, search again instead of keeping the checkpoint's plan; auto: change plan while the run goes on, when a device has "
-      "become slow and the change pays",
+      "true: on resume, search again instead of keeping the checkpoint's plan; auto: change plan while the run goes on, when a device or a "
+      "link has become slow and the change pays",
       replans(), {.alias = "replan"});
   const options::Details degree{.minimum = 0, .unset = "choose", .example = "2"};
   t.add("plan.data", &p.data, "data-parallel degree: replicas", degree);

@@ -5,9 +5,11 @@
 #include <map>
 
 #include "app/binding.hpp"
+#include "app/detour.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/cluster/slower_links.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/program/migration.hpp"
 #include "flotilla/search/search.hpp"
@@ -16,10 +18,11 @@
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds longest_search{3};      // all ranks wait for it
+constexpr Seconds longest_search{3};      // it takes a processor from the steps
+constexpr Seconds longest_detour{1};      // looking for ways round slow links, after that
 constexpr double least_gain = 0.05;       // of an iteration
 constexpr double worth = 2;               // times what the change costs
-constexpr double iterations_to_form = 2;  // a change takes these beside the moving: groups are formed and proved
+constexpr double iterations_to_form = 2;  // a change takes these beside the moving: the new plan is made ready beside the steps
 
 void add_slower_type(cluster::Profile& profile, const std::string& name, const std::string& as, double factor) {
   const auto* found = cluster::find_type(profile, as);
@@ -49,20 +52,64 @@ plan::Plan on_devices_of(plan::Plan plan, const cluster::Profile& profile, int r
   return bound(std::move(plan), profile, ranks, "the plan");
 }
 
+std::string name_of(const Workplace& place, const PlanAtWork& work, const Slowness& s) {
+  const auto host = [&](Rank member) { return place.world.host(work.crew_ranks[member.index()]); };
+  if (s.is_device()) return place.world.name(work.crew_ranks[s.rank.index()]);
+  if (s.peer.valid()) return text("the link between ", host(s.rank), " and ", host(s.peer));
+  std::vector<Rank> members;
+  for (const Rank member : s.members) members.push_back(work.crew_ranks[member.index()]);
+  return "the network between " + place.world.names(members);
+}
+
 std::string names(const Workplace& place, const PlanAtWork& work, std::span<const Slowness> slow) {
   std::string all;
   for (const auto& s : slow)
-    if (!s.peer.valid())
-      all += (all.empty() ? "" : ", ") +
-             text(place.world.name(work.crew_ranks[s.rank.index()]), " is ", std::round(s.factor * 10) / 10, " times slower");
-  return all.empty() ? "all devices are as fast as they were" : all;
+    all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
+  return all.empty() ? "all devices and links are as fast as they were" : all;
+}
+
+std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::span<const Slowness> slow,
+                                          const std::vector<Rank>& crew_ranks) {
+  std::vector<cluster::SlowPair> all;
+  const auto at = [&](Rank member) { return crew_ranks.at(member.index()); };
+  const auto host = [&](Rank member) -> const std::string& { return profile.devices.at(at(member).index()).host; };
+  for (const auto& s : slow) {
+    if (s.peer.valid()) all.push_back({at(s.rank), at(s.peer), s.factor});
+    const bool leaves = std::ranges::any_of(s.members, [&](Rank member) { return host(member) != host(s.rank); });
+    for (std::size_t i = 0; i < s.members.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if ((host(s.members[i]) != host(s.members[j])) == leaves) all.push_back({at(s.members[j]), at(s.members[i]), s.factor});
+  }
+  return all;
+}
+
+struct Candidate {
+  plan::Plan plan;
+  Seconds iteration;
+};
+
+/// The answer, or what goes round a slow link and is faster.
+Candidate best_of(const search::Answer& answer, const plan::Plan& at_work, const cluster::Profile& today,
+                  const simulate::ProgramForecaster& forecaster, std::span<const cluster::SlowPair> slow, Seconds end) {
+  Candidate best{*answer.plan, answer.forecast.iteration};
+  std::vector<plan::Plan> plans{*answer.plan, at_work};
+  for (const auto& other : answer.alternatives) plans.push_back(other.plan);
+  for (const auto& plan : plans)
+    for (const auto& detour : detours(plan, today, slow)) {
+      if (now() >= end) return best;
+      const Seconds iteration = forecaster.forecast(detour).iteration;
+      if (iteration < best.iteration) best = {detour, iteration};
+    }
+  return best;
 }
 
 }  // namespace
 
 cluster::Profile slowed(cluster::Profile profile, std::span<const Slowness> slow, const std::vector<Rank>& crew_ranks) {
+  const auto pairs = slow_pairs(profile, slow, crew_ranks);
+  profile = cluster::with_slower_links(std::move(profile), pairs);
   for (const auto& s : slow) {
-    if (s.peer.valid()) continue;
+    if (!s.is_device()) continue;
     auto& device = profile.devices.at(crew_ranks.at(s.rank.index()).index());
     const std::string name = text(device.type, ", slowed on rank ", device.rank);
     add_slower_type(profile, name, device.type, s.factor);
@@ -73,42 +120,54 @@ cluster::Profile slowed(cluster::Profile profile, std::span<const Slowness> slow
 
 Seconds moving_time(const cluster::Profile& profile, const plan::Plan& from, const plan::Plan& to) {
   std::map<Rank, double> out, in;
+  std::map<std::pair<const cluster::Uplink*, bool>, double> passing;  // out of its zone, or in
+  const auto pass_uplinks = [&](const program::Transfer& transfer) {
+    const auto &here = profile.devices.at(transfer.from.index()).zone, &there = profile.devices.at(transfer.to.index()).zone;
+    if (here == there) return;
+    for (const bool leaves : {true, false})
+      if (const auto* uplink = cluster::uplink_of(profile, leaves ? here : there))
+        passing[{uplink, leaves}] += (transfer.size() / uplink->bandwidth).value;
+  };
   for (const auto& transfer : program::migrate(from, to, program::placement_of(profile.devices)).transfers) {
     if (transfer.stays()) continue;
     const auto& link = cluster::link_between(profile, transfer.from, transfer.to);
     const double seconds = cluster::transfer_time(link, transfer.size()).value;
     out[transfer.from] += seconds;
     in[transfer.to] += seconds;
+    pass_uplinks(transfer);
   }
   double most = 0;
+  for (const auto& [uplink, seconds] : passing) most = std::max(most, seconds);
   for (const auto* side : {&out, &in})
     for (const auto& [rank, seconds] : *side) most = std::max(most, seconds);
   return {most};
 }
 
-std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& work, std::span<const Slowness> slow,
-                                   std::int64_t steps_left) {
+std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& work, std::span<const Slowness> slow, std::int64_t steps_left,
+                                   const std::stop_token& stop) {
   try {
     const auto& profile = work.chosen.profile;
     const int ranks = place.world.size();
     const auto today = slowed(profile, slow, work.crew_ranks);
     const simulate::ProgramForecaster forecaster{today, place.runtime, place.runtime_constant};
     auto request = search_request(place.job);
-    request.should_stop = [end = now() + longest_search] { return now() >= end; };
+    const Seconds end = now() + longest_search;
+    request.should_stop = [&] { return stop.stop_requested() || now() >= end; };
     const auto answer = search::find_plan(request, today, forecaster);
-    if (!answer.plan) return std::nullopt;
-    const auto next = on_devices_of(*answer.plan, profile, ranks);
+    if (!answer.plan || stop.stop_requested()) return std::nullopt;
+    const auto at_work = on_devices_of(work.chosen.plan, today, ranks);
+    const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks), end + longest_detour);
+    const auto next = on_devices_of(best.plan, profile, ranks);
     if (next == work.chosen.plan) return std::nullopt;
-    const double stays = forecaster.forecast(on_devices_of(work.chosen.plan, today, ranks)).iteration.value;
-    const double gain = stays - answer.forecast.iteration.value;
-    const double cost = iterations_to_form * stays + moving_time(profile, work.chosen.plan, next).value;
+    const double stays = forecaster.forecast(at_work).iteration.value;
+    const double gain = stays - best.iteration.value;
+    const double cost = iterations_to_form * stays + moving_time(today, work.chosen.plan, next).value;
     if (gain < least_gain * stays || gain * static_cast<double>(steps_left) < worth * cost) return std::nullopt;
-    return NextPlan{files::plan_to_json(next),
-                    text(names(place, work, slow), ": ", Seconds{answer.forecast.iteration.value}, " an iteration in place of ",
-                         Seconds{stays}, " forecast"),
-                    ""};
+    return NextPlan{
+        files::plan_to_json(next),
+        text(names(place, work, slow), ": ", Seconds{best.iteration.value}, " an iteration in place of ", Seconds{stays}, " forecast"), ""};
   } catch (const Error& error) {
-    log::warning("planning again for slow devices: ", error.what(), "; the plan stays");
+    log::warning("planning again: ", error.what(), "; the plan stays");
     return std::nullopt;
   }
 }

@@ -8,6 +8,7 @@ namespace {
 
 constexpr int to_be_sure = 2;  // windows in a row
 constexpr double window_seconds = 2;
+constexpr int first_windows = 3;
 
 double lower_median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -45,36 +46,88 @@ std::vector<Slowness> SelfCheck::judge(std::span<const RankWindow> windows) {
   if (!first_ratio_) first_ratio_ = ratios.front();
   const double usual = ratios.size() == 1 ? *first_ratio_ : lower_median(ratios);
   if (!(usual > 0)) return news;
+  const auto groups = group_times(windows);
+  measure_links(windows, groups);
   const auto note = [&](std::optional<Slowness> finding) {
     if (finding) news.push_back(*finding);
   };
-  for (std::size_t r = 0; r < windows.size(); ++r) {
-    const double expected = usual * forecast_busy_[r];
-    if (expected <= 0) continue;
-    Slowness device;
-    device.rank = Rank{static_cast<int>(r)};
-    device.factor = windows[r].busy / expected;
-    device.cost = {windows[r].busy - expected};
-    note(marks_[r].device.step(device, slow, fast));
-  }
-  // Who comes late sends and receives late: of the wire between such ranks nothing is known. Here the forecast itself is the measure.
-  const auto suspect = [&](int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    return rank < 0 || r >= windows.size() || !(windows[r].busy < fast * forecast_busy_[r]);
-  };
-  for (std::size_t r = 0; r < windows.size(); ++r) {
-    const auto& w = windows[r];
-    Slowness link;
-    link.rank = Rank{static_cast<int>(r)};
-    link.peer = Rank{w.peer};
-    const bool counts = w.peer >= 0 && w.link_forecast > 0 && w.link - w.link_forecast > least_link_cost * w.iteration &&
-                        !suspect(static_cast<int>(r)) && !suspect(w.peer);
-    link.factor = counts ? w.link / w.link_forecast : 1;
-    link.cost = {counts ? w.link - w.link_forecast : 0};
-    if (marks_[r].link.told && !counts) link.peer = marks_[r].link.last.peer;
-    note(marks_[r].link.step(link, slow_link, fast_link));
-  }
+  for (std::size_t r = 0; r < windows.size(); ++r) note(judge_device(windows[r], r, usual));
+  for (std::size_t r = 0; r < windows.size(); ++r) note(judge_link(windows, r));
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (groups[g]) note(judge_group(windows, static_cast<int>(g), *groups[g]));
   return news;
+}
+
+std::optional<Slowness> SelfCheck::judge_device(const RankWindow& window, std::size_t rank, double usual) {
+  const double expected = usual * forecast_busy_[rank];
+  if (expected <= 0) return std::nullopt;
+  Slowness device;
+  device.rank = Rank{static_cast<int>(rank)};
+  device.factor = window.busy / expected;
+  device.cost = {window.busy - expected};
+  return marks_[rank].device.step(device, slow, fast);
+}
+
+// Who comes late sends and receives late: of the wire between such ranks nothing is known. Here the forecast itself is the measure.
+bool SelfCheck::suspect(std::span<const RankWindow> windows, Rank rank) const {
+  if (!rank.valid() || rank.index() >= windows.size()) return true;
+  return !(windows[rank.index()].busy < fast * forecast_busy_[rank.index()]);
+}
+
+std::optional<Slowness> SelfCheck::judge_link(std::span<const RankWindow> windows, std::size_t rank) {
+  const auto& w = windows[rank];
+  auto& mark = marks_[rank].link;
+  Slowness link;
+  link.rank = Rank{static_cast<int>(rank)};
+  link.peer = Rank{w.peer};
+  const double more = w.link - usual_link_ * w.link_forecast;
+  const bool counts = w.peer >= 0 && w.link_forecast > 0 && more > least_link_cost * w.iteration && !suspect(windows, link.rank) &&
+                      !suspect(windows, link.peer);
+  link.factor = counts ? factor_of(w.link, w.link_forecast) : 1;
+  link.cost = {counts ? more : 0};
+  if (mark.told && !counts) link.peer = mark.last.peer;
+  return mark.step(link, slow_link, fast_link);
+}
+
+std::vector<std::optional<GroupTime>> SelfCheck::group_times(std::span<const RankWindow> windows) const {
+  std::vector<std::optional<GroupTime>> least(members_.size());
+  std::vector<int> heard(members_.size(), 0);
+  for (const auto& window : windows)
+    for (const auto& time : window.groups) {
+      if (time.group < 0 || static_cast<std::size_t>(time.group) >= members_.size() || !(time.forecast > 0)) continue;
+      auto& best = least[static_cast<std::size_t>(time.group)];
+      if (!best || time.measured < best->measured) best = time;
+      ++heard[static_cast<std::size_t>(time.group)];
+    }
+  for (std::size_t g = 0; g < least.size(); ++g)
+    if (heard[g] < 2 || members_[g].empty()) least[g].reset();
+  return least;
+}
+
+void SelfCheck::measure_links(std::span<const RankWindow> windows, const std::vector<std::optional<GroupTime>>& groups) {
+  if (windows_++ >= first_windows) return;
+  std::vector<double> ratios;
+  for (const auto& w : windows)
+    if (w.peer >= 0 && w.link_forecast > 0) ratios.push_back(w.link / w.link_forecast);
+  for (const auto& group : groups)
+    if (group) ratios.push_back(group->measured / group->forecast);
+  if (ratios.empty()) return;
+  const double best = std::max(1.0, *std::ranges::min_element(ratios));
+  usual_link_ = windows_ == 1 ? best : std::min(usual_link_, best);
+}
+
+std::optional<Slowness> SelfCheck::judge_group(std::span<const RankWindow> windows, int group, const GroupTime& least) {
+  const auto& members = members_[static_cast<std::size_t>(group)];
+  Slowness slowness;
+  slowness.rank = members.front();
+  slowness.group = group;
+  slowness.members = members;
+  const double more = least.measured - usual_link_ * least.forecast;
+  const bool late = std::ranges::any_of(members, [&](Rank member) { return suspect(windows, member); });
+  const bool counts = !late && more > least_link_cost * windows[members.front().index()].iteration;
+  slowness.factor = counts ? factor_of(least.measured, least.forecast) : 1;
+  slowness.cost = {counts ? more : 0};
+  return group_marks_[group].step(slowness, slow_link, fast_link);
 }
 
 std::vector<Slowness> SelfCheck::slow_now() const {
@@ -82,6 +135,8 @@ std::vector<Slowness> SelfCheck::slow_now() const {
   for (const auto& marks : marks_)
     for (const auto* mark : {&marks.device, &marks.link})
       if (mark->told) all.push_back(mark->last);
+  for (const auto& [group, mark] : group_marks_)
+    if (mark.told) all.push_back(mark.last);
   return all;
 }
 

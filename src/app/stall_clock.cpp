@@ -1,13 +1,12 @@
 #include "app/stall_clock.hpp"
 
-#include <chrono>
-
+#include "app/nap.hpp"
 #include "flotilla/base/clock.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds nap{0.010};
+constexpr Seconds length{0.010};  // of a nap
 constexpr Seconds usual_lateness{0.005};
 
 }  // namespace
@@ -15,8 +14,8 @@ constexpr Seconds usual_lateness{0.005};
 StallClock::StallClock()
     : thread_{[this](std::stop_token stop) {
         for (Seconds begin = now(); !stop.stop_requested();) {
-          std::this_thread::sleep_for(std::chrono::duration<double>{nap.value});
-          const Seconds end = now(), late = end - begin - nap;
+          nap(stop, length);
+          const Seconds end = now(), late = end - begin - length;
           if (late > usual_lateness) seconds_.store(seconds_.load(std::memory_order_relaxed) + late.value, std::memory_order_relaxed);
           begin = end;
         }

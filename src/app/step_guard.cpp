@@ -1,13 +1,12 @@
 #include "app/step_guard.hpp"
 
-#include <chrono>
-
+#include "app/nap.hpp"
 #include "flotilla/base/clock.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr std::chrono::milliseconds pause{20};
+constexpr Seconds pause{0.020};
 
 }  // namespace
 
@@ -15,7 +14,7 @@ StepGuard::StepGuard(Allocation& allocation, bool decides, Seconds grace, std::o
     : allocation_{allocation}, decides_{decides}, ends_{ends} {
   hand_.grace = grace;
   thread_ = std::jthread{[this](std::stop_token stop) {
-    for (; !stop.stop_requested(); std::this_thread::sleep_for(pause)) look();
+    for (; !stop.stop_requested(); nap(stop, pause)) look();
   }};
 }
 

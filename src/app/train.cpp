@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <sstream>
 #include <thread>
 
 #include "app/allocation.hpp"
@@ -25,6 +26,7 @@
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "flotilla/mpi/backoff.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/freshness.hpp"
 #include "flotilla/topology/resident.hpp"
@@ -52,6 +54,23 @@ std::vector<std::pair<std::string, std::string>> provenance(const Job& job, cons
           {"configuration", job.configuration}};
 }
 
+/// An ending as text for the other ranks, without the plan: that they have made ready.
+std::string in_words(const Ending& ending) {
+  return text(static_cast<int>(ending.code), ' ', ending.step, ' ', ending.updates, ' ', ending.next ? 1 : 0, ' ', ending.reason);
+}
+
+Ending from_words(const std::string& words) {
+  std::istringstream in{words};
+  int code = 0, goes_on = 0;
+  Ending ending;
+  in >> code >> ending.step >> ending.updates >> goes_on;
+  in.get();
+  ending.code = static_cast<ExitCode>(code);
+  if (goes_on != 0) ending.next.emplace();
+  std::getline(in, ending.reason, '\0');
+  return ending;
+}
+
 /// One start of a run, from reading the job to its last checkpoint.
 class Training {
  public:
@@ -63,6 +82,7 @@ class Training {
         batch_{read_batch_job(left)},
         data_{open()},
         allocation_{world, job, batch_},
+        ahead_{world, deadline_},
         place_{world, job, data_, {}, {}} {}
 
   Ending run() {
@@ -70,24 +90,27 @@ class Training {
     const auto chosen = choose();
     auto work = take_up(place_, chosen, lower(place_, chosen.plan));
     std::optional<PlanChange> change;
+    std::optional<Seconds> longest_save;
     for (;;) {
       std::optional<TrainingLoop> loop;
       Ending ending;
       try {
         if (work.trainer) {
           const auto first_step = change ? change->step : fill(work);
-          loop.emplace(input(work, first_step, change));
+          loop.emplace(input(work, first_step, change, longest_save));
           loop->note_devices(mix_of(work.chosen.profile, work.crew_ranks), work.chosen.origin);
           ending = loop->run();
           if (!ending.next) close(work);
         }
       } catch (const comm::AgreedError& error) {  // agreed by the crew: the ranks that wait must hear of it, too
-        ending = {exit_code(error.kind()), error.what(), 0, {}};
+        ending = {exit_code(error.kind()), error.what(), 0, {}, now(), 0};
       }
-      ending = meet(ending, work.crew_ranks.front());
+      if (work.trainer && !ending.next) let_go_of_next();
+      ending = meet(ending, work);
       if (!ending.next) return ending;
-      change = change_plan(place_, work, loop ? &*loop : nullptr, *ending.next, ending.step);
-      if (change->ending) return meet(*change->ending, work.crew_ranks.front());
+      if (loop && work.crew->rank() == Rank{0}) longest_save = loop->longest_save();
+      change = change_plan(place_, work, loop ? &*loop : nullptr, ahead_.take(), ending);
+      if (change->ending) return meet(*change->ending, work);
     }
   }
 
@@ -180,7 +203,7 @@ class Training {
     return first_step;
   }
 
-  LoopInput input(PlanAtWork& work, std::int64_t first_step, const std::optional<PlanChange>& change) {
+  LoopInput input(PlanAtWork& work, std::int64_t first_step, const std::optional<PlanChange>& change, std::optional<Seconds> longest_save) {
     return {job_,
             allocation_,
             *work.crew,
@@ -192,10 +215,22 @@ class Training {
             work.chosen.forecast,
             batch_.ends,
             change,
+            longest_save,
             work.crew_ranks,
             work.chosen.profile,
             requests(work),
-            replanner(work)};
+            replanner(work),
+            &ahead_,
+            [this, &work](const std::optional<NextPlan>& next) {
+              if (work.crew->rank() == Rank{0}) ahead_.invite(work.crew_ranks);
+              ahead_.begin(place_, work, work.crew_ranks.front(), next);
+            }};
+  }
+
+  /// The run ends, and a plan may be half ready.
+  void let_go_of_next() {
+    ahead_.abandon();
+    ahead_.drop();
   }
 
   std::function<std::optional<NextPlan>()> requests(const PlanAtWork& work) const {
@@ -204,9 +239,11 @@ class Training {
     return [requests] { return requests->look(); };
   }
 
-  std::function<std::optional<NextPlan>(std::span<const Slowness>, std::int64_t)> replanner(const PlanAtWork& work) const {
+  std::function<std::optional<NextPlan>(std::vector<Slowness>, std::int64_t, std::stop_token)> replanner(const PlanAtWork& work) const {
     if (work.crew->rank() != Rank{0} || job_.plan.replan != Job::Replan::automatic) return {};
-    return [this, &work](std::span<const Slowness> slow, std::int64_t steps_left) { return plan_again(place_, work, slow, steps_left); };
+    return [this, &work](const std::vector<Slowness>& slow, std::int64_t steps_left, const std::stop_token& stop) {
+      return plan_again(place_, work, slow, steps_left, stop);
+    };
   }
 
   void close(const PlanAtWork& work) const {
@@ -260,20 +297,33 @@ class Training {
     return sum;
   }
 
-  /// Ranks without work wait here for those with work, pass signals on, and learn how it ended.
-  Ending meet(const Ending& mine, Rank speaker) {
-    auto arrived = world_.control().barrier();
-    while (!arrived.test()) {
-      allocation_.relay_signals();
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-    const auto shared = [&](const std::string& text) { return mpi::broadcast_string(world_.control(), text, speaker.value, deadline_); };
-    const auto codes = mpi::all_gather(world_.control(), static_cast<int>(mine.code), deadline_);
-    const auto steps = mpi::all_gather(world_.control(), mine.step, deadline_);
-    Ending theirs{static_cast<ExitCode>(codes[speaker.index()]), shared(mine.reason), steps[speaker.index()], {}};
-    const NextPlan next{shared(mine.next ? mine.next->plan : ""), shared(mine.next ? mine.next->reason : ""), ""};
-    if (!next.plan.empty()) theirs.next = next;
+  /// Ranks without work wait here for those with work, pass signals on, make the next plan ready with them, and learn how it ended.
+  Ending meet(const Ending& mine, const PlanAtWork& work) {
+    wait_for_all(work);
+    const Rank speaker = work.crew_ranks.front();
+    const auto words = mpi::broadcast_string(world_.control(), in_words(mine), speaker.value, deadline_);
+    Ending theirs = from_words(words);
+    theirs.since = mine.next ? mine.since : now();
+    if (!theirs.next && !work.trainer) let_go_of_next();
     return theirs;
+  }
+
+  void wait_for_all(const PlanAtWork& work) {
+    std::optional<PlanAhead::Invitation> invitation;
+    if (!work.trainer) invitation.emplace(ahead_, work.crew_ranks.front());
+    auto arrived = world_.control().barrier();
+    for (mpi::Backoff backoff; !arrived.test();) {
+      allocation_.relay_signals();
+      if (invitation && invitation->came()) ahead_.begin(place_, work, work.crew_ranks.front(), {});
+      if (invitation && ahead_.over() && !ahead_.wait()->refused.empty()) {
+        ahead_.drop();
+        invitation.emplace(ahead_, work.crew_ranks.front());
+      }
+      if (work.trainer || ahead_.over())
+        backoff.pause();  // the others come soon
+      else
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
   }
 
   const comm::World& world_;
@@ -282,6 +332,7 @@ class Training {
   const BatchJob batch_;
   Samplers data_;
   Allocation allocation_;
+  PlanAhead ahead_;
   Workplace place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;

@@ -1,6 +1,7 @@
 #include "app/training_loop.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 
@@ -41,6 +42,18 @@ std::vector<double> forecast_busy(const simulate::Forecast& forecast, const std:
   return busy;
 }
 
+/// By group; without those of the whole crew, which ranks wait in for each other.
+std::vector<std::vector<Rank>> members_of_groups(const program::Program& program) {
+  std::vector<std::vector<Rank>> members;
+  for (const auto& group : program.groups)
+    members.push_back(group.kind == program::Group::Kind::world ? std::vector<Rank>{} : group.members);
+  return members;
+}
+
+std::string name_of(const comm::World& crew, const program::Group& group) {
+  return text(to_string(group.kind), " group of ", crew.names(group.members));
+}
+
 void say(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
@@ -61,8 +74,8 @@ TrainingLoop::TrainingLoop(LoopInput input)
   if (in_.crew.rank() == Rank{0}) {
     begin_metrics();
     check_ = ForecastCheck{in_.forecast, in_.crew_ranks.front()};
-    self_check_ = SelfCheck{forecast_busy(in_.forecast, in_.crew_ranks)};
-    time_left_ = {in_.ends, in_.job.run.stop_slack, {}, longest_save()};
+    self_check_ = SelfCheck{forecast_busy(in_.forecast, in_.crew_ranks), members_of_groups(in_.trainer.program())};
+    time_left_ = {in_.ends, in_.job.run.stop_slack, {}, in_.longest_save ? *in_.longest_save : longest_save_so_far()};
   }
   recorder_ = WindowRecorder{in_.trainer, in_.profile, in_.crew_ranks, in_.crew.rank()};
   recent_.reserve(recent_steps);
@@ -107,6 +120,12 @@ void TrainingLoop::tell(const PlanChange& change) {
 }
 
 Ending TrainingLoop::run() {
+  auto ending = run_steps();
+  search_.end();
+  return ending;
+}
+
+Ending TrainingLoop::run_steps() {
   const auto& job = in_.job;
   in_.allocation.set_step(done_);
   while (done_ < job.training.steps) {
@@ -122,18 +141,39 @@ Ending TrainingLoop::run() {
     check_speed(took);
     evaluate_if_due();
     const bool last = done_ == job.training.steps;
+    if (last) in_.ahead->abandon();
     if (result.stop && !last) {
+      in_.ahead->abandon();
       save();
       return ended(ExitCode::requeue, text(why_stopped(), ": saved at step ", done_));
     }
     if (last || save_due(result)) save();
-    if (result.change && !last) return {ExitCode::done, "another plan goes on", done_, next_.value_or(NextPlan{})};
+    if (result.change && !last)
+      if (auto ending = advance_change()) return *ending;
   }
   return ended(ExitCode::done, "finished");
 }
 
+std::optional<Ending> TrainingLoop::advance_change() {
+  if (!preparing_) {
+    preparing_ = true;
+    in_.make_ready(next_);
+    return std::nullopt;
+  }
+  const Seconds since = now();
+  const auto* ready = in_.ahead->wait();
+  if (ready->refused.empty())
+    return Ending{ExitCode::done, "another plan goes on", done_, ready->next, since, in_.trainer.optimizer_steps()};
+  preparing_ = false;
+  if (speaks()) tell(PlanChange{done_, ready->next.reason, since, {}, ready->refused, {}});
+  next_.reset();
+  in_.ahead->drop();
+  return std::nullopt;
+}
+
 Ending TrainingLoop::leave_step() {
   notes_stop();
+  in_.ahead->abandon();
   save();
   const auto kept = done_ > 0 ? text("; saved at step ", done_) : ", and none is done yet";
   return ended(ExitCode::requeue, text(why_stopped(), ": no time for step ", done_ + 1, " and a save", kept));
@@ -153,14 +193,22 @@ train::Wishes TrainingLoop::wishes() {
     wishes.stop = true;
   }
   const auto& every = in_.job.checkpoint.every_time;
-  if (speaks() && in_.next_plan && !next_) next_ = in_.next_plan();
+  if (speaks()) look_for_next_plan();
+  wishes.change = next_ && (!preparing_ || in_.ahead->over());
+  wishes.save = every.value > 0 && in_.crew.rank() == Rank{0} && now() - last_save_ >= every;
+  return wishes;
+}
+
+void TrainingLoop::look_for_next_plan() {
+  disturbed_ = disturbed_ || preparing_ || search_.answer.valid();
+  if (next_) return;
+  if (in_.next_plan) next_ = in_.next_plan();
   if (next_ && !next_->refused.empty()) {
     tell(PlanChange{done_, next_->reason, now(), {}, next_->refused, {}});
     next_.reset();
   }
-  wishes.change = next_.has_value();
-  wishes.save = every.value > 0 && in_.crew.rank() == Rank{0} && now() - last_save_ >= every;
-  return wishes;
+  if (next_ || !search_.answer.valid()) return;
+  if (search_.answer.wait_for(std::chrono::seconds{0}) == std::future_status::ready) next_ = search_.answer.get();
 }
 
 std::string TrainingLoop::why_stopped() const {
@@ -230,7 +278,8 @@ void TrainingLoop::check_speed(Seconds took) {
   if (recorder_.steps() < window_) return;
   const auto all = mpi::all_gather(in_.crew.control(), recorder_.take(), in_.job.comm.deadline);
   window_ = window_length(all.front().iteration);
-  if (speaks()) judge(all);
+  if (speaks() && !disturbed_) judge(all);
+  disturbed_ = false;
 }
 
 void TrainingLoop::judge(std::span<const RankWindow> windows) {
@@ -239,11 +288,28 @@ void TrainingLoop::judge(std::span<const RankWindow> windows) {
     log::debug("self-check, step ", done_, ", rank ", r, ": iteration ", Seconds{windows[r].iteration}, ", at work ",
                Seconds{windows[r].busy}, ", sends ", Seconds{windows[r].link}, " forecast ", Seconds{windows[r].link_forecast});
   for (const auto& slowness : news) tell(slowness);
-  if (!in_.plan_again || next_) return;
-  const auto slow = self_check_.slow_now();
-  const bool lasts = std::ranges::any_of(slow, [](const auto& s) { return !s.peer.valid() && s.windows == windows_to_last; });
-  const bool over = std::ranges::any_of(news, [](const auto& s) { return !s.peer.valid() && s.over; });
-  if (lasts || over) next_ = in_.plan_again(slow, in_.job.training.steps - done_);
+  if (!in_.plan_again || next_ || search_.answer.valid()) return;
+  auto slow = self_check_.slow_now();
+  const bool lasts = std::ranges::any_of(slow, [](const auto& s) { return s.windows == windows_to_last; });
+  const bool over = std::ranges::any_of(news, [](const auto& s) { return s.over; });
+  if (!lasts && !over) return;
+  search_.stop = {};
+  search_.answer =
+      std::async(std::launch::async, in_.plan_again, std::move(slow), in_.job.training.steps - done_, search_.stop.get_token());
+}
+
+std::string TrainingLoop::name_of(const Slowness& s) const {
+  const auto& program = in_.trainer.program();
+  const auto stages = [&](Rank member) {
+    return stages_of_device_in_words(program.plan,
+                                     program.classes[static_cast<std::size_t>(program.ranks[member.index()].rank_class)].stage);
+  };
+  if (s.peer.valid())
+    return text("the link from ", in_.crew.name(s.rank), " (", stages(s.rank), ") to ", in_.crew.name(s.peer), " (", stages(s.peer), ")");
+  if (s.group >= 0)
+    return text("the network of the ", app::name_of(in_.crew, program.groups[static_cast<std::size_t>(s.group)]), " (", stages(s.rank),
+                ")");
+  return text(in_.crew.name(s.rank), " (", in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type, ", ", stages(s.rank), ")");
 }
 
 void TrainingLoop::tell(const Slowness& s) {
@@ -257,20 +323,18 @@ void TrainingLoop::tell(const Slowness& s) {
   record.over = s.over;
   record.factor = s.factor;
   record.cost_seconds = s.cost.value;
+  if (s.group >= 0) record.group = app::name_of(in_.crew, program.groups[static_cast<std::size_t>(s.group)]);
   metrics_->write(record);
-  const auto& device = in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type;
-  const std::string what =
-      s.peer.valid() ? text("the link from ", in_.crew.name(s.rank), " to ", in_.crew.name(s.peer))
-                     : text(in_.crew.name(s.rank), " (", device, ", ", stages_of_device_in_words(program.plan, record.stage), ")");
+  const auto what = name_of(s);
   const auto factor = std::round(s.factor * 10) / 10;
   if (s.over)
     log::info("step ", done_, ": ", what, " is no longer slow");
-  else if (s.peer.valid())
-    log::warning("step ", done_, ": ", what, " is slow: its messages take ", factor, " times the forecast, up to ", s.cost,
-                 " of an iteration");
-  else
+  else if (s.is_device())
     log::warning("step ", done_, ": ", what, " is slow: its work takes ", factor, " times what it should beside the other ranks', up to ",
                  s.cost, " of an iteration; is other work on it, or is it throttled?");
+  else
+    log::warning("step ", done_, ": ", what, " is slow: its ", s.peer.valid() ? "messages" : "sums", " take ", factor,
+                 " times the forecast, up to ", s.cost, " of an iteration");
 }
 
 void TrainingLoop::tell(const Comparison& c) {
@@ -309,7 +373,7 @@ bool TrainingLoop::save_due(const train::StepResult& result) const {
   return result.save || (every > 0 && done_ % every == 0);
 }
 
-Seconds TrainingLoop::longest_save() const {
+Seconds TrainingLoop::longest_save_so_far() const {
   Seconds longest;
   for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints) longest = std::max(longest, Seconds{save.seconds});
   return longest;
@@ -320,6 +384,7 @@ void TrainingLoop::save() {
 }
 
 void TrainingLoop::save(checkpoint::Manifest manifest) {
+  in_.ahead->wait();  // it makes communicators, and so does the file
   comm::agree_on(
       in_.crew, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.job.comm.deadline);
   manifest.step = done_;
@@ -358,7 +423,7 @@ Ending TrainingLoop::ended(ExitCode code, std::string reason) {
     stop.reason = reason;
     metrics_->write(stop);
   }
-  return {code, std::move(reason), done_, {}};
+  return {code, std::move(reason), done_, {}, now(), 0};
 }
 
 }  // namespace flotilla::app

@@ -1,8 +1,10 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "app/ending.hpp"
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
+#include "app/plan_ahead.hpp"
 #include "app/self_check.hpp"
 #include "app/step_guard.hpp"
 #include "app/time_left.hpp"
@@ -32,23 +35,30 @@ struct LoopInput {
   std::int64_t first_step = 0;    ///< steps already done
   double peak_flops = 0;          ///< of all devices of the crew together, FLOP/s
   std::string plan_summary;
-  simulate::Forecast forecast;       ///< of the plan, with its timeline; the crew's rank 0 has it
-  std::optional<Seconds> ends;       ///< of the job's time, on the clock of flotilla::now()
-  std::optional<PlanChange> change;  ///< the run goes on after this
-  std::vector<Rank> crew_ranks;      ///< of the job, by rank of the crew
-  cluster::Profile profile;          ///< of the job's devices
+  simulate::Forecast forecast;          ///< of the plan, with its timeline; the crew's rank 0 has it
+  std::optional<Seconds> ends;          ///< of the job's time, on the clock of flotilla::now()
+  std::optional<PlanChange> change;     ///< the run goes on after this
+  std::optional<Seconds> longest_save;  ///< that this run has measured; empty: its metrics say
+  std::vector<Rank> crew_ranks;         ///< of the job, by rank of the crew
+  cluster::Profile profile;             ///< of the job's devices
   /// Asked before each step, on the crew's rank 0.
   std::function<std::optional<NextPlan>()> next_plan;
-  /// Asked when a device has been slow for a while, or is so no longer; empty: nobody plans again. Ranks are the crew's.
-  std::function<std::optional<NextPlan>(std::span<const Slowness>, std::int64_t steps_left)> plan_again;
+  /// Asked when a device or a link has been slow for a while, or is so no longer, on a thread beside the steps, which a stop request ends;
+  /// empty: nobody plans again. Ranks are the crew's.
+  std::function<std::optional<NextPlan>(std::vector<Slowness>, std::int64_t steps_left, std::stop_token)> plan_again;
+  PlanAhead* ahead = nullptr;
+  /// Begins to make a plan ready, on every rank of the crew; the first one gives the plan.
+  std::function<void(const std::optional<NextPlan>&)> make_ready;
 };
 
 /// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the crew.
 class TrainingLoop {
  public:
   explicit TrainingLoop(LoopInput);
-  /// With Ending::next where another plan is to go on: nothing has been saved for that, and nobody has left.
+  /// With Ending::next where another plan is to go on, which is ready: nothing has been saved for that, and nobody has left.
   Ending run();
+  /// Of the crew's first rank.
+  Seconds longest_save() const { return time_left_.save; }
   /// For the record: what the crew works on and where its plan comes from. Once, before run().
   void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
   /// After that: saves for a restart under another plan.
@@ -57,7 +67,12 @@ class TrainingLoop {
  private:
   void begin_metrics();
   void tell(const PlanChange&);
+  Ending run_steps();
   train::Wishes wishes();
+  /// What the planner or somebody else wants next; on the crew's first rank.
+  void look_for_next_plan();
+  /// All ranks of the crew know of another plan: makes it ready while steps go on; then, when it is ready, leaves for it.
+  std::optional<Ending> advance_change();
   bool notes_stop();
   /// The step in hand was given up: saves the state of the one before.
   Ending leave_step();
@@ -68,6 +83,8 @@ class TrainingLoop {
   void check_forecast(Seconds took);
   void check_speed(Seconds took);
   void judge(std::span<const RankWindow>);
+  /// What is slow, with hosts and stages.
+  std::string name_of(const Slowness&) const;
   void tell(const Slowness&);
   void tell(const Comparison&);
   void require_finite(const train::StepResult&) const;
@@ -75,7 +92,7 @@ class TrainingLoop {
   void save();
   void save(checkpoint::Manifest);
   /// The longest save that earlier incarnations measured.
-  Seconds longest_save() const;
+  Seconds longest_save_so_far() const;
   bool save_due(const train::StepResult&) const;
   bool speaks() const { return metrics_.has_value(); }
   Ending ended(ExitCode, std::string reason);
@@ -86,6 +103,8 @@ class TrainingLoop {
   Seconds last_save_;
   std::string stop_reason_;
   std::optional<NextPlan> next_;                   ///< rank 0 of the crew
+  bool preparing_ = false;                         ///< on every rank alike
+  bool disturbed_ = false;                         ///< planning or preparing went on in this window; rank 0
   std::optional<journal::MetricsWriter> metrics_;  ///< the crew's rank 0
   std::optional<journal::PrometheusFile> prometheus_;
   std::vector<double> recent_;  ///< seconds of the last steps, a ring
@@ -96,6 +115,21 @@ class TrainingLoop {
   WindowRecorder recorder_;
   SelfCheck self_check_;  ///< the crew's rank 0
   int window_;            ///< steps of the window that is being recorded
+
+  /// A search for a better plan beside the steps; ends with the loop.
+  struct Search {
+    std::stop_source stop;
+    std::future<std::optional<NextPlan>> answer;
+    Search() = default;
+    Search(Search&&) = default;
+    Search& operator=(Search&&) = default;
+    ~Search() { end(); }
+    void end() {
+      stop.request_stop();
+      if (answer.valid()) answer.wait();
+    }
+  };
+  Search search_;  ///< rank 0 of the crew
 };
 
 }  // namespace flotilla::app

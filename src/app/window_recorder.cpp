@@ -11,42 +11,50 @@ const program::RankClass& class_of(const program::Program& program, Rank rank) {
   return program.classes[static_cast<std::size_t>(program.ranks[rank.index()].rank_class)];
 }
 
-/// nullptr where the profile holds none.
-const cluster::Link* link(const cluster::Profile& profile, Rank a, Rank b) {
-  try {
-    return &cluster::link_between(profile, a, b);
-  } catch (const Error&) {
-    return nullptr;
+/// Seconds in which at least one of them was under way: messages to one peer share the wire.
+double covered(std::vector<std::pair<double, double>>& intervals) {
+  std::ranges::sort(intervals);
+  double sum = 0, until = 0;
+  for (const auto& [start, end] : intervals) {
+    sum += std::max(0.0, end - std::max(start, until));
+    until = std::max(until, end);
   }
+  return sum;
 }
 
 }  // namespace
 
 WindowRecorder::WindowRecorder(const train::Trainer& trainer, const cluster::Profile& profile, const std::vector<Rank>& crew_ranks, Rank me)
-    : me_{me}, profile_{profile}, stalls_{std::make_unique<StallClock>()} {
-  const auto& program = trainer.program();
-  const auto& sites = class_of(program, me).sites;
-  sends_.resize(sites.size());
-  for (std::size_t s = 0; s < sites.size(); ++s) {
-    if (sites[s].op != program::Op::send) continue;
-    const Rank peer = program.ranks[me.index()].peers[static_cast<std::size_t>(sites[s].peer)];
-    sends_[s] = {peer.value, link(profile_, crew_ranks[me.index()], crew_ranks[peer.index()])};
-  }
-}
+    : me_{me}, sites_{traffic_of_sites(trainer.program(), me, profile, crew_ranks)}, stalls_{std::make_unique<StallClock>()} {}
 
 void WindowRecorder::add(const train::Trainer& trainer, Seconds took) {
   const auto& c = class_of(trainer.program(), me_);
   for (const auto& span : trainer.timeline()) {
     const auto& site = c.sites[static_cast<std::size_t>(span.site)];
     if (site.queue == program::Queue::compute) busy_ += (span.end - span.start).value;
-    const auto& send = sends_[static_cast<std::size_t>(span.site)];
-    if (send.peer < 0 || send.link == nullptr) continue;
-    auto& traffic = traffic_[send.peer];
-    traffic.measured += (span.end - span.start).value;
-    traffic.forecast += cluster::transfer_time(*send.link, c.sequences(span.microbatch) * site.bytes_per_sequence).value;
+    const auto& traffic = sites_[static_cast<std::size_t>(span.site)];
+    const bool last = site.per_microbatch && span.microbatch == c.microbatches - 1;
+    const double forecast = traffic.forecast[last ? 1 : 0].value;
+    if (traffic.peer >= 0) {
+      sends_[traffic.peer].emplace_back(span.start.value, span.end.value);
+      peers_[traffic.peer].forecast += forecast;
+    }
+    if (traffic.group >= 0) {
+      auto& group = groups_[traffic.group];
+      group.measured += (span.end - span.start).value;
+      group.forecast += forecast;
+    }
   }
+  add_sends();
   seconds_ += took.value;
   ++steps_;
+}
+
+void WindowRecorder::add_sends() {
+  for (auto& [peer, intervals] : sends_) {
+    peers_[peer].measured += covered(intervals);
+    intervals.clear();
+  }
 }
 
 RankWindow WindowRecorder::take() {
@@ -58,16 +66,31 @@ RankWindow WindowRecorder::take() {
   const Seconds stalled = stalls_->stalled();
   window.busy = (busy_ + (stalled - stalled_).value) / steps;
   stalled_ = stalled;
-  for (const auto& [peer, traffic] : traffic_) {
+  report_link(window);
+  report_groups(window);
+  steps_ = 0;
+  seconds_ = busy_ = 0;
+  peers_.clear();
+  groups_.clear();
+  return window;
+}
+
+void WindowRecorder::report_link(RankWindow& window) const {
+  const double steps = steps_;
+  for (const auto& [peer, traffic] : peers_) {
     if (window.peer >= 0 && (traffic.measured - traffic.forecast) / steps <= window.link - window.link_forecast) continue;
     window.peer = peer;
     window.link = traffic.measured / steps;
     window.link_forecast = traffic.forecast / steps;
   }
-  steps_ = 0;
-  seconds_ = busy_ = 0;
-  traffic_.clear();
-  return window;
+}
+
+void WindowRecorder::report_groups(RankWindow& window) const {
+  const double steps = steps_;
+  std::vector<GroupTime> all;
+  for (const auto& [group, traffic] : groups_) all.push_back({group, traffic.measured / steps, traffic.forecast / steps});
+  std::ranges::stable_sort(all, std::ranges::greater{}, &GroupTime::forecast);
+  std::copy_n(all.begin(), std::min(all.size(), window.groups.size()), window.groups.begin());
 }
 
 }  // namespace flotilla::app

@@ -5,6 +5,7 @@
 
 #include "app/self_check.hpp"
 #include "app/stall_clock.hpp"
+#include "app/traffic_forecast.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/train/trainer.hpp"
 
@@ -24,21 +25,21 @@ class WindowRecorder {
   RankWindow take();
 
  private:
-  struct Send {
-    int peer = -1;
-    const cluster::Link* link = nullptr;
-  };
-  Rank me_;
-  cluster::Profile profile_;
-  std::vector<Send> sends_;  ///< by site of this rank's class; those that are no sends have no peer
-  std::unique_ptr<StallClock> stalls_;
-  Seconds stalled_;  ///< when the window began
-  int steps_ = 0;
-  double seconds_ = 0, busy_ = 0;  ///< of these steps together
   struct Traffic {
     double measured = 0, forecast = 0;
   };
-  std::map<int, Traffic> traffic_;  ///< by peer
+  void add_sends();
+  void report_link(RankWindow&) const;
+  void report_groups(RankWindow&) const;
+
+  Rank me_;
+  std::vector<SiteTraffic> sites_;  ///< by site of this rank's class
+  std::unique_ptr<StallClock> stalls_;
+  Seconds stalled_;  ///< when the window began
+  int steps_ = 0;
+  double seconds_ = 0, busy_ = 0;                                ///< of these steps together
+  std::map<int, Traffic> peers_, groups_;                        ///< traffic by peer, by group
+  std::map<int, std::vector<std::pair<double, double>>> sends_;  ///< of one step, by peer: from when to when
 };
 
 }  // namespace flotilla::app

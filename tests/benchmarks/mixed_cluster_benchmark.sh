@@ -4,13 +4,15 @@
 # tests/slurm/cluster.sh's, with CPUs in the ratio 4:4:2:2:1:1 and links inside and between switches in the ratio 10:1.
 #
 #   mixed_cluster_benchmark.sh [BUILD] [ROUNDS]       BUILD: the build folder, build by default; every run is made ROUNDS times (1), in turns
+#   BATCH=N        sequences of a step (2800); with 280 sums over the slow links take longer than the compute
+#   ZONES=switch   a node's switch is its zone, so that the probe measures what its nodes share; ZONES=one (default): all in one zone
 #
 # Prints seconds of an iteration, forecast and measured (medians without the first two steps), and the ratios.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$(realpath "${1:-$here/../../build}")
 rounds=${2:-1}
-model=gpt2-tiny length=64 batch=2800 steps=5
+model=gpt2-tiny length=64 batch=${BATCH:-2800} steps=5
 cluster=$here/../slurm/cluster.sh
 if why=$("$cluster" check 2>&1); then :; else
   echo "SKIPPED: $why"
@@ -20,6 +22,19 @@ dir=$(mktemp -u /tmp/flotilla-mixed-XXXXXX)
 trap '"$cluster" "$dir" down >/dev/null 2>&1 || true' EXIT
 NODE_PERCENT="40 40 20 20 10 10" NODE_LINK=400mbit ZONE_UPLINK=40mbit "$cluster" "$dir" up >/dev/null
 head -c 400000 /dev/urandom | base64 -w 0 >"$dir/text.txt"
+cat >"$dir/zoned" <<'END'
+#!/bin/sh
+zones=$1
+shift
+case $zones/$SLURMD_NODENAME in
+  switch/n1 | switch/n2) zone=za ;;
+  switch/n3 | switch/n4) zone=zb ;;
+  switch/*) zone=zc ;;
+  *) zone=one ;;
+esac
+exec "$@" --run.zone "$zone"
+END
+chmod +x "$dir/zoned"
 
 # run NAME NODES BATCH OPTION...: trains; the forecast and the measured seconds of an iteration go to NAME.times
 run() {
@@ -27,9 +42,10 @@ run() {
   shift 3
   count=$(awk -F, '{print NF}' <<<"$nodes")
   rm -rf "${dir:?}/$name"
-  "$cluster" "$dir" on head srun --mpi=pmix -p preemptible -w "$nodes" -N "$count" -n "$count" "$build/src/app/flotilla" train \
+  "$cluster" "$dir" on head srun --mpi=pmix -p preemptible -w "$nodes" -N "$count" -n "$count" "$dir/zoned" "${ZONES:-one}" \
+    "$build/src/app/flotilla" train \
     --model.name "$model" --data.train "$dir/text.txt" --data.format text --training.length "$length" --training.global-batch "$batch" \
-    --training.steps "$steps" --checkpoint.keep 1 --run.directory "$dir/$name" --run.threads 1 --run.zone "" "$@" >"$dir/$name.log" 2>&1 || {
+    --training.steps "$steps" --checkpoint.keep 1 --run.directory "$dir/$name" --run.threads 1 "$@" >"$dir/$name.log" 2>&1 || {
     tail -5 "$dir/$name.log" >&2
     return 1
   }

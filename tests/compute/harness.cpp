@@ -72,10 +72,10 @@ struct Member {
   std::vector<model::Tensor> tensors;
   std::vector<program::Part> parts;  // by layer; the word table last
   std::vector<std::unique_ptr<Memory>> parameters, weights, gradients;
-  std::vector<std::unique_ptr<Memory>> activations;  // input of layer i
-  std::vector<std::unique_ptr<Memory>> saved, kept;  // by layer
-  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch, again, rows;
-  bool drops;
+  std::vector<std::unique_ptr<Memory>> activations;         // input of layer i
+  std::vector<std::unique_ptr<Memory>> saved, kept, again;  // by layer
+  Memory tokens, partial, gradient, logits, stats, gathered, scalars, workspace, scratch, rows;
+  bool drops, split;
   Task task;
 };
 
@@ -108,9 +108,9 @@ Member::Member(const Case& c, const Values& values, int index)
       scalars{Bytes{16}},
       workspace{largest_workspace(c, shape)},
       scratch{library_scratch(setup, shape.sequences)},
-      again{model::block_layout(c.model, shape, true).again},
       rows{element_size(c.precision) * (shape.tokens() * std::max(c.model.hidden, c.model.embedding_width))},
-      drops{c.drops} {
+      drops{c.drops},
+      split{c.split} {
   const Bytes activation = element_size(c.precision) * (shape.rows() * c.model.hidden);
   for (int layer = 0; layer < c.model.layers(); ++layer) {
     activations.push_back(std::make_unique<Memory>(activation));
@@ -119,6 +119,7 @@ Member::Member(const Case& c, const Values& values, int index)
                                                          : model::block_layout(c.model, shape, c.drops).total;
     saved.push_back(std::make_unique<Memory>(held_bytes));
     kept.push_back(std::make_unique<Memory>(c.model.is_block(layer) ? model::kept_layout(c.model, shape).total : Bytes{}));
+    again.push_back(std::make_unique<Memory>(model::block_layout(c.model, shape, true).again));
   }
   fill(c, values);
   backend->set_scratch({scratch.data(), scratch.size()});
@@ -154,6 +155,11 @@ void Member::fill(const Case& c, const Values& values) {
   }
 }
 
+/// In two halves a pass gathers the inputs of its products for the weights' half alone.
+bool gathers(Operation operation, bool split) {
+  return !split || (operation != Operation::mlp_begin_backward && operation != Operation::attention_begin_backward);
+}
+
 void Member::run(Operation operation, int layer, const Memory* input, Memory* output) {
   const auto at = static_cast<std::size_t>(layer);
   task.operation = operation;
@@ -171,8 +177,8 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
   set(Role::partial, &partial);
   set(Role::gradient, &gradient);
   set(Role::workspace, &workspace);
-  set(Role::gathered, setup.sequence_parallel ? &rows : nullptr);
-  set(Role::again, drops && setup.model.is_block(layer) ? &again : nullptr);
+  set(Role::gathered, setup.sequence_parallel && gathers(operation, split) ? &rows : nullptr);
+  set(Role::again, drops && setup.model.is_block(layer) ? again[at].get() : nullptr);
   set(Role::logits, &logits);
   set(Role::stats, &stats);
   set(Role::gathered_stats, setup.tensor_parallel == 1 ? &stats : &gathered);
@@ -288,32 +294,44 @@ class GroupRun {
     all_reduce(c.embedding_width);
     each(Operation::head_end_backward, c.blocks + 1);
     for (int layer = c.blocks; layer >= 1; --layer) {
-      if (case_.drops) forget_dropped();
+      if (case_.drops) forget_dropped(layer);
       if (case_.drops) each(Operation::block_again, layer);
-      begin(Operation::mlp_begin_backward, layer, {&Member::partial, &Member::rows}, c.hidden);
+      begin_backward(Operation::mlp_begin_backward, layer);
       each(split ? Operation::mlp_backward_input : Operation::mlp_backward, layer);
       all_reduce(c.hidden);
-      begin(Operation::attention_begin_backward, layer, {&Member::partial, &Member::rows}, c.hidden);
+      begin_backward(Operation::attention_begin_backward, layer);
       each(split ? Operation::attention_backward_input : Operation::attention_backward, layer);
       all_reduce(c.hidden);
       each(Operation::block_begin_backward, layer);
     }
-    begin(Operation::embedding_begin_backward, 0, {&Member::partial}, c.embedding_width);
     if (split) weights_halves();  // a tied table sums the head's part first, as it does otherwise
+    begin(Operation::embedding_begin_backward, 0, {&Member::partial}, c.embedding_width);
     each(Operation::embedding_backward, 0);
+  }
+
+  void begin_backward(Operation operation, int layer) {
+    if (case_.split)
+      begin(operation, layer, {&Member::partial}, case_.model.hidden);
+    else
+      begin(operation, layer, {&Member::partial, &Member::rows}, case_.model.hidden);
   }
 
   void weights_halves() {
     each(Operation::head_backward_weights, case_.model.blocks + 1);
     for (int layer = case_.model.blocks; layer >= 1; --layer) {
+      begin(Operation::mlp_begin_weights, layer, {&Member::partial, &Member::rows}, case_.model.hidden);
       each(Operation::mlp_backward_weights, layer);
+      begin(Operation::attention_begin_weights, layer, {&Member::partial, &Member::rows}, case_.model.hidden);
       each(Operation::attention_backward_weights, layer);
     }
   }
 
   /// Other blocks have used the place; not a number makes whatever is not computed again visible.
-  void forget_dropped() {
-    for (auto& m : members_) std::memset(m->again.data(), 0xFF, m->again.size());
+  void forget_dropped(int layer) {
+    for (auto& m : members_) {
+      Memory& again = *m->again[static_cast<std::size_t>(layer)];
+      std::memset(again.data(), 0xFF, again.size());
+    }
   }
 
   void collect_logits();
@@ -360,9 +378,9 @@ void GroupRun::collect(const Member& m, Values& gradients) const {
 
 void GroupRun::expect_intact(const Member& m) const {
   for (const Memory* memory :
-       {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch, &m.again, &m.rows})
+       {&m.tokens, &m.partial, &m.gradient, &m.logits, &m.stats, &m.gathered, &m.scalars, &m.workspace, &m.scratch, &m.rows})
     EXPECT_TRUE(memory->intact());
-  for (const auto* list : {&m.activations, &m.saved, &m.kept, &m.weights, &m.gradients})
+  for (const auto* list : {&m.activations, &m.saved, &m.kept, &m.again, &m.weights, &m.gradients})
     for (const auto& memory : *list) EXPECT_TRUE(memory->intact());
 }
 

@@ -95,6 +95,27 @@ TEST(Invariance, HalvesOfABackwardPassGiveTheSameBits) {
       }
 }
 
+/// And where blocks drop what is cheap to compute again, or members hold pieces of the tokens, of unlike size and some of them empty.
+TEST(Invariance, HalvesOfWhatIsDroppedOrSharedGiveTheSameBits) {
+  for (Case c : base_cases())
+    for (const bool drops : {false, true})
+      for (const bool shares : {false, true}) {
+        if (!drops && !shares) continue;
+        c.tensor_parallel = shares ? 3 : 2;
+        c.microbatches = {3, 1};
+        c.length = drops ? 9 : 2;
+        c.precision = drops ? Precision::fp32 : Precision::bf16;
+        c.drops = drops;
+        c.shares = shares;
+        c.split = false;
+        const Outcome whole = run_case(c);
+        c.split = true;
+        const Outcome halves = run_case(c);
+        EXPECT_EQ(whole.loss, halves.loss);
+        EXPECT_TRUE(whole.gradients == halves.gradients) << worst_difference(halves.gradients, whole.gradients);
+      }
+}
+
 TEST(Invariance, WhatIsDroppedAndComputedAgainHasTheSameBits) {
   for (Case c : base_cases())
     for (Precision precision : {Precision::fp32, Precision::bf16}) {

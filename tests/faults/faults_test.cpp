@@ -2,6 +2,7 @@
 // deadline, the codes are those of the table, no rank and no shared memory is left, and the run comes back from its last checkpoint.
 #include <chrono>
 
+#include "faults/hosts.hpp"
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -103,59 +104,26 @@ TEST_P(Faults, StoppedRank) {
 
 INSTANTIATE_TEST_SUITE_P(EachRank, Faults, testing::Range(0, ranks));
 
-/// Hosts that are namespaces, for one test program.
-class Hosts {
- public:
-  static Hosts& instance() {
-    static Hosts hosts;
-    return hosts;
-  }
-  bool there() const { return why_not_.empty(); }
-  const std::string& why_not() const { return why_not_; }
-  std::string host(int rank) const { return text(prefix_, rank + 1); }
-  void link(int rank, const char* state) const { EXPECT_EQ(nodes({"link", host(rank), state}).code, 0); }
-  /// mpirun on a host without ranks; one rank on each of the others.
-  Words launcher() const {
-    std::string all;
-    for (int r = 0; r < ranks; ++r) all += (r > 0 ? "," : "") + host(r);
-    auto words = Words{FLOTILLA_NODES, "on", prefix_ + "0"} + mpirun(ranks);
-    return words +
-           Words{"--mca", "plm_rsh_agent", agent_.string(), "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "-H", all, FLOTILLA_BINARY};
-  }
-
- private:
-  Hosts() : prefix_{text("ft", ::getpid() % 10000, "x")} {
-    const auto made = nodes({"up", prefix_, std::to_string(ranks)});
-    if (made.code != 0) why_not_ = made.out + made.err;
-    agent_ = write(folder() / "agent.sh", text("#!/bin/sh\nexec ", FLOTILLA_NODES, " on \"$@\"\n"));
-    fs::permissions(agent_, fs::perms::owner_all);
-  }
-  ~Hosts() { nodes({"down", prefix_}); }
-  static Ended nodes(const Words& words) {
-    Process process{Words{FLOTILLA_NODES} + words, folder()};
-    return process.wait(patience);
-  }
-
-  std::string prefix_, why_not_;
-  fs::path agent_;
-};
+const Hosts& hosts() {
+  static const Hosts all{ranks};
+  return all;
+}
 
 class Cable : public Faults {};
 
 TEST_P(Cable, UnpluggedHost) {
-  auto& hosts = Hosts::instance();
-  if (!hosts.there()) GTEST_SKIP() << hosts.why_not();
-  start("unplugged", hosts.launcher());
-  hosts.link(GetParam(), "down");
+  if (!hosts().there()) GTEST_SKIP() << hosts().why_not();
+  start("unplugged", hosts().launcher());
+  hosts().link(GetParam(), "down");
   const auto silent = [&] { return process_->err().find("has been silent for") != std::string::npos; };
   EXPECT_TRUE(wait_until(silent, to_end)) << process_->err();
   EXPECT_TRUE(wait_until([&] { return process_->ranks().empty(); }, to_end)) << "ranks are left\n" << process_->states();
   // mpirun waits for the daemon behind the cable; a batch system would end it now.
-  hosts.link(GetParam(), "up");
+  hosts().link(GetParam(), "up");
   const auto ended = expect_clean_end();
   EXPECT_EQ(ended.code, 77) << ended.err;
-  expect_lost_peer(ended, hosts.host(GetParam()));
-  expect_resumes(hosts.launcher());
+  expect_lost_peer(ended, hosts().host(GetParam()));
+  expect_resumes(hosts().launcher());
 }
 
 INSTANTIATE_TEST_SUITE_P(EachHost, Cable, testing::Range(0, ranks));

@@ -4,6 +4,7 @@
 #   nodes.sh up PREFIX N         hosts PREFIX0 (for mpirun) and PREFIX1 ... PREFIXN, N at most 9; 69 and a line where namespaces cannot be made
 #   nodes.sh down PREFIX
 #   nodes.sh link HOST down|up   the cable: packets vanish, nobody is told
+#   nodes.sh slow HOST OTHER RATE|off    what HOST sends to OTHER goes no faster (tc's units: 20mbit)
 #   nodes.sh on HOST COMMAND...  runs a command there; as plm_rsh_agent: nodes.sh-agent HOST COMMAND...
 set -euo pipefail
 
@@ -34,6 +35,17 @@ down() {
   ip netns list | awk -v prefix="$1" 'index($1, prefix) == 1 {print $1}' | while read -r name; do ip netns delete "$name"; done
 }
 
+slow() { # host, other, rate
+  local to
+  to=$(ip netns exec "$2" ip -4 -o addr show dev cable | awk '{sub("/.*", "", $4); print $4}')
+  ip netns exec "$1" tc qdisc del dev cable root 2>/dev/null || true
+  if [ "$3" = off ]; then return; fi
+  ip netns exec "$1" tc qdisc add dev cable root handle 1: htb default 1
+  ip netns exec "$1" tc class add dev cable parent 1: classid 1:1 htb rate 32gbit
+  ip netns exec "$1" tc class add dev cable parent 1: classid 1:2 htb rate "$3"
+  ip netns exec "$1" tc filter add dev cable parent 1: protocol ip prio 1 u32 match ip dst "$to" flowid 1:2
+}
+
 on() { # host, command
   local host=$1
   shift
@@ -46,10 +58,11 @@ case ${1:-} in
   down) down "$2" ;;
   link) # from the switch's side, so that the host sees a cable and no answer
     ip netns exec "${2%[0-9]}-switch" ip link set "to${2: -1}" "$3" ;;
+  slow) slow "$2" "$3" "$4" ;;
   on)
     shift
     on "$@" ;;
   *)
-    sed -n '2,8p' "$0"
+    sed -n '2,9p' "$0"
     exit 64 ;;
 esac

@@ -37,6 +37,7 @@ cluster::Profile random_profile(std::mt19937_64& random) {
   for (int t = 0; t < 5; ++t)
     p.operation_times.push_back(
         {"A100-40", "mlp_forward", 1 + t, 2, 128, t % 2 ? Precision::fp32 : Precision::bf16, {positive()}, positive()});
+  for (std::size_t u = 0; u < random() % 3; ++u) p.uplinks.push_back({"zone" + std::to_string(u), {positive()}});
   return p;
 }
 
@@ -96,6 +97,22 @@ TEST(ProfileFile, ThePageShowsAValidProfile) {
   EXPECT_FALSE(profile.operation_times.empty());
   for (const std::string& key : Json::parse(profile_to_json(profile), "p").keys())
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
+}
+
+TEST(ProfileFile, UplinksAreOptionalAndChecked) {
+  cluster::Profile p = example();
+  EXPECT_EQ(profile_to_json(p).find("uplinks"), std::string::npos);
+  p.uplinks = {{"a", {1e8}}, {"", {2e8}}};
+  const std::string json = profile_to_json(p);
+  EXPECT_EQ(profile_from_json(json, "p"), p);
+  const auto refuse = [&](std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
+    const std::string text = replaced(json, from, to);
+    expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
+  };
+  refuse("{\"zone\": \"\"", "{\"zone\": \"a\"", "/uplinks/1/zone: ", "'a' has an uplink already");
+  refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"bandwidth_bytes_per_s\": 0", "/uplinks/0/bandwidth_bytes_per_s: ", "at least");
+  refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"bandwidth_bytes_per_s\": \"fast\"", "/uplinks/0/bandwidth_bytes_per_s: ", "number");
+  refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"rate\": 1", "/uplinks/0: unknown key 'rate'", "zone, bandwidth_bytes_per_s");
 }
 
 TEST(ProfileFile, RefusesByPointer) {

@@ -49,6 +49,17 @@ TEST(Table, HoldsDevicesLinksRatesAndShares) {
   EXPECT_EQ(table.find('\r'), std::string::npos);
 }
 
-TEST(Table, WithoutLinksThereIsNoEmptyTable) { EXPECT_EQ(flotilla::probe::table({}, {}).find("Links"), std::string::npos); }
+TEST(Table, WithoutLinksThereIsNoEmptyTable) {
+  EXPECT_EQ(flotilla::probe::table({}, {}).find("Links"), std::string::npos);
+  EXPECT_EQ(flotilla::probe::table({}, {}).find("Uplinks"), std::string::npos);
+}
+
+TEST(Table, NamesZonesWhoseHostsShareTheWay) {
+  Profile profile;
+  profile.uplinks = {{"east", {5e6}}};
+  const std::string table = flotilla::probe::table(profile, {});
+  EXPECT_NE(table.find("Uplinks"), std::string::npos) << table;
+  EXPECT_NE(table.find("5.00 MB/s"), std::string::npos) << table;
+}
 
 }  // namespace

@@ -71,7 +71,7 @@ TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
   const Shape shape{Precision::fp32, 2, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
   for (bool fresh : {true, false}) {
-    const auto result = visit(blocks, shape, Seconds{0.01}, fresh, false, !fresh);
+    const auto result = visit(blocks, shape, Seconds{0.01}, {.fresh = fresh, .halves = !fresh});
     ASSERT_EQ(result.seconds.size(), flotilla::probe::measured_count);
     for (std::size_t o = 0; o < result.seconds.size(); ++o) {
       if (fresh && o >= flotilla::probe::whole_count) {
@@ -91,7 +91,7 @@ TEST(Visiting, MeasuresEveryOperationAndGivesTheMemoryBack) {
 TEST(Visiting, ACrowdedRanksOperationsShareItsWaits) {
   const Shape shape{Precision::fp32, 1, 1, true};
   FewBlocks blocks{flotilla::model::built_in("gpt2-tiny"), 16, shape, 1, 2};
-  (void)visit(blocks, shape, Seconds{0.01}, true);
+  (void)visit(blocks, shape, Seconds{0.01}, {.fresh = true});
   cpu_set_t before, one;
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   CPU_ZERO(&one);
@@ -103,7 +103,7 @@ TEST(Visiting, ACrowdedRanksOperationsShareItsWaits) {
     while (!over) {
     }
   }};
-  const Visit result = visit(blocks, shape, Seconds{0.3}, false, true);
+  const Visit result = visit(blocks, shape, Seconds{0.3}, {.crowded = true});
   over = true;
   other.join();
   sched_setaffinity(0, sizeof(before), &before);

@@ -91,7 +91,6 @@ inline plan::Plan in_chunks(plan::Plan plan, std::mt19937& random, int most_chun
   if (most < 2) return plan;
   plan.chunks = pick(random, 2, most);
   plan.schedule = plan::ScheduleKind::interleaved;
-  plan.sequence_parallel = false;  // our runtime executes one or the other
   const auto own = plan.stages;
   plan.stages.clear();
   int layer = 0;

@@ -115,8 +115,8 @@ TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   EXPECT_GT(needed, waits * 8 / 10);
 }
 
-TEST(Validate, ARemovedWaitOfSharedTokensIsNoticed) {
-  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 15, 8, Precision::fp32, 1, 2, 2, 1);
+void expect_removed_gathers_noticed(plan::ScheduleKind schedule) {
+  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 15, 8, Precision::fp32, 1, 2, 2, 1, schedule);
   plan.sequence_parallel = true;
   for (auto& stage : plan.stages) stage.recompute = plan::Recompute::selective;
   const auto whole = lower(plan, Runtime{});
@@ -142,6 +142,11 @@ TEST(Validate, ARemovedWaitOfSharedTokensIsNoticed) {
       EXPECT_EQ(broken(behind, Violation::Rule::memory), !first_of_two) << site.name;
     }
   EXPECT_GT(gathers, 20);
+}
+
+TEST(Validate, ARemovedWaitOfSharedTokensIsNoticed) {
+  expect_removed_gathers_noticed(plan::ScheduleKind::one_f_one_b);
+  expect_removed_gathers_noticed(plan::ScheduleKind::zero_bubble);
 }
 
 TEST(Validate, MissingMessageIsRefused) {

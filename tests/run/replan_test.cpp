@@ -6,7 +6,7 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int ranks = 3, steps = 16;  // each may be saved, and a save takes longer than the step
+constexpr int ranks = 3, steps = 300;  // the next plan is made ready beside them
 
 Ended control(const fs::path& run, const fs::path& plan) {
   return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string()});
@@ -80,6 +80,36 @@ TEST(Replan, ARequestWhileItRunsIsAnswered) {
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_NE(again.out.find("origin  kept from step"), std::string::npos) << again.out;
   EXPECT_NE(again.out.find("3 stages"), std::string::npos) << again.out;
+}
+
+TEST(Replan, WhatCannotBeMadeReadyLeavesTheOldPlanAtWork) {
+  const auto directory = folder() / "no-room";
+  Process training{train(directory, ranks, {"--training.steps=100000", "--plan=" + plan_file(1, 1, 1).string(), "--device.memory=100MiB"}),
+                   folder()};
+  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 5; }, patience)) << training.err();
+  for (int i = 0; i < 2; ++i) {  // the ranks without work, too, are ready for the next wish
+    const auto refused = control(directory, plan_file(1, 3, 1));
+    EXPECT_EQ(refused.code, 65);
+    EXPECT_NE(refused.err.find("to hold both plans and may use 100 MiB"), std::string::npos) << refused.err;
+    const auto before = steps_logged(directory);
+    EXPECT_TRUE(wait_until([&] { return steps_logged(directory) > before + 5; }, patience)) << training.err();
+  }
+  ::kill(training.ranks().at(1), SIGTERM);
+  const auto ended = training.wait(patience);
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  EXPECT_NE(ended.err.find("the plan stays as it is"), std::string::npos) << ended.err;
+  EXPECT_TRUE(training.nothing_left());
+}
+
+/// A stop while a plan is being made ready: the run ends as ever.
+TEST(Replan, ARunMayEndMeanwhile) {
+  for (const int steps_of_run : {3, 9, 27}) {
+    const auto directory = folder() / text("ends-", steps_of_run);
+    ask_beforehand(directory, plan_file(1, 3, 1));
+    const auto ended = run(train(directory, ranks, {text("--training.steps=", steps_of_run), "--plan=" + plan_file(1, 1, 1).string()}));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(losses(directory).size(), static_cast<std::size_t>(steps_of_run));
+  }
 }
 
 }  // namespace

@@ -44,6 +44,32 @@ TEST(PoolStages, HaveTheirOwnNumbersOfReplicas) {
   EXPECT_LT(free.best->value, equal.best->value) << plan::summary(free.best->plan) << "; " << plan::summary(equal.best->plan);
 }
 
+/// Messages and sums between two zones whose hosts share the way.
+TEST(PoolStages, AreEstimatedWithZonesUplinks) {
+  Instance i = parts_of_a_model(1, 1, 2);
+  i.request.pool = {{"fast", "east", 4, 1}, {"fast", "west", 4, 1}};
+  const auto seconds = [&](int replicas) {
+    Parts parts{i};
+    return parts.network.message({0, 1, false, 1, 1, replicas}, 4);
+  };
+  const auto sum = [&] {
+    Parts parts{i};
+    const Column east{{{0, 1}}, 4, 4, 0}, west{{{1, 1}}, 4, 4, 0};
+    const Sketch sketch{{0, i.request.model.layers()}, {plan::Recompute::none}, {east, west}};
+    return parts.network.sums(sketch, 0, {0, 0}).block;
+  };
+  const double alone = seconds(1), sum_without = sum();
+  EXPECT_EQ(seconds(4), alone);
+  i.library.uplinks = {{"east", {1e30}}};
+  EXPECT_EQ(seconds(4), alone) << "room for all";
+  EXPECT_EQ(sum(), sum_without);
+  i.library.uplinks = {{"east", {1e5}}};
+  EXPECT_EQ(seconds(1), alone);
+  EXPECT_GT(seconds(2), alone);
+  EXPECT_GT(seconds(4), 1.5 * seconds(2));
+  EXPECT_GT(sum(), 1.5 * sum_without);
+}
+
 /// Two fast ones, then one fast and two slow ones side by side, which take the batch as fast as each of them is.
 TEST(PoolStages, MixTypesAndKeepTheirOwnNumbers) {
   const Instance i = parts_of_a_model(3, 2, 0.85);

@@ -158,6 +158,69 @@ TEST(Contention, EqualGroupsOfTheSameHostsShareTheirCards) {
   EXPECT_EQ(interpret(p, on_hosts({0, 1, 0, 1})).iteration.value, 0.5);
 }
 
+FakeCost behind(std::vector<int> uplinks, double room) {
+  FakeCost cost = on_hosts({0, 1, 2, 3});
+  cost.uplink_of = std::move(uplinks);
+  cost.uplink_room = room;
+  return cost;
+}
+
+TEST(Contention, MessagesOfTwoHostsShareTheirZonesUplink) {
+  const Forecast f = interpret(two_streams("0.125"), behind({0, 1, 0, 1}, 1), {true, {}});
+  EXPECT_EQ(span_of(f, 1, "r").end.value, 0.375);
+  EXPECT_EQ(f.iteration.value, 0.5);
+  EXPECT_EQ(interpret(two_streams("0.125"), behind({0, 1, 0, 2}, 1)).iteration.value, 0.5) << "into two zones, out of one";
+  EXPECT_EQ(interpret(two_streams("0.125"), behind({0, 2, 1, 2}, 1)).iteration.value, 0.5) << "out of two zones, into one";
+  EXPECT_EQ(interpret(two_streams("0.125"), behind({0, -1, 0, -1}, 1)).iteration.value, 0.5) << "the other zone has room";
+}
+
+TEST(Contention, AnUplinkWithRoomHoldsNobodyUp) {
+  EXPECT_EQ(interpret(two_streams("0.125"), behind({0, 1, 0, 1}, 2)).iteration.value, 0.375);
+  EXPECT_EQ(interpret(two_streams("0.125"), behind({0, 1, 2, 3}, 1)).iteration.value, 0.375) << "each has its own";
+  EXPECT_EQ(interpret(two_streams("0.125"), behind({0, 0, 0, 0}, 1)).iteration.value, 0.375) << "nobody leaves the zone";
+}
+
+TEST(Contention, OneAndAHalfFlowsOfRoom) {
+  // Both at once move at three quarters; the second begins when half of the first is left.
+  const Forecast f = interpret(two_streams("0.125"), behind({0, 1, 0, 1}, 1.5), {true, {}});
+  EXPECT_DOUBLE_EQ(span_of(f, 1, "r").end.value, 0.125 + 0.125 / 0.75);
+  EXPECT_DOUBLE_EQ(f.iteration.value, 0.125 + 0.125 / 0.75 + 0.125);
+}
+
+TEST(Contention, EqualMessagesShareTheUplink) {
+  EXPECT_EQ(interpret(two_equal_pairs(), behind({0, 0, 1, 1}, 1)).iteration.value, 0.5);
+  EXPECT_EQ(interpret(two_equal_pairs(), behind({0, 0, 1, 1}, 1)).kinds.size(), 2u);
+  EXPECT_EQ(interpret(two_equal_pairs(), behind({0, 0, 1, 1}, 2)).iteration.value, 0.25);
+  EXPECT_EQ(interpret(two_equal_pairs(), behind({0, 1, 2, 3}, 1)).iteration.value, 0.25);
+  EXPECT_EQ(interpret(two_equal_pairs(), behind({-1, -1, 0, 0}, 1)).iteration.value, 0.5);
+}
+
+TEST(Contention, EqualGroupsShareTheUplink) {
+  Program p;  // two data-parallel groups, each with a member in either zone
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{2}}}, {program::Group::Kind::data, {Rank{1}, Rank{3}}}};
+  p.classes = {rank_class({sum("a", 0)})};
+  for (int r = 0; r < 4; ++r) {
+    program::RankBinding binding;
+    binding.rank_class = 0;
+    binding.groups = {r % 2};
+    p.ranks.push_back(binding);
+  }
+  EXPECT_EQ(interpret(p, behind({0, 0, 1, 1}, 1)).iteration.value, 1);
+  EXPECT_EQ(interpret(p, behind({0, 1, 0, 1}, 1)).iteration.value, 0.5) << "each inside its zone";
+}
+
+TEST(Contention, ASumAndAMessageShareTheUplink) {
+  Program p;
+  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
+  add_rank(p, rank_class({sum("a", 0)}), {}, {0});
+  add_rank(p, rank_class({compute("0.125"), sum("a", 0, {{0, 0}})}), {}, {0});
+  add_rank(p, rank_class({message("s", Op::send, 0)}), {3});
+  add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
+  const Forecast f = interpret(p, behind({0, 1, 1, 2}, 1), {true, {}});
+  EXPECT_EQ(span_of(f, 3, "r").end.value, 0.375);
+  EXPECT_EQ(f.iteration.value, 0.75);
+}
+
 TEST(Contention, ACollectiveSharesTheCardsOfAllItsHosts) {
   Program p;
   p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};

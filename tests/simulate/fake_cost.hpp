@@ -15,22 +15,26 @@ struct FakeCost : simulate::InstructionCost {
   bool distinct_paths = false;
   std::vector<std::uint64_t> host_of;  ///< by rank
   int lane_count = 1;
+  std::vector<int> uplink_of;  ///< by rank; empty: none
+  double uplink_room = 1;      ///< flows that pass an uplink at full rate at once
 
-  double shared(double seconds, Bytes bytes, int flows) const {
-    return latency_seconds + (bytes.count > 0 ? std::max(1.0, static_cast<double>(flows) / lane_count) * seconds : 0);
+  double shared(double seconds, Bytes bytes, const simulate::Flows& flows) const {
+    const double cards = static_cast<double>(flows.cards) / lane_count, uplinks = std::max(flows.out, flows.in) / uplink_room;
+    return latency_seconds + (bytes.count > 0 ? std::max({1.0, cards, uplink_of.empty() ? 0 : uplinks}) * seconds : 0);
   }
 
   simulate::Cost compute(const program::Program&, const program::RankClass&, const program::Site& site, int sequences) const override {
     return {{compute_seconds(site, sequences)}, 0.1, false};
   }
-  simulate::Cost message(Rank, Rank, Bytes bytes, int flows) const override {
+  simulate::Cost message(Rank, Rank, Bytes bytes, const simulate::Flows& flows) const override {
     return {{shared(message_seconds, bytes, flows)}, 0.1, false};
   }
-  simulate::Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes, int flows) const override {
+  simulate::Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes, const simulate::Flows& flows) const override {
     return {{shared(collective_seconds, bytes, flows)}, 0.1, false};
   }
   std::uint64_t host(Rank rank) const override { return host_of.empty() ? 0 : host_of.at(rank.index()); }
   int lanes(Rank, Rank) const override { return lane_count; }
+  int uplink(Rank rank) const override { return uplink_of.empty() ? -1 : uplink_of.at(rank.index()); }
   std::uint64_t path(Rank from, Rank to) const override {
     return distinct_paths ? static_cast<std::uint64_t>(from.value) * 1000003 + static_cast<std::uint64_t>(to.value) + 1 : 1;
   }

@@ -182,6 +182,86 @@ TEST(ProfileCost, SlowestPairDecides) {
   EXPECT_DOUBLE_EQ(seconds({0, 1, 2, 3}), 50e-6 + 4e-3);  // two on each host send two messages each over its one card
 }
 
+/// Hosts h0, h1 in zone a and h2, h3 in zone b; 0.1 GB/s and 50 us between any two, and what both zones' uplinks carry.
+cluster::Profile behind_uplinks(double bytes_per_second) {
+  auto profile = fixture::uniform_cluster(4, 1);
+  for (std::size_t h = 0; h < 4; ++h) profile.devices[h].zone = h < 2 ? "a" : "b";
+  profile.links.push_back(fixture::link(cluster::LinkLevel::wide, "a", "b", 50e-6, 1e8));
+  profile.operation_times.push_back({"slow", "add", 1, 1, 1, Precision::fp32, {1e-3}, 0});  // 1 ns an element
+  profile.uplinks = {{"a", {bytes_per_second}}, {"b", {bytes_per_second}}};
+  return profile;
+}
+
+TEST(ProfileCost, MessagesShareAnUplink) {
+  const auto profile = behind_uplinks(1.6e8);
+  const ProfileCost costs{profile};
+  const auto seconds = [&](int from, int to, const simulate::Flows& flows) {
+    return costs.message(Rank{from}, Rank{to}, {1'600'000}, flows).time.value;
+  };
+  EXPECT_DOUBLE_EQ(seconds(0, 2, {}), 50e-6 + 0.016);
+  EXPECT_DOUBLE_EQ(ProfileCost{behind_uplinks(1e3)}.message(Rank{0}, Rank{2}, {1'600'000}).time.value, 50e-6 + 0.016) << "as its link";
+  EXPECT_DOUBLE_EQ(seconds(0, 2, {1, 2, 1}), 50e-6 + 0.02);
+  EXPECT_DOUBLE_EQ(seconds(0, 2, {1, 1, 3}), 50e-6 + 0.03);
+  EXPECT_DOUBLE_EQ(seconds(0, 2, {4, 1, 3}), 50e-6 + 0.064) << "its host's card is fuller";
+  EXPECT_DOUBLE_EQ(seconds(0, 1, {1, 5, 5}), 50e-6 + 0.016) << "inside the zone";
+  double last = 0;
+  for (int flows = 1; flows < 20; ++flows) {
+    EXPECT_GE(seconds(0, 3, {1, flows, flows}), last);
+    last = seconds(0, 3, {1, flows, flows});
+  }
+  EXPECT_EQ(costs.uplink(Rank{0}), costs.uplink(Rank{1}));
+  EXPECT_NE(costs.uplink(Rank{0}), costs.uplink(Rank{2}));
+}
+
+TEST(ProfileCost, WithoutAnUplinkOrWithAHugeOneNothingChanges) {
+  auto none = behind_uplinks(1);
+  none.uplinks.clear();
+  const auto huge = behind_uplinks(1e30);
+  const ProfileCost costs{huge}, plain{none};
+  EXPECT_LT(plain.uplink(Rank{0}), 0);
+  EXPECT_EQ(costs.message(Rank{0}, Rank{3}, {1000}, {2, 3, 4}).time, plain.message(Rank{0}, Rank{3}, {1000}, {2, 3, 4}).time);
+  auto all = group({0, 1, 2, 3});
+  EXPECT_EQ(costs.collective(program::Op::all_reduce, all, {16000}, {4}, 2).time,
+            plain.collective(program::Op::all_reduce, all, {16000}, {4}, 2).time);
+  all.teams = program::teams_of({all.members}, program::placement_of(huge.devices));
+  EXPECT_EQ(costs.collective(program::Op::all_reduce, all, {16000}, {4}, {2, 2}).time,
+            plain.collective(program::Op::all_reduce, all, {16000}, {4}, {2, 2}).time);
+}
+
+TEST(ProfileCost, SumsShareUplinksByHand) {
+  const auto profile = behind_uplinks(1e8);
+  const ProfileCost costs{profile};
+  const auto sum = [&](const program::Group& g, const simulate::Flows& flows) {
+    return costs.collective(program::Op::all_reduce, g, {1'600'000}, {4}, flows).time.value;
+  };
+  // 400,000 numbers. Between two hosts halves of 800 kB: one message each way over the uplink, as its link was measured.
+  EXPECT_NEAR(sum(group({0, 2}), {}), 2 * (50e-6 + 8e-3) + 200'000e-9, 1e-12);
+  EXPECT_NEAR(sum(group({0, 2}), {1, 3}), 2 * (50e-6 + 24e-3) + 200'000e-9, 1e-12) << "three such groups at once";
+  // Among four quarters of 400 kB: three from each member over its card, but four out of each zone over its uplink.
+  auto all = group({0, 1, 2, 3});
+  EXPECT_NEAR(sum(all, {}), 2 * (50e-6 + 16e-3) + 300'000e-9, 1e-12);
+  // One member here and two there: thirds, two messages over either uplink and over the busiest card.
+  EXPECT_NEAR(sum(group({0, 2, 3}), {}), 2 * (50e-6 + 2 * 133'334 * 4e-8) + 266'668e-9, 1e-12);
+  // In teams: halves of 800 kB inside the zones; then quarters of 400 kB between them, two at once over the uplink.
+  all.teams = program::teams_of({all.members}, program::placement_of(profile.devices));
+  ASSERT_EQ(all.teams.size(), 1u);
+  EXPECT_NEAR(sum(all, {}), 2 * (50e-6 + 8e-3) + 200'000e-9 + 2 * (50e-6 + 8e-3) + 100'000e-9, 1e-12);
+  auto measured = profile;
+  for (auto& link : measured.links) link.sum_pieces = {{Bytes{0}, Seconds{1e-3}, {5e7}}};
+  const ProfileCost halves{measured};
+  EXPECT_NEAR(halves.collective(program::Op::all_reduce, group({0, 1, 2, 3}), {1'600'000}, {4}, {1, 4}).time.value, 2 * (1e-3 + 64e-3),
+              1e-12)
+      << "sixteen quarters over an uplink";
+  EXPECT_NEAR(halves.collective(program::Op::all_reduce, group({0, 1, 2, 3}), {1'600'000}, {4}).time.value, 2 * (1e-3 + 24e-3), 1e-12)
+      << "the members' own additions take longer";
+}
+
+TEST(ProfileCost, SomeThatStandForManyShareUplinksAsTheManyDo) {
+  const auto profile = behind_uplinks(1e8);
+  const double seconds = ProfileCost{profile}.sum_over_many({Rank{0}, Rank{1}, Rank{2}, Rank{3}}, 8, {3'200'000}, {4}, {}).time.value;
+  EXPECT_NEAR(seconds, 2 * (50e-6 + 16 * 4e-3) + 700'000e-9, 1e-12) << "four in each zone";
+}
+
 TEST(ProfileCost, LinkOfANamedHostCountsForItsPairsOnly) {
   auto profile = fixture::uniform_cluster(3, 2);
   profile.links.push_back(fixture::link(cluster::LinkLevel::zone, "h0", "h1", 1e-3, 1e9));

@@ -31,12 +31,14 @@ double block_seconds(const program::Site& site, int) {
   }
 }
 
-simulate::Forecast forecast(int stages, int microbatches, ScheduleKind schedule, plan::Recompute recompute = plan::Recompute::none) {
+simulate::Forecast forecast(int stages, int microbatches, ScheduleKind schedule, plan::Recompute recompute = plan::Recompute::none,
+                            bool shares = false) {
   const auto model = model::built_in("gpt2-mini");
   std::vector<int> cuts{0};
   for (int s = 1; s < stages; ++s) cuts.push_back(1 + s * model.blocks / stages);
   cuts.push_back(model.layers());
-  auto plan = plan::even_plan(model, 16, microbatches, Precision::fp32, 1, stages, 1, 1, schedule, cuts);
+  auto plan = plan::even_plan(model, 16, microbatches, Precision::fp32, 1, stages, shares ? 2 : 1, 1, schedule, cuts);
+  plan.sequence_parallel = shares;
   for (auto& stage : plan.stages) stage.recompute = recompute;
   fixture::FakeCost cost;
   cost.compute_seconds = block_seconds;
@@ -55,6 +57,8 @@ TEST(ZeroBubble, WaitsAThirdOf1F1BWhereForwardAndHalvesAreEqual) {
       EXPECT_NEAR(eager.iteration.value, microbatches * (f + b + w) + (stages - 1) * (f + b + w), 1e-6);
       EXPECT_NEAR(split.iteration.value, microbatches * (f + b + w) + (stages - 1) * (f + b - w), 1e-6) << stages << ", " << microbatches;
       EXPECT_NEAR(split.breakdown[Activity::bubble] / eager.breakdown[Activity::bubble], 1.0 / 3, 1e-6);
+      const auto shared = forecast(stages, microbatches, ScheduleKind::zero_bubble, plan::Recompute::none, true);
+      EXPECT_NEAR(shared.iteration.value, split.iteration.value, 1e-6) << stages << ", " << microbatches;
     }
 }
 
@@ -64,6 +68,18 @@ TEST(ZeroBubble, WithRecomputationTheGradientsStillGoFirst) {
   const auto split = forecast(4, 8, ScheduleKind::zero_bubble, plan::Recompute::full);
   EXPECT_LT(split.iteration.value, eager.iteration.value - 1);
   EXPECT_LT(split.breakdown[Activity::bubble].value, 0.8 * eager.breakdown[Activity::bubble].value);
+}
+
+/// Dropping what is cheap to compute again, stages have room for some of the weights' halves.
+TEST(ZeroBubble, WhereBlocksDropSomeFewerAreDeferred) {
+  for (const bool shares : {false, true}) {
+    const auto eager = forecast(4, 8, ScheduleKind::one_f_one_b, plan::Recompute::selective, shares);
+    const auto split = forecast(4, 8, ScheduleKind::zero_bubble, plan::Recompute::selective, shares);
+    const auto all = forecast(4, 8, ScheduleKind::zero_bubble, plan::Recompute::none, shares);
+    EXPECT_LT(split.iteration.value, eager.iteration.value - 1);
+    EXPECT_LT(split.breakdown[Activity::bubble].value, 0.6 * eager.breakdown[Activity::bubble].value);
+    EXPECT_GE(split.iteration.value, all.iteration.value - 1e-6);
+  }
 }
 
 TEST(ZeroBubble, AMeasuredWholeIsSharedByFlopsUnlessItsHalvesWereMeasured) {

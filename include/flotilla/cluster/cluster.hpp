@@ -82,6 +82,12 @@ struct Link {
   std::vector<LinkPiece> sum_pieces{};
   bool operator==(const Link&) const = default;
 };
+/// What all messages between one zone's hosts and other zones' share, in each direction: the line from the zone's switch to the others.
+struct Uplink {
+  std::string zone;
+  BytesPerSecond bandwidth;
+  bool operator==(const Uplink&) const = default;
+};
 /// Time of one message one way. Throws Error{internal} when the link has no pieces.
 Seconds transfer_time(const Link&, Bytes size);
 /// By Link::sum_pieces, which must not be empty.
@@ -122,6 +128,7 @@ struct Profile {
   std::vector<LayerSize> layer_sizes{};
   std::vector<LinkFit> link_fits{};
   std::vector<EgressPrice> egress_prices{};
+  std::vector<Uplink> uplinks{};  ///< of zones whose hosts hold each other up on the way to other zones; each zone once
   bool operator==(const Profile&) const = default;
 };
 
@@ -130,6 +137,8 @@ const DeviceType* find_type(const Profile&, const std::string& name);
 /// The link between two ranks' devices: of their hosts or zones, else of their types, else the slowest of that level. Throws
 /// Error{bad_input} when the profile holds none of that level.
 const Link& link_between(const Profile&, Rank a, Rank b);
+/// The uplink of a zone, or nullptr: its hosts' messages to other zones do not hold each other up.
+const Uplink* uplink_of(const Profile&, const std::string& zone);
 /// Time of an operation: exact size, else linear in tokens between the neighbouring measured sizes of the same (type, operation,
 /// tensor_parallel, precision), proportional beyond; nullopt when that combination was never measured.
 std::optional<Seconds> operation_time(const Profile&, const std::string& device_type, const std::string& operation, int tensor_parallel,

@@ -106,6 +106,7 @@ struct SlowRecord {
   bool over = false;        ///< it is slow no longer
   double factor = 1;        ///< time over what it was expected to take
   double cost_seconds = 0;  ///< of an iteration, at most
+  std::string group = {};   ///< where it is the links between a group's members, of which `rank` is the first: "data group of ..."
   double time = 0;
   int incarnation = 0;
 };

@@ -53,6 +53,10 @@ namespace flotilla::model {
 ///   attention_begin_backward  gradient, partial -> gradient, partial: back through the norm before the mlp; the input of qkv -> gathered;
 ///                             then attention_backward
 ///   embedding_begin_backward  gradient -> partial (N, w): d position, d project_in; then embedding_backward: d word
+/// In two halves the inputs' half keeps its rows of what it would keep, and gathers no inputs: X_begin_backward gets no `gathered`. The
+/// weights' half gathers both again:
+///   mlp_begin_weights         kept, ff_in -> partial, gathered; then mlp_backward_weights
+///   attention_begin_weights   kept, the input of qkv -> partial, gathered; then attention_backward_weights
 /// Gradients of norms, positions, projections and of the biases after the second products are then those of the member's tokens.
 enum class Operation : std::uint8_t {
   embedding_forward,
@@ -75,6 +79,8 @@ enum class Operation : std::uint8_t {
   mlp_begin_backward,
   attention_begin_backward,
   embedding_begin_backward,
+  mlp_begin_weights,
+  attention_begin_weights,
   mlp_backward_input,
   mlp_backward_weights,
   attention_backward_input,
@@ -85,7 +91,7 @@ enum class Operation : std::uint8_t {
 /// Those of every training step, up to embedding_backward: what a probe measures. Those that move rows through memory, as
 /// block_end_forward does, are estimated by it; halves are parts of what they are halves of.
 inline constexpr int operation_count = 13;
-inline constexpr int all_operation_count = 26;
+inline constexpr int all_operation_count = 28;
 
 /// The operation that a half is of; nothing for a whole one.
 std::optional<Operation> whole_of(Operation);
@@ -156,7 +162,7 @@ BlockLayout block_layout(const Config&, const LayerShape&, bool drops = false);
 /// is no longer needed of BlockLayout: the gradient of `up` stands in `up` (but with relu), of qkv in `qkv`, of attention's output product
 /// in `middle`, of the feed-forward's output product in `end` (post-norm).
 struct KeptLayout {
-  Segment output_gradient;  ///< (N, d) e: of the feed-forward's output product; pre-norm only
+  Segment output_gradient;  ///< (R, d) e: of the feed-forward's output product; pre-norm only
   Segment up_gradient;      ///< (N, up_width) e; with relu only
   Bytes total;
 };

@@ -27,13 +27,14 @@ class ProfileCost : public InstructionCost {
   ProfileCost& operator=(const ProfileCost&) = delete;
 
   Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const override;
-  Cost message(Rank from, Rank to, Bytes, int flows = 1) const override;
-  Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, int flows = 1) const override;
+  Cost message(Rank from, Rank to, Bytes, const Flows& flows = {}) const override;
+  Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const override;
   /// Our runtime's sum over a large group, of which `some` stand for all `members`: as many of each kind of host as tell how they are
-  /// joined.
-  Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) const;
+  /// joined. Uplinks carry as large a share of all as of these.
+  Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const;
   std::uint64_t host(Rank) const override;
   int lanes(Rank from, Rank to) const override;
+  int uplink(Rank) const override;
   std::uint64_t path(Rank from, Rank to) const override;
   std::uint64_t path(const program::Group&) const override;
 

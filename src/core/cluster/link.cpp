@@ -69,4 +69,9 @@ const Link& link_between(const Profile& profile, Rank a, Rank b) {
   return best ? *best : *slowest;
 }
 
+const Uplink* uplink_of(const Profile& profile, const std::string& zone) {
+  const auto found = std::ranges::find(profile.uplinks, zone, &Uplink::zone);
+  return found == profile.uplinks.end() ? nullptr : &*found;
+}
+
 }  // namespace flotilla::cluster

@@ -73,11 +73,15 @@ double weights_half_bytes(const Extents& x, Operation operation) {
   }
 }
 
-/// Of an operation's inputs' half: as the whole without the fp32 gradients, and with what is kept for the other half.
+/// Of an operation's inputs' half: as the whole without the fp32 gradients, and with what is kept for the other half. Where tokens are
+/// shared only its rows are kept, and the inputs are not gathered.
 double input_half_bytes(const Config& c, const Extents& x, Operation operation) {
+  const double shared = x.r * x.d - x.n * x.d;
   switch (operation) {
-    case Operation::mlp_backward_input: return mlp_bytes(c, x, true) - 8 * x.d * (x.u + x.f) + x.n * (x.u + (pre_norm(c) ? x.d : 0)) * x.e;
-    case Operation::attention_backward_input: return attention_bytes(c, x, true) - 8 * x.d * (x.q + x.a) + x.n * (x.q + x.d) * x.e;
+    case Operation::mlp_backward_input:
+      return mlp_bytes(c, x, true) - 8 * x.d * (x.u + x.f) + (x.n * x.u + (x.shares ? shared : pre_norm(c) ? x.n * x.d : 0)) * x.e;
+    case Operation::attention_backward_input:
+      return attention_bytes(c, x, true) - 8 * x.d * (x.q + x.a) + (x.n * x.q + (x.shares ? shared : x.n * x.d)) * x.e;
     default: return x.n * x.v * 8 + (x.n * x.w + x.v * x.w) * x.e;
   }
 }
@@ -108,6 +112,8 @@ double rows_moved(const Config& c, Operation operation) {
     case Operation::mlp_begin_forward: return 6;                           // input, partial, middle; ff_input kept and copied
     case Operation::mlp_begin_backward: return pre_norm(c) ? 4 : 6;        // gradient to partial, ff_input to gathered; the norm
     case Operation::attention_begin_backward: return pre_norm(c) ? 8 : 7;  // partial, middle, gradients; attention's input to gathered
+    case Operation::mlp_begin_weights:
+    case Operation::attention_begin_weights: return 4;  // a gradient and an input, copied
     default: return 0;
   }
 }
@@ -177,7 +183,9 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
     case Operation::attention_begin_forward:
     case Operation::mlp_begin_forward:
     case Operation::mlp_begin_backward:
-    case Operation::attention_begin_backward: bytes = rows_moved(c, operation) * x.r * x.d * x.e; break;
+    case Operation::attention_begin_backward:
+    case Operation::mlp_begin_weights:
+    case Operation::attention_begin_weights: bytes = rows_moved(c, operation) * x.r * x.d * x.e; break;
     default: bytes = head_bytes(c, x, operation); break;
   }
   return {static_cast<std::int64_t>(bytes)};

@@ -74,7 +74,7 @@ KeptLayout kept_layout(const Config& c, const LayerShape& s) {
   const Bytes e = element_size(s.precision);
   Packer packer;
   KeptLayout layout;
-  layout.output_gradient = packer.take_if(c.norm == NormPlacement::pre, e * (n * c.hidden));
+  layout.output_gradient = packer.take_if(c.norm == NormPlacement::pre, e * (s.rows() * c.hidden));
   layout.up_gradient = packer.take_if(c.activation == Activation::relu, e * (n * up_width(c, s)));
   layout.total = packer.end();
   return layout;

@@ -26,6 +26,8 @@ constexpr std::array<std::string_view, all_operation_count> names{"embedding_for
                                                                   "mlp_begin_backward",
                                                                   "attention_begin_backward",
                                                                   "embedding_begin_backward",
+                                                                  "mlp_begin_weights",
+                                                                  "attention_begin_weights",
                                                                   "mlp_backward_input",
                                                                   "mlp_backward_weights",
                                                                   "attention_backward_input",

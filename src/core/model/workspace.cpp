@@ -66,7 +66,7 @@ Bytes mlp_backward(const Terms& t) {
 
 /// The halves write what they keep where it is kept, the gradient before a dropout among it.
 Bytes mlp_backward_input(const Terms& t) {
-  return (t.relu ? Bytes{} : t.elements(t.n * t.up)) + t.bias_sums(t.feed_forward_bias, t.up) + mlp_rows_backward(t);
+  return (t.relu ? Bytes{} : t.elements(t.n * t.up)) + t.bias_sums(t.feed_forward_bias, t.up) + (t.shares ? Bytes{} : mlp_rows_backward(t));
 }
 
 Bytes attention_products_backward(const Terms& t) {
@@ -80,7 +80,9 @@ Bytes attention_backward(const Terms& t) {
   return t.shares ? products : t.masked() + attention_rows_backward(t) + products;
 }
 
-Bytes attention_backward_input(const Terms& t) { return attention_products_backward(t) + attention_rows_backward(t); }
+Bytes attention_backward_input(const Terms& t) {
+  return attention_products_backward(t) + (t.shares ? Bytes{} : attention_rows_backward(t));
+}
 
 Bytes head_end_backward(const Config& c, const Terms& t) {
   return (c.projects() && c.final_norm ? t.elements(t.held * t.d) : Bytes{}) + (c.final_norm ? t.norm_sums() : Bytes{});

@@ -213,7 +213,8 @@ const DeviceOrder& Interleaving::of(int own_stage, int replica) const {
   return orders_[at(own_stage)][at(kinds_.empty() ? replica : kinds_[at(replica)])];
 }
 
-std::vector<ChunkStep> steps_of(const DeviceOrder& order, const std::vector<Parcels>& parcels, int length) {
+std::vector<ChunkStep> steps_of(const DeviceOrder& order, const std::vector<Parcels>& parcels, int length,
+                                const std::vector<std::int64_t>& own) {
   using enum ChunkStep::What;
   std::vector<ChunkStep> steps;
   const auto receive = [&](const Arrival& a) {
@@ -221,7 +222,8 @@ std::vector<ChunkStep> steps_of(const DeviceOrder& order, const std::vector<Parc
     const std::int64_t first = std::int64_t{a.shared.first} * length, last = std::int64_t{a.shared.last()} * length;
     for (std::size_t i = 0; i < list.size(); ++i) {
       const Parcel& parcel = list[i];
-      const bool here = parcel.tokens == 0 || (first <= parcel.first && parcel.first < last);
+      const std::int64_t begin = own[at(a.microbatch)] + parcel.first;
+      const bool here = parcel.tokens == 0 || (first <= begin && begin < last);
       if (here && (parcel.runs.empty() || any_holds(parcel.runs, a.microbatch)))
         steps.push_back({a.backward ? receive_gradient : receive_activation, a.chunk, a.microbatch, static_cast<int>(i)});
     }

@@ -74,8 +74,9 @@ class Interleaving {
   std::vector<int> kinds_;                        ///< by replica; empty where every replica has its own
 };
 
-/// The steps of one rank: passes, and before them the receives that have begun by then. `parcels` by chunk; `length` in tokens.
-std::vector<ChunkStep> steps_of(const DeviceOrder&, const std::vector<Parcels>& parcels, int length);
+/// The steps of one rank: passes, and before them the receives that have begun by then. `parcels` by chunk; `length` in tokens; `own` by
+/// microbatch: the token of it that stands where the rank's buffers begin, the first of its piece where tokens are shared, else 0.
+std::vector<ChunkStep> steps_of(const DeviceOrder&, const std::vector<Parcels>& parcels, int length, const std::vector<std::int64_t>& own);
 
 /// Where all chunks stand on one stage of devices, each microbatch passes through all of them at once.
 std::vector<ChunkStep> steps_in_place(int chunks, int microbatches, bool training);

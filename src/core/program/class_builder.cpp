@@ -58,8 +58,9 @@ RankClass ClassBuilder::build() {
   join_chunks();
   phase_ = &closing_;
   add_closing_phase();
-  out_.blocks = chunk_count() == 1 ? loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, weights_, closing_})
-                                   : chunk_loops(in_.kind.steps, chunks, opening_, closing_);
+  out_.blocks = chunk_count() == 1
+                    ? loops(in_.kind.order, training(), Phases{opening_, forward_, backward_, weights_, closing_, weights_by_layer()})
+                    : chunk_loops(in_.kind.steps, chunks, opening_, closing_);
   lay_out(out_, {&forward_, &backward_, &weights_});
   return std::move(out_);
 }
@@ -205,7 +206,7 @@ void ClassBuilder::add_saved() {
   const bool shared = (recomputes() && !splits()) || !training();
   const int copies = recomputes() ? until_weights(1) : until_weights(in_flight());
   for (int layer = stage_.first_layer; layer < stage_.last_layer; ++layer) {
-    int buffer = -1, kept = -1;
+    int buffer = -1, kept = -1, dropped = -1;
     if (model.is_block(layer)) {
       const Bytes size = block_layout().total;
       if (!shared)
@@ -216,6 +217,7 @@ void ClassBuilder::add_saved() {
         buffer = shared_saved_;
       const Bytes gradients = splits() ? model::kept_layout(model, out_.shape).total : Bytes{};
       if (gradients.count > 0) kept = add_buffer(text("kept ", layer), Category::activations, gradients, until_weights(1));
+      if (splits() && drops()) dropped = add_buffer(text("dropped ", layer), Category::activations, block_layout().again, until_weights(1));
     } else if (model.is_embedding(layer)) {
       const Bytes size = model::embedding_saved(model, out_.shape);
       if (size.count > 0) buffer = add_buffer("saved 0", Category::activations, size, in_flight());
@@ -225,6 +227,7 @@ void ClassBuilder::add_saved() {
     }
     saved_.push_back(buffer);
     kept_.push_back(kept);
+    dropped_.push_back(dropped);
   }
 }
 
@@ -238,7 +241,8 @@ Bytes ClassBuilder::workspace_size() const {
   if (training()) {
     if (has_embedding()) use({embedding_backward});
     if (first_block() <= last_block() && splits())
-      use({mlp_backward_input, mlp_backward_weights, attention_backward_input, attention_backward_weights, block_begin_backward});
+      use({mlp_begin_backward, mlp_backward_input, mlp_backward_weights, attention_begin_backward, attention_backward_input,
+           attention_backward_weights, block_begin_backward});
     else if (first_block() <= last_block())
       use({mlp_begin_backward, mlp_backward, attention_begin_backward, attention_backward, block_begin_backward});
     if (has_head()) use({head_backward, head_end_backward});
@@ -274,6 +278,11 @@ void ClassBuilder::add_temporaries() {
   for_each_chunk([&] {
     if (gathered_rows_ < 0 && shares() && (training() || has_head()))
       gathered_rows_ = add_buffer("gathered rows", Category::communication, partial);
+    if (partial_ahead_ < 0 && shares() && splits() && first_block() <= last_block()) {
+      const Bytes all_rows = tokens * model.hidden * element;
+      partial_ahead_ = add_buffer("partial ahead", Category::communication, all_rows);
+      rows_ahead_ = add_buffer("gathered rows ahead", Category::communication, all_rows);
+    }
     if (again_ < 0 && drops() && first_block() <= last_block()) again_ = add_buffer("dropped", Category::activations, block_layout().again);
     if (!has_head()) return;
     const std::int64_t row = 3 * 4;

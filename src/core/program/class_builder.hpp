@@ -23,13 +23,16 @@ struct ChunkAtHand {
   int chunk_ = 0;
   plan::Stage stage_;                              ///< its layers and recomputation, without replicas
   std::vector<int> forward_, backward_, weights_;  ///< phases
-  std::vector<int> activations_, saved_, kept_,
+  std::vector<int> activations_, saved_, kept_, dropped_,
       layer_parts_;  ///< by layer - first_layer; activation entering that layer (one more than layers)
   int gradient_ = -1;
   /// Sites that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
   std::vector<int> receive_activation_, receive_gradient_;
   std::vector<int> send_activation_, send_gradient_;
 };
+
+/// All of them, without those whose buffers the class does not have.
+std::vector<Access> joined(std::vector<Access>, std::initializer_list<std::vector<Access>> more);
 
 /// Builds one class: first the buffers and parts, then the sites of the forward, backward and closing phases, then the loops
 /// over them.
@@ -81,7 +84,13 @@ class ClassBuilder : private ChunkAtHand {
   void add_block_forward(int layer, bool recompute);
   void add_block_again(int layer);
   void add_block_backward(int layer);
+
+  // Weights' halves of split backward passes (weights_halves.cpp)
   void add_weights_halves();
+  void add_shared_weights_halves();
+  void add_weights_half(model::Operation, int layer, int gradient, int rows);
+  std::vector<Wait> add_weights_begin(model::Operation, int layer, int gradient, int rows);
+  std::vector<std::vector<int>> weights_by_layer() const;
 
   // What comes from other stages and goes to them (messages.cpp)
   void add_receive_activation();
@@ -144,6 +153,8 @@ class ClassBuilder : private ChunkAtHand {
   /// Blocks drop what is cheap to compute again.
   bool drops() const { return stage_.recompute == plan::Recompute::selective && training(); }
   int again() const { return drops() ? again_ : -1; }
+  /// Computed again for the backward pass; where that is split, until the weights' half has read it.
+  int again(int layer) const { return splits() ? dropped_[static_cast<std::size_t>(layer - stage_.first_layer)] : again(); }
   model::BlockLayout block_layout() const { return model::block_layout(in_.plan.model, out_.shape, drops()); }
   int first_block() const;
   int last_block() const;  ///< first_block() > last_block() when the stage has none
@@ -160,7 +171,7 @@ class ClassBuilder : private ChunkAtHand {
   std::vector<int> opening_, closing_;
   int word_part_ = -1, shared_saved_ = -1;
   int tokens_ = -1, partial_ = -1, workspace_ = -1, logits_ = -1, stats_ = -1, gathered_ = -1, scalars_ = -1, totals_ = -1, staging_ = -1,
-      sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1, gathered_rows_ = -1;
+      sum_staging_ = -1, discard_ = -1, head_saved_ = -1, again_ = -1, gathered_rows_ = -1, partial_ahead_ = -1, rows_ahead_ = -1;
   std::vector<int> whole_sums_;  ///< by part: sums the gradients that every member holds whole; -1 or none where tokens are not shared
   std::vector<std::vector<int>> packed_;  ///< by turn (two, used alternately) and group
   std::vector<Wait> next_waits_;          ///< of the next compute site

@@ -26,7 +26,7 @@ struct Replica {
   std::vector<std::vector<Partner>> before, after;  ///< by microbatch: of the stages on either side
   std::int64_t share = 0;                           ///< sequences
   int depth = 1;
-  Halves halves = Halves::whole;
+  Halves halves;
   int deferred = 0;                           ///< weights' halves
   int forwards = 0, backwards = 0;            ///< begun
   int forwards_done = 0, backwards_done = 0;  ///< ended
@@ -70,7 +70,7 @@ PassOrder order_of(const Replica& replica) {
     ++(backward ? backwards : forwards);
   }
   order.in_flight = std::max(1, replica.depth);
-  order.deferred = replica.halves == Halves::whole ? -1 : replica.deferred;
+  order.deferred = replica.halves.split ? replica.deferred : -1;
   return order;
 }
 
@@ -78,7 +78,7 @@ class Clock {
  public:
   Clock(const std::vector<plan::Deal>& deals, const std::vector<Halves>& halves) {
     for (const plan::Deal& deal : deals) {
-      const Halves how = halves.empty() ? Halves::whole : halves[stages_.size()];
+      const Halves how = halves.empty() ? Halves{} : halves[stages_.size()];
       auto& stage = stages_.emplace_back(deal.size());
       for (std::size_t r = 0; r < deal.size(); ++r) {
         stage[r].microbatches = deal[r];
@@ -170,7 +170,7 @@ class Clock {
     for (int s = 0; s < stage_count(); ++s)
       for (Replica& replica : stage(s)) {
         const std::int64_t short_of = (way_.front() - way_[at(s)]) * replica.count();
-        if (replica.halves == Halves::deferred) replica.deferred = static_cast<int>((short_of + share_time / 2) / share_time);
+        replica.deferred = replica.halves.deferred((short_of + share_time / 2) / share_time);
       }
   }
 
@@ -223,7 +223,7 @@ class Clock {
     ++begun;
     replica.busy = true;
     replica.passes.push_back(backward);
-    const bool whole = backward && replica.halves == Halves::whole;
+    const bool whole = backward && !replica.halves.split;
     ends_.push({now_ + (whole ? 2 * time : time), s, r, backward ? Work::backward : Work::forward});
   }
 
@@ -236,7 +236,7 @@ class Clock {
     if (ended.work == Work::forward) ++replica.forwards_done;
     if (ended.work == Work::backward) ++replica.backwards_done;
     const int weights = replica.backwards_done - 1 - replica.deferred;  // whose time has come
-    replica.busy = ended.work == Work::backward && replica.halves != Halves::whole && weights >= 0;
+    replica.busy = ended.work == Work::backward && replica.halves.split && weights >= 0;
     if (replica.busy) ends_.push({now_ + time_of(replica, weights), ended.stage, ended.replica, Work::weights});
   }
 

@@ -6,6 +6,7 @@
 #include "class_builder.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/program/collectives.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/program/team_sum.hpp"
 #include "layers/lower_layers.hpp"
@@ -21,7 +22,6 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
   const auto refuse = [&](const auto& where, const auto&... why) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
-  if (plan.sequence_parallel && plan.chunks > 1) refuse("sequence_parallel", "interleaved plans without sequence parallelism");
   if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r)
@@ -206,9 +206,10 @@ class Lowering {
     const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
     if (!training()) return forward_order(microbatches);
     PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, depth(), s, microbatches) : orders_[at(s)][at(r)];
-    if (halves_[at(s)] == Halves::whole) return order;
-    const int behind = orders_.empty() ? s : order.deferred;
-    return with_weights(std::move(order), halves_[at(s)] == Halves::deferred ? behind : 0);
+    const Halves& halves = halves_[at(s)];
+    if (!halves.split) return order;
+    const int deferred = orders_.empty() ? halves.deferred(s) : order.deferred;
+    return with_weights(std::move(order), deferred);
   }
 
   /// By chunk.
@@ -220,13 +221,23 @@ class Lowering {
     return parcels;
   }
 
-  void order_chunks(RankKind& kind, int s, int r) const {
+  /// By microbatch of a replica: the token with which the buffers of a member begin.
+  std::vector<std::int64_t> first_tokens(int s, int r, int t) const {
+    std::vector<std::int64_t> firsts;
+    for (const auto& m : deals_[at(s)][at(r)]) {
+      const std::int64_t tokens = std::int64_t{m.count} * program_.plan.length;
+      firsts.push_back(program_.plan.sequence_parallel ? piece(tokens, replica(s, r).tensor_parallel, t).first : 0);
+    }
+    return firsts;
+  }
+
+  void order_chunks(RankKind& kind, int s, int r, int t) const {
     if (depth() == 1) {
       kind.steps = steps_in_place(chunk_count(), static_cast<int>(deals_[at(s)][at(r)].size()), training());
       return;
     }
     const DeviceOrder& order = interleaving_.of(s, r);
-    kind.steps = steps_of(order, kind.parcels, program_.plan.length);
+    kind.steps = steps_of(order, kind.parcels, program_.plan.length, first_tokens(s, r, t));
     kind.copies = order.copies;
   }
 
@@ -246,7 +257,7 @@ class Lowering {
     if (chunk_count() == 1)
       kind.order = order_of(s, r);
     else
-      order_chunks(kind, s, r);
+      order_chunks(kind, s, r, t);
     kind.data = summing_of(data_groups_[at(s)], s, r, t);
     if (holds_tied_word(s)) kind.tied = summing_of(tied_groups_, s, r, t);
     return kind;

@@ -55,16 +55,11 @@ std::vector<Access> ClassBuilder::word(bool gradients) const {
   return list;
 }
 
-namespace {
-
-/// Without those whose buffers this class does not have.
 std::vector<Access> joined(std::vector<Access> a, std::initializer_list<std::vector<Access>> more) {
   for (const auto& list : more) a.insert(a.end(), list.begin(), list.end());
   std::erase_if(a, [](const Access& access) { return access.buffer < 0; });
   return a;
 }
-
-}  // namespace
 
 int ClassBuilder::sum_partial(int layer, int producer, bool backward) {
   if (slots_.tensor < 0) return -1;
@@ -237,11 +232,12 @@ void ClassBuilder::add_backward_phase() {
 
 /// Before the gradient is waited for: it does not need it.
 void ClassBuilder::add_block_again(int layer) {
-  add_compute(
-      Operation::block_again, layer,
-      joined({{Role::input, activation(layer), Mode::read}, {Role::saved, saved(layer), Mode::update}, {Role::again, again(), Mode::write}},
-             {weights(layer, false)}),
-      true);
+  add_compute(Operation::block_again, layer,
+              joined({{Role::input, activation(layer), Mode::read},
+                      {Role::saved, saved(layer), Mode::update},
+                      {Role::again, again(layer), Mode::write}},
+                     {weights(layer, false)}),
+              true);
 }
 
 void ClassBuilder::add_block_backward(int layer) {
@@ -249,14 +245,19 @@ void ClassBuilder::add_block_backward(int layer) {
   const auto operands = [&](Mode partial, Mode gathered) {
     return joined({{Role::gradient, gradient_, Mode::update},
                    {Role::partial, partial_, partial},
-                   {Role::gathered, gathered_rows_, gathered},
+                   {Role::gathered, splits() ? -1 : gathered_rows_, gathered},  // inputs are gathered for the weights' half
                    {Role::saved, held, Mode::update},
-                   {Role::again, again(), Mode::read},
+                   {Role::again, again(layer), Mode::read},
                    {Role::input, input, Mode::read}},
                   {weights(layer, true)});
   };
   const auto begin = [&](Operation operation, Mode partial) {
-    if (shares()) add_begin(operation, layer, operands(partial, Mode::write), false, {partial_, gathered_rows_});
+    if (!shares()) return;
+    auto accesses = operands(partial, Mode::write);
+    if (splits())
+      add_begin(operation, layer, std::move(accesses), false, {partial_});
+    else
+      add_begin(operation, layer, std::move(accesses), false, {partial_, gathered_rows_});
   };
   begin(Operation::mlp_begin_backward, Mode::write);
   const int mlp =
@@ -268,27 +269,6 @@ void ClassBuilder::add_block_backward(int layer) {
                                     operands(Mode::update, Mode::read));
   consume(sum_partial(layer, attention, true));
   add_compute(Operation::block_begin_backward, layer, operands(Mode::read, Mode::read));
-}
-
-/// The head's at once, since deferred ones would need logits each; the blocks' in a phase of their own where they are deferred.
-void ClassBuilder::add_weights_halves() {
-  const auto& model = in_.plan.model;
-  if (has_head()) {
-    const int head = model.layers() - 1;
-    add_compute(
-        Operation::head_backward_weights, head,
-        joined({{Role::logits, logits_, Mode::read}, {Role::input, activation(head), Mode::read}, {Role::saved, head_saved_, Mode::read}},
-               {weights(head, !model.tied_head), word(true)}));
-  }
-  if (in_.kind.order.deferred > 0) phase_ = &weights_;
-  for (int layer = last_block(); layer >= first_block(); --layer) {
-    const int input = model.norm == model::NormPlacement::post ? activation(layer) : -1;
-    const auto operands = [&](int gradients) {
-      return joined({{Role::saved, saved(layer), Mode::read}, {Role::kept, gradients, Mode::read}}, {weights(layer, true)});
-    };
-    add_compute(Operation::mlp_backward_weights, layer, operands(kept(layer)));
-    add_compute(Operation::attention_backward_weights, layer, joined(operands(-1), {{{Role::input, input, Mode::read}}}));
-  }
 }
 
 }  // namespace flotilla::program

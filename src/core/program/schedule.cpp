@@ -21,7 +21,11 @@ std::vector<Block> loops(const PassOrder& order, bool training, const Phases& ph
   for (const Turns& turns : order.turns) {
     if (turns.forward < 0 && turns.backward < 0) {
       // Nobody waits for these but the sums over replicas: layer by layer, so that one layer is summed while the next computes.
-      for (int site : phases.weights) append({turns.repeat, {{site, turns.weights}}});
+      for (const auto& layer : phases.weights_by_layer) {
+        Block block{turns.repeat, {}};
+        add(block, layer, turns.weights);
+        append(std::move(block));
+      }
       continue;
     }
     Block block{turns.repeat, {}};

@@ -13,6 +13,7 @@ struct Phases {
   const std::vector<int>& backward;
   const std::vector<int>& weights;  ///< of split backward passes, where these are deferred
   const std::vector<int>& closing;
+  std::vector<std::vector<int>> weights_by_layer = {};  ///< the same, each layer's in their order
 };
 
 /// The loops of a class: its phases in the order of its passes. Where the backward phase is not a training step's (the head's of an

@@ -12,7 +12,7 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 /// An operation on this member's rows, and the gathering of what the next one needs of everybody's.
 void ClassBuilder::add_begin(model::Operation operation, int layer, std::vector<Access> accesses, bool recompute,
                              std::initializer_list<int> gathered) {
-  const bool backward = phase_ == &backward_ && !recompute && operation != model::Operation::head_begin_forward;
+  const bool backward = phase_ != &forward_ && !recompute && operation != model::Operation::head_begin_forward;
   const int producer = add_compute(operation, layer, std::move(accesses), recompute);
   gather_rows(layer, gathered, producer, backward);
 }

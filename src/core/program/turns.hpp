@@ -1,5 +1,6 @@
 #pragma once
 #include <compare>
+#include <cstdint>
 #include <vector>
 
 #include "flotilla/plan/dealing.hpp"
@@ -8,14 +9,19 @@
 namespace flotilla::program {
 
 /// `repeat` times: the forward pass of microbatch forward + i, then the backward pass of backward + i, then the weights' half of the
-/// backward pass of weights + i; -1: none. With weights alone, site after site through all `repeat` microbatches.
+/// backward pass of weights + i; -1: none. With weights alone, layer after layer through all `repeat` microbatches.
 struct Turns {
   int repeat = 0, forward = -1, backward = -1, weights = -1;
   auto operator<=>(const Turns&) const = default;
 };
 
-/// How a stage makes its backward passes: whole; in two halves, one after the other; or with the weights' halves deferred.
-enum class Halves { whole, together, deferred };
+/// How a stage makes its backward passes: whole, or in two halves. Of the weights' halves that it would defer for the sake of time it has
+/// room for `some` of `all`; with 0 they end their own backward pass.
+struct Halves {
+  bool split = false;
+  std::int64_t some = 0, all = 1;
+  int deferred(std::int64_t wanted) const { return static_cast<int>(wanted * some / all); }
+};
 
 /// The order in which a replica makes its passes, and how many microbatches it holds between their two.
 struct PassOrder {
@@ -43,8 +49,8 @@ PassOrder forward_order(int microbatches);
 /// its depth are in flight: as many as cover the way of a microbatch down the pipeline and back, what later stages gather included. What
 /// waits for room in a receiver's buffers waits here too, so the order is its own proof that the program ends. Pure integers.
 /// A stage that splits its backward passes (`halves` by stage; empty: none does) sends a gradient on when half the time is over, then makes
-/// the other half, where it defers, of the microbatch PassOrder::deferred before: as many as its depth is short of the first stage's. The
-/// orders are still to be split (zero_bubble.hpp).
+/// the other half, where it defers, of the microbatch PassOrder::deferred before: as many as its depth is short of the first stage's, if
+/// there is room. The orders are still to be split (zero_bubble.hpp).
 std::vector<std::vector<PassOrder>> orders_by_clock(const std::vector<plan::Deal>& deals, const std::vector<Halves>& = {});
 
 }  // namespace flotilla::program

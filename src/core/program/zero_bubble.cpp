@@ -2,27 +2,38 @@
 
 #include <algorithm>
 
+#include "flotilla/model/operations.hpp"
+
 namespace flotilla::program {
 
 namespace {
 
-/// Whether members of a tensor-parallel group hold parts of the sequence between its products: what a product's weights need of the others
-/// is gathered for the pass and gone after it.
-bool shares_sequences(const plan::Plan& plan, int stage) {
-  return plan.sequence_parallel && std::ranges::any_of(plan.stages[static_cast<std::size_t>(stage)].replicas,
-                                                       [](const plan::Replica& r) { return r.tensor_parallel > 1; });
+constexpr int some_tokens = 64;  // of each member: enough that alignment does not count
+
+/// A microbatch whose weights' half waits keeps all of it; one before its backward pass what is not dropped. The part that is makes room.
+Halves room_beside_what_is_dropped(const plan::Plan& plan, const plan::Stage& stage) {
+  Halves least{true, 1, 1};
+  for (const plan::Replica& replica : stage.replicas) {
+    const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
+    const model::LayerShape shape{1, some_tokens * replica.tensor_parallel, replica.tensor_parallel, 0, plan.precision, shares};
+    const model::BlockLayout layout = model::block_layout(plan.model, shape, true);
+    const Bytes later = layout.total + layout.again + model::kept_layout(plan.model, shape).total;
+    if (layout.total.count * least.all < least.some * later.count) least = {true, layout.total.count, later.count};
+  }
+  return least;
 }
 
 }  // namespace
 
 Halves halves_of(const plan::Plan& plan, int stage) {
-  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0 || shares_sequences(plan, stage)) return Halves::whole;
-  switch (plan.stages[static_cast<std::size_t>(stage)].recompute) {
+  if (plan.schedule != plan::ScheduleKind::zero_bubble || stage == 0) return {};
+  const plan::Stage& here = plan.stages[static_cast<std::size_t>(stage)];
+  switch (here.recompute) {
     case plan::Recompute::none: break;
-    case plan::Recompute::selective: return Halves::whole;  // what one block computed again is gone when the next has
-    case plan::Recompute::full: return Halves::together;
+    case plan::Recompute::selective: return room_beside_what_is_dropped(plan, here);
+    case plan::Recompute::full: return {true, 0, 1};
   }
-  return Halves::deferred;
+  return {true, 1, 1};
 }
 
 PassOrder with_weights(PassOrder order, int deferred) {

@@ -12,7 +12,8 @@ namespace flotilla::program {
 /// takes n (F + B + W) + (P - 1) (F + B + W).
 ///
 /// A stage that computes its blocks again in the backward pass makes both halves of a microbatch together: deferred ones would need all
-/// that was computed again to stay, for each of them. One whose tensor-parallel groups share sequences makes whole passes.
+/// that was computed again to stay, for each of them. Where blocks drop some of what they keep, what was computed again stays, and fewer
+/// are deferred: as many as leave the stage with what stage 0 holds.
 Halves halves_of(const plan::Plan&, int stage);
 /// 1F1B's order with the weights' halves in it.
 PassOrder with_weights(PassOrder, int deferred);

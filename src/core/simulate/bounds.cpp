@@ -69,15 +69,18 @@ LayerBound whole_block_bound(const GroupCosts& costs, const model::Config& model
   return bound;
 }
 
-/// Where tokens are shared between products. Backward gathers the products' inputs beside the gradients, one after the other.
-/// Their backward passes are not split: no halves.
+/// Where tokens are shared between products. Backward gathers the products' inputs beside the gradients, one after the other. In two halves
+/// the inputs' half gathers the gradients alone; what the weights' half gathers may hide behind its products.
 LayerBound shared_block_bound(const GroupCosts& costs, const model::Config& model, int layer, plan::Recompute recompute) {
   const Seconds gather = costs.gather(model.hidden), sum = costs.sum_to_pieces(model.hidden);
   const Seconds begins = costs.operations(std::array{Operation::attention_begin_forward, Operation::mlp_begin_forward});
   LayerBound bound;
   bound.forward = begins + costs.operations(forward_operations(model, layer)) + 2 * (gather + sum);
-  bound.backward = costs.operations(std::array{Operation::mlp_begin_backward, Operation::attention_begin_backward}) +
-                   costs.operations(backward_operations(model, layer)) + 4 * gather + 2 * sum;
+  const Seconds backward_begins = costs.operations(std::array{Operation::mlp_begin_backward, Operation::attention_begin_backward});
+  bound.backward = backward_begins + costs.operations(backward_operations(model, layer)) + 4 * gather + 2 * sum;
+  bound.input_half = backward_begins + costs.operations(input_half_operations(model, layer)) + 2 * gather + 2 * sum;
+  bound.weights_half = costs.operations(std::array{Operation::mlp_begin_weights, Operation::attention_begin_weights}) +
+                       costs.operations(weights_half_operations(model, layer));
   if (recompute != plan::Recompute::full) return bound;
   const bool whole = model.norm == model::NormPlacement::post;
   bound.recompute = begins + costs.operations(forward_operations(model, layer).first(whole ? 3 : 2)) + 2 * gather + (whole ? 2 : 1) * sum;

@@ -114,7 +114,8 @@ class Traffic {
   /// Level by level each inner team of a team gives each other one the k-th part of the bytes, once each way that the sum goes.
   void add_teams(double bytes, Op op, const program::Group& group) {
     const double ways = op == Op::all_reduce ? 2 : 1;
-    for (const auto& level : shapes_.of(group, [&](Rank rank) { return zone(rank); }))
+    const auto zone_of = [&](Rank rank) { return zone(rank); };
+    for (const auto& level : shapes_.of(group, zone_of, [](Rank) { return -1; }))
       for (const TeamShape& team : level) {
         std::vector<double> count(names_.size());
         for (Rank rank : team.firsts) ++count[static_cast<std::size_t>(zone(rank))];

@@ -104,9 +104,11 @@ LayerBound ProgramForecaster::layer_bound(const model::Config& model, int layer,
 Seconds ProgramForecaster::message_bound(const model::Config& model, const model::LayerShape& shape, const std::vector<Rank>& from,
                                          const std::vector<Rank>& to) const {
   if (from.empty() || to.empty()) return {};
-  // Where tokens are shared nobody gathers behind the message: it is the first member's piece alone that counts.
+  // Members of tensor-parallel groups send a piece each. Where they gather the pieces behind it, that may take no time beside a slow link.
+  const auto& described = state_->runtime.layers;
+  const bool in_pieces = shape.sequence_parallel || !described || described->scattered;
   const auto widest = static_cast<std::int64_t>(std::max(from.size(), to.size()));
-  const std::int64_t tokens = shape.sequence_parallel ? shape.tokens() / widest : shape.tokens();
+  const std::int64_t tokens = in_pieces ? shape.tokens() / widest : shape.tokens();
   return state_->cost.message(from.front(), to.front(), tokens * model.hidden * element_size(shape.precision)).time;
 }
 

@@ -88,35 +88,37 @@ void add_group_kinds(const Program& program, const Refinement& refinement, Kinds
       kind.groups.push_back(kinds.group_kinds[static_cast<std::size_t>(group)]);
 }
 
-/// The commonest kind of host among the ranks; of equally common ones the first.
-Hash commonest(const std::vector<Rank>& ranks, const Refinement& refinement) {
+/// The commonest kind of host, or uplink, among the ranks; of equally common ones the first.
+Hash commonest(const std::vector<Rank>& ranks, const Refinement& refinement, Shared what) {
   std::unordered_map<Hash, std::size_t> places;
   std::vector<std::pair<Hash, int>> counts;
   std::size_t at = 0;
   for (Rank rank : ranks) {
-    const Hash host = refinement.hash_of_host(rank);
-    if (counts.empty() || counts[at].first != host) at = places.try_emplace(host, counts.size()).first->second;
-    if (at == counts.size()) counts.emplace_back(host, 0);
+    const Hash place = refinement.hash_of(what, rank);
+    if (counts.empty() || counts[at].first != place) at = places.try_emplace(place, counts.size()).first->second;
+    if (at == counts.size()) counts.emplace_back(place, 0);
     ++counts[at].second;
   }
   return std::ranges::max_element(counts, {}, &std::pair<Hash, int>::second)->first;
 }
 
-HostKind host_kind_of(const Refinement& refinement, Rank rank, std::size_t kinds) {
-  HostKind host{refinement.ranks_beside(rank), std::vector<int>(kinds, 0)};
-  for (Rank beside : host.ranks) ++host.shares[static_cast<std::size_t>(refinement.colors()[beside.index()])];
-  return host;
+PlaceKind place_kind_of(const Refinement& refinement, Shared what, Rank rank, std::size_t kinds) {
+  PlaceKind place{refinement.ranks_beside(what, rank), std::vector<int>(kinds, 0)};
+  for (Rank beside : place.ranks) ++place.shares[static_cast<std::size_t>(refinement.colors()[beside.index()])];
+  return place;
 }
 
-void add_hosts(const Refinement& refinement, Kinds& kinds) {
+/// Kinds of places, and which of them is each kind of rank's `own`.
+void add_places(const Refinement& refinement, Shared what, Kinds& kinds, std::vector<PlaceKind>& places, int Kind::*own) {
   std::unordered_map<Hash, int> ids;
   for (Kind& kind : kinds.kinds) {
-    const Hash hash = commonest(kind.ranks, refinement);
-    const auto [found, fresh] = ids.try_emplace(hash, static_cast<int>(kinds.hosts.size()));
-    kind.host = found->second;
+    const Hash hash = commonest(kind.ranks, refinement, what);
+    if (hash == 0) continue;  // behind no uplink
+    const auto [found, fresh] = ids.try_emplace(hash, static_cast<int>(places.size()));
+    kind.*own = found->second;
     if (!fresh) continue;
-    const auto stands_there = [&](Rank rank) { return refinement.hash_of_host(rank) == hash; };
-    kinds.hosts.push_back(host_kind_of(refinement, *std::ranges::find_if(kind.ranks, stands_there), kinds.kinds.size()));
+    const auto stands_there = [&](Rank rank) { return refinement.hash_of(what, rank) == hash; };
+    places.push_back(place_kind_of(refinement, what, *std::ranges::find_if(kind.ranks, stands_there), kinds.kinds.size()));
   }
 }
 
@@ -128,7 +130,8 @@ Kinds find_kinds(const Program& program, const InstructionCost& cost) {
   Kinds kinds;
   kinds.kinds = kinds_of(program, refinement.colors());
   add_group_kinds(program, refinement, kinds);
-  if (refinement.leaves_hosts()) add_hosts(refinement, kinds);
+  if (refinement.leaves(Shared::host)) add_places(refinement, Shared::host, kinds, kinds.hosts, &Kind::host);
+  if (refinement.leaves(Shared::uplink)) add_places(refinement, Shared::uplink, kinds, kinds.uplinks, &Kind::uplink);
   return kinds;
 }
 

@@ -20,7 +20,8 @@ struct Kind {
   std::vector<int> slots;       ///< peer slot -> first slot that names the same rank
   std::vector<PeerKind> peers;  ///< by folded slot
   std::vector<int> groups;      ///< group slot -> GroupKind
-  int host = -1;                ///< HostKind on which most of its ranks stand; -1 where nothing moves between hosts
+  int host = -1;                ///< PlaceKind of hosts on which most of its ranks stand; -1 where nothing moves between hosts
+  int uplink = -1;              ///< PlaceKind of uplinks behind which most of its ranks stand; -1: none, or nothing passes one
 };
 
 /// Groups whose collectives take equal times at equal moments. A collective starts when one rank of every (kind, slot) has joined.
@@ -33,17 +34,17 @@ struct GroupKind {
   std::vector<Member> members;
 };
 
-/// Hosts with equally many ranks of every kind.
-struct HostKind {
-  std::vector<Rank> ranks;  ///< of the first such host
+/// Hosts, or uplinks, with equally many ranks of every kind.
+struct PlaceKind {
+  std::vector<Rank> ranks;  ///< of the first such place
   std::vector<int> shares;  ///< ranks on it by kind
 };
 
 struct Kinds {
   std::vector<Kind> kinds;  ///< in order of their first rank
   std::vector<GroupKind> groups;
-  std::vector<int> group_kinds;  ///< by Program::groups
-  std::vector<HostKind> hosts;   ///< that kinds name
+  std::vector<int> group_kinds;           ///< by Program::groups
+  std::vector<PlaceKind> hosts, uplinks;  ///< that kinds name
 };
 
 /// The coarsest partition of the working ranks in which ranks of one kind have the same class, and slot by slot the same kind of peer over
@@ -51,7 +52,7 @@ struct Kinds {
 /// stands for all, exactly. (Colour refinement; Paige and Tarjan 1987 name the problem.)
 ///
 /// Where messages leave hosts, ranks of one kind also stand on hosts of one kind, since they share the hosts' cards with what else stands
-/// there; unless that would more than double the kinds. Then a kind's commonest host stands for all of its hosts.
+/// there; unless that would more than double the kinds. Then a kind's commonest host stands for all of its hosts. Uplinks likewise.
 Kinds find_kinds(const program::Program&, const InstructionCost&);
 
 }  // namespace flotilla::simulate

@@ -12,13 +12,15 @@ struct Ring {
   std::vector<const Route*> inside, between;  ///< distinct; neighbours of one host, of two
   int members = 0, hosts = 0;
   int most_of_a_host = 0, least_of_a_host = 0;
+  int crossings = 1;  ///< neighbours by which the ring comes into one zone by its uplink
 
-  Seconds slowest(const std::vector<const Route*>& routes, Bytes size, int flows) const {
+  Seconds slowest(const std::vector<const Route*>& routes, Bytes size, const Flows& flows) const {
     Seconds time;
-    for (const Route* route : routes) time = std::max(time, route->time(size, flows));
+    const Flows here{flows.cards, flows.out * crossings, flows.in * crossings};
+    for (const Route* route : routes) time = std::max(time, route->time(size, here));
     return time;
   }
-  Seconds step(Bytes size, int flows) const { return std::max(slowest(inside, size, flows), slowest(between, size, flows)); }
+  Seconds step(Bytes size, const Flows& flows) const { return std::max(slowest(inside, size, flows), slowest(between, size, flows)); }
 };
 
 void add_route(std::vector<const Route*>& routes, const Route& route) {
@@ -32,6 +34,7 @@ Ring ring_of(Paths& paths, const program::Group& group) {
   ring.members = static_cast<int>(group.members.size());
   ring.hosts = static_cast<int>(hosts.size());
   ring.least_of_a_host = ring.members;
+  std::map<int, int> crossings;  // by uplink
   const std::vector<Rank>* previous = &std::prev(hosts.end())->second;
   for (const auto& [host, ranks] : hosts) {
     const int here = static_cast<int>(ranks.size());
@@ -39,6 +42,8 @@ Ring ring_of(Paths& paths, const program::Group& group) {
     ring.least_of_a_host = std::min(ring.least_of_a_host, here);
     if (here > 1) add_route(ring.inside, paths.route(paths.between(ranks[0], ranks[1])));
     if (hosts.size() > 1) add_route(ring.between, paths.route(paths.between(previous->back(), ranks.front())));
+    const int uplink = paths.uplink(ranks.front());
+    if (uplink >= 0 && paths.uplink(previous->back()) != uplink) ring.crossings = std::max(ring.crossings, ++crossings[uplink]);
     previous = &ranks;
   }
   return ring;
@@ -52,22 +57,26 @@ int rounds(int members) {
 
 Bytes part(Bytes bytes, int of) { return {(bytes.count + of - 1) / of}; }
 
-Seconds around(const Ring& ring, Bytes bytes, int flows) { return 2.0 * (ring.members - 1) * ring.step(part(bytes, ring.members), flows); }
+Seconds around(const Ring& ring, Bytes bytes, const Flows& flows) {
+  return 2.0 * (ring.members - 1) * ring.step(part(bytes, ring.members), flows);
+}
 
-Seconds by_trees(const Ring& ring, Bytes bytes, int flows) {
+Seconds by_trees(const Ring& ring, Bytes bytes, const Flows& flows) {
   return 2.0 * (rounds(ring.members) - 1) * ring.step({0}, flows) + 2.0 * ring.step(bytes, flows);
 }
 
-Seconds by_nodes(const Ring& ring, Bytes bytes, int flows) {
+Seconds by_nodes(const Ring& ring, Bytes bytes, const Flows& flows) {
   const int local = ring.most_of_a_host;
   const Bytes share = part(bytes, ring.least_of_a_host);
+  const int rings = ring.least_of_a_host;
+  const Flows at_once{flows.cards * rings, flows.out * rings, flows.in * rings};
   const Seconds inside = 2.0 * (local - 1) * ring.slowest(ring.inside, part(bytes, local), flows);
-  return inside + 2.0 * (ring.hosts - 1) * ring.slowest(ring.between, part(share, ring.hosts), flows * ring.least_of_a_host);
+  return inside + 2.0 * (ring.hosts - 1) * ring.slowest(ring.between, part(share, ring.hosts), at_once);
 }
 
 }  // namespace
 
-Seconds library_all_reduce(Paths& paths, const program::Group& group, Bytes bytes, int flows) {
+Seconds library_all_reduce(Paths& paths, const program::Group& group, Bytes bytes, const Flows& flows) {
   const Ring ring = ring_of(paths, group);
   Seconds time = std::min(around(ring, bytes, flows), by_trees(ring, bytes, flows));
   if (ring.hosts > 1 && ring.most_of_a_host > 1) time = std::min(time, by_nodes(ring, bytes, flows));
@@ -76,7 +85,7 @@ Seconds library_all_reduce(Paths& paths, const program::Group& group, Bytes byte
   return std::max(time, Seconds{share / group.most.value});
 }
 
-Seconds library_exchange(Paths& paths, const program::Group& group, Bytes bytes, int flows) {
+Seconds library_exchange(Paths& paths, const program::Group& group, Bytes bytes, const Flows& flows) {
   const Ring ring = ring_of(paths, group);
   return static_cast<double>(rounds(ring.members)) * ring.step(bytes, flows);
 }

@@ -50,6 +50,8 @@ constexpr std::array<Makeup, model::all_operation_count> makeups{{
     {3, 5, 0},   // mlp_begin_backward: norm or mask, bias, copy
     {4, 6, 0},   // attention_begin_backward
     {2, 4, 2},   // embedding_begin_backward
+    {2, 2, 0},   // mlp_begin_weights: copies
+    {2, 2, 0},   // attention_begin_weights
     {5, 10, 2},  // mlp_backward_input: activation and biases go with the inputs
     {2, 2, 2},   // mlp_backward_weights
     {5, 17, 6},  // attention_backward_input

@@ -33,6 +33,7 @@ Paths::Paths(const cluster::Profile& profile) : profile_{profile}, fits_{profile
     place.host = hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second;
     place.site = sites.try_emplace(site, static_cast<int>(sites.size())).first->second;
     place.spot = spots.try_emplace({place.host, place.site}, static_cast<int>(spots.size())).first->second;
+    if (const auto* uplink = cluster::uplink_of(profile, device.zone)) place.uplink = static_cast<int>(uplink - profile.uplinks.data());
     place.type = types.try_emplace(device.type, static_cast<int>(types.size())).first->second;
   }
   types_.resize(types.size());
@@ -57,7 +58,8 @@ int Paths::number_of(Route route) {
            a->lanes == b->lanes;
   };
   const auto same = [&](const Route& other) {
-    return other.inside_host == route.inside_host && other.fits == route.fits && same_link(other.link, route.link);
+    return other.inside_host == route.inside_host && other.out == route.out && other.in == route.in && other.fits == route.fits &&
+           same_link(other.link, route.link);
   };
   const auto found = std::ranges::find_if(routes_, same);
   if (found != routes_.end()) return static_cast<int>(found - routes_.begin());
@@ -71,6 +73,9 @@ Route Paths::route_between(Rank from, Rank to) const {
   route.inside_host = a.host == b.host;
   route.fits = fits_.between(a, b);
   if (route.fits.empty()) route.link = &cluster::link_between(profile_, from, to);
+  if (a.zone == b.zone) return route;
+  if (const int uplink = place(from).uplink; uplink >= 0) route.out = profile_.uplinks[static_cast<std::size_t>(uplink)].bandwidth;
+  if (const int uplink = place(to).uplink; uplink >= 0) route.in = profile_.uplinks[static_cast<std::size_t>(uplink)].bandwidth;
   return route;
 }
 
@@ -105,6 +110,8 @@ Paths::Company Paths::look_at(const std::vector<Rank>& members) {
     for (int other : visited_)
       if (other != site) join(visits_[static_cast<std::size_t>(site)], visits_[static_cast<std::size_t>(other)], paths);
   Company company{{paths.begin(), paths.end()}, {}};
+  company.members = static_cast<int>(members.size());
+  company.behind = behind_uplinks(members);
   company.least_of_a_host = static_cast<int>(members.size());
   for (Rank rank : members) {
     const int here = on_host_[static_cast<std::size_t>(place(rank).host)].members;
@@ -114,6 +121,17 @@ Paths::Company Paths::look_at(const std::vector<Rank>& members) {
   for (int type : types) company.types.push_back(types_[static_cast<std::size_t>(type)]);
   std::ranges::sort(company.types);
   return company;
+}
+
+std::vector<Paths::Company::Behind> Paths::behind_uplinks(const std::vector<Rank>& members) const {
+  if (profile_.uplinks.empty()) return {};
+  std::vector<int> counts(profile_.uplinks.size(), 0);
+  for (Rank rank : members)
+    if (const int uplink = place(rank).uplink; uplink >= 0) ++counts[static_cast<std::size_t>(uplink)];
+  std::set<Company::Behind> found;
+  for (std::size_t u = 0; u < counts.size(); ++u)
+    if (counts[u] > 0 && counts[u] < static_cast<int>(members.size())) found.insert({profile_.uplinks[u].bandwidth, counts[u]});
+  return {found.begin(), found.end()};
 }
 
 /// Two sites, on one host and on different ones as the members have it.

@@ -22,15 +22,24 @@ class Paths {
   const Route& route(int path) const { return routes_[static_cast<std::size_t>(path)]; }
   /// What joins the members of a group.
   struct Company {
-    std::vector<int> paths;                       ///< every path that joins two members, ascending
-    std::vector<std::string> types;               ///< of the members' devices, ascending
-    int most_of_a_host = 0, least_of_a_host = 0;  ///< members
+    std::vector<int> paths;          ///< every path that joins two members, ascending
+    std::vector<std::string> types;  ///< of the members' devices, ascending
+    int members = 0, most_of_a_host = 0, least_of_a_host = 0;
+    /// Of an uplink that some members stand behind and others do not.
+    struct Behind {
+      BytesPerSecond uplink;
+      int members = 0;
+      auto operator<=>(const Behind&) const = default;
+    };
+    std::vector<Behind> behind{};  ///< distinct, ascending
   };
   /// Remembered, since programs ask for a group again and again. The answer holds until the next call.
   const Company& company(const std::vector<Rank>& members);
   const std::vector<int>& inside(const std::vector<Rank>& members) { return company(members).paths; }
   /// Equal numbers for ranks of one host.
   int host(Rank rank) const { return place(rank).host; }
+  /// Equal numbers for ranks behind one uplink, below 0 for those behind none.
+  int uplink(Rank rank) const { return place(rank).uplink; }
   const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }
 
  private:
@@ -40,6 +49,7 @@ class Paths {
     int site = -1;  ///< hosts that links name have their own; the others of a zone share one
     int spot = -1;  ///< this site's part of this host
     int type = -1;
+    int uplink = -1;  ///< of the profile's
   };
   /// What has been seen of a site in one group; one pair of its ranks on one host and one on two hosts stand for all such pairs.
   struct Visit {
@@ -52,6 +62,7 @@ class Paths {
     Company company;
   };
   Company look_at(const std::vector<Rank>& members);
+  std::vector<Company::Behind> behind_uplinks(const std::vector<Rank>& members) const;
   void visit(Rank, std::set<int>& paths);
   void join(const Visit& site, const Visit& other, std::set<int>& paths);
   std::size_t position(Rank) const;

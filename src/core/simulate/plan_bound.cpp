@@ -24,7 +24,7 @@ LayerBound least(const LayerBound& a, const LayerBound& b) {
 LayerBound as_run(LayerBound bound, bool splits) {
   if (!splits) bound.weights_half = {};
   if (!splits) return bound;
-  // A stage that makes whole passes all the same (program/zero_bubble.hpp) may be the faster one by what was measured.
+  // Halves may have been measured as more than the whole; the whole counts then, as in the planner's sketches (search/cuts).
   const Seconds input = std::min(bound.input_half, bound.backward);
   bound.weights_half = std::min(bound.weights_half, bound.backward - input);
   bound.backward = input;
@@ -115,7 +115,7 @@ class PlanBound {
       const bool splits = plan_.schedule == plan::ScheduleKind::zero_bubble && s > 0;
       step.full = as_run(pass(stage, replica, full), splits);
       step.last = last == full ? step.full : as_run(pass(stage, replica, last), splits);
-      // Stage s of columns defers as many as there are stages before it (program/zero_bubble.hpp).
+      // Stage s of columns defers as many as there are stages before it, or fewer (program/zero_bubble.hpp).
       if (splits && dealt_alike_) step.weights_before = std::max(0, count - 1 - static_cast<int>(s));
       step.gradient_sums = sums[s];
       if (columns && s + 1 < plan_.stages.size() && plan::own_stages(plan_) > 1) {

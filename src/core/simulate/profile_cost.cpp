@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <set>
 #include <tuple>
@@ -32,6 +33,11 @@ std::int64_t adamw_bytes(Precision precision) {
 }
 
 std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix(seed ^ Philox::mix(value)); }
+std::uint64_t join_uplinks(std::uint64_t hash, const Paths::Company& company) {
+  for (const auto& [uplink, members] : company.behind)
+    hash = join(join(hash, std::bit_cast<std::uint64_t>(uplink.value)), static_cast<std::uint64_t>(members));
+  return hash;
+}
 
 }  // namespace
 
@@ -84,10 +90,10 @@ struct ProfileCost::State {
     int messages = 1, flows = 1;
   };
   /// Of a member on the fullest host, whose cards it shares with most, and of one on the emptiest, which sends most to others.
-  std::array<Load, 2> loads_of(const Paths::Company& company, std::size_t members, const Route& route, int flows) const {
+  std::array<Load, 2> loads_of(const Paths::Company& company, std::size_t members, const Route& route, const Flows& flows) const {
     const auto load = [&](int here) {
-      if (route.inside_host) return Load{std::max(1, here - 1), flows};
-      return Load{std::max(1, static_cast<int>(members) - here), flows * here};
+      if (route.inside_host) return Load{std::max(1, here - 1), flows.cards};
+      return Load{std::max(1, static_cast<int>(members) - here), flows.cards * here};
     };
     return {load(company.most_of_a_host), load(company.least_of_a_host)};
   }
@@ -103,43 +109,63 @@ struct ProfileCost::State {
     return most;
   }
 
-  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, and its host's cards with those
-  /// of the members beside it. The slowest pair decides.
-  Cost exchange(const Paths::Company& company, Bytes size, std::size_t members, int flows) const {
+  /// What `size` from everybody to everybody takes through the fullest uplink, each way: from every member behind it to every other one.
+  /// `alone`: what the bytes of one message take on its link, which was measured over the uplink.
+  Seconds through_uplinks(const Paths::Company& company, Bytes size, std::size_t members, const Flows& flows, Seconds alone) const {
+    Seconds longest;
+    const double all = static_cast<double>(members), scale = all / company.members;  // of members that stand for many
+    for (const auto& behind : company.behind) {
+      const double here = scale * behind.members, messages = flows.out * here * (all - here);
+      longest = std::max(longest, messages * std::min(size / behind.uplink, alone));
+    }
+    return longest;
+  }
+
+  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, its host's cards with those of
+  /// the members beside it, and its zone's uplink with those of all who stand behind it. The slowest pair decides.
+  Cost exchange(const Paths::Company& company, Bytes size, std::size_t members, const Flows& flows) const {
     Cost slowest;
     for (int path : company.paths) {
       const auto& route = paths.route(path);
       const auto loads = loads_of(company, members, route, flows);
-      const Seconds all = longest(loads, route.time({0}, 1), [&](int at_once) { return route.time(size, at_once); });
+      const Seconds latency = route.time({0}, 1);
+      Seconds all = longest(loads, latency, [&](int at_once) { return route.time(size, over_cards(at_once)); });
+      const Seconds alone = route.time(size, 1) - latency;
+      if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(company, size, members, flows, alone));
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
   }
+  /// What passes uplinks is counted for all members together.
+  static Flows over_cards(int at_once) { return {at_once, 0, 0}; }
 
   /// Half an all-reduce as it was measured between two, each further member adding what the bytes take. The slowest pair decides. Absent
   /// where some pair's was not measured.
-  std::optional<Cost> half_sum(const Paths::Company& company, Bytes piece, std::size_t members, int flows) const {
+  std::optional<Cost> half_sum(const Paths::Company& company, Bytes piece, std::size_t members, const Flows& flows) const {
     Cost slowest;
     for (int path : company.paths) {
       const auto& route = paths.route(path);
       if (!route.measures_sums()) return std::nullopt;
       const auto loads = loads_of(company, members, route, flows);
-      const Seconds all = longest(loads, route.sum_time({0}, 1), [&](int at_once) { return route.sum_time(piece, at_once); });
+      const Seconds latency = route.sum_time({0}, 1);
+      Seconds all = longest(loads, latency, [&](int at_once) { return route.sum_time(piece, at_once); });
+      const Seconds alone = route.sum_time(piece, 1) - latency;
+      if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(company, piece, members, flows, alone));
       if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
     }
     return slowest;
   }
 
   /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
-  Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) {
+  Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) {
     return sum(some, members, bytes, element, flows, true);
   }
   /// Its first half, up to the sums.
-  Cost reduce_scatter(const program::Group& group, Bytes bytes, Bytes element, int flows) {
+  Cost reduce_scatter(const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
     return sum(group.members, group.members.size(), bytes, element, flows, false);
   }
 
-  Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows, bool to_everybody) {
+  Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows, bool to_everybody) {
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
     const auto& company = paths.company(some);
@@ -155,21 +181,22 @@ struct ProfileCost::State {
 
   /// One way of a level of a sum in teams: the holders of each piece in one team's inner ones exchange it; those who stand on one host do
   /// so over the same cards. The slowest team decides.
-  Cost level_of(const std::vector<TeamShape>& teams, bool gives_back, bool adds, Bytes bytes, Bytes element, int flows) {
+  Cost level_of(const std::vector<TeamShape>& teams, bool gives_back, bool adds, Bytes bytes, Bytes element, const Flows& flows) {
     Cost slowest;
     for (const TeamShape& team : teams)
       for (const TeamShape::Inner& inner : team.inner) {
         const auto divided = std::int64_t{inner.members} * team.teams();
         const std::int64_t piece = (bytes.count / element.count + divided - 1) / divided;
         const auto others = static_cast<std::size_t>(team.teams());
-        const Cost here = sum_of(team.firsts, piece, element, others, flows * inner.beside, gives_back, adds);
+        const Cost here =
+            sum_of(team.firsts, piece, element, others, {flows.cards * inner.beside, flows.out * inner.behind}, gives_back, adds);
         if (here.time >= slowest.time) slowest = here;
       }
     return slowest;
   }
 
   /// Pieces to their owners (where something is added), sums of all contributions, sums back.
-  Cost sum_of(const std::vector<Rank>& members, std::int64_t piece, Bytes element, std::size_t teams, int flows, bool gives_back,
+  Cost sum_of(const std::vector<Rank>& members, std::int64_t piece, Bytes element, std::size_t teams, const Flows& flows, bool gives_back,
               bool adds) {
     const auto& company = paths.company(members);
     if (const auto half = adds ? half_sum(company, piece * element, teams, flows) : std::nullopt)
@@ -184,17 +211,18 @@ struct ProfileCost::State {
   }
 
   const TeamShapes& shapes_of(const program::Group& group) {
-    return team_shapes.of(group, [&](Rank rank) { return paths.host(rank); });
+    return team_shapes.of(
+        group, [&](Rank rank) { return paths.host(rank); }, [&](Rank rank) { return paths.uplink(rank); });
   }
 
-  Cost in_teams(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) {
+  Cost in_teams(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
     Cost all;
     for (const auto& teams : shapes_of(group))
       all = combine(all, level_of(teams, op == Op::all_reduce, op != Op::gather_shares, bytes, element, flows), {});
     return all;
   }
 
-  Cost library(Op op, const program::Group& group, Bytes bytes, int flows) {
+  Cost library(Op op, const program::Group& group, Bytes bytes, const Flows& flows) {
     double scatter = 0;
     for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
     if (op == Op::all_reduce) return {library_all_reduce(paths, group, bytes, flows), scatter, false};
@@ -296,12 +324,12 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
   throw Error{ErrorKind::internal, text("\"", site.name, "\" of the program is no computation, but stands on a queue as one")};
 }
 
-Cost ProfileCost::message(Rank from, Rank to, Bytes size, int flows) const {
+Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {
   const auto& route = state_->paths.route(state_->paths.between(from, to));
   return {route.time(size, flows), route.relative_scatter(), false};
 }
 
-Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, int flows) const {
+Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
   const bool halves = op == Op::sum_shares || op == Op::gather_shares;
@@ -311,13 +339,15 @@ Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, By
   return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
 }
 
-Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, int flows) const {
+Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const {
   return members < 2 ? Cost{} : state_->all_reduce(some, members, bytes, element, flows);
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
 
 int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(state_->paths.between(from, to)).lanes(); }
+
+int ProfileCost::uplink(Rank rank) const { return state_->paths.uplink(rank); }
 
 std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
 
@@ -326,6 +356,7 @@ std::uint64_t ProfileCost::path(const program::Group& group) const {
   std::uint64_t hash = join(group.members.size(),
                             static_cast<std::uint64_t>(company.most_of_a_host) << 32 | static_cast<std::uint64_t>(company.least_of_a_host));
   for (int path : company.paths) hash = join(hash, static_cast<std::uint64_t>(path));
+  hash = join_uplinks(hash, company);
   for (const auto& type : state_->paths.company(group.members).types)
     for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
   if (group.teams.empty()) return hash;
@@ -335,8 +366,10 @@ std::uint64_t ProfileCost::path(const program::Group& group) const {
     for (const TeamShape& team : level) {  // in any order: which team decides does not depend on it
       std::uint64_t one = static_cast<std::uint64_t>(team.teams());
       for (const auto& inner : team.inner)
-        one = join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside));
+        one = join(join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside)),
+                   static_cast<std::uint64_t>(inner.behind));
       for (int path : state_->paths.inside(team.firsts)) one = join(one, static_cast<std::uint64_t>(path));
+      one = join_uplinks(one, state_->paths.company(team.firsts));
       teams += Philox::mix(one);
     }
     hash = join(hash, teams);

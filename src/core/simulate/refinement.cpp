@@ -26,15 +26,16 @@ int slot_of(const program::RankBinding& binding, Rank peer) {
 Refinement::Refinement(const program::Program& program, const InstructionCost& cost) : program_{program}, color_(program.ranks.size(), -1) {
   for (std::size_t r = 0; r < color_.size(); ++r) color_[r] = program.ranks[r].rank_class;
   find_hosts(cost);
+  find_uplinks(cost);
   add_edges(cost);
   add_groups(cost);
   settle(false, std::numeric_limits<int>::max());
-  if (leaves_hosts_) {
+  if (leaves(Shared::host) || leaves(Shared::uplink)) {
     auto without = color_;
     const int kinds = *std::ranges::max_element(without) + 1;
     if (!settle(true, 2 * kinds + spare_kinds)) color_ = std::move(without);
     number_colors();
-    hash_hosts();
+    hash_places();
   }
   hash_groups();
 }
@@ -42,24 +43,39 @@ Refinement::Refinement(const program::Program& program, const InstructionCost& c
 void Refinement::find_hosts(const InstructionCost& cost) {
   std::unordered_map<std::uint64_t, int> numbers;
   std::uint64_t before = 0;
-  host_.assign(color_.size(), -1);
+  auto& host = places_[index(Shared::host)].of;
+  host.assign(color_.size(), -1);
   for (std::size_t r = 0, last = 0; r < color_.size(); ++r) {
     if (color_[r] < 0) continue;
-    const std::uint64_t host = cost.host(Rank{static_cast<int>(r)});
-    if (numbers.empty() || host != before)
-      host_[r] = numbers.try_emplace(host, static_cast<int>(numbers.size())).first->second;
+    const std::uint64_t here = cost.host(Rank{static_cast<int>(r)});
+    if (numbers.empty() || here != before)
+      host[r] = numbers.try_emplace(here, static_cast<int>(numbers.size())).first->second;
     else
-      host_[r] = host_[last];
-    before = host, last = r;
+      host[r] = host[last];
+    before = here, last = r;
   }
-  host_hash_.assign(numbers.size(), 0);
+  places_[index(Shared::host)].hash.assign(numbers.size(), 0);
+}
+
+void Refinement::find_uplinks(const InstructionCost& cost) {
+  Places& uplinks = places_[index(Shared::uplink)];
+  uplinks.of.assign(color_.size(), -1);
+  int last = -1;
+  for (std::size_t r = 0; r < color_.size(); ++r) {
+    if (color_[r] < 0) continue;
+    uplinks.of[r] = std::max(-1, cost.uplink(Rank{static_cast<int>(r)}));
+    last = std::max(last, uplinks.of[r]);
+  }
+  uplinks.hash.assign(static_cast<std::size_t>(last + 1), 0);
 }
 
 Hash Refinement::label_of(Rank rank, Rank peer, const InstructionCost& cost) const {
   const auto &here = program_.ranks[rank.index()], &there = program_.ranks[peer.index()];
   const Hash slots = join(as_hash(slot_of(here, peer)), as_hash(slot_of(there, rank)));
   const Hash paths = join(join(slots, cost.path(rank, peer)), cost.path(peer, rank));
-  return join(paths, host_[rank.index()] == host_[peer.index()] ? 1 : 0);
+  Hash together = 0;
+  for (const Places& places : places_) together = 2 * together + (places.of[rank.index()] == places.of[peer.index()] ? 1 : 0);
+  return join(paths, together);
 }
 
 void Refinement::add_edges(const InstructionCost& cost) {
@@ -73,20 +89,20 @@ void Refinement::add_edges(const InstructionCost& cost) {
     if (binding.rank_class >= 0)
       for (Rank peer : binding.peers) {
         edges_.push_back({peer.value, label_of(Rank{static_cast<int>(r)}, peer, cost)});
-        leaves_hosts_ = leaves_hosts_ || host_[r] != host_[peer.index()];
+        for (Places& places : places_) places.left = places.left || places.of[r] != places.of[peer.index()];
       }
     first_edge_.push_back(edges_.size());
   }
 }
 
-bool Refinement::spans_hosts(const program::Group& group) const {
-  return std::ranges::any_of(group.members, [&](Rank rank) { return host_[rank.index()] != host_[group.members.front().index()]; });
+bool Refinement::spans(const Places& places, const program::Group& group) {
+  return std::ranges::any_of(group.members, [&](Rank rank) { return places.of[rank.index()] != places.of[group.members.front().index()]; });
 }
 
 void Refinement::add_groups(const InstructionCost& cost) {
   for (const auto& group : program_.groups) {
     group_path_.push_back(group.members.size() > 1 ? cost.path(group) : 0);
-    leaves_hosts_ = leaves_hosts_ || (group.kind != program::Group::Kind::world && spans_hosts(group));
+    for (Places& places : places_) places.left = places.left || (group.kind != program::Group::Kind::world && spans(places, group));
   }
   first_group_.reserve(program_.ranks.size() + 1);
   first_group_.push_back(0);
@@ -97,19 +113,19 @@ void Refinement::add_groups(const InstructionCost& cost) {
 }
 
 /// Says no, and leaves off, when there are more than `most` colours.
-bool Refinement::settle(bool with_hosts, int most) {
+bool Refinement::settle(bool with_places, int most) {
   for (int colors = -1;;) {
-    const int found = refine(with_hosts);
+    const int found = refine(with_places);
     if (found > most) return false;
     if (found == colors) return true;
     colors = found;
   }
 }
 
-int Refinement::refine(bool with_hosts) {
+int Refinement::refine(bool with_places) {
   number_colors();
   hash_groups();
-  if (with_hosts) hash_hosts();
+  if (with_places) hash_places();
   std::unordered_map<Hash, int> ids;
   Hash before = 0;
   int id = -1;
@@ -121,7 +137,8 @@ int Refinement::refine(bool with_hosts) {
       hash = join(hash, edges_[e].label + key(color_[static_cast<std::size_t>(edges_[e].peer)]));
     for (std::size_t g = first_group_[r]; g < first_group_[r + 1]; ++g)
       hash = join(hash, group_hash_[static_cast<std::size_t>(groups_[g])]);
-    if (with_hosts) hash = join(hash, host_hash_[static_cast<std::size_t>(host_[r])]);
+    for (const Places& places : places_)
+      if (with_places && places.left) hash = join(hash, places.hash_of(r));
     if (id < 0 || hash != before) id = ids.try_emplace(hash, static_cast<int>(ids.size())).first->second;
     before = hash;
     next[r] = id;
@@ -148,16 +165,20 @@ void Refinement::hash_groups() {
   }
 }
 
-void Refinement::hash_hosts() {
-  std::ranges::fill(host_hash_, 0);
-  for (std::size_t r = 0; r < color_.size(); ++r)
-    if (color_[r] >= 0) host_hash_[static_cast<std::size_t>(host_[r])] += keys_[static_cast<std::size_t>(color_[r])];
+void Refinement::hash_places() {
+  for (Places& places : places_) {
+    std::ranges::fill(places.hash, 0);
+    for (std::size_t r = 0; r < color_.size(); ++r)
+      if (color_[r] >= 0 && places.of[r] >= 0)
+        places.hash[static_cast<std::size_t>(places.of[r])] += keys_[static_cast<std::size_t>(color_[r])];
+  }
 }
 
-std::vector<Rank> Refinement::ranks_beside(Rank rank) const {
+std::vector<Rank> Refinement::ranks_beside(Shared what, Rank rank) const {
+  const auto& place = places_[index(what)].of;
   std::vector<Rank> beside;
-  for (std::size_t r = 0; r < host_.size(); ++r)
-    if (color_[r] >= 0 && host_[r] == host_[rank.index()]) beside.push_back(Rank{static_cast<int>(r)});
+  for (std::size_t r = 0; r < place.size(); ++r)
+    if (color_[r] >= 0 && place[r] == place[rank.index()]) beside.push_back(Rank{static_cast<int>(r)});
   return beside;
 }
 

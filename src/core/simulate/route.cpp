@@ -75,7 +75,21 @@ Seconds fitted_time(const cluster::LinkFit& fit, Bytes size, int flows) {
   return {bytes * std::max(flows, fit.from_count) / together};
 }
 
-Seconds Route::time(Bytes size, int flows) const {
+Seconds Route::time(Bytes size, const Flows& flows) const {
+  const Seconds over = over_cards(size, flows.cards);
+  return passes_uplinks() ? std::max(over, over_uplinks(size, flows)) : over;
+}
+
+/// An uplink that is slower than the link counts as the link, which was measured over it.
+Seconds Route::over_uplinks(Bytes size, const Flows& flows) const {
+  const Seconds latency = over_cards({0}, 1), alone = over_cards(size, 1) - latency;
+  Seconds slowest;
+  if (out.value > 0) slowest = static_cast<double>(flows.out) * std::min(size / out, alone);
+  if (in.value > 0) slowest = std::max(slowest, static_cast<double>(flows.in) * std::min(size / in, alone));
+  return latency + slowest;
+}
+
+Seconds Route::over_cards(Bytes size, int flows) const {
   if (!fits.empty()) {
     const auto enough = std::ranges::find_if(fits, [&](const auto* fit) { return fit->from_count >= flows; });
     return fitted_time(enough == fits.end() ? *fits.back() : **enough, size, flows);

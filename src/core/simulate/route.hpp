@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
+#include "flotilla/simulate/instruction_cost.hpp"
 
 namespace flotilla::simulate {
 
@@ -14,18 +15,23 @@ struct Route {
   const cluster::Link* link = nullptr;
   std::vector<const cluster::LinkFit*> fits;  ///< by from_count, ascending; empty where `link` holds
   bool inside_host = false;
+  BytesPerSecond out{}, in{};  ///< of the uplinks by which it leaves a zone and enters another; 0: it holds nobody up there
 
   /// One of `flows` equal messages that move at the same time. Between hosts, more flows than lanes share what the bytes take (Link); fits
-  /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise.
-  Seconds time(Bytes, int flows) const;
-  /// Half a sum of our runtime (cluster::Link::sum_pieces) as one of `flows`; only where measures_sums().
-  Seconds sum_time(Bytes, int flows) const;
+  /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise. Flows
+  /// through an uplink share that; one alone takes what its link was measured to take.
+  Seconds time(Bytes, const Flows& flows) const;
+  /// Half a sum of our runtime (cluster::Link::sum_pieces) as one of so many through the cards; only where measures_sums().
+  Seconds sum_time(Bytes, int through_cards) const;
   bool measures_sums() const { return link != nullptr && !link->sum_pieces.empty(); }
   double relative_scatter() const;
   int lanes() const;
+  bool passes_uplinks() const { return out.value > 0 || in.value > 0; }
   bool operator==(const Route&) const = default;
 
  private:
+  Seconds over_cards(Bytes, int flows) const;
+  Seconds over_uplinks(Bytes, const Flows&) const;
   Seconds shared(Seconds alone, Seconds latency, int flows) const;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "crowd.hpp"
 #include "flotilla/base/error.hpp"
 #include "sites.hpp"
 
@@ -11,8 +12,6 @@ namespace {
 
 using program::Op;
 using program::Site;
-
-constexpr int much_crowded = 1000;  // flows a lane
 
 /// Activations and refreshed weights travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
 Bytes element_of(const program::Program& program, const Site& site) {
@@ -26,7 +25,7 @@ struct Collective {
   Op op;
   const program::Group* group;
   Bytes bytes, element;
-  int flows;
+  Flows flows;
   bool operator==(const Collective&) const = default;
 };
 
@@ -67,7 +66,7 @@ class Costing {
                      time.value, " seconds; some rate or time in it is absurd, measure it again");
   }
 
-  Cost of(const Site& site, int sequences, int flows) const {
+  Cost of(const Site& site, int sequences, const Flows& flows) const {
     const Bytes bytes = site.size(site.per_microbatch ? sequences : 0);
     if (is_message(site.op)) {
       const Rank peer = peer_of(site);
@@ -87,14 +86,14 @@ class Costing {
     return cost;
   }
 
-  /// Of its time what the cards of hosts are busy: what grows with the number of flows, when there are so many that nothing else counts.
+  /// Of its time what its cards or uplinks are busy.
   double wire_seconds(const Site& site, int sequences, Seconds all) const {
-    const int user = user_of(site), crowd = much_crowded * wires_.lanes(user);
-    const Seconds further = of(site, sequences, 2 * crowd).time - of(site, sequences, crowd).time;
-    return std::clamp(further.value / much_crowded * wires_.slowdown(user), 0.0, all.value);
+    const int user = user_of(site);
+    const double alone = card_seconds([&](const Flows& flows) { return of(site, sequences, flows).time; }, wires_.lanes(user));
+    return std::clamp(alone * wires_.slowdown(user), 0.0, all.value);
   }
 
-  int own_flows(const Site& site) const { return user_of(site) < 0 ? 1 : wires_.flows(user_of(site)); }
+  Flows own_flows(const Site& site) const { return user_of(site) < 0 ? Flows{} : wires_.flows(user_of(site)); }
 
   /// Of wires; -1 for a site that moves nothing, or receives.
   int user_of(const Site& site) const {

@@ -20,16 +20,19 @@ std::uint64_t hash_of(const program::Group& group) {
 }
 
 /// Members of one inner team.
-TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host) {
-  std::map<int, int> count;
-  TeamShape::Inner inner{static_cast<int>(members.size()), 0};
-  for (Rank rank : members) inner.beside = std::max(inner.beside, ++count[host(rank)]);
+TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
+  std::map<int, int> on_host, at_uplink;
+  TeamShape::Inner inner{static_cast<int>(members.size()), 0, 0};
+  for (Rank rank : members) {
+    inner.beside = std::max(inner.beside, ++on_host[host(rank)]);
+    inner.behind = std::max(inner.behind, ++at_uplink[uplink(rank)]);
+  }
   return inner;
 }
 
 }  // namespace
 
-TeamShapes team_shapes(const program::Group& group, const std::function<int(Rank)>& host) {
+TeamShapes team_shapes(const program::Group& group, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
   const auto members = static_cast<int>(group.members.size());
   std::vector<int> below(at(members));
   for (int m = 0; m < members; ++m) below[at(m)] = m;
@@ -45,7 +48,7 @@ TeamShapes team_shapes(const program::Group& group, const std::function<int(Rank
       TeamShape shape;
       for (const auto& [number, ranks] : inner_teams) {
         shape.firsts.push_back(ranks.front());
-        shape.inner.push_back(alike(ranks, host));
+        shape.inner.push_back(alike(ranks, host, uplink));
       }
       std::ranges::sort(shape.inner);
       shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
@@ -56,13 +59,14 @@ TeamShapes team_shapes(const program::Group& group, const std::function<int(Rank
   return levels;
 }
 
-const TeamShapes& TeamShapeMemory::of(const program::Group& group, const std::function<int(Rank)>& host) {
+const TeamShapes& TeamShapeMemory::of(const program::Group& group, const std::function<int(Rank)>& host,
+                                      const std::function<int(Rank)>& uplink) {
   const auto hash = hash_of(group);
   const auto found = known_.find(hash);
   if (found != known_.end() && found->second.members == group.members && found->second.teams == group.teams) return found->second.shapes;
   if (ranks_ > most_remembered) known_.clear(), ranks_ = 0;
   ranks_ += group.members.size();
-  return (known_[hash] = {group.members, group.teams, team_shapes(group, host)}).shapes;
+  return (known_[hash] = {group.members, group.teams, team_shapes(group, host, uplink)}).shapes;
 }
 
 }  // namespace flotilla::simulate

@@ -14,6 +14,7 @@ struct TeamShape {
   struct Inner {
     int members = 0;
     int beside = 0;  ///< most of them on one host: they move their pieces over the same cards
+    int behind = 0;  ///< most of them behind one uplink, or behind none
     auto operator<=>(const Inner&) const = default;
   };
   std::vector<Rank> firsts;  ///< a member of each inner team, one after the other
@@ -23,13 +24,14 @@ struct TeamShape {
 
 /// By level, from the inside out, the teams of two or more inner ones.
 using TeamShapes = std::vector<std::vector<TeamShape>>;
-TeamShapes team_shapes(const program::Group&, const std::function<int(Rank)>& host);
+/// `host`, `uplink`: equal numbers for ranks on one host, behind one uplink.
+TeamShapes team_shapes(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
 
 /// Remembers them: programs and searches ask for the same groups again and again, with other numbers of bytes.
 class TeamShapeMemory {
  public:
-  /// `host` must be the same function each time. The answer holds until the next call.
-  const TeamShapes& of(const program::Group&, const std::function<int(Rank)>& host);
+  /// `host` and `uplink` must be the same functions each time. The answer holds until the next call.
+  const TeamShapes& of(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
 
  private:
   struct Known {

@@ -16,14 +16,15 @@ constexpr std::string_view format = "flotilla-profile";
 constexpr std::int64_t version = 1;
 constexpr std::size_t most_models = 1000;
 
-/// A list that only libraries have.
+/// A list that few profiles have.
 struct Extra {
   std::string_view key;
   Node (*node)(const cluster::Profile&);
   void (*read)(const Json&, cluster::Profile&);
   bool (*empty)(const cluster::Profile&);
 };
-constexpr std::array<Extra, 4> extras{
+constexpr std::array<Extra, 5> extras{
+    Extra{"uplinks", uplinks_node, read_uplinks, [](const cluster::Profile& p) { return p.uplinks.empty(); }},
     Extra{"layer_times", layer_times_node, read_layer_times, [](const cluster::Profile& p) { return p.layer_times.empty(); }},
     Extra{"layer_sizes", layer_sizes_node, read_layer_sizes, [](const cluster::Profile& p) { return p.layer_sizes.empty(); }},
     Extra{"link_fits", link_fits_node, read_link_fits, [](const cluster::Profile& p) { return p.link_fits.empty(); }},
@@ -58,7 +59,7 @@ std::string library_to_json(const Library& library) { return json_of(library.pro
 Library library_from_json(const Json& document) {
   require_format(document, format, version);
   document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
-                        "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices"});
+                        "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "uplinks"});
   Library library;
   cluster::Profile& profile = library.profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");

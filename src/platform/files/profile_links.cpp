@@ -64,6 +64,13 @@ cluster::EgressPrice price_of(const Json& object) {
   return {object.get_string("from_zone"), object.get_string("to_zone"), object.at("usd_per_byte").as_double(0, 1)};
 }
 
+Node uplink_object(const cluster::Uplink& u) { return Node::Object{{"zone", u.zone}, {"bandwidth_bytes_per_s", u.bandwidth.value}}; }
+
+cluster::Uplink uplink_of(const Json& object) {
+  object.expect_keys({"zone", "bandwidth_bytes_per_s"});
+  return {object.get_string("zone"), {object.get_double("bandwidth_bytes_per_s", slowest_rate)}};
+}
+
 }  // namespace
 
 detail::Node links_node(const cluster::Profile& p) { return array_of(p.links, link_object); }
@@ -71,6 +78,16 @@ detail::Node egress_prices_node(const cluster::Profile& p) { return array_of(p.e
 
 void read_links(const Json& list, cluster::Profile& profile) {
   for (const Json& link : entries(list)) profile.links.push_back(link_of(link));
+}
+
+detail::Node uplinks_node(const cluster::Profile& p) { return array_of(p.uplinks, uplink_object); }
+
+void read_uplinks(const Json& list, cluster::Profile& profile) {
+  for (const Json& place : entries(list)) {
+    cluster::Uplink uplink = uplink_of(place);
+    if (cluster::uplink_of(profile, uplink.zone)) place.at("zone").refuse(text("'", uplink.zone, "' has an uplink already; remove one"));
+    profile.uplinks.push_back(std::move(uplink));
+  }
 }
 
 void read_egress_prices(const Json& list, cluster::Profile& profile) {

@@ -25,6 +25,7 @@ detail::Node layer_times_node(const cluster::Profile&);
 detail::Node layer_sizes_node(const cluster::Profile&);
 detail::Node link_fits_node(const cluster::Profile&);
 detail::Node egress_prices_node(const cluster::Profile&);
+detail::Node uplinks_node(const cluster::Profile&);
 
 /// Each fills its list of the profile, whose device types must have been read before.
 void read_device_types(const Json& list, cluster::Profile&);
@@ -35,6 +36,7 @@ void read_layer_times(const Json& list, cluster::Profile&);
 void read_layer_sizes(const Json& list, cluster::Profile&);
 void read_link_fits(const Json& list, cluster::Profile&);
 void read_egress_prices(const Json& list, cluster::Profile&);
+void read_uplinks(const Json& list, cluster::Profile&);
 
 /// The elements of a list that is not absurdly long.
 std::vector<Json> entries(const Json& list);

@@ -31,6 +31,7 @@ static_assert(std::is_trivially_copyable_v<Letter>);
 struct Desk {
   std::vector<Letter> letters;
   std::vector<mpi::Request> requests;
+  std::vector<mpi::Request> to_missing;  ///< verdicts that nobody may ever fetch
   Letter verdict;
 };
 
@@ -71,8 +72,14 @@ Verdict preside(const World& world, const std::string& mine, const Judge& judge,
   desk->verdict.ok = verdict.outcome.ok;
   desk->verdict.kind = verdict.outcome.kind;
   desk->verdict.set(verdict.outcome.message);
-  for (int r = 1; r < world.size(); ++r) desk->requests[static_cast<std::size_t>(r)] = world.control().send(desk->verdict.bytes(), r, tag);
-  if (!finish_all(desk->requests, now() + deadline)) bury(std::move(desk));
+  // Who came must not wait in the next agreement while rank 0 waits here for who did not.
+  for (int r = 1; r < world.size(); ++r) {
+    const bool missing = std::ranges::find(gathered.missing, Rank{r}) != gathered.missing.end();
+    auto request = world.control().send(desk->verdict.bytes(), r, tag);
+    if (missing) desk->to_missing.push_back(std::move(request));
+    desk->requests[static_cast<std::size_t>(r)] = missing ? mpi::Request{} : std::move(request);
+  }
+  if (!finish_all(desk->requests, now() + deadline) || !desk->to_missing.empty()) bury(std::move(desk));
   return verdict;
 }
 

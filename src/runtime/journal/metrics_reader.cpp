@@ -95,6 +95,7 @@ SlowRecord read_slow(const Json& json) {
   r.over = json.get_bool("over");
   r.factor = number(json, "factor");
   r.cost_seconds = number(json, "cost_seconds");
+  r.group = json.has("group") ? json.get_string("group") : "";
   return r;
 }
 StopRecord read_stop(const Json& json) {

@@ -233,13 +233,13 @@ std::vector<std::size_t> sizes_of(const std::vector<std::vector<double>>& sample
 
 }  // namespace
 
-void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
+void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>& samples, Clock clock) {
   const Seconds start = clock();
   backend_->run(work);
   samples[measured_index(work.operation)].push_back((clock() - start).value);
 }
 
-void FewBlocks::pass(std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
+void FewBlocks::pass(std::vector<std::vector<double>>& samples, Clock clock) {
   samples.resize(measured_count);
   const auto before = sizes_of(samples);
   for (const auto& instruction : order_) {
@@ -260,7 +260,7 @@ compute::Task FewBlocks::half(compute::Task whole, model::Operation operation) c
   return whole;
 }
 
-void FewBlocks::halves(std::vector<std::vector<double>>& samples, Seconds (*clock)()) {
+void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
   samples.resize(measured_count);
   const auto before = sizes_of(samples);
   std::vector<compute::Task> of_weights;

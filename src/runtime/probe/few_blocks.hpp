@@ -46,12 +46,13 @@ class FewBlocks {
   void prepare();
   /// Gives the memory back; what the matrix library has made stays for the next prepare().
   void release() { arena_.reset(), beside_.reset(); }
+  using Clock = Seconds (*)();
   /// One pass over all operations; the seconds of every run are added to `samples`, by measured_index(). Where blocks see windows by turns,
   /// an operation is their mean, as model::flops counts it, and a pass one run of it. Time is read off `clock`.
-  void pass(std::vector<std::vector<double>>& samples, Seconds (*clock)() = now);
+  void pass(std::vector<std::vector<double>>& samples, Clock clock = now);
   /// After a pass its backward passes once more, in halves, as a zero-bubble schedule makes them: those of the inputs in order, then those
   /// of the weights. Their operands are what the pass left: other values, the same work.
-  void halves(std::vector<std::vector<double>>& samples, Seconds (*clock)() = now);
+  void halves(std::vector<std::vector<double>>& samples, Clock clock = now);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);
 
@@ -66,7 +67,7 @@ class FewBlocks {
   void gather_stats(const program::Site&);
   compute::Task task(const program::Site&) const;
   compute::Task half(compute::Task whole, model::Operation) const;
-  void run(const compute::Task&, std::vector<std::vector<double>>& samples, Seconds (*clock)());
+  void run(const compute::Task&, std::vector<std::vector<double>>& samples, Clock);
   Bytes kept_in_all() const;
   Bytes workspace_of_halves() const;
 

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
-#include "flotilla/base/clock.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/mpi/backoff.hpp"
 #include "pairs.hpp"
 #include "ping_pong.hpp"
+#include "roll_call.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -22,14 +20,6 @@ std::vector<cluster::LinkSample> unpack(const std::string& text) {
   std::memcpy(samples.data(), text.data(), samples.size() * sizeof(cluster::LinkSample));
   return samples;
 }
-
-/// Who is well, on its way to everybody.
-struct Round {
-  Round(bool well, int ranks) : mine{static_cast<unsigned char>(well)}, all(static_cast<std::size_t>(ranks)) {}
-  std::byte mine;
-  std::vector<std::byte> all;
-  mpi::Request request;
-};
 
 class Measurement {
  public:
@@ -61,16 +51,8 @@ class Measurement {
 
   /// Pairs take turns here; whoever waits leaves the cores to the pair at work. False on every rank as soon as one has failed.
   bool everybody_well(const comm::Outcome& mine) {
-    auto round = std::make_unique<Round>(mine.ok, world_.size());
-    round->request = world_.control().all_gather({&round->mine, 1}, round->all);
-    const Seconds end = now() + 2 * deadline_ + 10 * budget_;
-    for (mpi::Backoff backoff; !round->request.test(); backoff.pause()) {
-      if (now() < end) continue;
-      static_cast<void>(round.release());    // MPI may still write into it
-      comm::agree(world_, mine, deadline_);  // names who is missing
-      throw Error{ErrorKind::communication, "probe: the measurement of a link did not end"};
-    }
-    return std::ranges::all_of(round->all, [](std::byte b) { return b != std::byte{0}; });
+    const auto answers = roll_call(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
+    return std::ranges::all_of(answers, &Answer::well);
   }
 
   /// Samples stay on the asking side.

@@ -1,17 +1,20 @@
 #include <cstring>
 
+#include "convoys.hpp"
 #include "coverage.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/probe/freshness.hpp"
 #include "links.hpp"
 #include "merge.hpp"
+#include "uplinks.hpp"
 
 namespace flotilla::probe {
 namespace {
 
 // Parts of the budget.
-constexpr double for_rates = 0.15, for_operations = 0.6, for_links = 0.25;
+constexpr double for_rates = 0.15, for_operations = 0.6, for_links = 0.25,
+                 for_uplinks = 0.05;  // of links' part, where there are some to measure
 
 /// What only the ranks' own numbers may differ in, whoever started them.
 std::string common_part(const ProbeRequest& request) {
@@ -57,13 +60,16 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
       request.deadline + 10 * request.budget);
   mine.shapes = operation_times(world, request, here, request.budget * for_operations);
   report_progress(request, "links");
-  const auto links = measure_links(world, here.devices, request.budget * for_links, request.deadline);
+  const double uplinks_part = convoys(here.devices).empty() ? 0 : for_uplinks;
+  const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part), request.deadline);
+  const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
   const auto all = everybodys(world, mine, request.deadline);
   cluster::Profile profile = merge(request, here, all);
   profile.model_fingerprint = here.model_fingerprint;
   profile.software = here.software;
   profile.measured_at = utc_now();
   profile.links = links;
+  profile.uplinks = uplinks;
   return rank_0s(world, profile, request.deadline);
 }
 

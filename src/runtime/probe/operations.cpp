@@ -114,7 +114,10 @@ class Series {
   void measure(Measuring& m) {
     const bool fresh = m.visits.empty(), halves = m.visits.size() % visits_for_halves == 0;
     m.visits.push_back(comm::agree_on(
-        world_, "measuring operations", [&] { return visit(m.blocks, m.shape, slice_, fresh, crowded_, halves); },
+        world_, "measuring operations",
+        [&] {
+          return visit(m.blocks, m.shape, slice_, {fresh, halves, crowded_});
+        },
         patience(request_, m.blocks, slice_)));
     log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", m.visits.back().took,
                ", disturbed ", std::lround(100 * m.visits.back().disturbance), " %, block ",

@@ -1,32 +1,15 @@
 #include "pairs.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
+
+#include "places.hpp"
 
 namespace flotilla::probe {
 namespace {
 
 constexpr std::size_t most_hosts = 16;    // whose inside is measured
 constexpr std::size_t most_complete = 8;  // places of which every two are measured
-
-/// In order of the first rank that is there.
-struct Place {
-  std::string name;
-  std::vector<Rank> ranks;
-};
-
-template <class NameOf>
-std::vector<Place> places(const std::vector<cluster::Device>& devices, NameOf name_of) {
-  std::vector<Place> found;
-  std::map<std::string, std::size_t> index;
-  for (const auto& device : devices) {
-    const auto [at, fresh] = index.emplace(name_of(device), found.size());
-    if (fresh) found.push_back({at->first, {}});
-    found[at->second].ranks.push_back(device.rank);
-  }
-  return found;
-}
 
 /// Index pairs of `count` places, first < second: all, or a ring and its chords.
 std::set<std::pair<std::size_t, std::size_t>> couples(std::size_t count) {

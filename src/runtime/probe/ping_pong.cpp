@@ -1,6 +1,7 @@
 #include "ping_pong.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <span>
 
@@ -22,10 +23,6 @@ struct Announcement {
   std::int32_t rounds = 0;
   Kind kind = Kind::done;
 };
-
-void fill_pattern(std::span<std::byte> data, int round) {
-  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 31 + i / 251 + static_cast<std::size_t>(round) * 7);
-}
 
 /// Half a round trip.
 Seconds message_round(LinkEnd& end, Bytes size, int round) {
@@ -63,6 +60,10 @@ int rounds_within(Seconds slice, Seconds one_way) {
 
 }  // namespace
 
+void fill_pattern(std::span<std::byte> data, int round) {
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<std::byte>(i * 31 + i / 251 + static_cast<std::size_t>(round) * 7);
+}
+
 std::vector<Bytes> message_sizes() {
   std::vector<Bytes> sizes;
   for (Bytes size = smallest; size <= largest; size = size * 4) sizes.push_back(size);
@@ -90,6 +91,11 @@ LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* 
 void LinkEnd::run(comm::Operation& operation, Bytes size) {
   const Errand errand{&operation, size};
   courier_.run({&errand, 1});
+}
+
+void LinkEnd::swap(Bytes size) {
+  const std::array both{Errand{receive_.get(), size}, Errand{send_.get(), size}};
+  courier_.run(both);
 }
 
 void LinkEnd::tell(std::span<const std::byte> note) {

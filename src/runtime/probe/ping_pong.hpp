@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "courier.hpp"
@@ -24,6 +26,8 @@ class LinkEnd {
   void hear(std::span<std::byte> note);
   void send(Bytes size) { run(*send_, size); }
   void receive(Bytes size) { run(*receive_, size); }
+  /// Both at once, each way a message of that size.
+  void swap(Bytes size);
   /// The all-reduce of twice `size` bytes: each end sends one half, adds the other and sends the sum.
   void sum(Bytes size) { run(*sum_, size * 2); }
 
@@ -43,6 +47,9 @@ class LinkEnd {
 struct LinkSamples {
   std::vector<cluster::LinkSample> messages, sums;
 };
+
+/// Bytes that tell rounds apart, and places in a message.
+void fill_pattern(std::span<std::byte> data, int round);
 
 /// The side that asks: half the time of a round trip, one sample per round, the first of each size dropped. Every byte that comes back is
 /// compared outside the time. Sizes up to 512 KiB whatever they take (bursts that a network lets through flatter smaller ones), larger ones

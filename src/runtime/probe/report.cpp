@@ -81,6 +81,12 @@ std::vector<Row> link_rows(const cluster::Profile& profile) {
   return rows;
 }
 
+std::vector<Row> uplink_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{{"zone", "all its hosts together"}};
+  for (const auto& uplink : profile.uplinks) rows.push_back({uplink.zone, to_string(uplink.bandwidth)});
+  return rows;
+}
+
 Row operation_row(const cluster::Profile& profile, const model::Config& model, const cluster::OperationTime& t) {
   Row row{t.operation, to_string(t.precision), text(t.tensor_parallel), text(t.sequences), to_string(t.time)};
   const model::LayerShape shape{t.sequences, t.length, t.tensor_parallel, 0, t.precision};
@@ -119,6 +125,7 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
   print(out, "Device types", type_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
+  print(out, "Uplinks (each way; hosts of these zones hold each other up on the way to other zones)", uplink_rows(profile));
   for (const auto& type : profile.device_types) {
     print(out, "Operations on " + type.name, operation_rows(profile, model, type.name));
     print(out, "Vectors on " + type.name, element_rows(profile, type.name));

@@ -22,23 +22,23 @@ bool counts(const Visit& v, bool crowded) { return crowded || v.disturbance <= u
 
 }  // namespace
 
-Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, bool fresh, bool crowded, bool halves) {
+Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, Manner manner) {
   const Seconds begin = now();
   blocks.prepare();
   std::vector<std::vector<double>> samples;
-  if (fresh) blocks.pass(samples);
+  if (manner.fresh) blocks.pass(samples);
   samples.clear();
   const Seconds start = now(), computed = thread_time();
-  const auto clock = crowded ? thread_time : now;
+  const auto clock = manner.crowded ? thread_time : now;
   int passes = 0;
   do {
     blocks.pass(samples, clock);
-    if (halves && passes++ % passes_for_halves == 0) blocks.halves(samples, clock);
+    if (manner.halves && passes++ % passes_for_halves == 0) blocks.halves(samples, clock);
   } while (now() - start < slice);
   const Seconds wall = now() - start, busy = thread_time() - computed;
   Visit result;
   result.disturbance = std::clamp(1 - busy / wall, 0.0, 1.0);
-  const double waits = crowded ? std::max(1.0, wall / busy) : 1;
+  const double waits = manner.crowded ? std::max(1.0, wall / busy) : 1;
   for (const auto& runs : samples) {
     result.seconds.push_back(runs.empty() ? 0 : waits * mean_of_largest(runs, shape.tensor_parallel));
     result.quick.push_back(runs.empty() ? 0 : quantile(runs, 0.1));

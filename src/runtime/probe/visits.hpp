@@ -24,13 +24,19 @@ struct Visit {
 /// A visit up to this counts as undisturbed: timers and the odd interrupt stay far below.
 inline constexpr double undisturbed = 0.05;
 
+/// How a visit is made.
+struct Manner {
+  bool fresh = false;   ///< never run before: a pass that nobody counts makes the library's primitives
+  bool halves = false;  ///< every fourth pass, the first one too, is followed by its backward passes in halves
+  /// The thread cannot compute all the time, and will not in training: there an operation is its processor time, times what the whole visit
+  /// took over its own. A wait, ten operations long, that falls on one of them in one visit says nothing of that operation.
+  bool crowded = false;
+};
+
 /// Passes over `blocks` for the slice, one at least. Of each operation the mean, not the median: a step is the sum of many runs, so that
 /// it pays for the slow ones, too. Members of a tensor-parallel group wait for each other after nearly every operation: there it is
-/// the mean of the slowest of so many runs. `fresh`: never run before; a pass that nobody counts makes the library's primitives.
-/// `crowded`: the thread cannot compute all the time, and will not in training: there it is an operation's processor time, times what the
-/// whole visit took over its own. A wait, ten operations long, that falls on one of them in one visit says nothing of that operation.
-/// `halves`: every fourth pass, the first one too, is followed by its backward passes in halves.
-Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, bool fresh, bool crowded = false, bool halves = false);
+/// the mean of the slowest of so many runs.
+Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, Manner);
 
 /// Visits of one shape, spread over the time of the probe -> the median of the undisturbed ones, and their scatter. Where other
 /// processes disturbed all of them, the median of the quickest runs (a wait for a processor is as long as many an operation, so that a mean

@@ -24,7 +24,7 @@ class Lane {
   void add(const program::Transfer& transfer) { transfers_.push_back(&transfer); }
   void open() {
     if (transfers_.empty()) return;
-    for (auto& slot : slots_) slot.message = std::make_unique<std::array<float, message_floats>>();
+    for (auto& slot : slots_) slot.message = std::make_unique_for_overwrite<std::array<float, message_floats>>();
     next_transfer();
   }
   /// Ends and starts what it can; true when something has moved.

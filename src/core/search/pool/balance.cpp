@@ -97,8 +97,8 @@ class Balance {
       const Slot &a = column_.slots[at(from)], &b = column_.slots[at(to)];
       const int flows = estimator_.flows(a, column_.count);
       const bool one_node = a.place == b.place && devices_at(a.place) <= estimator_.per_node(a.place);
-      return network_.message({a.place, b.place, one_node, flows, estimator_.pieces(a)}, column_.microbatch) +
-             network_.message({b.place, a.place, one_node, flows, estimator_.pieces(b)}, column_.microbatch);
+      return network_.message({a.place, b.place, one_node, flows, estimator_.pieces(a), column_.count}, column_.microbatch) +
+             network_.message({b.place, a.place, one_node, flows, estimator_.pieces(b), column_.count}, column_.microbatch);
     };
     return (s > 0 ? both(s - 1, s) : 0) + (s + 1 < count() ? both(s, s + 1) : 0);
   }

@@ -97,8 +97,9 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
       const Slot& next = column.slots[at(s + 1)];
       const Nodes &a = nodes_[at(s) * placed_ + index], &b = nodes_[at(s + 1) * placed_ + index];
       const bool one_node = slot.place == next.place && a == b && a.first == a.last;
-      behind = network_.message({slot.place, next.place, one_node, flows(slot, column.count), pieces(slot)}, microbatch) +
-               network_.message({next.place, slot.place, one_node, flows(next, column.count), pieces(next)}, microbatch) + 2 * handshake_;
+      behind = network_.message({slot.place, next.place, one_node, flows(slot, column.count), pieces(slot), column.count}, microbatch) +
+               network_.message({next.place, slot.place, one_node, flows(next, column.count), pieces(next), column.count}, microbatch) +
+               2 * handshake_;
     }
     // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
     const double handshakes = 2 * handshake_ * ((s > 0 ? 1 : 0) + (s + 1 < stages ? 1 : 0));

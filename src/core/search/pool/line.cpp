@@ -249,8 +249,10 @@ double LineEstimator::behind(const Post& here, const Post& next) {
     for (const Crew& b : next) {
       const Slot from{a.place, a.tensor}, to{b.place, b.tensor};
       const int microbatch = std::min(a.microbatch, b.microbatch);
-      const double there = network_.message({a.place, b.place, false, estimate_.flows(from, a.count), estimate_.pieces(from)}, microbatch);
-      const double back = network_.message({b.place, a.place, false, estimate_.flows(to, b.count), estimate_.pieces(to)}, microbatch);
+      const double there =
+          network_.message({a.place, b.place, false, estimate_.flows(from, a.count), estimate_.pieces(from), a.count}, microbatch);
+      const double back =
+          network_.message({b.place, a.place, false, estimate_.flows(to, b.count), estimate_.pieces(to), b.count}, microbatch);
       longest = std::max(longest, there + back);
     }
   return longest;

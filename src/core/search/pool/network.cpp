@@ -25,7 +25,8 @@ Network::Network(const Stock& stock, const program::Runtime& runtime)
       cost_{runtime.layers ? simulate::ProfileCost{stock.profile, *runtime.layers} : simulate::ProfileCost{stock.profile}},
       group_{program::Group::Kind::data, {}},
       placement_{program::placement_of(stock.profile.devices)},
-      elements_(3, 0) {
+      elements_(3, 0),
+      has_uplinks_{!stock.profile.uplinks.empty()} {
   if (runtime.layers) group_.algorithm = program::Group::Algorithm::library, group_.most = runtime.layers->reduction_rate;
   const auto& model = stock.request.model;
   for (const auto& tensor : model::tensors(model)) {
@@ -51,6 +52,8 @@ double Network::message(const Way& way, int microbatch) {
   std::uint64_t key = at(way.from) * stock_.places.size() + at(way.to);
   key = ((key * sizes + logarithm) << 1 | (way.one_node ? 1 : 0)) * most_flows + static_cast<std::uint64_t>(way.flows);
   key = key * sizes + static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(way.pieces)));
+  const int across = has_uplinks_ ? std::min(rounded(way.replicas), static_cast<int>(most_flows) - 1) : 1;
+  if (has_uplinks_) key = key * most_flows + static_cast<std::uint64_t>(across);
   const auto [found, fresh] = messages_.try_emplace(key, 0);
   if (!fresh) return found->second;
   const Place &a = stock_.places[at(way.from)], &b = stock_.places[at(way.to)];
@@ -60,7 +63,7 @@ double Network::message(const Way& way, int microbatch) {
   if (other == a.first) return 0;
   const PoolRequest& r = stock_.request;
   const Bytes size{std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision).count / way.pieces};
-  return found->second = cost_.message(a.first, other, size, way.flows).time.value;
+  return found->second = cost_.message(a.first, other, size, {way.flows, across * way.pieces, across * way.pieces}).time.value;
 }
 
 void Network::add(const Column& column, const Slot& slot, int start, Members& members) const {
@@ -83,9 +86,10 @@ double Network::sum(std::int64_t elements, int shares, const program::Group& som
   if (all < 2 || elements == 0) return 0;
   constexpr Bytes fp32{4};
   const Bytes bytes = elements / shares * fp32;
+  const simulate::Flows at_once{shares, shares, shares};
   if (some.algorithm == program::Group::Algorithm::direct && some.teams.empty())
-    return cost_.sum_over_many(some.members, all, bytes, fp32, shares).time.value;
-  return cost_.collective(program::Op::all_reduce, some, bytes, fp32, shares).time.value;
+    return cost_.sum_over_many(some.members, all, bytes, fp32, at_once).time.value;
+  return cost_.collective(program::Op::all_reduce, some, bytes, fp32, at_once).time.value;
 }
 
 const Network::Sums& Network::sums(const Sketch& sketch, int stage, const std::vector<int>& starts) {

@@ -21,6 +21,7 @@ class Network {
     bool one_node = false;  ///< in which all of them stand
     int flows = 1;          ///< messages that leave a node at once
     int pieces = 1;         ///< members of a tensor-parallel group that send a microbatch together
+    int replicas = 1;       ///< that do so at once, and share their zones' uplinks
   };
   /// Seconds of a message of `microbatch` sequences between stages that stand so.
   double message(const Way&, int microbatch);
@@ -54,7 +55,7 @@ class Network {
   void add(const Column&, const Slot&, int start, Members&) const;
   /// As the runtime sums among them.
   program::Group group_of(std::vector<Rank> members) const;
-  /// `shares`: shards of a tensor-parallel group, which move at once through the same cards. `some` of `all` members.
+  /// `shares`: shards of a tensor-parallel group, which move at once through the same cards and uplinks. `some` of `all` members.
   double sum(std::int64_t elements, int shares, const program::Group& some, std::size_t all) const;
 
   const Stock& stock_;
@@ -67,6 +68,7 @@ class Network {
   std::map<std::vector<int>, double> word_sums_;
   std::vector<double> prices_;  ///< USD for a byte, by places
   std::unordered_map<std::uint64_t, double> messages_;
+  bool has_uplinks_;  ///< some zone's hosts share the way to others
 };
 
 }  // namespace flotilla::search::pool

@@ -34,7 +34,7 @@ void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
 template <class E>
 void Operations<E>::mlp_begin_backward(const Frame& f) {
   back_to_mlp(f, f.own(Role::partial, d_));
-  copy_rows(f, f.saved(f.block().ff_input), f.own(Role::gathered, d_), d_);
+  if (f.gathers()) copy_rows(f, f.saved(f.block().ff_input), f.own(Role::gathered, d_), d_);
 }
 
 /// At the start of each row of `columns`, which has room for the gradient of `up`.
@@ -119,7 +119,7 @@ template <class E>
 void Operations<E>::attention_begin_backward(const Frame& f) {
   back_to_attention(f, f.own(Role::partial, d_));
   const E* input = pre_norm_ ? f.saved(f.block().attention_input) : f.at(Role::input);
-  copy_rows(f, input, f.own(Role::gathered, d_), d_);
+  if (f.gathers()) copy_rows(f, input, f.own(Role::gathered, d_), d_);
 }
 
 /// Back through the output product and attention, to what qkv's product put out.

@@ -90,6 +90,8 @@ void Operations<E>::run(const Task& task) {
     case Operation::mlp_begin_backward: mlp_begin_backward(frame); break;
     case Operation::attention_begin_backward: attention_begin_backward(frame); break;
     case Operation::embedding_begin_backward: embedding_begin_backward(frame); break;
+    case Operation::mlp_begin_weights: mlp_begin_weights(frame); break;
+    case Operation::attention_begin_weights: attention_begin_weights(frame); break;
     case Operation::mlp_backward_input: mlp_backward_input(frame); break;
     case Operation::mlp_backward_weights: mlp_backward_weights(frame); break;
     case Operation::attention_backward_input: attention_backward_input(frame); break;

@@ -40,6 +40,8 @@ class Operations {
       return model::block_layout(model_, shape, task.operand<std::byte>(program::Role::again) != nullptr);
     }
     E* kept(const model::Segment& segment) const { return reinterpret_cast<E*>(at<std::byte>(program::Role::kept) + segment.offset.count); }
+    /// Whether the inputs of a product are gathered beside the gradient; where passes are split, the weights' half does it.
+    bool gathers() const { return task.operand<std::byte>(program::Role::gathered) != nullptr; }
     /// Where this rank's rows begin in a buffer of all tokens, `width` elements each.
     E* own(program::Role role, std::int64_t width) const { return at(role) + first_row * width; }
     Place place() const { return {shape.length, task.first_sequence, first_row}; }
@@ -98,10 +100,14 @@ class Operations {
   void activation_backward(const Frame&, const model::BlockLayout&, E* gradient, E* kept = nullptr);
   void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
   // split_backward.cpp
+  void mlp_begin_weights(const Frame&);
+  void attention_begin_weights(const Frame&);
   void mlp_backward_input(const Frame&);
   void mlp_backward_weights(const Frame&);
   void attention_backward_input(const Frame&);
   void attention_backward_weights(const Frame&);
+  /// Of an output product, of all tokens; `kept` gets it, too, or this rank's rows of it. `back` makes it where tokens are not shared.
+  const E* output_gradient(const Frame&, E* kept, void (Operations::*back)(const Frame&, E*));
   E* kept_output_gradient(const Frame&) const;
   E* kept_up_gradient(const Frame&) const;
   bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }

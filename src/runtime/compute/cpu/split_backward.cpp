@@ -27,55 +27,82 @@ E* Operations<E>::kept_up_gradient(const Frame& f) const {
 }
 
 template <class E>
+const E* Operations<E>::output_gradient(const Frame& f, E* kept, void (Operations::*back)(const Frame&, E*)) {
+  if (shares_) {
+    copy_rows(f, f.own(Role::partial, d_), kept, d_);
+    return f.at(Role::partial);
+  }
+  E* gradient = f.at(Role::gradient);
+  (this->*back)(f, drops(f) ? kept : gradient);
+  if (!drops(f)) copy(f, gradient, kept, d_);
+  return kept;
+}
+
+template <class E>
 void Operations<E>::mlp_backward_input(const Frame& f) {
   const model::BlockLayout layout = f.block();
-  E *gradient = f.at(Role::gradient), *kept = kept_output_gradient(f), *kept_up = kept_up_gradient(f);
-  back_to_mlp(f, drops(f) ? kept : gradient);
-  if (!drops(f)) copy(f, gradient, kept, d_);
+  E* kept_up = kept_up_gradient(f);
+  const E* before_drop = output_gradient(f, kept_output_gradient(f), &Operations::back_to_mlp);
   // With relu nothing is in the place of what is kept; else its own input is, until the activation has been gone back through.
   const bool in_place = setup_.model.activation == model::Activation::relu;
   E* columns = in_place ? kept_up : f.workspace.template take<E>(f.n * up_width_);
-  activated_gradient(f, kept, columns);
+  activated_gradient(f, before_drop, columns);
   activation_backward(f, layout, columns, in_place ? nullptr : kept_up);
   products_.run(linear_input_gradient(setup_.precision, f.n, up_width_, d_),
                 {.a = kept_up, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
 }
 
 template <class E>
+void Operations<E>::mlp_begin_weights(const Frame& f) {
+  copy_rows(f, kept_output_gradient(f), f.own(Role::partial, d_), d_);
+  copy_rows(f, f.saved(f.block().ff_input), f.own(Role::gathered, d_), d_);
+}
+
+template <class E>
 void Operations<E>::mlp_backward_weights(const Frame& f) {
   const model::BlockLayout layout = f.block();
+  const E* before_drop = shares_ ? f.at(Role::partial) : kept_output_gradient(f);
+  const E* input = shares_ ? f.at(Role::gathered) : f.saved(layout.ff_input);
   products_.run(linear_weight_gradient(setup_.precision, f.n, d_, columns_),
-                {.a = kept_output_gradient(f), .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
+                {.a = before_drop, .b = f.saved(layout.activated), .c = f.gradient(Parameter::down_weight)});
   products_.run(linear_weight_gradient(setup_.precision, f.n, up_width_, d_),
-                {.a = kept_up_gradient(f), .b = f.saved(layout.ff_input), .c = f.gradient(Parameter::up_weight)});
+                {.a = kept_up_gradient(f), .b = input, .c = f.gradient(Parameter::up_weight)});
 }
 
 template <class E>
 void Operations<E>::attention_backward_input(const Frame& f) {
   const model::BlockLayout layout = f.block();
-  E *gradient = f.at(Role::gradient), *kept = f.saved(layout.middle);
   E* to_qkv = f.workspace.template take<E>(f.n * qkv_width_);
-  back_to_attention(f, drops(f) ? kept : gradient);
-  if (!drops(f)) copy(f, gradient, kept, d_);
-  qkv_gradient(f, kept, to_qkv);
+  const E* before_drop = output_gradient(f, f.saved(layout.middle), &Operations::back_to_attention);
+  qkv_gradient(f, before_drop, to_qkv);
   copy(f, to_qkv, f.saved(layout.qkv), qkv_width_);
   products_.run(linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
                 {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
 }
 
 template <class E>
-void Operations<E>::attention_backward_weights(const Frame& f) {
+void Operations<E>::attention_begin_weights(const Frame& f) {
   const model::BlockLayout layout = f.block();
-  attention_weight_gradients(f, f.saved(layout.middle), f.saved(layout.qkv));
+  copy_rows(f, f.saved(layout.middle), f.own(Role::partial, d_), d_);
+  copy_rows(f, pre_norm_ ? f.saved(layout.attention_input) : f.at(Role::input), f.own(Role::gathered, d_), d_);
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                \
-  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t); \
-  template E* Operations<E>::kept_output_gradient(const Frame&) const;         \
-  template E* Operations<E>::kept_up_gradient(const Frame&) const;             \
-  template void Operations<E>::mlp_backward_input(const Frame&);               \
-  template void Operations<E>::mlp_backward_weights(const Frame&);             \
-  template void Operations<E>::attention_backward_input(const Frame&);         \
+template <class E>
+void Operations<E>::attention_backward_weights(const Frame& f) {
+  const model::BlockLayout layout = f.block();
+  attention_weight_gradients(f, shares_ ? f.at(Role::partial) : f.saved(layout.middle), f.saved(layout.qkv));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                                  \
+  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                   \
+  template const E* Operations<E>::output_gradient(const Frame&, E*, void (Operations<E>::*)(const Frame&, E*)); \
+  template E* Operations<E>::kept_output_gradient(const Frame&) const;                                           \
+  template E* Operations<E>::kept_up_gradient(const Frame&) const;                                               \
+  template void Operations<E>::mlp_begin_weights(const Frame&);                                                  \
+  template void Operations<E>::attention_begin_weights(const Frame&);                                            \
+  template void Operations<E>::mlp_backward_input(const Frame&);                                                 \
+  template void Operations<E>::mlp_backward_weights(const Frame&);                                               \
+  template void Operations<E>::attention_backward_input(const Frame&);                                           \
   template void Operations<E>::attention_backward_weights(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -1,0 +1,104 @@
+#include "uplinks.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "convoys.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "ping_pong.hpp"
+#include "roll_call.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+constexpr int first_channel = 2;     // of world.messages(): links have the two before
+constexpr Bytes lead_in{128 << 10};  // what a shaped network lets through at once, and more
+
+class Measurement {
+ public:
+  Measurement(const comm::World& world, const Convoy& convoy, Seconds budget, Seconds deadline)
+      : world_{world}, convoy_{convoy}, budget_{budget}, deadline_{deadline} {
+    for (std::size_t p = 0; p < convoy.pairs.size(); ++p)
+      if (convoy.pairs[p].first == world.rank() || convoy.pairs[p].second == world.rank()) mine_ = static_cast<int>(p);
+  }
+
+  std::optional<BytesPerSecond> run() {
+    const int all = static_cast<int>(convoy_.pairs.size());
+    turn(0, all, {pilot_size, 0});  // connects them
+    const double rate = turn(0, 1, {pilot_size, 1}).front();
+    const Pace pace = of_rank_0(pace_of(pilot_size / BytesPerSecond{rate}, convoy_.pairs.size(), budget_));
+    std::vector<ConvoyRound> rounds(static_cast<std::size_t>(pace.rounds));
+    for (auto& round : rounds) {
+      for (int p = 0; p < pace.alone; ++p) round.alone.push_back(turn(p, p + 1, pace).front());
+      round.together = turn(0, pace.pairs, pace);
+    }
+    return shared_rate(rounds);
+  }
+
+ private:
+  /// Pairs [first, last) at once -> the rate of each. An error of anybody's is everybody's.
+  std::vector<double> turn(int first, int last, const Pace& pace) {
+    comm::Outcome outcome;
+    Seconds took;
+    if (first <= mine_ && mine_ < last) outcome = comm::outcome_of("measuring an uplink", [&] { took = exchange(pace); });
+    const auto answers = roll_call(world_, outcome, took.value, 2 * deadline_ + 10 * budget_, deadline_);
+    if (!std::ranges::all_of(answers, &Answer::well)) comm::agree(world_, outcome, deadline_);
+    std::vector<double> rates;
+    const double bytes = static_cast<double>(pace.size.count) * pace.messages;
+    for (int p = first; p < last; ++p) {
+      const auto& [a, b] = convoy_.pairs[static_cast<std::size_t>(p)];
+      rates.push_back(bytes / std::max({answers[a.index()].number, answers[b.index()].number, 1e-9}));
+    }
+    return rates;
+  }
+
+  Seconds exchange(const Pace& pace) {
+    const auto& [a, b] = convoy_.pairs[static_cast<std::size_t>(mine_)];
+    const Rank peer = a == world_.rank() ? b : a;
+    if (!end_) end_ = std::make_unique<LinkEnd>(world_, peer, first_channel, nullptr, deadline_);
+    const auto count = static_cast<std::size_t>(pace.size.count);
+    fill_pattern(std::span{end_->out}.first(count), world_.rank().value);
+    end_->swap(lead_in);
+    const Seconds start = now();
+    for (int m = 0; m < pace.messages; ++m) end_->swap(pace.size);
+    const Seconds took = now() - start;
+    if (pace.messages == 0) return took;
+    fill_pattern(std::span{end_->out}.first(count), peer.value);
+    FLOTILLA_REQUIRE(std::equal(end_->in.begin(), end_->in.begin() + pace.size.count, end_->out.begin()), ErrorKind::communication,
+                     end_->peer_name(), ": a message of ", pace.size, " came changed; the network or its driver corrupts data");
+    return took;
+  }
+
+  Pace of_rank_0(const Pace& mine) const {
+    const std::string text = mpi::broadcast_string(world_.control(), {reinterpret_cast<const char*>(&mine), sizeof mine}, 0, deadline_);
+    Pace pace;
+    std::memcpy(&pace, text.data(), std::min(text.size(), sizeof pace));
+    return pace;
+  }
+
+  const comm::World& world_;
+  const Convoy& convoy_;
+  Seconds budget_, deadline_;
+  int mine_ = -1;  ///< the pair in which this rank stands
+  std::unique_ptr<LinkEnd> end_;
+};
+
+}  // namespace
+
+std::vector<cluster::Uplink> measure_uplinks(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget,
+                                             Seconds deadline) {
+  const auto all = convoys(devices);
+  std::vector<cluster::Uplink> uplinks;
+  for (const Convoy& convoy : all) {
+    const auto rate = Measurement{world, convoy, budget / static_cast<double>(all.size()), deadline}.run();
+    if (!rate) continue;
+    for (const auto& zone : convoy.zones) uplinks.push_back({zone, *rate});
+  }
+  if (!all.empty()) comm::agree(world, {}, deadline);
+  return uplinks;
+}
+
+}  // namespace flotilla::probe

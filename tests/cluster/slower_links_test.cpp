@@ -1,0 +1,75 @@
+#include "flotilla/cluster/slower_links.hpp"
+
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::cluster {
+namespace {
+
+constexpr Bytes size{1 << 20};
+
+/// Two ranks on each of three hosts, the last in a zone of its own; one measured link between hosts stands for all of a zone.
+Profile six_ranks() {
+  Profile profile;
+  const char* hosts[] = {"n0", "n0", "n1", "n1", "m0", "m0"};
+  for (int r = 0; r < 6; ++r) profile.devices.push_back({Rank{r}, "cpu", hosts[r], r < 4 ? "near" : "far", r % 2, 1});
+  const auto link = [](LinkLevel level, const char* from, const char* to, double rate) {
+    Link made;
+    made.level = level;
+    made.from = from;
+    made.to = to;
+    made.pieces = {{{0}, Seconds{1e-5}, BytesPerSecond{rate}}};
+    made.sum_pieces = {{{0}, Seconds{2e-5}, BytesPerSecond{rate / 2}}};
+    return made;
+  };
+  profile.links = {link(LinkLevel::node, "n0", "n0", 1e10), link(LinkLevel::zone, "n0", "n1", 1e9),
+                   link(LinkLevel::wide, "near", "far", 1e8)};
+  return profile;
+}
+
+double ratio(const Profile& now, const Profile& before, int a, int b) {
+  return transfer_time(link_between(now, Rank{a}, Rank{b}), size) / transfer_time(link_between(before, Rank{a}, Rank{b}), size);
+}
+
+TEST(SlowerLinks, OfTwoHostsAllRanksHaveItBothWaysAndNobodyElse) {
+  const auto before = six_ranks();
+  const auto now = with_slower_links(before, std::vector<SlowPair>{{Rank{1}, Rank{2}, 8}});
+  for (const int a : {0, 1})
+    for (const int b : {2, 3}) {
+      EXPECT_NEAR(ratio(now, before, a, b), 8, 1e-9);
+      EXPECT_NEAR(ratio(now, before, b, a), 8, 1e-9);
+    }
+  for (const auto& [a, b] : {std::pair{0, 1}, std::pair{2, 3}, std::pair{0, 4}, std::pair{3, 5}, std::pair{4, 5}})
+    EXPECT_EQ(ratio(now, before, a, b), 1) << a << ' ' << b;
+  const auto& link = link_between(now, Rank{0}, Rank{3});
+  EXPECT_NEAR(sum_time(link, size) / sum_time(link_between(before, Rank{0}, Rank{3}), size), 8, 1e-9);
+}
+
+TEST(SlowerLinks, AZonesAndAHostsOwn) {
+  const auto before = six_ranks();
+  const auto now = with_slower_links(before, std::vector<SlowPair>{{Rank{0}, Rank{5}, 3}, {Rank{4}, Rank{5}, 5}});
+  EXPECT_NEAR(ratio(now, before, 2, 4), 3, 1e-9) << "zones have one link";
+  EXPECT_NEAR(ratio(now, before, 4, 5), 5, 1e-9);
+  EXPECT_EQ(ratio(now, before, 0, 1), 1) << "another host's own";
+}
+
+TEST(SlowerLinks, PairsOfOneLinkCountOnce) {
+  const auto before = six_ranks();
+  const std::vector<SlowPair> pairs{{Rank{0}, Rank{2}, 4}, {Rank{3}, Rank{1}, 6}, {Rank{0}, Rank{3}, 2}};
+  EXPECT_NEAR(ratio(with_slower_links(before, pairs), before, 0, 2), 6, 1e-9);
+  EXPECT_EQ(with_slower_links(before, std::vector<SlowPair>{{Rank{0}, Rank{2}, 0.5}}), before) << "nothing becomes faster";
+  EXPECT_THROW(with_slower_links(before, std::vector<SlowPair>{{Rank{0}, Rank{9}, 2}}), Error);
+}
+
+TEST(SlowerLinks, PairsThatWereNotMeasuredKeepWhatTheyHad) {
+  auto before = six_ranks();
+  for (auto& device : before.devices) device.zone = "near";  // n0-n1 alone was measured, and stands for the pairs with m0
+  const auto now = with_slower_links(before, std::vector<SlowPair>{{Rank{0}, Rank{2}, 7}});
+  EXPECT_NEAR(ratio(now, before, 0, 2), 7, 1e-9);
+  EXPECT_EQ(ratio(now, before, 0, 4), 1);
+  EXPECT_EQ(ratio(now, before, 5, 3), 1);
+}
+
+}  // namespace
+}  // namespace flotilla::cluster

@@ -1,0 +1,62 @@
+#include "uplinks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/mpi/session.hpp"
+#include "roll_call.hpp"
+
+namespace {
+
+using namespace flotilla;
+
+constexpr Seconds patience{30};
+
+const comm::World& world() {
+  static mpi::Session session;
+  static const comm::World all{session.world(), patience};
+  return all;
+}
+
+/// Every rank on a host of its own. What carries messages here is this machine's memory, so nothing is said of what is found: ranks
+/// that are more than its cores do hold each other up.
+std::vector<cluster::Device> pretended(int zones) {
+  std::vector<cluster::Device> devices;
+  for (int r = 0; r < world().size(); ++r)
+    devices.push_back({Rank{r}, "cpu", "n" + std::to_string(r), "z" + std::to_string(r % zones), 0, 1});
+  return devices;
+}
+
+TEST(MeasureUplinks, TheSameOnEveryRankWhateverTheirNumber) {
+  const auto uplinks = probe::measure_uplinks(world(), pretended(2), Seconds{0.1}, patience);
+  std::ostringstream all;
+  all << std::hexfloat;
+  for (const auto& uplink : uplinks) {
+    EXPECT_TRUE(uplink.zone == "z0" || uplink.zone == "z1") << uplink.zone;
+    EXPECT_GT(uplink.bandwidth.value, 0);
+    all << uplink.zone << ' ' << uplink.bandwidth.value << '\n';
+  }
+  EXPECT_TRUE(uplinks.empty() || uplinks.size() == 2) << "of two zones both are measured, or neither";
+  EXPECT_NO_THROW(comm::require_same(world(), "the uplinks", all.str(), patience));
+  EXPECT_TRUE(world().size() > 3 || uplinks.empty()) << "one host in a zone";
+}
+
+TEST(MeasureUplinks, OneZoneHasNothingToMeasure) {
+  EXPECT_TRUE(probe::measure_uplinks(world(), pretended(1), Seconds{0.1}, patience).empty());
+  EXPECT_TRUE(probe::measure_uplinks(world(), pretended(world().size()), Seconds{0.1}, patience).empty()) << "one host in each";
+}
+
+TEST(RollCall, EverybodyHearsEverybody) {
+  const int me = world().rank().value;
+  const comm::Outcome mine{me != 1, ErrorKind::communication, me == 1 ? "tired" : ""};
+  const auto answers = probe::roll_call(world(), mine, 10.0 * me, patience, patience);
+  ASSERT_EQ(static_cast<int>(answers.size()), world().size());
+  for (int r = 0; r < world().size(); ++r) {
+    EXPECT_EQ(answers[static_cast<std::size_t>(r)].number, 10.0 * r);
+    EXPECT_EQ(answers[static_cast<std::size_t>(r)].well, r != 1);
+  }
+}
+
+}  // namespace
