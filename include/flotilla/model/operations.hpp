@@ -88,8 +88,8 @@ enum class Operation : std::uint8_t {
   head_backward_input,
   head_backward_weights,
 };
-/// Those of every training step, up to embedding_backward: what a probe measures. Those that move rows through memory, as
-/// block_end_forward does, are estimated by it; halves are parts of what they are halves of.
+/// Those of every training step, up to embedding_backward: probes measure them, and halves. Those that move rows through memory, as
+/// block_end_forward does, are estimated by it; halves that nobody measured are parts of what they are halves of.
 inline constexpr int operation_count = 13;
 inline constexpr int all_operation_count = 28;
 

@@ -57,6 +57,11 @@ std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
   return out;
 }
 
+model::LayerShape shape_of(const PoolRequest& request, int tensor, int microbatch) {
+  const bool shares_tokens = tensor > 1 && request.manner.sequence_parallel.value_or(false);
+  return {microbatch, request.length, tensor, 0, request.precision, shares_tokens};
+}
+
 }  // namespace
 
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
@@ -99,8 +104,7 @@ std::optional<LeastPass> Soundings::bound(int type, int tensor, int microbatch, 
   for (const auto& device : first_devices_.devices)
     if (device.type == stock_.types[at(type)].name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
   if (static_cast<int>(group.size()) < tensor) return std::nullopt;
-  const model::LayerShape shape{
-      .sequences = microbatch, .length = request.length, .tensor_parallel = tensor, .precision = request.precision};
+  const model::LayerShape shape = shape_of(request, tensor, microbatch);
   const auto seconds = [&](int layer) {
     const auto of = bounds_->layer_bound(request.model, layer, shape, recompute, stock_.types[at(type)].name, group);
     return (of.forward + of.backward + of.recompute).value;
@@ -116,8 +120,7 @@ std::optional<LeastPass> Soundings::bound(int type, int tensor, int microbatch, 
 double Soundings::least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute recompute) const {
   const PoolRequest& request = stock_.request;
   if (!bounds_ || request.shard_optimizer) return 0;
-  const model::LayerShape shape{
-      .sequences = microbatch, .length = request.length, .tensor_parallel = tensor, .precision = request.precision};
+  const model::LayerShape shape = shape_of(request, tensor, microbatch);
   return static_cast<double>(bounds_->memory_bound(request.model, first, last, shape, recompute, 1).count);
 }
 
