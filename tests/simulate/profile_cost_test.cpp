@@ -213,6 +213,14 @@ TEST(ProfileCost, MessagesShareAnUplink) {
   EXPECT_NE(costs.uplink(Rank{0}), costs.uplink(Rank{2}));
 }
 
+TEST(ProfileCost, BurstsOfAShapedLineAreNotItsRate) {
+  auto profile = behind_uplinks(1e8);
+  profile.links.back().pieces = {{Bytes{0}, Seconds{50e-6}, {1e9}}, {Bytes{65536}, Seconds{50e-6 - 65536 * 9e-9}, {1e8}}};
+  EXPECT_DOUBLE_EQ(ProfileCost{profile}.message(Rank{0}, Rank{2}, {10'000}).time.value, 50e-6 + 1e-4);
+  profile.uplinks.clear();
+  EXPECT_DOUBLE_EQ(ProfileCost{profile}.message(Rank{0}, Rank{2}, {10'000}).time.value, 50e-6 + 1e-5);
+}
+
 TEST(ProfileCost, WithoutAnUplinkOrWithAHugeOneNothingChanges) {
   auto none = behind_uplinks(1);
   none.uplinks.clear();

@@ -94,11 +94,18 @@ Seconds Route::over_cards(Bytes size, int flows) const {
     const auto enough = std::ranges::find_if(fits, [&](const auto* fit) { return fit->from_count >= flows; });
     return fitted_time(enough == fits.end() ? *fits.back() : **enough, size, flows);
   }
-  return shared(cluster::transfer_time(*link, size), cluster::transfer_time(*link, {0}), flows);
+  const Seconds latency = cluster::transfer_time(*link, {0});
+  return shared(sustained(link->pieces, cluster::transfer_time(*link, size), latency, size), latency, flows);
 }
 
 Seconds Route::sum_time(Bytes size, int flows) const {
-  return shared(cluster::sum_time(*link, size), cluster::sum_time(*link, {0}), flows);
+  const Seconds latency = cluster::sum_time(*link, {0});
+  return shared(sustained(link->sum_pieces, cluster::sum_time(*link, size), latency, size), latency, flows);
+}
+
+/// Shaped lines let single small messages through far faster than many in a row.
+Seconds Route::sustained(const std::vector<cluster::LinkPiece>& pieces, Seconds alone, Seconds latency, Bytes size) const {
+  return passes_uplinks() ? std::max(alone, latency + size / pieces.back().bandwidth) : alone;
 }
 
 Seconds Route::shared(Seconds alone, Seconds latency, int flows) const {

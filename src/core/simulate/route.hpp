@@ -19,7 +19,7 @@ struct Route {
 
   /// One of `flows` equal messages that move at the same time. Between hosts, more flows than lanes share what the bytes take (Link); fits
   /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise. Flows
-  /// through an uplink share that; one alone takes what its link was measured to take.
+  /// through an uplink share that; one alone takes what its link was measured to take, at the rate of large messages.
   Seconds time(Bytes, const Flows& flows) const;
   /// Half a sum of our runtime (cluster::Link::sum_pieces) as one of so many through the cards; only where measures_sums().
   Seconds sum_time(Bytes, int through_cards) const;
@@ -32,6 +32,7 @@ struct Route {
  private:
   Seconds over_cards(Bytes, int flows) const;
   Seconds over_uplinks(Bytes, const Flows&) const;
+  Seconds sustained(const std::vector<cluster::LinkPiece>&, Seconds alone, Seconds latency, Bytes) const;
   Seconds shared(Seconds alone, Seconds latency, int flows) const;
 };
 

@@ -8,7 +8,7 @@
 
 namespace flotilla::probe {
 
-/// Pairs of ranks that exchange messages at once to see what a zone's hosts share on the way to other zones. The first of a pair stands in
+/// Pairs of ranks that send at once to see what a zone's hosts share on the way to other zones. The first of a pair stands in
 /// the zone, the second in another; no host stands in two pairs.
 struct Convoy {
   std::vector<std::string> zones;  ///< whose uplink it shows; both where there are two zones
@@ -22,7 +22,7 @@ std::vector<Convoy> convoys(const std::vector<cluster::Device>&);
 /// How one is measured.
 struct Pace {
   Bytes size;        ///< of a message
-  int messages = 1;  ///< each way, one after the other
+  int messages = 1;  ///< one after the other
   int pairs = 2;     ///< of the convoy: the first so many
   int alone = 2;     ///< of these, that are measured by themselves as well
   int rounds = 2;
@@ -30,11 +30,11 @@ struct Pace {
 };
 inline constexpr Bytes pilot_size{512 << 10};  ///< networks let smaller bursts through faster than they are (ping_pong.hpp)
 
-/// For a convoy whose first pair took so long to exchange one message of pilot_size: as many pairs and rounds as the budget takes if they
+/// For a convoy whose first pair took so long for one message of pilot_size: as many pairs and rounds as the budget takes if they
 /// hold each other up, two at least.
 Pace pace_of(Seconds pilot, std::size_t pairs, Seconds budget);
 
-/// Bytes a second and each way of pairs by themselves, one after the other, and of all at once.
+/// Bytes a second of pairs by themselves, one after the other, and of all at once.
 struct ConvoyRound {
   std::vector<double> alone, together;
 };

@@ -1,7 +1,6 @@
 #include "ping_pong.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <span>
 
@@ -91,11 +90,6 @@ LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* 
 void LinkEnd::run(comm::Operation& operation, Bytes size) {
   const Errand errand{&operation, size};
   courier_.run({&errand, 1});
-}
-
-void LinkEnd::swap(Bytes size) {
-  const std::array both{Errand{receive_.get(), size}, Errand{send_.get(), size}};
-  courier_.run(both);
 }
 
 void LinkEnd::tell(std::span<const std::byte> note) {

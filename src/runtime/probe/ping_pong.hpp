@@ -26,8 +26,6 @@ class LinkEnd {
   void hear(std::span<std::byte> note);
   void send(Bytes size) { run(*send_, size); }
   void receive(Bytes size) { run(*receive_, size); }
-  /// Both at once, each way a message of that size.
-  void swap(Bytes size);
   /// The all-reduce of twice `size` bytes: each end sends one half, adds the other and sends the sum.
   void sum(Bytes size) { run(*sum_, size * 2); }
 

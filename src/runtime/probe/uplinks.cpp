@@ -27,23 +27,25 @@ class Measurement {
 
   std::optional<BytesPerSecond> run() {
     const int all = static_cast<int>(convoy_.pairs.size());
-    turn(0, all, {pilot_size, 0});  // connects them
-    const double rate = turn(0, 1, {pilot_size, 1}).front();
+    turn(0, all, {pilot_size, 0}, true);  // connects them
+    const double rate = turn(0, 1, {pilot_size, 1}, true).front();
     const Pace pace = of_rank_0(pace_of(pilot_size / BytesPerSecond{rate}, convoy_.pairs.size(), budget_));
     std::vector<ConvoyRound> rounds(static_cast<std::size_t>(pace.rounds));
+    bool outwards = true;
     for (auto& round : rounds) {
-      for (int p = 0; p < pace.alone; ++p) round.alone.push_back(turn(p, p + 1, pace).front());
-      round.together = turn(0, pace.pairs, pace);
+      for (int p = 0; p < pace.alone; ++p) round.alone.push_back(turn(p, p + 1, pace, outwards).front());
+      round.together = turn(0, pace.pairs, pace, outwards);
+      outwards = !outwards;
     }
     return shared_rate(rounds);
   }
 
  private:
-  /// Pairs [first, last) at once -> the rate of each. An error of anybody's is everybody's.
-  std::vector<double> turn(int first, int last, const Pace& pace) {
+  /// Pairs [first, last) at once, out of the zone or into it -> the rate of each. An error of anybody's is everybody's.
+  std::vector<double> turn(int first, int last, const Pace& pace, bool outwards) {
     comm::Outcome outcome;
     Seconds took;
-    if (first <= mine_ && mine_ < last) outcome = comm::outcome_of("measuring an uplink", [&] { took = exchange(pace); });
+    if (first <= mine_ && mine_ < last) outcome = comm::outcome_of("measuring an uplink", [&] { took = pass(pace, outwards); });
     const auto answers = roll_call(world_, outcome, took.value, 2 * deadline_ + 10 * budget_, deadline_);
     if (!std::ranges::all_of(answers, &Answer::well)) comm::agree(world_, outcome, deadline_);
     std::vector<double> rates;
@@ -55,20 +57,19 @@ class Measurement {
     return rates;
   }
 
-  Seconds exchange(const Pace& pace) {
-    const auto& [a, b] = convoy_.pairs[static_cast<std::size_t>(mine_)];
-    const Rank peer = a == world_.rank() ? b : a;
-    if (!end_) end_ = std::make_unique<LinkEnd>(world_, peer, first_channel, nullptr, deadline_);
-    const auto count = static_cast<std::size_t>(pace.size.count);
-    fill_pattern(std::span{end_->out}.first(count), world_.rank().value);
-    end_->swap(lead_in);
+  Seconds pass(const Pace& pace, bool outwards) {
+    const auto& [inside, outside] = convoy_.pairs[static_cast<std::size_t>(mine_)];
+    const bool sends = (inside == world_.rank()) == outwards;
+    if (!end_) end_ = std::make_unique<LinkEnd>(world_, inside == world_.rank() ? outside : inside, first_channel, nullptr, deadline_);
+    const auto one = [&](Bytes size) { sends ? end_->send(size) : end_->receive(size); };
+    fill_pattern(std::span{end_->out}.first(static_cast<std::size_t>(pace.size.count)), mine_);  // what is sent, or should have come
+    one(lead_in);
     const Seconds start = now();
-    for (int m = 0; m < pace.messages; ++m) end_->swap(pace.size);
+    for (int m = 0; m < pace.messages; ++m) one(pace.size);
     const Seconds took = now() - start;
-    if (pace.messages == 0) return took;
-    fill_pattern(std::span{end_->out}.first(count), peer.value);
-    FLOTILLA_REQUIRE(std::equal(end_->in.begin(), end_->in.begin() + pace.size.count, end_->out.begin()), ErrorKind::communication,
-                     end_->peer_name(), ": a message of ", pace.size, " came changed; the network or its driver corrupts data");
+    const bool whole = sends || pace.messages == 0 || std::equal(end_->in.begin(), end_->in.begin() + pace.size.count, end_->out.begin());
+    FLOTILLA_REQUIRE(whole, ErrorKind::communication, end_->peer_name(), ": a message of ", pace.size,
+                     " came changed; the network or its driver corrupts data");
     return took;
   }
 
