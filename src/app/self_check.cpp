@@ -9,6 +9,7 @@ namespace {
 constexpr int to_be_sure = 2;  // windows in a row
 constexpr double window_seconds = 2;
 constexpr int first_windows = 3;
+constexpr double waits_for_late = 4;  // in an iteration, at most: a rank that is late by a second costs a link so many
 
 double lower_median(std::vector<double> values) {
   if (values.empty()) return 0;
@@ -69,9 +70,10 @@ std::optional<Slowness> SelfCheck::judge_device(const RankWindow& window, std::s
 }
 
 // Who comes late sends and receives late: of the wire between such ranks nothing is known. Here the forecast itself is the measure.
-bool SelfCheck::suspect(std::span<const RankWindow> windows, Rank rank) const {
+bool SelfCheck::suspect(std::span<const RankWindow> windows, Rank rank, double more) const {
   if (!rank.valid() || rank.index() >= windows.size()) return true;
-  return !(windows[rank.index()].busy < fast * forecast_busy_[rank.index()]);
+  const double busy = windows[rank.index()].busy, forecast = forecast_busy_[rank.index()];
+  return !(busy < fast * forecast) && (busy - forecast) * waits_for_late > more;
 }
 
 std::optional<Slowness> SelfCheck::judge_link(std::span<const RankWindow> windows, std::size_t rank) {
@@ -81,8 +83,8 @@ std::optional<Slowness> SelfCheck::judge_link(std::span<const RankWindow> window
   link.rank = Rank{static_cast<int>(rank)};
   link.peer = Rank{w.peer};
   const double more = w.link - usual_link_ * w.link_forecast;
-  const bool counts = w.peer >= 0 && w.link_forecast > 0 && more > least_link_cost * w.iteration && !suspect(windows, link.rank) &&
-                      !suspect(windows, link.peer);
+  const bool counts = w.peer >= 0 && w.link_forecast > 0 && more > least_link_cost * w.iteration && !suspect(windows, link.rank, more) &&
+                      !suspect(windows, link.peer, more);
   link.factor = counts ? factor_of(w.link, w.link_forecast) : 1;
   link.cost = {counts ? more : 0};
   if (mark.told && !counts) link.peer = mark.last.peer;
@@ -123,7 +125,7 @@ std::optional<Slowness> SelfCheck::judge_group(std::span<const RankWindow> windo
   slowness.group = group;
   slowness.members = members;
   const double more = least.measured - usual_link_ * least.forecast;
-  const bool late = std::ranges::any_of(members, [&](Rank member) { return suspect(windows, member); });
+  const bool late = std::ranges::any_of(members, [&](Rank member) { return suspect(windows, member, more); });
   const bool counts = !late && more > least_link_cost * windows[members.front().index()].iteration;
   slowness.factor = counts ? factor_of(least.measured, least.forecast) : 1;
   slowness.cost = {counts ? more : 0};

@@ -45,8 +45,8 @@ struct Slowness {
 /// accuses none: each is measured by the crew's (lower) median of measured over forecast. A crew of one is measured by its first window.
 /// Something is slow when it is so in two windows in a row, and over when it is not in two in a row. Links are measured by the one that was
 /// best in the first three windows: processes that share processors wake late for every message. A link is blamed only while both of
-/// its ends work as fast as forecast: who comes late sends and receives late. Of a group's collectives that member is believed who waits
-/// least: he comes last, and what he sees is the network.
+/// its ends work as fast as forecast, or lose too little to be what it waits for: who comes late sends and receives late. Of a group's
+/// collectives that member is believed who waits least: he comes last, and what he sees is the network.
 class SelfCheck {
  public:
   static constexpr double slow = 1.5, fast = 1.25;  ///< factors from which and below which a device counts as slow and as fast again
@@ -74,8 +74,8 @@ class SelfCheck {
   struct Marks {
     Mark device, link;
   };
-  /// Whether a rank may come late for what it shares with others.
-  bool suspect(std::span<const RankWindow>, Rank) const;
+  /// Whether a rank may be so late for what it shares with others that this takes `more` seconds longer.
+  bool suspect(std::span<const RankWindow>, Rank, double more) const;
   /// Of each group what its last member saw; nothing where fewer than two told of it.
   std::vector<std::optional<GroupTime>> group_times(std::span<const RankWindow>) const;
   void measure_links(std::span<const RankWindow>, const std::vector<std::optional<GroupTime>>&);

@@ -158,6 +158,16 @@ TEST(SelfCheck, OfAGroupWithASlowMemberTheNetworkIsNotBlamed) {
     for (const auto& s : crew.window({9e-3, 6e-3, 8e-3}, {1, 1, 4})) EXPECT_TRUE(s.is_device());
 }
 
+TEST(SelfCheck, ABusyMemberDoesNotHideANetworkThatLosesFarMore) {
+  Summing crew;
+  for (int i = 0; i < 3; ++i) crew.window({2e-3, 2e-3, 2e-3}, {2, 2, 2});
+  crew.window({90e-3, 80e-3, 85e-3}, {2, 2, 2});
+  const auto slow = crew.window({90e-3, 80e-3, 85e-3}, {2, 2, 2});
+  ASSERT_EQ(slow.size(), 1u);
+  EXPECT_EQ(slow[0].group, 1);
+  EXPECT_NEAR(slow[0].factor, 40, 1e-9);
+}
+
 TEST(SelfCheck, NoiseAccusesNobody) {
   std::mt19937 random{9};
   Crew crew{8};

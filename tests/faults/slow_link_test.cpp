@@ -10,7 +10,8 @@ TEST(SlowLink, IsNamedAndThePlanLeavesIt) {
   if (!hosts.there()) GTEST_SKIP() << hosts.why_not();
   const auto directory = folder() / "slow-link";
   Process process{hosts.launcher() + Words{"train"} + options(directory, 2) +
-                      Words{"--plan=" + plan_file(2, 1, 1).string(), "--training.steps=1000000", "--run.log-every=1000", "--replan=auto"},
+                      Words{"--plan=" + plan_file(2, 1, 1).string(), "--training.steps=1000000", "--run.log-every=1000", "--replan=auto",
+                            "--log-level=debug"},
                   folder()};
   ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 500 || !process.running(); }, patience)) << process.err();
   if (!hosts.slow(0, 1, "10mbit")) GTEST_SKIP() << "no traffic control here";

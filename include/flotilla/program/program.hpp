@@ -109,6 +109,7 @@ inline constexpr std::size_t save = 3;             ///< how many ranks want a ch
 inline constexpr std::size_t not_finite = 4;       ///< how many ranks met a loss or gradient that is not finite
 inline constexpr std::size_t not_finite_rank = 5;  ///< sum of their numbers
 inline constexpr std::size_t change = 6;           ///< how many ranks know of another plan to go on with
+inline constexpr std::size_t given_up = 7;         ///< how many ranks left work of the step undone, so that nobody may update parameters
 inline constexpr std::int64_t count = 8;
 }  // namespace scalar
 

@@ -189,7 +189,7 @@ void Executor::fill_totals(const StepContext& context) {
   totals[scalar::change] = context.wishes.change ? 1 : 0;
   auto whole = Pass::whole;
   if (!pass_.compare_exchange_strong(whole, Pass::summed)) {
-    totals[given_up] = 1;
+    totals[scalar::given_up] = 1;
     totals[scalar::loss] = totals[scalar::squared_norm] = 0;
     return;
   }
@@ -201,7 +201,7 @@ void Executor::fill_totals(const StepContext& context) {
 
 void Executor::optimize(BoundInstruction& instruction, const StepContext& context) {
   const double norm = std::sqrt(totals()[scalar::squared_norm]);
-  const bool bad = totals()[given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
+  const bool bad = totals()[scalar::given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
   if (bad) return keep_share(instruction);  // the last good parameters stay
   auto adamw = context.adamw;
   adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;

@@ -13,10 +13,6 @@
 
 namespace flotilla::train {
 
-/// Beside those of program::scalar: how many ranks have left work of the step undone, so that nobody may update parameters.
-inline constexpr std::size_t given_up = 7;
-static_assert(given_up < program::scalar::count && given_up > program::scalar::change);
-
 /// What the instructions that are not layers need from the step they are in.
 struct StepContext {
   std::int64_t step = 0;  ///< from 0; of dropout's key

@@ -234,7 +234,7 @@ class Trainer::State {
 
   StepResult result(const double* totals, double rate) {
     StepResult result;
-    result.given_up = totals[given_up] > 0;
+    result.given_up = totals[scalar::given_up] > 0;
     result.loss = totals[scalar::loss] / (static_cast<double>(training_.plan.global_batch) * training_.plan.length);
     result.gradient_norm = std::sqrt(totals[scalar::squared_norm]);
     result.learning_rate = rate;
