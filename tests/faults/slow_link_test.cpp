@@ -14,7 +14,7 @@ TEST(SlowLink, IsNamedAndThePlanLeavesIt) {
                             "--log-level=debug"},
                   folder()};
   ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 50 || !process.running(); }, patience)) << process.err();
-  if (!hosts.slow(0, 1, "10mbit")) GTEST_SKIP() << "no traffic control here";
+  if (!hosts.slow(0, 1, "100mbit")) GTEST_SKIP() << "no traffic control here";
   const auto changed = [&] {
     const auto plans = journal::read_metrics(directory).plans;
     return !plans.empty() && plans.back().refused.empty();
