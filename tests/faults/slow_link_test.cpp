@@ -13,8 +13,8 @@ TEST(SlowLink, IsNamedAndThePlanLeavesIt) {
                       Words{"--plan=" + plan_file(2, 1, 1).string(), "--training.steps=1000000", "--run.log-every=1000", "--replan=auto",
                             "--log-level=debug"},
                   folder()};
-  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 500 || !process.running(); }, patience)) << process.err();
-  if (!hosts.slow(0, 1, "10mbit")) GTEST_SKIP() << "no traffic control here";
+  ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 50 || !process.running(); }, patience)) << process.err();
+  if (!hosts.slow(0, 1, "100mbit")) GTEST_SKIP() << "no traffic control here";
   const auto changed = [&] {
     const auto plans = journal::read_metrics(directory).plans;
     return !plans.empty() && plans.back().refused.empty();
