@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/search.hpp"
 #include "simulate/cluster_fixture.hpp"
@@ -64,6 +66,21 @@ TEST(FindPlan, SameInputSamePlan) {
   EXPECT_EQ(a.plan, b.plan);
   EXPECT_EQ(a.forecast, b.forecast);
   EXPECT_EQ(a.considered, b.considered);
+}
+
+TEST(FindPlan, MicrobatchesAreNoLargerThanMeasurementsTell) {
+  const auto largest = [](int sequences) {
+    auto profile = fixture::uniform_cluster(1, 1);
+    fixture::measure(profile, model::built_in("gpt2-mini"), 64, Precision::fp32, {1}, {1, sequences});
+    Request r = request("gpt2-mini", 256);
+    r.alternatives = 100;
+    const Answer a = find(r, profile);
+    int most = a.plan ? a.plan->stages.front().replicas.front().quanta : 0;
+    for (const auto& other : a.alternatives) most = std::max(most, other.plan.stages.front().replicas.front().quanta);
+    return most;
+  };
+  EXPECT_LE(largest(2), 32);
+  EXPECT_GT(largest(16), 32);
 }
 
 TEST(FindPlan, SlowLinksLeaveRanksIdle) {

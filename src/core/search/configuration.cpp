@@ -17,11 +17,24 @@ std::vector<int> choices(const std::optional<int>& fixed, int most) {
   return list;
 }
 
+/// Sequences in a microbatch beyond which times are no longer believed: sixteen times the largest that was measured. Caches that held its
+/// activations hold no larger one's.
+int largest_believed(const Problem& problem) {
+  constexpr std::int64_t times_as_large = 16;
+  std::int64_t tokens = 0;
+  for (const auto& time : problem.profile.operation_times)
+    if (time.precision == problem.request.precision) tokens = std::max(tokens, std::int64_t{time.sequences} * time.length);
+  const std::int64_t largest = times_as_large * tokens / std::max(1, problem.request.length);
+  return tokens > 1 ? static_cast<int>(std::clamp<std::int64_t>(largest, 1, problem.request.global_batch)) : problem.request.global_batch;
+}
+
 /// The smallest microbatch for every possible number of microbatches: any other only takes memory and pads.
-std::vector<int> microbatch_sizes(const Request& request, int sequences) {
-  if (request.fixed.microbatch) return {*request.fixed.microbatch};
+std::vector<int> microbatch_sizes(const Problem& problem, int sequences) {
+  if (problem.request.fixed.microbatch) return {*problem.request.fixed.microbatch};
+  const int largest = largest_believed(problem);
   std::set<int> sizes;
-  for (int count = 1; count <= sequences; ++count) sizes.insert((sequences + count - 1) / count);
+  for (int count = 1; count <= sequences; ++count)
+    if (const int size = (sequences + count - 1) / count; size <= largest) sizes.insert(size);
   return {sizes.begin(), sizes.end()};
 }
 
@@ -39,7 +52,7 @@ std::vector<plan::ScheduleKind> schedules(const Request& request, int pipeline) 
 
 void add_configurations(const Problem& problem, Placement placement, std::vector<Configuration>& all) {
   const auto shared = std::make_shared<const Placement>(std::move(placement));
-  for (int microbatch : microbatch_sizes(problem.request, *std::ranges::max_element(shared->sequences)))
+  for (int microbatch : microbatch_sizes(problem, *std::ranges::max_element(shared->sequences)))
     for (auto schedule : schedules(problem.request, shared->pipeline))
       for (auto recompute : recomputations(problem.request)) all.push_back({shared, microbatch, schedule, recompute});
 }
