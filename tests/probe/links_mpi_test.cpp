@@ -5,32 +5,20 @@
 #include <algorithm>
 #include <sstream>
 
-#include "flotilla/comm/agree.hpp"
-#include "flotilla/mpi/session.hpp"
 #include "ping_pong.hpp"
+#include "probe/pretended_hosts.hpp"
 
 namespace {
 
 using namespace flotilla;
 
+using fixture::pretended;
+using fixture::world;
+
 constexpr Seconds patience{30};
 
-const comm::World& world() {
-  static mpi::Session session;
-  static const comm::World all{session.world(), patience};
-  return all;
-}
-
-/// Every rank on a host of its own, so that links between hosts and zones are measured too; what carries them here is this machine.
-std::vector<cluster::Device> pretended(bool zones) {
-  std::vector<cluster::Device> devices;
-  for (int r = 0; r < world().size(); ++r)
-    devices.push_back({Rank{r}, "cpu", "n" + std::to_string(r), zones ? "z" + std::to_string(r % 2) : "", 0, 1});
-  return devices;
-}
-
 TEST(MeasureLinks, EveryTwoHosts) {
-  const auto links = probe::measure_links(world(), pretended(false), Seconds{0.3}, patience);
+  const auto links = probe::measure_links(world(), pretended(0), Seconds{0.3}, patience);
   ASSERT_EQ(links.size(), world().size() == 2 ? 1u : 3u);
   for (const auto& link : links) {
     EXPECT_EQ(link.level, cluster::LinkLevel::zone);
@@ -44,7 +32,7 @@ TEST(MeasureLinks, EveryTwoHosts) {
 }
 
 TEST(MeasureLinks, ZonesAreJoinedByWideLinks) {
-  const auto links = probe::measure_links(world(), pretended(true), Seconds{0.3}, patience);
+  const auto links = probe::measure_links(world(), pretended(2), Seconds{0.3}, patience);
   int wide = 0;
   for (const auto& link : links)
     if (link.level == cluster::LinkLevel::wide) {
@@ -56,7 +44,7 @@ TEST(MeasureLinks, ZonesAreJoinedByWideLinks) {
 }
 
 TEST(MeasureLinks, TheSameOnEveryRank) {
-  const auto links = probe::measure_links(world(), pretended(false), Seconds{0.2}, patience);
+  const auto links = probe::measure_links(world(), pretended(0), Seconds{0.2}, patience);
   std::ostringstream all;
   all << std::hexfloat;
   for (const auto& link : links)

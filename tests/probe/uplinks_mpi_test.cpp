@@ -4,30 +4,17 @@
 
 #include <sstream>
 
-#include "flotilla/comm/agree.hpp"
-#include "flotilla/mpi/session.hpp"
+#include "probe/pretended_hosts.hpp"
 #include "roll_call.hpp"
 
 namespace {
 
 using namespace flotilla;
 
+using fixture::pretended;
+using fixture::world;
+
 constexpr Seconds patience{30};
-
-const comm::World& world() {
-  static mpi::Session session;
-  static const comm::World all{session.world(), patience};
-  return all;
-}
-
-/// Every rank on a host of its own. What carries messages here is this machine's memory, so nothing is said of what is found: ranks
-/// that are more than its cores do hold each other up.
-std::vector<cluster::Device> pretended(int zones) {
-  std::vector<cluster::Device> devices;
-  for (int r = 0; r < world().size(); ++r)
-    devices.push_back({Rank{r}, "cpu", "n" + std::to_string(r), "z" + std::to_string(r % zones), 0, 1});
-  return devices;
-}
 
 TEST(MeasureUplinks, TheSameOnEveryRankWhateverTheirNumber) {
   const auto uplinks = probe::measure_uplinks(world(), pretended(2), Seconds{0.1}, patience);

@@ -144,8 +144,9 @@ TEST(Contention, RanksOnFullerHostsAreAKindOfTheirOwn) {
   EXPECT_EQ(span_of(f, 2, "s").end.value, 0.25);
 }
 
-TEST(Contention, EqualGroupsOfTheSameHostsShareTheirCards) {
-  Program p;  // two data-parallel groups, each with a member on either host
+/// Data-parallel groups of ranks 0 and 2, 1 and 3, which sum once.
+Program two_equal_groups() {
+  Program p;
   p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{2}}}, {program::Group::Kind::data, {Rank{1}, Rank{3}}}};
   p.classes = {rank_class({sum("a", 0)})};
   for (int r = 0; r < 4; ++r) {
@@ -154,6 +155,11 @@ TEST(Contention, EqualGroupsOfTheSameHostsShareTheirCards) {
     binding.groups = {r % 2};
     p.ranks.push_back(binding);
   }
+  return p;
+}
+
+TEST(Contention, EqualGroupsOfTheSameHostsShareTheirCards) {
+  const Program p = two_equal_groups();
   EXPECT_EQ(interpret(p, on_hosts({0, 0, 1, 1})).iteration.value, 1);
   EXPECT_EQ(interpret(p, on_hosts({0, 1, 0, 1})).iteration.value, 0.5);
 }
@@ -196,15 +202,7 @@ TEST(Contention, EqualMessagesShareTheUplink) {
 }
 
 TEST(Contention, EqualGroupsShareTheUplink) {
-  Program p;  // two data-parallel groups, each with a member in either zone
-  p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{2}}}, {program::Group::Kind::data, {Rank{1}, Rank{3}}}};
-  p.classes = {rank_class({sum("a", 0)})};
-  for (int r = 0; r < 4; ++r) {
-    program::RankBinding binding;
-    binding.rank_class = 0;
-    binding.groups = {r % 2};
-    p.ranks.push_back(binding);
-  }
+  const Program p = two_equal_groups();
   EXPECT_EQ(interpret(p, behind({0, 0, 1, 1}, 1)).iteration.value, 1);
   EXPECT_EQ(interpret(p, behind({0, 1, 0, 1}, 1)).iteration.value, 0.5) << "each inside its zone";
 }
