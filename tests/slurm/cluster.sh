@@ -65,6 +65,16 @@ idle() { # NODE...: all of them can run jobs
   for node in "$@"; do grep -qx "$node idle" <<<"$states" || return 1; done
 }
 
+serves() { # SINCE NODE...: their daemons have started since then, and they run jobs or could
+  local since=$1 node known
+  shift
+  for node in "$@"; do
+    known=$(on head scontrol -o show node "$node" 2>/dev/null) || return 1
+    [[ $known =~ SlurmdStartTime=([^ ]+) && ! ${BASH_REMATCH[1]} < $since ]] || return 1
+    [[ $known =~ State=(IDLE|ALLOCATED|MIXED)[[:space:]] ]] || return 1
+  done
+}
+
 write_configuration() {
   local i
   mkdir -p "$dir"/{bin,etc,run,log,state,dev,etc/plugstack.d}
@@ -170,9 +180,10 @@ case $command in
   down) down ;;
   on) on "$@" ;;
   crash) for node in "$@"; do in_room sh -c "kill -9 \$(cat $dir/run/init.$node)"; done ;;
-  boot)
+  boot) # a crash that Slurm has not noticed leaves a node to its job
+    since=$(date +%FT%T)
     in_room "$dir/bin/boot" "$dir" "$(group_of "$dir")" "$@"
-    wait_for 60 idle "$@" || fail "$* not idle after a minute: see $dir/log"
+    wait_for 60 serves "$since" "$@" || fail "$* not at work after a minute: see $dir/log"
     ;;
   cable) case ${2-} in in) in_room ip link set "v$1" up ;; out) in_room ip link set "v$1" down ;; *) fail "cable NODE in|out" ;; esac ;;
   controller)
