@@ -13,7 +13,7 @@ struct Parts {
       : stock{i.request, i.library},
         bench{stock, i.runtime},
         soundings{stock, bench},
-        network{stock, i.runtime},
+        network{stock, bench},
         estimate{stock, soundings, network, i.runtime} {
     for (int m = 1; m <= std::min(i.request.global_batch, search::pool::largest_microbatch); m *= 2) microbatches.push_back(m);
   }

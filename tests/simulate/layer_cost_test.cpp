@@ -105,17 +105,18 @@ TEST(LayerSplit, OperationsAddUpToTheMeasuredLayer) {
     time.tensor_parallel = 1;
   }
   const LayerCosts costs{profile};
+  const FitsByTypes fits{profile};
   const auto sum = [&](std::span<const model::Operation> operations) {
     double seconds = 0;
     for (auto operation : operations)
-      seconds += split_of_layer(profile, costs, model, "A", operation, {2, model.positions, 1, 0, Precision::fp32})->time.value;
+      seconds += split_of_layer(profile, fits, costs, model, "A", operation, {2, model.positions, 1, 0, Precision::fp32})->time.value;
     return seconds;
   };
   for (int layer : {0, 1, model.layers() - 1}) {
     EXPECT_NEAR(sum(forward_operations(model, layer)), 4, 1e-9);
     EXPECT_NEAR(sum(backward_operations(model, layer)), 3, 1e-9);
   }
-  EXPECT_FALSE(split_of_layer(profile, costs, model, "B", model::Operation::mlp_forward, {2, 64, 1, 0, Precision::fp32}));
+  EXPECT_FALSE(split_of_layer(profile, fits, costs, model, "B", model::Operation::mlp_forward, {2, 64, 1, 0, Precision::fp32}));
 }
 
 TEST(Fits, FlowsShareWhatTheyReachTogether) {
@@ -138,7 +139,8 @@ struct Hosts {
     group.algorithm = program::Group::Algorithm::library;
   }
   double all_reduce(std::int64_t bytes, int flows = 1) {
-    Paths paths{profile};
+    const FitsByTypes fits{profile};
+    Paths paths{profile, fits};
     return library_all_reduce(paths, group, {bytes}, flows).value;
   }
   cluster::Profile profile;

@@ -17,6 +17,8 @@ struct LayerBound {
   Seconds input_half{}, weights_half{};  ///< of a backward pass that a zero-bubble schedule splits
 };
 
+class TypeCosts;
+
 /// Plan -> forecast on one cluster.
 class Forecaster {
  public:
@@ -52,8 +54,8 @@ class BoundedForecaster : public Forecaster {
 /// Remembers costs between calls; threads need one each.
 class ProgramForecaster : public BoundedForecaster {
  public:
-  /// `runtime_constant`: stated bound of a process's memory outside the arena.
-  ProgramForecaster(const cluster::Profile&, program::Runtime, Bytes runtime_constant);
+  /// `runtime_constant`: stated bound of a process's memory outside the arena. `types`: as ProfileCost takes them (profile_cost.hpp).
+  ProgramForecaster(const cluster::Profile&, program::Runtime, Bytes runtime_constant, std::shared_ptr<TypeCosts> types = nullptr);
   ~ProgramForecaster() override;
   ProgramForecaster(const ProgramForecaster&) = delete;
   ProgramForecaster& operator=(const ProgramForecaster&) = delete;

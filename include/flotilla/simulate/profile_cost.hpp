@@ -9,6 +9,12 @@
 
 namespace flotilla::simulate {
 
+/// What a profile says of its device types: costs that do not depend on which devices it lists.
+class TypeCosts;
+/// For many forecasts of profiles that differ in their devices alone, so that each need not read the rest anew. Holds a reference: the
+/// profile must outlive it. Remembers what it was asked; threads need one each.
+std::shared_ptr<TypeCosts> type_costs_of(const cluster::Profile&);
+
 /// Costs from a measured profile.
 ///
 /// An operation takes its measured time (cluster::operation_time). A combination of (type, operation, tensor parallel, precision) that
@@ -18,10 +24,11 @@ namespace flotilla::simulate {
 /// Remembers what it was asked; calls from several threads need a copy each. Holds a reference: the profile must outlive it.
 class ProfileCost : public InstructionCost {
  public:
-  explicit ProfileCost(const cluster::Profile&);
+  /// `types`: of this profile, with these or other devices; its own where none are given.
+  explicit ProfileCost(const cluster::Profile&, std::shared_ptr<TypeCosts> types = nullptr);
   /// For programs of a described runtime: whole layers from the profile's layer times; where there are none, by the roofline with that
   /// runtime's kernels (docs/runtimes.md).
-  ProfileCost(const cluster::Profile&, const program::LayerRuntime&);
+  ProfileCost(const cluster::Profile&, const program::LayerRuntime&, std::shared_ptr<TypeCosts> types = nullptr);
   ~ProfileCost() override;
   ProfileCost(const ProfileCost&) = delete;
   ProfileCost& operator=(const ProfileCost&) = delete;

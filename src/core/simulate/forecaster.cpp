@@ -25,11 +25,11 @@ void require_size(const program::Program& program) {
 }  // namespace
 
 struct ProgramForecaster::State {
-  State(const cluster::Profile& p, program::Runtime r, Bytes constant)
+  State(const cluster::Profile& p, program::Runtime r, Bytes constant, std::shared_ptr<TypeCosts> types)
       : profile{p},
         runtime{std::move(r)},
         runtime_constant{runtime.layers ? runtime.layers->process : constant},
-        cost{runtime.layers ? ProfileCost{p, *runtime.layers} : ProfileCost{p}} {
+        cost{runtime.layers ? ProfileCost{p, *runtime.layers, std::move(types)} : ProfileCost{p, std::move(types)}} {
     if (runtime.layers && runtime.sizes.empty()) runtime.sizes = p.layer_sizes;
     if (!runtime.layers) runtime.placement = program::placement_of(p.devices);
   }
@@ -54,8 +54,9 @@ struct ProgramForecaster::State {
   }
 };
 
-ProgramForecaster::ProgramForecaster(const cluster::Profile& profile, program::Runtime runtime, Bytes runtime_constant)
-    : state_{std::make_unique<State>(profile, std::move(runtime), runtime_constant)} {}
+ProgramForecaster::ProgramForecaster(const cluster::Profile& profile, program::Runtime runtime, Bytes runtime_constant,
+                                     std::shared_ptr<TypeCosts> types)
+    : state_{std::make_unique<State>(profile, std::move(runtime), runtime_constant, std::move(types))} {}
 ProgramForecaster::~ProgramForecaster() = default;
 
 Forecast ProgramForecaster::forecast(const plan::Plan& plan, bool timeline) const {

@@ -3,17 +3,16 @@
 #include <algorithm>
 
 #include "layer_operations.hpp"
-#include "route.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
 /// Between two devices of one type in a node; nothing when the profile does not say.
-Seconds inside_node(const cluster::Profile& profile, const std::string& type, Bytes size) {
+Seconds inside_node(const cluster::Profile& profile, const FitsByTypes& fits, const std::string& type, Bytes size) {
   const cluster::Device a{Rank{0}, type, "node", "", 0, 1}, b{Rank{1}, type, "node", "", 1, 1};
   Route route;
   route.inside_host = true;
-  route.fits = fits_between(profile, a, b);
+  route.fits = fits.between(a, b);
   for (const auto& link : profile.links)
     if (link.level == cluster::LinkLevel::node && link.from == type && link.to == type) route.link = &link;
   return route.fits.empty() && !route.link ? Seconds{0} : route.time(size, 1);
@@ -30,11 +29,11 @@ Work work_of(const LayerWork& layer, model::Operation operation, const Execution
   return work;
 }
 
-Seconds sums(const cluster::Profile& profile, const LayerWork& layer, LayerSums sums) {
+Seconds sums(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer, LayerSums sums) {
   const int members = layer.shape.tensor_parallel;
   if (members < 2 || sums.count == 0) return {};
   const Bytes all = layer.shape.tokens() * sums.width * element_size(layer.shape.precision);
-  return 2.0 * sums.count * (members - 1) * inside_node(profile, layer.device_type, {all.count / members});
+  return 2.0 * sums.count * (members - 1) * inside_node(profile, fits, layer.device_type, {all.count / members});
 }
 
 /// With sequence parallelism a backward pass gathers the inputs of its products again, under the products for the gradients of activations;
@@ -42,8 +41,8 @@ Seconds sums(const cluster::Profile& profile, const LayerWork& layer, LayerSums 
 /// backward pass gains 0.1 ms by what the forward pass gains 0.5 ms by).
 constexpr double gather_visible = 0.5;
 
-Seconds gathers_again(const cluster::Profile& profile, const LayerWork& layer, LayerSums of_pass) {
-  return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, layer, of_pass) : Seconds{0};
+Seconds gathers_again(const cluster::Profile& profile, const FitsByTypes& fits, const LayerWork& layer, LayerSums of_pass) {
+  return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, fits, layer, of_pass) : Seconds{0};
 }
 
 Seconds operations(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
@@ -70,15 +69,17 @@ Work scores_work(const LayerWork& layer, const Execution& execution) {
 
 }  // namespace
 
-Cost estimated_pass(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
+Cost estimated_pass(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
+                    bool backward) {
   const LayerSums of_pass = backward ? backward_sums(layer.model, layer.layer) : forward_sums(layer.model, layer.layer);
-  const Seconds gathers = backward ? gathers_again(profile, layer, of_pass) : Seconds{0};
-  return {operations(profile, execution, layer, backward) + sums(profile, layer, of_pass) + gathers, error_of(profile, layer), true};
+  const Seconds gathers = backward ? gathers_again(profile, fits, layer, of_pass) : Seconds{0};
+  return {operations(profile, execution, layer, backward) + sums(profile, fits, layer, of_pass) + gathers, error_of(profile, layer), true};
 }
 
-Cost estimated_recompute(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, plan::Recompute recompute) {
+Cost estimated_recompute(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
+                         plan::Recompute recompute) {
   if (recompute == plan::Recompute::none || !layer.model.is_block(layer.layer)) return {};
-  if (recompute == plan::Recompute::full) return estimated_pass(profile, execution, layer, false);
+  if (recompute == plan::Recompute::full) return estimated_pass(profile, fits, execution, layer, false);
   return {roofline(profile, layer.device_type, layer.shape.precision, scores_work(layer, execution), execution.host),
           error_of(profile, layer), true};
 }

@@ -6,6 +6,7 @@
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/simulate/instruction_cost.hpp"
 #include "operation_cost.hpp"
+#include "route.hpp"
 
 namespace flotilla::simulate {
 
@@ -21,8 +22,8 @@ struct LayerWork {
 /// Seconds of a pass from the type's figures: its operations by the roofline (operation_cost.hpp) and ring sums over the links inside a
 /// node. With sequence parallelism everything is divided by the degree, norms and dropout too, and a sum is a reduce-scatter and an
 /// all-gather of the same bytes.
-Cost estimated_pass(const cluster::Profile&, const Execution&, const LayerWork&, bool backward);
+Cost estimated_pass(const cluster::Profile&, const FitsByTypes&, const Execution&, const LayerWork&, bool backward);
 /// What the backward pass repeats: the forward pass, or attention's scores, softmax and weighted sum alone (selective).
-Cost estimated_recompute(const cluster::Profile&, const Execution&, const LayerWork&, plan::Recompute);
+Cost estimated_recompute(const cluster::Profile&, const FitsByTypes&, const Execution&, const LayerWork&, plan::Recompute);
 
 }  // namespace flotilla::simulate

@@ -29,15 +29,16 @@ Where layer_of(const model::Config& model, model::Operation operation) {
 
 }  // namespace
 
-std::optional<Cost> split_of_layer(const cluster::Profile& profile, const LayerCosts& layers, const model::Config& model,
-                                   const std::string& device_type, model::Operation operation, const model::LayerShape& shape) {
+std::optional<Cost> split_of_layer(const cluster::Profile& profile, const FitsByTypes& fits, const LayerCosts& layers,
+                                   const model::Config& model, const std::string& device_type, model::Operation operation,
+                                   const model::LayerShape& shape) {
   const auto [layer, backward] = layer_of(model, operation);
   const LayerCosts::What what{model.name, device_type, layer, shape.tensor_parallel, shape.precision};
   const auto measured = layers.pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, shape.sequences, {});
   if (!measured) return std::nullopt;
   model::LayerShape whole = shape;
   whole.length = model.positions;
-  const Cost estimated = estimated_pass(profile, eager, {model, device_type, layer, whole}, backward);
+  const Cost estimated = estimated_pass(profile, fits, eager, {model, device_type, layer, whole}, backward);
   if (!(estimated.time.value > 0)) return std::nullopt;
   const Seconds alone = roofline(profile, device_type, shape.precision, work_of(model, shape, operation, eager), eager.host);
   return Cost{alone * (measured->time / estimated.time), measured->relative_error + split_error, measured->estimated};

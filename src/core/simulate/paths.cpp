@@ -13,12 +13,13 @@ namespace {
 
 constexpr std::size_t most_remembered = 1 << 22;  // ranks
 
+bool on_one_spot(const cluster::Device& a, const cluster::Device& b) { return a.host == b.host && a.type == b.type && a.zone == b.zone; }
+
 }  // namespace
 
-Paths::Paths(const cluster::Profile& profile) : profile_{profile}, fits_{profile} {
+Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile_{profile}, fits_{fits} {
   std::set<std::string> named;
   for (const auto& link : profile.links) named.insert({link.from, link.to});
-  for (const auto& fit : profile.link_fits) named.insert({fit.from_type, fit.to_type});
   std::unordered_map<std::string_view, int> hosts, types;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int> sites;
   std::map<std::pair<int, int>, int> spots;
@@ -26,10 +27,17 @@ Paths::Paths(const cluster::Profile& profile) : profile_{profile}, fits_{profile
   for (std::size_t i = 0; i < profile.devices.size(); ++i) {
     const auto& device = profile.devices[i];
     if (device.rank != Rank{static_cast<int>(i)}) index_.emplace(device.rank.value, i);
-    const auto if_named = [&](const std::string& name) { return named.contains(name) ? std::string_view{name} : std::string_view{}; };
-    const std::tuple site{std::string_view{device.zone}, if_named(device.host), if_named(device.type)};
     Place& place = places_.emplace_back();
     place.rank = device.rank;
+    if (i > 0 && on_one_spot(device, profile.devices[i - 1])) {
+      place = places_[i - 1];
+      place.rank = device.rank;
+      continue;
+    }
+    const auto if_named = [&](const std::string& name) {
+      return named.contains(name) || fits.name(name) ? std::string_view{name} : std::string_view{};
+    };
+    const std::tuple site{std::string_view{device.zone}, if_named(device.host), if_named(device.type)};
     place.host = hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second;
     place.site = sites.try_emplace(site, static_cast<int>(sites.size())).first->second;
     place.spot = spots.try_emplace({place.host, place.site}, static_cast<int>(spots.size())).first->second;

@@ -15,7 +15,7 @@ namespace flotilla::simulate {
 /// cluster::link_between has the word; they are asked once for each pair of hosts that the profile can tell apart.
 class Paths {
  public:
-  explicit Paths(const cluster::Profile&);
+  Paths(const cluster::Profile&, const FitsByTypes&);
 
   /// Throws Error{bad_input} for a rank that the profile does not have, or a level of links it does not hold.
   int between(Rank from, Rank to);
@@ -71,7 +71,7 @@ class Paths {
   Route route_between(Rank from, Rank to) const;
 
   const cluster::Profile& profile_;
-  FitsByTypes fits_;
+  const FitsByTypes& fits_;
   std::unordered_map<int, std::size_t> index_;    ///< rank -> position in profile.devices, where it is not the rank itself
   std::vector<Place> places_;                     ///< by position
   std::unordered_map<std::uint64_t, int> known_;  ///< (site, site, same host) -> path

@@ -3,21 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <map>
-#include <set>
-#include <tuple>
 
-#include "derived_cost.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/program/collectives.hpp"
-#include "layer_cost.hpp"
 #include "layer_estimate.hpp"
-#include "layer_split.hpp"
 #include "library_collective.hpp"
 #include "operation_cost.hpp"
 #include "paths.hpp"
 #include "team_shape.hpp"
+#include "type_costs.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -25,7 +20,6 @@ namespace {
 using program::Op;
 
 constexpr std::int64_t fp32_bytes = 4;
-constexpr double half_error = 0.1;  // of a half's share of its operation, which FLOPs give
 
 /// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
 std::int64_t adamw_bytes(Precision precision) {
@@ -42,45 +36,21 @@ std::uint64_t join_uplinks(std::uint64_t hash, const Paths::Company& company) {
 }  // namespace
 
 struct ProfileCost::State {
-  explicit State(const cluster::Profile& p) : profile{p}, paths{p}, layers{p} {}
-
-  using Key = std::tuple<std::string, int, int, int, int, int, Precision, bool>;
+  State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
+      : profile{p}, types{of_types ? std::move(of_types) : type_costs_of(p)}, paths{p, types->fits()} {}
 
   const cluster::Profile& profile;
+  std::shared_ptr<TypeCosts> types;
   Paths paths;
-  LayerCosts layers;
   Execution execution;  // of whole layers that were not measured
   Bytes update_half{};  // a described runtime's traffic for a parameter's update; 0: AdamW's own
-  model::Config model;  // of `operations`
-  std::map<Key, Cost> operations;
-  std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements;
   TeamShapeMemory team_shapes;
-
-  std::optional<Cost> per_element(const std::string& type, const std::string& operation, Precision precision) {
-    auto [found, fresh] = elements.try_emplace({type, operation, precision});
-    if (fresh) found->second = element_cost(profile, type, operation, precision);
-    return found->second;
-  }
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
-  /// Measured by itself, else a part of a whole operation or of a layer that was measured, else estimated.
-  Cost unknown(const model::Config& asked, const std::string& type, model::Operation operation, const model::LayerShape& shape) const {
-    if (const auto whole = model::whole_of(operation); whole && !is_measured(profile, type, operation)) {
-      Cost part = unknown(asked, type, *whole, shape);
-      part.time = part.time * share_of_whole(asked, operation, shape);
-      part.relative_error += half_error;
-      return part;
-    }
-    const auto measured = [&](const auto& time) { return time.device_type == type; };
-    if (std::ranges::none_of(profile.operation_times, measured))
-      if (const auto part = split_of_layer(profile, layers, asked, type, operation, shape)) return *part;
-    return operation_cost(profile, asked, type, operation, shape);
-  }
-
   /// Adding `count` numbers of `element` bytes to as many others.
   Cost add(const std::string& type, double count, Bytes element) {
-    const auto measured = per_element(type, "add", element.count == 2 ? Precision::bf16 : Precision::fp32);
+    const auto measured = types->per_element(type, "add", element.count == 2 ? Precision::bf16 : Precision::fp32);
     if (measured) return {measured->time * count, measured->relative_error, false};
     return streamed(type, {static_cast<std::int64_t>(count * 3) * element.count});
   }
@@ -237,11 +207,12 @@ struct ProfileCost::State {
     shape.sequences = sequences;
     const LayerWork work{program.plan.model, c.device_type, site.layer, shape, program.plan.sequence_parallel};
     const auto recompute = site.recompute ? recompute_of(program.plan, site.layer) : plan::Recompute::none;
-    const auto measured = layers.pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, site.host);
-    const Cost pass = measured ? *measured : estimated_pass(profile, execution, work, backward);
+    const auto measured =
+        types->layers().pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, site.host);
+    const Cost pass = measured ? *measured : estimated_pass(profile, types->fits(), execution, work, backward);
     const auto forward =
-        recompute == plan::Recompute::full ? layers.pass(what, LayerCosts::Pass::forward, sequences, site.host) : std::nullopt;
-    return combine(pass, forward ? *forward : estimated_recompute(profile, execution, work, recompute), {});
+        recompute == plan::Recompute::full ? types->layers().pass(what, LayerCosts::Pass::forward, sequences, site.host) : std::nullopt;
+    return combine(pass, forward ? *forward : estimated_recompute(profile, types->fits(), execution, work, recompute), {});
   }
 
   static plan::Recompute recompute_of(const plan::Plan& plan, int layer) {
@@ -252,7 +223,7 @@ struct ProfileCost::State {
 
   Cost update(const program::Program& program, const program::RankClass& c, std::int64_t parameters, const ProfileCost& cost) {
     const LayerCosts::What what{program.plan.model.name, c.device_type, 0, c.shape.tensor_parallel, program.plan.precision};
-    if (const auto measured = layers.update(what, program.plan.model.layers(), parameters)) return *measured;
+    if (const auto measured = types->layers().update(what, program.plan.model.layers(), parameters)) return *measured;
     if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, parameters * update_half);
     return cost.adamw(c.device_type, parameters, program.plan.precision);
   }
@@ -266,8 +237,10 @@ struct ProfileCost::State {
   }
 };
 
-ProfileCost::ProfileCost(const cluster::Profile& profile) : state_{std::make_unique<State>(profile)} {}
-ProfileCost::ProfileCost(const cluster::Profile& profile, const program::LayerRuntime& runtime) : ProfileCost{profile} {
+ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> types)
+    : state_{std::make_unique<State>(profile, std::move(types))} {}
+ProfileCost::ProfileCost(const cluster::Profile& profile, const program::LayerRuntime& runtime, std::shared_ptr<TypeCosts> types)
+    : ProfileCost{profile, std::move(types)} {
   state_->execution = {runtime.score_passes_forward, runtime.score_passes_backward, runtime.kernel_host};
   state_->update_half = runtime.update_half;
 }
@@ -275,24 +248,12 @@ ProfileCost::~ProfileCost() = default;
 
 Cost ProfileCost::operation(const model::Config& model, const std::string& device_type, model::Operation operation,
                             const model::LayerShape& shape) const {
-  State& state = *state_;
-  if (state.model != model) {
-    state.operations.clear();
-    state.model = model;
-  }
-  const State::Key key{
-      device_type,     static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length,
-      shape.precision, shape.sequence_parallel};
-  const auto found = state.operations.find(key);
-  if (found != state.operations.end()) return found->second;
-  const auto plain = [&](model::Operation o, const model::LayerShape& s) { return this->operation(model, device_type, o, s); };
-  return state.operations[key] = is_derived(operation, shape) ? derived_cost(model, operation, shape, plain)
-                                                              : state.unknown(model, device_type, operation, shape);
+  return state_->types->operation(model, device_type, operation, shape);
 }
 
 Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, Precision precision) const {
   if (elements <= 0) return {};
-  const auto measured = state_->per_element(device_type, "adamw", precision);
+  const auto measured = state_->types->per_element(device_type, "adamw", precision);
   if (measured) return {measured->time * static_cast<double>(elements), measured->relative_error, false};
   return state_->streamed(device_type, {elements * adamw_bytes(precision)});
 }

@@ -44,25 +44,23 @@ class BestFits {
   std::vector<const cluster::LinkFit*> found_;
 };
 
-std::pair<std::string_view, std::string_view> in_order(const std::string& a, const std::string& b) {
-  return a < b ? std::pair<std::string_view, std::string_view>{a, b} : std::pair<std::string_view, std::string_view>{b, a};
-}
-
 }  // namespace
 
-std::vector<const cluster::LinkFit*> fits_between(const cluster::Profile& profile, const cluster::Device& a, const cluster::Device& b) {
-  BestFits best{a, b};
-  for (const auto& fit : profile.link_fits) best.add(fit);
-  return best.by_count();
+FitsByTypes::Ends FitsByTypes::ends_of(const std::string& a, const std::string& b, bool inside_node) {
+  return a < b ? Ends{a, b, inside_node} : Ends{b, a, inside_node};
 }
 
 FitsByTypes::FitsByTypes(const cluster::Profile& profile) {
-  for (const auto& fit : profile.link_fits) fits_[in_order(fit.from_type, fit.to_type)].push_back(&fit);
+  for (const auto& fit : profile.link_fits) {
+    auto& of_types = fits_[ends_of(fit.from_type, fit.to_type, fit.inside_node())];
+    if (of_types.empty()) named_.insert({fit.from_type, fit.to_type});
+    of_types.push_back(&fit);
+  }
 }
 
 std::vector<const cluster::LinkFit*> FitsByTypes::between(const cluster::Device& a, const cluster::Device& b) const {
   BestFits best{a, b};
-  const auto of_types = fits_.find(in_order(a.type, b.type));
+  const auto of_types = fits_.find(ends_of(a.type, b.type, a.host == b.host));
   if (of_types == fits_.end()) return {};
   for (const auto* fit : of_types->second) best.add(*fit);
   return best.by_count();

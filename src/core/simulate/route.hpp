@@ -1,7 +1,8 @@
 #pragma once
 #include <map>
+#include <set>
 #include <string_view>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -36,18 +37,22 @@ struct Route {
   Seconds shared(Seconds alone, Seconds latency, int flows) const;
 };
 
-/// Published fits for messages from `a` to `b`, by number of devices: of their zones and types, either way round, else of their types in
-/// any one zone. Empty where there are none.
-std::vector<const cluster::LinkFit*> fits_between(const cluster::Profile&, const cluster::Device& a, const cluster::Device& b);
-
-/// The same for many pairs: fits sorted by types. Holds on to the profile's.
+/// Published fits, found by the types that they join. Holds on to the profile's.
 class FitsByTypes {
  public:
   explicit FitsByTypes(const cluster::Profile&);
+  /// For messages from `a` to `b`, by number of devices: of their zones and types, either way round, else of their types in any one zone.
+  /// Empty where there are none.
   std::vector<const cluster::LinkFit*> between(const cluster::Device& a, const cluster::Device& b) const;
+  /// Whether some fit is of that type.
+  bool name(const std::string& type) const { return named_.contains(type); }
 
  private:
-  std::map<std::pair<std::string_view, std::string_view>, std::vector<const cluster::LinkFit*>> fits_;  ///< the lesser name first
+  /// Two types, the lesser name first, inside a node or between nodes.
+  using Ends = std::tuple<std::string_view, std::string_view, bool>;
+  static Ends ends_of(const std::string& a, const std::string& b, bool inside_node);
+  std::map<Ends, std::vector<const cluster::LinkFit*>> fits_;
+  std::set<std::string_view> named_;
 };
 
 /// One of `flows` messages of that size, by the fit: bytes outside the range that was fitted take what its nearer end takes in rate (large)

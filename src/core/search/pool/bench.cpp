@@ -8,7 +8,8 @@
 
 namespace flotilla::search::pool {
 
-Bench::Bench(const Stock& stock, const program::Runtime& runtime) : stock_{stock}, runtime_{runtime}, profile_{stock.profile} {
+Bench::Bench(const Stock& stock, const program::Runtime& runtime)
+    : stock_{stock}, runtime_{runtime}, profile_{stock.profile}, types_{simulate::type_costs_of(profile_)} {
   profile_.devices.clear();
 }
 
@@ -24,7 +25,7 @@ std::optional<Trial> Bench::forecast(const plan::Plan& plan) {
   try {
     auto allocation = plan::allocate(plan, profile_);
     profile_.devices = std::move(allocation.devices);
-    const simulate::ProgramForecaster forecaster{profile_, runtime_, process_memory(profile_.devices)};
+    const simulate::ProgramForecaster forecaster{profile_, runtime_, process_memory(profile_.devices), types_};
     ++forecasts_;
     Trial trial{plan, forecaster.forecast(allocation.plan), {}, static_cast<int>(profile_.devices.size())};
     trial.tightest = simulate::tightest(trial.forecast, [&](Rank rank) -> std::optional<Bytes> {

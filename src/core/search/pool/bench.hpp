@@ -1,7 +1,9 @@
 #pragma once
+#include <memory>
 #include <optional>
 
 #include "flotilla/simulate/forecaster.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
 #include "flotilla/simulate/why_not.hpp"
 #include "stock.hpp"
 
@@ -29,6 +31,8 @@ class Bench {
   /// Why the first plan that was not forecast could not be.
   const std::string& first_refusal() const { return first_refusal_; }
   const program::Runtime& runtime() const { return runtime_; }
+  /// Of the stock's profile.
+  const std::shared_ptr<simulate::TypeCosts>& types() const { return types_; }
 
  private:
   Bytes process_memory(const std::vector<cluster::Device>&) const;
@@ -36,6 +40,7 @@ class Bench {
   const Stock& stock_;
   program::Runtime runtime_;
   cluster::Profile profile_;  ///< its devices are the last plan's
+  std::shared_ptr<simulate::TypeCosts> types_;
   std::int64_t forecasts_ = 0;
   std::string first_refusal_;
 };

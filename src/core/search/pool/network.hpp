@@ -1,9 +1,12 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "bench.hpp"
 #include "flotilla/program/placement.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "sketch.hpp"
@@ -13,7 +16,7 @@ namespace flotilla::search::pool {
 /// What moving data between the pool's places takes. Estimates: the forecast of a plan says it exactly.
 class Network {
  public:
-  Network(const Stock&, const program::Runtime&);
+  Network(const Stock&, const Bench&);
 
   /// How the replicas of two neighbouring stages stand to one another.
   struct Way {
@@ -45,6 +48,7 @@ class Network {
   double egress(const Sketch&) const;
 
  private:
+  double message_of(std::uint64_t key, const Way&, int microbatch, int across);
   double egress_price(int from, int to) const { return prices_[at(from) * stock_.places.size() + at(to)]; }
   double egress_of_sums(const Sketch&, int stage) const;
   /// Replicas of one stage. Of many alike only those of a few nodes are listed, where the runtime's sums go by how members are joined.
@@ -66,9 +70,11 @@ class Network {
   std::int64_t word_ = 0;
   std::map<std::vector<int>, Sums> sums_;
   std::map<std::vector<int>, double> word_sums_;
+  std::vector<int> key_;        ///< of the sum at hand
   std::vector<double> prices_;  ///< USD for a byte, by places
   std::unordered_map<std::uint64_t, double> messages_;
-  bool has_uplinks_;  ///< some zone's hosts share the way to others
+  std::array<std::pair<std::uint64_t, double>, 512> recent_{};  ///< of them: key + 1
+  bool has_uplinks_;                                            ///< some zone's hosts share the way to others
 };
 
 }  // namespace flotilla::search::pool

@@ -77,7 +77,7 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   Stock stock{request, library};
   Bench bench{stock, runtime};
   Soundings soundings{stock, bench};
-  Network network{stock, runtime};
+  Network network{stock, bench};
   widen_groups(stock, soundings, network);
   Estimator estimate{stock, soundings, network, runtime};
   Shortlist list{stock, shortlist_length(stock.devices)};

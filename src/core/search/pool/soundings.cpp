@@ -71,7 +71,7 @@ Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{b
   held_.resize(degrees * modes);
   if (!bench.runtime().layers) {
     first_devices_ = first_devices(stock);
-    bounds_ = std::make_unique<simulate::ProgramForecaster>(first_devices_, bench.runtime(), Bytes{});
+    bounds_ = std::make_unique<simulate::ProgramForecaster>(first_devices_, bench.runtime(), Bytes{}, bench.types());
   }
   double word = 0, all = 0;
   for (const auto& tensor : model::tensors(stock.request.model)) {

@@ -1,0 +1,56 @@
+#include "type_costs.hpp"
+
+#include <algorithm>
+
+#include "derived_cost.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
+#include "layer_split.hpp"
+#include "operation_cost.hpp"
+
+namespace flotilla::simulate {
+namespace {
+
+constexpr double half_error = 0.1;  // of a half's share of its operation, which FLOPs give
+
+}  // namespace
+
+std::shared_ptr<TypeCosts> type_costs_of(const cluster::Profile& profile) { return std::make_shared<TypeCosts>(profile); }
+
+std::optional<Cost> TypeCosts::per_element(const std::string& device_type, const std::string& operation, Precision precision) {
+  const auto [found, fresh] = elements_.try_emplace({device_type, operation, precision});
+  if (fresh) found->second = element_cost(profile_, device_type, operation, precision);
+  return found->second;
+}
+
+/// Measured by itself, else a part of a whole operation or of a layer that was measured, else estimated.
+Cost TypeCosts::unknown(const model::Config& model, const std::string& device_type, model::Operation operation,
+                        const model::LayerShape& shape) const {
+  if (const auto whole = model::whole_of(operation); whole && !is_measured(profile_, device_type, operation)) {
+    Cost part = unknown(model, device_type, *whole, shape);
+    part.time = part.time * share_of_whole(model, operation, shape);
+    part.relative_error += half_error;
+    return part;
+  }
+  const auto measured = [&](const auto& time) { return time.device_type == device_type; };
+  if (std::ranges::none_of(profile_.operation_times, measured))
+    if (const auto part = split_of_layer(profile_, fits_, layers_, model, device_type, operation, shape)) return *part;
+  return operation_cost(profile_, model, device_type, operation, shape);
+}
+
+Cost TypeCosts::operation(const model::Config& model, const std::string& device_type, model::Operation operation,
+                          const model::LayerShape& shape) {
+  if (model_ != model) {
+    operations_.clear();
+    model_ = model;
+  }
+  const Key key{device_type,     static_cast<int>(operation), shape.tensor_parallel, shape.tensor_index, shape.sequences, shape.length,
+                shape.precision, shape.sequence_parallel};
+  const auto found = operations_.find(key);
+  if (found != operations_.end()) return found->second;
+  const auto plain = [&](model::Operation o, const model::LayerShape& s) { return this->operation(model, device_type, o, s); };
+  const Cost cost =
+      is_derived(operation, shape) ? derived_cost(model, operation, shape, plain) : unknown(model, device_type, operation, shape);
+  return operations_[key] = cost;
+}
+
+}  // namespace flotilla::simulate
