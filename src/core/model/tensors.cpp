@@ -1,13 +1,25 @@
 #include "flotilla/model/tensors.hpp"
 
+#include <string_view>
+
 #include "flotilla/base/text.hpp"
 
 namespace flotilla::model {
 namespace {
 
+/// In one allocation: programs list the tensors of every plan that is forecast.
+std::string joined(const std::string& name, std::string_view ending) {
+  std::string all;
+  all.reserve(name.size() + ending.size());
+  return all.append(name).append(ending);
+}
+
 class TensorList {
  public:
-  explicit TensorList(const Config& c) : config_{c} {}
+  explicit TensorList(const Config& c) : config_{c} {
+    constexpr std::size_t most_of_a_block = 12, most_beside = 8;
+    list_.reserve(static_cast<std::size_t>(c.blocks) * most_of_a_block + most_beside);
+  }
 
   Tensor& matrix(int layer, std::string name, std::int64_t rows, std::int64_t columns, Init init = Init::normal) {
     Tensor& t = add(layer, std::move(name), {rows, columns}, init);
@@ -16,19 +28,19 @@ class TensorList {
   }
   Tensor& vector(int layer, std::string name, std::int64_t extent) { return add(layer, std::move(name), {extent}, Init::zeros); }
   void norm(int layer, const std::string& name) {
-    vector(layer, name + ".weight", config_.hidden).init = Init::ones;
-    if (config_.norm_kind == NormKind::layer) vector(layer, name + ".bias", config_.hidden);
+    vector(layer, joined(name, ".weight"), config_.hidden).init = Init::ones;
+    if (config_.norm_kind == NormKind::layer) vector(layer, joined(name, ".bias"), config_.hidden);
   }
   std::vector<Tensor> take() { return std::move(list_); }
 
  private:
   Tensor& add(int layer, std::string name, std::vector<std::int64_t> shape, Init init) {
-    Tensor t;
+    Tensor& t = list_.emplace_back();
     t.name = std::move(name);
     t.layer = layer;
     t.shape = std::move(shape);
     t.init = init;
-    return list_.emplace_back(std::move(t));
+    return t;
   }
 
   const Config& config_;
@@ -54,28 +66,28 @@ void add_attention(const Config& c, TensorList& list, int layer, const std::stri
   const std::int64_t d = c.hidden, queries = c.queries_per_group(), rows = d + 2 * std::int64_t{c.groups()} * c.head_size();
   const std::int64_t unit = c.shares_keys() ? (queries + 2) * c.head_size() : c.head_size();
   const int fused = c.shares_keys() ? 1 : 3;
-  cut(list.matrix(layer, name + ".qkv.weight", rows, d), Axis::head, 0, unit, fused);
-  if (c.qkv_bias) cut(list.vector(layer, name + ".qkv.bias", rows), Axis::head, 0, unit, fused);
-  cut(list.matrix(layer, name + ".out.weight", d, d, output_init), Axis::head, 1, queries * c.head_size());
-  if (c.attention_output_bias) list.vector(layer, name + ".out.bias", d);
+  cut(list.matrix(layer, joined(name, ".qkv.weight"), rows, d), Axis::head, 0, unit, fused);
+  if (c.qkv_bias) cut(list.vector(layer, joined(name, ".qkv.bias"), rows), Axis::head, 0, unit, fused);
+  cut(list.matrix(layer, joined(name, ".out.weight"), d, d, output_init), Axis::head, 1, queries * c.head_size());
+  if (c.attention_output_bias) list.vector(layer, joined(name, ".out.bias"), d);
 }
 
 void add_feed_forward(const Config& c, TensorList& list, int layer, const std::string& name, Init output_init) {
   const int fused = c.gated() ? 2 : 1;
   const std::int64_t rows = std::int64_t{fused} * c.feed_forward;
-  cut(list.matrix(layer, name + ".up.weight", rows, c.hidden), Axis::column, 0, 1, fused);
-  if (c.feed_forward_bias) cut(list.vector(layer, name + ".up.bias", rows), Axis::column, 0, 1, fused);
-  cut(list.matrix(layer, name + ".down.weight", c.hidden, c.feed_forward, output_init), Axis::column, 1);
-  if (c.feed_forward_bias) list.vector(layer, name + ".down.bias", c.hidden);
+  cut(list.matrix(layer, joined(name, ".up.weight"), rows, c.hidden), Axis::column, 0, 1, fused);
+  if (c.feed_forward_bias) cut(list.vector(layer, joined(name, ".up.bias"), rows), Axis::column, 0, 1, fused);
+  cut(list.matrix(layer, joined(name, ".down.weight"), c.hidden, c.feed_forward, output_init), Axis::column, 1);
+  if (c.feed_forward_bias) list.vector(layer, joined(name, ".down.bias"), c.hidden);
 }
 
 void add_block(const Config& c, TensorList& list, int block) {
   const std::string name = text("block.", block);
   const Init output_init = c.scaled_residual_init ? Init::normal_residual : Init::normal;
-  list.norm(block + 1, name + ".norm1");
-  add_attention(c, list, block + 1, name + ".attention", output_init);
-  list.norm(block + 1, name + ".norm2");
-  add_feed_forward(c, list, block + 1, name + ".feed_forward", output_init);
+  list.norm(block + 1, joined(name, ".norm1"));
+  add_attention(c, list, block + 1, joined(name, ".attention"), output_init);
+  list.norm(block + 1, joined(name, ".norm2"));
+  add_feed_forward(c, list, block + 1, joined(name, ".feed_forward"), output_init);
 }
 
 }  // namespace

@@ -59,12 +59,12 @@ class Allocator {
  public:
   explicit Allocator(const cluster::Profile& profile) : profile_{profile} {}
 
-  Hosts& hosts_of(const Replica& replica, const std::string& where) {
+  Hosts& hosts_of(const Replica& replica, int stage, std::size_t number) {
     const std::pair key{replica.zone, replica.device_type};
     if (const auto found = hosts_.find(key); found != hosts_.end()) return found->second;
     const auto* type = cluster::find_type(profile_, replica.device_type);
-    FLOTILLA_REQUIRE(type, ErrorKind::bad_input, where, ".device_type: the profile knows no type '", replica.device_type, "'; it has ",
-                     known_types());
+    FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "stages[", stage, "].replicas[", number, "].device_type: the profile knows no type '",
+                     replica.device_type, "'; it has ", known_types());
     return hosts_
         .emplace(key, Hosts{replica.zone.empty() ? replica.device_type : text(replica.zone, ":", replica.device_type),
                             type->per_node > 0 ? type->per_node : usual_devices_per_node})
@@ -87,28 +87,29 @@ class Allocator {
 Allocation allocate(const Plan& plan, const cluster::Profile& profile) {
   struct Wanted {
     Replica* replica;
-    std::string where;
+    int stage;
+    std::size_t number;  ///< among the stage's replicas
   };
   Allocation out{plan, {}};
   std::vector<Wanted> order;
   for (int s = 0; s < own_stages(plan); ++s) {
     auto& replicas = out.plan.stages[static_cast<std::size_t>(s)].replicas;
     for (std::size_t r = 0; r < replicas.size(); ++r) {
-      const std::string where = text("stages[", s, "].replicas[", r, "]");
-      FLOTILLA_REQUIRE(replicas[r].devices.empty(), ErrorKind::bad_input, where, ".devices: the plan is bound to ranks already");
+      FLOTILLA_REQUIRE(replicas[r].devices.empty(), ErrorKind::bad_input, "stages[", s, "].replicas[", r,
+                       "].devices: the plan is bound to ranks already");
       for (int t = 0; t < replicas[r].tensor_parallel; ++t) {
         const Rank rank{static_cast<int>(out.devices.size())};
         out.devices.push_back({rank, replicas[r].device_type, "", replicas[r].zone, 0, 1});
         replicas[r].devices.push_back(rank);
       }
-      order.push_back({&replicas[r], where});
+      order.push_back({&replicas[r], s, r});
     }
   }
   // Wide groups first: what they leave of their hosts serves the others.
   std::ranges::stable_sort(order, std::ranges::greater{}, [](const Wanted& w) { return w.replica->tensor_parallel; });
   Allocator allocator{profile};
-  for (const auto& [replica, where] : order) {
-    const auto places = allocator.hosts_of(*replica, where).take(replica->tensor_parallel);
+  for (const auto& [replica, stage, number] : order) {
+    const auto places = allocator.hosts_of(*replica, stage, number).take(replica->tensor_parallel);
     for (std::size_t t = 0; t < places.size(); ++t) {
       auto& device = out.devices[replica->devices[t].index()];
       device.host = places[t].host, device.local_rank = places[t].local_rank;

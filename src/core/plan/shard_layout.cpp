@@ -9,13 +9,18 @@ namespace {
 
 bool lies_in(int layer, const Stage& stage) { return layer >= stage.first_layer && layer < stage.last_layer; }
 
-/// Adds the members of one replica; the first replica of a tensor's first stage owns it.
-void add_members(const model::Tensor& tensor, const Replica& replica, bool owns, std::vector<Holder>& holders) {
+void require_bound(const Replica& replica) {
   FLOTILLA_REQUIRE(static_cast<int>(replica.devices.size()) == replica.tensor_parallel, ErrorKind::internal,
                    "the shard layout of a plan whose devices are not bound to ranks was asked for");
-  const bool whole = tensor.axis == model::Axis::none;
+}
+
+/// The first replica of a tensor's first stage owns it: all its members, or the first where each holds the whole.
+bool is_owner(const model::Tensor& tensor, int member) { return tensor.axis != model::Axis::none || member == 0; }
+
+void add_members(const model::Tensor& tensor, const Replica& replica, bool owns, std::vector<Holder>& holders) {
+  require_bound(replica);
   for (int i = 0; i < replica.tensor_parallel; ++i)
-    holders.push_back({replica.devices[static_cast<std::size_t>(i)], replica.tensor_parallel, i, owns && (!whole || i == 0)});
+    holders.push_back({replica.devices[static_cast<std::size_t>(i)], replica.tensor_parallel, i, owns && is_owner(tensor, i)});
 }
 
 }  // namespace
@@ -45,10 +50,10 @@ std::vector<std::vector<Rank>> owners(const Plan& plan, const std::vector<model:
     for (const int t : tensors_of_stage(tensors, stage)) {
       auto& ranks = owners[static_cast<std::size_t>(t)];
       if (!ranks.empty()) continue;
-      std::vector<Holder> holders;
-      add_members(tensors[static_cast<std::size_t>(t)], stage.replicas.front(), true, holders);
-      for (const Holder& holder : holders)
-        if (holder.owner) ranks.push_back(holder.rank);
+      const Replica& first = stage.replicas.front();
+      require_bound(first);
+      for (int i = 0; i < first.tensor_parallel; ++i)
+        if (is_owner(tensors[static_cast<std::size_t>(t)], i)) ranks.push_back(first.devices[static_cast<std::size_t>(i)]);
     }
   return owners;
 }

@@ -112,9 +112,9 @@ int ClassBuilder::until_weights(int copies) const {
   return splits() ? std::min(std::max(copies, out_.microbatches), copies + in_.kind.order.deferred) : copies;
 }
 
-int ClassBuilder::add_buffer(const std::string& name, Category category, Bytes size, int copies, bool persistent) {
+int ClassBuilder::add_buffer(std::string name, Category category, Bytes size, int copies, bool persistent) {
   Buffer buffer;
-  buffer.name = name;
+  buffer.name = std::move(name);
   buffer.category = category;
   buffer.size = size;
   buffer.copies = copies;

@@ -69,7 +69,7 @@ class ClassBuilder : private ChunkAtHand {
   void add_activations();
   void add_saved();
   void add_temporaries();
-  int add_buffer(const std::string& name, Category, Bytes size, int copies = 1, bool persistent = false);
+  int add_buffer(std::string name, Category, Bytes size, int copies = 1, bool persistent = false);
   Bytes workspace_size() const;
   int in_flight() const;
   int until_weights(int copies) const;  ///< of what the weights' half of a backward pass reads, if `copies` last until its inputs' half

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <string_view>
+#include <unordered_map>
 
 #include "flotilla/base/error.hpp"
 
@@ -14,15 +15,18 @@ int number_of(std::map<std::string_view, int>& numbers, std::string_view name) {
   return numbers.try_emplace(name, static_cast<int>(numbers.size())).first->second;
 }
 
-/// By replica what its members share, in every group.
-using Signatures = std::vector<std::vector<int>>;
-
-/// Numbers equal signatures by the first that has them.
-std::vector<int> numbered(const Signatures& signatures) {
-  std::map<std::vector<int>, int> numbers;
-  std::vector<int> teams;
-  for (const auto& signature : signatures) teams.push_back(numbers.try_emplace(signature, static_cast<int>(numbers.size())).first->second);
-  return teams;
+/// Parts teams whose members' ranks have unlike numbers; teams are numbered by their first members.
+void part(std::vector<int>& teams, const std::vector<Rank>& group, const std::vector<int>& number_of_rank) {
+  std::unordered_map<std::uint64_t, int> numbers;
+  std::uint64_t last = 0;
+  int number = -1;
+  for (std::size_t r = 0; r < teams.size(); ++r) {
+    const auto rank_number = static_cast<std::uint32_t>(number_of_rank[group[r].index()]);
+    const std::uint64_t key = static_cast<std::uint64_t>(teams[r]) << 32 | rank_number;
+    if (number < 0 || key != last) number = numbers.try_emplace(key, static_cast<int>(numbers.size())).first->second;
+    last = key;
+    teams[r] = number;
+  }
 }
 
 int count_of(const std::vector<int>& teams) { return *std::ranges::max_element(teams) + 1; }
@@ -37,10 +41,17 @@ Placement placement_of(const std::vector<cluster::Device>& devices) {
   placement.zone.resize(ranks);
   for (std::size_t r = 0; r < ranks; ++r) placement.node[r] = -1 - static_cast<int>(r);  // alone, until a device says where it is
   std::map<std::string_view, int> hosts, zones;
+  const cluster::Device* before = nullptr;  // devices of a host stand together, as a rule
+  int host = -1, zone = -1;
   for (const auto& device : devices) {
     if (!device.rank.valid()) continue;
-    if (!device.host.empty()) placement.node[device.rank.index()] = number_of(hosts, device.host);
-    placement.zone[device.rank.index()] = number_of(zones, device.zone);
+    if (!device.host.empty()) {
+      if (!before || device.host != before->host) host = number_of(hosts, device.host);
+      placement.node[device.rank.index()] = host;
+    }
+    if (!before || device.zone != before->zone) zone = number_of(zones, device.zone);
+    placement.zone[device.rank.index()] = zone;
+    before = &device;
   }
   return placement;
 }
@@ -58,21 +69,20 @@ Placement placement_of(const Placement& all, const std::vector<Rank>& ranks) {
 Teams teams_of(const std::vector<std::vector<Rank>>& groups, const Placement& placement) {
   if (groups.empty() || groups.front().size() < 3) return {};  // two alone have nobody to sum with first
   const std::size_t replicas = groups.front().size();
-  Signatures nodes(replicas), zones(replicas);
   for (const auto& group : groups) {
     FLOTILLA_ASSERT(group.size() == replicas, group.size(), " members for ", replicas, " replicas");
-    for (std::size_t r = 0; r < replicas; ++r) {
-      if (!placement.knows(group[r])) return {};
-      zones[r].push_back(placement.zone[group[r].index()]);
-      nodes[r].insert(nodes[r].end(), {zones[r].back(), placement.node[group[r].index()]});
-    }
+    if (!std::ranges::all_of(group, [&](Rank rank) { return placement.knows(rank); })) return {};
   }
+  std::vector<int> zones(replicas, 0);
+  for (const auto& group : groups) part(zones, group, placement.zone);
+  std::vector<int> nodes = zones;
+  for (const auto& group : groups) part(nodes, group, placement.node);
   Teams teams;
   auto below = static_cast<int>(replicas);
-  for (const auto& level : {numbered(nodes), numbered(zones)}) {
-    const int count = count_of(level);
+  for (auto* level : {&nodes, &zones}) {
+    const int count = count_of(*level);
     if (count < 2 || count == below) continue;
-    teams.push_back(level);
+    teams.push_back(std::move(*level));
     below = count;
   }
   return teams;

@@ -1,12 +1,10 @@
 #include "team_shape.hpp"
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 namespace flotilla::simulate {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 constexpr std::size_t most_remembered = 1 << 20;  // ranks
 
@@ -19,43 +17,90 @@ std::uint64_t hash_of(const program::Group& group) {
   return hash;
 }
 
-/// Members of one inner team.
-TeamShape::Inner alike(const std::vector<Rank>& members, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
-  std::map<int, int> on_host, at_uplink;
-  TeamShape::Inner inner{static_cast<int>(members.size()), 0, 0};
-  for (Rank rank : members) {
-    inner.beside = std::max(inner.beside, ++on_host[host(rank)]);
-    inner.behind = std::max(inner.behind, ++at_uplink[uplink(rank)]);
+/// How often the most frequent of them is there. Sorts them.
+int most_alike(std::vector<int>& values) {
+  std::ranges::sort(values);
+  int most = 0;
+  for (auto here = values.begin(); here != values.end();) {
+    const auto end = std::find_if(here, values.end(), [&](int value) { return value != *here; });
+    most = std::max(most, static_cast<int>(end - here));
+    here = end;
   }
-  return inner;
+  return most;
 }
+
+/// Teams of one level, made of the `below` ones.
+class Level {
+ public:
+  Level(const std::vector<Rank>& members, const std::vector<int>& teams, const std::vector<int>& below)
+      : members_{members}, teams_{teams}, below_{below}, order_(members.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    order_by(below_);
+    order_by(teams_);
+  }
+
+  std::vector<TeamShape> shapes(const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) const {
+    std::vector<TeamShape> all;
+    std::vector<int> hosts, uplinks;
+    for (std::size_t begin = 0; begin < order_.size();) {
+      const auto end = end_of(begin, teams_);
+      if (below_[order_[begin]] != below_[order_[end - 1]]) {
+        TeamShape& shape = all.emplace_back();
+        for (std::size_t here = begin; here < end;) {
+          const auto next = std::min(end, end_of(here, below_));
+          hosts.clear(), uplinks.clear();
+          for (std::size_t m = here; m < next; ++m) hosts.push_back(host(member(m))), uplinks.push_back(uplink(member(m)));
+          shape.firsts.push_back(member(here));
+          const TeamShape::Inner inner{static_cast<int>(next - here), most_alike(hosts), most_alike(uplinks)};
+          if (shape.inner.empty() || shape.inner.back() != inner) shape.inner.push_back(inner);
+          here = next;
+        }
+        std::ranges::sort(shape.inner);
+        shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
+      }
+      begin = end;
+    }
+    return all;
+  }
+
+ private:
+  /// Stable, by counting: teams are numbered from 0 without gaps.
+  void order_by(const std::vector<int>& numbers) {
+    const auto number = [&](std::size_t m) { return static_cast<std::size_t>(numbers[m]); };
+    if (std::ranges::is_sorted(order_, {}, number)) return;
+    std::vector<std::size_t> begin(static_cast<std::size_t>(*std::ranges::max_element(numbers)) + 2, 0);
+    for (const std::size_t m : order_) ++begin[number(m) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<std::size_t> ordered(order_.size());
+    for (const std::size_t m : order_) ordered[begin[number(m)]++] = m;
+    order_ = std::move(ordered);
+  }
+  Rank member(std::size_t position) const { return members_[order_[position]]; }
+  /// Of those that are equal by `number`.
+  std::size_t end_of(std::size_t begin, const std::vector<int>& number) const {
+    std::size_t end = begin;
+    while (end < order_.size() && number[order_[end]] == number[order_[begin]]) ++end;
+    return end;
+  }
+
+  const std::vector<Rank>& members_;
+  const std::vector<int>&teams_, &below_;
+  std::vector<std::size_t> order_;  ///< of members: by team, inner team, as they stand in the group
+};
 
 }  // namespace
 
 TeamShapes team_shapes(const program::Group& group, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
-  const auto members = static_cast<int>(group.members.size());
-  std::vector<int> below(at(members));
-  for (int m = 0; m < members; ++m) below[at(m)] = m;
-  auto teams = group.teams;
-  teams.emplace_back(at(members), 0);
+  std::vector<int> members(group.members.size());
+  std::iota(members.begin(), members.end(), 0);
+  const std::vector<int> all(group.members.size(), 0);
   TeamShapes levels;
-  for (const auto& level : teams) {
-    std::map<int, std::map<int, std::vector<Rank>>> made;  // by team and inner team
-    for (int m = 0; m < members; ++m) made[level[at(m)]][below[at(m)]].push_back(group.members[at(m)]);
-    auto& shapes = levels.emplace_back();
-    for (const auto& [team, inner_teams] : made) {
-      if (inner_teams.size() < 2) continue;
-      TeamShape shape;
-      for (const auto& [number, ranks] : inner_teams) {
-        shape.firsts.push_back(ranks.front());
-        shape.inner.push_back(alike(ranks, host, uplink));
-      }
-      std::ranges::sort(shape.inner);
-      shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
-      shapes.push_back(std::move(shape));
-    }
-    below = level;
+  const std::vector<int>* below = &members;
+  for (const auto& level : group.teams) {
+    levels.push_back(Level{group.members, level, *below}.shapes(host, uplink));
+    below = &level;
   }
+  levels.push_back(Level{group.members, all, *below}.shapes(host, uplink));
   return levels;
 }
 
