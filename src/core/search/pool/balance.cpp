@@ -1,7 +1,9 @@
 #include "balance.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 
 namespace flotilla::search::pool {
 namespace {
@@ -18,41 +20,40 @@ struct Mode {
 };
 
 struct Stage {
-  std::vector<Mode> modes;  ///< what recomputes less first
+  std::array<Mode, 2> kept{};  ///< what recomputes less first
+  std::size_t count = 0;       ///< of them that are any good
   int least = 0;
+  std::span<const Mode> modes() const { return {kept.data(), count}; }
   int within(double pace) const {
     int most = -1;
-    for (const Mode& mode : modes) most = std::max(most, mode.within(pace));
+    for (const Mode& mode : modes()) most = std::max(most, mode.within(pace));
     return most;
   }
   /// The mode that takes so many blocks in the least time.
   const Mode& mode(int blocks) const {
     const Mode* best = nullptr;
-    for (const Mode& mode : modes)
+    for (const Mode& mode : modes())
       if (mode.most >= blocks && (!best || mode.fixed + mode.block * blocks < best->fixed + best->block * blocks)) best = &mode;
-    return best ? *best : modes.back();
+    return best ? *best : kept[count - 1];
   }
   double time(int blocks) const { return mode(blocks).fixed + mode(blocks).block * blocks; }
 };
-
-std::vector<plan::Recompute> modes_up_to(plan::Recompute most) {
-  std::vector<plan::Recompute> out{plan::Recompute::none};
-  if (most == plan::Recompute::full) out.push_back(plan::Recompute::full);
-  return out;
-}
 
 class Balance {
  public:
   Balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute most, int microbatches)
       : estimator_{estimator}, network_{network}, column_{column}, blocks_{estimator.stock().request.model.blocks} {
+    stages_.reserve(column.slots.size());
     for (int s = 0; s < count(); ++s) {
       Stage stage;
       stage.least = s > 0 && s + 1 < count() ? 1 : 0;
-      for (const plan::Recompute recompute : modes_up_to(most))
+      for (const plan::Recompute recompute : {plan::Recompute::none, plan::Recompute::full}) {
+        if (recompute != plan::Recompute::none && most != recompute) break;
         if (const auto mode = mode_of(s, recompute, std::min(count() - s, std::max(1, microbatches))); mode && mode->most >= stage.least)
-          stage.modes.push_back(*mode);
-      if (stage.modes.empty()) return;
-      stages_.push_back(std::move(stage));
+          stage.kept[stage.count++] = *mode;
+      }
+      if (stage.count == 0) return;
+      stages_.push_back(stage);
     }
     usable_ = true;
   }
@@ -122,6 +123,7 @@ class Balance {
 
   Cut cuts(double pace) const {
     std::vector<int> counts;
+    counts.reserve(stages_.size());
     int surplus = -blocks_;
     for (const Stage& stage : stages_) {
       counts.push_back(stage.within(pace));
@@ -135,7 +137,10 @@ class Balance {
           slowest = s;
       --counts[slowest];
     }
-    Cut cut{{0}, {}};
+    Cut cut;
+    cut.layers.reserve(counts.size() + 1);
+    cut.layers.push_back(0);
+    cut.recompute.reserve(counts.size());
     for (std::size_t s = 0; s < counts.size(); ++s) {
       cut.layers.push_back(cut.layers.back() + counts[s] + (s == 0 ? 1 : 0));
       cut.recompute.push_back(stages_[s].mode(counts[s]).recompute);

@@ -41,7 +41,7 @@ void Families::chains_of_all(plan::Recompute recompute, const Room& room) {
       for (int tensor = 1; tensor <= stock_.request.model.groups(); tensor *= 2) {
         Pattern pattern;
         for (const int type : types) {
-          const auto fitting = degrees(type);
+          const auto& fitting = degrees(type);
           if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
           int there = 0;
           for (const int p : stock_.types[at(type)].places) there += usable(p, room[at(p)], tensor);
@@ -79,7 +79,7 @@ void Families::chain(plan::Recompute recompute, const Room& room, const Pattern&
 void Families::fill_up(Sketch sketch, const Pattern& pattern, Room room) {
   bool added = false;
   for (const int type : present(room)) {
-    const auto fitting = degrees(type);
+    const auto& fitting = degrees(type);
     Pattern same = pattern;
     for (Kind& kind : same) kind.type = type;
     std::vector<Pattern> ways{same};

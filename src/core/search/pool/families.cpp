@@ -21,6 +21,10 @@ Families::Families(Estimator& estimate, Network& network, Abilities can, Shortli
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
   const PoolRequest& request = stock_.request;
   for (int m = 1; m <= std::min(request.global_batch, largest_microbatch); m *= 2) microbatches_.push_back(m);
+  for (const Type& type : stock_.types) {
+    auto& all = degrees_.emplace_back();
+    for (int degree = 1; degree <= std::min({type.widest, request.model.groups(), type.count}); degree *= 2) all.push_back(degree);
+  }
   const int deepest = std::min(request.model.layers(), stock_.devices);
   for (int p = 1; p <= deepest; p += p < deepest_by_ones ? 1 : p < 2 * deepest_by_ones ? 4 : 8) depths_.push_back(p);
 }
@@ -154,13 +158,6 @@ std::vector<int> Families::present(const Room& room) const {
   return types;
 }
 
-std::vector<int> Families::degrees(int type) const {
-  const Type& t = stock_.types[at(type)];
-  std::vector<int> out;
-  for (int degree = 1; degree <= std::min({t.widest, stock_.request.model.groups(), t.count}); degree *= 2) out.push_back(degree);
-  return out;
-}
-
 /// Types that work side by side: all subsets of a few; of many the fastest ones together, each alone, and all but one. Large ones first:
 /// a good plan early excludes much.
 std::vector<std::vector<int>> Families::teams(const std::vector<int>& types) const {
@@ -187,7 +184,9 @@ std::vector<std::vector<int>> Families::teams(const std::vector<int>& types) con
 }
 
 /// Of so many devices of the place those that whole groups of that degree take.
-int Families::usable(int place, int devices, int tensor) const { return stock_.groups(place, tensor, devices) * tensor; }
+int Families::usable(int place, int devices, int tensor) const {
+  return devices < tensor ? 0 : stock_.groups(place, tensor, devices) * tensor;
+}
 
 /// Whether some type cannot hold the whole model on one device without it.
 bool Families::needs_recompute() {
@@ -220,6 +219,7 @@ void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatc
     }
     if (count <= 0) continue;
     Column column{{}, microbatch, count, 0};
+    column.slots.reserve(pattern.size());
     for (const Kind& kind : pattern) column.slots.push_back({needs[at(kind.type)].place, kind.tensor});
     for (const Need& need : needs)
       if (need.devices > 0) room[at(need.place)] -= count * need.devices;

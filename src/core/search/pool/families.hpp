@@ -46,7 +46,7 @@ class Families {
   void fewer_zones();
   void least_memory();
   std::vector<int> present(const Room&) const;
-  std::vector<int> degrees(int type) const;
+  const std::vector<int>& degrees(int type) const { return degrees_[at(type)]; }
   std::vector<std::vector<int>> teams(const std::vector<int>& types) const;
   int usable(int place, int devices, int tensor) const;
   bool needs_recompute();
@@ -102,8 +102,9 @@ class Families {
   Shortlist& list_;
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;
-  std::vector<std::string> zones_;  ///< in the order in which they are given up, the last one first
-  Room small_room_;                 ///< that few_devices() is about
+  std::vector<std::vector<int>> degrees_;  ///< by type
+  std::vector<std::string> zones_;         ///< in the order in which they are given up, the last one first
+  Room small_room_;                        ///< that few_devices() is about
   std::int64_t budget_ = 0;
   bool stopped_ = false;
 };

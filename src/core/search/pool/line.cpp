@@ -9,7 +9,8 @@ namespace {
 
 constexpr double doubt = 0.02;  // of the memory: the forecast decides what is nearly too much
 constexpr int halvings = 12;
-constexpr double slowest = 3;  // of all layers on one stage: with everything recomputed, and then some
+constexpr double likely = 1.25;  // of the floor: what most cuts come to
+constexpr double slowest = 3;    // of all layers on one stage: with everything recomputed, and then some
 
 int quantum_of(const Line& line, int batch) {
   int quantum = batch;
@@ -144,21 +145,22 @@ bool LineEstimator::fill(Line& line, double most) {
   return true;
 }
 
-std::optional<double> LineEstimator::cut(Line& line) {
+std::optional<double> LineEstimator::cut(Line& line, double enough) {
   if (line.posts.empty()) return std::nullopt;
   const int layers = stock_.request.model.layers();
-  double high = 0, low = 0;
+  double high = 0, low = floor(line.posts);
   for (const Post& post : line.posts) {
     if (!usable(post, plan::Recompute::none)) return std::nullopt;
     high = std::max(high, slowest * pace(post, 0, layers, plan::Recompute::none));
   }
+  high = std::min(high, enough);  // the slowest stage alone takes no longer than all
   Line best = line;
   if (!fill(best, high)) return std::nullopt;
+  Line other = line;
   for (int i = 0; i < halvings && high - low > 1e-3 * high; ++i) {
-    const double middle = (low + high) / 2;
-    Line other = line;
+    const double middle = i == 0 ? std::min(likely * low, (low + high) / 2) : (low + high) / 2;
     if (fill(other, middle))
-      high = middle, best = std::move(other);
+      high = middle, std::swap(best, other);
     else
       low = middle;
   }

@@ -36,8 +36,9 @@ class LineEstimator {
  public:
   LineEstimator(Estimator& estimate, Network& network) : estimate_{estimate}, network_{network}, stock_{estimate.stock()} {}
 
-  /// Cuts the layers so that the slowest stage is as fast as it can be and all fit their memories; its time, or nothing where no cut fits.
-  std::optional<double> cut(Line&);
+  /// Cuts the layers so that the slowest stage is as fast as it can be and all fit their memories; its time, or nothing where no cut fits
+  /// or where every one takes longer than `enough`.
+  std::optional<double> cut(Line&, double enough = 1e300);
   /// Seconds in which no cut lets these stages take the batch.
   double floor(const std::vector<Post>&);
   /// Of a line that is cut, which it deals; nothing where the batch does not go round, some stage does not fit or the runtime cannot

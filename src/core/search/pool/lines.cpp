@@ -125,7 +125,7 @@ class Lines {
 
   /// One place after the other takes the degree and the microbatch that are best while the others keep theirs.
   double descend(const std::vector<Team>& teams, const std::vector<int>& splits, std::vector<Choice>& choices) {
-    double best = seconds_of(teams, splits, choices);
+    double best = seconds_of(teams, splits, choices, never);
     for (int round = 0; round < most_rounds; ++round) {
       const double before = best;
       for (const Team& team : teams)
@@ -135,7 +135,7 @@ class Lines {
             for (const int m : microbatches_) {
               auto other = choices;
               other[at(p)] = {tensor, m};
-              if (const double seconds = seconds_of(teams, splits, other); seconds < best) best = seconds, choices = other;
+              if (const double seconds = seconds_of(teams, splits, other, best); seconds < best) best = seconds, choices = other;
             }
         }
       if (best >= before) break;
@@ -143,11 +143,14 @@ class Lines {
     return best;
   }
 
-  double seconds_of(const std::vector<Team>& teams, const std::vector<int>& splits, const std::vector<Choice>& choices) {
+  /// Or `never`, where they are surely more than `enough` and nobody would keep the line.
+  double seconds_of(const std::vector<Team>& teams, const std::vector<int>& splits, const std::vector<Choice>& choices, double enough) {
     Line line;
+    line.posts.reserve(at(std::accumulate(splits.begin(), splits.end(), 0)));
     for (std::size_t t = 0; t < teams.size(); ++t)
       for (int k = 0; k < splits[t]; ++k) {
         Post post;
+        post.reserve(teams[t].size());
         for (const int p : teams[t]) {
           const auto [tensor, microbatch] = choices[at(p)];
           const int groups = stock_.groups(p, tensor), most = stock_.request.global_batch / microbatch;
@@ -164,14 +167,16 @@ class Lines {
     if (columns) return never;  // sketches say these
     if (allowed_ <= 0 || hopeless(estimate_.floor(line.posts))) return never;
     --allowed_;
-    const auto seconds = estimate_.cut(line);
+    const auto seconds = estimate_.cut(line, std::max(enough, worth_keeping()));
     if (!seconds) return never;
     keep({std::move(line), *seconds});
     return *seconds;
   }
 
-  bool hopeless(double seconds) const {
-    return !refine_.found().empty() && stock_.by_throughput() && seconds > refine_.found().front().value;
+  bool hopeless(double seconds) const { return seconds * promising > worth_keeping(); }
+  /// Seconds up to which a line may beat what was found.
+  double worth_keeping() const {
+    return refine_.found().empty() || !stock_.by_throughput() ? never : refine_.found().front().value * promising;
   }
 
   void keep(Candidate candidate) {

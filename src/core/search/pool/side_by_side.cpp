@@ -41,7 +41,7 @@ void Families::side_by_side(plan::Recompute recompute, const Room& room) {
 
 /// At most what so many stages of one type come to, with the best of these degrees and any microbatch.
 double Families::least_value(const Room& room, int type, int stages, const std::vector<int>& tensors, plan::Recompute recompute) {
-  const auto fitting = degrees(type);
+  const auto& fitting = degrees(type);
   double least = never;
   for (const int tensor : tensors) {
     const Pattern pattern(at(stages), Kind{type, tensor});
@@ -55,7 +55,7 @@ double Families::least_value(const Room& room, int type, int stages, const std::
 /// Those that suit a type, at a small and at a large microbatch.
 void Families::add_cuts(std::set<Cut>& cuts, const Room& room, int type, bool alone, int stages, const std::vector<int>& tensors,
                         plan::Recompute recompute) {
-  const auto fitting = degrees(type);
+  const auto& fitting = degrees(type);
   for (const int tensor : tensors) {
     if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
     const Pattern pattern(at(stages), Kind{type, tensor});
@@ -159,23 +159,27 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
   Judged best_judged;
   const auto rates = rates_of(room, team, cut, options);
   const bool by_time = stock_.by_throughput() && stock_.request.objective.limits == Limits{};
+  Sketch sketch, whole;  // used again and again: most attempts lead nowhere
+  Room left;
+  Pattern pattern;
   const auto attempt = [&](const std::vector<std::size_t>& choice) {
     const bool good = best_judged.estimate.fits && best_judged.over_limits <= 1;
     const double enough = std::min(good ? best_judged.estimate.value : never, by_time ? worth_offering() : never);
     double rate = 0;
     for (std::size_t i = 0; i < team.size(); ++i) rate += rates[i][choice[i]];
     if (by_time && rate * enough < stock_.request.global_batch) return false;
-    Sketch sketch{cut.layers, cut.recompute, {}};
-    Room left = room;
+    sketch.cuts = cut.layers, sketch.recompute = cut.recompute, sketch.schedule = plan::ScheduleKind::one_f_one_b, sketch.columns.clear();
+    left = room;
     for (std::size_t i = 0; i < team.size(); ++i) {
       const Option& option = options[choice[i]];
-      const auto fitting = degrees(team[i]);
+      const auto& fitting = degrees(team[i]);
       if (std::ranges::find(fitting, option.tensor) == fitting.end()) return false;
       if (surely_too_large(cut, team[i], option)) return false;
-      add_columns(sketch, Pattern(stages, Kind{team[i], option.tensor}), option.microbatch, left);
+      pattern.assign(stages, Kind{team[i], option.tensor});
+      add_columns(sketch, pattern, option.microbatch, left);
     }
     if (sketch.columns.empty()) return false;
-    const Sketch whole = sketch;
+    whole = sketch;
     const Estimate estimate = estimate_(sketch, enough);
     const Judged judged{estimate, list_.over_limits(sketch, estimate)};
     if (!best.columns.empty() && !better(judged, best_judged)) return false;
