@@ -221,6 +221,12 @@ class Lowering {
     return parcels;
   }
 
+  /// As parcels_of() adds them.
+  void list_peers(int s, int r, int t, std::vector<Rank>& peers) const {
+    for (int c = 0; depth() > 1 && c < chunk_count(); ++c)
+      Correspondence{program_.plan, deals_, boundaries_, training()}.list_peers(s + c * depth(), r, t, peers);
+  }
+
   /// By microbatch of a replica: the token with which the buffers of a member begin.
   std::vector<std::int64_t> first_tokens(int s, int r, int t) const {
     std::vector<std::int64_t> firsts;
@@ -302,7 +308,7 @@ class Lowering {
       bound.replica = r;
       bound.deal = first_deal_[at(s)] + r;
       if (at(t) < classes.size())
-        parcels_of(s, r, t, bound.peers);
+        list_peers(s, r, t, bound.peers);
       else
         classes.push_back(class_of(kind_of(s, r, t, bound.peers), t));
       bound.rank_class = classes[at(t)];

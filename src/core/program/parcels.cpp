@@ -150,6 +150,23 @@ Parcels Correspondence::of(int stage, int replica, int tensor_index, std::vector
   return parcels;
 }
 
+void Correspondence::list_peers(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const {
+  const Place here{stage, replica, tensor_index};
+  for (const int there : {stage - 1, stage + 1}) {
+    if (there < 0 || there == static_cast<int>(plan_.stages.size())) continue;
+    if (const auto peer = straight(here, there))
+      Pile{peers, plan_.length, plan_.sequence_parallel}.slot_of(*peer);
+    else
+      cross(here, there, peers);
+  }
+}
+
+std::optional<Rank> Correspondence::straight(const Place& here, int there) const {
+  if (!boundaries_[at(std::min(here.stage, there))].alike || deals_[at(here.stage)][at(here.replica)].empty()) return std::nullopt;
+  const auto &own = replica_of(here.stage, here.replica), &other = replica_of(there, here.replica);
+  return talks_straight(own, other, plan_.length) ? std::optional{other.devices[at(here.tensor_index)]} : std::nullopt;
+}
+
 const plan::Replica& Correspondence::replica_of(int stage, int replica) const { return plan_.stages[at(stage)].replicas[at(replica)]; }
 
 Correspondence::BothWays Correspondence::cross(const Place& here, int there, std::vector<Rank>& peers) const {
@@ -157,10 +174,9 @@ Correspondence::BothWays Correspondence::cross(const Place& here, int there, std
   if (!boundary.alike) return through_crossings(here, there, boundary, peers);
   const auto& mine = deals_[at(here.stage)][at(here.replica)];
   if (mine.empty()) return {};
-  const auto &own = replica_of(here.stage, here.replica), &other = replica_of(there, here.replica);
-  if (talks_straight(own, other, plan_.length)) {
-    const Parcel piece{
-        Pile{peers, plan_.length, plan_.sequence_parallel}.slot_of(other.devices[at(here.tensor_index)]), 0, 0, {}, own.tensor_parallel};
+  if (const auto peer = straight(here, there)) {
+    const int pieces = replica_of(here.stage, here.replica).tensor_parallel;
+    const Parcel piece{Pile{peers, plan_.length, plan_.sequence_parallel}.slot_of(*peer), 0, 0, {}, pieces};
     return {{piece}, training_ ? std::vector{piece} : std::vector<Parcel>{}};
   }
   // Full microbatches are cut alike, wherever they begin; the last may be short.

@@ -1,6 +1,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,11 +48,15 @@ class Correspondence {
  public:
   Correspondence(const plan::Plan&, const std::vector<plan::Deal>&, const std::vector<Boundary>&, bool training);
   Parcels of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
+  /// The peers alone, in the same order: of ranks whose parcels are known from others like them.
+  void list_peers(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
 
  private:
   using Place = plan::Place;
   using BothWays = std::pair<std::vector<Parcel>, std::vector<Parcel>>;  ///< with the forward passes, and against them
   const plan::Replica& replica_of(int stage, int replica) const;
+  /// The rank that a member alone talks to there, by equal pieces of whole microbatches; nothing where it talks to several or otherwise.
+  std::optional<Rank> straight(const Place& here, int there) const;
   BothWays cross(const Place& here, int there, std::vector<Rank>& peers) const;
   BothWays along_column(const Place& here, int there, int sequences, const std::vector<Runs>&, std::vector<Rank>& peers) const;
   BothWays through_crossings(const Place& here, int there, const Boundary&, std::vector<Rank>& peers) const;

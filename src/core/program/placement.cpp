@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory_resource>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
@@ -17,7 +18,8 @@ int number_of(std::map<std::string_view, int>& numbers, std::string_view name) {
 
 /// Parts teams whose members' ranks have unlike numbers; teams are numbered by their first members.
 void part(std::vector<int>& teams, const std::vector<Rank>& group, const std::vector<int>& number_of_rank) {
-  std::unordered_map<std::uint64_t, int> numbers;
+  std::pmr::monotonic_buffer_resource room;  // an allocation for each team would take longer than all else
+  std::pmr::unordered_map<std::uint64_t, int> numbers{&room};
   std::uint64_t last = 0;
   int number = -1;
   for (std::size_t r = 0; r < teams.size(); ++r) {

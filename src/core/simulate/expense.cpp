@@ -117,6 +117,8 @@ class Traffic {
     const auto zone_of = [&](Rank rank) { return zone(rank); };
     for (const auto& level : shapes_.of(group, zone_of, [](Rank) { return -1; }))
       for (const TeamShape& team : level) {
+        const int home = zone(team.firsts.front());  // most teams never leave it
+        if (std::ranges::all_of(team.firsts, [&](Rank rank) { return zone(rank) == home; })) continue;
         std::vector<double> count(names_.size());
         for (Rank rank : team.firsts) ++count[static_cast<std::size_t>(zone(rank))];
         for (std::size_t a = 0; a < names_.size(); ++a)

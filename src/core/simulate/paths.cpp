@@ -1,19 +1,34 @@
 #include "paths.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <string_view>
 #include <tuple>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/hash.hpp"
+#include "flotilla/base/philox.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
+constexpr std::size_t few_sites = 256;
 constexpr std::size_t most_remembered = 1 << 22;  // ranks
 
-bool on_one_spot(const cluster::Device& a, const cluster::Device& b) { return a.host == b.host && a.type == b.type && a.zone == b.zone; }
+bool same_spot(const cluster::Device& a, const cluster::Device& b) { return a.host == b.host && a.type == b.type && a.zone == b.zone; }
+
+std::uint64_t hash_of(const Paths::Company& company) {
+  std::uint64_t hash = static_cast<std::uint64_t>(company.members);
+  const auto add = [&](std::uint64_t value) { hash = Philox::mix(hash ^ Philox::mix(value)); };
+  add(static_cast<std::uint64_t>(company.most_of_a_host) << 32 | static_cast<std::uint64_t>(company.least_of_a_host));
+  for (int path : company.paths) add(static_cast<std::uint64_t>(path));
+  for (const auto& [uplink, members] : company.behind)
+    add(std::bit_cast<std::uint64_t>(uplink.value)), add(static_cast<std::uint64_t>(members));
+  for (const auto& type : company.types) add(fnv1a(type));
+  return hash;
+}
 
 }  // namespace
 
@@ -29,7 +44,7 @@ Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile
     if (device.rank != Rank{static_cast<int>(i)}) index_.emplace(device.rank.value, i);
     Place& place = places_.emplace_back();
     place.rank = device.rank;
-    if (i > 0 && on_one_spot(device, profile.devices[i - 1])) {
+    if (i > 0 && same_spot(device, profile.devices[i - 1])) {
       place = places_[i - 1];
       place.rank = device.rank;
       continue;
@@ -47,6 +62,7 @@ Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile
   types_.resize(types.size());
   for (const auto& [name, number] : types) types_[static_cast<std::size_t>(number)] = name;
   visits_.resize(sites.size());
+  if (sites.size() <= few_sites) known_.assign(2 * sites.size() * sites.size(), -1);
   on_host_.resize(hosts.size());
   on_spot_.resize(spots.size());
 }
@@ -88,15 +104,24 @@ Route Paths::route_between(Rank from, Rank to) const {
 }
 
 int Paths::between(Rank from, Rank to) {
-  const Place a = place(from), b = place(to);
-  // Sites are fewer than devices, so two of them and a bit have room in a word.
-  const auto key = static_cast<std::uint64_t>(a.site) << 33 | static_cast<std::uint64_t>(b.site) << 1 | (a.host == b.host ? 1u : 0u);
-  const auto found = known_.find(key);
-  if (found != known_.end()) return found->second;
-  return known_[key] = number_of(route_between(from, to));
+  const Place &a = place(from), &b = place(to);
+  const auto sites = visits_.size();
+  const auto key = (static_cast<std::uint64_t>(a.site) * sites + static_cast<std::uint64_t>(b.site)) << 1 | (a.host == b.host ? 1u : 0u);
+  int& known = known_.empty() ? known_of_many_.try_emplace(key, -1).first->second : known_[key];
+  if (known < 0) known = number_of(route_between(from, to));
+  return known;
+}
+
+bool Paths::on_one_spot(const std::vector<Rank>& members) const {
+  return members.size() > 1 && std::ranges::all_of(members, [&](Rank rank) { return place(rank).spot == place(members.front()).spot; });
 }
 
 const Paths::Company& Paths::company(const std::vector<Rank>& members) {
+  if (on_one_spot(members)) {  // as tensor-parallel groups do, of which there are many: all those of a site are alike
+    const auto [found, fresh] = on_one_spot_.try_emplace({place(members.front()).site, members.size()});
+    if (fresh) found->second = look_at(members);
+    return found->second;
+  }
   std::uint64_t hash = members.size();
   for (Rank rank : members) hash = hash * 0x9E3779B97F4A7C15u + static_cast<std::uint64_t>(rank.value);
   const auto found = remembered_.find(hash);
@@ -128,6 +153,7 @@ Paths::Company Paths::look_at(const std::vector<Rank>& members) {
   }
   for (int type : types) company.types.push_back(types_[static_cast<std::size_t>(type)]);
   std::ranges::sort(company.types);
+  company.hash = hash_of(company);
   return company;
 }
 

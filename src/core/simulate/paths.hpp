@@ -1,9 +1,11 @@
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -32,6 +34,7 @@ class Paths {
       auto operator<=>(const Behind&) const = default;
     };
     std::vector<Behind> behind{};  ///< distinct, ascending
+    std::uint64_t hash = 0;        ///< of all this
   };
   /// Remembered, since programs ask for a group again and again. The answer holds until the next call.
   const Company& company(const std::vector<Rank>& members);
@@ -61,6 +64,7 @@ class Paths {
     std::vector<Rank> members;
     Company company;
   };
+  bool on_one_spot(const std::vector<Rank>& members) const;
   Company look_at(const std::vector<Rank>& members);
   std::vector<Company::Behind> behind_uplinks(const std::vector<Rank>& members) const;
   void visit(Rank, std::set<int>& paths);
@@ -72,12 +76,13 @@ class Paths {
 
   const cluster::Profile& profile_;
   const FitsByTypes& fits_;
-  std::unordered_map<int, std::size_t> index_;    ///< rank -> position in profile.devices, where it is not the rank itself
-  std::vector<Place> places_;                     ///< by position
-  std::unordered_map<std::uint64_t, int> known_;  ///< (site, site, same host) -> path
-  std::deque<Route> routes_;                      ///< by path: the first of that shape
-  std::vector<std::string> types_;                ///< of devices
-  std::vector<Visit> visits_;                     ///< by site
+  std::unordered_map<int, std::size_t> index_;            ///< rank -> position in profile.devices, where it is not the rank itself
+  std::vector<Place> places_;                             ///< by position
+  std::vector<int> known_;                                ///< of few sites: (site, site, same host) -> path, or -1
+  std::unordered_map<std::uint64_t, int> known_of_many_;  ///< of many: only pairs that were asked for
+  std::deque<Route> routes_;                              ///< by path: the first of that shape
+  std::vector<std::string> types_;                        ///< of devices
+  std::vector<Visit> visits_;                             ///< by site
   struct Seen {
     int number = 0;
     Rank first;
@@ -87,6 +92,7 @@ class Paths {
   std::vector<int> visited_;             ///< sites of the group at hand
   int group_ = 0;                        ///< its number
   std::unordered_map<std::uint64_t, Remembered> remembered_;
+  std::map<std::pair<int, std::size_t>, Company> on_one_spot_;  ///< by site and members, who all stand on one host
   std::size_t remembered_ranks_ = 0;
 };
 

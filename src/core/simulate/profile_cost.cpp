@@ -27,11 +27,6 @@ std::int64_t adamw_bytes(Precision precision) {
 }
 
 std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix(seed ^ Philox::mix(value)); }
-std::uint64_t join_uplinks(std::uint64_t hash, const Paths::Company& company) {
-  for (const auto& [uplink, members] : company.behind)
-    hash = join(join(hash, std::bit_cast<std::uint64_t>(uplink.value)), static_cast<std::uint64_t>(members));
-  return hash;
-}
 
 }  // namespace
 
@@ -313,13 +308,7 @@ int ProfileCost::uplink(Rank rank) const { return state_->paths.uplink(rank); }
 std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
 
 std::uint64_t ProfileCost::path(const program::Group& group) const {
-  const auto& company = state_->paths.company(group.members);
-  std::uint64_t hash = join(group.members.size(),
-                            static_cast<std::uint64_t>(company.most_of_a_host) << 32 | static_cast<std::uint64_t>(company.least_of_a_host));
-  for (int path : company.paths) hash = join(hash, static_cast<std::uint64_t>(path));
-  hash = join_uplinks(hash, company);
-  for (const auto& type : state_->paths.company(group.members).types)
-    for (char letter : type + "|") hash = join(hash, static_cast<std::uint64_t>(static_cast<unsigned char>(letter)));
+  std::uint64_t hash = state_->paths.company(group.members).hash;
   if (group.teams.empty()) return hash;
   std::uint64_t level_number = 0;
   for (const auto& level : state_->shapes_of(group)) {
@@ -329,8 +318,7 @@ std::uint64_t ProfileCost::path(const program::Group& group) const {
       for (const auto& inner : team.inner)
         one = join(join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside)),
                    static_cast<std::uint64_t>(inner.behind));
-      for (int path : state_->paths.inside(team.firsts)) one = join(one, static_cast<std::uint64_t>(path));
-      one = join_uplinks(one, state_->paths.company(team.firsts));
+      one = join(one, state_->paths.company(team.firsts).hash);
       teams += Philox::mix(one);
     }
     hash = join(hash, teams);

@@ -1,6 +1,7 @@
 #include "team_shape.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace flotilla::simulate {
@@ -19,6 +20,7 @@ std::uint64_t hash_of(const program::Group& group) {
 
 /// How often the most frequent of them is there. Sorts them.
 int most_alike(std::vector<int>& values) {
+  if (std::ranges::adjacent_find(values, std::ranges::not_equal_to{}) == values.end()) return static_cast<int>(values.size());
   std::ranges::sort(values);
   int most = 0;
   for (auto here = values.begin(); here != values.end();) {

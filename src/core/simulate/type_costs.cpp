@@ -1,6 +1,7 @@
 #include "type_costs.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "derived_cost.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
@@ -16,10 +17,11 @@ constexpr double half_error = 0.1;  // of a half's share of its operation, which
 
 std::shared_ptr<TypeCosts> type_costs_of(const cluster::Profile& profile) { return std::make_shared<TypeCosts>(profile); }
 
-std::optional<Cost> TypeCosts::per_element(const std::string& device_type, const std::string& operation, Precision precision) {
-  const auto [found, fresh] = elements_.try_emplace({device_type, operation, precision});
-  if (fresh) found->second = element_cost(profile_, device_type, operation, precision);
-  return found->second;
+std::optional<Cost> TypeCosts::per_element(const std::string& device_type, std::string_view operation, Precision precision) {
+  const std::tuple<std::string_view, std::string_view, Precision> key{device_type, operation, precision};
+  if (const auto found = elements_.find(key); found != elements_.end()) return found->second;
+  return elements_[{device_type, std::string{operation}, precision}] =
+             element_cost(profile_, device_type, std::string{operation}, precision);
 }
 
 /// Measured by itself, else a part of a whole operation or of a layer that was measured, else estimated.

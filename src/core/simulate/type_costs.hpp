@@ -1,7 +1,9 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -24,7 +26,7 @@ class TypeCosts {
   /// As ProfileCost::operation.
   Cost operation(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&);
   /// Of an operation that was measured per element; nothing where it was not.
-  std::optional<Cost> per_element(const std::string& device_type, const std::string& operation, Precision);
+  std::optional<Cost> per_element(const std::string& device_type, std::string_view operation, Precision);
 
   const FitsByTypes& fits() const { return fits_; }
   const LayerCosts& layers() const { return layers_; }
@@ -38,7 +40,7 @@ class TypeCosts {
   const LayerCosts layers_;
   model::Config model_;  ///< of `operations_`
   std::map<Key, Cost> operations_;
-  std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>> elements_;
+  std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>, std::less<>> elements_;
 };
 
 }  // namespace flotilla::simulate

@@ -39,10 +39,10 @@ bool Estimator::blocks_on(int microbatch) const {
 /// Whether two columns go equally fast as far as it matters: the same types and degrees, each inside one zone.
 bool Estimator::alike(const Column& a, const Column& b) const {
   if (a.microbatch != b.microbatch) return false;
-  const auto &zone_a = stock_.places[at(a.slots.front().place)].zone, &zone_b = stock_.places[at(b.slots.front().place)].zone;
+  const int zone_a = stock_.places[at(a.slots.front().place)].zone_number, zone_b = stock_.places[at(b.slots.front().place)].zone_number;
   for (std::size_t s = 0; s < a.slots.size(); ++s) {
     const Place &x = stock_.places[at(a.slots[s].place)], &y = stock_.places[at(b.slots[s].place)];
-    if (a.slots[s].tensor != b.slots[s].tensor || x.type != y.type || x.zone != zone_a || y.zone != zone_b) return false;
+    if (a.slots[s].tensor != b.slots[s].tensor || x.type != y.type || x.zone_number != zone_a || y.zone_number != zone_b) return false;
   }
   return true;
 }

@@ -81,15 +81,14 @@ void Families::least_memory() {
 /// The largest first; of equally large ones that which is nearest to the others.
 void Families::order_zones() {
   struct Zone {
-    std::string name;
-    int devices = 0;
+    int number = 0, devices = 0;
     double links = 0;
   };
   std::vector<Zone> all;
-  for (const std::string& name : stock_.zones) {
-    Zone zone{name};
+  for (int z = 0; z < static_cast<int>(stock_.zones.size()); ++z) {
+    Zone zone{z};
     for (int p = 0; p < static_cast<int>(stock_.places.size()); ++p) {
-      if (stock_.places[at(p)].zone != name) continue;
+      if (stock_.places[at(p)].zone_number != z) continue;
       zone.devices += stock_.places[at(p)].count;
       for (int q = 0; q < static_cast<int>(stock_.places.size()); ++q) zone.links += network_.message({p, q}, 1);
     }
@@ -97,7 +96,7 @@ void Families::order_zones() {
   }
   std::ranges::stable_sort(all,
                            [](const Zone& a, const Zone& b) { return a.devices != b.devices ? a.devices > b.devices : a.links < b.links; });
-  for (const Zone& zone : all) zones_.push_back(zone.name);
+  for (const Zone& zone : all) zones_.push_back(zone.number);
 }
 
 /// The whole pool; where it has few places its largest zones alone, every zone alone and a node of each place, so that gradient sums leave
@@ -110,7 +109,7 @@ std::vector<Families::Room> Families::rooms() const {
   const auto add = [&](std::ptrdiff_t first, std::ptrdiff_t last, const auto& some) {
     Room room;
     for (const Place& place : stock_.places) {
-      const auto zone = std::ranges::find(zones_, place.zone) - zones_.begin();
+      const auto zone = std::ranges::find(zones_, place.zone_number) - zones_.begin();
       room.push_back(first <= zone && zone < last ? some(place) : 0);
     }
     const bool empty = std::ranges::all_of(room, [](int count) { return count == 0; });
@@ -138,7 +137,7 @@ void Families::fewer_zones() {
   for (const Candidate& candidate : found)
     for (int kept = zones - 1; kept >= 1; kept = kept > 4 ? (kept + 1) / 2 : kept - 1) {
       const auto dropped = [&](const Slot& slot) {
-        return std::ranges::find(zones_, stock_.places[at(slot.place)].zone) - zones_.begin() >= kept;
+        return std::ranges::find(zones_, stock_.places[at(slot.place)].zone_number) - zones_.begin() >= kept;
       };
       Sketch sketch = candidate.sketch;
       std::erase_if(sketch.columns, [&](const Column& column) { return std::ranges::any_of(column.slots, dropped); });
@@ -207,13 +206,13 @@ void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatc
     Need& need = needs[at(kind.type)];
     need.devices += kind.tensor, need.widest = std::max(need.widest, kind.tensor);
   }
-  for (const std::string& zone : zones_) {
+  for (const int zone : zones_) {
     int count = 1 << 30;
     for (std::size_t t = 0; t < needs.size(); ++t) {
       if (needs[t].devices == 0) continue;
       needs[t].place = -1;
       for (const int p : stock_.types[t].places)
-        if (stock_.places[at(p)].zone == zone) needs[t].place = p;
+        if (stock_.places[at(p)].zone_number == zone) needs[t].place = p;
       const int there = needs[t].place < 0 ? 0 : usable(needs[t].place, room[at(needs[t].place)], needs[t].widest);
       count = std::min(count, there / needs[t].devices);
     }

@@ -103,7 +103,7 @@ class Families {
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;
   std::vector<std::vector<int>> degrees_;  ///< by type
-  std::vector<std::string> zones_;         ///< in the order in which they are given up, the last one first
+  std::vector<int> zones_;                 ///< in the order in which they are given up, the last one first
   Room small_room_;                        ///< that few_devices() is about
   std::int64_t budget_ = 0;
   bool stopped_ = false;

@@ -39,8 +39,10 @@ Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}
   set_prices();
   forget_the_rest();
   list_devices();
-  for (const Place& place : places)
-    if (std::ranges::find(zones, place.zone) == zones.end()) zones.push_back(place.zone);
+  for (Place& place : places) {
+    place.zone_number = static_cast<int>(std::ranges::find(zones, place.zone) - zones.begin());
+    if (at(place.zone_number) == zones.size()) zones.push_back(place.zone);
+  }
 }
 
 /// In nodes of the size that the type has in this pool. What is left over in larger nodes, or in the last ones of several entries, would
@@ -63,7 +65,7 @@ void Stock::add(const std::string& device_type, const std::string& zone, int cou
   }
   types.back().count += count;
   types.back().places.push_back(static_cast<int>(places.size()));
-  places.push_back({static_cast<int>(types.size()) - 1, zone, count, Rank{0}});
+  places.push_back({static_cast<int>(types.size()) - 1, zone, count, Rank{0}, 0});
 }
 
 void Stock::set_prices() {
@@ -102,7 +104,7 @@ void Stock::list_devices() {
 
 int Stock::groups(int place, int tensor, int some) const {
   const auto per_node = static_cast<unsigned>(types[at(places[at(place)].type)].per_node);
-  if (std::has_single_bit(per_node)) return some >> std::countr_zero(static_cast<unsigned>(tensor));  // both divide one another
+  if ((per_node & (per_node - 1)) == 0) return some >> std::countr_zero(static_cast<unsigned>(tensor));  // both divide one another
   return groups_of_nodes(static_cast<int>(per_node), tensor, some);
 }
 

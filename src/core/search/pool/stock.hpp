@@ -18,7 +18,8 @@ struct Place {
   int type = 0;  ///< of Stock::types
   std::string zone;
   int count = 0;
-  Rank first;  ///< of its devices in Stock::profile
+  Rank first;           ///< of its devices in Stock::profile
+  int zone_number = 0;  ///< of Stock::zones
 };
 
 struct Type {
