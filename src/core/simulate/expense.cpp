@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "flotilla/program/collectives.hpp"
@@ -53,16 +54,31 @@ class Traffic {
   }
 
  private:
+  /// A site of a class that sends or sums, and what all its runs move in a step.
+  struct Moves {
+    const program::Site* site;
+    double bytes;
+  };
+  const std::vector<Moves>& moves_of(int rank_class) {
+    if (moves_.empty()) moves_.resize(program_.classes.size());
+    auto& known = moves_[static_cast<std::size_t>(rank_class)];
+    if (known) return *known;
+    known.emplace();
+    const auto& c = program_.classes[static_cast<std::size_t>(rank_class)];
+    for (const auto& site : c.sites)
+      if (site.op == Op::send || site.group >= 0) known->push_back({&site, bytes_of(c, site)});
+    return *known;
+  }
+
   void add_rank(Rank rank) {
     const auto& binding = program_.ranks[rank.index()];
     if (binding.rank_class < 0) return;
-    const auto& c = program_.classes[static_cast<std::size_t>(binding.rank_class)];
-    for (const auto& site : c.sites) {
-      const bool shared = site.once && binding.tensor_index > 0;  // the group's first member counts its one message
-      if (site.op == Op::send && !shared) add(zone(rank), zone(binding.peers.at(static_cast<std::size_t>(site.peer))), bytes_of(c, site));
-      if (site.group < 0) continue;
-      const auto& group = program_.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(site.group))));
-      if (group.members.front() == rank && spans_zones(group)) add_collective(c, site, group);
+    for (const auto& [site, bytes] : moves_of(binding.rank_class)) {
+      const bool shared = site->once && binding.tensor_index > 0;  // the group's first member counts its one message
+      if (site->op == Op::send && !shared) add(zone(rank), zone(binding.peers.at(static_cast<std::size_t>(site->peer))), bytes);
+      if (site->group < 0) continue;
+      const auto& group = program_.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(site->group))));
+      if (group.members.front() == rank && spans_zones(group)) add_collective(*site, bytes, group);
     }
   }
 
@@ -92,12 +108,11 @@ class Traffic {
   static bool halves_a_sum(const program::Site& site) { return site.op == Op::reduce_scatter || site.op == Op::sum_shares; }
 
   /// With n(z) members in a zone and p(z) the bytes of their pieces: n(a) p(b) go to those who sum them, p(a) n(b) come back summed.
-  void add_collective(const program::RankClass& c, const program::Site& site, const program::Group& group) {
-    if (group.algorithm == program::Group::Algorithm::library && site.op == Op::all_reduce) return add_ring(bytes_of(c, site), group);
-    if (!group.teams.empty() && site.op != Op::reduce_scalars) return add_teams(bytes_of(c, site), site.op, group);
+  void add_collective(const program::Site& site, double bytes, const program::Group& group) {
+    if (group.algorithm == program::Group::Algorithm::library && site.op == Op::all_reduce) return add_ring(bytes, group);
+    if (!group.teams.empty() && site.op != Op::reduce_scalars) return add_teams(bytes, site.op, group);
     const auto members = static_cast<int>(group.members.size());
     std::vector<double> count(names_.size()), pieces(names_.size());
-    const double bytes = bytes_of(c, site);
     for (int m = 0; m < members; ++m) {
       const auto z = static_cast<std::size_t>(zone(group.members[static_cast<std::size_t>(m)]));
       ++count[z];
@@ -141,9 +156,10 @@ class Traffic {
   }
 
   const Program& program_;
-  std::vector<int> zone_of_;        // by rank
-  std::vector<std::string> names_;  // by zone
-  std::vector<double> bytes_;       // from zone x to zone
+  std::vector<int> zone_of_;                              // by rank
+  std::vector<std::string> names_;                        // by zone
+  std::vector<double> bytes_;                             // from zone x to zone
+  std::vector<std::optional<std::vector<Moves>>> moves_;  // by class
   TeamShapeMemory shapes_;
 };
 

@@ -50,10 +50,13 @@ class Level {
         TeamShape& shape = all.emplace_back();
         for (std::size_t here = begin; here < end;) {
           const auto next = std::min(end, end_of(here, below_));
-          hosts.clear(), uplinks.clear();
-          for (std::size_t m = here; m < next; ++m) hosts.push_back(host(member(m))), uplinks.push_back(uplink(member(m)));
+          TeamShape::Inner inner{1, 1, 1};
+          if (next - here > 1) {
+            hosts.clear(), uplinks.clear();
+            for (std::size_t m = here; m < next; ++m) hosts.push_back(host(member(m))), uplinks.push_back(uplink(member(m)));
+            inner = {static_cast<int>(next - here), most_alike(hosts), most_alike(uplinks)};
+          }
           shape.firsts.push_back(member(here));
-          const TeamShape::Inner inner{static_cast<int>(next - here), most_alike(hosts), most_alike(uplinks)};
           if (shape.inner.empty() || shape.inner.back() != inner) shape.inner.push_back(inner);
           here = next;
         }

@@ -237,8 +237,10 @@ bool Families::add_across(Sketch& sketch, const Pattern& pattern, int microbatch
     const auto left = [&](int p) { return usable(p, room[at(p)] - taken[at(p)], kind.tensor); };
     const int before = column.slots.empty() ? -1 : column.slots.back().place;
     const bool stays = before >= 0 && std::ranges::find(places, before) != places.end() && left(before) >= kind.tensor;
-    const int place = stays ? before : *std::ranges::max_element(places, {}, left);
-    if (left(place) < kind.tensor) return false;
+    int place = before, most = stays ? kind.tensor : 0;
+    for (std::size_t i = 0; !stays && i < places.size(); ++i)
+      if (const int here = left(places[i]); here > most) place = places[i], most = here;
+    if (most < kind.tensor) return false;
     taken[at(place)] += kind.tensor;
     column.slots.push_back({place, kind.tensor});
   }
