@@ -17,7 +17,6 @@ constexpr std::size_t most_orders = 48;
 constexpr int most_cuts = 40'000, least_cuts = 200,
               largest_cuts = 1'500;   // lines that are cut: the first over the devices, within the others
 constexpr std::size_t most_kept = 8;  // lines that are forecast
-constexpr int small_pool = 40;        // devices
 constexpr std::int64_t most_passes = 3'000,
                        few_passes = 1'000;  // of microbatches through stages, simulated one by one: of small pools, of large ones
 constexpr double promising = 1.03;          // estimates of lines err by some per cent, mostly to the good

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::ptrdiff_t many_varied = 12, most_varied = 2, most_improved = 6;  // of the best plans
 constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that local search may simulate: of large pools, of small ones
-constexpr int small_pool = 40, huge_pool = 10'000;                   // devices
+constexpr int huge_pool = 10'000;                                    // devices
 constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
 constexpr int most_steps = 40;                                       // of a local search
 constexpr double doubt = 1.05, doubt_of_few = 1.1;                   // estimates are closer than this to the forecasts, nearly always

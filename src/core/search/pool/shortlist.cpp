@@ -12,7 +12,6 @@ constexpr double surely = 0.93;       // of a limit: estimates are closer than t
 constexpr double nearly_full = 1.15;  // of the memory
 constexpr double hopeless = 1.15;     // of the best estimate
 constexpr double hopeless_of_few = 1.25;
-constexpr int small_pool = 40;  // devices: whose estimates err most, and whose forecasts take least
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace

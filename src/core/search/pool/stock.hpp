@@ -11,6 +11,8 @@ constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 constexpr int most_nodes_of_a_group = 8;  ///< that a tensor-parallel group may span
 
+constexpr int small_pool = 40;  ///< devices up to which estimates err most and forecasts take least: more of it is looked at
+
 struct Sketch;
 
 /// Devices of one type in one zone.
