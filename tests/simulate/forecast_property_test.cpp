@@ -109,6 +109,15 @@ TEST_P(ForecastProperty, SameInputSameForecast) {
   EXPECT_EQ(forecaster.forecast(c.plan, true), forecast(c, true));
 }
 
+TEST_P(ForecastProperty, RememberedCostsOfTypesChangeNothing) {
+  const auto types = simulate::type_costs_of(c.profile);
+  const cluster::Profile same = c.profile;
+  for (const auto* profile : {&c.profile, &same, &c.profile})
+    EXPECT_EQ((ProgramForecaster{*profile, {}, runtime_constant, types}.forecast(c.plan, true)), forecast(c, true));
+  const ProgramForecaster fresh{c.profile, {}, runtime_constant}, later{same, {}, runtime_constant, types};
+  EXPECT_EQ(later.lower_bound(c.plan), fresh.lower_bound(c.plan));
+}
+
 TEST_P(ForecastProperty, BoundsAreNeverAboveTheForecast) {
   const ProgramForecaster forecaster{c.profile, {}, runtime_constant};
   const Forecast f = forecaster.forecast(c.plan);

@@ -50,7 +50,7 @@ Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile
       continue;
     }
     const auto if_named = [&](const std::string& name) {
-      return named.contains(name) || fits.name(name) ? std::string_view{name} : std::string_view{};
+      return named.contains(name) || fits.knows(name) ? std::string_view{name} : std::string_view{};
     };
     const std::tuple site{std::string_view{device.zone}, if_named(device.host), if_named(device.type)};
     place.host = hosts.try_emplace(device.host, static_cast<int>(hosts.size())).first->second;

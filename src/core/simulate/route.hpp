@@ -45,7 +45,7 @@ class FitsByTypes {
   /// Empty where there are none.
   std::vector<const cluster::LinkFit*> between(const cluster::Device& a, const cluster::Device& b) const;
   /// Whether some fit is of that type.
-  bool name(const std::string& type) const { return named_.contains(type); }
+  bool knows(const std::string& type) const { return named_.contains(type); }
 
  private:
   /// Two types, the lesser name first, inside a node or between nodes.

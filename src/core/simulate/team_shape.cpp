@@ -41,34 +41,45 @@ class Level {
     order_by(teams_);
   }
 
+  /// Of teams of two inner ones and more.
   std::vector<TeamShape> shapes(const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) const {
     std::vector<TeamShape> all;
-    std::vector<int> hosts, uplinks;
     for (std::size_t begin = 0; begin < order_.size();) {
       const auto end = end_of(begin, teams_);
-      if (below_[order_[begin]] != below_[order_[end - 1]]) {
-        TeamShape& shape = all.emplace_back();
-        for (std::size_t here = begin; here < end;) {
-          const auto next = std::min(end, end_of(here, below_));
-          TeamShape::Inner inner{1, 1, 1};
-          if (next - here > 1) {
-            hosts.clear(), uplinks.clear();
-            for (std::size_t m = here; m < next; ++m) hosts.push_back(host(member(m))), uplinks.push_back(uplink(member(m)));
-            inner = {static_cast<int>(next - here), most_alike(hosts), most_alike(uplinks)};
-          }
-          shape.firsts.push_back(member(here));
-          if (shape.inner.empty() || shape.inner.back() != inner) shape.inner.push_back(inner);
-          here = next;
-        }
-        std::ranges::sort(shape.inner);
-        shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
-      }
+      if (below_[order_[begin]] != below_[order_[end - 1]]) all.push_back(shape(begin, end, host, uplink));
       begin = end;
     }
     return all;
   }
 
  private:
+  TeamShape shape(std::size_t begin, std::size_t end, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) const {
+    TeamShape shape;
+    for (std::size_t here = begin; here < end;) {
+      const auto next = std::min(end, end_of(here, below_));
+      const auto inner = alike(here, next, host, uplink);
+      shape.firsts.push_back(member(here));
+      if (shape.inner.empty() || shape.inner.back() != inner) shape.inner.push_back(inner);
+      here = next;
+    }
+    std::ranges::sort(shape.inner);
+    shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
+    return shape;
+  }
+
+  /// Members of one inner team.
+  TeamShape::Inner alike(std::size_t begin, std::size_t end, const std::function<int(Rank)>& host,
+                         const std::function<int(Rank)>& uplink) const {
+    if (end - begin == 1) return {1, 1, 1};
+    const auto most = [&](const std::function<int(Rank)>& place) {
+      std::vector<int> places;
+      places.reserve(end - begin);
+      for (std::size_t m = begin; m < end; ++m) places.push_back(place(member(m)));
+      return most_alike(places);
+    };
+    return {static_cast<int>(end - begin), most(host), most(uplink)};
+  }
+
   /// Stable, by counting: teams are numbered from 0 without gaps.
   void order_by(const std::vector<int>& numbers) {
     const auto number = [&](std::size_t m) { return static_cast<std::size_t>(numbers[m]); };
