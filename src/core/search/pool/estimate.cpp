@@ -1,7 +1,6 @@
 #include "estimate.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 namespace flotilla::search::pool {
@@ -119,33 +118,6 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
   return true;
 }
 
-/// Of a microbatch that is less than a whole one, between the powers of two beside it.
-Estimator::Pace Estimator::pace_of_rest(const Sketch& sketch, std::size_t index, const Pace& whole, int sequences) {
-  const auto lower = static_cast<int>(std::bit_floor(static_cast<unsigned>(sequences)));
-  const int upper = std::min(lower * 2, sketch.columns[index].microbatch);
-  Pace below, above;
-  if (!measure(sketch, index, lower, below)) return whole;
-  if (lower == sequences) return below;
-  if (upper == sketch.columns[index].microbatch)
-    above = whole;
-  else if (!measure(sketch, index, upper, above))
-    return whole;
-  const double share = static_cast<double>(sequences - lower) / (upper - lower);
-  return {below.slowest + share * (above.slowest - below.slowest), below.way + share * (above.way - below.way)};
-}
-
-/// When the last of the equal columns has taken its share: see shares() of a sketch.
-double Estimator::end_of(const Sketch& sketch, std::size_t index, const Pace& pace) {
-  const Column& column = sketch.columns[index];
-  const int each = (column.sequences + column.count - 1) / column.count;
-  const int whole = each / column.microbatch, rest = each % column.microbatch;
-  if (rest == 0) return pace.way + (whole - 1) * pace.slowest;
-  const Pace last = pace_of_rest(sketch, index, pace, rest);
-  if (whole == 0) return last.way;
-  const double fill = (pace.way - pace.slowest + last.way - last.slowest) / 2;  // whole there, short on the way back
-  return whole * pace.slowest + last.slowest + fill;
-}
-
 Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& column) const {
   Fullest most;
   const int each = (column.sequences + column.count - 1) / column.count, microbatches = (each + column.microbatch - 1) / column.microbatch;
@@ -163,78 +135,6 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     most.share = std::max(most.share, needed * (1 - doubt) / limit);
   }
   return most;
-}
-
-/// The least time in which all columns together take the batch; their sequences.
-double Estimator::deal(Sketch& sketch) {
-  const int batch = stock_.request.global_batch;
-  const bool alike = stock_.request.restrictions.one_microbatch_size;
-  auto& columns = sketch.columns;
-  double slowest = 0, way = 0, rate = 0, least = 1e300;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    slowest = std::max(slowest, paces_[c].slowest), way = std::max(way, paces_[c].way);
-    rate += columns[c].count * columns[c].microbatch / paces_[c].slowest;
-    least = std::min(least, paces_[c].way);
-  }
-  const auto paces = [&](std::size_t c) { return alike ? Pace{slowest, way} : paces_[c]; };
-  const auto turns = [&](std::size_t c, double time) {  // microbatches of a column within `time`
-    const Pace pace = paces(c);
-    return time < pace.way ? 0.0 : 1 + std::floor((time - pace.way) / pace.slowest + 1e-9);
-  };
-  groups_.clear();  // columns of equal pace: {one of them, sequences of all of them in one turn}
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    const double at_once = static_cast<double>(columns[c].count) * columns[c].microbatch;
-    const bool same = c > 0 && paces_[c].slowest == paces_[c - 1].slowest && paces_[c].way == paces_[c - 1].way;
-    if (same)
-      groups_.back().second += at_once;
-    else
-      groups_.emplace_back(c, at_once);
-  }
-  const auto taken = [&](double time) {
-    double all = 0;
-    for (const auto& [c, at_once] : groups_) all += turns(c, time) * at_once;
-    return all;
-  };
-  double low = least * (1 - 1e-9), high = way + batch / rate * 2 + slowest * 2;
-  while (taken(high) < batch) high *= 2;
-  for (int i = 0; i < 50 && high - low > 1e-7 * high; ++i) {
-    const double middle = (low + high) / 2;
-    (taken(middle) >= batch ? high : low) = middle;
-  }
-  // What is too much comes off the columns that would end last.
-  std::int64_t surplus = -batch;
-  for (std::size_t c = 0; c < columns.size(); ++c) {
-    columns[c].sequences = static_cast<int>(turns(c, high)) * columns[c].count * columns[c].microbatch;
-    surplus += columns[c].sequences;
-  }
-  std::vector<std::size_t> order;
-  for (std::size_t c = 0; c < columns.size(); ++c) order.push_back(c);
-  const auto end = [&](std::size_t c) { return paces(c).way + (turns(c, high) - 1) * paces(c).slowest; };
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return end(a) > end(b); });
-  for (const std::size_t c : order) {
-    const auto off = std::min<std::int64_t>(surplus, std::int64_t{columns[c].count} * columns[c].microbatch);
-    const auto some = std::min<std::int64_t>(off, columns[c].sequences);
-    columns[c].sequences -= static_cast<int>(some);
-    surplus -= some;
-  }
-  for (std::size_t c = 0; surplus > 0 && c < columns.size(); ++c) {
-    const auto some = std::min<std::int64_t>(surplus, columns[c].sequences);
-    columns[c].sequences -= static_cast<int>(some);
-    surplus -= some;
-  }
-  double time = 0;
-  for (std::size_t c = columns.size(); c-- > 0;) {
-    Column& column = columns[c];
-    column.count = std::min(column.count, column.sequences);
-    if (column.count == 0) {
-      columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(c));
-      continue;
-    }
-    time = std::max(time, end_of(sketch, c, paces_[c]));
-    const int each = (column.sequences + column.count - 1) / column.count;
-    while (!alike && column.microbatch / 2 >= each) column.microbatch /= 2;  // it is never full
-  }
-  return time;
 }
 
 /// Of the columns' last microbatches, which may be short.
@@ -280,7 +180,7 @@ Estimate Estimator::operator()(Sketch& sketch, double enough) {
   if (const auto& schedule = stock_.request.manner.schedule)
     sketch.schedule = schedule == plan::ScheduleKind::gpipe ? *schedule : plan::ScheduleKind::one_f_one_b;
   if (!measure(sketch)) return estimate;
-  estimate.seconds = deal(sketch);
+  estimate.seconds = sketch.dealing == Dealing::level ? deal_level(sketch) : deal_turns(sketch);
   if (stock_.by_throughput() && estimate.seconds > enough) {
     estimate.value = estimate.seconds;
     estimate.fits = true;

@@ -34,6 +34,8 @@ class Estimator {
   Estimate operator()(Sketch&, double enough = 1e300);
   std::int64_t count() const { return count_; }
 
+  /// Whether shares may be dealt level: the runtime takes microbatches of any size, and columns need not be alike.
+  bool levels() const { return !described_ && !stock_.request.restrictions.one_microbatch_size; }
   /// One microbatch through layers [first, last) on a replica.
   double pass(const Sounding&, int first, int last) const;
   /// Bytes of a device with these layers that keeps so many microbatches.
@@ -64,7 +66,10 @@ class Estimator {
     double bytes = -1e300, share = 0;
   };
   Fullest over_memory(const Sketch&, const Column&) const;
-  double deal(Sketch&);
+  double deal_turns(Sketch&);
+  double deal_level(Sketch&);
+  void even_out(Sketch&, std::size_t column);
+  double end_of_dealt(Sketch&);
   double after(const Sketch&);
   double shortest_pass(const Sketch&, int stage);
   int blocks(int first, int last) const;

@@ -7,12 +7,15 @@ namespace {
 
 constexpr std::size_t most_zones = 8;
 
+/// Rounded up.
+int parts(int of, int size) { return (of + size - 1) / size; }
+
 class Moves {
  public:
-  Moves(const Sketch& sketch, const Stock& stock, const std::function<bool(Sketch&&)>& visit)
-      : sketch_{sketch}, stock_{stock}, visit_{visit} {}
+  Moves(const Sketch& sketch, const Stock& stock, bool levels, const std::function<bool(Sketch&&)>& visit)
+      : sketch_{sketch}, stock_{stock}, levels_{levels}, visit_{visit} {}
 
-  bool run() { return cuts() || recompute() || microbatches() || counts() || zones(); }
+  bool run() { return cuts() || recompute() || (level() ? turns() : microbatches()) || counts() || zones() || levelled(); }
 
  private:
   bool cuts() {
@@ -52,6 +55,38 @@ class Moves {
         }
         if (sensible && visit_(std::move(other))) return true;
       }
+    return false;
+  }
+
+  bool level() const { return sketch_.dealing == Dealing::level; }
+
+  /// One more microbatch in each share of a column, or one fewer.
+  bool turns() {
+    for (std::size_t c = 0; c < sketch_.columns.size(); ++c) {
+      const Column& column = sketch_.columns[c];
+      const int each = parts(column.sequences, column.count), now = parts(each, column.microbatch);
+      for (const int turns : {now + 1, now - 1}) {
+        if (turns < 1 || turns > each) continue;
+        const int microbatch = parts(each, turns);
+        if (microbatch == column.microbatch || microbatch > largest_microbatch) continue;
+        Sketch other = sketch_;
+        other.columns[c].microbatch = microbatch;
+        if (visit_(std::move(other))) return true;
+      }
+    }
+    return false;
+  }
+
+  /// With microbatches of at most the size that they have, of twice, and of half of it.
+  bool levelled() {
+    if (!levels_ || level()) return false;
+    const int most = std::min(stock_.request.global_batch, largest_microbatch);
+    for (const auto& [times, part] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
+      Sketch other = sketch_;
+      other.dealing = Dealing::level;
+      for (Column& column : other.columns) column.microbatch = std::clamp(column.microbatch * times / part, 1, most);
+      if (visit_(std::move(other))) return true;
+    }
     return false;
   }
 
@@ -117,13 +152,14 @@ class Moves {
 
   const Sketch& sketch_;
   const Stock& stock_;
+  bool levels_;
   const std::function<bool(Sketch&&)>& visit_;
 };
 
 }  // namespace
 
-bool for_each_move(const Sketch& sketch, const Stock& stock, const std::function<bool(Sketch&&)>& visit) {
-  return Moves{sketch, stock, visit}.run();
+bool for_each_move(const Sketch& sketch, const Stock& stock, bool levels, const std::function<bool(Sketch&&)>& visit) {
+  return Moves{sketch, stock, levels, visit}.run();
 }
 
 }  // namespace flotilla::search::pool

@@ -6,8 +6,9 @@
 namespace flotilla::search::pool {
 
 /// Small changes of a sketch, one after the other in a fixed order: a cut moved by a layer, a stage that recomputes less, a microbatch
-/// doubled or halved, a kind of column taken away, made fewer, or more where the room allows; a zone given up for another. `visit` returns
-/// true to take the change and end.
-bool for_each_move(const Sketch&, const Stock&, const std::function<bool(Sketch&&)>& visit);
+/// doubled or halved (where the batch is dealt level: one more or one fewer in a share), a kind of column taken away, made fewer, or more
+/// where the room allows; a zone given up for another; where `levels`, the batch dealt level. `visit` returns true to take the change and
+/// end.
+bool for_each_move(const Sketch&, const Stock&, bool levels, const std::function<bool(Sketch&&)>& visit);
 
 }  // namespace flotilla::search::pool

@@ -9,9 +9,9 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::uint64_t sizes = 32, most_flows = 1 << 16;  // of keys: logarithms of microbatches; flows
-constexpr int telling_nodes = 3;                           // one that begins inside, one that is full, one more
-constexpr int exact_counts = 64;                           // of equal replicas: above, three leading bits are enough for an estimate
+constexpr std::uint64_t most_pieces = 32, most_flows = 1 << 16;  // of keys: logarithms of pieces; flows
+constexpr int telling_nodes = 3;                                 // one that begins inside, one that is full, one more
+constexpr int exact_counts = 64;                                 // of equal replicas: above, three leading bits are enough for an estimate
 
 int rounded(int count) {
   int step = 1;
@@ -51,10 +51,10 @@ Network::Network(const Stock& stock, const Bench& bench)
 }
 
 double Network::message(const Way& way, int microbatch) {
-  const auto logarithm = static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(microbatch)));
   std::uint64_t key = at(way.from) * stock_.places.size() + at(way.to);
-  key = ((key * sizes + logarithm) << 1 | (way.one_node ? 1 : 0)) * most_flows + static_cast<std::uint64_t>(way.flows);
-  key = key * sizes + static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(way.pieces)));
+  key = ((key * numbers_of_sizes + number_of_size(microbatch)) << 1 | (way.one_node ? 1 : 0)) * most_flows +
+        static_cast<std::uint64_t>(way.flows);
+  key = key * most_pieces + static_cast<std::uint64_t>(std::bit_width(static_cast<unsigned>(way.pieces)));
   const int across = has_uplinks_ ? std::min(rounded(way.replicas), static_cast<int>(most_flows) - 1) : 1;
   if (has_uplinks_) key = key * most_flows + static_cast<std::uint64_t>(across);
   auto& recent = recent_[Philox::mix(key) % recent_.size()];
@@ -181,30 +181,25 @@ double Network::tensor_sum(int place, int tensor, int microbatch) const {
       .time.value;
 }
 
-/// As simulate::traffic_between_zones counts it: ours is direct, every member sends each other one its piece, twice; a library's is a ring.
+/// As simulate::traffic_between_zones counts it. Ours sums inside each of Z zones first, then each gives each other one the Z-th part,
+/// twice; a library's ring goes through the zones one after the other.
 double Network::egress_of_sums(const Sketch& sketch, int stage) const {
-  struct Share {
-    int place = 0, count = 0;
-  };
-  std::vector<Share> shares;
+  std::vector<int> zones;  // a place in each
   double members = 0;
   for (const Column& column : sketch.columns) {
     const int place = column.slots[at(stage)].place;
     members += column.count;
-    if (!shares.empty() && shares.back().place == place)
-      shares.back().count += column.count;
-    else
-      shares.push_back({place, column.count});
+    const auto zone_of = [&](int p) { return stock_.places[at(p)].zone_number; };
+    if (std::ranges::find(zones, zone_of(place), zone_of) == zones.end()) zones.push_back(place);
   }
+  if (zones.size() < 2) return 0;
+  const bool ring = group_.algorithm == program::Group::Algorithm::library;
   double usd = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (group_.algorithm == program::Group::Algorithm::library) {
-      usd += shares.size() > 1 ? egress_price(shares[i].place, shares[(i + 1) % shares.size()].place) * 2 * (members - 1) / members : 0;
-      continue;
-    }
-    for (std::size_t j = 0; j < shares.size(); ++j)
-      if (i != j) usd += egress_price(shares[i].place, shares[j].place) * 2.0 * shares[i].count * shares[j].count / members;
-  }
+  for (std::size_t i = 0; i < zones.size(); ++i)
+    if (ring)
+      usd += egress_price(zones[i], zones[(i + 1) % zones.size()]) * 2 * (members - 1) / members;
+    else
+      for (const int to : zones) usd += egress_price(zones[i], to) * 2 / static_cast<double>(zones.size());
   if (usd == 0) return 0;
   const int first = sketch.cuts[at(stage)], last = sketch.cuts[at(stage + 1)], layers = stock_.request.model.layers();
   const double blocks = std::min(last, layers - 1) - std::max(first, 1);

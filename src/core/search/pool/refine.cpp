@@ -49,7 +49,7 @@ void Refine::polish(Shortlist& list) {
   for (const Candidate& candidate : begin) {
     Candidate here = candidate;
     for (int step = 0; step < most_steps && !stop(); ++step) {
-      const bool moved = for_each_move(here.sketch, stock_, [&](Sketch&& other) {
+      const bool moved = for_each_move(here.sketch, stock_, estimate_.levels(), [&](Sketch&& other) {
         const Estimate estimate = estimate_(other, here.estimate.value);
         if (!estimate.fits || other.columns.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
         list.offer(other, estimate);
@@ -149,7 +149,7 @@ std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
     if (estimate.fits && estimate.value <= most && !other.columns.empty()) moves.push_back({std::move(other), estimate});
     return false;
   };
-  for_each_move(from, stock_, consider);
+  for_each_move(from, stock_, estimate_.levels(), consider);
   if (from.columns.size() * from.cuts.size() <= most_reshaped)
     for_each_reshaping(from, stock_, abilities_of(bench_.runtime()).unlike_degrees_in_a_stage, consider);
   std::ranges::stable_sort(moves, {}, [](const Candidate& c) { return c.estimate.value; });

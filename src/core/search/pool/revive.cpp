@@ -13,6 +13,8 @@ int place_of(const plan::Replica& replica, const Stock& stock) {
   return -1;
 }
 
+bool is_power_of_two(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
+
 bool has_columns(const plan::Plan& plan) {
   return plan.chunks == 1 && std::ranges::all_of(plan.stages, [&](const plan::Stage& stage) {
            return stage.replicas.size() == plan.stages.front().replicas.size();
@@ -22,10 +24,10 @@ bool has_columns(const plan::Plan& plan) {
 std::optional<Column> column_of(const plan::Plan& plan, std::size_t replica, const Stock& stock) {
   Column column;
   column.microbatch = plan.stages.front().replicas[replica].quanta * plan.quantum;
-  if (!std::has_single_bit(static_cast<unsigned>(column.microbatch))) return std::nullopt;
+  if (column.microbatch > largest_microbatch && !is_power_of_two(column.microbatch)) return std::nullopt;
   for (const plan::Stage& stage : plan.stages) {
     const int place = place_of(stage.replicas[replica], stock);
-    if (place < 0 || !std::has_single_bit(static_cast<unsigned>(stage.replicas[replica].tensor_parallel))) return std::nullopt;
+    if (place < 0 || !is_power_of_two(stage.replicas[replica].tensor_parallel)) return std::nullopt;
     column.slots.push_back({place, stage.replicas[replica].tensor_parallel});
   }
   return column;
@@ -47,6 +49,7 @@ std::optional<Sketch> revive(const plan::Plan& plan, const Stock& stock) {
     for (const Slot& slot : column->slots) after[at(slot.place)] -= slot.tensor;
     if (std::ranges::any_of(after, [](int count) { return count < 0; })) continue;
     left = std::move(after);
+    if (!is_power_of_two(column->microbatch)) sketch.dealing = Dealing::level;
     const bool as_before =
         !sketch.columns.empty() && sketch.columns.back().slots == column->slots && sketch.columns.back().microbatch == column->microbatch;
     if (as_before)

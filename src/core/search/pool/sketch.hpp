@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <vector>
 
 #include "stock.hpp"
@@ -6,6 +7,15 @@
 namespace flotilla::search::pool {
 
 constexpr int largest_microbatch = 16;  ///< sequences
+
+/// A small number for each size of microbatch: every one up to the largest that is searched, above it (of plans that run now) powers of
+/// two.
+constexpr std::size_t number_of_size(int microbatch) {
+  constexpr int last_bits = std::bit_width(static_cast<unsigned>(largest_microbatch));
+  const int above = microbatch <= largest_microbatch ? 0 : std::bit_width(static_cast<unsigned>(microbatch)) - last_bits;
+  return at(above == 0 ? microbatch - 1 : largest_microbatch - 1 + above);
+}
+constexpr std::size_t numbers_of_sizes = 48;
 
 /// Where one replica of a stage stands.
 struct Slot {
@@ -17,10 +27,16 @@ struct Slot {
 /// Replicas with equal numbers in all stages, along which microbatches travel; `count` equal ones.
 struct Column {
   std::vector<Slot> slots;  ///< by stage
-  int microbatch = 1;       ///< sequences, a power of two
+  int microbatch = 1;       ///< sequences; a power of two where turns are dealt
   int count = 1;
   int sequences = 0;  ///< of all of them, in one iteration; set by deal()
   bool operator==(const Column&) const = default;
+};
+
+/// How columns come to their shares of the batch.
+enum class Dealing {
+  turns,  ///< in whole microbatches as far as the batch goes
+  level   ///< sequence by sequence, as fast as each column is; every share in even microbatches, at most as large as the column's
 };
 
 /// A plan while it is searched for.
@@ -29,6 +45,7 @@ struct Sketch {
   std::vector<plan::Recompute> recompute;  ///< by stage
   std::vector<Column> columns;
   plan::ScheduleKind schedule = plan::ScheduleKind::one_f_one_b;  ///< or GPipe
+  Dealing dealing = Dealing::turns;
   int stages() const { return static_cast<int>(cuts.size()) - 1; }
   bool operator==(const Sketch&) const = default;
 };

@@ -14,7 +14,7 @@ namespace {
 using simulate::Activity;
 
 constexpr int microbatches = 3;  // of the small plan: stage s of 3 keeps 3 - s of them
-constexpr std::size_t degrees = 16, sizes = 24, modes = 3;
+constexpr std::size_t degrees = 16, modes = 3;
 
 std::size_t logarithm(int power_of_two) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(power_of_two)) - 1); }
 
@@ -65,7 +65,7 @@ model::LayerShape shape_of(const PoolRequest& request, int tensor, int microbatc
 }  // namespace
 
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
-  known_.resize(stock.types.size() * degrees * sizes * modes);
+  known_.resize(stock.types.size() * degrees * numbers_of_sizes * modes);
   least_passes_.resize(known_.size());
   references_.resize(stock.types.size() * degrees * modes);
   held_.resize(degrees * modes);
@@ -83,7 +83,8 @@ Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{b
 }
 
 std::size_t Soundings::index(int type, int tensor, int microbatch, plan::Recompute recompute) const {
-  return ((at(type) * degrees + logarithm(tensor)) * sizes + logarithm(microbatch)) * modes + static_cast<std::size_t>(recompute);
+  return ((at(type) * degrees + logarithm(tensor)) * numbers_of_sizes + number_of_size(microbatch)) * modes +
+         static_cast<std::size_t>(recompute);
 }
 
 const LeastPass& Soundings::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute) {

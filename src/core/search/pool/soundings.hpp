@@ -73,7 +73,7 @@ class Soundings {
   cluster::Profile first_devices_;                          ///< of each type
   std::unique_ptr<simulate::ProgramForecaster> bounds_;     ///< of what runs on them
   std::vector<std::optional<LeastPass>> least_passes_;      ///< as known_
-  std::vector<std::unique_ptr<Sounding>> known_;            ///< by type, logarithms of degree and microbatch, recomputation
+  std::vector<std::unique_ptr<Sounding>> known_;            ///< by type, logarithm of the degree, size of microbatch, recomputation
   std::vector<std::optional<std::array<double, 3>>> held_;  ///< by logarithm of the degree, and recomputation
   std::vector<std::optional<Reference>> references_;        ///< by type, logarithm of the degree, and recomputation
   double word_share_ = 0;                                   ///< of the embedding's elements
