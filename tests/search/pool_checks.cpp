@@ -56,6 +56,9 @@ Sketch random_sketch(Dice& dice, const Parts& parts) {
     }
     sketch.columns.push_back(std::move(column));
   }
+  if (!parts.estimate.levels() || dice.chance(0.5)) return sketch;
+  sketch.dealing = Dealing::level;
+  for (Column& column : sketch.columns) column.microbatch = dice.one_of(parts.estimate.sizes());
   return sketch;
 }
 
@@ -141,7 +144,7 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    const double floor = floor_of_value(parts.stock, parts.soundings, parts.microbatches);
+    const double floor = floor_of_value(parts.stock, parts.soundings, parts.estimate.sizes());
     const auto look = [&](const plan::Plan& plan) {
       const auto v = verdict(judge, plan);
       if (!v) return;

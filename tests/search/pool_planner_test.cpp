@@ -46,6 +46,21 @@ Instance usual() {
   return i;
 }
 
+/// What is best without a limit is best with one that it keeps.
+TEST(PoolPlanner, ALimitThatIsKeptChangesNothing) {
+  for (int seed = 0; seed < 12; ++seed) {
+    Instance i = random_instance(seed, small_models());
+    i.request.objective = {};
+    for (auto& type : i.library.device_types) type.usd_per_hour = 1 + static_cast<double>(type.name.size());
+    const auto free = plan(i);
+    if (!free.best || !free.best->usd) continue;
+    i.request.objective.limits.usd_per_iteration = *free.best->usd * 1.01;
+    const auto kept = plan(i);
+    ASSERT_TRUE(kept.best) << seed << ": " << kept.no_plan_reason;
+    EXPECT_LE(kept.best->value, free.best->value * (1 + 1e-9)) << seed << ": " << plan::summary(kept.best->plan);
+  }
+}
+
 /// `blocks` blocks on four devices, each of which holds such a part of the state and `beside` bytes.
 Instance four_in_a_row(int blocks, int batch, int per_node, double part, std::int64_t beside) {
   Instance i = usual();

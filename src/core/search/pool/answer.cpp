@@ -14,7 +14,8 @@ constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
     "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two, over several nodes "
     "only where their links make a block faster), "
-    "microbatch (powers of two up to 16) and share of the batch; stages with numbers of replicas of their own, "
+    "microbatch (powers of two up to 16; of the best plans any number up to 16) and share of the batch; stages with numbers of "
+    "replicas of their own, "
     "each of any types, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
     "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
 
@@ -144,7 +145,6 @@ plan::Plan unbound(plan::Plan plan) {
 }
 
 std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
-int most_improvements(int devices) { return devices <= 40 ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= 10'000 ? 12 : 1; }
 
 PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench,
                      const LargerPool& larger_pool) {

@@ -13,8 +13,7 @@ using LargerPool = std::function<std::optional<int>()>;
 PoolAnswer answer_of(const Stock&, const Refine&, const Effort&, double floor, Bench&, const LargerPool&);
 
 plan::Plan unbound(plan::Plan);
-/// What local search may spend: forecasts of many devices take long.
+/// What may be forecast at first: forecasts of many devices take long.
 std::size_t shortlist_length(int devices);
-int most_improvements(int devices);
 
 }  // namespace flotilla::search::pool

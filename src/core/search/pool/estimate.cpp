@@ -7,6 +7,13 @@ namespace flotilla::search::pool {
 
 int Estimator::blocks(int first, int last) const { return std::min(last, stock_.request.model.layers() - 1) - std::max(first, 1); }
 
+std::vector<int> Estimator::sizes() const {
+  std::vector<int> all;
+  const int most = std::min(stock_.request.global_batch, largest_microbatch);
+  for (int m = 1; m <= most; m = levels() ? m + 1 : m * 2) all.push_back(m);
+  return all;
+}
+
 double Estimator::pass(const Sounding& s, int first, int last) const {
   return (first == 0 ? s.embedding.pass : 0) + blocks(first, last) * s.block.pass +
          (last == stock_.request.model.layers() ? s.head.pass : 0);

@@ -36,6 +36,8 @@ class Estimator {
 
   /// Whether shares may be dealt level: the runtime takes microbatches of any size, and columns need not be alike.
   bool levels() const { return !described_ && !stock_.request.restrictions.one_microbatch_size; }
+  /// Sequences that microbatches may have in plans of the space.
+  std::vector<int> sizes() const;
   /// One microbatch through layers [first, last) on a replica.
   double pass(const Sounding&, int first, int last) const;
   /// Bytes of a device with these layers that keeps so many microbatches.

@@ -55,20 +55,26 @@ void try_plans_for(const PoolRequest& other, const cluster::Profile& library, co
 }
 
 /// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
-void try_by_what_is_limited(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
-                            Estimator& estimate, Refine& refine) {
-  PoolRequest other = request;
-  other.previous.reset();
-  const Limits& limits = request.objective.limits;
-  if (limits.usd_per_iteration && request.objective.goal != Goal::cost) {
-    other.objective.goal = Goal::cost;
-    other.objective.limits.usd_per_iteration.reset();
-  } else if (limits.iterations_per_second && request.objective.goal != Goal::throughput) {
-    other.objective.goal = Goal::throughput;
-    other.objective.limits.iterations_per_second.reset();
+void try_by_what_is_limited(PoolRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
+                            Refine& refine) {
+  Objective& objective = other.objective;
+  if (objective.limits.usd_per_iteration && objective.goal != Goal::cost) {
+    objective.goal = Goal::cost;
+    objective.limits.usd_per_iteration.reset();
+  } else if (objective.limits.iterations_per_second && objective.goal != Goal::throughput) {
+    objective.goal = Goal::throughput;
+    objective.limits.iterations_per_second.reset();
   } else {
     return;
   }
+  try_plans_for(other, library, runtime, estimate, refine);
+}
+
+/// What is best without any limit may keep them, whatever was estimated.
+void try_without_limits(PoolRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
+                        Refine& refine) {
+  if (other.objective.limits == Limits{}) return;
+  other.objective.limits = {};
   try_plans_for(other, library, runtime, estimate, refine);
 }
 
@@ -88,12 +94,16 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   refine.polish(list);
   if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
-  if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(request, library, runtime, estimate, refine);
-  refine.improve(most_improvements(stock.devices));
+  PoolRequest other = request;
+  other.previous.reset();
+  if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
+  try_without_limits(other, library, runtime, estimate, refine);
+  refine.improve();
   refine.vary();
+  refine.improve_split();
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
-                          floor_of_value(stock, soundings, families.microbatches()), bench, larger_pool);
+                          floor_of_value(stock, soundings, estimate.sizes()), bench, larger_pool);
   prefer_what_moves_least(answer, request);
   return answer;
 }

@@ -13,12 +13,19 @@ namespace {
 
 constexpr std::ptrdiff_t many_varied = 12, most_varied = 2, most_improved = 6;  // of the best plans
 constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that local search may simulate: of large pools, of small ones
-constexpr int huge_pool = 10'000;                                    // devices
-constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
-constexpr int most_steps = 40;                                       // of a local search
-constexpr double doubt = 1.05, doubt_of_few = 1.1;                   // estimates are closer than this to the forecasts, nearly always
-constexpr double worth_improving = 1.1;                              // in large pools: of the best
-constexpr double promising = 1.01;                                   // a move whose estimate is worse by more is not forecast
+constexpr int few_improvements = 12;                                 // of plans with split backward passes, in large pools
+constexpr std::int64_t few_passes = 2'000;
+constexpr int huge_pool = 10'000;                   // devices
+constexpr std::size_t most_reshaped = 128;          // stages x kinds of columns
+constexpr int most_steps = 40;                      // of a local search
+constexpr double doubt = 1.04, doubt_of_few = 1.1;  // estimates are closer than this to the forecasts, nearly always
+constexpr double worth_improving = 1.1;             // in large pools: of the best
+constexpr double promising = 1.01;                  // a move whose estimate is worse by more is not forecast
+
+/// Forecasts of local search.
+int most_improvements(int devices) {
+  return devices <= small_pool ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= huge_pool ? 12 : 1;
+}
 
 bool better(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
@@ -110,7 +117,9 @@ void Refine::vary() {
     for (const auto& plan : variants_of(one.trial.plan)) {
       if (stop()) return;
       if (shares_tokens && plan.sequence_parallel != *shares_tokens) continue;
-      const auto value = attempt(one.sketch, plan);
+      Sketch sketch = one.sketch;
+      if (plan.schedule == plan::ScheduleKind::zero_bubble && !plan.sequence_parallel) sketch.schedule = plan.schedule;
+      const auto value = attempt(sketch, plan);
       const bool first = plan.sequence_parallel && plan.schedule == one.trial.plan.schedule;
       if (first && stock_.devices > huge_pool) shares_tokens = value && *value < one.value;
     }
@@ -157,11 +166,25 @@ std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
 }
 
 /// From the best plans of several shapes, each on its own: what is best now may be a dead end.
-void Refine::improve(int most_forecasts) {
+void Refine::improve() {
+  const bool small = stock_.devices <= small_pool;
+  improve(found_, most_improvements(stock_.devices), small ? many_passes : most_passes);
+}
+
+/// What is best with whole backward passes seldom is with split ones.
+void Refine::improve_split() {
+  const auto is_split = [](const Forecasted& one) { return one.sketch.schedule == plan::ScheduleKind::zero_bubble; };
+  const bool small = stock_.devices <= small_pool;
+  if (!small && (stock_.devices > huge_pool || found_.empty() || !is_split(found_.front()))) return;
+  std::vector<Forecasted> split;
+  std::ranges::copy_if(found_, std::back_inserter(split), is_split);
+  improve(split, small ? most_improvements(stock_.devices) : few_improvements, small ? many_passes : few_passes);
+}
+
+void Refine::improve(const std::vector<Forecasted>& best, int most_forecasts, std::int64_t passes) {
   const auto end = bench_.forecasts() + most_forecasts;
   const bool small = stock_.devices <= small_pool;
-  std::int64_t passes = small ? many_passes : most_passes;
-  const std::vector<Forecasted> begin(found_.begin(), found_.begin() + std::min<std::ptrdiff_t>(most_improved, std::ssize(found_)));
+  const std::vector<Forecasted> begin(best.begin(), best.begin() + std::min<std::ptrdiff_t>(most_improved, std::ssize(best)));
   for (const Forecasted& start : begin) {
     if (start.sketch.columns.empty()) continue;
     if (!small && start.value > found_.front().value * worth_improving) break;

@@ -22,9 +22,12 @@ class Refine {
   /// Steps of local search by the estimate alone.
   void polish(Shortlist&);
   void forecast(const Shortlist&);
-  void improve(int most_forecasts);
+  /// Changes the best plans.
+  void improve();
   /// What sketches cannot say, on the best plans.
   void vary();
+  /// The same of those with split backward passes.
+  void improve_split();
   /// Forecasts a plan that is told of whatever its shape: one that runs now.
   void keep(const Sketch&, const plan::Plan&);
   const std::vector<Forecasted>& kept() const { return kept_; }
@@ -43,6 +46,7 @@ class Refine {
  private:
   std::optional<double> attempt(const Sketch&, const plan::Plan&);
   std::optional<double> take(Forecasted&&);
+  void improve(const std::vector<Forecasted>& best, int most_forecasts, std::int64_t passes);
   std::vector<Candidate> promising_moves(const Sketch&);
   bool stop();
 
