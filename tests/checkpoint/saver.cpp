@@ -18,7 +18,7 @@
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr Seconds deadline{60};
+constexpr Seconds deadline{120};
 
 struct Kill {
   int rank;
