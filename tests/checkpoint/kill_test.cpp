@@ -24,7 +24,7 @@ int save_until_killed(const std::filesystem::path& run, int ranks, std::mt19937&
   const auto victim = random() % static_cast<unsigned>(ranks), steps = 1 + random() % 3, phase = random() % 7;
   const auto delay = random() % 3000;
   const auto log = (run / "log").string();
-  const int status = ::system(text("timeout -k 5 60 ", FLOTILLA_MPIRUN, " -n ", ranks, " ", FLOTILLA_SAVER, " ", run.string(), " ", victim,
+  const int status = ::system(text("timeout -k 5 300 ", FLOTILLA_MPIRUN, " -n ", ranks, " ", FLOTILLA_SAVER, " ", run.string(), " ", victim,
                                    " ", steps, " ", phase, " ", delay, " > ", log, " 2>&1")
                                   .c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -18,7 +18,7 @@
 namespace flotilla::checkpoint {
 namespace {
 
-constexpr Seconds deadline{60};
+constexpr Seconds deadline{120};
 
 struct Kill {
   int rank;
@@ -34,6 +34,12 @@ void kill_later(std::chrono::microseconds delay) {
   }}.detach();
 }
 
+/// Renamed into place: a kill between the opening of the file and its writing must not leave it empty.
+void acknowledge(const std::filesystem::path& run, std::int64_t step) {
+  std::ofstream{run / "acknowledged.new"} << step << "\n";
+  std::filesystem::rename(run / "acknowledged.new", run / "acknowledged");
+}
+
 void save(const comm::World& world, const std::filesystem::path& run, Holding& holding, std::int64_t step, const Kill& kill) {
   holding.fill(static_cast<std::uint64_t>(step));
   Manifest manifest;
@@ -43,7 +49,7 @@ void save(const comm::World& world, const std::filesystem::path& run, Holding& h
     if (world.rank().value == kill.rank && step == kill.step && phase == kill.phase) kill_later(kill.delay);
   };
   checkpoint::save(world, run, holding.state(), manifest, options);
-  if (world.rank().value == 0) std::ofstream{run / "acknowledged"} << step << "\n" << std::flush;
+  if (world.rank().value == 0) acknowledge(run, step);
 }
 
 int run(char** arguments) {

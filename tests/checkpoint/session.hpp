@@ -10,7 +10,7 @@
 
 namespace flotilla::checkpoint {
 
-inline constexpr Seconds test_deadline{30};
+inline constexpr Seconds test_deadline{120};
 
 /// All ranks, and a run directory they share.
 class Together : public ::testing::Test {

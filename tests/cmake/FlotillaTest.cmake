@@ -2,6 +2,7 @@
 #   a GoogleTest program, one CTest entry, label room.<room>.
 # flotilla_add_mpi_test(NAME ROOM room RANKS n... SOURCES ... [LINKS ...] [LABELS ...] [TIMEOUT s])
 #   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi.
+# A time limit is there for what hangs: ten times as long and more as a test takes on two cores that it shares with others.
 set(FLOTILLA_MPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
     --mca btl_base_warn_component_unused 0 CACHE STRING "Flags for mpirun in tests")
 
@@ -25,7 +26,7 @@ function(flotilla_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT" "SOURCES;LINKS;LABELS")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES}" "${T_LINKS};GTest::gtest_main")
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 60)
+    set(T_TIMEOUT 300)
   endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS}" TIMEOUT ${T_TIMEOUT})
@@ -35,7 +36,7 @@ function(flotilla_add_mpi_test name)
   cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT" "SOURCES;LINKS;LABELS;RANKS")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES};${CMAKE_SOURCE_DIR}/tests/mpi_gtest_main.cpp" "${T_LINKS};MPI::MPI_CXX")
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 120)
+    set(T_TIMEOUT 300)
   endif()
   foreach(ranks IN LISTS T_RANKS)
     add_test(NAME ${name}.np${ranks}

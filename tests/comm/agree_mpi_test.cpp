@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "slow_ranks.hpp"
 #include "world_fixture.hpp"
 
 namespace flotilla::comm {
@@ -31,6 +32,14 @@ class AgreeTest : public WorldTest {
   }
   Thrown agreement(const Outcome& mine, Seconds deadline = patience) {
     return thrown_by([&] { agree(world, mine, deadline); });
+  }
+  /// One that `silent` (not rank 0) comes to when the others have given it up. Rank 0 gives up soon, but not before all others are there.
+  Thrown agreement_without(int silent, const Outcome& mine = {}) {
+    if (me == silent) meet();
+    await_words_of_all_but(world, silent);
+    const Thrown thrown = agreement(mine, me == 0 ? impatience : patience);
+    if (me != silent) meet();
+    return thrown;
   }
   /// Every rank threw, and the same.
   void expect_same_everywhere(const Thrown& thrown) {
@@ -93,10 +102,7 @@ TEST_F(AgreeTest, LongMessagesAreCutNotLost) {
 
 TEST_F(AgreeTest, SilentRankIsNamedAndLearnsOfItLater) {
   if (size == 1) return;  // nobody to miss
-  const bool silent = me == size - 1;
-  if (silent) meet();
-  const auto thrown = agreement({}, impatience);
-  if (!silent) meet();
+  const auto thrown = agreement_without(size - 1);
   expect_same_everywhere(thrown);
   EXPECT_FALSE(thrown.agreed) << "a job with a silent rank cannot end in good order";
   EXPECT_EQ(thrown.kind, ErrorKind::communication);
@@ -106,10 +112,7 @@ TEST_F(AgreeTest, SilentRankIsNamedAndLearnsOfItLater) {
 
 TEST_F(AgreeTest, FailureAndSilenceTogetherAreBothNamed) {
   if (size < 3) return;  // takes a failing, a silent and rank 0
-  const bool silent = me == 2;
-  if (silent) meet();
-  const auto thrown = agreement(me == 1 ? Outcome{false, ErrorKind::unavailable, "disk full"} : Outcome{}, impatience);
-  if (!silent) meet();
+  const auto thrown = agreement_without(2, me == 1 ? Outcome{false, ErrorKind::unavailable, "disk full"} : Outcome{});
   expect_same_everywhere(thrown);
   EXPECT_EQ(thrown.kind, ErrorKind::unavailable);
   EXPECT_TRUE(contains(thrown.message, world.name(Rank{1}) + ": disk full")) << thrown.message;

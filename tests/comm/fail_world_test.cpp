@@ -8,6 +8,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/last_words.hpp"
+#include "temporary_folder.hpp"
 
 namespace {
 
@@ -19,7 +20,9 @@ struct Finished {
 
 Finished run(int ranks, const std::string& how) {
   Finished result;
-  const std::string command = std::string{MPIRUN} + " -n " + std::to_string(ranks) + " " + DOOMED_JOB + " " + how + " 2>&1";
+  const flotilla::tests::TemporaryFolder folder;
+  const std::string command =
+      std::string{MPIRUN} + " -n " + std::to_string(ranks) + " " + DOOMED_JOB + " " + how + " " + folder.path().string() + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return result;
   std::array<char, 4096> buffer;

@@ -9,7 +9,7 @@
 
 namespace flotilla::comm {
 
-inline constexpr Seconds patience{30};
+inline constexpr Seconds patience{120};  // for what does not hang
 
 /// One world for all tests of a program; ranks meet after every test.
 class WorldTest : public ::testing::Test {

@@ -15,7 +15,7 @@
 namespace flotilla::mpi {
 namespace {
 
-constexpr Seconds patience{20};
+constexpr Seconds patience{120};
 constexpr Seconds impatience{0.3};
 
 std::vector<std::byte> pattern(std::size_t size, int seed) {

@@ -14,7 +14,7 @@ void work(const flotilla::mpi::Session& session, const char* how) {
   std::fflush(stdout);
   const bool last = world.rank() == world.size() - 1;
   if (std::strcmp(how, "throw") == 0 && last) throw flotilla::Error{flotilla::ErrorKind::no_plan, "on purpose"};
-  flotilla::mpi::barrier(world, {30});
+  flotilla::mpi::barrier(world, {120});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ using namespace flotilla;
 using fixture::pretended;
 using fixture::world;
 
-constexpr Seconds patience{30};
+constexpr Seconds patience{120};
 
 TEST(MeasureLinks, EveryTwoHosts) {
   const auto links = probe::measure_links(world(), pretended(0), Seconds{0.3}, patience);

@@ -9,7 +9,7 @@ namespace flotilla::fixture {
 
 inline const comm::World& world() {
   static mpi::Session session;
-  static const comm::World all{session.world(), Seconds{30}};
+  static const comm::World all{session.world(), Seconds{120}};
   return all;
 }
 

@@ -17,7 +17,7 @@ namespace {
 using namespace flotilla;
 using probe::ProbeRequest;
 
-constexpr Seconds patience{60};
+constexpr Seconds patience{120};
 
 const comm::World& world() {
   static mpi::Session session;

@@ -14,7 +14,7 @@ using namespace flotilla;
 using fixture::pretended;
 using fixture::world;
 
-constexpr Seconds patience{30};
+constexpr Seconds patience{120};
 
 TEST(MeasureUplinks, TheSameOnEveryRankWhateverTheirNumber) {
   const auto uplinks = probe::measure_uplinks(world(), pretended(2), Seconds{0.1}, patience);

@@ -98,11 +98,13 @@ TEST(Visiting, ACrowdedRanksOperationsShareItsWaits) {
   for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
     if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-  std::atomic<bool> over{false};
+  std::atomic<bool> there{false}, over{false};
   std::thread other{[&] {
+    there = true;
     while (!over) {
     }
   }};
+  while (!there) std::this_thread::yield();
   const Visit result = visit(blocks, shape, Seconds{0.3}, {.crowded = true});
   over = true;
   other.join();

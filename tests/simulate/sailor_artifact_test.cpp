@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <numeric>
 
 #include "flotilla/base/text.hpp"
@@ -154,6 +154,9 @@ TEST(SailorArtifactData, PublishedPlansFitTheDevices) {
         << p.name() << " needs " << forecaster.forecast(p.plan).peak_memory();
 }
 
+/// Of this process: what others take of the machine's time does not count.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 TEST(SailorArtifactData, IsFastEnoughForASearch) {
   FLOTILLA_SKIP_WITHOUT_DATA("sailor/published_plans.json");
   const SailorArtifact forecaster{library().profile};
@@ -163,12 +166,11 @@ TEST(SailorArtifactData, IsFastEnoughForASearch) {
   const SailorTables& tables = forecaster.tables(all.front().plan.model);
   constexpr int rounds = 500;
   double sum = 0;
-  const auto start = std::chrono::steady_clock::now();
+  const double start = processor_seconds();
   for (int i = 0; i < rounds; ++i)
     for (const auto& plan : plans) sum += sailor_estimate(tables, plan)->iteration.value;
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const double rate = rounds * static_cast<double>(plans.size()) / took.count();
-  std::printf("%.0f estimates a second\n", rate);
+  const double rate = rounds * static_cast<double>(plans.size()) / (processor_seconds() - start);
+  std::printf("%.0f estimates a second of the processor\n", rate);
   EXPECT_GT(sum, 0);
   EXPECT_GT(rate, 20'000);
 }

@@ -7,7 +7,7 @@
 namespace flotilla::store {
 namespace {
 
-constexpr Seconds deadline{20};
+constexpr Seconds deadline{120};
 constexpr std::int64_t rows = 13, columns = 29;
 
 float value(std::int64_t index) { return static_cast<float>(index) * 0.5f; }

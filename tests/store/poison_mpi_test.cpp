@@ -13,7 +13,7 @@
 namespace flotilla::store {
 namespace {
 
-constexpr Seconds deadline{20};
+constexpr Seconds deadline{120};
 constexpr std::int64_t count = 1 << 20;
 
 void create(const std::filesystem::path& path) {

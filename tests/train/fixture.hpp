@@ -15,7 +15,7 @@
 
 namespace flotilla::tests {
 
-inline constexpr Seconds patience{60};
+inline constexpr Seconds patience{120};
 
 /// The one session of a test program whose main has started MPI.
 inline mpi::Session& session() {

@@ -18,7 +18,7 @@ using flotilla::ucx::Endpoint;
 using flotilla::ucx::Watch;
 using flotilla::ucx::Worker;
 
-constexpr Seconds patience{20};
+constexpr Seconds patience{120};
 
 int rank() {
   int r = 0;

@@ -68,12 +68,15 @@ Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& op
   for (bool told = false;; told = true) {
     const int last = newest_incarnation(run);
     if (last == 0) return {};
+    // In this order: between two of these lines this process may stand still for long (stopped, suspended, a busy machine). A heartbeat
+    // read before the clock would seem as old as that, and patience read last could be over without another look at the holder.
+    const Seconds waited = now() - since;
+    const double clock = file_system_clock(incarnations_folder(run));
     const auto holder = read_claim(run, last);
     if (!holder) return {last, {}};  // its file was taken away: who held it sees that, too
-    const double clock = file_system_clock(incarnations_folder(run));
     const auto standing = judge(*holder, clock, options.stale_after);
     if (standing != Standing::held) return {last, takeover_note(*holder, standing, clock)};
-    if (now() - since >= patience(*holder, options)) refuse_held(run, *holder, clock, options);
+    if (waited >= patience(*holder, options)) refuse_held(run, *holder, clock, options);
     if (!told) {
       log::info(run.string(), ": in use by ", description(*holder, clock), "; waiting up to ", patience(*holder, options),
                 " for it to end");
