@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@ struct LocalTensor {
   bool owner = false;                             ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
   int piece = -1;                     ///< where the optimizer is shared out: index into program::share_pieces(); -1: the whole shard
   std::vector<plan::Box> boxes = {};  ///< of a piece: its elements
+  std::span<const std::uint16_t> weights = {};  ///< of a shard in bf16: the copies that steps compute with; checkpoints have none of them
 
   std::vector<plan::Box> boxes_in(const model::Tensor& whole) const { return piece < 0 ? plan::boxes(whole, shard) : boxes; }
   std::int64_t elements() const {

@@ -1,18 +1,18 @@
 #pragma once
-#include <cstdint>
 #include <memory>
 
 #include "flotilla/base/ids.hpp"
+#include "flotilla/base/units.hpp"
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/program/placement.hpp"
 
 /// What any rank of one plan could keep of its training state if it became any rank of another plan.
 namespace flotilla::program {
 
-/// Counts numbers of fp32, parameters and moments each one, as Transfer::numbers does. With k(b) the rank of `from` that rank b of `to` is
-/// on the same device as, migrate() moves the sum over b of wanted(b) - kept(k(b), b), times 4 bytes, whatever the other ranks are. Both
-/// plans are bound, each to ranks of its own. A plan that shares its optimizer out is lowered once; what ranks hold is worked out when they
-/// are first asked for. Models must be equal but for their names. Threads need one each.
+/// With k(b) the rank of `from` that rank b of `to` is on the same device as, migrate() moves the sum over b of wanted(b) - kept(k(b), b),
+/// whatever the other ranks are. Both plans are bound, each to ranks of its own. A plan that shares its optimizer out is lowered once; what
+/// ranks hold is worked out when they are first asked for. Models must be equal but for their names. Where precisions differ it counts as
+/// if who holds a parameter could send it in the other one. Threads need one each.
 class KeptState {
  public:
   KeptState(const plan::Plan& from, const plan::Plan& to, const Placement& from_placement = {}, const Placement& to_placement = {});
@@ -21,9 +21,9 @@ class KeptState {
   KeptState& operator=(const KeptState&) = delete;
 
   /// What the rank has to hold.
-  std::int64_t wanted(Rank to) const;
+  Bytes wanted(Rank to) const;
   /// What of that a device holds already which was this rank.
-  std::int64_t kept(Rank from, Rank to) const;
+  Bytes kept(Rank from, Rank to) const;
 
  private:
   struct State;

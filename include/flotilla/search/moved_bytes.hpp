@@ -12,13 +12,14 @@ namespace flotilla::search {
 
 /// What all devices of a plan have to be given when they hold nothing of it, as program::migrate gives it: for every parameter that a
 /// device holds the fp32 weight and two moments of Adam. Where the optimizer is shared out (plan::Plan::shard_optimizer) the moments of its
-/// share alone, and the weights of the share beside those of its shard. Gradients do not outlive a step, and copies in half precision are
-/// made anew. A table that embedding and head share counts once on a device that holds both.
+/// share alone; in half precision the fp32 weights of its share, too, and those of the rest of its shard in half precision. Gradients do
+/// not outlive a step, and copies of fp32 weights that are there are made anew. A table that embedding and head share counts once on a
+/// device that holds both.
 Bytes training_state(const plan::Plan&);
 
 /// Bytes of training_state(next) that its devices do not hold already when they come from `previous`: the least over all ways to put
 /// devices of `next` on devices of `previous` of the same type and zone, each on one at most, of what program::migrate moves then. A device
-/// keeps those elements of its layers and tensor shard that both plans give it; of moments that are shared out, those of its old share.
+/// keeps those numbers of its layers and tensor shard that both plans give it; of moments that are shared out, those of its old share.
 /// Devices are one like another: nodes are not looked at, nor ranks of bound plans (so shares are those of sums that are not made in
 /// teams), and where a pool has shrunk the devices that are left are taken to be those that hold what is wanted. From 0 to
 /// training_state(next). The work grows with the distinct (type, zone, stage, tensor index), not with devices. Where a plan shares its

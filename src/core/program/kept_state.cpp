@@ -14,34 +14,28 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-std::int64_t elements_of(const Holding& holding) {
-  std::int64_t sum = 0;
-  for (const Rectangle& r : holding.rectangles) sum += r.rows * r.columns;
-  return sum;
-}
-
 /// What ranks of one plan hold. Shards are one for all replicas of a stage with equal degrees, shares are each rank's own.
 class Ranks {
  public:
-  using Shards = std::map<int, Holding>;                      ///< by tensor
-  using Pieces = std::map<int, std::vector<const Holding*>>;  ///< by tensor
-  using Seat = std::array<int, 3>;                            ///< own stage, tensor degree and index
+  using Shards = std::map<int, std::vector<Holding>>;  ///< by tensor: one
+  using Pieces = std::map<int, std::vector<Holding>>;  ///< by tensor, apart from each other
+  using Seat = std::array<int, 3>;                     ///< own stage, tensor degree and index
 
-  Ranks(const plan::Plan& plan, const Placement& placement)
-      : plan_{plan}, tensors_{model::tensors(plan.model)}, shares_{pieces_of(plan, placement)} {
+  Ranks(const plan::Plan& plan, const Placement& placement) : plan_{plan}, tensors_{model::tensors(plan.model)} {
     for (int s = 0; s < plan::own_stages(plan); ++s)
       for (const plan::Replica& replica : plan.stages[at(s)].replicas)
         for (std::size_t i = 0; i < replica.devices.size(); ++i)
           seats_[replica.devices[i]] = {s, replica.tensor_parallel, static_cast<int>(i)};
-    for (std::size_t t = 0; t < shares_.size(); ++t)
-      for (const Holding& piece : shares_[t]) pieces_[piece.rank][static_cast<int>(t)].push_back(&piece);
+    const auto all = pieces_of(plan, placement);
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      std::map<Rank, std::vector<const Holding*>> of_rank;
+      for (const Holding& piece : all[t]) of_rank[piece.rank].push_back(&piece);
+      for (const auto& [rank, pieces] : of_rank) pieces_[rank].emplace(static_cast<int>(t), each_once(pieces));
+      shares_.push_back(!of_rank.empty());
+    }
   }
-  Ranks(const Ranks&) = delete;  // it points into itself
-  Ranks& operator=(const Ranks&) = delete;
 
-  /// Whether the tensor's optimizer is shared out.
-  bool shares(int tensor) const { return !shares_.empty() && !shares_[at(tensor)].empty(); }
-  Precision precision() const { return plan_.precision; }
+  Keeping keeping(int tensor) const { return {!shares_.empty() && shares_[at(tensor)], plan_.precision}; }
 
   const Seat& seat(Rank rank) const {
     const auto found = seats_.find(rank);
@@ -56,7 +50,7 @@ class Ranks {
   const Shards& shards(const Seat& seat) const {
     const auto [found, fresh] = shards_.try_emplace(seat);
     for (int t = 0; fresh && t < static_cast<int>(tensors_.size()); ++t)
-      if (uses(seat[0], tensors_[at(t)])) found->second.emplace(t, whole_shard(tensors_[at(t)], Rank{}, seat[1], seat[2]));
+      if (uses(seat[0], tensors_[at(t)])) found->second[t] = {whole_shard(tensors_[at(t)], Rank{}, seat[1], seat[2])};
     return found->second;
   }
 
@@ -71,7 +65,7 @@ class Ranks {
 
   const plan::Plan plan_;
   const std::vector<model::Tensor> tensors_;
-  const std::vector<std::vector<Holding>> shares_;  ///< by tensor
+  std::vector<bool> shares_;  ///< by tensor: whether its optimizer is shared out
   std::map<Rank, Seat> seats_;
   std::map<Rank, Pieces> pieces_;
   mutable std::map<Seat, Shards> shards_;
@@ -79,23 +73,55 @@ class Ranks {
 
 }  // namespace
 
+namespace {
+
+const std::vector<Holding>& held(const std::map<int, std::vector<Holding>>& by_tensor, int tensor) {
+  static const std::vector<Holding> none;
+  const auto found = by_tensor.find(tensor);
+  return found == by_tensor.end() ? none : found->second;
+}
+
+std::int64_t elements_of(const std::vector<Holding>& holdings) {
+  std::int64_t sum = 0;
+  for (const Holding& one : holdings) sum += program::elements_of(one.rectangles);
+  return sum;
+}
+
+/// Bytes that an element of a shard takes, and what an element of a piece takes beside what is counted of it in the shard.
+struct Sizes {
+  std::int64_t shard = 0, piece = 0;
+};
+Sizes sizes_of(const Keeping& keeping) {
+  const std::int64_t state = size_of(Carried::state).count, weights = size_of(Carried::weights).count;
+  if (!keeping.shared) return {state, 0};
+  if (keeping.parameters_in_pieces()) return {weights, state - weights};  // weights are made of the parameters where these are
+  return {size_of(Carried::parameters).count, size_of(Carried::moments).count};
+}
+
+}  // namespace
+
 struct KeptState::State {
   Ranks from, to;
-  std::map<std::pair<Ranks::Seat, Ranks::Seat>, std::int64_t> by_shards{};  ///< numbers that come from shards to shards
+  std::map<std::pair<Ranks::Seat, Ranks::Seat>, std::int64_t> by_shards{};  ///< bytes that are kept between shards
   std::map<Ranks::Seat, std::int64_t> wanted_in_shards{};
-
-  /// Of a shard, whose moments others may keep.
-  std::int64_t numbers(int tensor) const { return numbers_of_an_element(to.shares(tensor)); }
-  bool fills_shards_from_pieces(int tensor) const { return comes_from_pieces(from.shares(tensor), to.shares(tensor), from.precision()); }
 
   std::int64_t wanted(Rank rank) {
     const auto [found, fresh] = wanted_in_shards.try_emplace(to.seat(rank), 0);
     if (fresh)
-      for (const auto& [tensor, shard] : to.shards(found->first)) found->second += elements_of(shard) * numbers(tensor);
+      for (const auto& [tensor, shard] : to.shards(found->first)) found->second += elements_of(shard) * sizes_of(to.keeping(tensor)).shard;
     std::int64_t sum = found->second;
-    for (const auto& [tensor, pieces] : to.pieces(rank))
-      for (const Holding* piece : pieces) sum += elements_of(*piece) * numbers_of_an_element(false);
+    for (const auto& [tensor, pieces] : to.pieces(rank)) sum += elements_of(pieces) * sizes_of(to.keeping(tensor)).piece;
     return sum;
+  }
+
+  /// What an element takes that both have in their shards.
+  std::int64_t size_between_shards(int tensor) const {
+    const Keeping old = from.keeping(tensor), fresh = to.keeping(tensor);
+    std::int64_t size = 0;
+    if (!old.parameters_in_pieces() && !fresh.parameters_in_pieces()) size += size_of(Carried::parameters).count;
+    if (!old.moments_in_pieces() && !fresh.moments_in_pieces()) size += size_of(Carried::moments).count;
+    if (fresh.parameters_in_pieces()) size += size_of(Carried::weights).count;
+    return size;
   }
 
   std::int64_t kept_between_shards(const Ranks::Seat& old, const Ranks::Seat& fresh) {
@@ -103,24 +129,27 @@ struct KeptState::State {
     if (!is_new) return found->second;
     const auto& had = from.shards(old);
     for (const auto& [tensor, shard] : to.shards(fresh))
-      if (const auto there = had.find(tensor); there != had.end() && !fills_shards_from_pieces(tensor))
-        found->second += covered(shard, {&there->second}) * numbers(tensor);
+      if (const auto size = size_between_shards(tensor); size > 0) found->second += common_elements(shard, held(had, tensor)) * size;
     return found->second;
   }
 
   std::int64_t kept(Rank old, Rank fresh) {
     const auto &had_shards = from.shards(from.seat(old)), &shards = to.shards(to.seat(fresh));
-    const auto& had = from.pieces(old);
+    const auto &had_pieces = from.pieces(old), &pieces = to.pieces(fresh);
     std::int64_t sum = kept_between_shards(from.seat(old), to.seat(fresh));
-    for (const auto& [tensor, pieces] : had)
-      if (const auto wanted = shards.find(tensor); wanted != shards.end() && fills_shards_from_pieces(tensor))
-        sum += covered(wanted->second, pieces) * numbers(tensor);
-    for (const auto& [tensor, pieces] : to.pieces(fresh)) {
-      const auto there = had.find(tensor);
-      const auto shard = had_shards.find(tensor);
-      if (from.shares(tensor) ? there == had.end() : shard == had_shards.end()) continue;
-      const auto sources = from.shares(tensor) ? there->second : std::vector<const Holding*>{&shard->second};
-      for (const Holding* piece : pieces) sum += covered(*piece, sources) * numbers_of_an_element(false);
+    for (const auto& [tensor, shard] : shards) {
+      const Keeping before = from.keeping(tensor), after = to.keeping(tensor);
+      if (!before.shared && !after.shared) continue;
+      const auto both = [&](bool old_pieces, bool new_pieces, Carried carried) {
+        return !old_pieces && !new_pieces ? 0  // counted above
+                                          : size_of(carried).count * common_elements(new_pieces ? held(pieces, tensor) : shard,
+                                                                                     held(old_pieces ? had_pieces : had_shards, tensor));
+      };
+      sum += both(before.parameters_in_pieces(), after.parameters_in_pieces(), Carried::parameters);
+      sum += both(before.moments_in_pieces(), after.moments_in_pieces(), Carried::moments);
+      // No weights are wanted where parameters are.
+      if (after.parameters_in_pieces())
+        sum -= size_of(Carried::weights).count * common_elements(held(pieces, tensor), held(had_shards, tensor));
     }
     return sum;
   }
@@ -130,7 +159,7 @@ KeptState::KeptState(const plan::Plan& from, const plan::Plan& to, const Placeme
     : state_{new State{{from, from_placement}, {to, to_placement}}} {}
 KeptState::~KeptState() = default;
 
-std::int64_t KeptState::wanted(Rank to) const { return state_->wanted(to); }
-std::int64_t KeptState::kept(Rank from, Rank to) const { return state_->kept(from, to); }
+Bytes KeptState::wanted(Rank to) const { return {state_->wanted(to)}; }
+Bytes KeptState::kept(Rank from, Rank to) const { return {state_->kept(from, to)}; }
 
 }  // namespace flotilla::program

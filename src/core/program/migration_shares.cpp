@@ -1,6 +1,7 @@
 #include "migration_shares.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "flotilla/base/error.hpp"
@@ -78,7 +79,7 @@ plan::Plan renumbered(plan::Plan plan, std::vector<Rank>& ranks) {
 }  // namespace
 
 Holding whole_shard(const model::Tensor& tensor, Rank rank, int tensor_parallel, int tensor_index) {
-  return {rank, -1, true, rectangles_of(plan::boxes(tensor, plan::shard(tensor, tensor_parallel, tensor_index)), row_of(tensor))};
+  return {rank, -1, false, rectangles_of(plan::boxes(tensor, plan::shard(tensor, tensor_parallel, tensor_index)), row_of(tensor))};
 }
 
 std::vector<std::vector<Holding>> pieces_of(const plan::Plan& plan, const Placement& placement) {
@@ -93,57 +94,57 @@ std::vector<std::vector<Holding>> pieces_of(const plan::Plan& plan, const Placem
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const Rank rank{static_cast<int>(r)};
     const auto pieces = share_pieces(program, rank);
+    const auto& parts = program.classes.at(at(program.ranks.at(r).rank_class)).parts;
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto tensor = at(pieces[p].tensor);
-      held[tensor].push_back({ranks[r], static_cast<int>(p), pieces[p].owned,
+      held[tensor].push_back({ranks[r], static_cast<int>(p), parts.at(at(pieces[p].part)).shares.at(at(pieces[p].share)).packed(),
                               rectangles_of(boxes_of(program, rank, pieces[p]), row_of(program.tensors[tensor]))});
     }
   }
   return held;
 }
 
-namespace {
-
-/// What is missing still once the source has given all that it has: calls each(what it gives as it lies at the target, at the source).
-template <class Each>
-std::vector<Rectangle> without(std::vector<Rectangle> missing, const Holding& source, const Each& each) {
-  for (const auto& has : source.rectangles) {
+std::vector<Rectangle> without(std::vector<Rectangle> missing, const Holding& has, const TakePart& each) {
+  for (const auto& there : has.rectangles) {
     std::vector<Rectangle> left;
     for (const auto& wants : missing) {
-      const Rectangle target = common(wants, has);
-      if (target.rows == 0) {
+      const Rectangle part = common(wants, there);
+      if (part.rows == 0) {
         left.push_back(wants);
         continue;
       }
-      each(target, common(has, wants));
-      add_rest(wants, target, left);
+      if (each) each(part, common(there, wants));
+      add_rest(wants, part, left);
     }
     missing = std::move(left);
   }
   return missing;
 }
 
-}  // namespace
-
-std::int64_t covered(const Holding& wanted, const std::vector<const Holding*>& sources) {
-  std::int64_t elements = 0;
-  std::vector<Rectangle> missing = wanted.rectangles;
-  for (const Holding* source : sources)
-    missing = without(std::move(missing), *source, [&](const Rectangle& r, const Rectangle&) { elements += r.rows * r.columns; });
-  return elements;
+std::vector<Holding> each_once(const std::vector<const Holding*>& pieces, const TwicePart& each) {
+  std::vector<Holding> once;
+  for (const Holding* piece : pieces) {
+    Holding rest = *piece;
+    for (const Holding& earlier : once)
+      rest.rectangles = without(std::move(rest.rectangles), earlier, [&](const Rectangle& here, const Rectangle& there) {
+        if (each) each(*piece, earlier, here, there);
+      });
+    once.push_back(std::move(rest));
+  }
+  return once;
 }
 
-void cover(int tensor, const Holding& wanted, const std::vector<const Holding*>& sources, bool parameters_only,
-           const std::function<void(const Holding& source, const Run& run)>& take) {
-  std::vector<Rectangle> missing = wanted.rectangles;
-  for (const Holding* source : sources) {
-    missing = without(std::move(missing), *source, [&](const Rectangle& target, const Rectangle& there) {
-      take(*source, {tensor, target.rows, target.columns, there.offset, there.stride, target.offset, target.stride, source->piece,
-                     wanted.piece, parameters_only});
-    });
-    if (missing.empty()) return;
-  }
-  FLOTILLA_ASSERT(missing.empty(), "tensor ", tensor, ": ", missing.size(), " rectangles that nobody has");
+std::int64_t elements_of(const std::vector<Rectangle>& rectangles) {
+  return std::transform_reduce(rectangles.begin(), rectangles.end(), std::int64_t{0}, std::plus<>{}, std::mem_fn(&Rectangle::elements));
+}
+
+std::int64_t common_elements(const std::vector<Holding>& wanted, const std::vector<Holding>& held) {
+  std::int64_t elements = 0;
+  for (const Holding& wants : wanted)
+    for (const Holding& has : held)
+      for (const Rectangle& a : wants.rectangles)
+        for (const Rectangle& b : has.rectangles) elements += common(a, b).elements();
+  return elements;
 }
 
 }  // namespace flotilla::program

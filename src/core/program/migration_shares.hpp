@@ -6,7 +6,7 @@
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/migration.hpp"
 
-/// Private: where training state lies where optimizers are shared out, as rectangles of each tensor.
+/// Private: where training state lies, as rectangles of each tensor.
 namespace flotilla::program {
 
 /// Rows and columns of a tensor that is seen as a table: a row is what lies behind the dimension that its shards cut (all of it where none
@@ -14,35 +14,46 @@ namespace flotilla::program {
 struct Rectangle {
   std::int64_t row = 0, rows = 0, column = 0, columns = 0;
   std::int64_t offset = 0, stride = 0;
+  std::int64_t elements() const { return rows * columns; }
 };
 
 /// What a rank has of a tensor.
 struct Holding {
   Rank rank;
-  int piece = -1;     ///< share_pieces(), or -1: its shard
-  bool owned = true;  ///< of all that hold the same elements this one is asked
+  int piece = -1;       ///< share_pieces(), or -1: its shard
+  bool packed = false;  ///< a piece whose parameters stand apart from the shard's in fp32, too
   std::vector<Rectangle> rectangles = {};
 };
 
 /// A rank's whole shard.
 Holding whole_shard(const model::Tensor&, Rank, int tensor_parallel, int tensor_index);
 
-/// By tensor the pieces of all ranks under a plan; empty where nothing is shared out. The ranks are the plan's.
+/// By tensor the pieces of all ranks under a plan; empty where nothing is shared out. The ranks are the plan's. Pieces of one rank may
+/// meet: a tensor that no degree cuts is summed in all of a rank's groups.
 std::vector<std::vector<Holding>> pieces_of(const plan::Plan&, const Placement&);
 
-/// Whether what a rank wants of a tensor comes from shares, where the old plan has any: who keeps but a share has the parameters of all of
-/// its shard, in fp32 exactly.
-constexpr bool comes_from_pieces(bool old_shares, bool parameters_only, Precision old_precision) {
-  return old_shares && !(parameters_only && old_precision == Precision::fp32);
-}
-/// Parameter and two moments, or the parameter alone (Run::kinds).
-constexpr std::int64_t numbers_of_an_element(bool parameters_only) { return parameters_only ? 1 : 3; }
+/// Where a plan keeps a tensor's numbers: in the ranks' shards, or in pieces of them where the optimizer is shared out. The weights in half
+/// precision are in the shards always.
+struct Keeping {
+  bool shared = false;
+  Precision precision = Precision::fp32;
+  bool parameters_in_pieces() const { return shared && precision != Precision::fp32; }
+  bool moments_in_pieces() const { return shared; }
+  /// Parameters and moments stand in the same places.
+  bool together() const { return parameters_in_pieces() == moments_in_pieces(); }
+};
 
-/// Elements of `wanted` that some of `sources` have.
-std::int64_t covered(const Holding& wanted, const std::vector<const Holding*>& sources);
+/// Calls each(part as it lies in `missing`, as it lies in `has`) for what both have. Returns what is missing still.
+using TakePart = std::function<void(const Rectangle& here, const Rectangle& there)>;
+std::vector<Rectangle> without(std::vector<Rectangle> missing, const Holding& has, const TakePart& each = {});
 
-/// Takes every element of `wanted` from the first of `sources` that has it: calls take(source, runs). The sources must have all of it.
-void cover(int tensor, const Holding& wanted, const std::vector<const Holding*>& sources, bool parameters_only,
-           const std::function<void(const Holding& source, const Run& run)>& take);
+/// Of one rank's pieces of a tensor: the same without what lies in an earlier one of them. Calls each(later piece, earlier piece, part as
+/// it lies in the later, in the earlier) for what does.
+using TwicePart = std::function<void(const Holding& later, const Holding& earlier, const Rectangle& here, const Rectangle& there)>;
+std::vector<Holding> each_once(const std::vector<const Holding*>& pieces, const TwicePart& each = {});
+
+std::int64_t elements_of(const std::vector<Rectangle>&);
+/// Elements that are in both. The rectangles of `held` are apart from each other.
+std::int64_t common_elements(const std::vector<Holding>& wanted, const std::vector<Holding>& held);
 
 }  // namespace flotilla::program

@@ -1,6 +1,7 @@
 #include "flotilla/train/move_state.hpp"
 
 #include <array>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,8 +14,9 @@
 namespace flotilla::train {
 namespace {
 
-constexpr std::int64_t message_floats = program::migration_message.count / 4;
-constexpr int tag = 0;  // messages of one pair of ranks come in the order sent
+constexpr std::int64_t message_bytes = program::migration_message.count;
+static_assert(message_bytes % 4 == 0);  // a number's bytes stay together
+constexpr int tag = 0;                  // messages of one pair of ranks come in the order sent
 
 /// One direction of this rank: its transfers in the migration's order, cut into messages, the oldest of which ends first.
 class Lane {
@@ -24,7 +26,7 @@ class Lane {
   void add(const program::Transfer& transfer) { transfers_.push_back(&transfer); }
   void open() {
     if (transfers_.empty()) return;
-    for (auto& slot : slots_) slot.message = std::make_unique_for_overwrite<std::array<float, message_floats>>();
+    for (auto& slot : slots_) slot.message = std::make_unique_for_overwrite<std::array<std::byte, message_bytes>>();
     next_transfer();
   }
   /// Ends and starts what it can; true when something has moved.
@@ -42,18 +44,18 @@ class Lane {
   std::string waiting_for() const {
     if (oldest_ == started_) return {};
     const auto& slot = slots_[static_cast<std::size_t>(oldest_ % program::migration_window)];
-    return text(end_ == End::from ? "send " : "receive ", Bytes{slot.floats * 4}, end_ == End::from ? " to " : " from ",
+    return text(end_ == End::from ? "send " : "receive ", Bytes{slot.bytes}, end_ == End::from ? " to " : " from ",
                 world_.name(Rank{slot.peer}));
   }
 
  private:
   struct Slot {
-    std::unique_ptr<std::array<float, message_floats>> message;
+    std::unique_ptr<std::array<std::byte, message_bytes>> message;
     mpi::Request request;
     int peer = -1;
-    std::int64_t floats = 0;
+    std::int64_t bytes = 0;
     std::shared_ptr<StateStream> stream;
-    std::span<float> values() const { return {message->data(), static_cast<std::size_t>(floats)}; }
+    std::span<std::byte> values() const { return {message->data(), static_cast<std::size_t>(bytes)}; }
   };
 
   void next_transfer() {
@@ -67,24 +69,24 @@ class Lane {
 
   void start() {
     auto& slot = slots_[static_cast<std::size_t>(started_ % program::migration_window)];
-    slot.floats = std::min(message_floats, unstarted_);
+    slot.bytes = std::min(message_bytes, unstarted_);
     slot.peer = peer_;
     slot.stream = stream_;
     if (end_ == End::from) {
       stream_->read(slot.values());
-      slot.request = world_.messages().send(std::as_bytes(slot.values()), peer_, tag);
+      slot.request = world_.messages().send(slot.values(), peer_, tag);
     } else {
-      slot.request = world_.messages().receive(std::as_writable_bytes(slot.values()), peer_, tag);
+      slot.request = world_.messages().receive(slot.values(), peer_, tag);
     }
     ++started_;
-    unstarted_ -= slot.floats;
+    unstarted_ -= slot.bytes;
     if (unstarted_ == 0) next_transfer();
   }
 
   bool finish_oldest() {
     auto& slot = slots_[static_cast<std::size_t>(oldest_ % program::migration_window)];
     if (!slot.request.test()) return false;
-    const Bytes size{slot.floats * 4};
+    const Bytes size{slot.bytes};
     if (end_ == End::to) {
       FLOTILLA_REQUIRE(slot.request.received() == size, ErrorKind::internal, waiting_for(), ": ", slot.request.received().count,
                        " bytes came");
@@ -103,7 +105,7 @@ class Lane {
   std::size_t at_ = 0;
   int peer_ = -1;
   std::shared_ptr<StateStream> stream_;  // of which messages are being started
-  std::int64_t unstarted_ = 0;           // floats of it
+  std::int64_t unstarted_ = 0;           // bytes of it
   std::array<Slot, program::migration_window> slots_;
   std::int64_t started_ = 0, oldest_ = 0;  // messages
   Bytes bytes_;
@@ -147,6 +149,8 @@ MoveReport move_state(const comm::World& world, const program::Migration& migrat
     for (const auto& transfer : migration.transfers)
       if (transfer.stays() && transfer.from == world.rank()) keep(transfer, old, fresh);
     finish(*out, *in, deadline);
+    for (const auto& transfer : migration.within)
+      if (transfer.to == world.rank()) keep(transfer, fresh, fresh);
   } catch (...) {
     static_cast<void>(out.release());
     throw;

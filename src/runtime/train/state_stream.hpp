@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -12,7 +13,7 @@ class Shelves {
  public:
   explicit Shelves(const checkpoint::LocalState&);
   /// Of its shard, or of one of its pieces (program::Run). Throws Error{internal} where this rank does not hold it.
-  std::span<float> values(int tensor, int piece, checkpoint::Kind) const;
+  const checkpoint::LocalTensor& part(int tensor, int piece) const;
 
  private:
   std::vector<const checkpoint::LocalTensor*> by_tensor_, by_piece_;
@@ -20,28 +21,28 @@ class Shelves {
 
 enum class End { from, to };
 
-/// One end of a transfer as a row of floats: run by run, in each the parameters, then the first and the second moments, row by row. Both
-/// ends see the same row, each laid out as its own shard is.
+/// One end of a transfer as a row of bytes: run by run, in each the parameters, then the first and the second moments, or the weights, row
+/// by row. Both ends see the same row, each laid out as its own shard is.
 class StateStream {
  public:
   StateStream(const program::Transfer&, const Shelves&, End);
   std::int64_t left() const { return left_; }
-  /// The next message.size() floats, which must be left: out of the state, or into it.
-  void read(std::span<float> message);
-  void write(std::span<const float> message);
+  /// The next message.size() bytes, which must be left, a multiple of 4 unless they are the last: out of the state, or into it.
+  void read(std::span<std::byte> message);
+  void write(std::span<const std::byte> message);
 
  private:
   template <class Each>
-  void advance(std::int64_t floats, const Each&);
+  void advance(std::int64_t bytes, const Each&);
 
   const program::Transfer& transfer_;
   const Shelves& shelves_;
   const End end_;
-  std::size_t run_ = 0, kind_ = 0;
+  std::size_t run_ = 0, plane_ = 0;
   std::int64_t row_ = 0, column_ = 0, left_ = 0;
 };
 
-/// What stays on the rank.
+/// From one state of the rank to another, or within one.
 void keep(const program::Transfer&, const Shelves& from, const Shelves& to);
 
 }  // namespace flotilla::train

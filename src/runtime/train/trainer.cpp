@@ -200,6 +200,9 @@ class Trainer::State {
         local.tensor = slot.tensor;
         local.shard = plan::shard(training_.tensors[static_cast<std::size_t>(slot.tensor)], c.shape.tensor_parallel, binding.tensor_index);
         local.parameters = floats(whole_parameters(part), slot);
+        if (training_.plan.precision == Precision::bf16)
+          local.weights = {reinterpret_cast<const std::uint16_t*>(training_binding_.buffer(part.weights)) + slot.offset,
+                           static_cast<std::size_t>(slot.elements)};
         if (part.shares.empty()) {
           local.moment1 = floats(part.moment1, slot);
           local.moment2 = floats(part.moment2, slot);

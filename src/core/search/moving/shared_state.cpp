@@ -13,7 +13,6 @@
 namespace flotilla::search {
 namespace {
 
-constexpr Bytes number{4};
 constexpr std::size_t most_pairs = 16'384;  // of devices that differ, each with a lane of its own
 constexpr std::size_t samples = 8;
 
@@ -72,7 +71,7 @@ std::int64_t kept_by_one(const program::KeptState& state, const Peers& before, c
   const auto length = [](const Peers& p) { return p.alike() ? static_cast<std::size_t>(p.count) : p.ranks.size(); };
   const std::size_t most = before.alike() && after.alike() ? 1 : std::min(length(before), length(after)), looked = std::min(most, samples);
   std::int64_t sum = 0;
-  for (std::size_t i = 0; i < looked; ++i) sum += state.kept(before.rank(i * most / looked), after.rank(i * most / looked));
+  for (std::size_t i = 0; i < looked; ++i) sum += state.kept(before.rank(i * most / looked), after.rank(i * most / looked)).count;
   return sum / static_cast<std::int64_t>(looked);
 }
 
@@ -96,9 +95,9 @@ std::int64_t wanted(const program::KeptState& state, const PeersByPlace& all) {
   for (const auto& [place, some] : all)
     for (const Peers& peers : some) {
       if (peers.alike())
-        sum += peers.count * state.wanted(peers.ranks.front());
+        sum += peers.count * state.wanted(peers.ranks.front()).count;
       else
-        for (const Rank rank : peers.ranks) sum += state.wanted(rank);
+        for (const Rank rank : peers.ranks) sum += state.wanted(rank).count;
     }
   return sum;
 }
@@ -107,7 +106,7 @@ std::int64_t wanted(const program::KeptState& state, const PeersByPlace& all) {
 
 Bytes state_with_shares(const plan::Plan& plan) {
   const plan::Plan bound = on_ranks(plan);
-  return wanted(program::KeptState{bound, bound}, peers_of(bound)) * number;
+  return {wanted(program::KeptState{bound, bound}, peers_of(bound))};
 }
 
 Bytes moved_with_shares(const plan::Plan& previous, const plan::Plan& next) {
@@ -117,7 +116,7 @@ Bytes moved_with_shares(const plan::Plan& previous, const plan::Plan& next) {
   std::int64_t missing = wanted(state, after);
   for (const auto& [place, some] : after)
     if (const auto held = before.find(place); held != before.end()) missing -= kept(state, held->second, some);
-  return missing * number;
+  return {missing};
 }
 
 }  // namespace flotilla::search
