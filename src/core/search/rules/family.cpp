@@ -70,7 +70,7 @@ void Family::add_resources() {
 void Family::put_together(Resource& r, int scale) const {
   r.weights.assign(p_->groups.size(), 0);
   std::int64_t all = 0;
-  for (const int g : r.groups) all += p_->groups[at(g)].count;
+  for (const int g : r.groups) all += p_->usable(g, replicas_);
   if (r.groups.size() > 1)
     scale = static_cast<int>(std::clamp<std::int64_t>(most_weighted_units * replicas_ / std::max<std::int64_t>(all, 1), 1, scale));
   int j = 0;
@@ -81,7 +81,7 @@ void Family::put_together(Resource& r, int scale) const {
   for (const int g : r.groups) {
     const double speed = fastest > 0 ? measures_->rate(g, j) / fastest : 1;
     r.weights[at(g)] = r.groups.size() == 1 ? 1 : std::max(1, static_cast<int>(std::lround(scale * speed)));
-    r.devices += std::int64_t{r.weights[at(g)]} * p_->groups[at(g)].count;
+    r.devices += std::int64_t{r.weights[at(g)]} * p_->usable(g, replicas_);
   }
 }
 

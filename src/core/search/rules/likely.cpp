@@ -36,11 +36,13 @@ Search::Likely Search::likely(const Start& s) const {
 }
 
 /// A good plan early excludes more.
-void Search::try_likely() {
+void Search::try_likely(bool guess) {
   std::vector<std::pair<double, int>> order;
   const int step = 1 + static_cast<int>(starts_.size() / most_looked_at);
   for (int s = 0; s < static_cast<int>(starts_.size()); s += step)
-    if (!starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never) order.emplace_back(likely(starts_[at(s)]).value, s);
+    if (guess == (starts_[at(s)].scope->use == Scope::Use::guess) && !starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never)
+      order.emplace_back(likely(starts_[at(s)]).value, s);
+  if (order.empty()) return;
   std::ranges::sort(order);
   std::vector<int> chosen;
   const auto choose = [&](int s) {

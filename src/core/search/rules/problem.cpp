@@ -166,7 +166,7 @@ void Problem::add_groups() {
     auto group = std::ranges::find_if(groups, [&](const Group& g) { return g.type == entry.type && g.region == entry.region; });
     if (group == groups.end()) {
       const cluster::DeviceType& t = tables.type(entry.type);
-      groups.push_back({entry.type, entry.region, 0, static_cast<double>(t.memory.count), price_of(t, request.objective.goal), {}});
+      groups.push_back({entry.type, entry.region, 0, 0, 0, static_cast<double>(t.memory.count), price_of(t, request.objective.goal), {}});
       group = groups.end() - 1;
     }
     entry.group = static_cast<int>(group - groups.begin());
@@ -174,6 +174,36 @@ void Problem::add_groups() {
     group->entries.push_back(e);
   }
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
+  for (Group& group : groups) add_apart(group);
+}
+
+/// Only where all that stand beside them are of the type: then these have the same tensor degree.
+void Problem::add_apart(Group& group) const {
+  const auto linked = [&](const Entry& x, const Entry& y) {
+    return tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1}) != nullptr;
+  };
+  std::vector<const Entry*> apart;
+  for (const int e : group.entries) {
+    const Entry& entry = entries[rules::at(e)];
+    const auto is_linked = [&](const Entry* other) { return linked(entry, *other) || linked(*other, entry); };
+    if (!is_linked(&entry) && std::ranges::none_of(apart, is_linked)) apart.push_back(&entry);
+  }
+  if (apart.empty()) return;
+  for (const Entry* entry : apart) group.apart += entry->count;
+  for (const Entry& other : entries) {
+    const auto stands_beside = [&](const Entry* entry) { return linked(*entry, other) || linked(other, *entry); };
+    if (std::ranges::none_of(apart, stands_beside)) continue;
+    if (other.type != group.type) return void(group.apart = 0);
+    group.beside += other.count;
+  }
+}
+
+/// In a ring they are at most one more than what stands beside them, and that only where their number is odd.
+int Problem::usable(int group, int replicas) const {
+  const Group& g = groups[rules::at(group)];
+  if (g.apart == 0 || replicas < 2) return g.count;
+  const std::int64_t even = g.beside, odd = even * (replicas + 1) / (replicas - 1);
+  return g.count - g.apart + static_cast<int>(std::min<std::int64_t>(g.apart, replicas % 2 == 0 ? even : odd));
 }
 
 int Problem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }

@@ -23,6 +23,8 @@ struct Entry {
 struct Group {
   int type = 0, region = 0;
   int count = 0;
+  /// Of them, those in zones among which no link leads; and the devices of the type that links connect with these.
+  int apart = 0, beside = 0;
   double memory = 0;  ///< bytes
   double price = 0;   ///< of a device-hour, in what the goal counts (USD where that is time): value = hours x price (+ egress in USD)
   std::vector<int> entries;
@@ -50,6 +52,8 @@ struct Problem {
   Problem(const Problem& whole, const std::vector<int>& entries);
 
   simulate::SailorKind at(int kind, int entry) const;
+  /// Devices of a group, at most, that rings of so many replicas can hold: of those apart from each other each stands beside another one.
+  int usable(int group, int replicas) const;
   /// Blocks among the layers [first, last).
   int blocks(int first, int last) const;
   /// The goal is devices' time x price, not time alone.
@@ -72,6 +76,7 @@ struct Problem {
  private:
   void add_groups();
   void add_regions();
+  void add_apart(Group&) const;
 };
 
 }  // namespace flotilla::search::rules

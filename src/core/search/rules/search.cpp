@@ -43,7 +43,7 @@ void Search::add_starts(Scope& scope) {
     const int m = measures.sequences(), steps = (problem_.request.global_batch + m - 1) / m;
     for (int n = steps; n >= 1;) {
       const int replicas = (steps + n - 1) / n;
-      if (replicas > scope.problem.devices) break;
+      if (replicas > (scope.use == Scope::Use::lone ? 1 : scope.problem.devices)) break;
       add_start(scope, measures, replicas);
       n = (steps + replicas - 1) / replicas - 1;  // the most that need more replicas
     }
@@ -57,7 +57,7 @@ void Search::add_start(Scope& scope, const Measures& measures, int replicas) {
   for (const bool by_rings : {false, true}) {
     if (by_rings && (scope.problem.regions == 1 || replicas == 1)) continue;
     starts_.push_back({&scope, &measures, replicas, microbatches, by_rings, first.likely_pace});
-    push_boxes(static_cast<int>(starts_.size()) - 1, first);
+    if (scope.use != Scope::Use::guess) push_boxes(static_cast<int>(starts_.size()) - 1, first);
   }
 }
 
@@ -78,8 +78,10 @@ int Search::least_pace(const Problem& p, const Measures& m, int replicas, bool w
   const double work = m.least_compute(p.tables.layers());
   const auto enough = [&](int j) {
     double room = 0;
-    for (std::size_t g = 0; g < p.groups.size(); ++g)
-      room += (whole ? p.groups[g].count / replicas * replicas : p.groups[g].count) * m.rate(static_cast<int>(g), j);
+    for (int g = 0; g < static_cast<int>(p.groups.size()); ++g) {
+      const int count = p.usable(g, replicas);
+      room += (whole ? count / replicas * replicas : count) * m.rate(g, j);
+    }
     return room >= replicas * work * rounding;
   };
   int low = 0, high = m.paces();
@@ -121,7 +123,10 @@ void Search::push(double bound, int start, const Box& box, Grain grain) {
 }
 
 void Search::run() {
-  if (!problem_.tiny && !problem_.request.restrictions.even_layers && !told_to_stop()) try_likely();
+  if (!problem_.tiny && !problem_.request.restrictions.even_layers && !told_to_stop()) {
+    try_likely(true);
+    try_likely(false);
+  }
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end());
     const Node node = queue_.back();

@@ -55,7 +55,7 @@ class Search {
   void add_starts(Scope&);
   void add_start(Scope&, const Measures&, int replicas);
   void push_boxes(int start, const First&);
-  void try_likely();
+  void try_likely(bool guess);
   void try_start(int start, double below);
   bool try_shape(int start, const Shape&);
   static int least_pace(const Problem&, const Measures&, int replicas, bool whole);
