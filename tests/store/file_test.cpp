@@ -170,6 +170,7 @@ void fail_a_write(const std::filesystem::path& path) {
     try {
       File::open_for_reading(path);
     } catch (const Error& again) {
+      std::filesystem::remove_all(path.parent_path());  // the child made it anew, and leaves without destructors
       std::exit(refused && poisoned() && again.kind() == ErrorKind::unavailable ? 0 : 2);
     }
   }
