@@ -29,26 +29,25 @@ class Exchange {
     double fastest = 0;
     Seconds all{};
     for (int trip = 1;; ++trip) {
-      const bool is_last = (trip >= least_trips && all >= enough) || all >= too_long;
       const Seconds begin = now();
-      out_.front() = is_last ? last : more;
       swap(peer, out_, in_);
       const Seconds took = now() - begin;
       fastest = trip == 1 ? took.value : std::min(fastest, took.value);
-      if (is_last) return fastest;
       all = all + took;
+      const bool is_last = (trip >= least_trips && all >= enough) || all >= too_long;
+      word_ = is_last ? last : more;
+      send(peer, {&word_, 1});
+      if (is_last) return fastest;
     }
   }
 
   void answer(Rank peer) {
     greet(peer);
-    for (bool again = true; again;) {
-      auto request = crew_.control().receive(in_, peer.value, tag);
-      mpi::wait(request, deadline_, "a round trip's message");
-      again = in_.front() == more;
+    for (word_ = more; word_ == more;) {
+      receive(peer, in_);
       if (before_answer_) before_answer_(peer);
-      auto reply = crew_.control().send(out_, peer.value, tag);
-      mpi::wait(reply, deadline_, "a round trip's answer");
+      send(peer, out_);
+      receive(peer, {&word_, 1});
     }
   }
 
@@ -58,15 +57,23 @@ class Exchange {
 
   void swap(Rank peer, std::span<const std::byte> out, std::span<std::byte> in) {
     auto answer = crew_.control().receive(in, peer.value, tag);
-    auto message = crew_.control().send(out, peer.value, tag);
-    mpi::wait(answer, deadline_, "a round trip's answer");
-    mpi::wait(message, deadline_, "a round trip's message");
+    send(peer, out);
+    mpi::wait(answer, deadline_, "the answer of a round trip");
+  }
+  void send(Rank peer, std::span<const std::byte> data) {
+    auto message = crew_.control().send(data, peer.value, tag);
+    mpi::wait(message, deadline_, "sending a round trip's message");
+  }
+  void receive(Rank peer, std::span<std::byte> data) {
+    auto message = crew_.control().receive(data, peer.value, tag);
+    mpi::wait(message, deadline_, "receiving a round trip's message");
   }
 
   const comm::World& crew_;
   const Seconds deadline_;
   const std::function<void(Rank)>& before_answer_;
   Message out_{}, in_{};
+  std::byte word_ = more;  ///< whether another trip follows
 };
 
 /// Of this end, to those that it led.
