@@ -6,6 +6,7 @@
 
 #include "app/binding.hpp"
 #include "app/detour.hpp"
+#include "app/group_links.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -56,6 +57,11 @@ std::string name_of(const Workplace& place, const PlanAtWork& work, const Slowne
   const auto host = [&](Rank member) { return place.world.host(work.crew_ranks[member.index()]); };
   if (s.is_device()) return place.world.name(work.crew_ranks[s.rank.index()]);
   if (s.peer.valid()) return text("the link between ", host(s.rank), " and ", host(s.peer));
+  std::string links;
+  for (const auto& link : s.links)
+    links += text(links.empty() ? "" : ", ", "the link ",
+                  link.other.valid() ? text("between ", host(link.end), " and ", host(link.other)) : text("of ", host(link.end)));
+  if (!links.empty()) return links;
   std::vector<Rank> members;
   for (const Rank member : s.members) members.push_back(work.crew_ranks[member.index()]);
   return "the network between " + place.world.names(members);
@@ -78,7 +84,8 @@ std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::
     const bool leaves = std::ranges::any_of(s.members, [&](Rank member) { return host(member) != host(s.rank); });
     for (std::size_t i = 0; i < s.members.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
-        if ((host(s.members[i]) != host(s.members[j])) == leaves) all.push_back({at(s.members[j]), at(s.members[i]), s.factor});
+        if ((host(s.members[i]) != host(s.members[j])) == leaves && goes_over(s.links, s.members[i], s.members[j], host))
+          all.push_back({at(s.members[j]), at(s.members[i]), s.factor});
   }
   return all;
 }

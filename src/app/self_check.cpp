@@ -129,7 +129,9 @@ std::optional<Slowness> SelfCheck::judge_group(std::span<const RankWindow> windo
   const bool counts = !late && more > least_link_cost * windows[members.front().index()].iteration;
   slowness.factor = counts ? factor_of(least.measured, least.forecast) : 1;
   slowness.cost = {counts ? more : 0};
-  return group_marks_[group].step(slowness, slow_link, fast_link);
+  const auto news = group_marks_[group].step(slowness, slow_link, fast_link);
+  if (news) links_.erase(group);
+  return news;
 }
 
 std::vector<Slowness> SelfCheck::slow_now() const {
@@ -137,8 +139,11 @@ std::vector<Slowness> SelfCheck::slow_now() const {
   for (const auto& marks : marks_)
     for (const auto* mark : {&marks.device, &marks.link})
       if (mark->told) all.push_back(mark->last);
-  for (const auto& [group, mark] : group_marks_)
-    if (mark.told) all.push_back(mark.last);
+  for (const auto& [group, mark] : group_marks_) {
+    if (!mark.told) continue;
+    all.push_back(mark.last);
+    if (const auto known = links_.find(group); known != links_.end()) all.back().links = known->second;
+  }
   return all;
 }
 

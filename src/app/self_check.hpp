@@ -26,18 +26,27 @@ struct RankWindow {
   double link = 0;       ///< seconds in which some of those sends was on its way
   double link_forecast = 0;
   std::array<GroupTime, 4> groups{};  ///< of the rank's groups those with the longest forecast
+  int look = -1;                      ///< of the crew's first rank: the group whose links all look at after this window
+};
+
+/// A link of a group over more than two hosts: of the host of `end` to all others, or, where `other` is valid, between their two hosts.
+struct SlowLink {
+  Rank end, other{-1};
+  double factor = 1;  ///< a message's time over that of the group's best link, each beside the profile's figure
+  bool operator==(const SlowLink&) const = default;
 };
 
 /// A device or a link that has become slow, or is so no longer. A value.
 struct Slowness {
   Rank rank;
-  Rank peer{-1};                ///< valid: the link from `rank` to `peer`
-  int group = -1;               ///< not -1: the links between the members of this group of the program, of which `rank` is the first
-  std::vector<Rank> members{};  ///< of that group
-  bool over = false;            ///< it is as the others again
-  double factor = 1;            ///< seconds over what they would be if it were as fast, beside the forecast, as the crew is
-  Seconds cost;                 ///< of an iteration, at most: what it takes longer
-  int windows = 0;              ///< in a row that it has been slow
+  Rank peer{-1};                  ///< valid: the link from `rank` to `peer`
+  int group = -1;                 ///< not -1: the links between the members of this group of the program, of which `rank` is the first
+  std::vector<Rank> members{};    ///< of that group
+  std::vector<SlowLink> links{};  ///< which of that group's links it is, where that was looked at and found
+  bool over = false;              ///< it is as the others again
+  double factor = 1;              ///< seconds over what they would be if it were as fast, beside the forecast, as the crew is
+  Seconds cost;                   ///< of an iteration, at most: what it takes longer
+  int windows = 0;                ///< in a row that it has been slow
   bool is_device() const { return !peer.valid() && group < 0; }
 };
 
@@ -61,6 +70,8 @@ class SelfCheck {
 
   /// What has changed with this window of every rank.
   std::vector<Slowness> judge(std::span<const RankWindow>);
+  /// Which of a group's links it is, as long as the group is slow.
+  void found(int group, std::vector<SlowLink> links) { links_[group] = std::move(links); }
   /// What is slow now.
   std::vector<Slowness> slow_now() const;
 
@@ -89,6 +100,7 @@ class SelfCheck {
   std::vector<std::vector<Rank>> members_;
   std::vector<Marks> marks_;
   std::map<int, Mark> group_marks_;
+  std::map<int, std::vector<SlowLink>> links_;  ///< of groups
   std::optional<double> first_ratio_;
   int windows_ = 0;
   double usual_link_ = 1;  ///< measured over forecast

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "app/group_links.hpp"
 #include "app/measured_timeline.hpp"
 #include "app/report_text.hpp"
+#include "app/round_trips.hpp"
 #include "app/stage_table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -52,6 +54,28 @@ std::vector<std::vector<Rank>> members_of_groups(const program::Program& program
 
 std::string name_of(const comm::World& crew, const program::Group& group) {
   return text(to_string(group.kind), " group of ", crew.names(group.members));
+}
+
+/// Of ranks of the crew, one on each of their hosts.
+std::vector<Rank> hosts_of(const comm::World& crew, const std::vector<Rank>& members) {
+  return ends_of_hosts(members, [&](Rank member) { return crew.host(member); });
+}
+
+/// Seconds that round trips between each two of them take by the profile; 0 where it says nothing.
+std::vector<double> forecast_trips(const std::vector<Rank>& ends, const cluster::Profile& profile, const std::vector<Rank>& crew_ranks) {
+  std::vector<double> seconds;
+  for (const Rank a : ends)
+    for (const Rank b : ends) {
+      double& trip = seconds.emplace_back(0);
+      try {
+        if (a != b)
+          trip =
+              2 * cluster::transfer_time(cluster::link_between(profile, crew_ranks[a.index()], crew_ranks[b.index()]), round_trip_message)
+                      .value;
+      } catch (const Error&) {  // a link that the profile does not know
+      }
+    }
+  return seconds;
 }
 
 void say(const std::string& line) {
@@ -276,8 +300,11 @@ void TrainingLoop::check_speed(Seconds took) {
   if (done_ - in_.first_step <= settling_steps) return;
   recorder_.add(in_.trainer, took);
   if (recorder_.steps() < window_) return;
-  const auto all = mpi::all_gather(in_.crew.control(), recorder_.take(), in_.job.comm.deadline);
+  auto mine = recorder_.take();
+  if (look_) mine.look = look_->group;
+  const auto all = mpi::all_gather(in_.crew.control(), mine, in_.job.comm.deadline);
   window_ = window_length(all.front().iteration);
+  if (all.front().look >= 0) look_at_links(all.front().look);
   if (speaks() && !disturbed_) judge(all);
   disturbed_ = false;
 }
@@ -287,7 +314,10 @@ void TrainingLoop::judge(std::span<const RankWindow> windows) {
   for (std::size_t r = 0; r < windows.size(); ++r)
     log::debug("self-check, step ", done_, ", rank ", r, ": iteration ", Seconds{windows[r].iteration}, ", at work ",
                Seconds{windows[r].busy}, ", sends ", Seconds{windows[r].link}, " forecast ", Seconds{windows[r].link_forecast});
-  for (const auto& slowness : news) tell(slowness);
+  for (const auto& slowness : news) {
+    tell(slowness);
+    if (slowness.group >= 0 && !slowness.over && !look_ && hosts_of(in_.crew, slowness.members).size() > 2) look_ = slowness;
+  }
   if (!in_.plan_again || next_ || search_.answer.valid()) return;
   auto slow = self_check_.slow_now();
   const bool lasts = std::ranges::any_of(slow, [](const auto& s) { return s.windows == windows_to_last; });
@@ -312,7 +342,36 @@ std::string TrainingLoop::name_of(const Slowness& s) const {
   return text(in_.crew.name(s.rank), " (", in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type, ", ", stages(s.rank), ")");
 }
 
-void TrainingLoop::tell(const Slowness& s) {
+void TrainingLoop::look_at_links(int group) {
+  const auto ends = hosts_of(in_.crew, in_.trainer.program().groups[static_cast<std::size_t>(group)].members);
+  const auto trips = round_trips(in_.crew, ends, in_.job.comm.deadline);
+  if (look_) tell_links(*look_, trips);
+  look_.reset();
+}
+
+void TrainingLoop::tell_links(const Slowness& group, const std::vector<double>& trips) {
+  const auto ends = hosts_of(in_.crew, group.members);
+  const auto forecast = forecast_trips(ends, in_.profile, in_.crew_ranks);
+  for (std::size_t i = 0; i < trips.size(); ++i)
+    if (i / ends.size() < i % ends.size())
+      log::debug("round trip between ", in_.crew.name(ends[i / ends.size()]), " and ", in_.crew.name(ends[i % ends.size()]), ": ",
+                 Seconds{trips[i]}, ", forecast ", Seconds{forecast[i]});
+  auto links = slow_links(ends, trips, forecast);
+  for (const auto& link : links) {
+    auto record = record_of(group);
+    record.factor = link.factor;
+    record.link = link.other.valid() ? text(in_.crew.host(link.end), " and ", in_.crew.host(link.other)) : in_.crew.host(link.end);
+    metrics_->write(record);
+    log::warning("step ", done_, ": in ", name_of(group), " it is the link ", link.other.valid() ? "between " : "of ", record.link, ": ",
+                 round_trip_message, " there and back take ", std::round(link.factor * 10) / 10, " times what they take on its best link");
+  }
+  if (links.empty())
+    log::info("step ", done_, ": in ", name_of(group), " no link stands out: ", round_trip_message,
+              " there and back take much the same between all hosts, beside the profile's figures");
+  self_check_.found(group.group, std::move(links));
+}
+
+journal::SlowRecord TrainingLoop::record_of(const Slowness& s) const {
   const auto& program = in_.trainer.program();
   journal::SlowRecord record;
   record.step = done_;
@@ -324,7 +383,11 @@ void TrainingLoop::tell(const Slowness& s) {
   record.factor = s.factor;
   record.cost_seconds = s.cost.value;
   if (s.group >= 0) record.group = app::name_of(in_.crew, program.groups[static_cast<std::size_t>(s.group)]);
-  metrics_->write(record);
+  return record;
+}
+
+void TrainingLoop::tell(const Slowness& s) {
+  metrics_->write(record_of(s));
   const auto what = name_of(s);
   const auto factor = std::round(s.factor * 10) / 10;
   if (s.over)

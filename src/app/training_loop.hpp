@@ -86,6 +86,10 @@ class TrainingLoop {
   /// What is slow, with hosts and stages.
   std::string name_of(const Slowness&) const;
   void tell(const Slowness&);
+  journal::SlowRecord record_of(const Slowness&) const;
+  /// Which link of a slow group it is, by messages between its hosts. Collective.
+  void look_at_links(int group);
+  void tell_links(const Slowness&, const std::vector<double>& trips);
   void tell(const Comparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
@@ -113,8 +117,9 @@ class TrainingLoop {
   TimeLeft time_left_;   ///< the crew's rank 0 decides by it
   StepGuard guard_;
   WindowRecorder recorder_;
-  SelfCheck self_check_;  ///< the crew's rank 0
-  int window_;            ///< steps of the window that is being recorded
+  SelfCheck self_check_;          ///< the crew's rank 0
+  std::optional<Slowness> look_;  ///< a group whose links are looked at after this window; rank 0
+  int window_;                    ///< steps of the window that is being recorded
 
   /// A search for a better plan beside the steps; ends with the loop.
   struct Search {

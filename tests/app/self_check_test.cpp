@@ -145,11 +145,18 @@ TEST(SelfCheck, TheNetworkOfAGroupIsNamedByWhatItsLastMemberSees) {
   EXPECT_NEAR(slow[0].factor, 6, 1e-9);
   EXPECT_NEAR(slow[0].cost.value, 5e-3, 1e-9);
   EXPECT_EQ(crew.check.slow_now().size(), 1u);
+  const std::vector<SlowLink> links{{Rank{1}, Rank{2}, 7}};
+  crew.check.found(1, links);
+  crew.window({9e-3, 6e-3, 8e-3});
+  EXPECT_EQ(crew.check.slow_now().at(0).links, links);
   crew.window({1e-3, 1e-3, 1e-3});
   const auto over = crew.window({1e-3, 1e-3, 1e-3});
   ASSERT_EQ(over.size(), 1u);
   EXPECT_TRUE(over[0].over);
   EXPECT_EQ(over[0].group, 1);
+  crew.window({9e-3, 6e-3, 8e-3});
+  crew.window({9e-3, 6e-3, 8e-3});
+  EXPECT_TRUE(crew.check.slow_now().at(0).links.empty()) << "slow again, perhaps another link";
 }
 
 TEST(SelfCheck, OfAGroupWithASlowMemberTheNetworkIsNotBlamed) {

@@ -107,6 +107,7 @@ struct SlowRecord {
   double factor = 1;        ///< time over what it was expected to take
   double cost_seconds = 0;  ///< of an iteration, at most
   std::string group = {};   ///< where it is the links between a group's members, of which `rank` is the first: "data group of ..."
+  std::string link = {};    ///< which of them, where that was found: "n2", all of that host's, or "n0 and n1"
   double time = 0;
   int incarnation = 0;
 };

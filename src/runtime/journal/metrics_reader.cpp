@@ -96,6 +96,7 @@ SlowRecord read_slow(const Json& json) {
   r.factor = number(json, "factor");
   r.cost_seconds = number(json, "cost_seconds");
   r.group = json.has("group") ? json.get_string("group") : "";
+  r.link = json.has("link") ? json.get_string("link") : "";
   return r;
 }
 StopRecord read_stop(const Json& json) {

@@ -67,7 +67,7 @@ JsonLine members(const PlanRecord& r) {
 JsonLine members(const SlowRecord& r) {
   auto line = event("slow", r.step);
   line.add("rank", r.rank).add("host", r.host).add("stage", r.stage).add("peer", r.peer).add("over", r.over);
-  line.add("factor", r.factor).add("cost_seconds", r.cost_seconds).add("group", r.group);
+  line.add("factor", r.factor).add("cost_seconds", r.cost_seconds).add("group", r.group).add("link", r.link);
   return line;
 }
 JsonLine members(const StopRecord& r) {
