@@ -103,8 +103,8 @@ TEST(Stretch, IsNeverLessThanAQuotaMakesOfLongWork) {
   stretch.add(0, Seconds{0.02}, Seconds{0.02});
   EXPECT_EQ(stretch.all(), 2.5);
   EXPECT_EQ(stretch.of_round(0), 2.5);
-  stretch.add(1, Seconds{0.3}, Seconds{0.08});
-  EXPECT_DOUBLE_EQ(stretch.all(), 3.2);
+  stretch.add(1, Seconds{0.3}, Seconds{0.1});
+  EXPECT_DOUBLE_EQ(stretch.all(), 0.32 / 0.12);
 }
 
 TEST(Stretch, SaysWhatOthersTookWhereItIsFarMoreThanTheQuotasDoing) {
@@ -118,6 +118,17 @@ TEST(Stretch, SaysWhatOthersTookWhereItIsFarMoreThanTheQuotasDoing) {
   EXPECT_EQ(no_quota.taken_by_others(), 0);
   const std::vector<Visit> visits{computed(1, 1, 5, 1), computed(1, 1, 5, 1)};
   EXPECT_DOUBLE_EQ(summarize({}, visits, stretch_of(visits, 2)).scatter[0], 0.6) << "though both visits agree";
+}
+
+/// What the quota cannot have done others did, as long as other rounds show less.
+TEST(Stretch, LeavesOutRoundsThatOthersDisturbed) {
+  const std::vector<Visit> visits{computed(9, 2, 12, 1), computed(1, 5, 3, 1), computed(2, 5, 2, 1)};
+  const auto stretch = stretch_of(visits, 2);
+  EXPECT_FALSE(stretch.counts(0));
+  EXPECT_TRUE(stretch.counts(1));
+  EXPECT_DOUBLE_EQ(stretch.all(), 2.5);
+  EXPECT_DOUBLE_EQ(summarize({}, visits, stretch).seconds[0].value, 2.5 * 1.5) << "nor do its runs count";
+  EXPECT_TRUE(stretch_of(visits).counts(0)) << "without a quota nobody knows whose doing it was";
 }
 
 TEST(LeastStretch, IsThreadsOverQuota) {

@@ -20,10 +20,24 @@ double least_stretch(int threads, double cpu_limit) { return cpu_limit > 0 ? std
 
 void Stretch::add(std::size_t round, Seconds wall, Seconds busy) {
   if (rounds_.size() <= round) rounds_.resize(round + 1);
-  for (Sum* sum : {&all_, &rounds_[round]}) {
-    sum->wall += wall;
-    sum->busy += busy;
+  rounds_[round].wall += wall;
+  rounds_[round].busy += busy;
+}
+
+bool Stretch::undisturbed(const Sum& sum) const { return !(least_ > 1) || of(sum) <= far_beyond * least_; }
+
+bool Stretch::counts(std::size_t round) const {
+  return undisturbed(rounds_.at(round)) || std::ranges::none_of(rounds_, [&](const Sum& sum) { return undisturbed(sum); });
+}
+
+double Stretch::all() const {
+  Sum sum;
+  for (std::size_t round = 0; round < rounds_.size(); ++round) {
+    if (!counts(round)) continue;
+    sum.wall += rounds_[round].wall;
+    sum.busy += rounds_[round].busy;
   }
+  return of(sum);
 }
 
 double Stretch::taken_by_others() const { return least_ > 1 && all() > far_beyond * least_ ? 1 - least_ / all() : 0; }

@@ -20,7 +20,10 @@ class Stretch {
   explicit Stretch(double least = 1) : least_{least} {}
 
   void add(std::size_t round, Seconds wall, Seconds busy);
-  double all() const { return of(all_); }
+  /// Whether a round is believed: others took not much of it, as far as a quota tells what they took, or took as much of all rounds.
+  bool counts(std::size_t round) const;
+  /// Of the rounds that count.
+  double all() const;
   /// Of the visits of that round alone, of which there is one at least.
   double of_round(std::size_t round) const { return of(rounds_.at(round)); }
   /// Share of the time that is not the quota's doing, where that is far more than the process's own other threads and like neighbours take;
@@ -32,9 +35,9 @@ class Stretch {
     Seconds wall, busy;
   };
   double of(const Sum&) const;
+  bool undisturbed(const Sum&) const;
 
   double least_;
-  Sum all_;
   std::vector<Sum> rounds_;
 };
 

@@ -70,7 +70,7 @@ Summary summary_of(std::size_t operation, const std::vector<Visit>& visits, cons
   std::vector<double> values;
   for (std::size_t round = 0; round < visits.size(); ++round) {
     const Visit& v = visits[round];
-    if (!(v.seconds[operation] > 0)) continue;
+    if (!(v.seconds[operation] > 0) || !stretch.counts(round)) continue;
     seconds += v.runs[operation] * v.seconds[operation];
     runs += v.runs[operation];
     values.push_back(v.seconds[operation] * stretch.of_round(round));

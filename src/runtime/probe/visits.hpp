@@ -51,9 +51,9 @@ Visit visit(FewBlocks& blocks, const Shape&, Seconds slice, Manner);
 ShapeTimes summarize(const Shape&, const std::vector<Visit>&);
 
 /// Likewise of a crowded rank: the ranks themselves are more threads than CPUs, or than their quota lets compute; then it is they who
-/// disturb each other, and so they will in training. The mean processor time of all runs of all visits, times `stretch`; the scatter is
-/// that of the visits, each as its round was stretched, or the part of the time that others took if that is more. The n-th visit stands in
-/// round n.
+/// disturb each other, and so they will in training. The mean processor time of all runs of the visits whose rounds count, times `stretch`;
+/// the scatter is that of the visits, each as its round was stretched, or the part of the time that others took if that is more. The n-th
+/// visit stands in round n.
 ShapeTimes summarize(const Shape&, const std::vector<Visit>&, const Stretch&);
 
 /// Whether `least` of the visits were undisturbed; a crowded rank's all count.
