@@ -131,6 +131,19 @@ TEST(Stretch, LeavesOutRoundsThatOthersDisturbed) {
   EXPECT_TRUE(stretch_of(visits).counts(0)) << "without a quota nobody knows whose doing it was";
 }
 
+/// Bursts of 4 ms, pauses of 36: a slice that begins in the middle of a burst and ends in the third pause.
+TEST(Stretch, APauseAtAVisitsEndCountsHalf) {
+  Visit v = computed(0.001, 10, 0.119, 0.011);
+  v.wall_before = Seconds{0.081};
+  v.busy_before = Seconds{0.009};
+  Stretch stretch;
+  add(stretch, 0, v);
+  EXPECT_DOUBLE_EQ(stretch.all(), 10);
+  Stretch of_one_pass;
+  add(of_one_pass, 0, computed(0.001, 1, 0.3, 0.1));
+  EXPECT_DOUBLE_EQ(of_one_pass.all(), 0.3 / 0.1);
+}
+
 TEST(LeastStretch, IsThreadsOverQuota) {
   using flotilla::probe::least_stretch;
   EXPECT_DOUBLE_EQ(least_stretch(1, 0.4), 2.5);

@@ -64,6 +64,7 @@ class Series {
         world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
     for (int rounds = 1; more(rounds); ++rounds)
       for (auto& measuring : all_) measure(measuring);
+    if (crowded_) log::debug("probe: work takes ", stretch_.all(), " times its processor time, by the quota ", stretch_.least());
     warn_of_others();
     return {summaries(), crowded_ ? stretch_.all() : 1};
   }
@@ -122,7 +123,7 @@ class Series {
         },
         patience(request_, m.blocks, slice_)));
     const Visit& last = m.visits.back();
-    stretch_.add(m.visits.size() - 1, last.wall, last.busy);
+    add(stretch_, m.visits.size() - 1, last);
     log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", last.took,
                ", computed ", last.busy, " of ", last.wall, ", block ",
                Seconds{last.seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]}, crowded_ ? " of processor time" : "");

@@ -26,6 +26,7 @@ class Stretch {
   double all() const;
   /// Of the visits of that round alone, of which there is one at least.
   double of_round(std::size_t round) const { return of(rounds_.at(round)); }
+  double least() const { return least_; }
   /// Share of the time that is not the quota's doing, where that is far more than the process's own other threads and like neighbours take;
   /// 0 where it is not, and where there is no quota to compare with.
   double taken_by_others() const;

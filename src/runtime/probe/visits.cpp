@@ -25,13 +25,15 @@ Visit visit(FewBlocks& blocks, const Shape& shape, Seconds slice, Manner manner)
   const Seconds start = now(), computed = thread_time();
   const auto clock = manner.crowded ? thread_time : now;
   int passes = 0;
+  Visit result;
   do {
+    result.wall_before = result.wall;
+    result.busy_before = result.busy;
     blocks.pass(samples, clock);
     if (manner.halves && passes++ % passes_for_halves == 0) blocks.halves(samples, clock);
-  } while (now() - start < slice);
-  Visit result;
-  result.wall = now() - start;
-  result.busy = thread_time() - computed;
+    result.wall = now() - start;
+    result.busy = thread_time() - computed;
+  } while (result.wall < slice);
   for (const auto& runs : samples) {
     result.seconds.push_back(runs.empty() ? 0 : mean_of_largest(runs, shape.tensor_parallel));
     result.quick.push_back(runs.empty() ? 0 : quantile(runs, 0.1));
@@ -99,6 +101,11 @@ ShapeTimes summarize(const Shape& shape, const std::vector<Visit>& visits) {
 
 ShapeTimes summarize(const Shape& shape, const std::vector<Visit>& visits, const Stretch& stretch) {
   return times_of(shape, visits.front().seconds.size(), [&](std::size_t o) { return summary_of(o, visits, stretch); });
+}
+
+void add(Stretch& stretch, std::size_t round, const Visit& v) {
+  const bool alone = !(v.busy_before.value > 0);
+  stretch.add(round, alone ? v.wall : (v.wall_before + v.wall) / 2, alone ? v.busy : (v.busy_before + v.busy) / 2);
 }
 
 bool settled(const std::vector<Visit>& visits, std::size_t least, bool crowded) {

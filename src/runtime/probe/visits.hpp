@@ -22,6 +22,7 @@ struct Visit {
   std::vector<double> runs;     ///< how many of each
   Seconds wall, busy;           ///< of all passes, by the clock and of the computing thread's processor time
   Seconds took;                 ///< filling the memory included
+  Seconds wall_before{}, busy_before{};  ///< of all passes but the last; 0: there was one alone
 
   /// Share of the time in which the computing thread was kept from computing, 0 ... 1.
   double disturbance() const;
@@ -55,6 +56,10 @@ ShapeTimes summarize(const Shape&, const std::vector<Visit>&);
 /// the scatter is that of the visits, each as its round was stretched, or the part of the time that others took if that is more. The n-th
 /// visit stands in round n.
 ShapeTimes summarize(const Shape&, const std::vector<Visit>&, const Stretch&);
+
+/// Adds a visit's time. Its slice mostly ends in a pause: with the pass after it the visit has that pause but not the burst that follows,
+/// without that pass the burst before but not its pause. The mean of both has neither in excess.
+void add(Stretch&, std::size_t round, const Visit&);
 
 /// Whether `least` of the visits were undisturbed; a crowded rank's all count.
 bool settled(const std::vector<Visit>&, std::size_t least, bool crowded);
