@@ -4,6 +4,8 @@
 
 #include "elements.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/model/tensors.hpp"
+#include "operations.hpp"
 
 namespace {
 
@@ -38,6 +40,31 @@ TEST(ElementTimes, AllThreeInEachPrecision) {
     EXPECT_EQ(times[2].operation, "add");
     for (const auto& t : times) EXPECT_GT(t.per_million.value, 1e-6) << t.operation << ": a million elements do not pass in a microsecond";
   }
+}
+
+TEST(ElementTimes, AreReadOffTheClockThatIsGiven) {
+  const auto a_second_a_look = [] {
+    static double seconds = 0;
+    return Seconds{seconds += 1};
+  };
+  const auto model = flotilla::model::built_in("gpt2-tiny");
+  const auto elements = static_cast<double>(flotilla::model::parameter_count(model));
+  for (const auto& t : flotilla::probe::element_times(model, 16, Precision::fp32, 1, Seconds{0.001}, a_second_a_look)) {
+    EXPECT_DOUBLE_EQ(t.per_million.value, 1e6 / elements) << t.operation << ": a second a run";
+    EXPECT_EQ(t.relative_scatter, 0) << t.operation;
+  }
+}
+
+TEST(Stretched, ElementsTakeAsManyTimesAsLong) {
+  flotilla::probe::DeviceRates rates;
+  rates.memory_bandwidth.value = 7;
+  rates.elements = {{{"adamw", Seconds{1}, 0.1}, {"add", Seconds{2}, 0}}, {{"cast", Seconds{3}, 0}}};
+  const auto longer = flotilla::probe::stretched(rates, 2.5);
+  EXPECT_EQ(longer.elements[0][0].per_million, Seconds{2.5});
+  EXPECT_EQ(longer.elements[0][0].relative_scatter, 0.1);
+  EXPECT_EQ(longer.elements[0][1].per_million, Seconds{5});
+  EXPECT_EQ(longer.elements[1][0].per_million, Seconds{7.5});
+  EXPECT_EQ(longer.memory_bandwidth.value, 7);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "cluster_fixture.hpp"
 #include "flotilla/base/error.hpp"
@@ -32,6 +33,24 @@ TEST(ProfileCost, MeasuredSumsAreTakenAsTheyAre) {
   EXPECT_NEAR(sum({0, 1}), 2 * (50e-6 + 8e-6), 1e-15) << "two halves of 8000 bytes each way";
   EXPECT_NEAR(sum({0, 1, 2, 3}), 2 * (50e-6 + 3 * 4e-6), 1e-15) << "two further members add what the bytes take";
   EXPECT_NE(sum({0, 1}), made_up);
+}
+
+/// Both move both ways at once; together they are a sum of the same bytes.
+TEST(ProfileCost, TokensThatAreSharedTakeHalvesOfAMeasuredSum) {
+  auto profile = fixture::uniform_cluster(1, 4);
+  for (auto& link : profile.links) link.sum_pieces = {{Bytes{0}, Seconds{50e-6}, {1e9}}};
+  const ProfileCost costs{profile};
+  const auto seconds = [&](program::Op op, int members, std::int64_t bytes) {
+    std::vector<int> ranks(static_cast<std::size_t>(members));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return costs.collective(op, group(std::move(ranks)), {bytes}, {4}).time.value;
+  };
+  EXPECT_NEAR(seconds(program::Op::all_gather, 2, 8000), 50e-6 + 8e-6, 1e-15);
+  EXPECT_NEAR(seconds(program::Op::all_gather, 4, 4000), 50e-6 + 3 * 4e-6, 1e-15);
+  EXPECT_NEAR(seconds(program::Op::reduce_scatter, 4, 16000), 50e-6 + 3 * 4e-6, 1e-15);
+  EXPECT_NEAR(seconds(program::Op::all_gather, 4, 4000) + seconds(program::Op::reduce_scatter, 4, 16000),
+              seconds(program::Op::all_reduce, 4, 16000), 1e-15);
+  EXPECT_NEAR(seconds(program::Op::reduce_scalars, 2, 8), 5e-6 + 8e-9, 1e-15) << "one message, which needs no such thing";
 }
 
 TEST(ProfileCost, MeasuredTimesAreTakenAsTheyAre) {

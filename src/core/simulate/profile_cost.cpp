@@ -130,6 +130,14 @@ struct ProfileCost::State {
     return sum(group.members, group.members.size(), bytes, element, flows, false);
   }
 
+  /// Everybody's contribution to everybody, both ways at once as in a sum: where that was measured, half of it, since a message one way
+  /// does not show what two that meet take from each other.
+  Cost all_gather(const program::Group& group, Bytes bytes, const Flows& flows) {
+    const auto& company = paths.company(group.members);
+    const auto half = half_sum(company, bytes, group.members.size(), flows);
+    return half ? *half : exchange(company, bytes, group.members.size(), flows);
+  }
+
   Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows, bool to_everybody) {
     const auto owners = static_cast<std::int64_t>(members);
     const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
@@ -292,6 +300,7 @@ Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, By
   if (halves || (op == Op::all_reduce && !group.teams.empty())) return state_->in_teams(op, group, bytes, element, flows);
   if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
   if (op == Op::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
+  if (op == Op::all_gather) return state_->all_gather(group, bytes, flows);
   return state_->exchange(state_->paths.company(group.members), bytes, group.members.size(), flows);
 }
 

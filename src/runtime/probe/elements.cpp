@@ -16,6 +16,12 @@ namespace {
 
 constexpr int least_runs = 3, most_runs = 200;
 
+/// How long to measure, and the clock to measure with.
+struct Budget {
+  Seconds time;
+  Seconds (*clock)();
+};
+
 float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
 
 /// Round to nearest, ties to even; not for NaN.
@@ -33,14 +39,14 @@ void add(std::vector<std::uint16_t>& sum, const std::vector<std::uint16_t>& cont
 }
 
 /// The first run, which touches the memory, is dropped.
-ElementTime timed(const std::string& operation, std::size_t elements, Seconds budget, const std::function<void()>& run) {
+ElementTime timed(const std::string& operation, std::size_t elements, Budget budget, const std::function<void()>& run) {
   run();
   std::vector<double> times;
-  const Seconds end = now() + budget;
+  const Seconds end = now() + budget.time;
   while (static_cast<int>(times.size()) < least_runs || (now() < end && static_cast<int>(times.size()) < most_runs)) {
-    const Seconds start = now();
+    const Seconds start = budget.clock();
     run();
-    times.push_back((now() - start).value);
+    times.push_back((budget.clock() - start).value);
   }
   return {operation, Seconds{median(times)} * (1e6 / static_cast<double>(elements)), relative_scatter(times)};
 }
@@ -49,7 +55,7 @@ std::size_t vector_length(const model::Config& model) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(model::parameter_count(model), 64 << 10, 16 << 20));
 }
 
-ElementTime time_adamw(compute::Backend& backend, Precision precision, std::size_t n, Seconds budget) {
+ElementTime time_adamw(compute::Backend& backend, Precision precision, std::size_t n, Budget budget) {
   std::vector<float> parameters(n, 0.1f), gradients(n, 1e-3f), moment1(n, 1e-4f), moment2(n, 1e-6f);
   std::vector<std::byte> copy(precision == Precision::fp32 ? 0 : n * static_cast<std::size_t>(element_size(precision).count));
   std::byte* weights = precision == Precision::fp32 ? reinterpret_cast<std::byte*>(parameters.data()) : copy.data();
@@ -66,24 +72,25 @@ ElementTime time_adamw(compute::Backend& backend, Precision precision, std::size
   });
 }
 
-ElementTime time_cast(compute::Backend& backend, Precision precision, std::size_t n, Seconds budget) {
+ElementTime time_cast(compute::Backend& backend, Precision precision, std::size_t n, Budget budget) {
   const std::vector<float> from(n, 0.1f);
   std::vector<std::byte> to(n * static_cast<std::size_t>(element_size(precision).count));
   return timed("cast", n, budget, [&] { backend.convert(from, to.data()); });
 }
 
 template <class Element>
-ElementTime time_add(std::size_t n, Element half, Seconds budget) {
+ElementTime time_add(std::size_t n, Element half, Budget budget) {
   std::vector<Element> sum(n, half), contribution(n, half);
   return timed("add", n, budget, [&] { add(sum, contribution); });
 }
 
 }  // namespace
 
-std::vector<ElementTime> element_times(const model::Config& model, int length, Precision precision, int threads, Seconds budget) {
+std::vector<ElementTime> element_times(const model::Config& model, int length, Precision precision, int threads, Seconds budget,
+                                       Seconds (*clock)()) {
   const auto backend = compute::make_cpu_backend({model, length, 1, 0, precision, threads, 0});
   const std::size_t n = vector_length(model);
-  const Seconds each = budget / 3;
+  const Budget each{budget / 3, clock};
   return {time_adamw(*backend, precision, n, each), time_cast(*backend, precision, n, each),
           precision == Precision::fp32 ? time_add(n, 0.5f, each) : time_add(n, to_bf16(0.5f), each)};
 }

@@ -2,6 +2,7 @@
 
 #include "convoys.hpp"
 #include "coverage.hpp"
+#include "flotilla/base/clock.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/probe/freshness.hpp"
@@ -52,13 +53,16 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   comm::require_same(world, "the probe's request", common_part(request), request.deadline);
   const std::size_t me = world.rank().index();
   const int threads = here.devices[me].threads;
+  const auto clock = here.crowded[me] != 0 ? thread_time : now;
   Measured mine;
   report_progress(request, "device");
   mine.rates = comm::agree_on(
       world, "measuring this device",
-      [&] { return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates); },
+      [&] { return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates, clock); },
       request.deadline + 10 * request.budget);
-  mine.shapes = operation_times(world, request, here, request.budget * for_operations);
+  auto [shapes, stretch] = operation_times(world, request, here, request.budget * for_operations);
+  mine.shapes = std::move(shapes);
+  mine.rates = stretched(std::move(mine.rates), stretch);
   report_progress(request, "links");
   const double uplinks_part = convoys(here.devices).empty() ? 0 : for_uplinks;
   const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part), request.deadline);

@@ -49,10 +49,11 @@ class Series {
         threads_{here.devices[world.rank().index()].threads},
         memory_{here.memory[world.rank().index()]},
         crowded_{here.crowded[world.rank().index()] != 0},
+        stretch_{here.least_stretch[world.rank().index()]},
         begin_{now()},
         budget_{budget} {}
 
-  std::vector<ShapeTimes> run() {
+  OperationTimes run() {
     const auto order = shapes(request_, world_.size());
     slice_ = budget_ / static_cast<double>(order.size() * (least_rounds + 2));
     for (const Shape& shape : order) {
@@ -63,7 +64,9 @@ class Series {
         world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
     for (int rounds = 1; more(rounds); ++rounds)
       for (auto& measuring : all_) measure(measuring);
-    return summaries();
+    if (crowded_) log::debug("probe: work takes ", stretch_.all(), " times its processor time, by the quota ", stretch_.least());
+    warn_of_others();
+    return {summaries(), crowded_ ? stretch_.all() : 1};
   }
 
  private:
@@ -119,9 +122,11 @@ class Series {
           return visit(m.blocks, m.shape, slice_, {fresh, halves, crowded_});
         },
         patience(request_, m.blocks, slice_)));
-    log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", m.visits.back().took,
-               ", disturbed ", std::lround(100 * m.visits.back().disturbance), " %, block ",
-               Seconds{m.visits.back().seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]});
+    const Visit& last = m.visits.back();
+    add(stretch_, m.visits.size() - 1, last);
+    log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", last.took,
+               ", computed ", last.busy, " of ", last.wall, ", block ",
+               Seconds{last.seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]}, crowded_ ? " of processor time" : "");
   }
 
   void leave_out(const Shape& shape, const FewBlocks& blocks) {
@@ -140,15 +145,17 @@ class Series {
 
   std::vector<ShapeTimes> summaries() const {
     std::vector<ShapeTimes> times;
-    double worst = 0;
-    for (const auto& m : all_) {
-      times.push_back(summarize(m.shape, m.visits, crowded_));
-      if (!settled(m.visits, 1, crowded_)) worst = std::max(worst, m.visits.back().disturbance);
-    }
+    for (const auto& m : all_) times.push_back(crowded_ ? summarize(m.shape, m.visits, stretch_) : summarize(m.shape, m.visits));
+    return times;
+  }
+
+  void warn_of_others() const {
+    double worst = crowded_ ? stretch_.taken_by_others() : 0;
+    for (const auto& m : all_)
+      if (!settled(m.visits, 1, crowded_)) worst = std::max(worst, m.visits.back().disturbance());
     if (worst > 0)
       log::warning("probe: other work on ", world_.name(world_.rank()), " took up to ", std::lround(100 * worst),
                    " % of the processors' time; the times are too long and their error bars wide: measure on a quiet machine");
-    return times;
   }
 
   const comm::World& world_;
@@ -156,6 +163,7 @@ class Series {
   int threads_;
   Bytes memory_;
   bool crowded_;
+  Stretch stretch_;
   Seconds begin_, budget_, slice_;
   std::vector<Measuring> all_;
 };
@@ -171,18 +179,24 @@ FlopsPerSecond peak_if_there(const ProbeRequest& request, Precision precision, i
 
 }  // namespace
 
-std::vector<ShapeTimes> operation_times(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
+OperationTimes operation_times(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
   return Series{world, request, here, budget}.run();
 }
 
-DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, Bytes memory, Seconds budget) {
+DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, Bytes memory, Seconds budget, FewBlocks::Clock clock) {
   DeviceRates rates;
   rates.memory_bandwidth = memory_bandwidth(threads, triad_size(cache, memory));
   rates.peak_fp32 = peak_if_there(request, Precision::fp32, threads, budget * 0.3);
   rates.peak_bf16 = peak_if_there(request, Precision::bf16, threads, budget * 0.3);
   const Seconds each = budget * (0.4 / static_cast<double>(request.precisions.size()));
   for (Precision precision : request.precisions)
-    rates.elements.push_back(element_times(request.model, request.length, precision, threads, each));
+    rates.elements.push_back(element_times(request.model, request.length, precision, threads, each, clock));
+  return rates;
+}
+
+DeviceRates stretched(DeviceRates rates, double stretch) {
+  for (auto& of_precision : rates.elements)
+    for (ElementTime& element : of_precision) element.per_million = element.per_million * stretch;
   return rates;
 }
 

@@ -8,11 +8,16 @@
 
 namespace flotilla::probe {
 
+/// What a rank measured of its operations.
+struct OperationTimes {
+  std::vector<ShapeTimes> shapes;
+  double stretch = 1;  ///< of this rank: 1 unless it is crowded
+};
 /// Every shape of the request that fits every rank's memory, as far as the budget lasts. All ranks run all the time: what they take from
 /// each other (memory bandwidth, shared cores, clock rate) they will take in training too. All shapes in turn, then all of them again: what
 /// disturbs one round does not disturb the median of several, and where it disturbs most of them there are more. Collective; the same
 /// shapes on every rank.
-std::vector<ShapeTimes> operation_times(const comm::World&, const ProbeRequest&, const Discovery&, Seconds budget);
+OperationTimes operation_times(const comm::World&, const ProbeRequest&, const Discovery&, Seconds budget);
 
 /// What differs from rank to rank alone, measured while the neighbours do the same.
 struct DeviceRates {
@@ -20,6 +25,10 @@ struct DeviceRates {
   BytesPerSecond memory_bandwidth;
   std::vector<std::vector<ElementTime>> elements;  ///< by the request's precisions
 };
-DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget);
+/// Elements' times are read off `clock`.
+DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget, FewBlocks::Clock clock);
+
+/// Elements' times in processor time -> what they take.
+DeviceRates stretched(DeviceRates, double stretch);
 
 }  // namespace flotilla::probe
