@@ -242,6 +242,7 @@ class Enumeration {
   }
   void judge() {
     const auto e = simulate::sailor_estimate(t_, plan_);
+    if (!e) return;  // a link that was not measured
     const double value = value_of(*e);
     if (value >= best || !keeps_restrictions()) return;
     int devices = 0;

@@ -17,6 +17,20 @@ TEST(RulesPlannerLarger, EqualsEnumeration) {
   for (int seed = 0; seed < 3; ++seed) expect_equal(larger_instance(seed), seed);
 }
 
+/// A zone that no link leads to; a zone without links inside, whose devices stand beside those of another one: plans that need that are
+/// bounded, not looked for.
+TEST(RulesPlannerParts, AreBounded) {
+  for (int seed = 0; seed < 4; ++seed)
+    for (const bool lone : {false, true}) {
+      Instance i = zoned_instance(seed);
+      std::erase_if(i.library.link_fits, [&](const cluster::LinkFit& fit) {
+        const int ends = (fit.from_zone == "z1" ? 1 : 0) + (fit.to_zone == "z1" ? 1 : 0);
+        return ends == 2 || (lone && ends == 1);
+      });
+      expect_near(i, seed, lone ? 1.005 : std::numeric_limits<double>::infinity());
+    }
+}
+
 TEST(RulesPlannerMore, IsNeverWorse) {
   for (int seed = 0; seed < 40; ++seed) expect_monotone(seed);
 }

@@ -22,6 +22,9 @@ struct Team {
   bool mixed() const { return other >= 0; }
 };
 
+/// What a unit of each resource is charged, in seconds.
+using Tolls = std::array<double, most_resources>;
+
 /// Teams of the same kinds.
 struct Look {
   std::vector<int> teams{};  ///< the cheapest first
@@ -69,6 +72,16 @@ class Family {
   double price(int kind) const;
   std::size_t resources() const { return resources_.size(); }
   int units(std::size_t resource) const { return resources_[resource].units; }
+  /// The same with the devices that whole units leave over.
+  double all_units(std::size_t resource) const {
+    return resources_[resource].units + static_cast<double>(resources_[resource].rest) / replicas_;
+  }
+  /// For the units that a team takes.
+  double toll(const Team&, const Tolls&) const;
+  /// The least of a look's teams for what they take of all_units().
+  double least_toll(const Look&, const Tolls&) const;
+  /// Those that last served for boxes of a depth: where to begin.
+  Tolls& last_tolls(int depth) const { return last_tolls_[at(depth)]; }
 
   /// Where neighbours may stand: regions, and beyond them that of stages in two.
   int sides() const { return choice_.across || p_->regions == 1 ? 1 : p_->regions + 1; }
@@ -150,6 +163,7 @@ class Family {
   std::vector<int> rings_of_;                     ///< by look: looks of one number have the same rings
   std::vector<std::vector<int>> teams_of_ring_;   ///< by kind: a team of every number
   mutable std::vector<double> reductions_;        ///< by look and weights; negative: not worked out yet
+  mutable std::array<Tolls, 3> last_tolls_{};
 };
 
 }  // namespace flotilla::search::rules

@@ -58,16 +58,49 @@ bool Rest::may_hold(int first, int last) const {
   return blocks == box_.blocks || blocks == box_.blocks + 1;
 }
 
+/// A first look that lists nothing: false when that is all.
+bool Rest::glance(double target, bool only) {
+  const double update = family_.measures().least_update();
+  Glance look{p_, family_, box_, most_pace_, most_reduction_};
+  work_ += look.work();
+  alone_ = look.alone();
+  behind_ = look.behind();
+  least_time_ = std::max(look.least() + update, box_.above_time);
+  if (least_time_ == never) return false;
+  bound_ = value_.least(least_time_, box_.above_price, 0);
+  if (only || bound_ >= target) return false;
+  look.mark(value_.most_time(target, box_.above_price) - update, alive_);
+  bound_ = never;
+  return true;
+}
+
+/// Stages of one kind, and those of them that are left by time, and with tolls; false when none are.
+bool Rest::list(double target) {
+  collect_moves();
+  sort_moves();
+  if (!filter(target)) return false;
+  if (ways_ == 1) return charge(target, false);
+  alive_.assign(at(layers_) * at(layers_) * at(family_.kinds() + 1), 0);
+  mark_alive(mixed_alive);
+  if (!charge(target, true)) return false;
+  mark_alive(pure_alive);
+  return true;
+}
+
+/// The moves that are left.
+void Rest::mark_alive(char as) {
+  const auto kinds = at(family_.kinds());
+  for (const Move& move : moves_) {
+    char* here = &alive_[(at(move.first) * at(layers_) + at(move.last - 1)) * (kinds + 1)];
+    here[0] |= as, here[1 + at(family_.teams()[at(move.team)].kind)] |= as;
+  }
+}
+
 /// Stages of two kinds, where either might be part of a plan below the target; and not with more tensor parallelism where less takes no
 /// longer. The stages of one kind now get rings of their own.
 void Rest::collect_mixed_moves() {
   const auto kinds = at(family_.kinds());
   const bool all_alone = std::ranges::count(alone_, 0) == 0;
-  alive_.assign(at(layers_) * at(layers_) * (kinds + 1), 0);  // by layers: any, and by kind
-  for (const Move& move : moves_) {
-    char* here = &alive_[(at(move.first) * at(layers_) + at(move.last - 1)) * (kinds + 1)];
-    here[0] = here[1 + at(family_.teams()[at(move.team)].kind)] = 1;
-  }
   moves_.clear();
   for (int first = 0; first < layers_; ++first)
     for (int last = first + 1; last <= layers_; ++last) {
@@ -86,12 +119,15 @@ void Rest::add_looks(int first, int last, const char* alive) {
   for (int k = 0; k < family_.kinds(); ++k)
     possible_[at(k)] =
         family_.measures().time(k, first, last, twice()) <= most_pace_ && family_.measures().fits(k, first, last, behind_[at(last)] + 1);
-  const auto dead = [&](int kind) { return alone_[at(kind)] != 0 && alive[kind] == 0; };
+  const auto dead = [&](int kind) { return alone_[at(kind)] != 0 && (alive[kind] & mixed_alive) == 0; };
+  // With tolls it is dead where all that stand for it are.
+  const auto stands = [&](int kind) { return alone_[at(kind)] == 0 || (alive[kind] & pure_alive) != 0; };
   for (std::size_t i = 0; i < looks.size(); ++i) {
     const Look& look = looks[i];
-    if (!possible_[at(look.kind)] || dead(look.cheaper)) continue;
-    if (look.other < 0 ? alone_[at(look.kind)] == 0 : !possible_[at(look.other)]) continue;
-    if (look.other >= 0 && !value_.by_price() && (dead(look.kind) || dead(look.other))) continue;
+    if (!possible_[at(look.kind)]) continue;
+    if (look.other < 0 ? alone_[at(look.kind)] == 0 || (alive[look.kind] & pure_alive) == 0 : !possible_[at(look.other)]) continue;
+    if (look.other >= 0 && (value_.by_price() ? dead(look.cheaper) : dead(look.kind) || dead(look.other))) continue;
+    if (look.other >= 0 && !quick_ && !stands(look.kind) && !stands(look.other)) continue;
     const Team& team = family_.teams()[at(look.teams.front())];
     const double time = family_.time(team, first, last, twice()), reduction = family_.reduction(team, first, last);
     if (look.other >= 0 && sides_ == 1) {

@@ -11,7 +11,7 @@ constexpr int work_of_move = 5, work_of_run = 4;
 
 }  // namespace
 
-Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& value, double target)
+Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& value, double target, bool only_glance)
     : p_{p},
       family_{family},
       box_{box},
@@ -23,13 +23,12 @@ Rest::Rest(const Problem& p, const Family& family, const Box& box, const Value& 
       most_stages_{box.depth == Depth::few ? Sweep::few_stages : 1},
       ways_{family.mixes() ? std::size_t{2} : std::size_t{1}} {
   limit_maxima(target);
-  collect_moves();
-  sort_moves();
-  if (!filter(target)) return;
-  if (ways_ > 1) {
+  quick_ = !value.by_price() && Glance::suits(family);
+  if (quick_ ? !glance(target, only_glance) : !list(target)) return;
+  if (quick_ || ways_ > 1) {
     collect_mixed_moves();
     sort_moves();
-    if (!filter(target)) return;
+    if (!filter(target) || (!quick_ && !charge(target, false))) return;
   }
   list_teams();
   number_states();

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "family.hpp"
+#include "glance.hpp"
 #include "sweep.hpp"
 #include "value.hpp"
 
@@ -39,7 +40,8 @@ struct Path {
 /// is close where stages are even or the box is narrow. Only stages that some plan below `target` can have by these sums are looked at.
 class Rest {
  public:
-  Rest(const Problem&, const Family&, const Box&, const Value&, double target);
+  /// `glance`: a bound that is soon found will do; then the rest may not be known.
+  Rest(const Problem&, const Family&, const Box&, const Value&, double target, bool glance = false);
 
   /// Of the value of all plans in the box that are below the target.
   double bound() const { return bound_; }
@@ -86,6 +88,7 @@ class Rest {
   void collect_moves();
   bool may_hold(int first, int last) const;
   bool has_units(const Team&) const;
+  void mark_alive(char as);
   void collect_mixed_moves();
   void add_looks(int first, int last, const char* alive);
   bool add_move(int first, int last, int look, double time, double reduction);
@@ -93,7 +96,14 @@ class Rest {
     return time + share * ((microbatches_ - 1) * std::max(time, box_.above) + std::max(reduction, box_.above_reduction));
   }
   void sort_moves();
+  bool list(double target);
+  bool glance(double target, bool only);
   bool filter(double target);
+  bool charge(double target, bool for_all);
+  double toll_of(const Look&, const Tolls&, bool for_all) const;
+  double units(std::size_t resource, bool for_all) const { return for_all ? family_.all_units(resource) : family_.units(resource); }
+  double charges(const Tolls&, bool for_all, std::vector<double>& costs) const;
+  double step(const Sweep&, double by, bool for_all, Tolls&) const;
   std::vector<double> costs(What) const;
   void filter_by_price(double target);
   void keep(const Sweep&, const std::vector<double>& costs, double most);
@@ -116,7 +126,8 @@ class Rest {
   std::vector<std::vector<Run>> runs_;  ///< by team: states with enough units
   std::array<std::vector<double>, 3> tables_;
   std::vector<double> least_;           ///< by look, of the layers that are looked at
-  std::vector<char> possible_, alive_;  ///< by kind; by layers and kind
+  std::vector<char> possible_, alive_;  ///< by kind; by layers (any kind) and kind: Glance::mark
+  bool quick_ = false;                  ///< a glance was had at it
   double most_pace_ = never, most_reduction_ = never;
   double least_time_ = 0, least_price_ = 0, bound_ = never;
   std::int64_t work_ = 0;

@@ -143,7 +143,9 @@ void Search::run() {
 void Search::open(const Node& node) {
   const Family& f = family(node.start, node.grain);
   const Problem& p = scope(node).problem;
-  const Rest rest{p, f, node.box, value_, target()};
+  // What will be opened again, in parts or more closely, needs a bound only.
+  const bool again = !p.tiny && (node.grain == Grain::coarse || node.box.depth == Depth::any);
+  const Rest rest{p, f, node.box, value_, target(), again};
   work_ += rest.work();
   const double bound = std::max(node.bound, rest.bound());
   const auto path = bound < target() ? rest.path() : std::nullopt;
