@@ -47,10 +47,10 @@ kill_a_rank_after() {
     kill -0 "$launcher" 2>/dev/null || return 0
     sleep 0.2
   done
-  victim=$(pgrep -P "$launcher" -x flotilla | tail -1)
+  victim=$(pgrep -P "$launcher" -x flotilla | tail -1) || return 0 # over already
   echo
   echo ">>> kill -9 of one of the $first_ranks ranks (process $victim) after step $(steps_done)"
-  kill -9 "$victim"
+  kill -9 "$victim" || true
 }
 
 curve() {

@@ -296,7 +296,8 @@ TEST(Starts, TwoJobsOnOneRunDirectory) {
 class StoppedPeer : public testing::TestWithParam<int> {};
 
 TEST_P(StoppedPeer, IsNamed) {
-  LongRun all{3, {"--watch.interval=200ms", "--watch.deadline=2s"}};
+  // Long enough that no rank which is merely slow to get a processor is taken for silent.
+  LongRun all{3, {"--watch.interval=200ms", "--watch.deadline=6s"}};
   all.signal(GetParam(), SIGSTOP);
   expect_line(all.wait(), 77, {text("rank ", GetParam(), " on"), "has been silent for"});
   const auto outcome = journal::read_outcome(all.there());

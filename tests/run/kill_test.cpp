@@ -50,11 +50,22 @@ class Kill : public testing::Test {
     return process.running();
   }
 
+  bool struck_enough(int moment) const { return struck_[moment] >= kills / 6; }
+  bool struck_enough() const { return struck_enough(0) && struck_enough(1) && struck_enough(2); }
+  /// Towards the end one of those that have had too few: which blows miss is chance.
+  Moment any_moment() {
+    auto moment = static_cast<int>(random_() % 3);
+    if (struck_[0] + struck_[1] + struck_[2] >= kills)
+      while (struck_enough(moment) && !struck_enough()) moment = (moment + 1) % 3;
+    return static_cast<Moment>(moment);
+  }
+
   /// One incarnation. False when it ended by itself.
   bool strike() {
+    age_leftovers(run_);
     Process process{command(run_, 3), folder()};
     const auto victim = static_cast<int>(random_() % ranks);
-    const auto moment = static_cast<Moment>(random_() % 3);
+    const auto moment = any_moment();
     if (!reach(process, moment)) {
       EXPECT_EQ(process.wait(patience).code, 0) << process.err();
       return false;
@@ -65,7 +76,8 @@ class Kill : public testing::Test {
     // Open MPI 4.1's launcher can hang when a rank dies while it connects to it. Then no rank is left, and we end the launcher.
     const auto ended = process.wait(Milliseconds{10000});
     EXPECT_TRUE(process.nothing_left());
-    if (!hit) return false;
+    // Its victim may end by itself between the look at it and the blow: such a run is over, and is looked at as every other that is.
+    if (!hit || ended.code == 0) return false;
     EXPECT_EQ(ended.code, 137) << ended.out << ended.err;
     ++struck_[static_cast<int>(moment)];
     return true;
@@ -100,7 +112,7 @@ TEST_F(Kill, TheRunComesBackAsIfNothingHadHappened) {
   const auto ended = run(command(reference, steps));
   ASSERT_EQ(ended.code, 0) << ended.err;
   unbroken_ = losses(reference);
-  for (int strikes = 0; strikes < kills && !HasFailure();) {
+  for (int strikes = 0; (strikes < kills || !struck_enough()) && !HasFailure();) {
     if (strike()) {
       ++strikes;
       expect_sound();
@@ -110,9 +122,9 @@ TEST_F(Kill, TheRunComesBackAsIfNothingHadHappened) {
       newest_ = 0;
     }
   }
+  age_leftovers(run_);
   ASSERT_EQ(run(command(run_, steps)).code, 0);
   expect_unbroken();
-  for (int moment : struck_) EXPECT_GE(moment, kills / 6) << "too few strikes while starting, stepping or saving";
 }
 
 }  // namespace

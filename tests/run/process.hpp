@@ -80,6 +80,7 @@ class Process {
       ended.left = states();
       kill_everything();
     }
+    if (!status_) return ended;  // not even SIGKILL has ended it: a code of -1 is none of a program's
     ended.code = WIFEXITED(*status_) ? WEXITSTATUS(*status_) : 128 + WTERMSIG(*status_);
     ended.out = out();
     ended.err = err();
@@ -98,7 +99,7 @@ class Process {
   }
 
   /// Everything that was started has ended, given a moment: a launcher may go just before its last child.
-  bool nothing_left(Milliseconds patience = Milliseconds{10000}) {
+  bool nothing_left(Milliseconds patience = Milliseconds{120000}) {
     return wait_until([&] { return !running() && marked().empty(); }, patience, Milliseconds{20});
   }
 
@@ -113,7 +114,7 @@ class Process {
   }
 
   void kill_everything() {
-    for (int round = 0; round < 200 && (running() || !marked().empty()); ++round) {
+    for (int round = 0; round < 3000 && (running() || !marked().empty()); ++round) {
       if (running()) ::kill(pid_, SIGKILL);
       for (const auto& [pid, ignored] : marked()) ::kill(pid, SIGKILL);
       std::this_thread::sleep_for(Milliseconds{10});

@@ -6,10 +6,11 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int ranks = 3, steps = 300;  // the next plan is made ready beside them
+constexpr int ranks = 3, endless = 1'000'000;  // steps: how many are done until the next plan is ready is chance
+constexpr int steps_after = 30;                // of the change, at least, that are compared
 
 Ended control(const fs::path& run, const fs::path& plan) {
-  return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string()});
+  return tests::run({FLOTILLA_BINARY, "control", run.string(), "--plan", plan.string(), "--wait=250s"});
 }
 
 /// Leaves the request for the start to find, so that the step of the change is known: it is made after the first one.
@@ -28,32 +29,46 @@ TEST(Replan, LossesAreThoseOfARestartUnderTheNewPlan) {
                                 {"ranks become idle", plan_file(1, 3, 1), plan_file(1, 1, 2)}};
   for (const auto& [name, first, second] : pairs) {
     const auto changed = folder() / text("changed-", name), restarted = folder() / text("restarted-", name);
-    const Words common{text("--training.steps=", steps), "--model.dropout=0.1", "--checkpoint.keep=0"};
+    // At a constant learning rate, so that runs of unlike lengths compare.
+    const Words common{"--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4", "--model.dropout=0.1",
+                       "--checkpoint.keep=0"};
+    const auto under = [&](const fs::path& plan, std::int64_t steps) {
+      return common + Words{"--plan=" + plan.string(), text("--training.steps=", steps)};
+    };
     ask_beforehand(changed, second);
-    const auto ended = run(train(changed, ranks, common + Words{"--plan=" + first.string()}));
-    ASSERT_EQ(ended.code, 0) << ended.err;
-    const auto plans = journal::read_metrics(changed).plans;
+    Process training{train(changed, ranks, under(first, endless)), folder()};
+    const auto plans_of_run = [&] {
+      return fs::exists(changed / "metrics.jsonl") ? journal::read_metrics(changed).plans : std::vector<journal::PlanRecord>{};
+    };
+    ASSERT_TRUE(wait_until([&] { return !plans_of_run().empty() || !training.running(); }, patience)) << training.out() << training.err();
+    const auto before = steps_logged(changed);
+    ASSERT_TRUE(wait_until([&] { return steps_logged(changed) >= before + steps_after || !training.running(); }, patience))
+        << training.err();
+    const auto living = training.ranks();
+    ASSERT_TRUE(living.contains(0) && ::kill(living.at(0), SIGTERM) == 0) << training.err();
+    const auto ended = training.wait(patience);
+    ASSERT_EQ(ended.code, 75) << ended.err;
+    EXPECT_TRUE(training.nothing_left());
+    const auto plans = plans_of_run();
     ASSERT_EQ(plans.size(), 1u) << ended.out << ended.err;
     EXPECT_EQ(plans[0].refused, "");
     EXPECT_GT(plans[0].moved_bytes, 0);
     EXPECT_NE(ended.out.find("plan changed after step "), std::string::npos) << ended.out;
     EXPECT_FALSE(fs::exists(app::control_file(changed)));
-    const auto at = plans[0].step;
-    ASSERT_LT(at, steps);
-    ASSERT_EQ(run(train(restarted, ranks, common + Words{"--plan=" + first.string(), text("--checkpoint.every=", at)})).code, 0);
-    // Back to the checkpoint of that step, and on under the other plan.
-    for (const auto step : committed(restarted))
-      if (step > at) fs::remove_all(checkpoint::step_directory(restarted, step));
+    const auto at = plans[0].step, end = committed(changed).back();
+    ASSERT_GE(end, at + steps_after);
+    // To that step, and on from its checkpoint under the other plan.
+    ASSERT_EQ(run(train(restarted, ranks, under(first, at))).code, 0);
     ASSERT_EQ(committed(restarted).back(), at);
-    ASSERT_EQ(run(train(restarted, ranks, common + Words{"--plan=" + second.string()})).code, 0);
+    ASSERT_EQ(run(train(restarted, ranks, under(second, end))).code, 0);
     EXPECT_EQ(losses(changed), losses(restarted)) << name;
-    EXPECT_EQ(losses(changed).size(), static_cast<std::size_t>(steps));
+    EXPECT_EQ(losses(changed).size(), static_cast<std::size_t>(end));
   }
 }
 
 TEST(Replan, ARequestWhileItRunsIsAnswered) {
   const auto directory = folder() / "asked";
-  Process training{train(directory, ranks, {"--training.steps=100000", "--plan=" + plan_file(1, 1, 1).string()}), folder()};
+  Process training{train(directory, ranks, {text("--training.steps=", endless), "--plan=" + plan_file(1, 1, 1).string()}), folder()};
   ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 5; }, patience)) << training.err();
   const auto good = control(directory, plan_file(1, 3, 1));
   EXPECT_EQ(good.code, 0) << good.err;
@@ -84,8 +99,9 @@ TEST(Replan, ARequestWhileItRunsIsAnswered) {
 
 TEST(Replan, WhatCannotBeMadeReadyLeavesTheOldPlanAtWork) {
   const auto directory = folder() / "no-room";
-  Process training{train(directory, ranks, {"--training.steps=100000", "--plan=" + plan_file(1, 1, 1).string(), "--device.memory=100MiB"}),
-                   folder()};
+  Process training{
+      train(directory, ranks, {text("--training.steps=", endless), "--plan=" + plan_file(1, 1, 1).string(), "--device.memory=100MiB"}),
+      folder()};
   ASSERT_TRUE(wait_until([&] { return steps_logged(directory) > 5; }, patience)) << training.err();
   for (int i = 0; i < 2; ++i) {  // the ranks without work, too, are ready for the next wish
     const auto refused = control(directory, plan_file(1, 3, 1));

@@ -4,10 +4,13 @@
 namespace flotilla::tests {
 namespace {
 
-constexpr int steps = 60, ranks = 2, compared = 20;
+constexpr int least_steps = 60, ranks = 2, compared = 20, endless = 1'000'000;
 
-Words job(int save_every = 0) {
+/// At a constant learning rate, so that runs of unlike lengths compare: how far a run has come when the signal reaches it is chance.
+Words job(std::int64_t steps, int save_every = 0) {
   return {text("--training.steps=", steps),
+          "--training.learning-rate=3e-4",
+          "--training.minimum-learning-rate=3e-4",
           "--model.dropout=0.1",
           "--training.warmup-steps=5",
           "--training.evaluate-every=10",
@@ -21,26 +24,28 @@ const fs::path& plan_x() {
   return plan;
 }
 
-/// The run that nothing disturbs, under plan X; once for all tests.
-const fs::path& unbroken() {
-  static const fs::path run = [] {
-    auto there = folder() / "unbroken";
-    const auto ended = tests::run(train(there, ranks, job() + Words{"--plan", plan_x()}));
+/// The run that nothing disturbs, under plan X, to this step; once for all tests that end there.
+const fs::path& unbroken(std::int64_t steps) {
+  static std::map<std::int64_t, fs::path> runs;
+  const auto [run, first] = runs.try_emplace(steps, folder() / text("unbroken-", steps));
+  if (first) {
+    const auto ended = tests::run(train(run->second, ranks, job(steps) + Words{"--plan", plan_x()}));
     EXPECT_EQ(ended.code, 0) << ended.err;
-    return there;
-  }();
-  return run;
+  }
+  return run->second;
 }
 
 struct Stopped {
   fs::path run;
   std::int64_t step = 0;
+  /// Where it is to go on to: far enough to compare what follows, and a step that is evaluated.
+  std::int64_t end() const { return std::max<std::int64_t>(least_steps, (step + compared + 9) / 10 * 10); }
 };
 
-/// The same run, stopped half-way by a signal to one of its ranks.
+/// A run without end, stopped by a signal to one of its ranks.
 Stopped stop_by(int signal, const std::string& name, int rank, int of_ranks = ranks) {
   Stopped stopped{folder() / text(name, "-on-", rank)};
-  Process process{train(stopped.run, of_ranks, job(4) + Words{"--plan", plan_x()}), folder()};
+  Process process{train(stopped.run, of_ranks, job(endless, 4) + Words{"--plan", plan_x()}), folder()};
   EXPECT_TRUE(wait_until([&] { return steps_logged(stopped.run) >= 8 || !process.running(); }, patience)) << process.err();
   const auto living = process.ranks();
   EXPECT_TRUE(living.contains(rank) && ::kill(living.at(rank), signal) == 0);
@@ -60,7 +65,6 @@ Stopped stop_by(int signal, const std::string& name, int rank, int of_ranks = ra
   EXPECT_EQ(metrics.stops[0].step, stopped.step);
   EXPECT_EQ(metrics.stops[0].exit_code, ExitCode::requeue);
   EXPECT_NE(metrics.stops[0].reason.find(text(name, " on rank ", rank)), std::string::npos) << metrics.stops[0].reason;
-  EXPECT_GT(steps, stopped.step + compared) << "stopped too late to compare what follows";
   return stopped;
 }
 
@@ -77,15 +81,15 @@ std::map<std::int64_t, double> evaluations(const fs::path& run) {
 }
 
 void resume_to_the_end(const Stopped& stopped, int on_ranks, const Words& how, const std::string& origin) {
-  const auto ended = run(train(stopped.run, on_ranks, job() + how));
+  const auto ended = run(train(stopped.run, on_ranks, job(stopped.end()) + how));
   ASSERT_EQ(ended.code, 0) << ended.err;
   EXPECT_NE(ended.out.find(text("resumed after step ", stopped.step, " (incarnation 2)")), std::string::npos) << ended.out;
   EXPECT_NE(ended.out.find(origin), std::string::npos) << ended.out;
   EXPECT_EQ(journal::read_metrics(stopped.run).starts.back().ranks, on_ranks);
   const auto last = checkpoint::latest(stopped.run);
   ASSERT_TRUE(last);
-  EXPECT_EQ(last->manifest.step, steps);
-  EXPECT_EQ(last->manifest.sequences, steps * global_batch);
+  EXPECT_EQ(last->manifest.step, stopped.end());
+  EXPECT_EQ(last->manifest.sequences, stopped.end() * global_batch);
 }
 
 class Signals : public testing::TestWithParam<std::tuple<int, const char*, int>> {};
@@ -95,9 +99,9 @@ TEST_P(Signals, StopEveryRankAtTheSameStepAndTheRunGoesOnToTheBit) {
   const auto stopped = stop_by(signal, name, rank);
   ASSERT_GT(stopped.step, 0);
   resume_to_the_end(stopped, ranks, {}, text("kept from step ", stopped.step));
-  EXPECT_EQ(losses(stopped.run), losses(unbroken()));
-  EXPECT_EQ(evaluations(stopped.run), evaluations(unbroken()));
-  EXPECT_EQ(losses(stopped.run).size(), static_cast<std::size_t>(steps));
+  EXPECT_EQ(losses(stopped.run), losses(unbroken(stopped.end())));
+  EXPECT_EQ(evaluations(stopped.run), evaluations(unbroken(stopped.end())));
+  EXPECT_EQ(losses(stopped.run).size(), static_cast<std::size_t>(stopped.end()));
 }
 
 INSTANTIATE_TEST_SUITE_P(ToEitherRank, Signals,
@@ -107,7 +111,8 @@ INSTANTIATE_TEST_SUITE_P(ToEitherRank, Signals,
 
 TEST(Signal, ReachARankThatThePlanLeavesIdle) {
   const auto stopped = stop_by(SIGTERM, "SIGTERM", 2, 3);
-  for (const auto& [step, loss] : losses(stopped.run)) EXPECT_EQ(loss, losses(unbroken()).at(step)) << "step " << step;
+  const auto expected = losses(unbroken(stopped.end()));
+  for (const auto& [step, loss] : losses(stopped.run)) EXPECT_EQ(loss, expected.at(step)) << "step " << step;
 }
 
 /// One stopped run, which tests copy.
@@ -132,11 +137,13 @@ TEST_P(OtherPlan, AgreesOverTheNextSteps) {
   if (how == Words{"--plan"}) how.push_back(plan_file(1, 2, 1));
   const Stopped stopped{copy_of(stopped_once().run, GetParam().name), stopped_once().step};
   resume_to_the_end(stopped, GetParam().ranks, how, GetParam().origin);
-  const auto expected = losses(unbroken()), found = losses(stopped.run);
+  const auto expected = losses(unbroken(stopped.end())), found = losses(stopped.run);
+  int telling = 0;
   for (auto step = stopped.step + 1; step <= stopped.step + compared; ++step) {
     EXPECT_NEAR(found.at(step), expected.at(step), 1e-5 * expected.at(step)) << "step " << step;
-    EXPECT_GT(std::abs(expected.at(step) - expected.at(step - 1)), 1e-4) << "these steps would not show a shift";
+    telling += std::abs(expected.at(step) - expected.at(step - 1)) > 1e-3;  // a hundred times what is allowed, and more
   }
+  EXPECT_GT(telling, compared / 2) << "these steps would not show a shift";
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -165,7 +172,7 @@ TEST(Changed, AnotherTrainingIsRefused) {
   const auto there = copy_of(stopped_once().run, "changed");
   const auto before = committed(there);
   for (const auto& change : changes) {
-    const auto ended = run(with(train(there, ranks, job()), change.option, change.value));
+    const auto ended = run(with(train(there, ranks, job(least_steps)), change.option, change.value));
     EXPECT_EQ(ended.code, 65) << change.option;
     const auto line = the_error(ended);
     EXPECT_NE(line.find(there.string()), std::string::npos) << line;

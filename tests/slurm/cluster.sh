@@ -118,11 +118,11 @@ up() {
   make_cpu_groups
   setsid unshare --mount --pid --net --fork --kill-child --mount-proc "$dir/bin/room.sh" "$dir" "$(group_of "$dir")" </dev/null >"$dir/log/room.log" 2>&1 &
   local guard=$! child=""
-  wait_for 20 started_in "$guard" || fail "the room did not start: $(cat "$dir/log/room.log")"
+  wait_for 120 started_in "$guard" || fail "the room did not start: $(cat "$dir/log/room.log")"
   echo "$child" >"$dir/run/room"
-  wait_for 30 test -S "$dir/run/munge.sock" || fail "munged did not start: see $dir/log"
+  wait_for 120 test -S "$dir/run/munge.sock" || fail "munged did not start: see $dir/log"
   # shellcheck disable=SC2086
-  wait_for 120 idle $nodes || fail "the nodes are not idle after two minutes: see $dir/log"
+  wait_for 300 idle $nodes || fail "the nodes are not idle after five minutes: see $dir/log"
 }
 
 # Sets `child`: what unshare has started, once it is the room's script. (For a moment unshare has another child, a helper of its own.)
@@ -138,16 +138,21 @@ started_in() { # PID of unshare
 
 is_room() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF "$dir/bin/room.sh"; }
 
+# A process by its number and the time of its start: numbers come again.
+identity() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+is_gone() { [ "$(identity "$1")" != "$2" ]; }
+
 down() {
-  local pid group node
+  local pid group node began
   pid=$(cat "$dir/run/room" 2>/dev/null || true)
   if [ -n "$pid" ] && is_room "$pid"; then # the number may be another process's by now
+    began=$(identity "$pid" || true)
     kill -9 "$pid"
-    wait_for 30 bash -c "! { tr '\\0' ' ' 2>/dev/null </proc/$pid/cmdline | grep -q room.sh; }" || fail "the room does not end"
+    wait_for 120 is_gone "$pid" "$began" || fail "the room does not end" # it goes after all the others in it
   fi
   group=$(group_of "$dir")
   for node in $nodes; do
-    [ ! -d "$group/$node" ] || wait_for 10 rmdir "$group/$node" 2>/dev/null || fail "$group/$node is still in use"
+    [ ! -d "$group/$node" ] || wait_for 120 rmdir "$group/$node" 2>/dev/null || fail "$group/$node is still in use"
   done
   [ ! -d "$group" ] || rmdir "$group"
   [ "${KEEP:-0}" = 1 ] || rm -rf "$dir"
@@ -179,18 +184,22 @@ case $command in
   up) up ;;
   down) down ;;
   on) on "$@" ;;
-  crash) for node in "$@"; do in_room sh -c "kill -9 \$(cat $dir/run/init.$node)"; done ;;
+  crash) # over when the last process of the node has gone, which its first one waits for
+    for node in "$@"; do
+      in_room sh -c "pid=\$(cat $dir/run/init.$node) && kill -9 \$pid && while kill -0 \$pid 2>/dev/null; do sleep 0.02; done"
+    done
+    ;;
   boot) # a crash that Slurm has not noticed leaves a node to its job
     since=$(date +%FT%T)
     in_room "$dir/bin/boot" "$dir" "$(group_of "$dir")" "$@"
-    wait_for 60 serves "$since" "$@" || fail "$* not at work after a minute: see $dir/log"
+    wait_for 300 serves "$since" "$@" || fail "$* not at work after five minutes: see $dir/log"
     ;;
   cable) case ${2-} in in) in_room ip link set "v$1" up ;; out) in_room ip link set "v$1" down ;; *) fail "cable NODE in|out" ;; esac ;;
   controller)
     on head sh -c "kill \$(cat $dir/run/slurmctld.pid)"
-    wait_for 30 bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
+    wait_for 120 bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
     on head slurmctld
-    wait_for 30 on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
+    wait_for 120 on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
     ;;
   left) left ;;
   *) fail "unknown command $command" ;;

@@ -11,7 +11,7 @@ fail() {
   exit 1
 }
 until_true() {
-  local end=$((SECONDS + 90))
+  local end=$((SECONDS + 300))
   until "$@"; do
     [ "$SECONDS" -lt "$end" ] || fail "waited in vain for: $*"
     sleep 0.2

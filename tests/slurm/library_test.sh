@@ -39,7 +39,7 @@ sed -i 1d "$WORK/plan"
 sleep "${LASTS:-0}"
 [ "$step" = - ] || { mkdir -p "$FLOTILLA_RUN/step-$step"; touch "$FLOTILLA_RUN/step-$step/manifest.json"; }
 [ "$outcome" = - ] || echo "{\"incarnation\": $incarnation, \"exit_code\": $outcome, \"reason\": \"x\"}" >"$FLOTILLA_RUN/outcome.json"
-if [ -n "${SIGNAL_ME-}" ]; then trap 'echo "rank was told" >>"$WORK/calls"; exit 75' USR2; kill -s "$SIGNAL_ME" "$PPID"; for _ in {1..100}; do sleep 0.05; done; fi
+if [ -n "${SIGNAL_ME-}" ]; then trap 'echo "rank was told" >>"$WORK/calls"; exit 75' USR2; kill -s "$SIGNAL_ME" "$PPID"; lives=20; [ "$SIGNAL_ME" = TERM ] || lives=2000; for ((; lives > 0; lives--)); do sleep 0.05; done; fi
 exit "$code"
 S
 export WORK=$work PATH=$work/bin:$PATH

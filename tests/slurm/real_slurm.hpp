@@ -3,14 +3,15 @@
 
 #include <cstdio>
 #include <iostream>
+#include <stdexcept>
 
 #include "run/training.hpp"
 
 /// The cluster of cluster.sh, and jobs on it, as a test sees them.
 namespace flotilla::tests {
 
-/// Generous: the machine is shared, and what does not hang ends in a fraction of it.
-inline constexpr Milliseconds long_patience{180000};
+/// Nothing is measured by it: it only ends a test of what hangs.
+inline constexpr Milliseconds long_patience{900000};
 
 /// Runs a command; its standard output, without the last line end. A failure of the test where it fails.
 inline std::string output_of(const Words& command, bool may_fail = false) {
@@ -52,6 +53,18 @@ class BatchJob {
   std::string reason() const { return first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%r"}, true)); }
   /// That the job has now.
   int nodes() const { return std::atoi(first_line(on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%D"}, true)).c_str()); }
+  /// Those of one of its components, while it runs: which ones it was given is Slurm's choice.
+  Words nodes_of(int component) const {
+    Words found;
+    const std::string ask = "squeue -h -t R -j \"$1\" -o '%A %N' | sed -n \"s/^$2 //p\" | xargs -r -n1 scontrol show hostnames";
+    const auto list = [&] {
+      std::istringstream names{on_head({"sh", "-c", ask, "-", id_, std::to_string(std::stoi(id_) + component)}, true)};
+      for (std::string name; std::getline(names, name);) found.push_back(name);
+      return !found.empty();
+    };
+    if (!wait_until(list, long_patience, Milliseconds{200})) throw std::runtime_error{"job " + id_ + " has no nodes"};
+    return found;
+  }
   int restarts() const {
     const auto shown = on_head({"scontrol", "show", "job", "-o", id_});
     const auto at = shown.find("Restarts=");
@@ -110,14 +123,34 @@ inline bool no_cluster() {
   return true;
 }
 
+/// kill -9 of the ranks of one node, of those named the first that has any: where a job's ranks are is Slurm's choice, and between two
+/// launches there are none.
+inline void kill_ranks_of_one(const Words& nodes) {
+  const bool killed = wait_until(
+      [&] {
+        return std::ranges::any_of(nodes, [](const std::string& node) {
+          Process process{on(node, {"pkill", "-KILL", "-x", "flotilla"}), folder()};
+          return process.wait(long_patience).code == 0;
+        });
+      },
+      long_patience);
+  EXPECT_TRUE(killed) << "no rank is anywhere";
+}
+
 /// Every node runs jobs again, whatever the test before has done.
 inline void mend_cluster() {
-  for (int n = 1; n <= 6; ++n) {
-    const auto node = text("n", n);
-    output_of(cluster({"cable", node, "in"}), true);
-    if (on_head({"sinfo", "-h", "-n", node, "-p", "urgent", "-o", "%t"}, true) == "idle") continue;
-    on_head({"scontrol", "update", "nodename=" + node, "state=resume"}, true);
-  }
+  for (int n = 1; n <= 6; ++n) output_of(cluster({"cable", text("n", n), "in"}), true);
+  const auto all_idle = [] {
+    bool idle = true;
+    for (int n = 1; n <= 6; ++n) {
+      const auto node = text("n", n);
+      if (on_head({"sinfo", "-h", "-n", node, "-p", "urgent", "-o", "%t"}, true) == "idle") continue;
+      on_head({"scontrol", "update", "nodename=" + node, "state=resume"}, true);  // refused where it is only about to be idle
+      idle = false;
+    }
+    return idle;
+  };
+  EXPECT_TRUE(wait_until(all_idle, long_patience, Milliseconds{500})) << on_head({"sinfo", "-N"}, true);
 }
 
 }  // namespace flotilla::tests

@@ -13,9 +13,9 @@ class Scripts : public ::testing::Test {
     if (no_cluster()) GTEST_SKIP();
     mend_cluster();
   }
-  /// Somebody more urgent needs a node for a second.
-  static void preempt(const std::string& node) {
-    on_head({"sbatch", "-Q", "-p", "urgent", "-w", node, "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
+  /// Somebody more urgent needs one of the job's nodes for a second.
+  static void preempt(const BatchJob& job) {
+    on_head({"sbatch", "-Q", "-p", "urgent", "-w", job.nodes_of(0).front(), "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
   }
   static std::string state_of(const std::string& job) { return on_head({"squeue", "-h", "-t", "all", "-j", job, "-o", "%t"}, true); }
   static bool goes_on(const SlurmRun& run, BatchJob& job, int after) {
@@ -29,13 +29,13 @@ TEST_F(Scripts, APreemptedRunComesBackByItself) {
   ASSERT_TRUE(goes_on(run, job, 0)) << job.log();
   const auto node = on_head({"squeue", "-h", "-j", job.id(), "-o", "%N"});
   EXPECT_EQ(job.nodes(), 2) << node;
-  preempt("n1");
+  preempt(job);
   ASSERT_TRUE(goes_on(run, job, 1)) << job.log();
   EXPECT_TRUE(job.said("told to end")) << job.log();
   EXPECT_LE(run.lost_steps(1), 1);
   EXPECT_EQ(job.restarts(), 1);
   run.end_after(static_cast<std::int64_t>(losses(run.directory()).size()) + 100);
-  preempt("n2");
+  preempt(job);
   ASSERT_TRUE(job.completes());
   EXPECT_EQ(debris(run.directory()), Words{(run.directory() / "profile.json").string()});
 }
@@ -63,13 +63,19 @@ TEST_F(Scripts, AChainOfJobsIsOneRun) {
   EXPECT_EQ(run.incarnation(), 3);
 }
 
-/// KillWait is 5 s here and a step takes longer.
+TEST_F(Scripts, TheGraceIsSlurmsKillWait) {
+  const std::string ask = ". " FLOTILLA_SCRIPTS_FOLDER "/flotilla.sh; flotilla_kill_wait";
+  EXPECT_EQ(on_head({"bash", "-c", ask}), "30");
+}
+
+/// The run believes that it lives as long after TERM as it needs to keep in hand, so that in whatever phase of a step TERM comes there is
+/// no time for the rest of it; Slurm waits longer, so that a save by slow nodes comes in time.
 TEST_F(Scripts, AStepThatTheGraceIsTooShortForIsGivenUp) {
-  const SlurmRun run{"grace", endless, two_stages, 8192};
-  BatchJob job{{}, "preemptible.sh", run.environment({"FLOTILLA_SAVE_EVERY=1h"})};
+  const SlurmRun run{"grace", endless, two_stages, 2048};
+  BatchJob job{{}, "preemptible.sh", run.environment({"FLOTILLA_SAVE_EVERY=1h", "FLOTILLA_RUN_GRACE=500ms"})};
   ASSERT_TRUE(job.waits_until([&] { return run.steps_of(1) > 0; })) << job.log();
   const double when = wall_clock();
-  preempt("n1");
+  preempt(job);
   ASSERT_TRUE(job.waits_until([&] { return run.incarnation() > 1; })) << job.log();
   EXPECT_TRUE(job.said("no time for step")) << job.log();
   EXPECT_EQ(run.lost_steps(1), 0) << "the step that was over is kept";

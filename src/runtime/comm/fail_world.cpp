@@ -13,9 +13,8 @@ namespace flotilla::comm {
 namespace {
 
 constexpr Seconds to_spread_the_word{2.0};
-constexpr std::chrono::seconds to_write_the_outcome{10};  // a disk that hangs must not keep the job alive
-constexpr std::chrono::seconds to_end_the_job_yourself{5};
-constexpr std::chrono::seconds for_the_speaker{2};
+constexpr std::chrono::seconds to_write_the_outcome{10};    // a disk that hangs must not keep the job alive
+constexpr std::chrono::seconds to_end_the_job_yourself{5};  // what the rank has that speaks
 
 std::atomic_flag failing;
 
@@ -81,12 +80,14 @@ Watch::OnTrouble end_world_on_trouble(const World& world, BeforeAbort before_abo
     const bool silent = trouble.kind == Trouble::Kind::silent;
     const bool speaks = silent && speaks_for_all(world, trouble);
     if (speaks) print(&world, trouble.words.line);
-    const auto patience = silent ? for_the_speaker : to_end_the_job_yourself;
     if (!speaks) {
       quietly([&] {
         if (before_abort) before_abort(trouble.words);
       });
-      std::this_thread::sleep_for(patience);
+      std::this_thread::sleep_for(to_end_the_job_yourself);
+      // It has not ended the job: it may not have noticed yet (a rank that was held up itself gives the others the time that it missed), or
+      // be lost, too. Said twice is better than not at all.
+      if (silent) print(&world, trouble.words.line);
     }
     end(trouble.words, speaks ? before_abort : BeforeAbort{}, nullptr);
   };
