@@ -7,7 +7,6 @@ namespace flotilla::app {
 namespace {
 
 constexpr int to_be_sure = 2;  // windows in a row
-constexpr double window_seconds = 2;
 constexpr int first_windows = 3;
 constexpr double waits_for_late = 4;  // in an iteration, at most: a rank that is late by a second costs a link so many
 
@@ -148,8 +147,8 @@ std::vector<Slowness> SelfCheck::slow_now() const {
 }
 
 int window_length(double iteration_seconds) {
-  if (!(iteration_seconds > 0)) return 5;
-  return static_cast<int>(std::clamp(std::ceil(window_seconds / iteration_seconds), 5.0, 1000.0));
+  if (!(iteration_seconds > 0)) return least_window;
+  return static_cast<int>(std::clamp(std::ceil(window_time.value / iteration_seconds), double{least_window}, 1000.0));
 }
 
 }  // namespace flotilla::app

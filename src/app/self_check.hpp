@@ -106,7 +106,10 @@ class SelfCheck {
   double usual_link_ = 1;  ///< measured over forecast
 };
 
-/// Iterations of the next window: as many as take about two seconds, 5 to 1000. Of numbers that all ranks know alike.
+inline constexpr Seconds window_time{2};
+inline constexpr int least_window = 5;  ///< iterations
+
+/// Iterations of the next window: as many as take about that time, 5 to 1000. Of numbers that all ranks know alike.
 int window_length(double iteration_seconds);
 
 }  // namespace flotilla::app

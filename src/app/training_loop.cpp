@@ -5,11 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "app/group_links.hpp"
 #include "app/measured_timeline.hpp"
 #include "app/report_text.hpp"
-#include "app/round_trips.hpp"
-#include "app/stage_table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -26,57 +23,6 @@ namespace flotilla::app {
 namespace {
 
 constexpr std::size_t recent_steps = 32;
-constexpr int settling_steps = 2;   // memory is touched, connections are made
-constexpr int windows_to_last = 3;  // slow for so many windows in a row: planning again may be worth it
-
-/// Seconds of each crew rank's compute queue in a forecast iteration; empty without a forecast.
-std::vector<double> forecast_busy(const simulate::Forecast& forecast, const std::vector<Rank>& crew_ranks) {
-  std::vector<double> busy;
-  if (forecast.timeline.empty()) return busy;
-  for (const Rank rank : crew_ranks) {
-    double seconds = 0;
-    for (const auto& kind : forecast.kinds)
-      if (std::ranges::binary_search(kind.ranks, rank))
-        for (const auto& span : forecast.timeline)
-          if (span.rank == kind.ranks.front() && span.queue == program::Queue::compute) seconds += (span.end - span.start).value;
-    busy.push_back(seconds);
-  }
-  return busy;
-}
-
-/// By group; without those of the whole crew, which ranks wait in for each other.
-std::vector<std::vector<Rank>> members_of_groups(const program::Program& program) {
-  std::vector<std::vector<Rank>> members;
-  for (const auto& group : program.groups)
-    members.push_back(group.kind == program::Group::Kind::world ? std::vector<Rank>{} : group.members);
-  return members;
-}
-
-std::string name_of(const comm::World& crew, const program::Group& group) {
-  return text(to_string(group.kind), " group of ", crew.names(group.members));
-}
-
-/// Of ranks of the crew, one on each of their hosts.
-std::vector<Rank> hosts_of(const comm::World& crew, const std::vector<Rank>& members) {
-  return ends_of_hosts(members, [&](Rank member) { return crew.host(member); });
-}
-
-/// Seconds that round trips between each two of them take by the profile; 0 where it says nothing.
-std::vector<double> forecast_trips(const std::vector<Rank>& ends, const cluster::Profile& profile, const std::vector<Rank>& crew_ranks) {
-  std::vector<double> seconds;
-  for (const Rank a : ends)
-    for (const Rank b : ends) {
-      double& trip = seconds.emplace_back(0);
-      try {
-        if (a != b)
-          trip =
-              2 * cluster::transfer_time(cluster::link_between(profile, crew_ranks[a.index()], crew_ranks[b.index()]), round_trip_message)
-                      .value;
-      } catch (const Error&) {  // a link that the profile does not know
-      }
-    }
-  return seconds;
-}
 
 void say(const std::string& line) {
   std::fputs((line + "\n").c_str(), stdout);
@@ -90,18 +36,17 @@ TrainingLoop::TrainingLoop(LoopInput input)
       done_{in_.first_step},
       saved_{in_.change ? -1 : in_.first_step},
       last_save_{now()},
-      guard_{in_.allocation, in_.crew.rank() == Rank{0}, in_.job.run.grace, in_.ends},
-      window_{window_length(0)} {
+      guard_{in_.allocation, in_.crew.rank() == Rank{0}, in_.job.run.grace, in_.ends} {
   in_.trainer.give_up_when([this](std::int64_t step) { return guard_.given_up(step); });
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
   if (in_.crew.rank() == Rank{0}) {
     begin_metrics();
     check_ = ForecastCheck{in_.forecast, in_.crew_ranks.front()};
-    self_check_ = SelfCheck{forecast_busy(in_.forecast, in_.crew_ranks), members_of_groups(in_.trainer.program())};
     time_left_ = {in_.ends, in_.job.run.stop_slack, {}, in_.longest_save ? *in_.longest_save : longest_save_so_far()};
   }
-  recorder_ = WindowRecorder{in_.trainer, in_.profile, in_.crew_ranks, in_.crew.rank()};
+  speed_.emplace(SpeedWatch::Work{in_.crew, in_.trainer, in_.profile, in_.crew_ranks, in_.job.comm.deadline}, in_.forecast,
+                 metrics_ ? &*metrics_ : nullptr);
   recent_.reserve(recent_steps);
 }
 
@@ -297,107 +242,17 @@ void TrainingLoop::check_forecast(Seconds took) {
 }
 
 void TrainingLoop::check_speed(Seconds took) {
-  if (done_ - in_.first_step <= settling_steps) return;
-  recorder_.add(in_.trainer, took);
-  if (recorder_.steps() < window_) return;
-  auto mine = recorder_.take();
-  if (look_) mine.look = look_->group;
-  const auto all = mpi::all_gather(in_.crew.control(), mine, in_.job.comm.deadline);
-  window_ = window_length(all.front().iteration);
-  if (all.front().look >= 0) look_at_links(all.front().look);
-  if (speaks() && !disturbed_) judge(all);
+  const auto window = speed_->add(done_, took, disturbed_);
+  if (window == SpeedWatch::Window::open) return;
   disturbed_ = false;
+  if (window == SpeedWatch::Window::tells) search_again();
 }
 
-void TrainingLoop::judge(std::span<const RankWindow> windows) {
-  const auto news = self_check_.judge(windows);
-  for (std::size_t r = 0; r < windows.size(); ++r)
-    log::debug("self-check, step ", done_, ", rank ", r, ": iteration ", Seconds{windows[r].iteration}, ", at work ",
-               Seconds{windows[r].busy}, ", sends ", Seconds{windows[r].link}, " forecast ", Seconds{windows[r].link_forecast});
-  for (const auto& slowness : news) {
-    tell(slowness);
-    if (slowness.group >= 0 && !slowness.over && !look_ && hosts_of(in_.crew, slowness.members).size() > 2) look_ = slowness;
-  }
+void TrainingLoop::search_again() {
   if (!in_.plan_again || next_ || search_.answer.valid()) return;
-  auto slow = self_check_.slow_now();
-  const bool lasts = std::ranges::any_of(slow, [](const auto& s) { return s.windows == windows_to_last; });
-  const bool over = std::ranges::any_of(news, [](const auto& s) { return s.over; });
-  if (!lasts && !over) return;
   search_.stop = {};
   search_.answer =
-      std::async(std::launch::async, in_.plan_again, std::move(slow), in_.job.training.steps - done_, search_.stop.get_token());
-}
-
-std::string TrainingLoop::name_of(const Slowness& s) const {
-  const auto& program = in_.trainer.program();
-  const auto stages = [&](Rank member) {
-    return stages_of_device_in_words(program.plan,
-                                     program.classes[static_cast<std::size_t>(program.ranks[member.index()].rank_class)].stage);
-  };
-  if (s.peer.valid())
-    return text("the link from ", in_.crew.name(s.rank), " (", stages(s.rank), ") to ", in_.crew.name(s.peer), " (", stages(s.peer), ")");
-  if (s.group >= 0)
-    return text("the network of the ", app::name_of(in_.crew, program.groups[static_cast<std::size_t>(s.group)]), " (", stages(s.rank),
-                ")");
-  return text(in_.crew.name(s.rank), " (", in_.profile.devices.at(in_.crew_ranks[s.rank.index()].index()).type, ", ", stages(s.rank), ")");
-}
-
-void TrainingLoop::look_at_links(int group) {
-  const auto ends = hosts_of(in_.crew, in_.trainer.program().groups[static_cast<std::size_t>(group)].members);
-  const auto trips = round_trips(in_.crew, ends, in_.job.comm.deadline);
-  if (look_) tell_links(*look_, trips);
-  look_.reset();
-}
-
-void TrainingLoop::tell_links(const Slowness& group, const std::vector<double>& trips) {
-  const auto ends = hosts_of(in_.crew, group.members);
-  const auto forecast = forecast_trips(ends, in_.profile, in_.crew_ranks);
-  for (std::size_t i = 0; i < trips.size(); ++i)
-    if (i / ends.size() < i % ends.size())
-      log::debug("round trip between ", in_.crew.name(ends[i / ends.size()]), " and ", in_.crew.name(ends[i % ends.size()]), ": ",
-                 Seconds{trips[i]}, ", forecast ", Seconds{forecast[i]});
-  auto links = slow_links(ends, trips, forecast);
-  for (const auto& link : links) {
-    auto record = record_of(group);
-    record.factor = link.factor;
-    record.link = link.other.valid() ? text(in_.crew.host(link.end), " and ", in_.crew.host(link.other)) : in_.crew.host(link.end);
-    metrics_->write(record);
-    log::warning("step ", done_, ": in ", name_of(group), " it is the link ", link.other.valid() ? "between " : "of ", record.link, ": ",
-                 round_trip_message, " there and back take ", std::round(link.factor * 10) / 10, " times what they take on its best link");
-  }
-  if (links.empty())
-    log::info("step ", done_, ": in ", name_of(group), " no link stands out: ", round_trip_message,
-              " there and back take much the same between all hosts, beside the profile's figures");
-  self_check_.found(group.group, std::move(links));
-}
-
-journal::SlowRecord TrainingLoop::record_of(const Slowness& s) const {
-  const auto& program = in_.trainer.program();
-  journal::SlowRecord record;
-  record.step = done_;
-  record.rank = s.rank.value;
-  record.host = in_.crew.host(s.rank);
-  record.stage = program.classes[static_cast<std::size_t>(program.ranks[s.rank.index()].rank_class)].stage;
-  record.peer = s.peer.value;
-  record.over = s.over;
-  record.factor = s.factor;
-  record.cost_seconds = s.cost.value;
-  if (s.group >= 0) record.group = app::name_of(in_.crew, program.groups[static_cast<std::size_t>(s.group)]);
-  return record;
-}
-
-void TrainingLoop::tell(const Slowness& s) {
-  metrics_->write(record_of(s));
-  const auto what = name_of(s);
-  const auto factor = std::round(s.factor * 10) / 10;
-  if (s.over)
-    log::info("step ", done_, ": ", what, " is no longer slow");
-  else if (s.is_device())
-    log::warning("step ", done_, ": ", what, " is slow: its work takes ", factor, " times what it should beside the other ranks', up to ",
-                 s.cost, " of an iteration; is other work on it, or is it throttled?");
-  else
-    log::warning("step ", done_, ": ", what, " is slow: its ", s.peer.valid() ? "messages" : "sums", " take ", factor,
-                 " times the forecast, up to ", s.cost, " of an iteration");
+      std::async(std::launch::async, in_.plan_again, speed_->slow_now(), in_.job.training.steps - done_, search_.stop.get_token());
 }
 
 void TrainingLoop::tell(const Comparison& c) {

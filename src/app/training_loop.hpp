@@ -3,7 +3,6 @@
 #include <functional>
 #include <future>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -13,10 +12,9 @@
 #include "app/forecast_check.hpp"
 #include "app/job.hpp"
 #include "app/plan_ahead.hpp"
-#include "app/self_check.hpp"
+#include "app/speed_watch.hpp"
 #include "app/step_guard.hpp"
 #include "app/time_left.hpp"
-#include "app/window_recorder.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/journal/metrics.hpp"
@@ -82,14 +80,8 @@ class TrainingLoop {
   void report(const train::StepResult&, Seconds took);
   void check_forecast(Seconds took);
   void check_speed(Seconds took);
-  void judge(std::span<const RankWindow>);
-  /// What is slow, with hosts and stages.
-  std::string name_of(const Slowness&) const;
-  void tell(const Slowness&);
-  journal::SlowRecord record_of(const Slowness&) const;
-  /// Which link of a slow group it is, by messages between its hosts. Collective.
-  void look_at_links(int group);
-  void tell_links(const Slowness&, const std::vector<double>& trips);
+  /// Plans again beside the steps, with what is slow now.
+  void search_again();
   void tell(const Comparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
@@ -116,10 +108,7 @@ class TrainingLoop {
   ForecastCheck check_;  ///< the crew's rank 0
   TimeLeft time_left_;   ///< the crew's rank 0 decides by it
   StepGuard guard_;
-  WindowRecorder recorder_;
-  SelfCheck self_check_;          ///< the crew's rank 0
-  std::optional<Slowness> look_;  ///< a group whose links are looked at after this window; rank 0
-  int window_;                    ///< steps of the window that is being recorded
+  std::optional<SpeedWatch> speed_;
 
   /// A search for a better plan beside the steps; ends with the loop.
   struct Search {

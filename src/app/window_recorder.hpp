@@ -21,6 +21,8 @@ class WindowRecorder {
   /// After a step.
   void add(const train::Trainer&, Seconds took);
   int steps() const { return steps_; }
+  /// Of these steps together.
+  Seconds time() const { return {seconds_}; }
   /// Of the steps since the last one.
   RankWindow take();
 
