@@ -25,10 +25,10 @@ Search::Likely Search::likely(const Start& s) const {
     const double ring = s.replicas < 2 ? 0 : s.scope->rings.least_of_all(s.replicas, weights);
     return (s.microbatches - 1) * pace + work + ring;
   };
-  if (!problem_.by_price()) return {time(s.likely_pace), time(s.likely_pace)};
+  if (!problem_.by_price()) return {time(s.first.likely_pace), time(s.first.likely_pace)};
   Likely best{never, 0};
   for (int j = 0; j < s.measures->paces(); j += 1 + s.measures->paces() / paces_looked_at)
-    if (const double seconds = time(s.measures->pace(j)); s.measures->pace(j) >= s.likely_pace) {
+    if (const double seconds = time(s.measures->pace(j)); s.measures->pace(j) >= s.first.likely_pace) {
       const double value = value_.least(seconds, s.replicas * work * s.measures->price(j), 0);
       if (value < best.value) best = {value, seconds};
     }
@@ -40,7 +40,7 @@ void Search::try_likely(bool guess) {
   std::vector<std::pair<double, int>> order;
   const int step = 1 + static_cast<int>(starts_.size() / most_looked_at);
   for (int s = 0; s < static_cast<int>(starts_.size()); s += step)
-    if (guess == (starts_[at(s)].scope->use == Scope::Use::guess) && !starts_[at(s)].by_rings && starts_[at(s)].likely_pace < never)
+    if (guess == (starts_[at(s)].scope->use == Scope::Use::guess) && !starts_[at(s)].by_rings && starts_[at(s)].first.likely_pace < never)
       order.emplace_back(likely(starts_[at(s)]).value, s);
   if (order.empty()) return;
   std::ranges::sort(order);

@@ -34,6 +34,23 @@ Entries take_connected(const Problem& p, Entries& left, bool& lone) {
   return found;
 }
 
+std::vector<Entries> by_type(const Problem& p, const Entries& entries) {
+  std::vector<Entries> parts;
+  for (const int e : entries) {
+    const auto same =
+        std::ranges::find_if(parts, [&](const Entries& part) { return p.entries[at(part.front())].type == p.entries[at(e)].type; });
+    (same == parts.end() ? parts.emplace_back() : *same).push_back(e);
+  }
+  return parts;
+}
+
+/// What is soon searched goes first.
+std::vector<Entries> guesses_of(const Problem& p, const Entries& entries) {
+  std::vector<Entries> parts = by_type(p, entries);
+  if (parts.size() > 1) parts.push_back(entries);
+  return parts;
+}
+
 }  // namespace
 
 Scope::Scope(const Problem& whole, const std::vector<int>& entries, Use what_for)
@@ -42,17 +59,9 @@ Scope::Scope(const Problem& whole, const std::vector<int>& entries, Use what_for
 }
 
 std::vector<std::unique_ptr<Scope>> scopes_of(const Problem& p) {
-  std::vector<Entries> parts(1, Entries(p.entries.size()));
-  std::iota(parts.front().begin(), parts.front().end(), 0);
-  if (p.request.restrictions.one_device_type) {
-    const Entries all = std::move(parts.front());
-    parts.clear();
-    for (const int e : all) {
-      const auto same =
-          std::ranges::find_if(parts, [&](const Entries& part) { return p.entries[at(part.front())].type == p.entries[at(e)].type; });
-      (same == parts.end() ? parts.emplace_back() : *same).push_back(e);
-    }
-  }
+  Entries all(p.entries.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<Entries> parts = p.request.restrictions.one_device_type ? by_type(p, all) : std::vector<Entries>{all};
   std::vector<std::unique_ptr<Scope>> scopes;
   const auto add = [&](const Entries& entries, Scope::Use use) { scopes.push_back(std::make_unique<Scope>(p, entries, use)); };
   Entries lone;
@@ -67,7 +76,8 @@ std::vector<std::unique_ptr<Scope>> scopes_of(const Problem& p) {
       }
       Entries easy = connected;
       std::erase_if(easy, [&](int e) { return !are_linked(p, e, e); });
-      if (!easy.empty() && easy.size() < connected.size()) add(easy, Scope::Use::guess);
+      if (!easy.empty() && easy.size() < connected.size())
+        for (const Entries& some : guesses_of(p, easy)) add(some, Scope::Use::guess);
       add(connected, Scope::Use::all);
     }
   }

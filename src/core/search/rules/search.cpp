@@ -10,7 +10,8 @@ constexpr double narrow = 1e-3;                               // of the value: a
 constexpr std::int64_t little_steps = 5'000'000;              // for a box that could still be halved
 constexpr int few_in_vain = 10, most_in_vain = 300;           // shapes of a box that are realised without a better plan coming of it
 constexpr std::int64_t most_at_once = Search::most_work / 8;  // in one box
-constexpr std::int64_t work_of_plan = 2'000, much_in_vain = 100'000'000;
+constexpr std::int64_t most_guessing = Search::most_work / 8;
+constexpr std::int64_t work_of_plan = 2'000, much_in_vain = 200'000'000;
 
 }  // namespace
 
@@ -24,6 +25,7 @@ std::int64_t Search::work() const {
 
 /// What was given up stays the bound: once there is a plan, not much more is worth it then, but a better plan.
 void Search::leave(double bound) {
+  if (guessing_) return;
   least_ = std::min(least_, bound);
   if (bound < target() && !best_.plans().empty()) most_work_ = std::min(most_work_, 2 * work() + much_in_vain);
 }
@@ -56,13 +58,13 @@ void Search::add_start(Scope& scope, const Measures& measures, int replicas) {
   if (first.bound == never) return;
   for (const bool by_rings : {false, true}) {
     if (by_rings && (scope.problem.regions == 1 || replicas == 1)) continue;
-    starts_.push_back({&scope, &measures, replicas, microbatches, by_rings, first.likely_pace});
-    if (scope.use != Scope::Use::guess) push_boxes(static_cast<int>(starts_.size()) - 1, first);
+    starts_.push_back({&scope, &measures, replicas, microbatches, by_rings, first});
   }
 }
 
-void Search::push_boxes(int start, const First& first) {
+void Search::push_boxes(int start) {
   const bool even = problem_.request.restrictions.even_layers;
+  const First& first = starts_[at(start)].first;
   const Scope& scope = *starts_[at(start)].scope;
   const bool coarse = scope.problem.groups.size() >= many_groups && !scope.problem.tiny;
   Box box;
@@ -113,7 +115,7 @@ Family& Search::family(int start, Grain grain) {
   auto& family = s.families[static_cast<std::size_t>(grain)];
   if (!family)
     family = std::make_unique<Family>(s.scope->problem, *s.measures, s.scope->rings,
-                                      Family::Choice{s.replicas, s.microbatches, s.likely_pace, s.by_rings, grain});
+                                      Family::Choice{s.replicas, s.microbatches, s.first.likely_pace, s.by_rings, grain});
   return *family;
 }
 
@@ -127,13 +129,36 @@ void Search::run() {
     try_likely(true);
     try_likely(false);
   }
+  const auto is_guess = [](const std::unique_ptr<Scope>& scope) { return scope->use == Scope::Use::guess; };
+  const std::int64_t each = most_guessing / std::max<std::int64_t>(1, std::ranges::count_if(scopes_, is_guess));
+  guessing_ = true;
+  for (const auto& scope : scopes_) {
+    if (!is_guess(scope)) continue;
+    push_boxes(*scope);
+    drain(std::min(each, most_work_ - work()));
+    queue_.clear();
+  }
+  guessing_ = false;
+  for (const auto& scope : scopes_)
+    if (!is_guess(scope)) push_boxes(*scope);
+  drain(most_work_);
+}
+
+void Search::push_boxes(const Scope& scope) {
+  for (int s = 0; s < static_cast<int>(starts_.size()); ++s)
+    if (starts_[at(s)].scope == &scope) push_boxes(s);
+}
+
+/// Until nothing promises more, or so much more work has been done.
+void Search::drain(std::int64_t more) {
+  const std::int64_t begin = work();
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end());
     const Node node = queue_.back();
     queue_.pop_back();
     if (node.bound >= target()) return leave(node.bound);
-    if (work() > most_work_ || told_to_stop()) {
-      stopped_ = true;
+    if (work() > most_work_ || work() - begin > more || told_to_stop()) {
+      stopped_ = !guessing_;
       return leave(node.bound);
     }
     open(node);

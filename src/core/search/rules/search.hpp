@@ -27,13 +27,16 @@ class Search {
   std::int64_t pruned() const { return pruned_; }
 
  private:
+  struct First {
+    double pace, likely_pace, bound;  ///< at least
+  };
   /// A microbatch size and a number of replicas; the rest is worked out when it is needed.
   struct Start {
     Scope* scope = nullptr;
     const Measures* measures = nullptr;
     int replicas = 0, microbatches = 0;
     bool by_rings = false;  ///< every stage's ring crosses regions
-    double likely_pace = 0;
+    First first{};
     std::array<std::unique_ptr<Family>, 3> families{};  ///< by grain
   };
   struct Node {
@@ -49,12 +52,11 @@ class Search {
   };
   Likely likely(const Start&) const;
   bool told_to_stop() const { return problem_.request.should_stop && problem_.request.should_stop(); }
-  struct First {
-    double pace, likely_pace, bound;  ///< at least
-  };
   void add_starts(Scope&);
   void add_start(Scope&, const Measures&, int replicas);
-  void push_boxes(int start, const First&);
+  void push_boxes(const Scope&);
+  void push_boxes(int start);
+  void drain(std::int64_t more);
   void try_likely(bool guess);
   void try_start(int start, double below);
   bool try_shape(int start, const Shape&);
@@ -79,6 +81,7 @@ class Search {
   int nodes_ = 0;
   double least_ = never;  ///< of what was given up
   bool stopped_ = false;
+  bool guessing_ = false;  ///< what is given up is no bound
   std::int64_t pruned_ = 0, work_ = 0, most_work_;
 };
 
