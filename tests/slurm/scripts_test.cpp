@@ -65,7 +65,7 @@ TEST_F(Scripts, AChainOfJobsIsOneRun) {
 
 TEST_F(Scripts, TheGraceIsSlurmsKillWait) {
   const std::string ask = ". " FLOTILLA_SCRIPTS_FOLDER "/flotilla.sh; flotilla_kill_wait";
-  EXPECT_EQ(on_head({"bash", "-c", ask}), "30");
+  EXPECT_EQ(on_head({"bash", "-c", ask}), "8");
 }
 
 /// The run believes that it lives as long after TERM as it needs to keep in hand, so that in whatever phase of a step TERM comes there is

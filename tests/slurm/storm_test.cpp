@@ -164,7 +164,7 @@ TEST_F(Storm, TheRunGoesOnAsIfNothingHadHappened) {
   ASSERT_TRUE(unbroken.completes());
   run.expect_the_losses_of(losses(calm.directory()));
 
-  EXPECT_EQ(debris(run.directory()), (Words{(run.directory() / "profile.json").string(), (run.directory() / "launches").string()}));
+  EXPECT_EQ(debris(run.directory()), (Words{(run.directory() / "launches").string(), (run.directory() / "profile.json").string()}));
   // Slurm says that a job is over while its last processes go.
   const auto over = [] { return on_head({"squeue", "-h"}, true).empty() && left_on_nodes().empty(); };
   wait_until(over, patience, Milliseconds{500});
