@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 namespace flotilla::search::pool {
@@ -16,6 +17,10 @@ struct Work {
   std::array<double, kinds> seconds{1e300, 1e300, 1e300};
 };
 
+/// Seconds for a sequence are least at a measured size (powers of two; straight lines between them) or at the largest. Of one device all
+/// sizes are looked at, for safety.
+bool tells(int microbatch, int largest) { return std::has_single_bit(static_cast<unsigned>(microbatch)) || microbatch == largest; }
+
 std::vector<Work> least_work(const Stock& stock, Soundings& soundings, const std::vector<int>& microbatches) {
   std::vector<Work> all;
   for (int type = 0; type < static_cast<int>(stock.types.size()); ++type) {
@@ -25,6 +30,7 @@ std::vector<Work> least_work(const Stock& stock, Soundings& soundings, const std
     for (int degree = 1; degree <= std::min({t.widest, stock.request.model.groups(), t.count}); degree *= 2)
       for (const int m : microbatches)
         for (const auto recompute : {plan::Recompute::none}) {
+          if (degree > 1 && !tells(m, microbatches.back())) continue;
           const LeastPass& s = soundings.least_pass(type, degree, m, recompute);
           if (!s.usable) continue;
           const double passes[kinds] = {s.embedding, s.block, s.head};

@@ -37,11 +37,15 @@ Search::Likely Search::likely(const Start& s) const {
 
 /// A good plan early excludes more.
 void Search::try_likely(bool guess) {
+  std::vector<int> all;
+  for (int s = 0; s < static_cast<int>(starts_.size()); ++s) {
+    const Start& start = starts_[at(s)];
+    const bool asked = start.scope->use != Scope::Use::guess_of_type && guess == start.scope->is_guess();
+    if (asked && !start.by_rings && start.first.likely_pace < never) all.push_back(s);
+  }
   std::vector<std::pair<double, int>> order;
-  const int step = 1 + static_cast<int>(starts_.size() / most_looked_at);
-  for (int s = 0; s < static_cast<int>(starts_.size()); s += step)
-    if (guess == (starts_[at(s)].scope->use == Scope::Use::guess) && !starts_[at(s)].by_rings && starts_[at(s)].first.likely_pace < never)
-      order.emplace_back(likely(starts_[at(s)]).value, s);
+  for (std::size_t i = 0; i < all.size(); i += 1 + all.size() / most_looked_at)
+    order.emplace_back(likely(starts_[at(all[i])]).value, all[i]);
   if (order.empty()) return;
   std::ranges::sort(order);
   std::vector<int> chosen;

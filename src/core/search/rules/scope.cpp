@@ -44,13 +44,6 @@ std::vector<Entries> by_type(const Problem& p, const Entries& entries) {
   return parts;
 }
 
-/// What is soon searched goes first.
-std::vector<Entries> guesses_of(const Problem& p, const Entries& entries) {
-  std::vector<Entries> parts = by_type(p, entries);
-  if (parts.size() > 1) parts.push_back(entries);
-  return parts;
-}
-
 }  // namespace
 
 Scope::Scope(const Problem& whole, const std::vector<int>& entries, Use what_for)
@@ -64,6 +57,12 @@ std::vector<std::unique_ptr<Scope>> scopes_of(const Problem& p) {
   std::vector<Entries> parts = p.request.restrictions.one_device_type ? by_type(p, all) : std::vector<Entries>{all};
   std::vector<std::unique_ptr<Scope>> scopes;
   const auto add = [&](const Entries& entries, Scope::Use use) { scopes.push_back(std::make_unique<Scope>(p, entries, use)); };
+  const auto add_guesses = [&](const Entries& easy) {
+    const auto types = by_type(p, easy);
+    for (const Entries& some : types)  // soon searched
+      if (types.size() > 1) add(some, Scope::Use::guess_of_type);
+    add(easy, Scope::Use::guess);
+  };
   Entries lone;
   for (Entries& part : parts) {
     if (p.tiny) add(part, Scope::Use::all);
@@ -76,8 +75,7 @@ std::vector<std::unique_ptr<Scope>> scopes_of(const Problem& p) {
       }
       Entries easy = connected;
       std::erase_if(easy, [&](int e) { return !are_linked(p, e, e); });
-      if (!easy.empty() && easy.size() < connected.size())
-        for (const Entries& some : guesses_of(p, easy)) add(some, Scope::Use::guess);
+      if (!easy.empty() && easy.size() < connected.size()) add_guesses(easy);
       add(connected, Scope::Use::all);
     }
   }

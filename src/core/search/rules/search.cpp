@@ -129,7 +129,7 @@ void Search::run() {
     try_likely(true);
     try_likely(false);
   }
-  const auto is_guess = [](const std::unique_ptr<Scope>& scope) { return scope->use == Scope::Use::guess; };
+  const auto is_guess = [](const std::unique_ptr<Scope>& scope) { return scope->is_guess(); };
   const std::int64_t each = most_guessing / std::max<std::int64_t>(1, std::ranges::count_if(scopes_, is_guess));
   guessing_ = true;
   for (const auto& scope : scopes_) {
@@ -151,13 +151,13 @@ void Search::push_boxes(const Scope& scope) {
 
 /// Until nothing promises more, or so much more work has been done.
 void Search::drain(std::int64_t more) {
-  const std::int64_t begin = work();
+  end_ = work() + more;
   while (!queue_.empty()) {
     std::pop_heap(queue_.begin(), queue_.end());
     const Node node = queue_.back();
     queue_.pop_back();
     if (node.bound >= target()) return leave(node.bound);
-    if (work() > most_work_ || work() - begin > more || told_to_stop()) {
+    if (work() > std::min(most_work_, end_) || told_to_stop()) {
       stopped_ = !guessing_;
       return leave(node.bound);
     }
@@ -183,12 +183,13 @@ void Search::open(const Node& node) {
   if (bound >= target()) return leave(bound);
   if (node.box.depth == Depth::any) return push_depths(bound, node);
   // Where the best way is no plan, mostly for memory, splitting does not help, and exact stages may.
-  if (path && !p.tiny && value_.least(path->time(f.microbatches()), path->price, 0) < target() && enumerate(node, f, rest, little_steps))
+  if (path && !p.tiny && value_.least(path->time(f.microbatches()), path->price, 0) < target() &&
+      enumerate(node, f, rest, little_steps, true))
     return;
   if (path && split(node, bound, rest, *path)) return;
   // What promises more goes first.
   if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound) return push(bound, node.start, node.box);
-  enumerate(node, f, rest, std::min(most_at_once, most_work_ - work()));
+  enumerate(node, f, rest, std::min({most_at_once, most_work_ - work(), std::max(little_steps, end_ - work())}), false);
 }
 
 void Search::push_depths(double bound, const Node& node) {
@@ -220,9 +221,9 @@ bool Search::split(const Node& node, double bound, const Rest& rest, const Path&
   return true;
 }
 
-/// All shapes of a box; false, and nothing is known of it, when that takes more than a little work.
-bool Search::enumerate(const Node& node, const Family& f, const Rest& rest, std::int64_t steps) {
-  const bool tiny = scope(node).problem.tiny, little = steps <= little_steps;
+/// All shapes of a box. `little`: false, and nothing is known of it, where that takes more; else what is left of it is given up.
+bool Search::enumerate(const Node& node, const Family& f, const Rest& rest, std::int64_t steps, bool little) {
+  const bool tiny = scope(node).problem.tiny;
   Lay lay{scope(node).problem, f, node.box, value_, rest, steps};
   lay.must_beat(target());
   int in_vain = 0;

@@ -67,7 +67,7 @@ class Search {
   void open(const Node&);
   void push_depths(double bound, const Node&);
   bool split(const Node&, double bound, const Rest&, const Path&);
-  bool enumerate(const Node&, const Family&, const Rest&, std::int64_t steps);
+  bool enumerate(const Node&, const Family&, const Rest&, std::int64_t steps, bool little);
   Scope& scope(const Node& node) const { return *starts_[at(node.start)].scope; }
   void leave(double bound);
   std::int64_t work() const;
@@ -81,8 +81,8 @@ class Search {
   int nodes_ = 0;
   double least_ = never;  ///< of what was given up
   bool stopped_ = false;
-  bool guessing_ = false;  ///< what is given up is no bound
-  std::int64_t pruned_ = 0, work_ = 0, most_work_;
+  bool guessing_ = false;                                             ///< what is given up is no bound
+  std::int64_t pruned_ = 0, work_ = 0, most_work_, end_ = most_work;  ///< end_: of the part at hand
 };
 
 }  // namespace flotilla::search::rules
