@@ -1,6 +1,7 @@
 #include "refine.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "families.hpp"
 #include "moves.hpp"

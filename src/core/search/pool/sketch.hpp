@@ -29,7 +29,7 @@ struct Column {
   std::vector<Slot> slots;  ///< by stage
   int microbatch = 1;       ///< sequences; a power of two where turns are dealt
   int count = 1;
-  int sequences = 0;  ///< of all of them, in one iteration; set by deal()
+  int sequences = 0;  ///< of all of them, in one iteration; set when the batch is dealt (deal.cpp)
   bool operator==(const Column&) const = default;
 };
 
