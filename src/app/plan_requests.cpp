@@ -38,7 +38,7 @@ NextPlan PlanRequests::read() {
   const auto text = files::read_text(file_);
   std::filesystem::remove(file_);
   const auto plan = for_job(control_from_json(text, file_.string()), search_request(job_), profile_, ranks_, file_.string());
-  FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is at work already");
+  FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is already active");
   return {files::plan_to_json(plan), "", ""};
 }
 

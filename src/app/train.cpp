@@ -258,7 +258,7 @@ class Training {
     for (auto theirs : mpi::all_gather(crew.control(), mine, deadline_)) most = std::max(most, theirs);
     if (crew.rank() != Rank{0} || most <= 0) return;
     const Bytes bound = place_.runtime_constant;
-    std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
+    std::printf("memory outside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
                 to_string(bound).c_str());
     std::fflush(stdout);
     if (most > bound.count) log::warning("processes hold more memory than planned with: lower --device.memory by ", Bytes{most} - bound);
@@ -267,7 +267,7 @@ class Training {
   void introduce(const PlanAtWork& work, std::int64_t first_step) const {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
-    table += key_values({{"origin", work.chosen.origin}});
+    table += key_values({{"plan source", work.chosen.origin}});
     std::fputs(table.c_str(), stdout);
     std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
     if (first_step >= job_.training.steps)

@@ -128,12 +128,12 @@ TEST(Doctor, TextAndJson) {
   const std::vector<Finding> findings{{"world", Verdict::good, "one world", "", ""},
                                       {"pmix", Verdict::problem, "no PMIx", "srun says so", "srun --mpi=pmix"}};
   const auto text = doctor_text(findings, 80);
-  EXPECT_NE(text.find("problem    pmix: no PMIx\n           evidence: srun says so\n           mend: srun --mpi=pmix\n"), std::string::npos)
+  EXPECT_NE(text.find("problem    pmix: no PMIx\n           evidence: srun says so\n           fix: srun --mpi=pmix\n"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("1 problem has to be mended"), std::string::npos);
+  EXPECT_NE(text.find("1 problem found"), std::string::npos);
   const auto json = files::Json::parse(doctor_json(findings), "doctor");
   EXPECT_FALSE(json.get_bool("good"));
-  EXPECT_EQ(json.at("findings").items().at(1).get_string("mend"), "srun --mpi=pmix");
+  EXPECT_EQ(json.at("findings").items().at(1).get_string("fix"), "srun --mpi=pmix");
 }
 
 }  // namespace

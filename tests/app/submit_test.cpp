@@ -236,7 +236,7 @@ TEST_F(Submit, UnderstandsOddGres) {
   odd_site().save(site_);
   const auto out = run(site_, {"--limit.devices=40"});
   expect_golden("odd", out);
-  EXPECT_NE(out.find("nobody knows what gres 'gpu:1g.10gb' is"), std::string::npos) << out;
+  EXPECT_NE(out.find("unknown gres 'gpu:1g.10gb'"), std::string::npos) << out;
 }
 
 TEST_F(Submit, OfANodesResourcesTheDearestIsBilledWhereTheSiteSaysSo) {

@@ -93,7 +93,7 @@ TEST(Replan, ARequestWhileItRunsIsAnswered) {
   // The checkpoint was saved under the new plan, which a restart without --plan keeps.
   const auto again = run(train(directory, ranks, {"--training.steps=" + std::to_string(committed(directory).back() + 2)}));
   EXPECT_EQ(again.code, 0) << again.err;
-  EXPECT_NE(again.out.find("origin  kept from step"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("plan source  kept from step"), std::string::npos) << again.out;
   EXPECT_NE(again.out.find("3 stages"), std::string::npos) << again.out;
 }
 
