@@ -21,14 +21,14 @@ constexpr std::size_t most_reshaped = 128;          // stages x kinds of columns
 constexpr int most_steps = 40;                      // of a local search
 constexpr double doubt = 1.04, doubt_of_few = 1.1;  // estimates are closer than this to the forecasts, nearly always
 constexpr double worth_improving = 1.1;             // in large pools: of the best
-constexpr double promising = 1.01;                  // a move whose estimate is worse by more is not forecast
+constexpr double worth_forecasting = 1.01;                  // a move whose estimate is worse by more is not forecast
 
 /// Forecasts of local search.
 int most_improvements(int devices) {
   return devices <= small_pool ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= huge_pool ? 12 : 1;
 }
 
-bool better(const Forecasted& a, const Forecasted& b) {
+bool smaller_first(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
   if (a.trial.devices != b.trial.devices) return a.trial.devices < b.trial.devices;
   return a.trial.forecast.iteration < b.trial.forecast.iteration;
@@ -114,7 +114,7 @@ void Refine::vary() {
   const auto most = stock_.devices <= small_pool ? many_varied : stock_.devices <= huge_pool ? most_varied : 1;
   const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min(most, std::ssize(found_)));
   for (const Forecasted& one : best) {
-    std::optional<bool> shares_tokens;  // of a huge pool, whose forecasts are dear: schedules are tried only with what is better alone
+    std::optional<bool> shares_tokens;  // of a huge pool, whose forecasts are dear: schedules are tried only with what is smaller_first alone
     for (const auto& plan : variants_of(one.trial.plan)) {
       if (stop()) return;
       if (shares_tokens && plan.sequence_parallel != *shares_tokens) continue;
@@ -142,17 +142,17 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
   if (keeping_) kept_.push_back(fresh);
   const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
   if (alike != found_.end()) {
-    if (!better(fresh, *alike)) return value;
+    if (!smaller_first(fresh, *alike)) return value;
     found_.erase(alike);
   }
-  found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, better), std::move(fresh));
+  found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, smaller_first), std::move(fresh));
   return value;
 }
 
 /// In the order of their estimates: the forecast is dear.
 std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
   Sketch here = from;
-  const double most = estimate_(here).value * promising;
+  const double most = estimate_(here).value * worth_forecasting;
   std::vector<Candidate> moves;
   const auto consider = [&](Sketch&& other) {
     const Estimate estimate = estimate_(other, most);
