@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "${1:?the source directory}"
 
-find README.md CHANGELOG.md docs -name '*.md' | LC_ALL=C sort | xargs awk -v most="${2:-40}" '
+find README.md CHANGELOG.md docs -name '*.md' | LC_ALL=C sort | LC_ALL=C xargs awk -v most="${2:-40}" '
 function count(text,    words, i, n, total) {
   n = split(text, words, /[ \t]+/)
   for (i = 1; i <= n; ++i) if (words[i] ~ /[[:alnum:]]/) ++total
@@ -55,7 +55,14 @@ fenced { next }
   blank = 0
   next
 }
-{ if (length($0) > 140 && $0 !~ /^[^ ]*$/) { ++wide; printf "%s:%d: a line of %d characters\n", FILENAME, FNR, length($0) } }
+{
+  characters = $0
+  gsub(/[\200-\277]/, "", characters)                                         # of each character of UTF-8 the first byte is left
+  if (length(characters) > 140 && $0 !~ /^[^ ]*$/) {
+    ++wide
+    printf "%s:%d: a line of %d characters\n", FILENAME, FNR, length(characters)
+  }
+}
 /^#/ { flush(); add($0); flush(); blank = 1; listed = 0; next }
 /^[ ]*([-*]|[0-9]+\.) / { flush(); listed = 1 }
 !/^[ ]/ && !/^[-*]|^[0-9]+\. / { if (blank) listed = 0 }
