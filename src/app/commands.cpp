@@ -36,7 +36,7 @@ const Command& require(std::span<const Command> commands, const std::string& nam
   std::vector<std::string> names{"help"};
   for (const auto& command : commands) names.push_back(command.name);
   throw Error{ErrorKind::usage,
-              text("no command is called '", name.substr(0, 60), "'", suggestion(name, names), "; flotilla help lists them all")};
+              text("no such command: '", name.substr(0, 60), "'", suggestion(name, names), "; flotilla help lists them all")};
 }
 
 /// --help or -h before any "--".

@@ -23,7 +23,7 @@ std::optional<NextPlan> PlanRequests::look() {
   last_look_ = now();
   std::error_code none;
   if (!std::filesystem::exists(file_, none)) return std::nullopt;
-  const std::string reason = "asked for in " + file_.filename().string();
+  const std::string reason = "requested in " + file_.filename().string();
   try {
     auto next = read();
     next.reason = reason;

@@ -173,8 +173,8 @@ search::Objective objective_of(const PlanningOptions& o) {
   const auto &maximise = o.setting("objective.maximise"), &minimise = o.setting("objective.minimise");
   if (given(minimise) && minimise.origin == maximise.origin)
     refuse(minimise, minimise.value,
-           text("stands beside ", maximise.name, " ", maximise.value,
-                "; keep one, and hold the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
+           text("conflicts with ", maximise.name, " ", maximise.value,
+                "; keep one, and bound the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
   search::Objective objective;
   objective.goal = minimise.origin > maximise.origin ? *o.minimise : search::Goal::throughput;
   const auto value = [](const std::optional<UsDollars>& usd) { return usd ? std::optional{usd->value} : std::nullopt; };

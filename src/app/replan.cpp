@@ -174,7 +174,7 @@ std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& wor
         files::plan_to_json(next),
         text(names(place, work, slow), ": ", Seconds{best.iteration.value}, " an iteration instead of ", Seconds{stays}, " forecast"), ""};
   } catch (const Error& error) {
-    log::warning("planning again: ", error.what(), "; the plan stays");
+    log::warning("re-planning: ", error.what(), "; the plan is kept");
     return std::nullopt;
   }
 }

@@ -111,7 +111,7 @@ std::optional<SiteDevices::Meaning> SiteDevices::meaning_of(const slurm::Gres& g
     if (longer.empty()) continue;
     if (auto meaning = of_features(node, part)) return meaning;
     // Names sort by their figures here, and a plan for the smaller device fits the larger one too.
-    note(text("gres '", whole, "' may be ", longer.front(), " or ", longer.back(), ": taken for ", longer.front(),
+    note(text("gres '", whole, "' may be ", longer.front(), " or ", longer.back(), ": assumed to be ", longer.front(),
               "; to name it exactly: --submit.device-types ", whole, "=", longer.back()));
     return Meaning{names_.type_called(longer.front()), ""};
   }

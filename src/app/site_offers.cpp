@@ -109,7 +109,7 @@ class Collector {
     if (p.limit && s_.time > *p.limit) return text("its time limit is ", *p.limit, ", the job asks for ", s_.time);
     if (const auto most = limits_of(p).job.time; most && s_.time > *most)
       return text("your account or QOS lets a job run for ", *most, ", the job asks for ", s_.time);
-    if (!slurm::is_plain(p.name)) return "its name cannot stand in a batch script";
+    if (!slurm::is_plain(p.name)) return "its name cannot be used in a batch script";
     return "";
   }
 
@@ -165,7 +165,7 @@ class Collector {
     if (per_node == 0 || nodes < std::max(p.fewest_nodes, 1)) return;
     const auto& d = kind.devices;
     if (!slurm::is_plain(d.gres + "x") || (!d.constraint.empty() && !slurm::is_plain(d.constraint)))
-      return note(text("partition ", p.name, ": names of its gres or features cannot stand in a batch script"));
+      return note(text("partition ", p.name, ": names of its gres or features cannot be used in a batch script"));
     const int rest = static_cast<int>(kind.available.size()) - nodes;
     if (rest > 0)
       note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,

@@ -184,7 +184,7 @@ std::string TrainingLoop::why_stopped() const {
   // A signal reaches one rank, and the one that keeps the books is seldom it.
   for (auto& reason : mpi::all_gather_strings(in_.crew.control(), stop_reason_, in_.job.comm.deadline))
     if (!reason.empty()) return reason;
-  return "a stop was asked for";
+  return "a stop was requested";
 }
 
 train::StepResult TrainingLoop::one_step() {

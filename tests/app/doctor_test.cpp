@@ -70,7 +70,7 @@ TEST(Doctor, GpusThatWereGivenAreThere) {
   EXPECT_EQ(judge_gpus({rank("n1")}).verdict, Verdict::good);
   auto four = rank("n1");
   four.gpus_given = four.gpus_there = 4;
-  EXPECT_NE(judge_gpus({four}).finding.find("computes on CPUs alone"), std::string::npos);
+  EXPECT_NE(judge_gpus({four}).finding.find("computes on CPUs only"), std::string::npos);
   four.gpus_there = 3;
   EXPECT_EQ(judge_gpus({rank("n2"), four}).verdict, Verdict::problem);
   EXPECT_EQ(judge_gpus({rank("n2"), four}).finding, "Slurm gave 4 GPUs on n1 and 3 are there");

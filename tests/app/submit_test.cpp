@@ -302,7 +302,7 @@ TEST_F(Submit, HostileNamesStayNames) {
                               "--run.directory=" + directory, "--submit.script=" + (folder_ / "s.sh").string(), "--limit.devices=8",
                               "--training.global-batch=8"});
   fs::current_path(before);
-  EXPECT_NE(out.find("its name cannot stand in a batch script"), std::string::npos) << out;
+  EXPECT_NE(out.find("its name cannot be used in a batch script"), std::string::npos) << out;
   const auto script = content(folder_ / "s.sh");
   EXPECT_EQ(script.find("\n#SBATCH --wrap"), std::string::npos) << script;
   const auto notes = folder_ / "notes";
