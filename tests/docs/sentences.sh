@@ -3,13 +3,13 @@
 #
 #   sentences.sh SOURCE_DIR [WORDS]     WORDS: another limit than 40
 #
-# Counted are README.md, CHANGELOG.md and docs/, except docs/measurements/ (laboratory notes keep their wording; their lines are checked).
+# Counted are README.md, CHANGELOG.md, tests/*/README.md and docs/, except docs/measurements/ (laboratory notes keep their wording; their lines are checked).
 # A sentence ends at ".", "!" or "?" before a blank, and with its paragraph, list item, heading or table cell. Code blocks are left out, and
 # a link counts with its text. A word holds a letter or a digit.
 set -euo pipefail
 cd "${1:?the source directory}"
 
-find README.md CHANGELOG.md docs -name '*.md' | LC_ALL=C sort | LC_ALL=C xargs awk -v most="${2:-40}" '
+find README.md CHANGELOG.md docs tests/*/README.md -name '*.md' | LC_ALL=C sort | LC_ALL=C xargs awk -v most="${2:-40}" '
 function count(text,    words, i, n, total) {
   n = split(text, words, /[ \t]+/)
   for (i = 1; i <= n; ++i) if (words[i] ~ /[[:alnum:]]/) ++total
