@@ -241,7 +241,7 @@ TEST_F(Plan, HowAPlanRunsCanBeFixed) {
   run(small_ + Words{file});
   EXPECT_NE(out_.find("gpipe"), std::string::npos) << out_;
   EXPECT_NE(err_.find("ignored, because flotilla plan searches these itself: plan.recompute;"), std::string::npos) << err_;
-  expect_refused(small_ + Words{"--plan.chunks=2", "--plan.schedule=1f1b"}, 64, "--plan.chunks 2: several stages a device are interleaved");
+  expect_refused(small_ + Words{"--plan.chunks=2", "--plan.schedule=1f1b"}, 64, "--plan.chunks 2: several stages per device need --plan.schedule interleaved");
   expect_refused(small_ + Words{"--plan.schedule=backward"}, 64, "1f1b, gpipe, interleaved, zero-bubble");
   expect_refused(small_ + Words{"--plan.sequence-parallel", "--runtime=megatron-deepspeed", "--plan.schedule=zero-bubble"}, 76, "");
 }
