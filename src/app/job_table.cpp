@@ -110,16 +110,30 @@ void add_plan(Table& t, Job::Plan& p) {
       "true: on resume, search again instead of keeping the checkpoint's plan; auto: change plan while the run goes on, when a device or a "
       "link has become slow and the change pays",
       replans(), {.alias = "replan"});
+  add_constraints(t, p);
+}
+
+}  // namespace
+
+void add_constraints(Table& t, Job::Plan& p) {
   const options::Details degree{.minimum = 0, .unset = "choose", .example = "2"};
   t.add("plan.data", &p.data, "data-parallel degree: replicas", degree);
   t.add("plan.pipeline", &p.pipeline, "pipeline stages", degree);
   t.add("plan.tensor", &p.tensor, "tensor-parallel degree: devices that share a layer", degree);
   t.add("plan.microbatch", &p.microbatch, "sequences that a replica handles at a time", degree);
-  add_manner(t, p.schedule, p.chunks, p.sequence_parallel, p.shard_optimizer);
+  t.add("plan.schedule", &p.schedule, "order of forward and backward passes in a pipeline", schedules());
+  t.add("plan.chunks", &p.chunks, "stages that a device holds, one behind the other along the model; several are interleaved 1F1B",
+        {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
+  t.add("plan.sequence-parallel", &p.sequence_parallel, "members of a tensor-parallel group hold their part of the tokens between products",
+        perhaps());
+  t.add("plan.shard-optimizer", &p.shard_optimizer,
+        "replicas share the optimizer's state out among them (ZeRO-1); auto: where nothing else fits the memory", perhaps());
   t.add("plan.recompute", &p.recompute, "what is computed again in the backward pass instead of kept", recomputes());
   t.add("plan.cuts", &p.cuts, "layer boundaries of all stages, from 0 to the number of layers (blocks + 2)",
         {.minimum = 0, .unset = "choose", .example = "0,4,8"});
 }
+
+namespace {
 
 void add_running(Table& t, Job& job) {
   t.section("device", "Devices");
@@ -180,17 +194,6 @@ void add_output(Table& t, Job::Output& o) {
         {.value = "FILE", .unset = "standard output", .alias = "output", .letter = 'o'});
   t.add("output.format", &o.json, "for people or for programs; JSON goes to standard output alone", output_formats(), {.alias = "format"});
   t.add("output.log-level", &o.log_level, "messages on standard error", levels(), {.alias = "log-level"});
-}
-
-void add_manner(Table& t, std::optional<plan::ScheduleKind>& schedule, int& chunks, std::optional<bool>& sequence_parallel,
-                std::optional<bool>& shard_optimizer) {
-  t.add("plan.schedule", &schedule, "order of forward and backward passes in a pipeline", schedules());
-  t.add("plan.chunks", &chunks, "stages that a device holds, one behind the other along the model; several are interleaved 1F1B",
-        {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
-  t.add("plan.sequence-parallel", &sequence_parallel, "members of a tensor-parallel group hold their part of the tokens between products",
-        perhaps());
-  t.add("plan.shard-optimizer", &shard_optimizer,
-        "replicas share the optimizer's state out among them (ZeRO-1); auto: where nothing else fits the memory", perhaps());
 }
 
 Table job_table(Job& job) {
