@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <thread>
 
@@ -117,10 +116,13 @@ TEST(Planner, BoundRanksKeepConstraints) {
   }
 }
 
-/// Devices of half the speed in the middle of a run: types of their own, as the session makes them.
+/// A host whose devices have become slower in the middle of a run: a type of their own, as the session makes it.
 cluster::Profile with_slowed_host(cluster::Profile profile, const std::string& host, double factor) {
-  auto slower = *cluster::find_type(profile, "fast");
-  slower.name = "fast, slowed";
+  std::string as;
+  for (const auto& device : profile.devices)
+    if (device.host == host) as = device.type;
+  auto slower = *cluster::find_type(profile, as);
+  slower.name = as + ", slowed";
   slower.peak_fp32.value /= factor;
   slower.memory_bandwidth.value /= factor;
   profile.device_types.push_back(slower);
@@ -137,28 +139,27 @@ plan::Plan with_types_of(plan::Plan plan, const cluster::Profile& profile) {
 }
 
 TEST(Planner, AMixedPlanWithASlowedNodeIsAnsweredWithAMixedPlan) {
-  int mixed_before = 0, mixed_after = 0;
-  for (const double slow : {60.0, 100.0, 150.0})
-    for (const auto& [first, second, third] : {std::array{2, 2, 3}, std::array{1, 2, 2}, std::array{3, 1, 2}}) {
-      const auto profile = mixed_ranks({{"fast", first}, {"fast", second}, {"slow", third}}, 200, slow);
-      auto r = request();
-      const auto before = search::plan(r, forecaster(profile));
-      ASSERT_TRUE(before.best) << before.no_plan_reason;
-      if (!is_mixed(before.best->plan)) continue;
-      ++mixed_before;
-      const auto today = with_slowed_host(profile, "h1", 2.5);
-      r.previous = with_types_of(before.best->plan, today);
-      const double stays = forecaster(today).forecast(*r.previous).iteration.value;
-      const auto after = search::plan(r, forecaster(today));
-      ASSERT_TRUE(after.best) << after.no_plan_reason;
-      EXPECT_LE(after.best->value, stays);
-      r.previous.reset();
-      r.restrictions.uniform_degrees = true;
-      EXPECT_LE(after.best->value, search::plan(r, forecaster(today)).best->value);
-      mixed_after += is_mixed(after.best->plan) && after.best->value < 0.95 * stays;
-    }
-  EXPECT_GT(mixed_before, 1);
-  EXPECT_GT(mixed_after, 0);
+  int mixed = 0;
+  for (const double slow : {60.0, 120.0})
+    for (const std::size_t cluster : {std::size_t{1}, std::size_t{2}})
+      for (const char* host : {"h0", "h1"}) {
+        const auto profile = mixed_ranks(clusters[cluster], 200, slow);
+        auto r = request();
+        const auto before = search::plan(r, forecaster(profile));
+        ASSERT_TRUE(before.best) << before.no_plan_reason;
+        ASSERT_TRUE(is_mixed(before.best->plan)) << plan::summary(before.best->plan);
+        const auto today = with_slowed_host(profile, host, 2.5);
+        r.previous = with_types_of(before.best->plan, today);
+        const double stays = forecaster(today).forecast(*r.previous).iteration.value;
+        const auto after = search::plan(r, forecaster(today));
+        ASSERT_TRUE(after.best) << after.no_plan_reason;
+        EXPECT_LT(after.best->value, stays);
+        r.previous.reset();
+        r.restrictions.uniform_degrees = true;
+        EXPECT_LE(after.best->value, search::plan(r, forecaster(today)).best->value);
+        mixed += is_mixed(after.best->plan) && after.best->value < 0.9 * stays;
+      }
+  EXPECT_GE(mixed, 4);
 }
 
 /// Everything of an answer that is told.

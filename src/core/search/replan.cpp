@@ -11,7 +11,7 @@ namespace {
 
 /// Of a plan that is better than the one chosen.
 std::string why_not_taken(const RankedPlan& better, const RankedPlan& chosen) {
-  return text(percent(1 - better.value / chosen.value), " better, but ", better.moved, " would move in place of ", chosen.moved);
+  return text(percent(1 - better.value / chosen.value), " better, but ", better.moved, " would move instead of ", chosen.moved);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ std::string smaller_microbatch(const Problem& problem) {
   const auto fixed = problem.request.constraints.microbatch;
   for (int size = fixed.value_or(1) / 2; size >= 1; size /= 2)
     if (fit_with(problem, [&](PlanRequest& r) { r.constraints.microbatch = size; }))
-      return text("a microbatch of ", size, " in place of ", *fixed);
+      return text("a microbatch of ", size, " instead of ", *fixed);
   return "";
 }
 
@@ -84,10 +84,10 @@ void free_schedule(PlanRequest& r) {
 std::string freed_option(const Problem& problem) {
   const Constraints& fixed = problem.request.constraints;
   if (const auto p = fixed.recompute ? fit_with(problem, [](PlanRequest& r) { r.constraints.recompute.reset(); }) : std::nullopt)
-    return text("recompute ", to_string(p->stages.front().recompute), " in place of ", to_string(*fixed.recompute));
+    return text("recompute ", to_string(p->stages.front().recompute), " instead of ", to_string(*fixed.recompute));
   if (const std::string smaller = smaller_microbatch(problem); !smaller.empty()) return smaller;
   if (const auto p = fixed.schedule ? fit_with(problem, [](PlanRequest& r) { free_schedule(r); }) : std::nullopt)
-    return text("the schedule ", to_string(p->schedule), " in place of ", to_string(*fixed.schedule));
+    return text("the schedule ", to_string(p->schedule), " instead of ", to_string(*fixed.schedule));
   if (!fixed.shard_optimizer.value_or(false) && fit_with(problem, [](PlanRequest& r) { r.constraints.shard_optimizer = true; }))
     return "an optimizer that replicas share out";
   const auto free_cuts = [](PlanRequest& r) {
@@ -107,12 +107,12 @@ std::string shorter_sequences(const Problem& problem) {
   const auto fits = [&](int length) { return fit_with(problem, [&](PlanRequest& r) { r.length = length; }).has_value(); };
   if (!fits(1)) return "";
   for (int length = problem.request.length / 2; length >= 1; length /= 2)
-    if (fits(length)) return text("sequences of ", length, " tokens in place of ", problem.request.length);
+    if (fits(length)) return text("sequences of ", length, " tokens instead of ", problem.request.length);
   return "";
 }
 
 std::string smallest_change(const Problem& problem, const Evaluated& nearest) {
-  const std::string more = text(to_string(nearest.needed), " for each device in place of ", to_string(nearest.limit));
+  const std::string more = text(to_string(nearest.needed), " for each device instead of ", to_string(nearest.limit));
   std::string change = freed_option(problem);
   if (change.empty()) change = shorter_sequences(problem);
   return change.empty() ? more : change + "; or " + more;

@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::size_t longest_summary = 160;
 constexpr const char* space =
-    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two, over several nodes "
-    "only where their links make a block faster), "
-    "microbatch (powers of two up to 16; of the best plans any number up to 16) and share of the batch; stages with numbers of "
-    "replicas of their own, "
-    "each of any types, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
-    "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
+    "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two, over several nodes "
+    "only if their links make a block faster), "
+    "microbatch size (powers of two up to 16; for the best plans any size up to 16) and batch fraction; stages with replica counts "
+    "of their own, "
+    "each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
+    "(for the best plans: zero-bubble, interleaved, sequence parallelism, if the runtime supports them)";
 
 Evaluated evaluated(const Forecasted& from) {
   Evaluated out;
