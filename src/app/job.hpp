@@ -12,6 +12,7 @@
 #include "flotilla/model/config.hpp"
 #include "flotilla/options/table.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/search/constraints.hpp"
 
 namespace flotilla::app {
 
@@ -121,6 +122,9 @@ Job read_job(std::span<const std::string> arguments, Need = Need::data);
 
 /// The rules that span fields; read_job() has applied them. Throws Error that names the option, its place and what to write.
 void check(const Job&, Need);
+
+/// What a job fixes of its plans, for the planner.
+search::Constraints constraints_of(const Job::Plan&);
 
 /// What must be the same when a run is resumed, as text, one "key = value" a line: model, sequence length, global batch and seed. The
 /// data's own fingerprint (data::Corpus::fingerprint) belongs beside it.

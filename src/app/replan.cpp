@@ -7,20 +7,18 @@
 #include "app/binding.hpp"
 #include "app/detour.hpp"
 #include "app/group_links.hpp"
-#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/cluster/slower_links.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/program/migration.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds longest_search{3};      // it takes a processor from the steps
-constexpr Seconds longest_detour{1};      // looking for ways round slow links, after that
+constexpr int most_detours = 64;          // ways round slow links that are forecast
 constexpr double least_gain = 0.05;       // of an iteration
 constexpr double worth = 2;               // times what the change costs
 constexpr double iterations_to_form = 2;  // a change takes these beside the moving: the new plan is made ready beside the steps
@@ -96,14 +94,15 @@ struct Candidate {
 };
 
 /// The answer, or what goes round a slow link and is faster.
-Candidate best_of(const search::Answer& answer, const plan::Plan& at_work, const cluster::Profile& today,
-                  const simulate::ProgramForecaster& forecaster, std::span<const cluster::SlowPair> slow, Seconds end) {
-  Candidate best{*answer.plan, answer.forecast.iteration};
-  std::vector<plan::Plan> plans{*answer.plan, at_work};
+Candidate best_of(const search::PlanAnswer& answer, const plan::Plan& at_work, const cluster::Profile& today,
+                  const simulate::ProgramForecaster& forecaster, std::span<const cluster::SlowPair> slow) {
+  Candidate best{answer.best->plan, answer.best->iteration};
+  std::vector<plan::Plan> plans{answer.best->plan, at_work};
   for (const auto& other : answer.alternatives) plans.push_back(other.plan);
+  int left = most_detours;
   for (const auto& plan : plans)
     for (const auto& detour : detours(plan, today, slow)) {
-      if (now() >= end) return best;
+      if (left-- == 0) return best;
       const Seconds iteration = forecaster.forecast(detour).iteration;
       if (iteration < best.iteration) best = {detour, iteration};
     }
@@ -158,12 +157,12 @@ std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& wor
     const auto today = slowed(profile, slow, work.crew_ranks);
     const simulate::ProgramForecaster forecaster{today, place.runtime, place.runtime_constant};
     auto request = search_request(place.job);
-    const Seconds end = now() + longest_search;
-    request.should_stop = [&] { return stop.stop_requested() || now() >= end; };
-    const auto answer = search::find_plan(request, today, forecaster);
-    if (!answer.plan || stop.stop_requested()) return std::nullopt;
     const auto at_work = on_devices_of(work.chosen.plan, today, ranks);
-    const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks), end + longest_detour);
+    request.previous = at_work;
+    request.should_stop = [&] { return stop.stop_requested(); };
+    const auto answer = search::plan(request, forecaster);
+    if (!answer.best || stop.stop_requested()) return std::nullopt;
+    const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks));
     const auto next = on_devices_of(best.plan, profile, ranks);
     if (next == work.chosen.plan) return std::nullopt;
     const double stays = forecaster.forecast(at_work).iteration.value;

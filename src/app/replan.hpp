@@ -17,8 +17,8 @@ cluster::Profile slowed(cluster::Profile, std::span<const Slowness> slow, const 
 Seconds moving_time(const cluster::Profile&, const plan::Plan& from, const plan::Plan& to);
 
 /// The best plan for the devices and links as fast as they are now, plans that go round a slow link (detour.hpp) among them, where what it
-/// saves in the steps that are left is worth more than the change costs, twice over, and at least a twentieth of an iteration. Local; takes
-/// a few seconds at most. Throws nothing: without an answer the plan stays.
+/// saves in the steps that are left is worth more than the change costs, twice over, and at least a twentieth of an iteration. Local; its
+/// effort is counted, not timed. Throws nothing: without an answer the plan stays.
 std::optional<NextPlan> plan_again(const Workplace&, const PlanAtWork&, std::span<const Slowness> slow, std::int64_t steps_left,
                                    const std::stop_token&);
 

@@ -6,7 +6,7 @@
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/data/sampler.hpp"
 #include "flotilla/probe/probe.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/train/options.hpp"
 
 /// What a job says, in the terms of the rooms that do it.
@@ -20,7 +20,7 @@ struct Samplers {
 /// Local. Throws Error{bad_input} for files that do not hold what the job needs.
 Samplers open_data(const Job&);
 
-search::Request search_request(const Job&);
+search::PlanRequest search_request(const Job&);
 probe::ProbeRequest probe_request(const Job&);
 train::Options trainer_options(const Job&, int threads);
 

@@ -6,6 +6,7 @@
 #include "app/temporary.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/search/binding.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -164,7 +165,7 @@ TEST(Pool, OfAProfileIsByTypeZoneAndHost) {
   add("B", "z", "h4", 1);
   add("A", "", "h4", 2);
   const search::Pool expected{{"A", "", 4, 2}, {"A", "", 8, 4}, {"B", "z", 1, 1}};
-  EXPECT_EQ(pool_of_devices(profile), expected);
+  EXPECT_EQ(search::pool_of_devices(profile), expected);
 }
 
 TEST(Pool, ALibraryGetsItsTypesAndNodes) {

@@ -13,7 +13,7 @@
 #include "families.hpp"
 #include "floor.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "pool_parts.hpp"
 #include "variants.hpp"
@@ -26,9 +26,9 @@ using namespace search::pool;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-double value_of(const PoolAnswer& answer) { return answer.best ? answer.best->value : infinity; }
+double value_of(const PlanAnswer& answer) { return answer.best ? answer.best->value : infinity; }
 
-std::string spell(const PoolAnswer& answer) { return answer.best ? plan::summary(answer.best->plan) : answer.no_plan_reason; }
+std::string spell(const PlanAnswer& answer) { return answer.best ? plan::summary(answer.best->plan) : answer.no_plan_reason; }
 
 std::vector<int> random_cuts(Dice& dice, int layers, int stages) {
   std::vector<int> cuts{0, layers};
@@ -83,22 +83,25 @@ std::optional<Verdict> verdict(const Judge& judge, const plan::Plan& plan) {
   }
 }
 
-/// The planner of even plans on one host of the pool's first type; nothing where it has no say.
-std::optional<double> by_find_plan(const Instance& i, int devices) {
+/// The best even plan on one host of the pool's first type; nothing where it has no say.
+std::optional<double> best_even_plan(const Instance& i, int devices) {
   const auto& r = i.request;
   if (i.runtime.layers || !(r.restrictions == Restrictions{}) || !(r.objective == Objective{})) return std::nullopt;
   auto profile = i.library;
   for (int d = 0; d < devices; ++d) profile.devices.push_back({Rank{d}, r.pool[0].device_type, "h", r.pool[0].zone, d, 1});
-  const auto answer = find_plan({r.model, r.length, r.global_batch, r.precision, {}, {}, 0, {}}, profile,
-                                simulate::ProgramForecaster{profile, i.runtime, {}});
-  if (!answer.plan) return std::nullopt;
-  return answer.forecast.iteration.value;
+  PlanRequest even;
+  even.model = r.model, even.length = r.length, even.global_batch = r.global_batch, even.precision = r.precision;
+  even.restrictions.uniform_degrees = true;
+  even.alternatives = 0;
+  const auto answer = search::plan(even, simulate::ProgramForecaster{profile, i.runtime, {}});
+  if (!answer.best) return std::nullopt;
+  return answer.best->value;
 }
 
-void expect_bound(const Instance& i, const PoolAnswer& answer, int seed) {
+void expect_bound(const Instance& i, const PlanAnswer& answer, int seed) {
   const double bound = answer.best->value * (1 - answer.bound_gap) * (1 - 1e-9);
   for (const auto& other : answer.alternatives) EXPECT_LE(bound, other.value) << seed;
-  if (const auto other = by_find_plan(i, std::min(i.request.pool[0].count, i.request.pool[0].per_node))) {
+  if (const auto other = best_even_plan(i, std::min(i.request.pool[0].count, i.request.pool[0].per_node))) {
     EXPECT_LE(bound, *other) << seed;
   }
 }
@@ -122,7 +125,7 @@ std::string Ratios::in_words(const char* of) {
   return line;
 }
 
-PoolAnswer plan(const Instance& i) { return plan_by_program(i.request, i.library, i.runtime); }
+PlanAnswer plan(const Instance& i) { return search::plan(i.request, simulate::ProgramForecaster{i.library, i.runtime, {}}); }
 
 void expect_sense(Seeds seeds, const Range& range) {
   int found = 0, none = 0;

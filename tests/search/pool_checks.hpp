@@ -21,7 +21,7 @@ struct Ratios {
   std::string in_words(const char* of);
 };
 
-search::PoolAnswer plan(const Instance&);
+search::PlanAnswer plan(const Instance&);
 
 /// Answers are what they say: valid, inside the pool, the memory, the limits and the restrictions, and forecast the same by the judge; no
 /// plan that anybody knows is below the bound.

@@ -5,7 +5,7 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/program/runtime.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 /// Made-up pools, models and objectives for the tests of the planner by our own forecast.
 namespace flotilla::fixture {
@@ -29,7 +29,7 @@ class Dice {
 
 /// A request and who it is asked of.
 struct Instance {
-  search::PoolRequest request;
+  search::PlanRequest request;
   cluster::Profile library;
   program::Runtime runtime;
 };

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
 
 namespace flotilla::search {
@@ -19,7 +19,7 @@ using simulate::SailorTables;
 
 struct Instance {
   cluster::Profile library;
-  PoolRequest request;
+  PlanRequest request;
 };
 
 class Dice {
@@ -255,7 +255,7 @@ class Enumeration {
     if (simulate::sailor_fits(t_, plan_)) best = value;
   }
 
-  const PoolRequest& r_;
+  const PlanRequest& r_;
   SailorTables t_;
   int devices_ = 0;
   std::vector<int> room_;

@@ -11,7 +11,26 @@ std::vector<int> Estimator::sizes() const {
   std::vector<int> all;
   const int most = std::min(stock_.request.global_batch, largest_microbatch);
   for (int m = 1; m <= most; m = levels() ? m + 1 : m * 2) all.push_back(m);
+  const auto& fixed = stock_.request.constraints.microbatch;
+  if (fixed && std::ranges::find(all, *fixed) == all.end()) all.push_back(*fixed);
   return all;
+}
+
+bool Estimator::constrain(Sketch& sketch) const {
+  const Constraints& fixed = stock_.request.constraints;
+  if (fixed.pipeline && sketch.stages() != *fixed.pipeline) return false;
+  if (!stock_.cuts.empty()) {
+    if (sketch.cuts.size() != stock_.cuts.size()) return false;
+    sketch.cuts = stock_.cuts;
+  }
+  if (fixed.data && columns_of(sketch) != *fixed.data) return false;
+  if (fixed.recompute) std::ranges::fill(sketch.recompute, *fixed.recompute);
+  const auto unlike = [&](const Slot& slot) { return slot.tensor != *fixed.tensor; };
+  for (Column& column : sketch.columns) {
+    if (fixed.tensor && std::ranges::any_of(column.slots, unlike)) return false;
+    if (fixed.microbatch) column.microbatch = *fixed.microbatch;
+  }
+  return true;
 }
 
 double Estimator::pass(const Sounding& s, int first, int last) const {
@@ -20,7 +39,7 @@ double Estimator::pass(const Sounding& s, int first, int last) const {
 }
 
 double Estimator::memory(const Sounding& s, int first, int last, int in_flight, int replicas) const {
-  const double away = stock_.request.shard_optimizer ? 1 - 1.0 / replicas : 0;
+  const double away = stock_.request.constraints.shard_optimizer.value_or(false) ? 1 - 1.0 / replicas : 0;
   const auto of = [&](const Part& part) { return part.state - part.shareable * away + part.activations * in_flight; };
   const bool begins = first == 0, ends = last == stock_.request.model.layers();
   return s.beside + (begins ? of(s.embedding) : s.neighbour) + blocks(first, last) * of(s.block) + (ends ? of(s.head) : s.neighbour) -
@@ -37,7 +56,7 @@ bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.co
 }  // namespace
 
 bool Estimator::blocks_on(int microbatch) const {
-  const PoolRequest& r = stock_.request;
+  const PlanRequest& r = stock_.request;
   const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
   return blocking_ && static_cast<double>(size.count) > buffered_;
 }
@@ -183,8 +202,9 @@ double Estimator::after(const Sketch& sketch) {
 Estimate Estimator::operator()(Sketch& sketch, double enough) {
   ++count_;
   Estimate estimate;
+  if (!constrain(sketch)) return estimate;
   // Zero-bubble and interleaved plans are estimated as what they are made of.
-  if (const auto& schedule = stock_.request.manner.schedule)
+  if (const auto& schedule = stock_.request.constraints.schedule)
     sketch.schedule = schedule == plan::ScheduleKind::gpipe ? *schedule : plan::ScheduleKind::one_f_one_b;
   if (!measure(sketch)) return estimate;
   estimate.seconds = sketch.dealing == Dealing::level ? deal_level(sketch) : deal_turns(sketch);

@@ -67,7 +67,7 @@ plan::Plan plan_of(const Line& line, const Stock& stock) {
     }
     plan.stages.push_back(std::move(stage));
   }
-  return in_manner(std::move(plan), stock.request.manner);
+  return constrained(std::move(plan), stock.request.constraints);
 }
 
 const Sounding& LineEstimator::sounding(const Crew& crew, plan::Recompute recompute) {

@@ -1,17 +1,11 @@
-#include "app/mixed_plan.hpp"
+#include "flotilla/search/binding.hpp"
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "app/pool.hpp"
-#include "flotilla/base/clock.hpp"
-#include "flotilla/search/pool_planner.hpp"
-
-namespace flotilla::app {
+namespace flotilla::search {
 namespace {
-
-constexpr Seconds patience{5};
 
 /// Free ranks of one type and zone by host, hosts in the order of their first ranks.
 using Hosts = std::vector<std::vector<Rank>>;
@@ -52,17 +46,17 @@ std::vector<Rank> take(Hosts& hosts, int count, std::size_t host_size) {
   return taken;
 }
 
-/// What the search over a pool keeps to as well.
-bool fixes_only_manner(const search::Fixed& fixed) {
-  search::Fixed manner;
-  manner.schedule = fixed.schedule;
-  manner.chunks = fixed.chunks;
-  manner.sequence_parallel = fixed.sequence_parallel;
-  manner.shard_optimizer = fixed.shard_optimizer;
-  return fixed == manner;
-}
-
 }  // namespace
+
+Pool pool_of_devices(const cluster::Profile& profile) {
+  std::map<std::tuple<std::string, std::string, std::string>, int> on_host;  // type, zone, host
+  for (const auto& device : profile.devices) ++on_host[{device.type, device.zone, device.host}];
+  std::map<std::tuple<std::string, std::string, int>, int> count;
+  for (const auto& [place, devices] : on_host) count[{std::get<0>(place), std::get<1>(place), devices}] += devices;
+  Pool pool;
+  for (const auto& [place, devices] : count) pool.push_back({std::get<0>(place), std::get<1>(place), devices, std::get<2>(place)});
+  return pool;
+}
 
 std::optional<plan::Plan> on_devices(plan::Plan plan, const cluster::Profile& profile) {
   auto free = free_devices(profile);
@@ -71,37 +65,24 @@ std::optional<plan::Plan> on_devices(plan::Plan plan, const cluster::Profile& pr
     for (const auto& host : hosts) sizes[place] = std::max(sizes[place], host.size());
   // Large groups first: what is left over serves small ones.
   std::vector<plan::Replica*> order;
-  for (auto& stage : plan.stages)
-    for (auto& replica : stage.replicas) order.push_back(&replica);
+  const auto own = static_cast<std::size_t>(plan::own_stages(plan));
+  for (std::size_t s = 0; s < own; ++s)
+    for (auto& replica : plan.stages[s].replicas) order.push_back(&replica);
   std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->tensor_parallel > b->tensor_parallel; });
   for (plan::Replica* replica : order) {
     const std::pair place{replica->device_type, replica->zone};
     replica->devices = take(free[place], replica->tensor_parallel, sizes[place]);
     if (replica->devices.empty()) return std::nullopt;
   }
+  for (std::size_t s = own; s < plan.stages.size(); ++s) plan.stages[s].replicas = plan.stages[s % own].replicas;
   if (!plan::validate(plan).empty()) return std::nullopt;
   return plan;
 }
 
-std::optional<plan::Plan> mixed_plan(const search::Request& job, const cluster::Profile& profile, const program::Runtime& runtime,
-                                     Bytes runtime_constant) {
-  if (!fixes_only_manner(job.fixed) || profile.devices.size() < 2) return std::nullopt;
-  search::PoolRequest request;
-  request.model = job.model;
-  request.length = job.length;
-  request.global_batch = job.global_batch;
-  request.precision = job.precision;
-  request.pool = pool_of_devices(profile);
-  request.manner = search::manner_of(job.fixed);
-  request.process_memory = [runtime_constant](int) { return runtime_constant; };
-  const Seconds end = now() + patience;
-  request.should_stop = [&] { return (job.should_stop && job.should_stop()) || now() > end; };
-  cluster::Profile library = search::with_node_sizes(profile, request.pool);
-  library.devices.clear();
-  if (job.memory_limit)
-    for (auto& type : library.device_types) type.memory = std::min(type.memory, *job.memory_limit);
-  const auto answer = search::plan_by_program(request, library, runtime);
-  return answer.best ? on_devices(answer.best->plan, profile) : std::nullopt;
+plan::Plan unbound(plan::Plan plan) {
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas) replica.devices.clear();
+  return plan;
 }
 
-}  // namespace flotilla::app
+}  // namespace flotilla::search

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <set>
 
-namespace flotilla::search {
+#include "../tuning.hpp"
+
+namespace flotilla::search::even {
 namespace {
 
 /// 1 ... most, or the fixed one when it is among them.
@@ -17,20 +19,18 @@ std::vector<int> choices(const std::optional<int>& fixed, int most) {
   return list;
 }
 
-/// Sequences in a microbatch beyond which times are no longer believed: sixteen times the largest that was measured. Caches that held its
-/// activations hold no larger one's.
+/// Sequences in a microbatch beyond which times are no longer believed: caches that held a smaller one's activations hold no larger one's.
 int largest_believed(const Problem& problem) {
-  constexpr std::int64_t times_as_large = 16;
   std::int64_t tokens = 0;
   for (const auto& time : problem.profile.operation_times)
     if (time.precision == problem.request.precision) tokens = std::max(tokens, std::int64_t{time.sequences} * time.length);
-  const std::int64_t largest = times_as_large * tokens / std::max(1, problem.request.length);
+  const std::int64_t largest = tuning::believed_microbatch * tokens / std::max(1, problem.request.length);
   return tokens > 1 ? static_cast<int>(std::clamp<std::int64_t>(largest, 1, problem.request.global_batch)) : problem.request.global_batch;
 }
 
 /// The smallest microbatch for every possible number of microbatches: any other only takes memory and pads.
 std::vector<int> microbatch_sizes(const Problem& problem, int sequences) {
-  if (problem.request.fixed.microbatch) return {*problem.request.fixed.microbatch};
+  if (problem.request.constraints.microbatch) return {*problem.request.constraints.microbatch};
   const int largest = largest_believed(problem);
   std::set<int> sizes;
   for (int count = 1; count <= sequences; ++count)
@@ -38,13 +38,13 @@ std::vector<int> microbatch_sizes(const Problem& problem, int sequences) {
   return {sizes.begin(), sizes.end()};
 }
 
-std::vector<plan::Recompute> recomputations(const Request& request) {
-  if (request.fixed.recompute) return {*request.fixed.recompute};
+std::vector<plan::Recompute> recomputations(const PlanRequest& request) {
+  if (request.constraints.recompute) return {*request.constraints.recompute};
   return {plan::Recompute::none, plan::Recompute::selective, plan::Recompute::full};
 }
 
-std::vector<plan::ScheduleKind> schedules(const Request& request, int pipeline) {
-  if (request.fixed.schedule) return {*request.fixed.schedule};
+std::vector<plan::ScheduleKind> schedules(const PlanRequest& request, int pipeline) {
+  if (request.constraints.schedule) return {*request.constraints.schedule};
   // With one stage both run the same instructions' worth of work; 1F1B keeps one microbatch.
   if (pipeline == 1) return {plan::ScheduleKind::one_f_one_b};
   return {plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::gpipe};
@@ -72,9 +72,9 @@ int Configuration::in_flight(int stage, int replica) const {
 }
 
 std::vector<Configuration> configurations(const Problem& problem) {
-  const Request& request = problem.request;
-  const Fixed& fixed = request.fixed;
-  const auto cuts = problem.own_cuts();
+  const PlanRequest& request = problem.request;
+  const Constraints& fixed = request.constraints;
+  const auto cuts = cuts_of_devices(problem.fixed());
   const auto pipeline_fixed = cuts.empty() ? fixed.pipeline : std::optional<int>{static_cast<int>(cuts.size()) - 1};
   const int most_tensor = std::min(model::largest_tensor_parallel(request.model), problem.ranks());
   std::vector<Configuration> all;
@@ -86,23 +86,8 @@ std::vector<Configuration> configurations(const Problem& problem) {
   return all;
 }
 
-namespace {
-
-/// The plan as the request fixes what a configuration does not say.
-plan::Plan as_fixed(const Problem& problem, plan::Plan plan) {
-  const Fixed& fixed = problem.request.fixed;
-  const plan::ScheduleKind schedule = plan.schedule;
-  plan = in_manner(std::move(plan), manner_of(fixed));
-  plan.schedule = schedule;
-  for (std::size_t s = 0; s < plan.stages.size() && !fixed.cuts.empty(); ++s)
-    plan.stages[s].first_layer = fixed.cuts[s], plan.stages[s].last_layer = fixed.cuts[s + 1];
-  return plan;
-}
-
-}  // namespace
-
 plan::Plan make_plan(const Problem& problem, const Configuration& c, const std::vector<int>& cuts) {
-  const Request& request = problem.request;
+  const PlanRequest& request = problem.request;
   const Placement& p = *c.placement;
   plan::Plan plan = plan::even_plan(request.model, request.length, request.global_batch, request.precision, p.data, p.pipeline, p.tensor,
                                     c.microbatch, c.schedule, cuts);
@@ -122,7 +107,7 @@ plan::Plan make_plan(const Problem& problem, const Configuration& c, const std::
       replica.quanta = std::min(c.microbatch, c.most_sequences());
     }
   }
-  return as_fixed(problem, std::move(plan));
+  return constrained(std::move(plan), problem.fixed());
 }
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

@@ -1,9 +1,9 @@
 #pragma once
 #include <vector>
 
-#include "request.hpp"
+#include "problem.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 
 /// Where the replicas sit: (stage * data + replica) -> devices of its tensor-parallel group, all of one host and type.
 struct Placement {
@@ -21,4 +21,4 @@ struct Placement {
 /// proportion to speed. Empty when the ranks do not make up groups inside hosts.
 std::vector<Placement> placements(const Problem&, int data, int pipeline, int tensor);
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

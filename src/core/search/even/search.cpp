@@ -1,21 +1,26 @@
+#include "search.hpp"
+
+#include <algorithm>
+
+#include "../explain.hpp"
 #include "best_first.hpp"
-#include "explain.hpp"
 #include "flotilla/base/error.hpp"
 #include "miss.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 namespace {
 
-void add_alternatives(const Incumbents& found, int wanted, Answer& answer) {
+void add_alternatives(const Problem& problem, const Incumbents& found, PlanAnswer& answer) {
   const Evaluated& best = *found.best();
-  const auto add = [&](const Evaluated& e) {
-    if (static_cast<int>(answer.alternatives.size()) < wanted)
-      answer.alternatives.push_back({e.plan, e.forecast.iteration, e.forecast.peak_memory(), why_lost(e, best)});
+  const auto add = [&](const Evaluated& other) {
+    if (static_cast<int>(answer.alternatives.size()) >= problem.request.alternatives) return;
+    answer.alternatives.push_back(ranked(other));
+    answer.alternatives.back().reason = why_lost(other, best, problem.request.objective.goal);
   };
   for (std::size_t i = 1; i < found.fitting().size(); ++i) add(found.fitting()[i]);
   // Faster ones that do not fit say what more memory would buy.
-  for (const Evaluated& e : found.missing())
-    if (e.forecast.iteration < best.forecast.iteration) add(e);
+  for (const Evaluated& other : found.missing())
+    if (other.value < best.value) add(other);
 }
 
 std::string reason_for_no_plan(const Problem& problem, const BestFirst& search, const std::optional<Miss>& miss) {
@@ -25,28 +30,25 @@ std::string reason_for_no_plan(const Problem& problem, const BestFirst& search, 
                 " with each tensor-parallel group inside one host; give fewer fixed degrees or more ranks");
   if (miss)
     return text("no plan fits into the devices' memory: even the nearest one is ", to_string(miss->needed - miss->limit),
-                " over the limit of rank ", miss->rank);
+                " over the limit of rank ", miss->rank, "; nearest: ", in_words(*miss));
   if (!search.refusal().empty()) return "no plan that was asked for can be executed: " + search.refusal();
   return "the search was stopped before any plan was found to fit; give it more time";
 }
 
 }  // namespace
 
-Answer find_plan(const Request& asked, const cluster::Profile& profile, const simulate::BoundedForecaster& forecaster) {
-  const Request request = settled(asked);
-  check(request, profile);
-  const Problem problem{request, profile, forecaster};
+PlanAnswer best_for_ranks(const Problem& problem, const std::vector<plan::Plan>& others) {
   BestFirst search{problem};
-  search.run();
-  Answer answer;
+  for (const auto& plan : others) search.offer(plan);
+  if (problem.request.objective.goal == Goal::throughput) search.run();
+  PlanAnswer answer;
   answer.considered = search.considered();
   answer.pruned = search.pruned();
   answer.finished = search.finished();
-  answer.bound_gap = search.bound_gap();
+  answer.bound = search.finished() ? never : search.left_bound();
   if (const Evaluated* best = search.incumbents().best()) {
-    answer.plan = best->plan;
-    answer.forecast = best->forecast;
-    add_alternatives(search.incumbents(), request.alternatives, answer);
+    answer.best = ranked(*best);
+    add_alternatives(problem, search.incumbents(), answer);
     return answer;
   }
   if (answer.finished) answer.nearest_miss = nearest_miss(problem, search);
@@ -54,4 +56,4 @@ Answer find_plan(const Request& asked, const cluster::Profile& profile, const si
   return answer;
 }
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

@@ -4,7 +4,7 @@
 
 #include "configuration.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 
 /// Layer cuts of one configuration, the most promising first.
 ///
@@ -70,4 +70,4 @@ struct LeastMemory {
 };
 LeastMemory least_memory_cuts(const Problem&, const Configuration&);
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

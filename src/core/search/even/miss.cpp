@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <tuple>
 
-#include "explain.hpp"
+#include "../explain.hpp"
+#include "../tuning.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/why_not.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 namespace {
-
-constexpr std::size_t exact_looks = 6;  // misses by the memory bound that are forecast
 
 std::optional<Evaluated> try_evaluate(const Problem& problem, const Configuration& c, const std::vector<int>& cuts) {
   try {
@@ -43,7 +42,7 @@ std::optional<Evaluated> nearest_of(const Problem& problem, const std::vector<Co
   for (const Configuration* c : smallest(all)) near.emplace_back(least_memory_cuts(problem, *c), c);
   std::ranges::stable_sort(near, {}, [](const auto& n) { return n.first.excess; });
   std::optional<Evaluated> best;
-  for (std::size_t i = 0; i < near.size() && i < exact_looks; ++i) {
+  for (std::size_t i = 0; i < near.size() && i < tuning::even_misses; ++i) {
     auto found = try_evaluate(problem, *near[i].second, near[i].first.cuts);
     if (found && (!best || found->excess() < best->excess())) best = std::move(found);
     if (best && best->fits()) break;
@@ -52,7 +51,7 @@ std::optional<Evaluated> nearest_of(const Problem& problem, const std::vector<Co
 }
 
 /// A plan of the changed request that fits.
-std::optional<plan::Plan> any_fit(const Problem& problem, const Request& changed) {
+std::optional<plan::Plan> any_fit(const Problem& problem, const PlanRequest& changed) {
   const Problem inner{changed, problem.profile, problem.forecaster};
   auto nearest = nearest_of(inner, configurations(inner));
   if (!nearest || !nearest->fits()) return std::nullopt;
@@ -61,42 +60,43 @@ std::optional<plan::Plan> any_fit(const Problem& problem, const Request& changed
 
 template <class Change>
 std::optional<plan::Plan> fit_with(const Problem& problem, Change change) {
-  Request changed = problem.request;
+  PlanRequest changed = problem.request;
   change(changed);
   return any_fit(problem, changed);
 }
 
 std::string smaller_microbatch(const Problem& problem) {
-  const auto fixed = problem.request.fixed.microbatch;
+  const auto fixed = problem.request.constraints.microbatch;
   for (int size = fixed.value_or(1) / 2; size >= 1; size /= 2)
-    if (fit_with(problem, [&](Request& r) { r.fixed.microbatch = size; })) return text("a microbatch of ", size, " instead of ", *fixed);
+    if (fit_with(problem, [&](PlanRequest& r) { r.constraints.microbatch = size; }))
+      return text("a microbatch of ", size, " instead of ", *fixed);
   return "";
 }
 
 /// Cuts of several stages a device are none of one.
-void free_schedule(Request& r) {
-  r.fixed.schedule.reset();
-  if (r.fixed.chunks.value_or(1) > 1) r.fixed.cuts.clear();
-  r.fixed.chunks.reset();
+void free_schedule(PlanRequest& r) {
+  r.constraints.schedule.reset();
+  if (r.constraints.chunks.value_or(1) > 1) r.constraints.cuts.clear();
+  r.constraints.chunks.reset();
 }
 
 /// What the user decided, freed one at a time, the least intrusive first.
 std::string freed_option(const Problem& problem) {
-  const Fixed& fixed = problem.request.fixed;
-  if (const auto p = fixed.recompute ? fit_with(problem, [](Request& r) { r.fixed.recompute.reset(); }) : std::nullopt)
+  const Constraints& fixed = problem.request.constraints;
+  if (const auto p = fixed.recompute ? fit_with(problem, [](PlanRequest& r) { r.constraints.recompute.reset(); }) : std::nullopt)
     return text("recompute ", to_string(p->stages.front().recompute), " instead of ", to_string(*fixed.recompute));
   if (const std::string smaller = smaller_microbatch(problem); !smaller.empty()) return smaller;
-  if (const auto p = fixed.schedule ? fit_with(problem, [](Request& r) { free_schedule(r); }) : std::nullopt)
+  if (const auto p = fixed.schedule ? fit_with(problem, [](PlanRequest& r) { free_schedule(r); }) : std::nullopt)
     return text("the schedule ", to_string(p->schedule), " instead of ", to_string(*fixed.schedule));
-  if (!fixed.shard_optimizer.value_or(false) && fit_with(problem, [](Request& r) { r.fixed.shard_optimizer = true; }))
+  if (!fixed.shard_optimizer.value_or(false) && fit_with(problem, [](PlanRequest& r) { r.constraints.shard_optimizer = true; }))
     return "an optimizer that replicas share out";
-  const auto free_cuts = [](Request& r) {
-    r.fixed.pipeline = (static_cast<int>(r.fixed.cuts.size()) - 1) / r.fixed.chunks.value_or(1);
-    r.fixed.cuts.clear();
+  const auto free_cuts = [](PlanRequest& r) {
+    r.constraints.pipeline = (static_cast<int>(r.constraints.cuts.size()) - 1) / r.constraints.chunks.value_or(1);
+    r.constraints.cuts.clear();
   };
   if (const auto p = !fixed.cuts.empty() ? fit_with(problem, free_cuts) : std::nullopt) return text("other layer cuts: ", describe(*p));
-  const auto free_degrees = [](Request& r) {
-    r.fixed.data.reset(), r.fixed.pipeline.reset(), r.fixed.tensor.reset(), r.fixed.cuts.clear();
+  const auto free_degrees = [](PlanRequest& r) {
+    r.constraints.data.reset(), r.constraints.pipeline.reset(), r.constraints.tensor.reset(), r.constraints.cuts.clear();
   };
   const bool has_degrees = fixed.data || fixed.pipeline || fixed.tensor || !fixed.cuts.empty();
   if (const auto p = has_degrees ? fit_with(problem, free_degrees) : std::nullopt) return text("other degrees: ", describe(*p));
@@ -104,7 +104,7 @@ std::string freed_option(const Problem& problem) {
 }
 
 std::string shorter_sequences(const Problem& problem) {
-  const auto fits = [&](int length) { return fit_with(problem, [&](Request& r) { r.length = length; }).has_value(); };
+  const auto fits = [&](int length) { return fit_with(problem, [&](PlanRequest& r) { r.length = length; }).has_value(); };
   if (!fits(1)) return "";
   for (int length = problem.request.length / 2; length >= 1; length /= 2)
     if (fits(length)) return text("sequences of ", length, " tokens instead of ", problem.request.length);
@@ -126,7 +126,9 @@ std::optional<Miss> nearest_miss(const Problem& problem, const BestFirst& search
   if (forecast && (!nearest || forecast->excess() < nearest->excess())) nearest = forecast;
   if (!nearest || nearest->fits()) return std::nullopt;
   Miss miss;
+  miss.stage = nearest->stage;
   miss.rank = nearest->tightest;
+  miss.device_type = problem.device(nearest->tightest).type;
   miss.needed = nearest->needed;
   miss.limit = nearest->limit;
   miss.memory = nearest->memory;
@@ -136,4 +138,4 @@ std::optional<Miss> nearest_miss(const Problem& problem, const BestFirst& search
   return miss;
 }
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

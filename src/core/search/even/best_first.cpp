@@ -3,19 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "../obedience.hpp"
+#include "../tuning.hpp"
 #include "flotilla/base/error.hpp"
 
-namespace flotilla::search {
-namespace {
-
-constexpr double never = std::numeric_limits<double>::infinity();
-// Cuts of one configuration that are tried. Cuts that differ only in stages which are not the bottleneck have equal bounds and nearly
-// equal forecasts; past this many their family is given up, which the answer's bound_gap then says.
-constexpr int most_cuts = 128;
-constexpr int extra_forecasts = 24;  // spent at the end on plans to compare the answer with
-
-}  // namespace
-
+namespace flotilla::search::even {
 bool BestFirst::Later::operator()(const Entry& a, const Entry& b) const {
   if (a.bound != b.bound) return a.bound > b.bound;
   if (a.devices != b.devices) return a.devices > b.devices;
@@ -47,8 +39,8 @@ BestFirst::Entry BestFirst::pop() {
 }
 
 void BestFirst::run() {
-  while (!heap_.empty() && heap_.front().bound < best_seconds()) {
-    if (asked_to_stop()) return;
+  for (int steps = 0; !heap_.empty() && heap_.front().bound < best_seconds() * (1 - problem_.request.tolerance); ++steps) {
+    if (asked_to_stop() || steps >= tuning::even_steps || considered_ >= tuning::even_forecasts) return;
     step();
   }
   look_for_alternatives();
@@ -64,7 +56,7 @@ void BestFirst::step() {
   switch (entry.state) {
     case State::configuration: open(std::move(entry)); return;
     case State::family: yield_plan(std::move(entry)); return;
-    case State::plan: forecast(entry); return;
+    case State::plan: forecast(*entry.plan); return;
   }
 }
 
@@ -90,16 +82,20 @@ void BestFirst::yield_plan(Entry entry) {
   push(std::move(found));
   entry.bound = std::max(entry.bound, entry.cuts->bound());
   if (entry.bound == never) return;
-  if (++entry.yielded < most_cuts)
+  if (++entry.yielded < tuning::even_cuts)
     push(std::move(entry));
   else
     abandoned_ = std::min(abandoned_, entry.bound);
 }
 
-void BestFirst::forecast(const Entry& entry) {
+void BestFirst::offer(plan::Plan plan) { forecast(plan); }
+
+void BestFirst::forecast(const plan::Plan& plan) {
+  if (!obeys(plan, problem_.request.restrictions)) return;
   try {
-    incumbents_.offer(evaluate(problem_, *entry.plan));
+    auto found = evaluate(problem_, plan);
     ++considered_;
+    if (over_limits(found.forecast, found.devices, problem_.request.objective.limits) <= 1) incumbents_.offer(std::move(found));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unavailable) throw;
     if (refusal_.empty()) refusal_ = error.what();
@@ -114,7 +110,7 @@ void BestFirst::look_for_alternatives() {
   const auto pruned = pruned_;
   const double abandoned = abandoned_;
   std::vector<std::size_t> met;
-  for (int left = extra_forecasts; left > 0 && !heap_.empty() && !incumbents_.full();) {
+  for (int left = tuning::even_comparisons; left > 0 && !heap_.empty() && !incumbents_.full();) {
     if (asked_to_stop()) break;
     const Entry& top = heap_.front();
     if (std::ranges::find(met, top.configuration) != met.end()) {
@@ -136,9 +132,4 @@ double BestFirst::best_seconds() const { return incumbents_.best() ? incumbents_
 
 double BestFirst::left_bound() const { return std::min(abandoned_, heap_.empty() ? never : heap_.front().bound); }
 
-double BestFirst::bound_gap() const {
-  if (!incumbents_.best()) return 0;
-  return std::max(0.0, 1 - left_bound() / best_seconds());
-}
-
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

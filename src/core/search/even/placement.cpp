@@ -8,7 +8,7 @@
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 namespace {
 
 using Groups = std::vector<std::vector<Rank>>;
@@ -58,7 +58,7 @@ std::vector<int> equal_shares(int batch, int data) {
 
 /// Seconds of one sequence through a block, by the slowest group of each replica's column.
 std::vector<double> seconds_per_sequence(const Problem& problem, const Placement& p) {
-  const Request& request = problem.request;
+  const PlanRequest& request = problem.request;
   const model::LayerShape shape{1, request.length, p.tensor, 0, request.precision};
   std::vector<double> seconds(static_cast<std::size_t>(p.data));
   for (int r = 0; r < p.data; ++r)
@@ -94,7 +94,7 @@ std::int64_t word_elements(const model::Config& model, int tensor_parallel) {
 /// The word table's gradient, whose last part the last backward pass made, is summed over the first and last stages; then every optimizer
 /// runs, the busiest on a stage's share of the parameters at least.
 double tail_of(const Problem& problem, const Placement& p) {
-  const Request& request = problem.request;
+  const PlanRequest& request = problem.request;
   if (problem.shares_optimizers()) return 0;  // of the sum half is made before, and nobody knows who has how much to update
   std::vector<Rank> members;
   for (int r = 0; r < p.data; ++r) members.push_back(p.devices(0, r).front());
@@ -132,4 +132,4 @@ std::vector<Placement> placements(const Problem& problem, int data, int pipeline
   return all;
 }
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

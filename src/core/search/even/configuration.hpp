@@ -4,7 +4,7 @@
 
 #include "placement.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 
 /// Everything of a plan but where its layers are cut.
 struct Configuration {
@@ -22,7 +22,7 @@ struct Configuration {
 /// All configurations that the request allows on the cluster, few devices first.
 std::vector<Configuration> configurations(const Problem&);
 
-/// The plan of a configuration, bound to its devices, `cuts` being those of Problem::own_cuts.
+/// The plan of a configuration, bound to its devices, `cuts` being those of cuts_of_devices(constraints).
 plan::Plan make_plan(const Problem&, const Configuration&, const std::vector<int>& cuts);
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

@@ -10,10 +10,8 @@
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 namespace {
-
-constexpr double never = std::numeric_limits<double>::infinity();
 
 /// Sequences of a replica's full microbatch and of its last one.
 std::pair<int, int> microbatch_sizes(const Configuration& c, int replica) {
@@ -27,7 +25,7 @@ struct LayerWork {
 };
 
 LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, int replica, int layer) {
-  const Request& request = problem.request;
+  const PlanRequest& request = problem.request;
   const Placement& p = *c.placement;
   const auto& devices = p.devices(stage, replica);
   const auto& type = problem.device(devices.front()).type;
@@ -57,7 +55,7 @@ struct Hop {
 };
 
 Hop hop_of(const Problem& problem, const Configuration& c, int stage, int replica, int sequences) {
-  const Request& request = problem.request;
+  const PlanRequest& request = problem.request;
   const Placement& p = *c.placement;
   const model::LayerShape shape = problem.shape(sequences, p.tensor);
   const auto &here = p.devices(stage, replica), &next = p.devices(stage + 1, replica);
@@ -145,7 +143,7 @@ bool CutSearch::Later::operator()(const Node& a, const Node& b) const {
 CutSearch::CutSearch(const Problem& problem, const Configuration& configuration)
     : problem_{problem},
       configuration_{configuration},
-      fixed_{problem.own_cuts()},
+      fixed_{cuts_of_devices(problem.fixed())},
       layers_{problem.request.model.layers()},
       count_{configuration.placement->pipeline} {
   for (int s = 0; s < count_; ++s) stages_.push_back(stage_of(s));
@@ -334,7 +332,7 @@ LeastMemory least_memory_cuts(const Problem& problem, const Configuration& c) {
   std::vector<std::int64_t> least(index(stages, layers) + 1, never_fits);
   std::vector<int> choice(least.size(), -1);
   least[index(stages, layers)] = std::numeric_limits<std::int64_t>::min();
-  const auto fixed = problem.own_cuts();
+  const auto fixed = cuts_of_devices(problem.fixed());
   for (int s = stages - 1; s >= 0; --s) {
     const StageExcess stage{problem, c, s};
     for (int first = s; first < layers; ++first)
@@ -350,4 +348,4 @@ LeastMemory least_memory_cuts(const Problem& problem, const Configuration& c) {
   return out;
 }
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

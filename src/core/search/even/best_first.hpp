@@ -6,13 +6,15 @@
 #include "cuts.hpp"
 #include "incumbents.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 
-/// Branch and bound over all configurations at once: always the one whose bound is lowest is taken a step further (its mean work -> its
-/// best cut -> that plan's own bound -> its forecast), until no bound is below the best forecast.
+/// Branch and bound over all configurations at once, for the least time of an iteration: always the one whose bound is lowest is taken a
+/// step further (its mean work -> its best cut -> that plan's own bound -> its forecast), until no bound is below the best forecast.
 class BestFirst {
  public:
   explicit BestFirst(const Problem&);
+  /// A plan from elsewhere that those found here are held against.
+  void offer(plan::Plan);
   void run();
 
   const Incumbents& incumbents() const { return incumbents_; }
@@ -20,7 +22,9 @@ class BestFirst {
   std::int64_t considered() const { return considered_; }
   std::int64_t pruned() const { return pruned_ + static_cast<std::int64_t>(heap_.size()); }
   bool finished() const { return !stopped_ && left_bound() >= best_seconds(); }
-  double bound_gap() const;
+  bool stopped() const { return stopped_; }
+  /// Seconds that no plan which was not forecast is below.
+  double left_bound() const;
   const std::string& refusal() const { return refusal_; }  ///< why the forecaster cannot do a plan; the first one met
 
  private:
@@ -44,10 +48,9 @@ class BestFirst {
   void step();
   void open(Entry);
   void yield_plan(Entry);
-  void forecast(const Entry&);
+  void forecast(const plan::Plan&);
   bool asked_to_stop();
   double best_seconds() const;
-  double left_bound() const;
   void look_for_alternatives();
 
   const Problem& problem_;
@@ -60,4 +63,4 @@ class BestFirst {
   std::string refusal_;
 };
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even

@@ -1,6 +1,8 @@
+#include "search.hpp"
+
 #include <algorithm>
 
-#include "../replan.hpp"
+#include "../tuning.hpp"
 #include "answer.hpp"
 #include "families.hpp"
 #include "floor.hpp"
@@ -10,13 +12,10 @@
 #include "revive.hpp"
 #include "wide_groups.hpp"
 
-namespace flotilla::search {
-
-using namespace pool;
-
+namespace flotilla::search::pool {
 namespace {
 
-PoolAnswer search_for_plan(const PoolRequest&, const cluster::Profile& library, const program::Runtime&, const LargerPool&);
+PlanAnswer search_for_plan(const PlanRequest&, const cluster::Profile& library, const program::Runtime&, const LargerPool&);
 
 /// A plan as a sketch, its batch dealt anew.
 std::optional<Sketch> revived(const plan::Plan& plan, Estimator& estimate) {
@@ -42,20 +41,20 @@ void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refin
 }
 
 /// The best plans for another request, forecast for this one.
-void try_plans_for(const PoolRequest& other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
+void try_plans_for(const PlanRequest& other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
                    Refine& refine) {
   const auto answer = search_for_plan(other, library, runtime, [] { return std::nullopt; });
   if (!answer.best) return;
-  std::vector<PooledPlan> all{*answer.best};
+  std::vector<RankedPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
-  for (const PooledPlan& one : all) {
+  for (const RankedPlan& one : all) {
     if (const auto sketch = revived(one.plan, estimate)) refine.attempt(*sketch);
     refine.attempt(one.plan);
   }
 }
 
 /// Where a limit binds, what is best without it is far from what keeps it: the plans that are best by what is limited are tried, too.
-void try_by_what_is_limited(PoolRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
+void try_by_what_is_limited(PlanRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
                             Refine& refine) {
   Objective& objective = other.objective;
   if (objective.limits.usd_per_iteration && objective.goal != Goal::cost) {
@@ -71,14 +70,14 @@ void try_by_what_is_limited(PoolRequest other, const cluster::Profile& library, 
 }
 
 /// What is best without any limit may keep them, whatever was estimated.
-void try_without_limits(PoolRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
+void try_without_limits(PlanRequest other, const cluster::Profile& library, const program::Runtime& runtime, Estimator& estimate,
                         Refine& refine) {
   if (other.objective.limits == Limits{}) return;
   other.objective.limits = {};
   try_plans_for(other, library, runtime, estimate, refine);
 }
 
-PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
+PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
                            const LargerPool& larger_pool) {
   Stock stock{request, library};
   Bench bench{stock, runtime};
@@ -94,30 +93,29 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   refine.polish(list);
   if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
-  PoolRequest other = request;
-  other.previous.reset();
-  if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
-  try_without_limits(other, library, runtime, estimate, refine);
-  refine.improve();
-  refine.vary();
-  refine.improve_split();
-  try_lines(estimate, network, families.microbatches(), refine, bench);
-  auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
-                          floor_of_value(stock, soundings, estimate.sizes()), bench, larger_pool);
-  prefer_what_moves_least(answer, request);
-  return answer;
+  const double floor = floor_of_value(stock, soundings, estimate.sizes());
+  const bool good_enough = !refine.found().empty() && floor >= refine.found().front().value * (1 - request.tolerance);
+  if (!good_enough) {
+    PlanRequest other = request;
+    other.previous.reset();
+    if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
+    try_without_limits(other, library, runtime, estimate, refine);
+    refine.improve();
+    refine.vary();
+    refine.improve_split();
+    try_lines(estimate, network, families.microbatches(), refine, bench);
+  }
+  const Effort effort{estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()};
+  return answer_of(stock, refine, effort, floor, bench, larger_pool);
 }
 
-constexpr int largest_pool = 64;         // times
-constexpr int most_devices = 1'000'000;  // that a pool may hold
-
 /// In powers of two.
-std::optional<int> times_as_large(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
-  PoolRequest other = request;
+std::optional<int> times_as_large(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  PlanRequest other = request;
   other.previous.reset();
-  for (int times = 2; times <= largest_pool; times *= 2) {
+  for (int times = 2; times <= tuning::largest_larger_pool; times *= 2) {
     for (std::size_t e = 0; e < other.pool.size(); ++e) {
-      if (request.pool[e].count > most_devices / times) return std::nullopt;
+      if (request.pool[e].count > tuning::most_devices_of_larger_pool / times) return std::nullopt;
       other.pool[e].count = request.pool[e].count * times;
     }
     try {
@@ -131,20 +129,21 @@ std::optional<int> times_as_large(const PoolRequest& request, const cluster::Pro
 }
 
 /// Where nothing fits, replicas that share their optimizer out may.
-PoolAnswer search_with_shared_optimizers(PoolRequest request, const cluster::Profile& library, const program::Runtime& runtime) {
-  if (runtime.layers || request.shard_optimizer || request.manner.shard_optimizer || (request.should_stop && request.should_stop()))
-    return {};
-  request.shard_optimizer = true;
+PlanAnswer search_with_shared_optimizers(PlanRequest request, const cluster::Profile& library, const program::Runtime& runtime) {
+  if (runtime.layers || request.constraints.shard_optimizer || (request.should_stop && request.should_stop())) return {};
+  request.constraints.shard_optimizer = true;
   return search_for_plan(request, library, runtime, [] { return std::nullopt; });
 }
 
 }  // namespace
 
-PoolAnswer plan_by_program(const PoolRequest& asked, const cluster::Profile& library, const program::Runtime& runtime) {
-  PoolRequest request = asked;
-  request.manner = settled(asked.manner);
-  request.shard_optimizer = asked.manner.shard_optimizer.value_or(asked.shard_optimizer);
-  std::optional<PoolAnswer> shared;
+PlanAnswer plan_over_pool(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  if (const int size = request.constraints.microbatch.value_or(1); !is_searched(size)) {
+    PlanAnswer none;
+    none.no_plan_reason = text("microbatches above ", largest_microbatch, " sequences are searched in powers of two alone, not of ", size);
+    return none;
+  }
+  std::optional<PlanAnswer> shared;
   const auto larger_pool = [&]() -> std::optional<int> {
     shared = search_with_shared_optimizers(request, library, runtime);
     return shared->best ? std::nullopt : times_as_large(request, library, runtime);
@@ -158,4 +157,4 @@ PoolAnswer plan_by_program(const PoolRequest& asked, const cluster::Profile& lib
   return *shared;
 }
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::pool

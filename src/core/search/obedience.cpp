@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace flotilla::search::pool {
+namespace flotilla::search {
 namespace {
 
 struct Least {
@@ -38,16 +38,26 @@ bool even(const plan::Plan& plan) {
   return !blocks.differs_by_more_than_one();
 }
 
+bool uniform(const plan::Plan& plan) {
+  const auto& first = plan.stages.front();
+  return std::ranges::all_of(plan.stages, [&](const plan::Stage& stage) {
+    return stage.replicas.size() == first.replicas.size() && std::ranges::all_of(stage.replicas, [&](const auto& replica) {
+             return replica.tensor_parallel == first.replicas.front().tensor_parallel && replica.quanta == first.replicas.front().quanta;
+           });
+  });
+}
+
 }  // namespace
 
 bool obeys(const plan::Plan& plan, const Restrictions& r) {
   if (r.one_device_type && !one_type(plan)) return false;
   if (r.one_tensor_degree_per_stage && !std::ranges::all_of(plan.stages, one_degree)) return false;
   if (r.one_microbatch_size && !one_microbatch(plan)) return false;
+  if (r.uniform_degrees && !uniform(plan)) return false;
   const auto replicas = plan.stages.front().replicas.size();
   if (r.equal_replicas && !std::ranges::all_of(plan.stages, [&](const auto& stage) { return stage.replicas.size() == replicas; }))
     return false;
   return !r.even_layers || even(plan);
 }
 
-}  // namespace flotilla::search::pool
+}  // namespace flotilla::search

@@ -2,28 +2,17 @@
 #include <optional>
 #include <vector>
 
+#include "../evaluated.hpp"
 #include "configuration.hpp"
 
-namespace flotilla::search {
+namespace flotilla::search::even {
 
-/// A plan that was forecast.
-struct Evaluated {
-  plan::Plan plan;
-  simulate::Forecast forecast;
-  int devices = 0;
-  Rank tightest;  ///< the device with the least memory to spare
-  Bytes needed, limit;
-  simulate::MemoryForecast memory;  ///< of that device
-  Bytes excess() const { return needed - limit; }
-  bool fits() const { return excess().count <= 0; }
-};
-Evaluated evaluate(const Problem&, plan::Plan);  ///< throws what the forecaster throws
+/// Forecasts a bound plan. Throws what the forecaster throws.
+Evaluated evaluate(const Problem&, plan::Plan);
 
-/// Two plans that people would call the same but for their layer cuts and placement.
+/// Two plans that people would call the same but for their layer cuts and placement: equally many stages, and in each of them equally many
+/// replicas of the same tensor degrees and the same largest microbatch.
 bool same_shape(const plan::Plan&, const plan::Plan&);
-
-/// Faster; of equally fast ones that with fewer devices.
-bool better(const Evaluated&, const Evaluated&);
 
 /// The best plan so far, the next best of other shapes, and the nearest miss.
 class Incumbents {
@@ -43,4 +32,4 @@ class Incumbents {
   std::optional<Evaluated> nearest_;
 };
 
-}  // namespace flotilla::search
+}  // namespace flotilla::search::even
