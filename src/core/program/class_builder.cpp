@@ -96,9 +96,9 @@ void ClassBuilder::join_chunks() {
   backward_ = std::move(backward);
 }
 
-ChunkCopies ClassBuilder::copies() const {
+schedule::ChunkCopies ClassBuilder::copies() const {
   if (!in_.kind.copies.empty()) return in_.kind.copies[static_cast<std::size_t>(chunk_)];
-  const int pair = std::max(1, std::min(2, out_.microbatches)), in_flight = training() ? in_.kind.order.in_flight : 1;
+  const int pair = std::max(1, std::min(schedule::sent_copies, out_.microbatches)), in_flight = training() ? in_.kind.order.in_flight : 1;
   return {in_flight, std::max(in_flight, pair), in_place() ? 1 : pair};
 }
 

@@ -58,7 +58,7 @@ class ClassBuilder : private ChunkAtHand {
   int chunk_count() const { return static_cast<int>(chunks_.size()); }
   int stage_index() const { return in_.kind.stage + chunk_ * plan::own_stages(in_.plan); }
   const Parcels& parcels() const { return in_.kind.parcels[static_cast<std::size_t>(chunk_)]; }
-  ChunkCopies copies() const;
+  schedule::ChunkCopies copies() const;
   std::string of_chunk() const { return chunk_count() > 1 ? " " + std::to_string(chunk_) : ""; }  ///< behind a name
   /// All stages stand on one stage of devices: a chunk works on what the one before left in place.
   bool in_place() const { return plan::own_stages(in_.plan) == 1; }
