@@ -95,7 +95,8 @@ Case random_case(std::mt19937& random) {
   const int longest = pick(random, 0, 2) * 10;  // messages: none, as long as passes, longer
   for (int v = 0; v < c.devices * c.chunks; ++v) {
     const bool splits = c.schedule->splits(v);
-    const Work3 full{pick(random, 1, 20), pick(random, 1, 40), splits ? pick(random, 1, 20) : 0, pick(random, 0, longest), pick(random, 0, longest)};
+    const Work3 full{pick(random, 1, 20), pick(random, 1, 40), splits ? pick(random, 1, 20) : 0, pick(random, 0, longest),
+                     pick(random, 0, longest)};
     c.full.push_back(full);
     const auto part = [&](int whole) { return whole == 0 ? 0 : pick(random, 1, whole); };
     c.last.push_back({part(full.forward), part(full.backward), part(full.weights), part(full.there), part(full.back)});

@@ -18,10 +18,10 @@ PassTimes split(const PassTimes& whole, Seconds input, Seconds weights);
 
 /// One stage of a column: a replica of each stage, through which the same microbatches travel.
 struct StageTimes {
-  PassTimes full, last;                         ///< of a full microbatch and of the iteration's last, which may be short
-  Seconds there_full, there_last;               ///< its message to the next stage; 0 after the last stage
-  Seconds back_full, back_last;                 ///< the gradient's from there
-  Seconds sums;                                 ///< what follows the last backward pass layer by layer, and may begin with it
+  PassTimes full, last;            ///< of a full microbatch and of the iteration's last, which may be short
+  Seconds there_full, there_last;  ///< its message to the next stage; 0 after the last stage
+  Seconds back_full, back_last;    ///< the gradient's from there
+  Seconds sums;                    ///< what follows the last backward pass layer by layer, and may begin with it
 };
 struct ColumnTimes {
   std::vector<StageTimes> stages;

@@ -38,7 +38,9 @@ struct PassOrder {
   int deferred = -1;
 
   bool splits() const { return deferred >= 0; }
-  int warm_up() const { return loops.empty() || loops.front().backward >= 0 ? 0 : loops.front().repeat; }  ///< forward passes before the first backward pass
+  int warm_up() const {
+    return loops.empty() || loops.front().backward >= 0 ? 0 : loops.front().repeat;
+  }  ///< forward passes before the first backward pass
   auto operator<=>(const PassOrder&) const = default;
 };
 

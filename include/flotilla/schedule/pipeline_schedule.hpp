@@ -42,8 +42,8 @@ class PipelineSchedule {
   /// Of a training step over `sequences` sequences, or of forward passes alone.
   PipelineSchedule(const plan::Plan&, int sequences, bool training);
 
-  const std::vector<plan::Deal>& deals() const { return deals_; }               ///< by stage
-  const std::vector<Boundary>& boundaries() const { return boundaries_; }       ///< by the stage before
+  const std::vector<plan::Deal>& deals() const { return deals_; }          ///< by stage
+  const std::vector<Boundary>& boundaries() const { return boundaries_; }  ///< by the stage before
   /// Whether replicas of a stage that are dealt the same have the same order.
   bool has_columns() const { return orders_.empty(); }
 
@@ -62,7 +62,7 @@ class PipelineSchedule {
   std::vector<Fraction> deferrable_;  ///< by stage
   std::vector<plan::Deal> deals_;
   std::vector<Boundary> boundaries_;
-  std::vector<std::vector<PassOrder>> orders_;          ///< by stage and replica; empty where columns have theirs
+  std::vector<std::vector<PassOrder>> orders_;           ///< by stage and replica; empty where columns have theirs
   std::vector<std::vector<DeviceOrder>> device_orders_;  ///< by own stage and replica, or kind of column
   std::vector<int> kinds_;                               ///< by replica its kind of column; empty where every replica has its own
 };

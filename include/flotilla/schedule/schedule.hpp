@@ -21,7 +21,7 @@ struct Position {
   int depth = 1;  ///< devices in a row
   int index = 0;  ///< which of them, from 0
   int microbatches = 0;
-  int chunks = 1;           ///< stages that the device holds
+  int chunks = 1;            ///< stages that the device holds
   Fraction deferrable = {};  ///< of the weight-gradient halves that it would defer for the sake of time (Schedule::deferrable)
 };
 

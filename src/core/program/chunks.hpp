@@ -20,7 +20,8 @@ struct ChunkStep {
 
 /// The steps of one rank: passes, and before them the receives that have begun by then. `parcels` by chunk; `length` in tokens; `own` by
 /// microbatch: the token of it that stands where the rank's buffers begin, the first of its piece where tokens are shared, else 0.
-std::vector<ChunkStep> steps_of(const schedule::DeviceOrder&, const std::vector<Parcels>& parcels, int length, const std::vector<std::int64_t>& own);
+std::vector<ChunkStep> steps_of(const schedule::DeviceOrder&, const std::vector<Parcels>& parcels, int length,
+                                const std::vector<std::int64_t>& own);
 
 /// Where all chunks stand on one stage of devices, each microbatch passes through all of them at once.
 std::vector<ChunkStep> steps_in_place(int chunks, int microbatches, bool training);

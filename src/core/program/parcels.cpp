@@ -103,8 +103,8 @@ std::vector<Runs> runs_of(const std::vector<int>& microbatches) {
   return list;
 }
 
-Correspondence::Correspondence(const plan::Plan& plan, const std::vector<plan::Deal>& deals, const std::vector<schedule::Boundary>& boundaries,
-                               bool training)
+Correspondence::Correspondence(const plan::Plan& plan, const std::vector<plan::Deal>& deals,
+                               const std::vector<schedule::Boundary>& boundaries, bool training)
     : plan_{plan}, deals_{deals}, boundaries_{boundaries}, training_{training} {}
 
 Parcels Correspondence::of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const {

@@ -52,7 +52,10 @@ int copies_for(const std::vector<std::int64_t>& needed, const std::vector<std::i
 class Receives {
  public:
   Receives(const PipelineShape& shape, ListSchedule listed)
-      : deals_{shape.deals}, boundaries_{shape.boundaries}, depth_{static_cast<int>(deals_.size())}, chunks_{shape.chunks},
+      : deals_{shape.deals},
+        boundaries_{shape.boundaries},
+        depth_{static_cast<int>(deals_.size())},
+        chunks_{shape.chunks},
         training_{shape.training} {
     for (int p = 0; p < depth_; ++p) {
       auto& tables = tables_.emplace_back();

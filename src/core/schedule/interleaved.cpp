@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <compare>
 
-#include "index.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/schedule/list_scheduler.hpp"
+#include "index.hpp"
 #include "schedules.hpp"
 
 namespace flotilla::schedule {
@@ -95,8 +95,8 @@ class GroupByGroup : public PassRule {
   }
 
   bool overtake_;
-  std::int64_t total_ = 0;                    // sequences
-  std::int64_t least_count_ = whole_batch;    // of microbatches that a device has
+  std::int64_t total_ = 0;                  // sequences
+  std::int64_t least_count_ = whole_batch;  // of microbatches that a device has
 };
 
 /// The k-th forward (or backward) pass of a device.

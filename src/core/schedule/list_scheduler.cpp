@@ -6,8 +6,8 @@
 #include <queue>
 #include <utility>
 
-#include "index.hpp"
 #include "flotilla/base/error.hpp"
+#include "index.hpp"
 
 namespace flotilla::schedule {
 namespace {
@@ -144,7 +144,8 @@ class ListScheduler {
     const bool back = event.pass.work == Work::backward;
     const int there = (event.stage + (back ? state_.depth() - 1 : 1)) % state_.depth();
     const ScheduledDevice& here = state_.device(event.stage, event.replica);
-    for (const Partner& partner : (back ? here.before : here.after)[at(event.pass.microbatch)]) touched_.push_back({there, partner.replica});
+    for (const Partner& partner : (back ? here.before : here.after)[at(event.pass.microbatch)])
+      touched_.push_back({there, partner.replica});
   }
 
   static constexpr int every = -1;  // replica
@@ -153,8 +154,8 @@ class ListScheduler {
   const Timing& timing_;
   PipelineState state_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<std::vector<Ticks>> link_free_;      // by stage and direction, and replica: when its last message has passed
-  std::vector<std::pair<int, int>> touched_;       // (stage, replica) at this moment
+  std::vector<std::vector<Ticks>> link_free_;  // by stage and direction, and replica: when its last message has passed
+  std::vector<std::pair<int, int>> touched_;   // (stage, replica) at this moment
   Ticks now_ = 0;
 };
 
@@ -194,9 +195,7 @@ PipelineState::PipelineState(const PipelineShape& shape) : chunks_{shape.chunks}
 }
 
 ScheduledDevice& PipelineState::device(int stage, int replica) { return stages_[at((stage + depth()) % depth())][at(replica)]; }
-const ScheduledDevice& PipelineState::device(int stage, int replica) const {
-  return stages_[at((stage + depth()) % depth())][at(replica)];
-}
+const ScheduledDevice& PipelineState::device(int stage, int replica) const { return stages_[at((stage + depth()) % depth())][at(replica)]; }
 
 bool PipelineState::is_ready(int stage, const ScheduledDevice& here, const Pass& pass) const {
   switch (pass.work) {
@@ -224,8 +223,8 @@ bool PipelineState::has_come_backward(int stage, const ScheduledDevice& here, co
 
 bool PipelineState::is_done() const {
   const auto done = [&](const ScheduledDevice& device) {
-    return std::ranges::all_of(
-        device.chunks, [&](const Progress& c) { return (training_ ? c.backwards_done : c.forwards_done) == device.count(); });
+    return std::ranges::all_of(device.chunks,
+                               [&](const Progress& c) { return (training_ ? c.backwards_done : c.forwards_done) == device.count(); });
   };
   return std::ranges::all_of(stages_, [&](const auto& stage) { return std::ranges::all_of(stage, done); });
 }

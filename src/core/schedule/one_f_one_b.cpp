@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "index.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/schedule/list_scheduler.hpp"
 #include "flotilla/schedule/pipeline_schedule.hpp"
+#include "index.hpp"
 #include "schedules.hpp"
 
 namespace flotilla::schedule {

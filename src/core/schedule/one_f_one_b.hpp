@@ -3,8 +3,8 @@
 
 namespace flotilla::schedule {
 
-/// 1F1B (PipeDream-flush: Narayanan et al. 2021, https://arxiv.org/abs/2006.09503): depth - 1 - index forward passes ahead, then one forward
-/// and one backward pass by turns, then the backward passes left. At most depth - index microbatches are in flight.
+/// 1F1B (PipeDream-flush: Narayanan et al. 2021, https://arxiv.org/abs/2006.09503): depth - 1 - index forward passes ahead, then one
+/// forward and one backward pass by turns, then the backward passes left. At most depth - index microbatches are in flight.
 ///
 /// Where stages are dealt unlike, whoever is free goes back where it can, else forward while fewer microbatches are in flight than cover
 /// the way down the pipeline and back (under_way). What waits for room in a receiver's buffers waits here too, so the list schedule is its

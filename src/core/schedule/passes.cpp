@@ -36,8 +36,8 @@ PassOrder with_weights(PassOrder order, int deferred) {
     const auto later = [](int microbatch, int by) { return microbatch < 0 ? -1 : microbatch + by; };
     if (without > 0) all.push_back({without, loop.forward, loop.backward});
     if (without < loop.repeat)
-      all.push_back({loop.repeat - without, later(loop.forward, without), later(loop.backward, without),
-                     loop.backward + without - order.deferred});
+      all.push_back(
+          {loop.repeat - without, later(loop.forward, without), later(loop.backward, without), loop.backward + without - order.deferred});
   }
   all.push_back({order.deferred, -1, -1, microbatches - order.deferred});
   order.loops = std::move(all);

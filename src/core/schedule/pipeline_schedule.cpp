@@ -5,9 +5,9 @@
 #include <tuple>
 #include <utility>
 
-#include "index.hpp"
 #include "device_orders.hpp"
 #include "flotilla/schedule/list_scheduler.hpp"
+#include "index.hpp"
 
 namespace flotilla::schedule {
 namespace {

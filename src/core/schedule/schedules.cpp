@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "index.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/schedule/list_scheduler.hpp"
+#include "index.hpp"
 
 namespace flotilla::schedule {
 

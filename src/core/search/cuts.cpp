@@ -37,7 +37,8 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const schedule::Schedule& schedule = schedule::schedule_of(c.schedule);
   const bool splits = schedule.splits(stage);
   const auto bound_of = [&](int microbatch) {
-    const auto bound = problem.forecaster.layer_bound(request.model, layer, problem.shape(microbatch, p.tensor), c.recompute, type, devices);
+    const auto bound =
+        problem.forecaster.layer_bound(request.model, layer, problem.shape(microbatch, p.tensor), c.recompute, type, devices);
     const schedule::PassTimes whole{bound.forward, bound.backward, bound.recompute, {}};
     return splits ? schedule::split(whole, bound.input_half, bound.weights_half) : whole;
   };

@@ -4,8 +4,8 @@
 #include "flotilla/plan/dealing.hpp"
 #include "flotilla/schedule/bound.hpp"
 
-// A lower bound of the iteration time without lowering the plan. Where stages are dealt alike, replica r of every stage form a column, along
-// which microbatches travel, and the schedule bounds its time (schedule/bound.hpp). Else each replica does its own passes at least.
+// A lower bound of the iteration time without lowering the plan. Where stages are dealt alike, replica r of every stage form a column,
+// along which microbatches travel, and the schedule bounds its time (schedule/bound.hpp). Else each replica does its own passes at least.
 namespace flotilla::simulate {
 namespace {
 
