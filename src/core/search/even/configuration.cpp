@@ -4,6 +4,7 @@
 #include <set>
 
 #include "../tuning.hpp"
+#include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::search::even {
 namespace {
@@ -66,9 +67,7 @@ int Configuration::microbatches(int replica) const {
 }
 
 int Configuration::in_flight(int stage, int replica) const {
-  const int count = microbatches(replica);
-  if (schedule == plan::ScheduleKind::interleaved) return 1;  // of the smaller ones of its stages nobody has counted them here
-  return schedule == plan::ScheduleKind::gpipe ? count : std::min(count, placement->pipeline - stage);
+  return schedule::schedule_of(schedule).in_flight({placement->pipeline, stage, microbatches(replica)}).least;
 }
 
 std::vector<Configuration> configurations(const Problem& problem) {

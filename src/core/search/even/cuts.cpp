@@ -9,6 +9,7 @@
 
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/schedule/bound.hpp"
 
 namespace flotilla::search::even {
 namespace {
@@ -31,20 +32,17 @@ LayerWork layer_work(const Problem& problem, const Configuration& c, int stage, 
   const auto& type = problem.device(devices.front()).type;
   const int count = c.microbatches(replica);
   const auto [full, last] = microbatch_sizes(c, replica);
-  const bool splits = c.schedule == plan::ScheduleKind::zero_bubble && stage > 0;
+  const schedule::Schedule& schedule = schedule::schedule_of(c.schedule);
+  const bool splits = schedule.splits(stage);
   const auto bound_of = [&](int microbatch) {
-    auto bound = problem.forecaster.layer_bound(request.model, layer, problem.shape(microbatch, p.tensor), c.recompute, type, devices);
-    if (!splits) return bound;
-    // Gradients go on without waiting for those of weights. Where halves were measured as slower than the whole, the whole counts.
-    const Seconds input = std::min(bound.input_half, bound.backward);
-    bound.weights_half = std::min(bound.weights_half, bound.backward - input);
-    bound.backward = input;
-    return bound;
+    const auto bound =
+        problem.forecaster.layer_bound(request.model, layer, problem.shape(microbatch, p.tensor), c.recompute, type, devices);
+    const schedule::PassTimes whole{bound.forward, bound.backward, bound.recompute, {}};
+    return splits ? schedule::split(whole, bound.input_half, bound.weights_half) : whole;
   };
   const auto most = bound_of(full), least = last == full ? most : bound_of(last);
-  const auto total = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
-  // Stage s defers s weights' halves; the others stand before the last gradient that goes on.
-  const double weights = splits ? std::max(0, count - 1 - stage) * most.weights_half.value : 0;
+  const auto total = [](const schedule::PassTimes& t) { return (t.forward + t.backward + t.recompute).value; };
+  const double weights = schedule::weights_before_last_input(schedule, {p.pipeline, stage, count}) * most.weights.value;
   return {(count - 1) * total(most) + total(least) + weights, std::min(most.forward, least.forward).value,
           std::min(most.backward, least.backward).value};
 }
@@ -178,7 +176,7 @@ CutSearch::Stage CutSearch::stage_of(int stage) const {
   std::array<double, 3> pass{};
   for (std::size_t k = 0; k < pass.size(); ++k) pass[k] = least[k].least_forward + least[k].least_backward;
   // Of several stages a device the first and the last work long before and after a microbatch has passed all layers of the others.
-  const bool waits = configuration_.schedule != plan::ScheduleKind::interleaved;
+  const bool waits = !schedule::schedule_of(configuration_.schedule).interleaves();
   out.least_pass = prefix_sums(waits ? pass : std::array<double, 3>{});
   out.hop = waits ? least_hop(problem_, configuration_, stage) : 0;
   out.last = furthest_ends(problem_, configuration_, demands(problem_, configuration_, stage));
@@ -281,11 +279,8 @@ double column_bound(const Problem& problem, const Configuration& c, int replica)
     way += least.there + least.back;
     messages = std::max({messages, each.there, each.back});
   }
-  double bound = std::max(work / stages, way + behind * messages);
-  // The backward pass of microbatch m stands before the forward pass of m + stages on the first stage's queue.
-  const bool eager = c.schedule != plan::ScheduleKind::gpipe && c.schedule != plan::ScheduleKind::interleaved;
-  if (eager) bound = std::max(bound, way * (behind / stages + 1));
-  return bound;
+  const int turns = schedule::turnarounds(schedule::schedule_of(c.schedule), {stages, 0, behind + 1}) + 1;  // of the first stage
+  return std::max({work / stages, way + behind * messages, way * turns});
 }
 
 }  // namespace

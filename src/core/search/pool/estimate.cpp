@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flotilla/schedule/schedule.hpp"
+
 namespace flotilla::search::pool {
 
 int Estimator::blocks(int first, int last) const { return std::min(last, stock_.request.model.layers() - 1) - std::max(first, 1); }
@@ -50,6 +52,7 @@ namespace {
 
 constexpr double doubt = 0.02;          // of the memory: the forecast decides what is nearly too much
 constexpr double backward_share = 0.6;  // of a pass, at least
+constexpr int many = 1 << 30;           // microbatches: what is in flight while none are missing
 
 bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.count != b.sequences / b.count; }
 
@@ -134,12 +137,12 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
     ways_[at(s)] = here + behind;
     before = behind;
   }
-  if (sketch.schedule == plan::ScheduleKind::gpipe) return true;
-  // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
+  // A stage starts a microbatch when one of those in flight has come back from the end.
+  const schedule::Schedule& schedule = schedule::schedule_of(sketch.schedule);
   double way = 0;
   for (int s = stages - 1; s >= 0; --s) {
     way += ways_[at(s)];
-    pace.slowest = std::max(pace.slowest, way / (stages - s));
+    pace.slowest = std::max(pace.slowest, way / schedule.in_flight({stages, s, many}).most);
   }
   return true;
 }
@@ -152,8 +155,7 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int type = stock_.places[at(slot.place)].type;
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
     if (limit <= 0) continue;
-    const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
-    const int in_flight = std::min(kept, std::max(1, microbatches));
+    const int in_flight = schedule::schedule_of(sketch.schedule).in_flight({sketch.stages(), s, microbatches}).most;
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
     const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight, columns_of(sketch)) +
                           network_.staging(sketch.cuts[at(s)], sketch.cuts[at(s + 1)], columns_of(sketch), slot.tensor);

@@ -1,28 +1,30 @@
-// When the messages of interleaved stages are received, and how much room that takes (chunks.hpp).
+// When the messages between devices that hold several stages are received, and how much room that takes (pipeline_schedule.hpp).
+#include "device_orders.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 
-#include "chunks.hpp"
 #include "index.hpp"
 
-namespace flotilla::program {
+namespace flotilla::schedule {
 namespace {
 
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-constexpr int sent_copies = 2;  // instances of what a stage sends (class_buffers.cpp)
+constexpr Ticks never = std::numeric_limits<std::int64_t>::max();
 
+/// Of one pass.
 struct Times {
   std::int64_t start = 0, end = 0;
 };
 
 /// When a device makes its passes, by chunk, direction and microbatch.
-class Table {
+class TimeTable {
  public:
-  Table(const std::vector<TimedPass>& passes, int chunks, int microbatches)
+  TimeTable(const std::vector<TimedPass>& passes, int chunks, int microbatches)
       : microbatches_{microbatches}, of_(at(2 * chunks * microbatches)) {
-    for (const TimedPass& pass : passes) of_[place(pass.chunk, pass.backward, pass.microbatch)] = {pass.start, pass.end};
+    for (const TimedPass& pass : passes) of_[place(pass.chunk, pass.work == Work::backward, pass.microbatch)] = {pass.start, pass.end};
   }
   const Times& of(int chunk, bool backward, int microbatch) const { return of_[place(chunk, backward, microbatch)]; }
   int microbatches() const { return microbatches_; }
@@ -47,21 +49,26 @@ int copies_for(const std::vector<std::int64_t>& needed, const std::vector<std::i
   return static_cast<int>(k);
 }
 
-class Orders {
+class Receives {
  public:
-  Orders(const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries, int chunks, bool training)
-      : deals_{deals}, boundaries_{boundaries}, depth_{static_cast<int>(deals.size())}, chunks_{chunks}, training_{training} {}
-
-  std::vector<std::vector<DeviceOrder>> run() {
-    auto passes = passes_by_clock(deals_, boundaries_, chunks_, training_);
+  Receives(const PipelineShape& shape, ListSchedule listed)
+      : deals_{shape.deals},
+        boundaries_{shape.boundaries},
+        depth_{static_cast<int>(deals_.size())},
+        chunks_{shape.chunks},
+        training_{shape.training} {
     for (int p = 0; p < depth_; ++p) {
       auto& tables = tables_.emplace_back();
       auto& orders = orders_.emplace_back(deals_[at(p)].size());
       for (std::size_t r = 0; r < deals_[at(p)].size(); ++r) {
-        tables.emplace_back(passes[at(p)][r], chunks_, static_cast<int>(deals_[at(p)][r].size()));
-        orders[r].passes = std::move(passes[at(p)][r]);
+        auto& passes = listed.devices[at(p)][r].passes;
+        tables.emplace_back(passes, chunks_, static_cast<int>(deals_[at(p)][r].size()));
+        orders[r].passes = std::move(passes);
       }
     }
+  }
+
+  std::vector<std::vector<DeviceOrder>> run() {
     const auto each = [&](auto&& what) {
       for (int p = 0; p < depth_; ++p)
         for (int r = 0; r < static_cast<int>(deals_[at(p)].size()); ++r) what(p, r);
@@ -82,7 +89,7 @@ class Orders {
     Source source;
   };
 
-  const Table& table(int p, int r) const { return tables_[at(p)][at(r)]; }
+  const TimeTable& table(int p, int r) const { return tables_[at(p)][at(r)]; }
   DeviceOrder& order(int p, int r) { return orders_[at(p)][at(r)]; }
 
   void list_arrivals(int p, int r) {
@@ -110,7 +117,7 @@ class Orders {
     const auto& mine = deals_[at(p)][at(r)];
     const auto meet = [&](int own, int replica, int theirs, plan::Microbatch shared) {
       source.replica = replica, source.microbatch = theirs;
-      const Table& sender = table(source.stage, replica);
+      const TimeTable& sender = table(source.stage, replica);
       const int next = theirs + sent_copies;
       Arrival arrival{
           chunk, own, backward, shared, sender.of(source.chunk, backward, theirs).end, table(p, r).of(chunk, backward, own).start};
@@ -144,7 +151,7 @@ class Orders {
   }
 
   void count_copies(int p, int r) {
-    const Table& times = table(p, r);
+    const TimeTable& times = table(p, r);
     const auto count = at(times.microbatches());
     std::vector<std::vector<std::int64_t>> input(at(chunks_), std::vector<std::int64_t>(count, never)), gradient = input;
     for (const Arrival& a : order(p, r).arrivals) {
@@ -175,7 +182,7 @@ class Orders {
   const std::vector<Boundary>& boundaries_;
   int depth_, chunks_;
   bool training_;
-  std::vector<std::vector<Table>> tables_;
+  std::vector<std::vector<TimeTable>> tables_;
   std::vector<std::vector<DeviceOrder>> orders_;
   std::map<std::pair<int, int>, std::vector<Source>> sources_;               ///< by device, of its arrivals
   std::map<std::tuple<int, int, int>, std::vector<std::int64_t>> departed_;  ///< by device and chunk
@@ -183,65 +190,8 @@ class Orders {
 
 }  // namespace
 
-std::vector<std::vector<DeviceOrder>> interleave(const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries, int chunks,
-                                                 bool training) {
-  return Orders{deals, boundaries, chunks, training}.run();
+std::vector<std::vector<DeviceOrder>> device_orders(const PipelineShape& shape, ListSchedule listed) {
+  return Receives{shape, std::move(listed)}.run();
 }
 
-Interleaving::Interleaving(const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries, int chunks, bool training) {
-  if (!std::ranges::all_of(boundaries, &Boundary::alike)) {
-    orders_ = interleave(deals, boundaries, chunks, training);
-    return;
-  }
-  orders_.resize(deals.size());
-  std::map<std::tuple<std::size_t, int, int>, int> seen;  // microbatches, sequences of the first and of the last
-  for (const auto& microbatches : deals.front()) {
-    const auto [known, fresh] = seen.try_emplace(
-        {microbatches.size(), microbatches.empty() ? 0 : microbatches.front().count, microbatches.empty() ? 0 : microbatches.back().count},
-        static_cast<int>(orders_.front().size()));
-    kinds_.push_back(known->second);
-    if (!fresh) continue;
-    plan::Deal column{microbatches};
-    for (int first = 0; auto& m : column.front()) m.first = std::exchange(first, first + m.count);
-    auto orders = interleave(std::vector<plan::Deal>(deals.size(), column), boundaries, chunks, training);
-    for (std::size_t p = 0; p < orders.size(); ++p) orders_[p].push_back(std::move(orders[p].front()));
-  }
-}
-
-const DeviceOrder& Interleaving::of(int own_stage, int replica) const {
-  return orders_[at(own_stage)][at(kinds_.empty() ? replica : kinds_[at(replica)])];
-}
-
-std::vector<ChunkStep> steps_of(const DeviceOrder& order, const std::vector<Parcels>& parcels, int length,
-                                const std::vector<std::int64_t>& own) {
-  using enum ChunkStep::What;
-  std::vector<ChunkStep> steps;
-  const auto receive = [&](const Arrival& a) {
-    const auto& list = a.backward ? parcels[at(a.chunk)].gradients_in : parcels[at(a.chunk)].activations_in;
-    const std::int64_t first = std::int64_t{a.shared.first} * length, last = std::int64_t{a.shared.last()} * length;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const Parcel& parcel = list[i];
-      const std::int64_t begin = own[at(a.microbatch)] + parcel.first;
-      const bool here = parcel.tokens == 0 || (first <= begin && begin < last);
-      if (here && (parcel.runs.empty() || any_holds(parcel.runs, a.microbatch)))
-        steps.push_back({a.backward ? receive_gradient : receive_activation, a.chunk, a.microbatch, static_cast<int>(i)});
-    }
-  };
-  auto next = order.arrivals.begin();
-  for (const TimedPass& pass : order.passes) {
-    for (; next != order.arrivals.end() && next->due <= pass.start; ++next) receive(*next);
-    steps.push_back({pass.backward ? backward : forward, pass.chunk, pass.microbatch, -1});
-  }
-  return steps;
-}
-
-std::vector<ChunkStep> steps_in_place(int chunks, int microbatches, bool training) {
-  std::vector<ChunkStep> steps;
-  for (int m = 0; m < microbatches; ++m) {
-    for (int c = 0; c < chunks; ++c) steps.push_back({ChunkStep::What::forward, c, m, -1});
-    for (int c = chunks - 1; c >= 0 && training; --c) steps.push_back({ChunkStep::What::backward, c, m, -1});
-  }
-  return steps;
-}
-
-}  // namespace flotilla::program
+}  // namespace flotilla::schedule
