@@ -56,7 +56,7 @@ MemoryNeed need_here(const Workplace& place, const Before& before, const Lowered
 std::string why_too_large(const Workplace& place, const std::vector<MemoryNeed>& all) {
   for (std::size_t r = 0; r < all.size(); ++r)
     if (all[r].limit > 0 && all[r].peak > all[r].limit)
-      return text(place.world.name(Rank{static_cast<int>(r)}), " needs ", Bytes{all[r].peak}, " to hold both plans and may use ",
+      return text(place.world.name(Rank{static_cast<int>(r)}), " needs ", Bytes{all[r].peak}, " for both plans and may use ",
                   Bytes{all[r].limit});
   return {};
 }

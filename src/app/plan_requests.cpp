@@ -23,7 +23,7 @@ std::optional<NextPlan> PlanRequests::look() {
   last_look_ = now();
   std::error_code none;
   if (!std::filesystem::exists(file_, none)) return std::nullopt;
-  const std::string reason = "asked for in " + file_.filename().string();
+  const std::string reason = "requested in " + file_.filename().string();
   try {
     auto next = read();
     next.reason = reason;
@@ -38,7 +38,7 @@ NextPlan PlanRequests::read() {
   const auto text = files::read_text(file_);
   std::filesystem::remove(file_);
   const auto plan = for_job(control_from_json(text, file_.string()), search_request(job_), profile_, ranks_, file_.string());
-  FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is at work already");
+  FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is already active");
   return {files::plan_to_json(plan), "", ""};
 }
 

@@ -71,7 +71,7 @@ std::string names(const Workplace& place, const PlanAtWork& work, std::span<cons
   std::string all;
   for (const auto& s : slow)
     all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
-  return all.empty() ? "all devices and links are as fast as they were" : all;
+  return all.empty() ? "all devices and links are back to normal speed" : all;
 }
 
 std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::span<const Slowness> slow,
@@ -172,9 +172,9 @@ std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& wor
     if (gain < least_gain * stays || gain * static_cast<double>(steps_left) < worth * cost) return std::nullopt;
     return NextPlan{
         files::plan_to_json(next),
-        text(names(place, work, slow), ": ", Seconds{best.iteration.value}, " an iteration in place of ", Seconds{stays}, " forecast"), ""};
+        text(names(place, work, slow), ": ", Seconds{best.iteration.value}, " an iteration instead of ", Seconds{stays}, " forecast"), ""};
   } catch (const Error& error) {
-    log::warning("planning again: ", error.what(), "; the plan stays");
+    log::warning("re-planning: ", error.what(), "; the plan is kept");
     return std::nullopt;
   }
 }

@@ -258,20 +258,20 @@ class Training {
     for (auto theirs : mpi::all_gather(crew.control(), mine, deadline_)) most = std::max(most, theirs);
     if (crew.rank() != Rank{0} || most <= 0) return;
     const Bytes bound = place_.runtime_constant;
-    std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
+    std::printf("memory outside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
                 to_string(bound).c_str());
     std::fflush(stdout);
-    if (most > bound.count) log::warning("processes hold more memory than planned with: lower --device.memory by ", Bytes{most} - bound);
+    if (most > bound.count) log::warning("processes use more memory than the plan assumed: lower --device.memory by ", Bytes{most} - bound);
   }
 
   void introduce(const PlanAtWork& work, std::int64_t first_step) const {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
-    table += key_values({{"origin", work.chosen.origin}});
+    table += key_values({{"plan source", work.chosen.origin}});
     std::fputs(table.c_str(), stdout);
     std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
     if (first_step >= job_.training.steps)
-      std::printf("all %lld steps are done already: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
+      std::printf("all %lld steps are already done: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
     else if (first_step > 0)
       std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
     std::fflush(stdout);
@@ -345,7 +345,7 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
         auto read = read_job(arguments);
         FLOTILLA_REQUIRE(
             !read.output.json && read.output.file.empty(), ErrorKind::usage,
-            "flotilla train prints for people only; its numbers are in metrics.jsonl of the run directory, so leave out --format and -o");
+            "flotilla train has no JSON output; its metrics are in metrics.jsonl of the run directory, so omit --format and -o");
         return read;
       },
       start_deadline);

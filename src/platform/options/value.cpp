@@ -206,8 +206,8 @@ std::string item_in_words(const Option& option) {
     case Kind::size: return "a size with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)";
     case Kind::duration: return "a duration with its unit (ns, us, ms, s, min, h, d)";
     case Kind::rate: return "a rate with its unit (bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s)";
-    case Kind::money: return "a sum with its unit (usd)";
-    case Kind::share: return "a share in percent (%)";
+    case Kind::money: return "an amount with its unit (usd)";
+    case Kind::share: return "a percentage (%)";
     case Kind::choice: return "one of " + join(option.choices, ", ");
     case Kind::text: break;
   }
