@@ -1,9 +1,13 @@
 #include "app/job.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
-#include "app/temporary.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 const Words no_environment;

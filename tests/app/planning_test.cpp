@@ -13,15 +13,19 @@
 #include "app/planning_options.hpp"
 #include "app/simulate.hpp"
 #include "app/stage_table.hpp"
-#include "app/temporary.hpp"
-#include "files/expect_error.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
-#include "published_data.hpp"
 #include "simulate/cluster_fixture.hpp"
+#include "support/published_data.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::content;
 
 using Words = std::vector<std::string>;
 
@@ -434,7 +438,7 @@ TEST_F(Plan, EveryKeyIsDocumentedAndTheExampleReads) {
   const auto elsewhere = content(source / "docs/formats/plan.md") + content(source / "docs/formats/forecast.md");
   expect_documented(page + elsewhere, json(small_));
   for (const auto& key : files::Json::parse(out_, "stdout").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
-  EXPECT_TRUE(files::planning_from_json(files::testing::json_block(page), "the page").answer.best);
+  EXPECT_TRUE(files::planning_from_json(tests::json_block(page), "the page").answer.best);
 }
 
 TEST_F(Plan, EveryOptionIsOnThePage) {

@@ -3,13 +3,15 @@
 #include <random>
 
 #include "app/restrictions.hpp"
-#include "app/temporary.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/search/binding.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 

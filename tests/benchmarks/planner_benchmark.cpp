@@ -18,7 +18,7 @@
 #include "planner/judge.hpp"
 #include "planner/published_pools.hpp"
 #include "planner/speed_cases.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace {
 

@@ -26,12 +26,12 @@ struct Instance {
 
 Instance random_instance(std::mt19937_64& random, int family) {
   Instance i;
-  i.profile = fixture::uniform_cluster(1, fixture::pick(random, 1, 4), fixture::device_type("slow", 50, 10, {1LL << 40}));
-  i.profile.links[0].pieces[0] = {{0}, {1e-6 * fixture::pick(random, 1, 50)}, {1e8 * fixture::pick(random, 1, 100)}};
+  i.profile = fixture::uniform_cluster(1, fixture::between(random, 1, 4), fixture::device_type("slow", 50, 10, {1LL << 40}));
+  i.profile.links[0].pieces[0] = {{0}, {1e-6 * fixture::between(random, 1, 50)}, {1e8 * fixture::between(random, 1, 100)}};
   i.request.model = model::built_in(std::array{"gpt2-tiny", "gpt-neo-tiny", "llama-tiny"}[static_cast<std::size_t>(family)]);
-  i.request.model.blocks = fixture::pick(random, 1, 4);
+  i.request.model.blocks = fixture::between(random, 1, 4);
   i.request.length = length;
-  i.request.global_batch = fixture::pick(random, 1, 6);
+  i.request.global_batch = fixture::between(random, 1, 6);
   i.request.alternatives = 1;
   i.request.restrictions.uniform_degrees = true;
   if (random() % 2) fixture::measure(i.profile, i.request.model, length, Precision::fp32, {1, 2}, {1, 4});
@@ -41,7 +41,7 @@ Instance random_instance(std::mt19937_64& random, int family) {
     auto bound = whole;
     bound.stages[0].replicas[0].device_type = "slow";
     const Bytes needed = ProgramForecaster{i.profile, {}, {}}.forecast(bound).peak_memory();
-    i.request.memory_limit = Bytes{needed.count * fixture::pick(random, 30, 110) / 100};
+    i.request.memory_limit = Bytes{needed.count * fixture::between(random, 30, 110) / 100};
   }
   return i;
 }
@@ -128,7 +128,7 @@ TEST_P(Optimality, MoreMemoryOrMoreRanksAreNeverWorse) {
     return !before.best || (after.best && after.best->iteration.value <= before.best->iteration.value * (1 + 1e-12));
   };
   Instance roomier = i;
-  if (roomier.request.memory_limit) roomier.request.memory_limit = *i.request.memory_limit + Bytes{fixture::pick(random, 1, 1 << 20)};
+  if (roomier.request.memory_limit) roomier.request.memory_limit = *i.request.memory_limit + Bytes{fixture::between(random, 1, 1 << 20)};
   EXPECT_TRUE(no_worse(find(roomier)));
   Instance larger = i;
   const int ranks = static_cast<int>(i.profile.devices.size());

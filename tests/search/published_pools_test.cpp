@@ -11,7 +11,7 @@
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/sailor_artifact.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla::search {
 namespace {

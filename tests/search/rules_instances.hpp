@@ -10,6 +10,7 @@
 
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
+#include "support/random.hpp"
 
 namespace flotilla::search {
 
@@ -22,15 +23,7 @@ struct Instance {
   PlanRequest request;
 };
 
-class Dice {
- public:
-  explicit Dice(int seed) : random_{static_cast<std::uint64_t>(seed)} {}
-  int pick(int low, int high) { return std::uniform_int_distribution{low, high}(random_); }
-  double real(double low, double high) { return std::uniform_real_distribution{low, high}(random_); }
-
- private:
-  std::mt19937_64 random_;
-};
+using tests::Dice;
 
 inline void add_layers(Instance& i, Dice& dice, const std::string& type, double speed) {
   const int layers = i.request.model.layers();

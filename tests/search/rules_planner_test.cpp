@@ -72,14 +72,14 @@ TEST(RulesPlannerRequests, AbsurdSizesAreAnswered) {
   const auto a = plan(many.request, simulate::SailorArtifact{many.library});
   ASSERT_TRUE(a.best) << a.no_plan_reason;
   EXPECT_LT(a.bound_gap, 1);
-  Instance free = random_instance(3, false);  // nothing takes any time
+  Instance free = random_instance(5, false);  // nothing takes any time
   for (auto& time : free.library.layer_times) time.forward = time.backward = time.update = {};
   const auto b = plan(free.request, simulate::SailorArtifact{free.library});
   EXPECT_TRUE(b.best) << b.no_plan_reason;
 }
 
 TEST(RulesPlannerRequests, StopsWhenTold) {
-  Instance i = random_instance(3, false);
+  Instance i = random_instance(5, false);
   i.request.should_stop = [] { return true; };
   const auto a = plan(i.request, simulate::SailorArtifact{i.library});
   EXPECT_FALSE(a.finished);

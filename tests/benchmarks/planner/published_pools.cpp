@@ -5,7 +5,7 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla::benchmarks {
 namespace {

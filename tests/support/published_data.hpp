@@ -10,8 +10,7 @@ namespace flotilla::tests {
 
 inline std::filesystem::path published_data(const std::string& name) {
   if (const char* folder = std::getenv("FLOTILLA_REFERENCE")) return std::filesystem::path{folder} / name;
-  const auto source = std::filesystem::path{__FILE__}.parent_path().parent_path();
-  return source.parent_path() / "shared" / "reference" / name;
+  return std::filesystem::path{FLOTILLA_PUBLISHED_DATA} / name;
 }
 
 }  // namespace flotilla::tests

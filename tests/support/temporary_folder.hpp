@@ -1,5 +1,4 @@
 #pragma once
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,8 +8,6 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
-
-#include "flotilla/base/error.hpp"
 
 /// What tests of many rooms need.
 namespace flotilla::tests {
@@ -24,8 +21,8 @@ inline std::filesystem::path fast_folder() {
 /// A folder of the test's own, gone with it.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string pattern = (fast_folder() / "flotilla-test-XXXXXX").string();
+  explicit TemporaryFolder(const std::filesystem::path& parent = fast_folder()) {
+    std::string pattern = (parent / "flotilla-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error{"no temporary folder"};
     path_ = pattern;
   }
@@ -53,18 +50,6 @@ inline std::string content(const std::filesystem::path& file) {
   std::ostringstream out;
   out << std::ifstream{file, std::ios::binary}.rdbuf();
   return out.str();
-}
-
-/// The Error that `action` throws; a test failure where it throws none.
-template <class Action>
-Error error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "expected an Error";
-  return {ErrorKind::internal, "no error"};
 }
 
 }  // namespace flotilla::tests

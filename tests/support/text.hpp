@@ -4,24 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "flotilla/base/error.hpp"
-
-namespace flotilla::files::testing {
-
-/// `run` must throw Error{bad_input} of one line that holds every one of `parts`.
-template <class Run, class... Parts>
-void expect_refused(Run run, Parts... parts) {
-  try {
-    run();
-    ADD_FAILURE() << "was accepted";
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input) << what;
-    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    for (const std::string_view part : {std::string_view{parts}...})
-      EXPECT_NE(what.find(part), std::string::npos) << what << "\nlacks " << part;
-  }
-}
+namespace flotilla::tests {
 
 /// `text` with the first `from` replaced; `from` must be there.
 inline std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -39,4 +22,4 @@ inline std::string json_block(const std::string& page) {
   return page.substr(start + fence.size(), end - start - fence.size());
 }
 
-}  // namespace flotilla::files::testing
+}  // namespace flotilla::tests
