@@ -9,9 +9,9 @@
 #include <limits>
 #include <optional>
 
+#include "../bound/floor.hpp"
 #include "estimate.hpp"
 #include "families.hpp"
-#include "floor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/search.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -144,16 +144,19 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    const double floor = floor_of_value(parts.stock, parts.soundings, parts.estimate.sizes());
+    const double floor = bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).value;
     const auto look = [&](const plan::Plan& plan) {
       const auto v = verdict(judge, plan);
-      if (!v) return;
+      if (!v || !v->fits || !judge.keeps_limits(*v)) return;  // no plan of the space
       ratios.add(*v->value / floor);
       EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
     };
     for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
       const auto plan = plan_of(sketch, parts.stock);
       look(plan);
+      plan::Plan sharded = plan;
+      sharded.shard_optimizer = true;
+      if (!i.runtime.layers) look(sharded);
       for (const auto& variant : variants_of(plan)) look(variant);
     });
   }

@@ -1,9 +1,9 @@
 #include <algorithm>
 
+#include "../bound/floor.hpp"
 #include "../replan.hpp"
 #include "answer.hpp"
 #include "families.hpp"
-#include "floor.hpp"
 #include "flotilla/base/error.hpp"
 #include "lines.hpp"
 #include "refine.hpp"
@@ -103,7 +103,7 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   refine.improve_split();
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
-                          floor_of_value(stock, soundings, estimate.sizes()), bench, larger_pool);
+                          bound::floor_of(stock, soundings, estimate.sizes().back()).value, bench, larger_pool);
   prefer_what_moves_least(answer, request);
   return answer;
 }

@@ -1,0 +1,45 @@
+#pragma once
+#include <vector>
+
+#include "layer_costs.hpp"
+
+/// What gradient sums take at least, whoever takes part.
+namespace flotilla::search::bound {
+
+/// Seconds of the all-reduce of each kind of layer's gradients, and of the word table's.
+struct SumTimes {
+  ByKind own{};
+  double word = 0;
+};
+
+/// All-reduces of our runtime among members of which one is of a given type. Between hosts G inner groups exchange pieces
+/// of n / (members of one x G) elements, twice (docs/design/forecast.md): the link is the fastest that the type has, every number of
+/// members on a host is tried, and of G every one from the least on.
+class SumTable {
+ public:
+  SumTable(const pool::Stock&, const LayerCosts&);
+  /// Members on `groups` hosts or more (at least 2).
+  const SumTimes& between_hosts(int type, int groups);
+  int hosts() const { return hosts_; }
+  int zones() const { return zones_; }
+
+ private:
+  /// Seconds of a message of some bytes while `flows` share the card, and of an empty one.
+  struct Link {
+    const cluster::Link* link = nullptr;
+    const cluster::LinkFit* fit = nullptr;
+    bool adds = false;  ///< measured as half a sum
+    double seconds(double bytes, int flows) const;
+  };
+  SumTimes times(int type, int groups) const;
+  double all_reduce(int type, double elements, int groups) const;
+  bool touches(const std::string& from, const std::string& to, int type) const;
+
+  const pool::Stock& stock_;
+  const LayerCosts& costs_;
+  int zones_ = 1, hosts_ = 0;
+  std::vector<std::vector<Link>> links_;  ///< between hosts, by type
+  std::vector<std::vector<std::pair<int, SumTimes>>> known_;
+};
+
+}  // namespace flotilla::search::bound
