@@ -75,6 +75,8 @@ void add_search(Table& t, PlanningOptions& o) {
   t.add("search.time-limit", &o.time_limit, "end then, with the best plan so far", {.above = 0, .unset = "none", .example = "10s"});
   t.add("search.alternatives", &o.alternatives, "how many of the next best plans to tell", {.minimum = 0, .maximum = 100});
   t.add("search.tolerance", &o.tolerance, "end once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.add("search.certificate", &o.certificate, "write the proof of what no plan is better than to this file, for others to check",
+        {.value = "FILE", .unset = "none", .alias = "certificate"});
   t.section("replan", "Planning again after the pool has changed");
   t.add("replan.from", &o.previous, "the plan that runs now: where the search starts", {.value = "FILE", .unset = "none"});
   t.add("replan.within", &o.within, "of the plans at most so much worse than the best, take the one that moves fewest bytes",

@@ -25,6 +25,7 @@ struct PlanningOptions {
   std::vector<std::string> restrict;  ///< names, several of an item separated by commas
   ForecastBasis basis;
   std::string write_plan;  ///< file for the plan alone; empty: none
+  std::string certificate;  ///< file for the bound's proof; empty: none
   std::optional<plan::ScheduleKind> schedule;
   int chunks = 0;  ///< 0: choose
   std::optional<bool> sequence_parallel, shard_optimizer;

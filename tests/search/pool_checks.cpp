@@ -144,7 +144,7 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    const double floor = bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).value;
+    const double floor = bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
     const auto look = [&](const plan::Plan& plan) {
       const auto v = verdict(judge, plan);
       if (!v || !v->fits || !judge.keeps_limits(*v)) return;  // no plan of the space
@@ -270,7 +270,40 @@ bool more_memory(Instance& i, Dice& dice) {
   return true;
 }
 
+bool faster_links(Instance& i, Dice& dice) {
+  const double factor = dice.scale(1.01, 10);
+  for (auto& link : i.library.links)
+    for (auto& piece : link.pieces) piece.bandwidth.value *= factor, piece.latency.value /= factor;
+  return true;
+}
+
+double floor_of(const Instance& i) {
+  Parts parts{i};
+  return bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
+}
+
 }  // namespace
+
+void expect_monotone_floor(Seeds seeds, const Range& range) {
+  const std::vector<Loosening> all{{"more devices", more_devices},
+                                   {"another type", another_type},
+                                   {"looser limits", looser_limits},
+                                   {"more memory", more_memory},
+                                   {"faster links", faster_links}};
+  int pairs = 0, lower = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed)
+    for (const auto& loosening : all) {
+      Instance i = random_instance(seed, range);
+      const double before = floor_of(i);
+      Dice dice{seed};
+      if (!loosening.apply(i, dice)) continue;
+      const double after = floor_of(i);
+      EXPECT_LE(after, before) << loosening.what << " " << seed << " " << i.runtime.name;
+      ++pairs, lower += after < before ? 1 : 0;
+    }
+  std::printf("floors: %d pairs, %d lower\n", pairs, lower);
+  EXPECT_GT(lower, pairs / 4);
+}
 
 void expect_monotone(Seeds seeds, const Range& range, double most_worse, double mostly) {
   const std::vector<Loosening> all{

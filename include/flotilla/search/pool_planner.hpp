@@ -8,6 +8,7 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/program/runtime.hpp"
+#include "flotilla/search/bound_proof.hpp"
 #include "flotilla/search/manner.hpp"
 #include "flotilla/search/objective.hpp"
 
@@ -30,6 +31,7 @@ struct PoolRequest {
   double near_best = 0;          ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
   bool shard_optimizer = false;  ///< plans that share their optimizer out; tried anyhow where nothing else fits and the runtime knows it
   Manner manner{};               ///< kept in every plan; with `shard_optimizer` = false in it that is not tried
+  bool wants_proof = false;      ///< PoolAnswer::proof
 };
 
 /// A plan and what it comes to.
@@ -54,6 +56,7 @@ struct PoolAnswer {
   std::string space;                     ///< in words: what was searched
   std::string binding;                   ///< what keeps the plan from being better: "devices of A100-40", "iteration cost of 1.2 USD", ...
   std::string no_plan_reason;            ///< one line, when there is no plan: the nearest miss and what would mend it
+  std::optional<BoundProof> proof;       ///< of bound_gap, if it was asked for and the planner's bound has one
 };
 
 /// The profile with DeviceType::per_node as the pool says; where entries of one type differ in it, the smallest.

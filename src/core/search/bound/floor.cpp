@@ -69,17 +69,20 @@ class FloorSearch {
         sums_{stock, costs_},
         bounds_{stock, costs_, sums_, space_of(stock, costs_.is_ours)} {}
 
-  Floor run() {
+  BoundProof run() {
     if (costs_.options.empty()) return {};
-    Floor floor = stock_.by_throughput() ? least_time() : least_expense();
-    floor.value *= rounding;
+    BoundProof floor = stock_.by_throughput() ? least_time() : least_expense();
+    floor.bound *= rounding;
+    floor.goal = stock_.request.objective.goal, floor.batch = stock_.request.global_batch, floor.layers = costs_.layers;
+    for (const pool::Type& type : stock_.types) floor.types.push_back(type.name);
+    if (stock_.request.wants_proof && !floor.prices.empty()) bounds_.list_replicas(floor.seconds, floor.replicas);
     return floor;
   }
 
  private:
   /// `within`: seconds, at least; what an iteration may cost limits the devices that it may hold for that long.
-  std::vector<Resource> resources(double within) const {
-    std::vector<Resource> all;
+  std::vector<BoundProof::Resource> resources(double within) const {
+    std::vector<BoundProof::Resource> all;
     const auto types = stock_.types.size();
     for (std::size_t t = 0; t < types; ++t) {
       all.push_back({"devices of " + stock_.types[t].name, static_cast<double>(stock_.types[t].count), std::vector<double>(types, 0)});
@@ -94,7 +97,7 @@ class FloorSearch {
     return all;
   }
 
-  static std::vector<double> price_of_types(const std::vector<Resource>& resources, const Prices& prices) {
+  static std::vector<double> price_of_types(const std::vector<BoundProof::Resource>& resources, const Prices& prices) {
     std::vector<double> out(resources.front().use.size(), 0);
     for (std::size_t r = 0; r < resources.size(); ++r)
       for (std::size_t t = 0; t < out.size(); ++t) out[t] += prices[r] * resources[r].use[t] / resources[r].available;
@@ -102,7 +105,7 @@ class FloorSearch {
   }
 
   /// Proves, where it can, that no plan ends within so many seconds; none ends within `excluded`, a smaller number.
-  bool exclude(int step, double excluded, Floor& floor) {
+  bool exclude(int step, double excluded, BoundProof& floor) {
     const double seconds = time_of(step);
     const StageDemand demand = bounds_.demand(seconds);
     auto scarce = resources(excluded);
@@ -117,7 +120,7 @@ class FloorSearch {
     auto packing = pack(static_cast<int>(scarce.size()), cheapest, floor.prices.size() == scarce.size() ? floor.prices : Prices{});
     if (packing.fits) return false;
     if (packing.prices.empty()) packing.prices.assign(scarce.size(), 0);
-    floor.value = floor.seconds = seconds;
+    floor.bound = floor.seconds = seconds;
     floor.prices = std::move(packing.prices);
     floor.potentials = cheapest_path(demand, price_of_types(scarce, floor.prices)).potentials;
     floor.resources = std::move(scarce);
@@ -153,15 +156,15 @@ class FloorSearch {
   static int step_before(double seconds) { return static_cast<int>(std::floor(std::log2(seconds) * steps_of_an_octave)); }
 
   /// From a guess upwards in ever larger strides, then halving the last one.
-  Floor least_time() {
-    Floor floor;
-    floor.value = floor.seconds = least_sure();
+  BoundProof least_time() {
+    BoundProof floor;
+    floor.bound = floor.seconds = least_sure();
     int low = step_before(floor.seconds), high = std::max(low + 1, step_before(least_guess()));
     const int end = high + farthest;
     for (int stride = 8; exclude(high, time_of(low), floor); stride *= 2) {
       low = high, high += stride;
       if (high > end) {  // however long it may take, nothing fits
-        floor.value = impossible;
+        floor.bound = impossible;
         return floor;
       }
     }
@@ -172,14 +175,19 @@ class FloorSearch {
     return floor;
   }
 
-  Floor least_expense() {
+  BoundProof least_expense() {
     const auto& limit = stock_.request.objective.limits.iterations_per_second;
     const double seconds = limit ? 1 / *limit : impossible;
-    const Path path = cheapest_path(bounds_.expense(seconds), std::vector<double>(stock_.types.size(), 1));
-    Floor floor;
+    const StageDemand expense = bounds_.expense(seconds);
+    const Path path = cheapest_path(expense, std::vector<double>(stock_.types.size(), 1));
+    BoundProof floor;
     floor.seconds = limit ? seconds : 0;
     floor.potentials = path.potentials;
-    floor.value = path.potentials.back();
+    floor.bound = path.potentials.back();
+    for (int first = 0; stock_.request.wants_proof && first < costs_.layers; ++first)
+      for (int last = first + 1; last <= costs_.layers; ++last)
+        for (int type = 0; type < expense.types(); ++type)
+          if (const double least = expense.of(first, last)[type]; least < impossible) floor.expenses.push_back({first, last, type, least});
     return floor;
   }
 
@@ -191,6 +199,6 @@ class FloorSearch {
 
 }  // namespace
 
-Floor floor_of(const Stock& stock, Soundings& soundings, int largest) { return FloorSearch{stock, soundings, largest}.run(); }
+BoundProof floor_of(const Stock& stock, Soundings& soundings, int largest) { return FloorSearch{stock, soundings, largest}.run(); }
 
 }  // namespace flotilla::search::bound

@@ -65,8 +65,8 @@ class LayerCostsBuilder {
     for (int most = 1;; most = std::min(2 * most, largest_)) {
       MicrobatchCosts costs;
       costs.most = most, costs.least = option.microbatches.empty() ? 1 : option.microbatches.back().most + 1;
-      if (!add_seconds(type, tensor, costs)) return;
       add_memory(type, tensor, costs);
+      if (!add_seconds(type, tensor, costs)) return;
       option.microbatches.push_back(costs);
       if (most == largest_) break;
     }
@@ -101,6 +101,7 @@ class LayerCostsBuilder {
       least(costs.backward[k], (*bounds)[k].backward);
     }
     for (const auto mode : {plan::Recompute::selective, plan::Recompute::full}) {
+      if (!needs_recompute(costs)) break;
       const auto again = soundings_.layer_bounds(type, tensor, costs.most, mode, sequence_parallel);
       if (again) least(costs.recompute[static_cast<std::size_t>(mode)], (*again)[block].recompute);
     }
@@ -113,10 +114,17 @@ class LayerCostsBuilder {
       auto& most = costs.most_blocks[at(mode)];
       most.fill(unlimited);
       if (limit <= 0 || !costs_.is_ours) continue;
+      if (mode > 0 && !needs_recompute(costs)) {  // more seconds and nothing won
+        most.fill(-1);
+        continue;
+      }
       const StageBytes& bytes = stage_bytes(tensor, costs.least, static_cast<plan::Recompute>(mode));
       for (int ends = 0; ends < 4; ++ends) most[at(ends)] = bytes.most_blocks(ends, limit);
     }
   }
+
+  /// Whether some stage does not fit without.
+  bool needs_recompute(const MicrobatchCosts& costs) const { return costs.most_blocks[0][3] < request_.model.blocks; }
 
   const StageBytes& stage_bytes(int tensor, int microbatch, plan::Recompute mode) const {
     const std::array key{tensor, microbatch, static_cast<int>(mode)};

@@ -56,7 +56,7 @@ double StageBounds::update(const ReplicaOption& option, const Interval& i) const
 /// After the last pass of a replica that shares its stage with hosts beside its own: what cannot hide is the sum of what is whole last, and
 /// the optimizer; or, where it is sharded, the gathering of weights.
 double StageBounds::after_passes(const ReplicaOption& option, const Interval& i, int groups) const {
-  const SumTimes& sums = sums_.between_hosts(option.type, groups);
+  const SumTimes& sums = sums_.between_hosts(option, groups);
   const bool has_word = costs_.begins(i) || costs_.ends(i);
   const double word = has_word ? sums.word : 0;
   double least = impossible;
@@ -73,7 +73,7 @@ double StageBounds::after_passes(const ReplicaOption& option, const Interval& i,
 
 /// After the last microbatch's backward pass has left the stage's last layer: all sums, one after the other, and what follows them.
 double StageBounds::after_all(const ReplicaOption& option, const Interval& i, int groups) const {
-  const SumTimes& sums = sums_.between_hosts(option.type, groups);
+  const SumTimes& sums = sums_.between_hosts(option, groups);
   const double all = costs_.of(sums.own, i) + (costs_.begins(i) || costs_.ends(i) ? sums.word : 0);
   double least = impossible;
   if (space_.unsharded) least = all + update(option, i);
@@ -159,6 +159,19 @@ StageDemand StageBounds::demand(double seconds) {
       }
     }
   return out;
+}
+
+void StageBounds::list_replicas(double seconds, std::vector<BoundProof::Replica>& out) const {
+  for (int first = 0; first < costs_.layers; ++first)
+    for (int last = first + 1; last <= costs_.layers; ++last) {
+      const int groups = costs_.is_ours ? groups_needed({first, last}, seconds) : 2;
+      for (const ReplicaOption& option : costs_.options) {
+        const Share most = share(option, {first, last}, seconds, groups);
+        const int host = stock_.types[at(option.type)].per_node;
+        if (most.alone > 0 || most.one_host > 0 || most.many > 0)
+          out.push_back({first, last, option.type, option.tensor, most.alone, most.one_host, most.many, host});
+      }
+    }
 }
 
 double StageBounds::expense_of(const ReplicaOption& option, const Interval& i, double seconds) const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <limits>
 
+#include "flotilla/search/bound_proof.hpp"
 #include "sum_times.hpp"
 
 /// How many devices of a type a stage takes at least, if the whole batch is to pass it and the iteration is to end within some time.
@@ -40,6 +41,8 @@ class StageBounds {
   /// What the objective's price of the devices of a stage comes to at least, by type, where an iteration ends within `seconds` (which may
   /// be infinite). In the place of devices.
   StageDemand expense(double seconds);
+  /// What every replica of every stage can take at most within `seconds`; those that can take nothing are left out.
+  void list_replicas(double seconds, std::vector<BoundProof::Replica>&) const;
   /// Seconds before and after the first and last microbatch's pass through a stage that begins at that layer, at least, for all schedules.
   const std::vector<double>& waits() const { return waits_; }
 

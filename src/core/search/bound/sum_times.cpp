@@ -31,22 +31,23 @@ SumTable::SumTable(const pool::Stock& stock, const LayerCosts& costs)
     : stock_{stock},
       costs_{costs},
       zones_{static_cast<int>(stock.zones.size())},
-      links_(stock.types.size()),
-      known_(stock.types.size()) {
+      between_(stock.types.size()),
+      inside_(stock.types.size()) {
   for (const pool::Place& place : stock.places) {
     const int per_node = stock.types[at(place.type)].per_node;
     hosts_ += (place.count + per_node - 1) / per_node;
   }
   if (!costs.is_ours) return;
-  for (std::size_t t = 0; t < links_.size(); ++t) {
+  for (std::size_t t = 0; t < between_.size(); ++t) {
     const int type = static_cast<int>(t);
     for (const auto& link : stock.profile.links) {
-      if (link.level == cluster::LinkLevel::node || !touches(link.from, link.to, type)) continue;
-      links_[t].push_back({&link, nullptr, false});
-      if (!link.sum_pieces.empty()) links_[t].push_back({&link, nullptr, true});
+      if (!touches(link.from, link.to, type)) continue;
+      Links& links = link.level == cluster::LinkLevel::node ? inside_[t] : between_[t];
+      links.push_back({&link, nullptr, false});
+      if (!link.sum_pieces.empty()) links.push_back({&link, nullptr, true});
     }
     for (const auto& fit : stock.profile.link_fits)
-      if (!fit.inside_node() && touches(fit.from_type, fit.to_type, type)) links_[t].push_back({nullptr, &fit, false});
+      if (touches(fit.from_type, fit.to_type, type)) (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
   }
 }
 
@@ -57,40 +58,49 @@ bool SumTable::touches(const std::string& from, const std::string& to, int type)
   return from == name || to == name || !is_type(from) || !is_type(to);
 }
 
-double SumTable::all_reduce(int type, double elements, int groups) const {
-  if (!(elements > 0)) return 0;
+/// Everybody sends so many bytes to each of the other members; each further message adds what the bytes take.
+double SumTable::exchange(const Links& links, double bytes, int members, int flows) {
   double least = 1e300;
-  for (const Link& link : links_[at(type)])
-    for (int inner = 1, most = stock_.types[at(type)].per_node;; inner = std::min(2 * inner, most)) {
-      const double piece = gradient_bytes * elements / (inner * groups);
-      const double one = link.seconds(piece, inner), further = std::max(0.0, one - link.seconds(0, 1));
-      least = std::min(least, one + (groups - 2) * further);
-      if (inner == most) break;
-    }
-  return least < 1e300 ? 2 * least : 0;
+  for (const Link& link : links) {
+    const double one = link.seconds(bytes, flows), further = std::max(0.0, one - link.seconds(0, 1));
+    least = std::min(least, one + (members - 2) * further);
+  }
+  return least < 1e300 ? least : 0;
 }
 
-SumTimes SumTable::times(int type, int groups) const {
+/// All groups of a host's devices move their pieces over the same cards; inside a host every pair has a path of its own.
+double SumTable::all_reduce(const ReplicaOption& option, double elements, int groups) const {
+  if (!(elements > 0)) return 0;
+  const int per_node = stock_.types[at(option.type)].per_node, on_host = std::min(option.tensor, per_node);
+  const double shard = gradient_bytes * elements / option.tensor;
+  double least = 1e300;
+  for (int replicas = 1; replicas <= per_node / on_host; ++replicas) {
+    const double within = replicas > 1 ? exchange(inside_[at(option.type)], shard / replicas, replicas, 1) : 0;
+    least = std::min(least, within + exchange(between_[at(option.type)], shard / (replicas * groups), groups, replicas * on_host));
+  }
+  return 2 * least;
+}
+
+SumTimes SumTable::times(const ReplicaOption& option, int groups) const {
   SumTimes out;
-  for (std::size_t k = 0; k < layer_kinds; ++k) out.own[k] = all_reduce(type, costs_.elements.own[k], groups);
-  out.word = all_reduce(type, costs_.elements.word, groups);
+  for (std::size_t k = 0; k < layer_kinds; ++k) out.own[k] = all_reduce(option, costs_.elements.own[k], groups);
+  out.word = all_reduce(option, costs_.elements.word, groups);
   return out;
 }
 
-const SumTimes& SumTable::between_hosts(int type, int groups) {
-  auto& known = known_[at(type)];
-  for (const auto& [of, found] : known)
-    if (of == groups) return found;
+const SumTimes& SumTable::between_hosts(const ReplicaOption& option, int groups) {
+  for (const Known& known : known_)
+    if (known.type == option.type && known.tensor == option.tensor && known.groups == groups) return known.times;
   // More hosts send more, but in smaller messages: whichever is least.
-  SumTimes least = times(type, groups);
+  SumTimes least = times(option, groups);
   for (int more = groups; more < hosts_;) {
     more = std::min(2 * more, hosts_);
-    const SumTimes other = times(type, more);
+    const SumTimes other = times(option, more);
     for (std::size_t k = 0; k < layer_kinds; ++k) least.own[k] = std::min(least.own[k], other.own[k]);
     least.word = std::min(least.word, other.word);
   }
-  known.emplace_back(groups, least);
-  return known.back().second;
+  known_.push_back({option.type, option.tensor, groups, least});
+  return known_.back().times;
 }
 
 }  // namespace flotilla::search::bound

@@ -1,4 +1,5 @@
 #pragma once
+#include <deque>
 #include <vector>
 
 #include "layer_costs.hpp"
@@ -12,14 +13,14 @@ struct SumTimes {
   double word = 0;
 };
 
-/// All-reduces of our runtime among members of which one is of a given type. Between hosts G inner groups exchange pieces
-/// of n / (members of one x G) elements, twice (docs/design/forecast.md): the link is the fastest that the type has, every number of
-/// members on a host is tried, and of G every one from the least on.
+/// All-reduces of our runtime among replicas of which one is of a given type and degree. First those of a host have a sum of their own,
+/// then G inner groups exchange pieces of n / (members of one x G) elements, each level twice (docs/design/forecast.md). The links are the
+/// fastest that the type has, every number of replicas on its host is tried, and of G every one from the least on.
 class SumTable {
  public:
   SumTable(const pool::Stock&, const LayerCosts&);
   /// Members on `groups` hosts or more (at least 2).
-  const SumTimes& between_hosts(int type, int groups);
+  const SumTimes& between_hosts(const ReplicaOption&, int groups);
   int hosts() const { return hosts_; }
   int zones() const { return zones_; }
 
@@ -31,15 +32,21 @@ class SumTable {
     bool adds = false;  ///< measured as half a sum
     double seconds(double bytes, int flows) const;
   };
-  SumTimes times(int type, int groups) const;
-  double all_reduce(int type, double elements, int groups) const;
+  using Links = std::vector<Link>;
+  SumTimes times(const ReplicaOption&, int groups) const;
+  double all_reduce(const ReplicaOption&, double elements, int groups) const;
+  static double exchange(const Links&, double bytes, int members, int flows);
   bool touches(const std::string& from, const std::string& to, int type) const;
 
   const pool::Stock& stock_;
   const LayerCosts& costs_;
   int zones_ = 1, hosts_ = 0;
-  std::vector<std::vector<Link>> links_;  ///< between hosts, by type
-  std::vector<std::vector<std::pair<int, SumTimes>>> known_;
+  std::vector<Links> between_, inside_;  ///< hosts; by type
+  struct Known {
+    int type, tensor, groups;
+    SumTimes times;
+  };
+  std::deque<Known> known_;
 };
 
 }  // namespace flotilla::search::bound

@@ -146,7 +146,7 @@ plan::Plan unbound(plan::Plan plan) {
 
 std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
 
-PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench,
+PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, BoundProof floor, Bench& bench,
                      const LargerPool& larger_pool) {
   PoolAnswer answer;
   answer.space = space;
@@ -159,7 +159,8 @@ PoolAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& eff
   const Forecasted& best = refine.found().front();
   answer.best = pooled(best);
   answer.binding = binding(stock, best);
-  answer.bound_gap = std::clamp(1 - floor / best.value, 0.0, 1.0);
+  answer.bound_gap = std::clamp(1 - floor.bound / best.value, 0.0, 1.0);
+  if (stock.request.wants_proof && !floor.potentials.empty()) answer.proof = std::move(floor);
   answer.finished = answer.bound_gap <= stock.request.tolerance;
   const auto tell = [&](const Forecasted& other) {
     const auto same = [&](const PooledPlan& known) { return known.plan == other.trial.plan; };

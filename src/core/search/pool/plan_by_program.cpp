@@ -103,7 +103,7 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   refine.improve_split();
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
-                          bound::floor_of(stock, soundings, estimate.sizes().back()).value, bench, larger_pool);
+                          bound::floor_of(stock, soundings, estimate.sizes().back()), bench, larger_pool);
   prefer_what_moves_least(answer, request);
   return answer;
 }
