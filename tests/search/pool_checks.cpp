@@ -298,7 +298,7 @@ void expect_monotone_floor(Seeds seeds, const Range& range) {
       Dice dice{seed};
       if (!loosening.apply(i, dice)) continue;
       const double after = floor_of(i);
-      EXPECT_LE(after, before) << loosening.what << " " << seed << " " << i.runtime.name;
+      EXPECT_LE(after, before * (1 + 1e-9)) << loosening.what << " " << seed << " " << i.runtime.name;
       ++pairs, lower += after < before ? 1 : 0;
     }
   std::printf("floors: %d pairs, %d lower\n", pairs, lower);
