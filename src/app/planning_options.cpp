@@ -74,6 +74,8 @@ void add_search(Table& t, PlanningOptions& o) {
         {.above = 0, .unset = "none", .example = "10s"});
   t.add("search.alternatives", &o.alternatives, "number of runner-up plans to report", {.minimum = 0, .maximum = 100});
   t.add("search.tolerance", &o.tolerance, "stop once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.add("search.certificate", &o.certificate, "write the proof of the lower bound to this file, for others to check",
+        {.value = "FILE", .unset = "none", .alias = "certificate"});
   t.section("replan", "Replanning after the pool has changed");
   t.add("replan.from", &o.previous, "the running plan: where the search starts", {.value = "FILE", .unset = "none"});
   t.add("replan.within", &o.within, "among the plans at most this much worse than the best, choose the one that moves the fewest bytes",

@@ -60,6 +60,9 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
   request.tolerance = o.tolerance.value;
   request.alternatives = o.alternatives;
   request.near_best = o.within.value;
+  request.wants_proof = !o.certificate.empty();
+  if (request.wants_proof && o.basis.sailor_artifact)
+    refuse(o.setting("search.certificate"), o.certificate, "the cost model sailor-artifact proves by enumeration; leave it out, or --cost-model");
   if (!o.previous.empty()) request.previous = files::read_plan(o.previous);
   request.process_memory = runtime_constant;
   return request;

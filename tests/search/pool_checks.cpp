@@ -9,9 +9,9 @@
 #include <limits>
 #include <optional>
 
+#include "../bound/floor.hpp"
 #include "estimate.hpp"
 #include "families.hpp"
-#include "floor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -147,16 +147,19 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    const double floor = floor_of_value(parts.stock, parts.soundings, parts.estimate.sizes());
+    const double floor = bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
     const auto look = [&](const plan::Plan& plan) {
       const auto v = verdict(judge, plan);
-      if (!v) return;
+      if (!v || !v->fits || !judge.keeps_limits(*v)) return;  // no plan of the space
       ratios.add(*v->value / floor);
       EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
     };
     for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
       const auto plan = plan_of(sketch, parts.stock);
       look(plan);
+      plan::Plan sharded = plan;
+      sharded.shard_optimizer = true;
+      if (!i.runtime.layers) look(sharded);
       for (const auto& variant : variants_of(plan)) look(variant);
     });
   }
@@ -270,7 +273,40 @@ bool more_memory(Instance& i, Dice& dice) {
   return true;
 }
 
+bool faster_links(Instance& i, Dice& dice) {
+  const double factor = dice.scale(1.01, 10);
+  for (auto& link : i.library.links)
+    for (auto& piece : link.pieces) piece.bandwidth.value *= factor, piece.latency.value /= factor;
+  return true;
+}
+
+double floor_of(const Instance& i) {
+  Parts parts{i};
+  return bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
+}
+
 }  // namespace
+
+void expect_monotone_floor(Seeds seeds, const Range& range) {
+  const std::vector<Loosening> all{{"more devices", more_devices},
+                                   {"another type", another_type},
+                                   {"looser limits", looser_limits},
+                                   {"more memory", more_memory},
+                                   {"faster links", faster_links}};
+  int pairs = 0, lower = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed)
+    for (const auto& loosening : all) {
+      Instance i = random_instance(seed, range);
+      const double before = floor_of(i);
+      Dice dice{seed};
+      if (!loosening.apply(i, dice)) continue;
+      const double after = floor_of(i);
+      EXPECT_LE(after, before * (1 + 1e-9)) << loosening.what << " " << seed << " " << i.runtime.name;
+      ++pairs, lower += after < before ? 1 : 0;
+    }
+  std::printf("floors: %d pairs, %d lower\n", pairs, lower);
+  EXPECT_GT(lower, pairs / 4);
+}
 
 void expect_monotone(Seeds seeds, const Range& range, double most_worse, double mostly) {
   const std::vector<Loosening> all{

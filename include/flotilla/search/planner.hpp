@@ -7,6 +7,7 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/search/bound_proof.hpp"
 #include "flotilla/search/constraints.hpp"
 #include "flotilla/search/objective.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -26,6 +27,7 @@ struct PlanRequest {
   std::optional<Bytes> memory_limit{};   ///< per device, at most; its type's memory is a limit always
   std::function<bool()> should_stop{};   ///< asked between steps of the search; true: answer with the best so far
   double tolerance = 0;                  ///< the search may end once no plan can be better by more than this share
+  bool wants_proof = false;              ///< PlanAnswer::proof
   int alternatives = 4;                  ///< how many of the next best to keep
   std::optional<plan::Plan> previous{};  ///< what runs now: where the search starts; need not fit the pool any more
   double near_best = 0;                  ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
@@ -68,6 +70,7 @@ struct PlanAnswer {
   std::string binding;                   ///< what keeps the plan from being better: "devices of A100-40", "iteration cost of 1.2 USD", ...
   std::optional<Miss> nearest_miss;      ///< where nothing fits the memory and the forecaster forecasts programs
   std::string no_plan_reason;            ///< one line, when there is no plan: the nearest miss and what would mend it
+  std::optional<BoundProof> proof;       ///< of bound_gap, if it was asked for and the bound has one
 };
 
 /// The best plan for the request that the forecaster knows of: the best that any of its candidate generators finds, with one bound for all

@@ -98,13 +98,13 @@ std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Ben
 
 std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
 
-PlanAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, double floor, Bench& bench,
+PlanAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, BoundProof floor, Bench& bench,
                      const LargerPool& larger_pool) {
   PlanAnswer answer;
   answer.space = space;
   answer.considered = effort.forecasts;
   answer.pruned = std::max<std::int64_t>(0, effort.estimates - effort.forecasts);
-  answer.bound = floor;
+  answer.bound = floor.bound;
   if (refine.found().empty()) {
     if (refine.nearest_miss() && !refine.nearest_to_limits()) {
       const Trial& nearest = refine.nearest_miss()->trial;
@@ -117,7 +117,8 @@ PlanAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& eff
   const Forecasted& best = refine.found().front();
   answer.best = ranked(evaluated(best));
   answer.binding = binding_of(stock.request, stock.profile, *answer.best);
-  answer.bound_gap = std::clamp(1 - floor / best.value, 0.0, 1.0);
+  answer.bound_gap = std::clamp(1 - floor.bound / best.value, 0.0, 1.0);
+  if (stock.request.wants_proof && !floor.potentials.empty()) answer.proof = std::move(floor);
   answer.finished = answer.bound_gap <= stock.request.tolerance;
   const auto tell = [&](const Forecasted& other) {
     const auto same = [&](const RankedPlan& known) { return known.plan == other.trial.plan; };

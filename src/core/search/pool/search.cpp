@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "../bound/floor.hpp"
 #include "../tuning.hpp"
 #include "answer.hpp"
 #include "families.hpp"
-#include "floor.hpp"
 #include "flotilla/base/error.hpp"
 #include "lines.hpp"
 #include "refine.hpp"
@@ -93,8 +93,8 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
   refine.polish(list);
   if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
-  const double floor = floor_of_value(stock, soundings, estimate.sizes());
-  const bool good_enough = !refine.found().empty() && floor >= refine.found().front().value * (1 - request.tolerance);
+  BoundProof floor = bound::floor_of(stock, soundings, estimate.sizes().back());
+  const bool good_enough = !refine.found().empty() && floor.bound >= refine.found().front().value * (1 - request.tolerance);
   if (!good_enough) {
     PlanRequest other = request;
     other.previous.reset();
@@ -106,7 +106,7 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
     try_lines(estimate, network, families.microbatches(), refine, bench);
   }
   const Effort effort{estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()};
-  return answer_of(stock, refine, effort, floor, bench, larger_pool);
+  return answer_of(stock, refine, effort, std::move(floor), bench, larger_pool);
 }
 
 /// In powers of two.
