@@ -25,8 +25,7 @@ Space space_of(const Stock& stock, bool is_ours) {
   constexpr int usual_chunks = 2;
   space.chunks = is_ours && may_be(plan::ScheduleKind::interleaved) ? std::max(usual_chunks, constraints.chunks.value_or(1)) : 1;
   space.sharded = is_ours && constraints.shard_optimizer.value_or(true);
-  space.unsharded = !constraints.shard_optimizer.value_or(false);
-  if (!is_ours) space.unsplit = space.unsharded = true;
+  if (!is_ours) space.unsplit = true;
   return space;
 }
 

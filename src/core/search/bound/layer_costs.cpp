@@ -1,6 +1,7 @@
 #include "layer_costs.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "flotilla/model/tensors.hpp"
@@ -37,6 +38,8 @@ class LayerCostsBuilder {
     for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type) {
       const Type& t = stock_.types[at(type)];
       for (int tensor = 1; tensor <= std::min({t.widest, request_.model.groups(), t.count}); tensor *= 2) add(type, tensor);
+      const int fixed = request_.constraints.tensor.value_or(1);
+      if (!std::has_single_bit(static_cast<unsigned>(fixed)) && fixed <= t.count && costs_.is_ours) add(type, fixed);
     }
     return std::move(costs_);
   }

@@ -59,10 +59,7 @@ double StageBounds::after_passes(const ReplicaOption& option, const Interval& i,
   const SumTimes& sums = sums_.between_hosts(option, groups);
   const bool has_word = costs_.begins(i) || costs_.ends(i);
   const double word = has_word ? sums.word : 0;
-  double least = impossible;
-  if (space_.unsharded) {
-    least = update(option, i) + (costs_.begins(i) ? word + sums.own[embedding] : 0);
-  }
+  double least = update(option, i) + (costs_.begins(i) ? word + sums.own[embedding] : 0);
   if (space_.sharded) {
     const double gathered = stock_.request.precision == Precision::fp32 ? 0.5 : 0.25;
     const double last = costs_.begins(i) ? word / 2 : 0;
@@ -75,8 +72,7 @@ double StageBounds::after_passes(const ReplicaOption& option, const Interval& i,
 double StageBounds::after_all(const ReplicaOption& option, const Interval& i, int groups) const {
   const SumTimes& sums = sums_.between_hosts(option, groups);
   const double all = costs_.of(sums.own, i) + (costs_.begins(i) || costs_.ends(i) ? sums.word : 0);
-  double least = impossible;
-  if (space_.unsharded) least = all + update(option, i);
+  double least = all + update(option, i);
   if (space_.sharded) least = std::min(least, all * (stock_.request.precision == Precision::fp32 ? 1.0 : 0.75));
   const bool pipelined = !costs_.begins(i) || !costs_.ends(i);
   if (pipelined && space_.chunks > 1) {  // of a device's interleaved stages only the first one's sums come last

@@ -29,7 +29,7 @@ struct Space {
   bool unsplit = true;      ///< 1F1B or GPipe: a stage waits for a microbatch's way there and back
   bool zero_bubble = true;  ///< it waits for the way there
   int chunks = 2;           ///< most stages of a device where schedules are interleaved; 1: none are
-  bool unsharded = true, sharded = true;  ///< optimizers
+  bool sharded = true;      ///< optimizers may be; that they are not is always looked at, for the search tries sharding only where it must
 };
 
 class StageBounds {
