@@ -16,7 +16,7 @@
 #include "flotilla/search/search.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "pool_parts.hpp"
-#include "variants.hpp"
+#include "moves.hpp"
 
 namespace flotilla::fixture {
 namespace {
@@ -152,9 +152,8 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
       EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
     };
     for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
-      const auto plan = plan_of(sketch, parts.stock);
-      look(plan);
-      for (const auto& variant : variants_of(plan)) look(variant);
+      look(plan_of(sketch, parts.stock));
+      for_each_execution(sketch, parts.stock, parts.estimate.may_shard(), [&](Sketch&& other) { look(plan_of(other, parts.stock)); });
     });
   }
   std::printf("%s\n", ratios.in_words("value / floor").c_str());

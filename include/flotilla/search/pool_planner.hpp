@@ -28,8 +28,7 @@ struct PoolRequest {
   std::optional<plan::Plan> previous{};              ///< what runs now: where the search starts; need not fit the pool any more
   std::function<Bytes(int ranks)> process_memory{};  ///< bound of our runtime's process beside its arena, on a host of so many ranks
   double near_best = 0;          ///< with `previous`: of the plans at most this share worse than the best, the one that moves least
-  bool shard_optimizer = false;  ///< plans that share their optimizer out; tried anyhow where nothing else fits and the runtime knows it
-  Manner manner{};               ///< kept in every plan; with `shard_optimizer` = false in it that is not tried
+  Manner manner{};               ///< kept in every plan; what it leaves open is searched
 };
 
 /// A plan and what it comes to.

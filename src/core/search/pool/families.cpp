@@ -15,7 +15,7 @@ constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value()}; }
+Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value(), !runtime.layers.has_value()}; }
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
@@ -284,14 +284,20 @@ double Families::least_value(const Pattern& pattern, int microbatch, double colu
     price += kind.tensor * stock_.types[at(kind.type)].price;
   }
   const double pace = stock_.request.model.blocks / speed, turns = stock_.request.global_batch / (columns * microbatch);
-  const double seconds = (std::max(1.0, turns) - 1 + static_cast<double>(pattern.size())) * pace;
+  const double fill = usual_schedule(pattern.size()) == plan::ScheduleKind::zero_bubble ? fill_of_zero_bubble : 1;
+  const double seconds = (std::max(1.0, turns) + fill * (static_cast<double>(pattern.size()) - 1)) * pace;
   return stock_.by_throughput() ? seconds : seconds * price * columns;
 }
 
 double Families::worth_offering() const { return list_.threshold() * near_enough; }
 
+plan::ScheduleKind Families::usual_schedule(std::size_t stages) const {
+  return stages > 1 && can_.weight_gradients_later ? plan::ScheduleKind::zero_bubble : plan::ScheduleKind::one_f_one_b;
+}
+
 Estimate Families::offer(Sketch sketch) {
   if (sketch.columns.empty()) return {};
+  if (sketch.schedule == plan::ScheduleKind::one_f_one_b) sketch.schedule = usual_schedule(sketch.recompute.size());
   Sketch whole = sketch;
   const bool limited = stock_.request.objective.limits != Limits{};
   const Estimate estimate = estimate_(sketch, limited ? never : worth_offering());

@@ -11,6 +11,7 @@ namespace flotilla::search::pool {
 struct Abilities {
   bool unlike_degrees_in_a_stage = false;  ///< and unlike ones at both ends, which share the word table
   bool all_forwards_first = false;         ///< GPipe
+  bool weight_gradients_later = false;     ///< zero-bubble schedules
 };
 Abilities abilities_of(const program::Runtime&);
 
@@ -87,6 +88,8 @@ class Families {
   Column sample(const Pattern&, int microbatch, const Room&) const;
   /// At most what any sketch of so many of these columns comes to.
   double least_value(const Pattern&, int microbatch, double columns, plan::Recompute);
+  /// Under which sketches of several stages are made: what fills a pipeline best, where nothing else is asked for.
+  plan::ScheduleKind usual_schedule(std::size_t stages) const;
   Estimate offer(Sketch);
   /// Above it no estimate changes the shortlist, where time alone counts.
   double worth_offering() const;

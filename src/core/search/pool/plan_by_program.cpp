@@ -99,8 +99,6 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
   if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
   try_without_limits(other, library, runtime, estimate, refine);
   refine.improve();
-  refine.vary();
-  refine.improve_split();
   try_lines(estimate, network, families.microbatches(), refine, bench);
   auto answer = answer_of(stock, refine, {estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()},
                           floor_of_value(stock, soundings, estimate.sizes()), bench, larger_pool);
@@ -130,32 +128,12 @@ std::optional<int> times_as_large(const PoolRequest& request, const cluster::Pro
   return std::nullopt;
 }
 
-/// Where nothing fits, replicas that share their optimizer out may.
-PoolAnswer search_with_shared_optimizers(PoolRequest request, const cluster::Profile& library, const program::Runtime& runtime) {
-  if (runtime.layers || request.shard_optimizer || request.manner.shard_optimizer || (request.should_stop && request.should_stop()))
-    return {};
-  request.shard_optimizer = true;
-  return search_for_plan(request, library, runtime, [] { return std::nullopt; });
-}
-
 }  // namespace
 
 PoolAnswer plan_by_program(const PoolRequest& asked, const cluster::Profile& library, const program::Runtime& runtime) {
   PoolRequest request = asked;
   request.manner = settled(asked.manner);
-  request.shard_optimizer = asked.manner.shard_optimizer.value_or(asked.shard_optimizer);
-  std::optional<PoolAnswer> shared;
-  const auto larger_pool = [&]() -> std::optional<int> {
-    shared = search_with_shared_optimizers(request, library, runtime);
-    return shared->best ? std::nullopt : times_as_large(request, library, runtime);
-  };
-  auto answer = search_for_plan(request, library, runtime, larger_pool);
-  if (answer.best) return answer;
-  if (!shared) shared = search_with_shared_optimizers(request, library, runtime);
-  if (!shared->best) return answer;
-  shared->considered += answer.considered;
-  shared->pruned += answer.pruned;
-  return *shared;
+  return search_for_plan(request, library, runtime, [&] { return times_as_large(request, library, runtime); });
 }
 
 }  // namespace flotilla::search
