@@ -39,7 +39,7 @@ simulate::MemoryLimit limits_of(const cluster::Profile& profile) {
   };
 }
 
-bool is_bound(const plan::Plan& plan) { return !plan.stages.front().replicas.front().devices.empty(); }
+bool has_devices(const plan::Plan& plan) { return !plan.stages.front().replicas.front().devices.empty(); }
 
 plan::Plan unbound(plan::Plan plan) {
   for (auto& stage : plan.stages)
@@ -99,7 +99,7 @@ simulate::Report report_on(const Forecasting& forecasting, const simulate::Forec
   const bool invented = profile.devices.empty();
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::Trial> {
     try {
-      const bool keep = !invented && is_bound(changed);
+      const bool keep = !invented && has_devices(changed);
       const Forecasting other{keep ? Subject{changed, subject.profile, ""} : subject_of(unbound(changed), profile, "the changed plan"),
                               settings};
       const auto result = other.forecast();

@@ -23,6 +23,10 @@ endfunction()
 add_library(flotilla_warnings INTERFACE)
 target_compile_options(flotilla_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast
   -Wcast-qual -Woverloaded-virtual $<$<BOOL:${FLOTILLA_WERROR}>:-Werror>)
+# A unity build includes every source once; g++ cannot know that and warns of types with local parts as if they stood in headers.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(flotilla_warnings INTERFACE -Wno-subobject-linkage)
+endif()
 # g++ 12 sees an overlapping copy in `"text" + std::string` where there is none (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(flotilla_warnings INTERFACE -Wno-restrict)

@@ -28,7 +28,7 @@ const cluster::Catalogue& catalogue() {
 }
 
 /// Knows a type of its own, one that the catalogue has too, and a CPU with an '@' in its name.
-cluster::Profile library() {
+cluster::Profile small_library_profile() {
   cluster::Profile profile;
   for (const char* name : {"Own", "A100-40", "cpu:Xeon @ 2.60GHz:2t"}) {
     cluster::DeviceType type;
@@ -39,18 +39,18 @@ cluster::Profile library() {
   return profile;
 }
 
-search::Pool read(const Words& words) { return read_pool(words, on_the_command_line("pool"), library(), catalogue()); }
+search::Pool pool_of(const Words& words) { return read_pool(words, on_the_command_line("pool"), small_library_profile(), catalogue()); }
 Error refusal(const std::string& word) {
-  return error_of([&] { read({word}); });
+  return error_of([&] { pool_of({word}); });
 }
 
 TEST(Pool, IsReadAsItIsWritten) {
   const search::Pool expected{{"A100-40", "us-central1-a", 32, 4}, {"V100-16", "", 96, 2}, {"Own", "z", 5, 3}};
-  EXPECT_EQ(read({"A100-40@us-central1-a=32/4", "V100-16=96/2", "Own@z=5"}), expected);
+  EXPECT_EQ(pool_of({"A100-40@us-central1-a=32/4", "V100-16=96/2", "Own@z=5"}), expected);
 }
 
 TEST(Pool, NodesAreTheTypesUnlessSaid) {
-  const auto nodes = [](const std::string& word) { return read({word}).at(0).per_node; };
+  const auto nodes = [](const std::string& word) { return pool_of({word}).at(0).per_node; };
   EXPECT_EQ(nodes("Own=9"), 3);
   EXPECT_EQ(nodes("A100-40=9"), static_cast<int>(cluster::find(catalogue(), "A100-40")->devices_per_node.value));  // nobody measured it
   EXPECT_EQ(nodes("cpu:Xeon @ 2.60GHz:2t=9"), 8);
@@ -59,22 +59,22 @@ TEST(Pool, NodesAreTheTypesUnlessSaid) {
 
 TEST(Pool, DuplicatesAddUp) {
   const search::Pool expected{{"Own", "", 6, 3}, {"Own", "z", 3, 3}, {"Own", "", 4, 2}};
-  EXPECT_EQ(read({"Own=4", "Own@z=3", "Own=2/3", "Own=4/2"}), expected);
+  EXPECT_EQ(pool_of({"Own=4", "Own@z=3", "Own=2/3", "Own=4/2"}), expected);
 }
 
 TEST(Pool, ATypeHasOneNameHoweverItIsSpelled) {
-  for (const char* word : {"a100-40=1", "A100_40=1", "A100 40=1"}) EXPECT_EQ(read({word}).at(0).device_type, "A100-40") << word;
-  const auto pool = read({"v100-16=1/8", "V100-16=1/8"});
+  for (const char* word : {"a100-40=1", "A100_40=1", "A100 40=1"}) EXPECT_EQ(pool_of({word}).at(0).device_type, "A100-40") << word;
+  const auto pool = pool_of({"v100-16=1/8", "V100-16=1/8"});
   ASSERT_EQ(pool.size(), 1u);
   EXPECT_EQ(pool[0].device_type, "v100-16");
   EXPECT_EQ(pool[0].count, 2);
   // Another way of multiplying is another type.
-  EXPECT_EQ(read({"A100-40=1", "A100-40+tf32=1"}).size(), 2u);
+  EXPECT_EQ(pool_of({"A100-40=1", "A100-40+tf32=1"}).size(), 2u);
 }
 
 TEST(Pool, AnAtSignOfATypesNameIsNoZone) {
-  EXPECT_EQ(read({"cpu:Xeon @ 2.60GHz:2t=4"}).at(0), (search::PoolEntry{"cpu:Xeon @ 2.60GHz:2t", "", 4, 8}));
-  EXPECT_EQ(read({"cpu:Xeon @ 2.60GHz:2t@rack=4"}).at(0), (search::PoolEntry{"cpu:Xeon @ 2.60GHz:2t", "rack", 4, 8}));
+  EXPECT_EQ(pool_of({"cpu:Xeon @ 2.60GHz:2t=4"}).at(0), (search::PoolEntry{"cpu:Xeon @ 2.60GHz:2t", "", 4, 8}));
+  EXPECT_EQ(pool_of({"cpu:Xeon @ 2.60GHz:2t@rack=4"}).at(0), (search::PoolEntry{"cpu:Xeon @ 2.60GHz:2t", "rack", 4, 8}));
 }
 
 TEST(Pool, WhatIsWrongIsSaidInOneLine) {
@@ -108,7 +108,7 @@ TEST(Pool, WhatIsWrongIsSaidInOneLine) {
   EXPECT_NE(std::string{refusal("A100@z=3").what()}.find("device type 'A100'; did you mean 'A100-40' or 'A100-80'?; they"),
             std::string::npos)
       << refusal("A100@z=3").what();
-  const auto many = error_of([] { read({"Own=600000", "Own=400001"}); });
+  const auto many = error_of([] { pool_of({"Own=600000", "Own=400001"}); });
   EXPECT_STREQ(many.what(), "--pool Own=400001: with it the pool has 1000001 devices; expected 1000000 at most");
 }
 
@@ -116,11 +116,11 @@ TEST(Pool, TheFilesPlaceIsNamedWhereItStandsThere) {
   auto option = on_the_command_line("pool");
   option.origin = options::Origin::job_file;
   option.source = "job.toml:3:8";
-  const auto in_a_file = error_of([&] { read_pool({"Own=0"}, option, library(), catalogue()); });
+  const auto in_a_file = error_of([&] { read_pool({"Own=0"}, option, small_library_profile(), catalogue()); });
   EXPECT_EQ(in_a_file.kind(), ErrorKind::bad_input);
   EXPECT_EQ(std::string{in_a_file.what()}.rfind("job.toml:3:8: plan.pool = Own=0: expected the number", 0), 0u) << in_a_file.what();
   option.origin = options::Origin::environment;
-  const auto in_the_environment = error_of([&] { read_pool({"Own=0"}, option, library(), catalogue()); });
+  const auto in_the_environment = error_of([&] { read_pool({"Own=0"}, option, small_library_profile(), catalogue()); });
   EXPECT_EQ(std::string{in_the_environment.what()}.rfind("FLOTILLA_PLAN_POOL: plan.pool = Own=0: ", 0), 0u) << in_the_environment.what();
 }
 
@@ -137,7 +137,7 @@ TEST(Pool, AnyTextIsAnswered) {
     std::string word = types[below(types.size())] + zones[below(zones.size())] + counts[below(counts.size())] + nodes[below(nodes.size())];
     if (below(4) == 0 && !word.empty()) word[below(word.size())] = static_cast<char>(32 + below(224));
     try {
-      const auto pool = read({word});
+      const auto pool = pool_of({word});
       ASSERT_EQ(pool.size(), 1u) << word;
       EXPECT_GE(pool[0].count, 1) << word;
       EXPECT_GE(pool[0].per_node, 1) << word;
@@ -168,9 +168,9 @@ TEST(Pool, OfAProfileIsByTypeZoneAndHost) {
 }
 
 TEST(Pool, ALibraryGetsItsTypesAndNodes) {
-  auto profile = library();
+  auto profile = small_library_profile();
   profile.devices.push_back({Rank{0}, "Own", "h", "", 0, 1});
-  const auto completed = without_devices(profile, catalogue(), read({"Own=4/2", "V100-16=8"}));
+  const auto completed = without_devices(profile, catalogue(), pool_of({"Own=4/2", "V100-16=8"}));
   EXPECT_TRUE(completed.devices.empty());
   EXPECT_EQ(cluster::find_type(completed, "Own")->per_node, 2);
   ASSERT_NE(cluster::find_type(completed, "V100-16"), nullptr);
@@ -180,20 +180,20 @@ TEST(Pool, ALibraryGetsItsTypesAndNodes) {
 TEST(Pool, HasWhatAPlanTakesOrNot) {
   auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 8, 4, Precision::fp32, 2, 1, 2, 1);
   for (auto& replica : plan.stages[0].replicas) replica.device_type = "Own", replica.zone = "z";
-  EXPECT_NO_THROW(require_within(read({"Own@z=3/2", "Own@z=1/4"}), plan, "plan.json"));
-  const auto error = error_of([&] { require_within(read({"Own@z=3", "Own=9"}), plan, "plan.json"); });
+  EXPECT_NO_THROW(require_within(pool_of({"Own@z=3/2", "Own@z=1/4"}), plan, "plan.json"));
+  const auto error = error_of([&] { require_within(pool_of({"Own@z=3", "Own=9"}), plan, "plan.json"); });
   EXPECT_EQ(error.kind(), ErrorKind::no_plan);
   EXPECT_STREQ(error.what(), "plan.json: the plan takes 4 Own @ z, the pool has 3");
-  EXPECT_STREQ(error_of([&] { require_within(read({"A100-40=9"}), plan, "plan.json"); }).what(),
+  EXPECT_STREQ(error_of([&] { require_within(pool_of({"A100-40=9"}), plan, "plan.json"); }).what(),
                "plan.json: the plan takes 4 Own @ z, the pool has 0");
 }
 
 TEST(Pool, ZonesThatNobodyMeasuredAreNamed) {
-  auto profile = library();
-  EXPECT_EQ(unknown_zones(read({"Own@anywhere=1"}), profile), "");  // it measured none
+  auto profile = small_library_profile();
+  EXPECT_EQ(unknown_zones(pool_of({"Own@anywhere=1"}), profile), "");  // it measured none
   profile.link_fits.push_back({"us-central1-a", "Own", 1, "us-west1-b", "Own", 1, 0, 0, 2, {2e9}});
-  EXPECT_EQ(unknown_zones(read({"Own@us-central1-a=1", "Own=1"}), profile), "");
-  EXPECT_EQ(unknown_zones(read({"Own@us-central-a=1", "Own@us-central-a=1/2", "Own@z=1"}), profile),
+  EXPECT_EQ(unknown_zones(pool_of({"Own@us-central1-a=1", "Own=1"}), profile), "");
+  EXPECT_EQ(unknown_zones(pool_of({"Own@us-central-a=1", "Own@us-central-a=1/2", "Own@z=1"}), profile),
             "'us-central-a' (did you mean 'us-central1-a'?), 'z'");
 }
 

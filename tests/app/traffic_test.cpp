@@ -30,7 +30,7 @@ cluster::Profile ranks_on_hosts(int ranks, int per_host) {
   return profile;
 }
 
-plan::Plan plan_of(int data, int pipeline, int tensor) {
+plan::Plan even_plan(int data, int pipeline, int tensor) {
   return plan::even_plan(model::built_in("gpt2-tiny"), 32, 8, Precision::fp32, data, pipeline, tensor, 2);
 }
 
@@ -56,10 +56,10 @@ bool sums(const SiteTraffic& site) { return site.group >= 0; }
 
 TEST(Traffic, StagesSendAndReplicasSum) {
   const auto profile = ranks_on_hosts(2, 1);
-  const auto staged = traffic_of_sites(program::lower(plan_of(1, 2, 1), {}), Rank{0}, profile, first(2));
+  const auto staged = traffic_of_sites(program::lower(even_plan(1, 2, 1), {}), Rank{0}, profile, first(2));
   EXPECT_GT(sum_of(staged, sends).sites, 0);
   EXPECT_EQ(sum_of(staged, sends).sites, sum_of(staged, [](const SiteTraffic& site) { return site.peer == 1; }).sites);
-  const auto replicated = traffic_of_sites(program::lower(plan_of(2, 1, 1), {}), Rank{0}, profile, first(2));
+  const auto replicated = traffic_of_sites(program::lower(even_plan(2, 1, 1), {}), Rank{0}, profile, first(2));
   EXPECT_EQ(sum_of(replicated, sends).sites, 0);
   EXPECT_GT(sum_of(replicated, sums).seconds, 0);
 }
@@ -67,17 +67,17 @@ TEST(Traffic, StagesSendAndReplicasSum) {
 TEST(Traffic, TakesTheLinksOfTheJobsRanks) {
   // The crew's ranks are 1 and 2 of the job: on two hosts, where 0 and 1 share one.
   const auto profile = ranks_on_hosts(4, 2);
-  const auto program = program::lower(plan_of(2, 1, 1), {});
+  const auto program = program::lower(even_plan(2, 1, 1), {});
   const auto near = sum_of(traffic_of_sites(program, Rank{0}, profile, {Rank{0}, Rank{1}}), sums);
   const auto far = sum_of(traffic_of_sites(program, Rank{0}, profile, {Rank{1}, Rank{2}}), sums);
   EXPECT_GT(far.seconds, 3 * near.seconds);
 }
 
 TEST(Traffic, GroupsBesideEachOtherShareTheCards) {
-  const auto one = sum_of(traffic_of_sites(program::lower(plan_of(2, 1, 1), {}), Rank{0}, ranks_on_hosts(2, 1), first(2)), sums);
+  const auto one = sum_of(traffic_of_sites(program::lower(even_plan(2, 1, 1), {}), Rank{0}, ranks_on_hosts(2, 1), first(2)), sums);
   // Two tensor-parallel replicas: two groups over the same two hosts, each with about half of the gradients.
-  const auto two = traffic_of_sites(program::lower(plan_of(2, 1, 2), {}), Rank{0}, ranks_on_hosts(4, 2), first(4));
-  const auto program = program::lower(plan_of(2, 1, 2), {});
+  const auto two = traffic_of_sites(program::lower(even_plan(2, 1, 2), {}), Rank{0}, ranks_on_hosts(4, 2), first(4));
+  const auto program = program::lower(even_plan(2, 1, 2), {});
   const auto data = sum_of(two, [&](const SiteTraffic& s) {
     return sums(s) && program.groups[static_cast<std::size_t>(s.group)].kind == program::Group::Kind::data;
   });
@@ -93,7 +93,7 @@ std::vector<int> ranks_by_stage(const plan::Plan& plan) {
 TEST(Detour, APipelineGoesRoundASlowLink) {
   const auto profile = ranks_on_hosts(3, 1);
   std::vector<std::vector<int>> orders;
-  for (const auto& plan : detours(plan_of(1, 3, 1), profile, std::vector<cluster::SlowPair>{{Rank{0}, Rank{1}, 9}})) {
+  for (const auto& plan : detours(even_plan(1, 3, 1), profile, std::vector<cluster::SlowPair>{{Rank{0}, Rank{1}, 9}})) {
     EXPECT_TRUE(plan::validate(plan).empty());
     orders.push_back(ranks_by_stage(plan));
   }
@@ -104,10 +104,10 @@ TEST(Detour, HostsOfOtherTypesOrSizesStayWhereTheyAre) {
   auto profile = ranks_on_hosts(3, 1);
   profile.devices[2].type = "gpu";
   const std::vector<cluster::SlowPair> slow{{Rank{0}, Rank{1}, 9}};
-  EXPECT_TRUE(detours(plan_of(1, 3, 1), profile, slow).empty());
-  EXPECT_TRUE(detours(plan_of(1, 3, 1), ranks_on_hosts(3, 2), slow).empty()) << "both ends on one host";
-  EXPECT_TRUE(detours(plan_of(1, 2, 1), ranks_on_hosts(2, 1), slow).empty()) << "there is no third";
-  const auto pairs = detours(plan_of(1, 3, 2), ranks_on_hosts(6, 2), std::vector<cluster::SlowPair>{{Rank{1}, Rank{2}, 9}});
+  EXPECT_TRUE(detours(even_plan(1, 3, 1), profile, slow).empty());
+  EXPECT_TRUE(detours(even_plan(1, 3, 1), ranks_on_hosts(3, 2), slow).empty()) << "both ends on one host";
+  EXPECT_TRUE(detours(even_plan(1, 2, 1), ranks_on_hosts(2, 1), slow).empty()) << "there is no third";
+  const auto pairs = detours(even_plan(1, 3, 2), ranks_on_hosts(6, 2), std::vector<cluster::SlowPair>{{Rank{1}, Rank{2}, 9}});
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[1].stages[1].replicas[0].devices, (std::vector<Rank>{Rank{4}, Rank{5}})) << "a host's ranks go together";
 }

@@ -14,7 +14,7 @@ namespace flotilla::simulate {
 
 /// Sums over ranges of layers, K quantities at once. Memory and time go with the ranges of equal layers, not with the layers.
 template <std::size_t K>
-class LayerSums {
+class PrefixSums {
  public:
   void add(int first, int last, const std::array<double, K>& each) { ranges_.push_back({first, last, each, {}}); }
   /// Call once all are added: true when every layer of 0 ... layers-1 is covered. Of ranges that overlap the first added counts.
@@ -102,9 +102,9 @@ class SailorTables {
   int layers_ = 0;
   std::vector<cluster::DeviceType> types_;
   std::vector<std::string> zones_;
-  std::vector<LayerSums<3>> times_;  ///< forward, backward, update
+  std::vector<PrefixSums<3>> times_;  ///< forward, backward, update
   std::unordered_map<std::uint64_t, int> cells_;
-  std::vector<LayerSums<3>> sizes_;  ///< parameters, output, saved
+  std::vector<PrefixSums<3>> sizes_;  ///< parameters, output, saved
   std::unordered_map<int, int> degrees_;
   int whole_ = -1, whole_degree_ = 1;  ///< sizes at the smallest degree: weights are its parameters x its degree
   std::vector<cluster::LinkFit> fits_;

@@ -14,7 +14,7 @@ constexpr std::size_t most_hosts = 64;  // whose pairs are all looked at
 /// Level and ends of a link, one way.
 using Way = std::tuple<LinkLevel, std::string, std::string>;
 
-const Device& device_of(const Profile& profile, Rank rank) {
+const Device& listed_device(const Profile& profile, Rank rank) {
   const auto found = std::ranges::find(profile.devices, rank, &Device::rank);
   FLOTILLA_REQUIRE(found != profile.devices.end(), ErrorKind::bad_input, "the cluster profile lists no device for rank ", rank);
   return *found;
@@ -31,7 +31,7 @@ Link slower(Link link, double factor) {
 
 /// The link as it was from `a` to `b`, under the names of their own hosts or zones.
 Link own_link(const Profile& profile, Rank a, Rank b) {
-  const auto &from = device_of(profile, a), &to = device_of(profile, b);
+  const auto &from = listed_device(profile, a), &to = listed_device(profile, b);
   Link link = link_between(profile, a, b);
   const bool wide = link.level == LinkLevel::wide;
   link.from = wide ? from.zone : from.host;

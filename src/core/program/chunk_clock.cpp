@@ -6,13 +6,12 @@
 
 #include "chunks.hpp"
 #include "flotilla/base/error.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
 
 constexpr std::int64_t share_time = std::int64_t{1} << 30;  // ticks that a replica's forward passes through a chunk take
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// A microbatch of a neighbouring stage that shares sequences with one of ours.
 struct Partner {

@@ -5,14 +5,13 @@
 #include <tuple>
 
 #include "chunks.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr int sent_copies = 2;  // instances of what a stage sends (class_builder.cpp)
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 struct Times {
   std::int64_t start = 0, end = 0;

@@ -12,7 +12,6 @@ namespace flotilla::program {
 namespace {
 
 constexpr std::int64_t slot_alignment = 16;  // elements: one cache line of fp32, half of one in bf16
-constexpr Bytes fp32_size{4}, fp64_size{8};
 
 model::LayerShape shape_of(const ClassInput& in) {
   const bool shares = in.plan.sequence_parallel && in.kind.tensor_parallel > 1;

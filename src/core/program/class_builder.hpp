@@ -18,6 +18,8 @@ struct ClassInput {
   int tensor_index = 0;
 };
 
+constexpr Bytes fp32_size{4}, fp64_size{8};
+
 /// What is a chunk's own: a stage's layers, buffers and sites. The builder's members of these names are those of the chunk at hand.
 struct ChunkAtHand {
   int chunk_ = 0;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "flotilla/base/error.hpp"
+#include "index.hpp"
 #include "turns.hpp"
 
 namespace flotilla::program {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::int64_t share_time = std::int64_t{1} << 30;  // ticks that a replica's forward passes take
 constexpr int sent_copies = 2;                              // instances of what a stage sends (class_builder.cpp)
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// A microbatch of a neighbouring stage that shares sequences with one of ours.
 struct Partner {

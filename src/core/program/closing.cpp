@@ -4,14 +4,12 @@
 #include "class_builder.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/program/collectives.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
 
-constexpr Bytes fp32_size{4};
-constexpr int turns = 2;  // packed sums that are under way at once: one is packed while the other is summed
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+constexpr int sums_under_way = 2;  // packed sums that are under way at once: one is packed while the other is summed
 
 }  // namespace
 
@@ -55,7 +53,7 @@ void ClassBuilder::add_packed_buffers() {
     most.resize(std::max(most.size(), groups.size()));
     for (std::size_t g = 0; g < groups.size(); ++g) most[g] = std::max(most[g], packed_elements(p, groups[g]));
   }
-  for (int turn = 0; turn < turns && !most.empty(); ++turn) {
+  for (int turn = 0; turn < sums_under_way && !most.empty(); ++turn) {
     auto& buffers = packed_.emplace_back();
     for (std::size_t g = 0; g < most.size(); ++g)
       buffers.push_back(add_buffer(text("packed ", g, turn == 0 ? " even" : " odd"), Category::communication, most[g] * fp32_size));
@@ -157,7 +155,7 @@ void ClassBuilder::add_part_reductions() {
     if (open.part < 0) return;
     add_unpacking(open.part, open.turn, open.sums);
     if (!shares_out(open.part)) add_norm(open.part, -1);
-    open = {-1, (open.turn + 1) % turns, {}};
+    open = {-1, (open.turn + 1) % sums_under_way, {}};
   };
   for (int p = static_cast<int>(out_.parts.size()) - 1; p >= 0; --p) {
     // Layer parts from last to first, the order in which backward finishes them; the word table, shared by two stages, comes last.
@@ -165,7 +163,7 @@ void ClassBuilder::add_part_reductions() {
     const auto& summing = summing_of(part);
     if (!summing.groups.empty()) {
       // One part is packed while the one before is summed.
-      const int turn = open.part < 0 ? open.turn : (open.turn + 1) % turns;
+      const int turn = open.part < 0 ? open.turn : (open.turn + 1) % sums_under_way;
       auto sums = add_packed_sums(part, turn);
       finish();
       open = {part, turn, std::move(sums)};

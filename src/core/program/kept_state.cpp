@@ -7,12 +7,11 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "index.hpp"
 #include "migration_shares.hpp"
 
 namespace flotilla::program {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// What ranks of one plan hold. Shards are one for all replicas of a stage with equal degrees, shares are each rank's own.
 class Ranks {

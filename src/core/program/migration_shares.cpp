@@ -6,13 +6,12 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/program/share_pieces.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
 
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
-
-std::int64_t row_of(const model::Tensor& tensor) {
+std::int64_t row_elements(const model::Tensor& tensor) {
   if (tensor.axis == model::Axis::none) return tensor.elements();
   std::int64_t row = 1;
   for (std::size_t d = at(tensor.dimension); d < tensor.shape.size(); ++d) row *= tensor.shape[d];
@@ -79,7 +78,7 @@ plan::Plan renumbered(plan::Plan plan, std::vector<Rank>& ranks) {
 }  // namespace
 
 Holding whole_shard(const model::Tensor& tensor, Rank rank, int tensor_parallel, int tensor_index) {
-  return {rank, -1, false, rectangles_of(plan::boxes(tensor, plan::shard(tensor, tensor_parallel, tensor_index)), row_of(tensor))};
+  return {rank, -1, false, rectangles_of(plan::boxes(tensor, plan::shard(tensor, tensor_parallel, tensor_index)), row_elements(tensor))};
 }
 
 std::vector<std::vector<Holding>> pieces_of(const plan::Plan& plan, const Placement& placement) {
@@ -98,7 +97,7 @@ std::vector<std::vector<Holding>> pieces_of(const plan::Plan& plan, const Placem
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto tensor = at(pieces[p].tensor);
       held[tensor].push_back({ranks[r], static_cast<int>(p), parts.at(at(pieces[p].part)).shares.at(at(pieces[p].share)).packed(),
-                              rectangles_of(boxes_of(program, rank, pieces[p]), row_of(program.tensors[tensor]))});
+                              rectangles_of(boxes_of(program, rank, pieces[p]), row_elements(program.tensors[tensor]))});
     }
   }
   return held;

@@ -6,11 +6,10 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/program/collectives.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 struct Entry {
   plan::Microbatch microbatch;

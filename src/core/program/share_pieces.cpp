@@ -7,11 +7,10 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/program/team_sum.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 const RankClass& class_of(const Program& program, Rank rank) { return program.classes.at(at(program.ranks.at(rank.index()).rank_class)); }
 

@@ -1,11 +1,10 @@
 // Sequence parallelism: between products each member of a tensor-parallel group holds its part of the tokens (model/operations.hpp).
 #include "class_builder.hpp"
 #include "flotilla/base/error.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 

@@ -4,11 +4,10 @@
 #include <set>
 
 #include "flotilla/plan/shard_layout.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The member of a group of `degree` that holds a logical unit.
 int holder_of(std::int64_t units, int degree, std::int64_t unit) {

@@ -2,14 +2,12 @@
 // weights are gathered. What a share is, the sum says (team_sum.hpp); where shards do not line up it is a share of what is packed.
 #include "class_builder.hpp"
 #include "flotilla/base/error.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
 
-constexpr Bytes fp32_size{4};
-constexpr int turns = 2;  // packed weights that are under way at once, as with gradients
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+constexpr int packed_under_way = 2;  // packed weights that are under way at once, as with gradients
 
 }  // namespace
 
@@ -135,7 +133,7 @@ void ClassBuilder::add_shared_optimizers(int totals) {
       add_weights_gather(p, 0, out_.parts[at(p)].weights, closing_.back());
       continue;
     }
-    const int turn = open.part < 0 ? 0 : (open.turn + 1) % turns;
+    const int turn = open.part < 0 ? 0 : (open.turn + 1) % packed_under_way;
     std::vector<int> gathers;
     for (std::size_t s = 0, g = 0; s < out_.parts[at(p)].shares.size(); ++s, ++g) {
       while (slots_of_part(p)[g] != out_.parts[at(p)].shares[s].group) ++g;

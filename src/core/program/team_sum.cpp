@@ -3,18 +3,17 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "index.hpp"
 
 namespace flotilla::program {
 namespace {
-
-std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 /// Who has a stretch of a team's sum.
 struct Held {
   Stretch stretch;
   int holder = -1;
 };
-using Holding = std::vector<Held>;  // ascending, without gaps
+using Segments = std::vector<Held>;  // ascending, without gaps
 
 /// A team and the teams of the level before, which it is made of.
 struct Team {
@@ -46,7 +45,7 @@ std::vector<std::vector<Team>> levels_of(const Group& group) {
 /// What the teams of one level hold, put together along their common refinement: calls each(piece, owner's place in the team, holders by
 /// place) for every piece.
 template <class Each>
-void for_each_piece(const std::vector<const Holding*>& inner, const Each& each) {
+void for_each_piece(const std::vector<const Segments*>& inner, const Each& each) {
   const auto teams = static_cast<std::int64_t>(inner.size());
   std::vector<std::size_t> place(inner.size(), 0);
   std::vector<int> holders(inner.size());
@@ -69,12 +68,12 @@ void for_each_piece(const std::vector<const Holding*>& inner, const Each& each) 
 template <class Each>
 void walk(const Group& group, const Each& each) {
   const auto levels = levels_of(group);
-  std::vector<Holding> below;
+  std::vector<Segments> below;
   for (int m = 0; m < static_cast<int>(group.members.size()); ++m) below.push_back({{{0, whole_row}, m}});
   for (std::size_t l = 0; l < levels.size(); ++l) {
-    std::vector<Holding> here;
+    std::vector<Segments> here;
     for (std::size_t t = 0; t < levels[l].size(); ++t) {
-      std::vector<const Holding*> inner;
+      std::vector<const Segments*> inner;
       for (int team : levels[l][t].inner) inner.push_back(&below[at(team)]);
       auto& holding = here.emplace_back();
       for_each_piece(inner, [&](const Stretch& piece, int owner, const std::vector<int>& holders) {

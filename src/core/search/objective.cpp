@@ -15,7 +15,7 @@ struct Restriction {
   const char* name;
   bool Restrictions::*member;
 };
-constexpr std::array<Restriction, 5> all{{{"one-microbatch-size", &Restrictions::one_microbatch_size},
+constexpr std::array<Restriction, 5> known_restrictions{{{"one-microbatch-size", &Restrictions::one_microbatch_size},
                                           {"equal-replicas", &Restrictions::equal_replicas},
                                           {"even-layers", &Restrictions::even_layers},
                                           {"one-device-type", &Restrictions::one_device_type},
@@ -41,20 +41,20 @@ Goal parse_goal(const std::string& name) {
 
 std::vector<std::string> restriction_names() {
   std::vector<std::string> names;
-  for (const auto& restriction : all) names.emplace_back(restriction.name);
+  for (const auto& restriction : known_restrictions) names.emplace_back(restriction.name);
   return names;
 }
 
 std::vector<std::string> names_of(const Restrictions& restrictions) {
   std::vector<std::string> names;
-  for (const auto& restriction : all)
+  for (const auto& restriction : known_restrictions)
     if (restrictions.*restriction.member) names.emplace_back(restriction.name);
   return names;
 }
 
 void restrict(Restrictions& restrictions, const std::string& name) {
-  const auto found = std::ranges::find_if(all, [&](const Restriction& r) { return name == r.name; });
-  FLOTILLA_REQUIRE(found != all.end(), ErrorKind::bad_input, "no restriction is called '", name.substr(0, 60), "'",
+  const auto found = std::ranges::find_if(known_restrictions, [&](const Restriction& r) { return name == r.name; });
+  FLOTILLA_REQUIRE(found != known_restrictions.end(), ErrorKind::bad_input, "no restriction is called '", name.substr(0, 60), "'",
                    suggestion(name, restriction_names()), "; expected one of ", listed(restriction_names()));
   restrictions.*found->member = true;
 }

@@ -26,7 +26,7 @@ std::optional<int> find_name(const Values& values, std::string_view name, Name n
 }  // namespace
 
 template <std::size_t K>
-bool LayerSums<K>::finish(int layers) {
+bool PrefixSums<K>::finish(int layers) {
   std::stable_sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
   std::vector<Range> kept;
   std::array<double, K> sums{};
@@ -41,7 +41,7 @@ bool LayerSums<K>::finish(int layers) {
   ranges_ = std::move(kept);
   return !ranges_.empty() && ranges_.back().last == layers;
 }
-template class LayerSums<3>;
+template class PrefixSums<3>;
 
 SailorTables::SailorTables(const cluster::Profile& profile, const model::Config& model)
     : layers_{model.layers()}, types_{profile.device_types} {
@@ -68,7 +68,7 @@ int SailorTables::add_zone(const std::string& name) {
 }
 
 void SailorTables::add_times(const cluster::Profile& profile, const std::string& model) {
-  std::map<std::tuple<int, int, int>, LayerSums<3>> all;
+  std::map<std::tuple<int, int, int>, PrefixSums<3>> all;
   for (const auto& time : profile.layer_times)
     if (const auto number = type(time.device_type); number && time.model == model && time.precision == Precision::fp32)
       all[{*number, time.tensor_parallel, time.sequences}].add(time.first_layer, time.last_layer,
@@ -82,7 +82,7 @@ void SailorTables::add_times(const cluster::Profile& profile, const std::string&
 }
 
 void SailorTables::add_sizes(const cluster::Profile& profile, const std::string& model) {
-  std::map<int, LayerSums<3>> all;
+  std::map<int, PrefixSums<3>> all;
   for (const auto& size : profile.layer_sizes)
     if (size.model == model)
       all[size.tensor_parallel].add(

@@ -7,7 +7,7 @@
 namespace flotilla::simulate {
 namespace {
 
-constexpr std::size_t most_remembered = 1 << 20;  // ranks
+constexpr std::size_t most_remembered_ranks = 1 << 20;  // ranks
 
 std::uint64_t hash_of(const program::Group& group) {
   constexpr std::uint64_t factor = 0x9E3779B97F4A7C15u;
@@ -125,7 +125,7 @@ const TeamShapes& TeamShapeMemory::of(const program::Group& group, const std::fu
   const auto hash = hash_of(group);
   const auto found = known_.find(hash);
   if (found != known_.end() && found->second.members == group.members && found->second.teams == group.teams) return found->second.shapes;
-  if (ranks_ > most_remembered) known_.clear(), ranks_ = 0;
+  if (ranks_ > most_remembered_ranks) known_.clear(), ranks_ = 0;
   ranks_ += group.members.size();
   return (known_[hash] = {group.members, group.teams, team_shapes(group, host, uplink)}).shapes;
 }

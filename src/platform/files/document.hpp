@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
@@ -15,6 +16,12 @@ auto parse_at(const Json& place, Parse parse) {
   } catch (const Error& error) {
     place.refuse(error.what());
   }
+}
+
+/// A number, or null for none.
+inline std::optional<double> get_optional(const Json& object, std::string_view key) {
+  const Json place = object.at(key);
+  return place.is_null() ? std::nullopt : std::optional{place.as_double(0)};
 }
 
 /// The value of an optional member, or `otherwise`.

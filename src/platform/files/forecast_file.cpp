@@ -13,8 +13,8 @@ using simulate::MemoryForecast;
 using simulate::Report;
 using simulate::ReportRow;
 
-constexpr std::string_view format = "flotilla-forecast";
-constexpr std::int64_t version = 1;
+constexpr std::string_view forecast_format = "flotilla-forecast";
+constexpr std::int64_t forecast_version = 1;
 
 Node optional_node(const std::optional<double>& value) { return value ? Node{*value} : Node{}; }
 Node numbers_node(const std::vector<int>& numbers) {
@@ -101,11 +101,6 @@ void add_speed(const Report& report, Node::Object& object) {
                                                  {"tokens_per_second", report.tokens_per_second()}});
 }
 
-std::optional<double> get_optional(const Json& object, std::string_view key) {
-  const Json place = object.at(key);
-  return place.is_null() ? std::nullopt : std::optional{place.as_double(0)};
-}
-
 std::vector<int> get_numbers(const Json& object, std::string_view key) {
   std::vector<int> numbers;
   for (const Json& place : object.at(key).items()) numbers.push_back(place.as_int(0));
@@ -183,8 +178,8 @@ simulate::Expense expense_of(const Json& object) {
 }  // namespace
 
 detail::Node detail::forecast_node(const Report& report) {
-  Node::Object object{{"format", std::string{format}},
-                      {"version", version},
+  Node::Object object{{"format", std::string{forecast_format}},
+                      {"version", forecast_version},
                       {"plan", report.plan},
                       {"model", report.model},
                       {"runtime", report.runtime},
@@ -207,7 +202,7 @@ detail::Node detail::forecast_node(const Report& report) {
 std::string forecast_to_json(const Report& report) { return detail::pretty(detail::forecast_node(report)); }
 
 Report forecast_from_json(const Json& document) {
-  require_format(document, format, version);
+  require_format(document, forecast_format, forecast_version);
   document.expect_keys({"format",
                         "version",
                         "plan",

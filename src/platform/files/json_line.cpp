@@ -9,7 +9,7 @@ namespace {
 std::string finite_or_null(double value) { return std::isfinite(value) ? detail::number(value) : "null"; }
 
 template <class Values, class Each>
-std::string array_of(const Values& values, Each each) {
+std::string joined_array(const Values& values, Each each) {
   std::string out = "[";
   const char* separator = "";
   for (const auto& value : values) {
@@ -36,11 +36,11 @@ JsonLine& JsonLine::add_json(std::string_view key, std::string_view json) {
 }
 
 std::string json_array(const std::vector<std::int64_t>& values) {
-  return array_of(values, [](std::int64_t v) { return std::to_string(v); });
+  return joined_array(values, [](std::int64_t v) { return std::to_string(v); });
 }
-std::string json_array(const std::vector<double>& values) { return array_of(values, finite_or_null); }
+std::string json_array(const std::vector<double>& values) { return joined_array(values, finite_or_null); }
 std::string json_array(const std::vector<std::string>& values) {
-  return array_of(values, [](const std::string& v) { return json_string(v); });
+  return joined_array(values, [](const std::string& v) { return json_string(v); });
 }
 
 }  // namespace flotilla::files

@@ -10,9 +10,9 @@ using model::Activation;
 using model::NormKind;
 using model::NormPlacement;
 
-const char* spelling(Activation a) { return a == Activation::relu ? "relu" : a == Activation::swiglu ? "swiglu" : "gelu_tanh"; }
-const char* spelling(NormKind n) { return n == NormKind::rms ? "rms" : "layer"; }
-const char* spelling(NormPlacement n) { return n == NormPlacement::post ? "post" : "pre"; }
+const char* word_for(Activation a) { return a == Activation::relu ? "relu" : a == Activation::swiglu ? "swiglu" : "gelu_tanh"; }
+const char* word_for(NormKind n) { return n == NormKind::rms ? "rms" : "layer"; }
+const char* word_for(NormPlacement n) { return n == NormPlacement::post ? "post" : "pre"; }
 
 Activation parse_activation(const std::string& name) {
   if (name == "relu") return Activation::relu;
@@ -76,7 +76,7 @@ void read_particulars(const Json& object, model::Config& c) {
 /// Of what older families lack, only what is there: their objects stay as they always were.
 void write_particulars(const model::Config& c, detail::Node::Object& object) {
   if (c.key_value_heads > 0) object.push_back({"key_value_heads", c.key_value_heads});
-  if (c.norm_kind != NormKind::layer) object.push_back({"norm_kind", spelling(c.norm_kind)});
+  if (c.norm_kind != NormKind::layer) object.push_back({"norm_kind", word_for(c.norm_kind)});
   if (!c.windows.empty()) object.push_back({"windows", detail::Node::Array(c.windows.begin(), c.windows.end())});
   if (c.rotates()) {
     each_rotary_number(c, [&](const char* key, double number) { object.push_back({key, number}); });
@@ -157,8 +157,8 @@ detail::Node model_object(const model::Config& c) {
       {"positions", c.positions},
       {"position_offset", c.position_offset},
       {"embedding_width", c.embedding_width},
-      {"activation", spelling(c.activation)},
-      {"norm", spelling(c.norm)},
+      {"activation", word_for(c.activation)},
+      {"norm", word_for(c.norm)},
       {"final_norm", c.final_norm},
       {"norm_epsilon", c.norm_epsilon},
       {"dropout", c.dropout},

@@ -10,8 +10,8 @@ namespace {
 
 using detail::Node;
 
-constexpr std::string_view format = "flotilla-plan";
-constexpr std::int64_t version = 1;
+constexpr std::string_view plan_format = "flotilla-plan";
+constexpr std::int64_t plan_version = 1;
 
 Node object_of(const plan::Replica& replica) {
   Node::Array devices;
@@ -72,7 +72,7 @@ void require_valid(const Json& document, const plan::Plan& plan) {
 detail::Node detail::plan_node(const plan::Plan& plan) {
   Node::Array stages;
   for (const plan::Stage& stage : plan.stages) stages.push_back(object_of(stage));
-  Node::Object object{{"format", std::string{format}},          {"version", version},
+  Node::Object object{{"format", std::string{plan_format}},          {"version", plan_version},
                       {"model", model_object(plan.model)},      {"length", plan.length},
                       {"global_batch", plan.global_batch},      {"quantum", plan.quantum},
                       {"precision", to_string(plan.precision)}, {"schedule", to_string(plan.schedule)}};
@@ -86,7 +86,7 @@ detail::Node detail::plan_node(const plan::Plan& plan) {
 std::string plan_to_json(const plan::Plan& plan) { return detail::pretty(detail::plan_node(plan)); }
 
 plan::Plan plan_from_json(const Json& document) {
-  require_format(document, format, version);
+  require_format(document, plan_format, plan_version);
   document.expect_keys({"format", "version", "model", "length", "global_batch", "quantum", "precision", "schedule", "chunks",
                         "sequence_parallel", "shard_optimizer", "stages"});
   plan::Plan plan;

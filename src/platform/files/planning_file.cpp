@@ -11,9 +11,9 @@ namespace {
 
 using detail::Node;
 
-constexpr std::string_view format = "flotilla-planning";
-constexpr std::int64_t version = 1;
-constexpr int most = 1 << 30;
+constexpr std::string_view planning_format = "flotilla-planning";
+constexpr std::int64_t planning_version = 1;
+constexpr int most_devices = 1 << 30;
 
 template <class T>
 Node optional_node(const std::optional<T>& value) {
@@ -53,11 +53,6 @@ Node restrictions_node(const search::Restrictions& restrictions) {
   return names;
 }
 
-std::optional<double> get_optional(const Json& object, std::string_view key) {
-  const Json place = object.at(key);
-  return place.is_null() ? std::nullopt : std::optional{place.as_double(0)};
-}
-
 std::string get_text(const Json& object, std::string_view key) {
   const Json place = object.at(key);
   return place.is_null() ? "" : place.as_string();
@@ -67,8 +62,8 @@ search::Pool pool_of(const Json& array) {
   search::Pool pool;
   for (const Json& entry : array.items()) {
     entry.expect_keys({"device_type", "zone", "count", "devices_per_node"});
-    pool.push_back({entry.get_string("device_type"), entry.get_string("zone"), entry.get_int("count", 1, most),
-                    entry.get_int("devices_per_node", 0, most)});
+    pool.push_back({entry.get_string("device_type"), entry.get_string("zone"), entry.get_int("count", 1, most_devices),
+                    entry.get_int("devices_per_node", 0, most_devices)});
   }
   return pool;
 }
@@ -118,8 +113,8 @@ std::string planning_to_json(const Planning& planning) {
   const auto& answer = planning.answer;
   Node::Array alternatives;
   for (const auto& plan : answer.alternatives) alternatives.push_back(alternative_node(plan));
-  return detail::pretty(Node::Object{{"format", std::string{format}},
-                                     {"version", version},
+  return detail::pretty(Node::Object{{"format", std::string{planning_format}},
+                                     {"version", planning_version},
                                      {"plan", answer.best ? detail::plan_node(answer.best->plan) : Node{}},
                                      {"forecast", planning.forecast ? detail::forecast_node(*planning.forecast) : Node{}},
                                      {"alternatives", std::move(alternatives)},
@@ -139,7 +134,7 @@ std::string planning_to_json(const Planning& planning) {
 }
 
 Planning planning_from_json(const Json& document) {
-  require_format(document, format, version);
+  require_format(document, planning_format, planning_version);
   document.expect_keys({"format", "version", "plan", "forecast", "alternatives", "bound_gap", "finished", "cut_off", "search_seconds",
                         "considered", "pruned", "binding", "space", "no_plan_reason", "moved_bytes", "objective", "restrictions", "pool"});
   Planning planning;

@@ -12,8 +12,8 @@ namespace {
 
 using detail::Node;
 
-constexpr std::string_view format = "flotilla-profile";
-constexpr std::int64_t version = 1;
+constexpr std::string_view profile_format = "flotilla-profile";
+constexpr std::int64_t profile_version = 1;
 constexpr std::size_t most_models = 1000;
 
 /// A list that few profiles have.
@@ -31,7 +31,7 @@ constexpr std::array<Extra, 5> extras{
     Extra{"egress_prices", egress_prices_node, read_egress_prices, [](const cluster::Profile& p) { return p.egress_prices.empty(); }}};
 
 std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models) {
-  Node::Object object{{"format", std::string{format}}, {"version", version},           {"model_fingerprint", p.model_fingerprint},
+  Node::Object object{{"format", std::string{profile_format}}, {"version", profile_version},           {"model_fingerprint", p.model_fingerprint},
                       {"software", p.software},        {"measured_at", p.measured_at}, {"device_types", device_types_node(p)},
                       {"devices", devices_node(p)},    {"links", links_node(p)},       {"operation_times", operation_times_node(p)}};
   if (!models.empty()) object.emplace_back("models", array_of(models, model_object));
@@ -57,7 +57,7 @@ std::string profile_to_json(const cluster::Profile& profile) { return json_of(pr
 std::string library_to_json(const Library& library) { return json_of(library.profile, library.models); }
 
 Library library_from_json(const Json& document) {
-  require_format(document, format, version);
+  require_format(document, profile_format, profile_version);
   document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
                         "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "uplinks"});
   Library library;

@@ -5,7 +5,7 @@ namespace flotilla::files {
 namespace {
 
 constexpr double bytes_per_gb = 1e9;
-constexpr double steepest_fit = 1e9;
+constexpr double steepest_target = 1e9;
 
 /// [[a, b, c], most bytes per second]
 cluster::LinkFit fit_in(const Json& place, cluster::LinkFit fit) {
@@ -13,7 +13,7 @@ cluster::LinkFit fit_in(const Json& place, cluster::LinkFit fit) {
   const auto coefficients = parts.empty() ? std::vector<Json>{} : parts[0].items();
   if (parts.size() != 2 || coefficients.size() != 3) place.refuse("expected [[a, b, c], most bytes per second]");
   double* const targets[] = {&fit.a, &fit.b, &fit.c};
-  for (std::size_t i = 0; i < 3; ++i) *targets[i] = coefficients[i].as_double(-steepest_fit, steepest_fit);
+  for (std::size_t i = 0; i < 3; ++i) *targets[i] = coefficients[i].as_double(-steepest_target, steepest_target);
   fit.most = {parts[1].as_double(slowest_rate)};
   return fit;
 }

@@ -10,8 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double longest_time = 1e9;  // seconds, as in profile files
-constexpr std::int64_t most_elements = std::int64_t{1} << 36;
+constexpr double longest_pass = 1e9;  // seconds, as in profile files
+constexpr std::int64_t most_layer_elements = std::int64_t{1} << 36;
 
 struct Times {
   double forward = 0, backward = 0, update = 0;
@@ -33,11 +33,11 @@ Sizes joined(const Sizes& norm, const Sizes& head) {
 Times times_in(const Json& place) {
   const auto cells = place.items();
   if (cells.size() != 3) place.refuse(text("expected [forward_s, backward_s, update_s], got ", cells.size(), " values"));
-  return {cells[0].as_double(0, longest_time), cells[1].as_double(0, longest_time), cells[2].as_double(0, longest_time)};
+  return {cells[0].as_double(0, longest_pass), cells[1].as_double(0, longest_pass), cells[2].as_double(0, longest_pass)};
 }
 
 Sizes sizes_in(const Json& place) {
-  const auto count = [&](std::string_view key) { return place.at(key).as_int64(0, most_elements); };
+  const auto count = [&](std::string_view key) { return place.at(key).as_int64(0, most_layer_elements); };
   return {count("params_floats"), count("act_input_floats"), count("act_output_floats"), count("act_mem_floats")};
 }
 

@@ -15,7 +15,7 @@ constexpr std::size_t most_digits = 18;  // fits 64 bits
 constexpr std::size_t longest_name = 1024;
 
 /// What a message may hold of hostile text: printable, and not much of it.
-std::string shown(std::string_view text) {
+std::string printable(std::string_view text) {
   std::string out;
   for (char c : text.substr(0, 60)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
   return text.size() > 60 ? out + "..." : out;
@@ -26,7 +26,7 @@ struct Source {
   std::string_view list;
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error{ErrorKind::bad_input,
-                text(name, " is '", shown(list), "': ", why, "; expected host names as Slurm lists them, such as n[1-3,07],login")};
+                text(name, " is '", printable(list), "': ", why, "; expected host names as Slurm lists them, such as n[1-3,07],login")};
   }
 };
 
@@ -36,7 +36,7 @@ std::uint64_t number(std::string_view digits, const Source& source) {
   std::uint64_t value = 0;
   const bool good = !digits.empty() && digits.size() <= most_digits &&
                     std::all_of(digits.begin(), digits.end(), [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
-  if (!good) source.refuse(text("'", shown(digits), "' in brackets is no number"));
+  if (!good) source.refuse(text("'", printable(digits), "' in brackets is no number"));
   std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return value;
 }
@@ -52,7 +52,7 @@ void expand_range(std::string_view range, std::vector<std::string>& out, const S
   const auto low = range.substr(0, dash);
   const auto first = number(low, source);
   const auto last = dash == std::string_view::npos ? first : number(range.substr(dash + 1), source);
-  if (last < first) source.refuse(text("the range ", shown(range), " runs backwards"));
+  if (last < first) source.refuse(text("the range ", printable(range), " runs backwards"));
   if (last - first >= most_names || out.size() + (last - first) >= most_names) source.refuse("more than a million names");
   const auto width = low.size() > 1 && low[0] == '0' ? low.size() : 0;
   for (auto value = first; value <= last; ++value) out.push_back(padded(value, width));
@@ -93,7 +93,7 @@ std::vector<std::string> expand_name(std::size_t& at, const Source& source) {
     } else {
       const auto from = at;
       while (at < list.size() && is_name_character(list[at])) ++at;
-      if (at == from) source.refuse(text("'", shown(list.substr(at, 1)), "' is in no host name"));
+      if (at == from) source.refuse(text("'", printable(list.substr(at, 1)), "' is in no host name"));
       names = crossed(names, {std::string{list.substr(from, at - from)}}, source);
     }
   }

@@ -10,13 +10,13 @@
 namespace flotilla::slurm {
 namespace {
 
-constexpr std::size_t longest_name = 60;
-constexpr int most_components = 128;  // Slurm's own MAX_HET_JOB_COMPS
+constexpr std::size_t longest_job_name = 60;
+constexpr int most_job_components = 128;  // Slurm's own MAX_HET_JOB_COMPS
 
 /// A job's name is for people: what sbatch could not read becomes '_'.
 std::string harmless(const std::string& name) {
   std::string out;
-  for (unsigned char c : name.substr(0, longest_name))
+  for (unsigned char c : name.substr(0, longest_job_name))
     out += c < 0x80 && (std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_') ? static_cast<char>(c) : '_';
   return out.empty() || out.front() == '-' ? "flotilla" + out : out;
 }
@@ -96,8 +96,8 @@ std::string body(const Script& s) {
 }  // namespace
 
 std::string script_text(const Script& s) {
-  FLOTILLA_REQUIRE(!s.components.empty() && s.components.size() <= most_components, ErrorKind::bad_input, "a job of ", s.components.size(),
-                   " components; Slurm takes 1 to ", most_components);
+  FLOTILLA_REQUIRE(!s.components.empty() && s.components.size() <= most_job_components, ErrorKind::bad_input, "a job of ", s.components.size(),
+                   " components; Slurm takes 1 to ", most_job_components);
   std::string out = "#!/bin/bash\n";
   for (const auto& remark : s.remarks) {
     // A remark must not become a directive or leave its line.

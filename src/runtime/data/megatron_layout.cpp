@@ -7,7 +7,7 @@
 namespace flotilla::data {
 namespace {
 
-constexpr std::string_view magic{"MMIDIDX\0\0", 9};
+constexpr std::string_view megatron_magic{"MMIDIDX\0\0", 9};
 constexpr std::int64_t version_at = 9, type_at = 17, sequences_at = 18, documents_at = 26, lengths_at = 34;
 
 /// The index's header and where its three tables begin: lengths (int32), pointers (int64), documents (int64).
@@ -87,7 +87,7 @@ void check_documents(FileBytes bytes, const std::filesystem::path& path, const I
 }  // namespace
 
 bool is_megatron_index(FileBytes bytes) {
-  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+  return bytes.size() >= megatron_magic.size() && std::memcmp(bytes.data(), megatron_magic.data(), megatron_magic.size()) == 0;
 }
 
 MegatronPaths megatron_paths(const std::filesystem::path& path) {

@@ -11,7 +11,7 @@
 namespace flotilla::data {
 namespace {
 
-constexpr std::string_view magic{"\x93NUMPY", 6};
+constexpr std::string_view npy_magic{"\x93NUMPY", 6};
 constexpr std::int64_t largest_header = 1 << 16;  // bytes; NumPy itself warns beyond 10,000
 
 /// What the header's dictionary says, still unjudged.
@@ -141,10 +141,10 @@ std::string printable(std::string text) {
 }
 
 Element element_of(const std::string& descr, const std::filesystem::path& path, std::int64_t at) {
-  constexpr std::array<std::string_view, 8> names{"u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"};
+  constexpr std::array<std::string_view, 8> widths{"u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"};
   const std::string_view name = std::string_view{descr}.substr(descr.empty() ? 0 : 1);
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (name != names[i]) continue;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (name != widths[i]) continue;
     if (descr[0] == '<' || (i < 2 && descr[0] == '|')) return static_cast<Element>(i);
     refuse(path, at, "expected little-endian tokens, found '", printable(descr), "'; convert with array.astype('<", name, "')");
   }
@@ -181,7 +181,7 @@ Extent header_extent(FileBytes bytes, const std::filesystem::path& path) {
 
 }  // namespace
 
-bool is_npy(FileBytes bytes) { return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0; }
+bool is_npy(FileBytes bytes) { return bytes.size() >= npy_magic.size() && std::memcmp(bytes.data(), npy_magic.data(), npy_magic.size()) == 0; }
 
 Layout npy_layout(FileBytes bytes, const std::filesystem::path& path) {
   const auto [start, size] = header_extent(bytes, path);

@@ -14,7 +14,7 @@
 namespace flotilla::probe {
 namespace {
 
-constexpr int least_runs = 3, most_runs = 200;
+constexpr int least_samples = 3, most_samples = 200;
 
 /// How long to measure, and the clock to measure with.
 struct Budget {
@@ -43,7 +43,7 @@ ElementTime timed(const std::string& operation, std::size_t elements, Budget bud
   run();
   std::vector<double> times;
   const Seconds end = now() + budget.time;
-  while (static_cast<int>(times.size()) < least_runs || (now() < end && static_cast<int>(times.size()) < most_runs)) {
+  while (static_cast<int>(times.size()) < least_samples || (now() < end && static_cast<int>(times.size()) < most_samples)) {
     const Seconds start = budget.clock();
     run();
     times.push_back((budget.clock() - start).value);

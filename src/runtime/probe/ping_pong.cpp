@@ -12,7 +12,7 @@ namespace flotilla::probe {
 namespace {
 
 constexpr Bytes smallest{8}, largest{8 << 20}, always{512 << 10};
-constexpr int most_rounds = 200;
+constexpr int most_trips = 200;
 
 enum class Kind : std::int32_t { done, messages, sums };
 
@@ -54,7 +54,7 @@ std::vector<Seconds> rounds(LinkEnd& end, Kind kind, Bytes size, int count) {
 }
 
 int rounds_within(Seconds slice, Seconds one_way) {
-  return static_cast<int>(std::clamp(slice / (2 * one_way), 2.0, static_cast<double>(most_rounds)));
+  return static_cast<int>(std::clamp(slice / (2 * one_way), 2.0, static_cast<double>(most_trips)));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ using Names = std::vector<std::string>;
 const Names published_types{"A100-40", "V100-16", "GH-96", "A100-80", "Titan-RTX", "RTX-3090"};
 const Names published_zones{"us-central1-a", "us-central1-b", "us-central1-c", "us-central1-f", "us-west1-b"};
 const Names catalogue_types{"A100-40", "V100-16", "GH200-96", "A100-80", "H100", "H200", "L40S", "V100-32"};
-constexpr int per_node = 4;
+constexpr int devices_per_node = 4;
 
 Names first(const Names& names, int count) { return {names.begin(), names.begin() + count}; }
 
@@ -33,7 +33,7 @@ Pool pool_of(const Names& types, const Names& places, int devices) {
   for (const auto& type : types)
     for (const auto& zone : places) {
       const int e = static_cast<int>(pool.size());
-      pool.push_back({type, zone, devices / entries + (e < devices % entries ? 1 : 0), per_node});
+      pool.push_back({type, zone, devices / entries + (e < devices % entries ? 1 : 0), devices_per_node});
     }
   return pool;
 }
@@ -140,7 +140,7 @@ cluster::Profile made_up_library() {
     type.memory = {std::int64_t{8} << 30};
     type.peak_fp32 = {speed * trillion};
     type.memory_bandwidth = {speed * 100 * billion};
-    type.per_node = per_node;
+    type.per_node = devices_per_node;
     type.usd_per_hour = speed;
     library.device_types.push_back(type);
     for (const int m : {1, 2})

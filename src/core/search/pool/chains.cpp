@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::array lengths{1, 2, 3, 4, 5, 6, 8, 12, 16, 24};  // stages of one type in a chain
 constexpr int deepest = 32;
-constexpr double promising = 1.2;  // a chain alone, over what is worth looking at: what is left over may help it
+constexpr double worth_filling_up = 1.2;  // a chain alone, over what is worth looking at: what is left over may help it
 
 }  // namespace
 
@@ -71,7 +71,7 @@ void Families::chain(plan::Recompute recompute, const Room& room, const Pattern&
     Room left = room;
     add_columns(sketch, pattern, microbatch, left);
     const Estimate alone = offer(sketch);
-    if (alone.value <= list_.threshold() * promising) fill_up(std::move(sketch), pattern, std::move(left));
+    if (alone.value <= list_.threshold() * worth_filling_up) fill_up(std::move(sketch), pattern, std::move(left));
   }
 }
 

@@ -11,7 +11,7 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr int most_devices = 8, some_devices = 40;  // searched; of which parts are
-constexpr std::size_t some_places = 8, most_rooms = 24;
+constexpr std::size_t some_rooms = 8, most_rooms = 24;
 constexpr std::size_t most_cuts = 40;
 constexpr double surely_fits = 0.9;  // of the memory, by an estimate
 
@@ -50,7 +50,7 @@ void Families::few_devices(std::int64_t all) {
 std::vector<Families::Room> Families::small_rooms() const {
   const std::size_t places = stock_.places.size();
   std::vector<Room> all;
-  if (stock_.devices > most_devices && (stock_.devices > some_devices || places > some_places)) return all;
+  if (stock_.devices > most_devices && (stock_.devices > some_devices || places > some_rooms)) return all;
   const auto one_type = [&](std::size_t mask) {
     const auto type = stock_.places[static_cast<std::size_t>(std::countr_zero(mask))].type;
     return std::ranges::all_of(std::views::iota(std::size_t{0}, places),

@@ -19,7 +19,7 @@ constexpr int most_cuts = 40'000, least_cuts = 200,
 constexpr std::size_t most_kept = 8;  // lines that are forecast
 constexpr std::int64_t most_passes = 3'000,
                        few_passes = 1'000;  // of microbatches through stages, simulated one by one: of small pools, of large ones
-constexpr double promising = 1.03;          // estimates of lines err by some per cent, mostly to the good
+constexpr double estimate_error = 1.03;          // estimates of lines err by some per cent, mostly to the good
 
 struct Candidate {
   Line line;
@@ -172,15 +172,15 @@ class Lines {
     return *seconds;
   }
 
-  bool hopeless(double seconds) const { return seconds * promising > worth_keeping(); }
+  bool hopeless(double seconds) const { return seconds * estimate_error > worth_keeping(); }
   /// Seconds up to which a line may beat what was found.
   double worth_keeping() const {
-    return refine_.found().empty() || !stock_.by_throughput() ? never : refine_.found().front().value * promising;
+    return refine_.found().empty() || !stock_.by_throughput() ? never : refine_.found().front().value * estimate_error;
   }
 
   void keep(Candidate candidate) {
     if (std::ranges::any_of(best_, [&](const Candidate& known) { return known.line == candidate.line; })) return;
-    if (hopeless(candidate.seconds / promising)) return;
+    if (hopeless(candidate.seconds / estimate_error)) return;
     best_.push_back(std::move(candidate));
     if (best_.size() < 4 * most_kept) return;
     std::ranges::stable_sort(best_, {}, &Candidate::seconds);
@@ -240,7 +240,7 @@ class Lines {
       for (Line& other : moves(here)) {
         if (passes_left_ <= 0) return;
         const auto seconds = estimate_(other);
-        if (!seconds || (before && *seconds > *before * promising)) continue;
+        if (!seconds || (before && *seconds > *before * estimate_error)) continue;
         const auto reached = attempt(other);
         if (!reached || *reached >= *value) continue;
         here = std::move(other), value = reached, moved = true;

@@ -16,18 +16,18 @@ constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that loc
 constexpr int huge_pool = 10'000;                                    // devices
 constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
 constexpr int most_steps = 40;                                       // of a local search by estimates
-constexpr double doubt = 0.06, doubt_of_few = 0.12;                  // of an estimate whose stratum has not been forecast yet
-constexpr double doubt_of_known = 0.03;
+constexpr double unknown_stratum = 0.06, unknown_stratum_of_few = 0.12;                  // of an estimate whose stratum has not been forecast yet
+constexpr double known_stratum = 0.03;
 constexpr double worth_improving = 1.1;    // in large pools: of the best
-constexpr double promising = 1.01;         // a move whose estimate is worse by more is not forecast
-constexpr double promising_unknown = 1.1, promising_unknown_of_few = 1.3;  // of a stratum that has not been forecast yet
+constexpr double worth_forecasting = 1.01;         // a move whose estimate is worse by more is not forecast
+constexpr double unknown_worth_forecasting = 1.1, unknown_worth_forecasting_of_few = 1.3;  // of a stratum that has not been forecast yet
 
 /// Forecasts of local search.
 int most_improvements(int devices) {
   return devices <= small_pool ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= huge_pool ? 12 : 1;
 }
 
-bool better(const Forecasted& a, const Forecasted& b) {
+bool smaller_first(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
   if (a.trial.devices != b.trial.devices) return a.trial.devices < b.trial.devices;
   return a.trial.forecast.iteration < b.trial.forecast.iteration;
@@ -83,10 +83,10 @@ void Refine::forecast(const Shortlist& list) {
 
 /// Always the one that may be the best by its corrected estimate, less what that may err; strata that are not known yet err more.
 void Refine::race(std::vector<Candidate> field) {
-  const double unknown = stock_.devices <= small_pool ? doubt_of_few : doubt;
+  const double unknown = stock_.devices <= small_pool ? unknown_stratum_of_few : unknown_stratum;
   const auto least = [&](const Candidate& candidate) {
     const int known = corrections_.forecasts(candidate.sketch);
-    const double err = known == 0 ? unknown : doubt_of_known / std::sqrt(known);
+    const double err = known == 0 ? unknown : known_stratum / std::sqrt(known);
     return candidate.estimate.value * corrections_.factor(candidate.sketch) * (1 - err);
   };
   while (!field.empty() && (found_.empty() || !stop())) {
@@ -149,10 +149,10 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
   if (keeping_) kept_.push_back(fresh);
   const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
   if (alike != found_.end()) {
-    if (!better(fresh, *alike)) return value;
+    if (!smaller_first(fresh, *alike)) return value;
     found_.erase(alike);
   }
-  found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, better), std::move(fresh));
+  found_.insert(std::upper_bound(found_.begin(), found_.end(), fresh, smaller_first), std::move(fresh));
   return value;
 }
 
@@ -161,14 +161,14 @@ std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
   Sketch here = from;
   const double most = estimate_(here).value * corrections_.factor(here);
   std::vector<Candidate> moves;
-  const double unknown = stock_.devices <= small_pool ? promising_unknown_of_few : promising_unknown;
+  const double unknown = stock_.devices <= small_pool ? unknown_worth_forecasting_of_few : unknown_worth_forecasting;
   const auto expected = [&](const Sketch& sketch, double estimated) {  // of what is not known, better rather than worse
     return estimated * corrections_.factor(sketch) * (corrections_.forecasts(sketch) > 0 ? 1 : 1 / unknown);
   };
   const auto consider = [&](Sketch&& other) {
-    const Estimate estimate = estimate_(other, most * promising / expected(other, 1));
+    const Estimate estimate = estimate_(other, most * worth_forecasting / expected(other, 1));
     if (!estimate.fits || other.columns.empty()) return false;
-    if (expected(other, estimate.value) <= most * promising) moves.push_back({std::move(other), estimate});
+    if (expected(other, estimate.value) <= most * worth_forecasting) moves.push_back({std::move(other), estimate});
     return false;
   };
   for_each_execution(from, stock_, estimate_.may_shard(), consider);

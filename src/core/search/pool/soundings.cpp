@@ -13,7 +13,7 @@ namespace {
 
 using simulate::Activity;
 
-constexpr double moments = 8, fp32_copy = 4;  // bytes for an element, of Adam
+constexpr double bytes_of_moments = 8, bytes_of_fp32_copy = 4;  // bytes for an element, of Adam
 constexpr int microbatches = 3;  // of the small plan: stage s of 3 keeps 3 - s of them
 constexpr std::size_t degrees = 16, modes = 3, layouts = 2;  // layouts: of tokens, whole or shared
 
@@ -132,7 +132,7 @@ double Soundings::least_bytes(int first, int last, int tensor, int microbatch, p
   if (!request.manner.shard_optimizer.value_or(true)) return whole;
   double elements = 0;  // whose moments, and fp32 copies, many replicas may shard until next to nothing is left
   for (int layer = first; layer < last; ++layer) elements += elements_[layer == 0 ? 0 : layer + 1 == request.model.layers() ? 2 : 1];
-  return whole - elements / tensor * (request.precision == Precision::fp32 ? moments : moments + fp32_copy);
+  return whole - elements / tensor * (request.precision == Precision::fp32 ? bytes_of_moments : bytes_of_moments + bytes_of_fp32_copy);
 }
 
 const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {

@@ -6,7 +6,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double rounding = 1 - 1e-12;
 
 }  // namespace
 

@@ -8,7 +8,6 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr std::int64_t most_states = 40;
-constexpr double rounding = 1 - 1e-12;
 
 /// Least of x[i] + y[i]: four at a time, for no sum waits for the one before.
 double least_sum(const double* x, const double* y, int count) {

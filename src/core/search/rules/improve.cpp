@@ -8,7 +8,7 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr int most_rounds = 30;
-constexpr std::size_t few_entries = 16;  // among which swaps between regions are tried
+constexpr std::size_t few_to_swap = 16;  // among which swaps between regions are tried
 constexpr int most_shares = 4;           // of simulate::sailor_reduction: more degrees share no further
 constexpr double bucket = 5e8;           // of simulate::sailor_all_reduce
 
@@ -48,7 +48,7 @@ void Realiser::improve() {
       consider();
     }
   }
-  const bool few = !across_ || p_.entries.size() <= few_entries;
+  const bool few = !across_ || p_.entries.size() <= few_to_swap;
   for (int round = 0; few && round < most_rounds; ++round) {
     const auto& stages = best_.estimate.stages;
     const auto by_pace = std::ranges::max_element(stages, {}, [](const auto& s) { return s.compute + s.sending; });

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int most_layers = 256;  // tables grow with their square
 constexpr int most_devices = 10'000'000;
-constexpr double an_hour = 3600;
 constexpr double far = 2;  // times what a message takes inside a zone
 constexpr double probe_bytes = 1e7;
 constexpr int most_regions = 4;          // more, and they are taken for one

@@ -11,6 +11,9 @@ namespace flotilla::search::rules {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr double an_hour = 3600;         ///< seconds
+constexpr double rounding = 1 - 1e-12;  ///< a bound that sums in another order than what it bounds stays below it
+
 /// Pool entries of one type and zone.
 struct Entry {
   int group = 0;

@@ -7,19 +7,18 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::size_t few_entries = 5;  // all orders of so many can be tried
+constexpr std::size_t few_to_order = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
 constexpr double worth_improving = 1.03;  // times the best value
 constexpr int most_orders = 8;
 constexpr double slightly = 1e-3;
-constexpr double an_hour = 3600;
 
 /// Every order of a few entries; of many, from some of them on to their nearest.
 std::vector<std::vector<int>> orders_of(const Problem& p) {
   std::vector<int> order(p.entries.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::vector<int>> all;
-  if (order.size() <= few_entries) {
+  if (order.size() <= few_to_order) {
     do all.push_back(order);
     while (std::ranges::next_permutation(order).found);
     return all;

@@ -5,8 +5,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double rounding = 1 - 1e-12;
-constexpr double an_hour = 3600;
 constexpr int work_of_move = 5, work_of_run = 4;
 
 }  // namespace

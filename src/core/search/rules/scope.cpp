@@ -37,9 +37,9 @@ Entries take_connected(const Problem& p, Entries& left, bool& lone) {
 std::vector<Entries> by_type(const Problem& p, const Entries& entries) {
   std::vector<Entries> parts;
   for (const int e : entries) {
-    const auto same =
+    const auto of_type =
         std::ranges::find_if(parts, [&](const Entries& part) { return p.entries[at(part.front())].type == p.entries[at(e)].type; });
-    (same == parts.end() ? parts.emplace_back() : *same).push_back(e);
+    (of_type == parts.end() ? parts.emplace_back() : *of_type).push_back(e);
   }
   return parts;
 }

@@ -5,7 +5,7 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double rounding = 1 - 1e-9;
+constexpr double coarse_rounding = 1 - 1e-9;
 constexpr double narrow = 1e-3;                               // of the value: a box that promises no more than this is enumerated
 constexpr std::int64_t little_steps = 5'000'000;              // for a box that could still be halved
 constexpr int few_in_vain = 10, most_in_vain = 300;           // shapes of a box that are realised without a better plan coming of it
@@ -30,7 +30,7 @@ void Search::leave(double bound) {
   if (bound < target() && !best_.plans().empty()) most_work_ = std::min(most_work_, 2 * work() + much_in_vain);
 }
 
-double Search::target() const { return best_.value() * (1 - problem_.request.tolerance) * rounding; }
+double Search::target() const { return best_.value() * (1 - problem_.request.tolerance) * coarse_rounding; }
 
 std::int64_t Search::considered() const {
   std::int64_t sum = 0;
@@ -68,7 +68,7 @@ void Search::push_boxes(int start) {
   const Scope& scope = *starts_[at(start)].scope;
   const bool coarse = scope.problem.groups.size() >= many_groups && !scope.problem.tiny;
   Box box;
-  box.above = first.pace * rounding;
+  box.above = first.pace * coarse_rounding;
   for (int blocks = even ? 0 : -1; blocks < (even ? problem_.tables.layers() : 0); ++blocks) {
     box.blocks = blocks;
     push(first.bound, start, box, coarse ? Grain::coarse : Grain::fine);
@@ -84,7 +84,7 @@ int Search::least_pace(const Problem& p, const Measures& m, int replicas, bool w
       const int count = p.usable(g, replicas);
       room += (whole ? count / replicas * replicas : count) * m.rate(g, j);
     }
-    return room >= replicas * work * rounding;
+    return room >= replicas * work * coarse_rounding;
   };
   int low = 0, high = m.paces();
   while (low < high) {
@@ -233,7 +233,7 @@ bool Search::enumerate(const Node& node, const Family& f, const Rest& rest, std:
     if (!shape) break;
     const Candidate found = scope(node).realiser.best(*shape, best_.value());
     const bool better = best_.add(found);
-    if (!tiny && found.value * rounding > shape->bound) left = std::min(left, shape->bound);
+    if (!tiny && found.value * coarse_rounding > shape->bound) left = std::min(left, shape->bound);
     in_vain = better || tiny ? 0 : in_vain + 1;
     lay.must_beat(target());
   }

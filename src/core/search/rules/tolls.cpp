@@ -7,7 +7,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double rounding = 1 - 1e-12;
 constexpr int most_rounds = 5;
 constexpr double beyond = 1.05;  // of the way to what is aimed at
 constexpr int work_of_round = 6;

@@ -5,8 +5,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double an_hour = 3600;
-constexpr double rounding = 1 - 1e-12;
 
 }  // namespace
 
