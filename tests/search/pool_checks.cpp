@@ -297,4 +297,25 @@ void expect_monotone(Seeds seeds, const Range& range, double most_worse, double 
   }
 }
 
+void expect_no_fixed_option_better(Seeds seeds, const Range& range, double most_worse, double mostly) {
+  using plan::ScheduleKind;
+  const std::vector<Manner> options{{ScheduleKind::one_f_one_b, {}, {}, {}}, {ScheduleKind::gpipe, {}, {}, {}},
+                                    {ScheduleKind::zero_bubble, {}, {}, {}}, {ScheduleKind::interleaved, 2, {}, {}},
+                                    {{}, {}, true, {}},                      {{}, {}, {}, true},
+                                    {{}, {}, {}, false}};
+  Ratios ratios;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    Instance i = random_instance(seed, range);
+    const auto open = plan(i);
+    for (const Manner& option : options) {
+      i.request.manner = option;
+      const auto fixed = plan(i);
+      EXPECT_TRUE(open.best || !fixed.best) << seed << ": " << spell(fixed);
+      if (open.best && fixed.best) ratios.add(open.best->value / fixed.best->value);
+    }
+  }
+  std::printf("%s\n", ratios.in_words("open / one option fixed").c_str());
+  EXPECT_GE(ratios.share_up_to(1 + most_worse), mostly);
+}
+
 }  // namespace flotilla::fixture

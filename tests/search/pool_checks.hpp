@@ -34,6 +34,9 @@ void expect_close_estimates(Seeds, const Range&, int sketches_each, double most)
 void expect_deterministic(Seeds, const Range&);
 /// Feasible exactly when plain enumeration is; never worse by more than `most_worse`, and equal within 0.1 % in at least `mostly`.
 void expect_as_good_as_enumeration(Seeds, const Range&, double most_worse, double mostly);
+/// With nothing fixed never worse than with any one of schedules, sequence parallelism and sharding fixed by more than `most_worse` in at
+/// least `mostly` of the pairs.
+void expect_no_fixed_option_better(Seeds, const Range&, double most_worse, double mostly);
 /// A larger pool, a looser limit, more memory: never worse where the search finishes (which it rarely does), and where it does not never
 /// worse by more than `most_worse` in at least `mostly` of the pairs.
 void expect_monotone(Seeds, const Range&, double most_worse, double mostly);

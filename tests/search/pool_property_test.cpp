@@ -25,6 +25,7 @@ TEST(PoolProperties, NoPlanIsBelowTheFloor) { expect_floor({1000, 1100}, a_few_d
 TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates({1000, 1100}, a_few_dozen(), 40, 0.1); }
 TEST(PoolProperties, IsDeterministic) { expect_deterministic({1000, 1030}, {}); }
 TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration({1000, 1200}, few_devices(), 0.03, 0.95); }
+TEST(PoolProperties, NoFixedOptionIsBetter) { expect_no_fixed_option_better({1000, 1060}, a_few_dozen(), 0.005, 0.95); }
 TEST(PoolProperties, LooserIsHardlyEverWorse) { expect_monotone({1000, 1200}, a_few_dozen(), 0.02, 0.97); }
 
 }  // namespace

@@ -115,6 +115,7 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
   ways_.resize(at(stages));
   double before = 0;  // messages of the boundary before the stage, there and back
   double passes = 0, longest = 0;
+  const double returned = sketch.schedule == plan::ScheduleKind::zero_bubble ? without_weight_gradients : 1;
   for (int s = 0; s < stages; ++s) {
     const Slot& slot = column.slots[at(s)];
     const Sounding& of_stage = sounding(sketch, column, s, microbatch);
@@ -136,17 +137,16 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
     pace.slowest = std::max(pace.slowest, held);
     pace.way += here + behind;
     passes += here, longest = std::max(longest, here);
-    ways_[at(s)] = here + behind;
+    ways_[at(s)] = returned * here + behind;
     before = behind;
   }
   pace.way -= (passes - longest) * (1 - share_of_fill(sketch));
   if (sketch.schedule == plan::ScheduleKind::gpipe || sketch.chunks > 1) return true;
   // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
-  const double returned = sketch.schedule == plan::ScheduleKind::zero_bubble ? without_weight_gradients : 1;
   double way = 0;
   for (int s = stages - 1; s >= 0; --s) {
     way += ways_[at(s)];
-    pace.slowest = std::max(pace.slowest, returned * way / (stages - s));
+    pace.slowest = std::max(pace.slowest, way / (stages - s));
   }
   return true;
 }

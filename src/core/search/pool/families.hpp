@@ -44,6 +44,7 @@ class Families {
   // What there is
   void order_zones();
   std::vector<Room> rooms() const;
+  Room within_limits(int first, bool whole_nodes) const;
   void fewer_zones();
   void least_memory();
   std::vector<int> present(const Room&) const;
@@ -88,8 +89,6 @@ class Families {
   Column sample(const Pattern&, int microbatch, const Room&) const;
   /// At most what any sketch of so many of these columns comes to.
   double least_value(const Pattern&, int microbatch, double columns, plan::Recompute);
-  /// Under which sketches of several stages are made: what fills a pipeline best, where nothing else is asked for.
-  plan::ScheduleKind usual_schedule(std::size_t stages) const;
   Estimate offer(Sketch);
   /// Above it no estimate changes the shortlist, where time alone counts.
   double worth_offering() const;

@@ -109,21 +109,33 @@ PoolAnswer search_for_plan(const PoolRequest& request, const cluster::Profile& l
 constexpr int largest_pool = 64;         // times
 constexpr int most_devices = 1'000'000;  // that a pool may hold
 
-/// In powers of two.
-std::optional<int> times_as_large(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+/// Whether a pool so many times as large holds a plan; nothing where it cannot be planned.
+std::optional<bool> holds_a_plan(const PoolRequest& request, int times, const cluster::Profile& library, const program::Runtime& runtime) {
   PoolRequest other = request;
   other.previous.reset();
+  for (PoolEntry& entry : other.pool) {
+    if (entry.count > most_devices / times) return std::nullopt;
+    entry.count *= times;
+  }
+  try {
+    return search_for_plan(other, library, runtime, [] { return std::nullopt; }).best.has_value();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return std::nullopt;  // a profile of one host knows no links to others
+  }
+}
+
+/// The least: doubled until a plan fits, then halved between what is enough and what is not.
+std::optional<int> times_as_large(const PoolRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
   for (int times = 2; times <= largest_pool; times *= 2) {
-    for (std::size_t e = 0; e < other.pool.size(); ++e) {
-      if (request.pool[e].count > most_devices / times) return std::nullopt;
-      other.pool[e].count = request.pool[e].count * times;
+    const auto holds = holds_a_plan(request, times, library, runtime);
+    if (!holds) return std::nullopt;
+    if (!*holds) continue;
+    for (int less = times / 2; times - less > 1;) {
+      const int middle = (less + times) / 2;
+      (holds_a_plan(request, middle, library, runtime).value_or(false) ? times : less) = middle;
     }
-    try {
-      if (search_for_plan(other, library, runtime, [] { return std::nullopt; }).best) return times;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::internal) throw;
-      return std::nullopt;  // a profile of one host knows no links to others
-    }
+    return times;
   }
   return std::nullopt;
 }

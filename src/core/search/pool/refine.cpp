@@ -57,13 +57,14 @@ void Refine::polish(Shortlist& list) {
     Candidate here = candidate;
     for (int step = 0; step < most_steps && !stop(); ++step) {
       const bool moved = for_each_move(here.sketch, stock_, estimate_.levels(), [&](Sketch&& other) {
+        if (stop()) return true;
         const Estimate estimate = estimate_(other, here.estimate.value);
         if (!estimate.fits || other.columns.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
         list.offer(other, estimate);
         here = {std::move(other), estimate};
         return true;
       });
-      if (!moved) break;
+      if (!moved || stop()) break;
     }
   }
 }
@@ -166,6 +167,7 @@ std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
     return estimated * corrections_.factor(sketch) * (corrections_.forecasts(sketch) > 0 ? 1 : 1 / unknown);
   };
   const auto consider = [&](Sketch&& other) {
+    if (stop()) return true;
     const Estimate estimate = estimate_(other, most * worth_forecasting / expected(other, 1));
     if (!estimate.fits || other.columns.empty()) return false;
     if (expected(other, estimate.value) <= most * worth_forecasting) moves.push_back({std::move(other), estimate});

@@ -169,7 +169,7 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
     for (std::size_t i = 0; i < team.size(); ++i) rate += rates[i][choice[i]];
     if (by_time && rate * enough < stock_.request.global_batch) return false;
     sketch.cuts = cut.layers, sketch.recompute = cut.recompute, sketch.columns.clear();
-    sketch.schedule = usual_schedule(stages), sketch.shard_optimizer.reset();
+    sketch.schedule = plan::ScheduleKind::one_f_one_b, sketch.shard_optimizer.reset();
     left = room;
     for (std::size_t i = 0; i < team.size(); ++i) {
       const Option& option = options[choice[i]];
