@@ -15,8 +15,8 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
+#include "moves.hpp"
 #include "pool_parts.hpp"
-#include "variants.hpp"
 
 namespace flotilla::fixture {
 namespace {
@@ -155,12 +155,8 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
       EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
     };
     for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
-      const auto plan = plan_of(sketch, parts.stock);
-      look(plan);
-      plan::Plan sharded = plan;
-      sharded.shard_optimizer = true;
-      if (!i.runtime.layers) look(sharded);
-      for (const auto& variant : variants_of(plan)) look(variant);
+      look(plan_of(sketch, parts.stock));
+      for_each_execution(sketch, parts.stock, parts.estimate.may_shard(), [&](Sketch&& other) { look(plan_of(other, parts.stock)); });
     });
   }
   std::printf("%s\n", ratios.in_words("value / floor").c_str());
@@ -335,6 +331,31 @@ void expect_monotone(Seeds seeds, const Range& range, double most_worse, double 
     EXPECT_LE(lost, (1 - mostly) * compared) << loosening.what;
     std::printf("%s; worse: %.1f %%; lost: %d\n", ratios.in_words(loosening.what).c_str(), 100 * (1 - ratios.share_up_to(1 + 1e-9)), lost);
   }
+}
+
+void expect_no_fixed_option_better(Seeds seeds, const Range& range, double most_worse, double mostly) {
+  using plan::ScheduleKind;
+  std::vector<search::Constraints> options(7);
+  options[0].schedule = ScheduleKind::one_f_one_b;
+  options[1].schedule = ScheduleKind::gpipe;
+  options[2].schedule = ScheduleKind::zero_bubble;
+  options[3].schedule = ScheduleKind::interleaved, options[3].chunks = 2;
+  options[4].sequence_parallel = true;
+  options[5].shard_optimizer = true;
+  options[6].shard_optimizer = false;
+  Ratios ratios;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    Instance i = random_instance(seed, range);
+    const auto open = plan(i);
+    for (const search::Constraints& option : options) {
+      i.request.constraints = option;
+      const auto fixed = plan(i);
+      EXPECT_TRUE(open.best || !fixed.best) << seed << ": " << spell(fixed);
+      if (open.best && fixed.best) ratios.add(open.best->value / fixed.best->value);
+    }
+  }
+  std::printf("%s\n", ratios.in_words("open / one option fixed").c_str());
+  EXPECT_GE(ratios.share_up_to(1 + most_worse), mostly);
 }
 
 }  // namespace flotilla::fixture

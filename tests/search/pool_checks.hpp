@@ -36,6 +36,9 @@ void expect_deterministic(Seeds, const Range&);
 void expect_as_good_as_enumeration(Seeds, const Range&, double most_worse, double mostly);
 /// A larger pool, a looser limit, more memory, faster links: the floor is never higher.
 void expect_monotone_floor(Seeds, const Range&);
+/// With nothing fixed never worse than with any one of schedules, sequence parallelism and sharding fixed by more than `most_worse` in at
+/// least `mostly` of the pairs.
+void expect_no_fixed_option_better(Seeds, const Range&, double most_worse, double mostly);
 /// A larger pool, a looser limit, more memory: never worse where the search finishes (which it rarely does), and where it does not never
 /// worse by more than `most_worse` in at least `mostly` of the pairs.
 void expect_monotone(Seeds, const Range&, double most_worse, double mostly);

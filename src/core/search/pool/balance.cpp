@@ -80,7 +80,8 @@ class Balance {
     const int type = stock.places[at(slot.place)].type;
     const Sounding& sounding = estimator_.soundings().of(type, slot.tensor, column_.microbatch, recompute);
     if (!sounding.usable) return std::nullopt;
-    const auto bytes = [&](const Part& part) { return part.state + part.activations * in_flight; };
+    const double away = estimator_.may_shard() ? 1 - 1.0 / column_.count : 0;
+    const auto bytes = [&](const Part& part) { return part.state - part.shareable * away + part.activations * in_flight; };
     Mode mode{recompute, 0, sounding.block.pass, 0};
     const bool begins = s == 0, ends = s + 1 == count();
     double held = sounding.beside + (begins ? 0 : sounding.neighbour) + (ends ? 0 : sounding.neighbour);

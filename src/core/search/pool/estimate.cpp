@@ -40,8 +40,8 @@ double Estimator::pass(const Sounding& s, int first, int last) const {
          (last == stock_.request.model.layers() ? s.head.pass : 0);
 }
 
-double Estimator::memory(const Sounding& s, int first, int last, int in_flight, int replicas) const {
-  const double away = stock_.request.constraints.shard_optimizer.value_or(false) ? 1 - 1.0 / replicas : 0;
+double Estimator::memory(const Sounding& s, int first, int last, double in_flight, int shards) const {
+  const double away = 1 - 1.0 / shards;
   const auto of = [&](const Part& part) { return part.state - part.shareable * away + part.activations * in_flight; };
   const bool begins = first == 0, ends = last == stock_.request.model.layers();
   return s.beside + (begins ? of(s.embedding) : s.neighbour) + blocks(first, last) * of(s.block) + (ends ? of(s.head) : s.neighbour) -
@@ -53,10 +53,31 @@ namespace {
 constexpr double doubt = 0.02;          // of the memory: the forecast decides what is nearly too much
 constexpr double backward_share = 0.6;  // of a pass, at least
 constexpr int many = 1 << 30;           // microbatches: what is in flight while none are missing
+constexpr double without_weight_gradients = 2.0 / 3;  // of a pass, about
+
+/// Of what 1F1B takes to fill and drain the pipeline: zero-bubble passes put weight gradients there (Qi et al. 2023), with chunks the first
+/// microbatch comes to the last device so much sooner (Narayanan et al. 2021).
+double share_of_fill(const Sketch& sketch) {
+  return sketch.schedule == plan::ScheduleKind::zero_bubble ? fill_of_zero_bubble : 1.0 / sketch.chunks;
+}
+
+/// Microbatches that a stage keeps before it begins to give them back, in such with all layers of the stage. Of interleaved 1F1B, whose
+/// schedule counts none in closed form: the passes before its first backward pass (Narayanan et al. 2021).
+double in_flight(const Sketch& sketch, int stage, int microbatches) {
+  const int after = sketch.stages() - 1 - stage;
+  if (sketch.chunks > 1)
+    return std::min<double>((2.0 * after + (sketch.chunks - 1.0) * sketch.stages() + 1) / sketch.chunks, std::max(1, microbatches));
+  return schedule::schedule_of(sketch.schedule).in_flight({sketch.stages(), stage, microbatches}).most;
+}
 
 bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.count != b.sequences / b.count; }
 
 }  // namespace
+
+const Sounding& Estimator::sounding(const Sketch& sketch, const Column& column, int stage, int microbatch) {
+  const Slot& slot = column.slots[at(stage)];
+  return soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, microbatch, sketch.recompute[at(stage)], sketch.sequence_parallel);
+}
 
 bool Estimator::blocks_on(int microbatch) const {
   const PlanRequest& r = stock_.request;
@@ -115,11 +136,13 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
   const int stages = sketch.stages();
   ways_.resize(at(stages));
   double before = 0;  // messages of the boundary before the stage, there and back
+  double passes = 0, longest = 0;
+  const double returned = sketch.schedule == plan::ScheduleKind::zero_bubble ? without_weight_gradients : 1;
   for (int s = 0; s < stages; ++s) {
     const Slot& slot = column.slots[at(s)];
-    const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, microbatch, sketch.recompute[at(s)]);
-    if (!sounding.usable) return false;
-    const double here = pass(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)]);
+    const Sounding& of_stage = sounding(sketch, column, s, microbatch);
+    if (!of_stage.usable) return false;
+    const double here = pass(of_stage, sketch.cuts[at(s)], sketch.cuts[at(s + 1)]);
     double behind = 0;
     if (s + 1 < stages) {
       const Slot& next = column.slots[at(s + 1)];
@@ -131,12 +154,16 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
     }
     // Messages of a blocking runtime hold the device; else they pass beside the compute, one way at a time.
     const double handshakes = 2 * handshake_ * ((s > 0 ? 1 : 0) + (s + 1 < stages ? 1 : 0));
-    const double held = blocks_on(microbatch) ? here + before + behind : std::max(here + handshakes, std::max(before, behind) / 2);
+    const double messages = std::max(before, behind) / 2 * sketch.chunks;
+    const double held = blocks_on(microbatch) ? here + (before + behind) * sketch.chunks : std::max(here + handshakes, messages);
     pace.slowest = std::max(pace.slowest, held);
     pace.way += here + behind;
-    ways_[at(s)] = here + behind;
+    passes += here, longest = std::max(longest, here);
+    ways_[at(s)] = returned * here + behind;
     before = behind;
   }
+  pace.way -= (passes - longest) * (1 - share_of_fill(sketch));
+  if (sketch.chunks > 1) return true;
   // A stage starts a microbatch when one of those in flight has come back from the end.
   const schedule::Schedule& schedule = schedule::schedule_of(sketch.schedule);
   double way = 0;
@@ -147,7 +174,7 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
   return true;
 }
 
-Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& column) const {
+Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& column) {
   Fullest most;
   const int each = (column.sequences + column.count - 1) / column.count, microbatches = (each + column.microbatch - 1) / column.microbatch;
   for (int s = 0; s < sketch.stages(); ++s) {
@@ -155,9 +182,9 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int type = stock_.places[at(slot.place)].type;
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
     if (limit <= 0) continue;
-    const int in_flight = schedule::schedule_of(sketch.schedule).in_flight({sketch.stages(), s, microbatches}).most;
-    const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-    const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight, columns_of(sketch)) +
+    const int shards = sketch.shard_optimizer.value_or(false) ? columns_of(sketch) : 1;
+    const double needed = memory(sounding(sketch, column, s), sketch.cuts[at(s)], sketch.cuts[at(s + 1)],
+                                 in_flight(sketch, s, microbatches), shards) +
                           network_.staging(sketch.cuts[at(s)], sketch.cuts[at(s + 1)], columns_of(sketch), slot.tensor);
     most.bytes = std::max(most.bytes, needed * (1 - doubt) - limit);
     most.share = std::max(most.share, needed * (1 - doubt) / limit);
@@ -169,8 +196,7 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
 double Estimator::shortest_pass(const Sketch& sketch, int stage) {
   double least = 1e300;
   for (const Column& column : sketch.columns) {
-    const Slot& slot = column.slots[at(stage)];
-    const Sounding& s = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(stage)]);
+    const Sounding& s = sounding(sketch, column, stage);
     const int each = (column.sequences + column.count - 1) / column.count, rest = each % column.microbatch;
     const double share = rest == 0 ? 1 : static_cast<double>(rest) / column.microbatch;
     least = std::min(least, share * pass(s, sketch.cuts[at(stage)], sketch.cuts[at(stage + 1)]));
@@ -178,36 +204,68 @@ double Estimator::shortest_pass(const Sketch& sketch, int stage) {
   return least;
 }
 
-/// Gradient sums and the optimizer, after the last pass.
-double Estimator::after(const Sketch& sketch) {
+/// Gradient sums and the optimizer, after the last pass; sharded where that is open and ends earlier.
+double Estimator::after(Sketch& sketch) {
   place(sketch);  // as it was dealt
-  double sums = 0, update = 0;
+  struct Way {
+    double latest = 0;
+    void stage(double sums, double hidden, double later, double before, std::optional<double> word) {
+      const double own = std::max(0.0, sums - hidden) + later;  // what both ends sum together waits for the first stage
+      latest = std::max(latest, word ? std::max(own - before, later) + *word : own - before);
+    }
+  } whole, sharded;
+  double before = 0;  // that a stage ends its last backward pass before the first stage does
+  const double drained = sketch.schedule == plan::ScheduleKind::zero_bubble ? backward_share / 2 : backward_share;
+  const double gathered = stock_.request.precision == Precision::fp32 ? 0.5 : 0.25;  // of a sum: what shards come to, in what passes read
   const double word = network_.word_sum(sketch, starts_);  // after the other sums of the first and the last stage
+  const int shards = columns_of(sketch);
   for (int s = 0; s < sketch.stages(); ++s) {
     const int first = sketch.cuts[at(s)], last = sketch.cuts[at(s + 1)];
     const auto& of = network_.sums(sketch, s, starts_);
     const bool begins = first == 0, ends = last == stock_.request.model.layers();
     const double all = (begins ? of.embedding : 0) + blocks(first, last) * of.block + (ends ? of.head : 0);
-    double hidden = 0;  // ours run beside the last backward pass, but for the first layer's
-    if (!described_) hidden = std::min(backward_share * shortest_pass(sketch, s), all - (begins ? of.embedding : std::min(all, of.block)));
-    sums = std::max(sums, all - hidden + (begins || ends ? word : 0));
+    const double shortest = shortest_pass(sketch, s);
+    // Ours run beside the last backward pass, but for the first layer's.
+    const double last_sum = begins ? of.embedding : std::min(all, of.block);
+    const auto hidden = [&](double share) {
+      return described_ ? 0 : std::min(backward_share * shortest, std::max(0.0, share * (all - last_sum)));
+    };
+    double update = 0;
     for (const Column& column : sketch.columns) {
-      const Slot& slot = column.slots[at(s)];
-      const Sounding& sounding = soundings_.of(stock_.places[at(slot.place)].type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
-      update = std::max(update, (begins ? sounding.embedding.update : 0) + blocks(first, last) * sounding.block.update +
-                                    (ends ? sounding.head.update : 0));
+      const Sounding& of_stage = sounding(sketch, column, s);
+      update = std::max(update, (begins ? of_stage.embedding.update : 0) + blocks(first, last) * of_stage.block.update +
+                                    (ends ? of_stage.head.update : 0));
     }
+    const auto shared_word = begins || (ends && word > 0) ? std::optional{word} : std::nullopt;
+    whole.stage(all, hidden(1), update, before, shared_word);
+    sharded.stage(all / 2, hidden(0.5), update / shards + all * gathered, before, shared_word);
+    before += drained * shortest;
   }
-  return sums + update + (columns_of(sketch) > 1 ? reduction_host_ : 0);
+  if (!sketch.shard_optimizer) sketch.shard_optimizer = may_shard_ && shards > 1 && sharded.latest < whole.latest;
+  return (*sketch.shard_optimizer ? sharded : whole).latest + (shards > 1 ? reduction_host_ : 0);
+}
+
+Estimator::Fullest Estimator::fullest(const Sketch& sketch) {
+  Fullest most;
+  for (std::size_t c = 0; c < sketch.columns.size(); ++c)
+    if (c == 0 || !alike(sketch.columns[c], sketch.columns[c - 1]) || shares_differ(sketch.columns[c], sketch.columns[c - 1]))
+      most = std::max(most, over_memory(sketch, sketch.columns[c]), [](auto& a, auto& b) { return a.bytes < b.bytes; });
+  return most;
+}
+
+/// What the request fixes.
+void Estimator::settle(Sketch& sketch) const {
+  const Constraints& fixed = stock_.request.constraints;
+  if (fixed.schedule) sketch.schedule = *fixed.schedule, sketch.chunks = fixed.chunks.value_or(1);
+  if (fixed.sequence_parallel) sketch.sequence_parallel = *fixed.sequence_parallel;
+  if (fixed.shard_optimizer) sketch.shard_optimizer = fixed.shard_optimizer;
 }
 
 Estimate Estimator::operator()(Sketch& sketch, double enough) {
   ++count_;
   Estimate estimate;
   if (!constrain(sketch)) return estimate;
-  // Zero-bubble and interleaved plans are estimated as what they are made of.
-  if (const auto& schedule = stock_.request.constraints.schedule)
-    sketch.schedule = schedule == plan::ScheduleKind::gpipe ? *schedule : plan::ScheduleKind::one_f_one_b;
+  settle(sketch);
   if (!measure(sketch)) return estimate;
   estimate.seconds = sketch.dealing == Dealing::level ? deal_level(sketch) : deal_turns(sketch);
   if (stock_.by_throughput() && estimate.seconds > enough) {
@@ -215,13 +273,15 @@ Estimate Estimator::operator()(Sketch& sketch, double enough) {
     estimate.fits = true;
     return estimate;
   }
-  Fullest fullest;
-  for (std::size_t c = 0; c < sketch.columns.size(); ++c)
-    if (c == 0 || !alike(sketch.columns[c], sketch.columns[c - 1]) || shares_differ(sketch.columns[c], sketch.columns[c - 1]))
-      fullest = std::max(fullest, over_memory(sketch, sketch.columns[c]), [](auto& a, auto& b) { return a.bytes < b.bytes; });
-  estimate.excess = fullest.bytes, estimate.full = fullest.share;
-  estimate.fits = estimate.excess <= 0;
   estimate.seconds += after(sketch);
+  Fullest most = fullest(sketch);
+  if (most.bytes > 0 && may_shard_ && !*sketch.shard_optimizer && columns_of(sketch) > 1) {
+    const double dealt = estimate.seconds - after(sketch);
+    sketch.shard_optimizer = true, most = fullest(sketch);
+    estimate.seconds = dealt + after(sketch);
+  }
+  estimate.excess = most.bytes, estimate.full = most.share;
+  estimate.fits = estimate.excess <= 0;
   const Objective& objective = stock_.request.objective;
   if (objective.goal == Goal::cost || objective.limits.usd_per_iteration)
     estimate.usd = estimate.seconds * usd_of(sketch, stock_) + network_.egress(sketch);

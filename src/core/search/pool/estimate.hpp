@@ -23,28 +23,31 @@ class Estimator {
         soundings_{soundings},
         network_{network},
         described_{runtime.layers.has_value()},
+        may_shard_{!runtime.layers && stock.request.constraints.shard_optimizer.value_or(true)},
         whole_messages_{runtime.layers && !runtime.layers->scattered},
         blocking_{runtime.layers && runtime.layers->blocking},
         buffered_{runtime.layers ? static_cast<double>(runtime.layers->buffered.count) : 0},
         handshake_{runtime.layers ? runtime.layers->handshake.value : 0},
         reduction_host_{runtime.layers ? runtime.layers->reduction_host.value : 0} {}
 
-  /// Deals the batch to the sketch's columns; those that get nothing are taken away. Where time is the objective, what takes longer than
-  /// `enough` before its sums is not looked at further: its value is above `enough`, its memory unknown.
+  /// Deals the batch to the sketch's columns; those that get nothing are taken away. The sketch takes on what the request fixes of how it
+  /// runs, and where that is open shards its optimizer if that is better or its memory asks for it. Where time is the objective, what takes longer than `enough`
+  /// before its sums is not looked at further: its value is above `enough`, its memory unknown.
   Estimate operator()(Sketch&, double enough = 1e300);
   std::int64_t count() const { return count_; }
 
   /// Whether shares may be dealt level: the runtime takes microbatches of any size, and columns need not be alike.
   bool levels() const { return !described_ && !stock_.request.restrictions.one_microbatch_size; }
+  /// Whether replicas may shard the optimizer's state.
+  bool may_shard() const { return may_shard_; }
   /// Sequences that microbatches may have in plans of the space.
   std::vector<int> sizes() const;
   /// Gives the sketch what the request fixes of it; false where it would need other devices for that.
   bool constrain(Sketch&) const;
   /// One microbatch through layers [first, last) on a replica.
   double pass(const Sounding&, int first, int last) const;
-  /// Bytes of a device with these layers that keeps so many microbatches.
-  /// `replicas`: that may share the optimizer's state out.
-  double memory(const Sounding&, int first, int last, int in_flight, int replicas) const;
+  /// Bytes of a device with these layers that keeps so many microbatches; `shards`: replicas that shard the optimizer's state, or 1.
+  double memory(const Sounding&, int first, int last, double in_flight, int shards) const;
   /// Whether the messages of such a microbatch hold the devices at both ends.
   bool blocks_on(int microbatch) const;
   /// Messages that leave a node at once where so many replicas of a stage stand at such slots.
@@ -57,31 +60,37 @@ class Estimator {
   Soundings& soundings() { return soundings_; }
 
  private:
+  struct Fullest {
+    double bytes = -1e300, share = 0;
+  };
   struct Pace {
     double slowest = 0, way = 0;
   };
+  void settle(Sketch&) const;
+  const Sounding& sounding(const Sketch&, const Column&, int stage, int microbatch);
+  const Sounding& sounding(const Sketch& sketch, const Column& column, int stage) {
+    return sounding(sketch, column, stage, column.microbatch);
+  }
+  Fullest fullest(const Sketch&);
   bool alike(const Column&, const Column&) const;
   bool measure(const Sketch&);
   void place(const Sketch&);
   bool measure(const Sketch&, std::size_t column, int microbatch, Pace&);
   Pace pace_of_rest(const Sketch&, std::size_t column, const Pace& whole, int sequences);
   double end_of(const Sketch&, std::size_t column, const Pace&);
-  struct Fullest {
-    double bytes = -1e300, share = 0;
-  };
-  Fullest over_memory(const Sketch&, const Column&) const;
+  Fullest over_memory(const Sketch&, const Column&);
   double deal_turns(Sketch&);
   double deal_level(Sketch&);
   void even_out(Sketch&, std::size_t column);
   double end_of_dealt(Sketch&);
-  double after(const Sketch&);
+  double after(Sketch&);
   double shortest_pass(const Sketch&, int stage);
   int blocks(int first, int last) const;
 
   const Stock& stock_;
   Soundings& soundings_;
   Network& network_;
-  bool described_, whole_messages_, blocking_;
+  bool described_, may_shard_, whole_messages_, blocking_;
   double buffered_;  ///< bytes of a message that a blocking runtime's library takes without waiting
   double handshake_;
   double reduction_host_;    ///< seconds of a step's gradient sums on the host

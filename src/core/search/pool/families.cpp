@@ -15,7 +15,7 @@ constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value()}; }
+Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value(), !runtime.layers.has_value()}; }
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
@@ -125,6 +125,9 @@ std::vector<Families::Room> Families::rooms() const {
       add(first, last, [&](const Place& place) { return place.count / part; });
   };
   add_parts(0, all);
+  for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type)
+    for (const bool whole_nodes : {true, false})
+      if (Room room = within_limits(type, whole_nodes); !room.empty() && std::ranges::find(out, room) == out.end()) out.push_back(std::move(room));
   if (stock_.places.size() > some_places) return out;
   const bool few = stock_.places.size() <= few_places;
   for (auto kept = all - 1; few && kept > 1; --kept) add_parts(0, kept);
@@ -133,6 +136,30 @@ std::vector<Families::Room> Families::rooms() const {
     if (few) add(zone, zone + 1, [&](const Place& place) { return std::min(place.count, stock_.types[at(place.type)].per_node); });
   }
   return out;
+}
+
+/// What a limit of devices or of their hourly cost leaves of the pool: first of this type, then of the others. Empty where it leaves all.
+Families::Room Families::within_limits(int first, bool whole_nodes) const {
+  const Limits& limits = stock_.request.objective.limits;
+  if (!limits.devices && !limits.usd_per_hour) return {};
+  double devices = limits.devices.value_or(stock_.devices), usd = limits.usd_per_hour.value_or(1e300);
+  Room room(stock_.places.size(), 0);
+  bool all = true;
+  std::vector<int> order{first};
+  for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type)
+    if (type != first) order.push_back(type);
+  for (const int t : order) {
+    const Type& type = stock_.types[at(t)];
+    for (const int p : type.places) {
+      const double hourly = type.usd * 3600, affordable = hourly > 0 ? usd / hourly * (1 + 1e-9) : devices;
+      int count = static_cast<int>(std::min<double>({static_cast<double>(stock_.places[at(p)].count), devices, affordable}));
+      all = all && count == stock_.places[at(p)].count;
+      if (whole_nodes && count < stock_.places[at(p)].count) count -= count % type.per_node;
+      room[at(p)] = count, devices -= count, usd -= count * hourly;
+    }
+  }
+  const bool none = std::ranges::all_of(room, [](int count) { return count == 0; });
+  return all || none ? Room{} : room;
 }
 
 /// What was found, without its columns in the smaller zones: gradient sums then leave no zone, or few.
@@ -291,7 +318,8 @@ double Families::least_value(const Pattern& pattern, int microbatch, double colu
     price += kind.tensor * stock_.types[at(kind.type)].price;
   }
   const double pace = stock_.request.model.blocks / speed, turns = stock_.request.global_batch / (columns * microbatch);
-  const double seconds = (std::max(1.0, turns) - 1 + static_cast<double>(pattern.size())) * pace;
+  const double fill = can_.weight_gradients_later ? fill_of_zero_bubble : 1;
+  const double seconds = (std::max(1.0, turns) + fill * (static_cast<double>(pattern.size()) - 1)) * pace;
   return stock_.by_throughput() ? seconds : seconds * price * columns;
 }
 
@@ -304,11 +332,15 @@ Estimate Families::offer(Sketch sketch) {
   const Estimate estimate = estimate_(sketch, limited ? never : worth_offering());
   list_.offer(sketch, estimate);
   if (estimate.fits) offer_fewer(whole);
-  if (whole.stages() > 1 && can_.all_forwards_first && estimate.fits && estimate.value <= list_.threshold() * near_enough) {
-    whole.schedule = plan::ScheduleKind::gpipe;
-    const Estimate other = estimate_(whole);
-    if (other.value < estimate.value) list_.offer(whole, other);
-  }
+  if (whole.stages() < 2 || !estimate.fits || estimate.value > list_.threshold() * near_enough) return estimate;
+  const auto offer_under = [&](plan::ScheduleKind schedule) {
+    Sketch other = whole;
+    other.schedule = schedule;
+    const Estimate under = estimate_(other, limited ? never : worth_offering());
+    if (under.value < estimate.value) list_.offer(other, under);
+  };
+  if (can_.all_forwards_first) offer_under(plan::ScheduleKind::gpipe);
+  if (can_.weight_gradients_later) offer_under(plan::ScheduleKind::zero_bubble);
   return estimate;
 }
 

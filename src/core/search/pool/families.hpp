@@ -11,6 +11,7 @@ namespace flotilla::search::pool {
 struct Abilities {
   bool unlike_degrees_in_a_stage = false;  ///< and unlike ones at both ends, which share the word table
   bool all_forwards_first = false;         ///< GPipe
+  bool weight_gradients_later = false;     ///< zero-bubble schedules
 };
 Abilities abilities_of(const program::Runtime&);
 
@@ -43,6 +44,7 @@ class Families {
   // What there is
   void order_zones();
   std::vector<Room> rooms() const;
+  Room within_limits(int first, bool whole_nodes) const;
   void fewer_zones();
   void least_memory();
   std::vector<int> present(const Room&) const;

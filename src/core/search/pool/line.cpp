@@ -94,7 +94,8 @@ bool LineEstimator::fits(const Crew& crew, int replicas, int first, int last, pl
   const auto limit = static_cast<double>(stock_.types[at(stock_.places[at(crew.place)].type)].memory.count);
   if (limit <= 0) return true;
   const double sums = network_.staging(first, last, replicas, crew.tensor);
-  return (estimate_.memory(sounding(crew, recompute), first, last, kept, replicas) + sums) * (1 - doubt) <= limit;
+  const int shards = stock_.request.constraints.shard_optimizer.value_or(false) ? replicas : 1;
+  return (estimate_.memory(sounding(crew, recompute), first, last, kept, shards) + sums) * (1 - doubt) <= limit;
 }
 
 bool LineEstimator::fits(const Line& line, std::size_t stage) {

@@ -156,10 +156,105 @@ class Moves {
   const std::function<bool(Sketch&&)>& visit_;
 };
 
+class Trades {
+ public:
+  Trades(const Sketch& sketch, const Stock& stock, const std::function<void(Sketch&&)>& visit)
+      : sketch_{sketch}, stock_{stock}, visit_{visit} {}
+
+  void run() {
+    for (const auto more : {plan::Recompute::selective, plan::Recompute::full}) {
+      recompute(more, 1);
+      if (sketch_.dealing == Dealing::level) recompute(more, 1.5);
+      recompute(more, 2);
+      for (std::size_t s = 0; s < sketch_.recompute.size() && sketch_.stages() > 1; ++s) recompute_one(more, s);
+    }
+    for (const bool wider : {true, false}) {
+      if (!stock_.request.restrictions.one_tensor_degree_per_stage)
+        for (std::size_t c = 0; c < sketch_.columns.size(); ++c) regroup(c, c + 1, wider);
+      if (sketch_.columns.size() > 1 || stock_.request.restrictions.one_tensor_degree_per_stage) regroup(0, sketch_.columns.size(), wider);
+    }
+  }
+
+ private:
+  bool has_blocks(std::size_t s) const { return std::min(sketch_.cuts[s + 1], sketch_.cuts.back() - 1) > std::max(sketch_.cuts[s], 1); }
+
+  void recompute(plan::Recompute more, double times) {
+    Sketch other = sketch_;
+    for (std::size_t s = 0; s < other.recompute.size(); ++s)
+      if (has_blocks(s)) other.recompute[s] = std::max(other.recompute[s], more);
+    for (Column& column : other.columns) {
+      column.microbatch = static_cast<int>(column.microbatch * times);
+      if (column.microbatch > std::min(stock_.request.global_batch, largest_microbatch)) return;
+    }
+    if (times > 1 || other.recompute != sketch_.recompute) visit_(std::move(other));
+  }
+
+  void recompute_one(plan::Recompute more, std::size_t stage) {
+    if (sketch_.recompute[stage] >= more || !has_blocks(stage)) return;
+    Sketch other = sketch_;
+    other.recompute[stage] = more;
+    visit_(std::move(other));
+  }
+
+  /// Columns [first, last) in groups of twice the size, or of half.
+  void regroup(std::size_t first, std::size_t last, bool wider) {
+    Sketch other = sketch_;
+    for (std::size_t c = first; c < last; ++c) {
+      Column& column = other.columns[c];
+      if (wider && column.count < 2) return;
+      column.count = wider ? column.count / 2 : column.count * 2;
+      for (Slot& slot : column.slots) {
+        if (wider ? slot.tensor * 2 > stock_.request.model.groups() : slot.tensor == 1) return;
+        slot.tensor = wider ? slot.tensor * 2 : slot.tensor / 2;
+      }
+    }
+    if (stock_.holds(other)) visit_(std::move(other));
+  }
+
+  const Sketch& sketch_;
+  const Stock& stock_;
+  const std::function<void(Sketch&&)>& visit_;
+};
+
+bool fits_in_chunks(const Sketch& sketch) {
+  for (int s = 0; s < sketch.stages(); ++s)
+    if (sketch.cuts[at(s + 1)] - sketch.cuts[at(s)] < sketch.chunks) return false;
+  return true;
+}
+
 }  // namespace
 
 bool for_each_move(const Sketch& sketch, const Stock& stock, bool levels, const std::function<bool(Sketch&&)>& visit) {
   return Moves{sketch, stock, levels, visit}.run();
+}
+
+void for_each_execution(const Sketch& sketch, const Stock& stock, bool may_shard, const std::function<void(Sketch&&)>& visit) {
+  const Constraints& fixed = stock.request.constraints;
+  if (may_shard && !fixed.shard_optimizer && columns_of(sketch) > 1) {
+    Sketch other = sketch;
+    other.shard_optimizer = !sketch.shard_optimizer.value_or(false);
+    visit(std::move(other));
+  }
+  if (!fixed.sequence_parallel && (sketch.sequence_parallel || has_tensor_groups(sketch))) {
+    Sketch other = sketch;
+    other.sequence_parallel = !other.sequence_parallel;
+    visit(std::move(other));
+  }
+  if (fixed.schedule) return;
+  const auto offer = [&](plan::ScheduleKind schedule, int chunks) {
+    Sketch other = sketch;
+    other.schedule = schedule, other.chunks = chunks;
+    if (!(other == sketch) && fits_in_chunks(other)) visit(std::move(other));
+  };
+  using enum plan::ScheduleKind;
+  for (const auto whole : {one_f_one_b, zero_bubble, gpipe})
+    if (sketch.stages() > 1 || (sketch.chunks > 1 && whole == one_f_one_b)) offer(whole, 1);
+  for (const int chunks : {sketch.chunks - 1, sketch.chunks + 1})
+    if (chunks > 1) offer(interleaved, chunks);
+}
+
+void for_each_trade(const Sketch& sketch, const Stock& stock, const std::function<void(Sketch&&)>& visit) {
+  Trades{sketch, stock, visit}.run();
 }
 
 }  // namespace flotilla::search::pool

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "bench.hpp"
-#include "shortlist.hpp"
+#include "corrections.hpp"
 
 namespace flotilla::search::pool {
 
@@ -11,23 +11,21 @@ struct Forecasted {
   Sketch sketch;
   Trial trial;
   double value = 0;
+  double estimated = 0;  ///< the value that was estimated; 0: none was
 };
 
 /// Forecasts what a shortlist holds, and changes the best while that makes it better.
 class Refine {
  public:
   Refine(const Stock& stock, Estimator& estimate, Bench& bench, const std::function<bool()>& should_stop)
-      : stock_{stock}, estimate_{estimate}, bench_{bench}, should_stop_{should_stop} {}
+      : stock_{stock}, estimate_{estimate}, bench_{bench}, should_stop_{should_stop}, corrections_{stock} {}
 
   /// Steps of local search by the estimate alone.
   void polish(Shortlist&);
+  /// The best by their estimates, each stratum's (Corrections) in turn as long as one of it may still be the best.
   void forecast(const Shortlist&);
-  /// Changes the best plans.
+  /// Changes the best plans in everything that sketches say, from several starts of which the worse half is given up again and again.
   void improve();
-  /// What sketches cannot say, on the best plans.
-  void vary();
-  /// The same of those with split backward passes.
-  void improve_split();
   /// Forecasts a plan that is told of whatever its shape: one that runs now.
   void keep(const Sketch&, const plan::Plan&);
   const std::vector<Forecasted>& kept() const { return kept_; }
@@ -44,10 +42,23 @@ class Refine {
   std::optional<double> attempt(const plan::Plan&);
 
  private:
-  std::optional<double> attempt(const Sketch&, const plan::Plan&);
+  /// A local search on its way: what is tried next from where it is.
+  struct Climb {
+    Sketch here;
+    double value = 0;
+    std::vector<Candidate> moves{};
+    std::size_t next = 0;
+    bool listed = false, at_top = false;
+  };
+  std::optional<double> attempt(const Candidate&);
+  std::optional<double> attempt(const Sketch&, const plan::Plan&, double estimated);
   std::optional<double> take(Forecasted&&);
-  void improve(const std::vector<Forecasted>& best, int most_forecasts, std::int64_t passes);
+  void race(std::vector<Candidate>);
+  Candidate in_1f1b(Candidate);
+  void climb(Climb&, int forecasts);
+  void step(Climb&);
   std::vector<Candidate> promising_moves(const Sketch&);
+  bool spent();
   bool stop();
 
   const Stock& stock_;
@@ -57,6 +68,8 @@ class Refine {
   std::vector<Forecasted> found_, kept_;
   std::optional<Forecasted> nearest_;
   std::vector<Sketch> tried_;
+  Corrections corrections_;
+  std::int64_t passes_left_ = 0, forecasts_end_ = 0;  ///< of local search
   std::optional<std::pair<Trial, double>> broken_;
   bool stopped_ = false, keeping_ = false;
 };

@@ -101,38 +101,41 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
     if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
     try_without_limits(other, library, runtime, estimate, refine);
     refine.improve();
-    refine.vary();
-    refine.improve_split();
     try_lines(estimate, network, families.microbatches(), refine, bench);
   }
   const Effort effort{estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()};
   return answer_of(stock, refine, effort, std::move(floor), bench, larger_pool);
 }
 
-/// In powers of two.
-std::optional<int> times_as_large(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+/// Whether a pool so many times as large holds a plan; nothing where it cannot be planned.
+std::optional<bool> holds_a_plan(const PlanRequest& request, int times, const cluster::Profile& library, const program::Runtime& runtime) {
   PlanRequest other = request;
   other.previous.reset();
-  for (int times = 2; times <= tuning::largest_larger_pool; times *= 2) {
-    for (std::size_t e = 0; e < other.pool.size(); ++e) {
-      if (request.pool[e].count > tuning::most_devices_of_larger_pool / times) return std::nullopt;
-      other.pool[e].count = request.pool[e].count * times;
-    }
-    try {
-      if (search_for_plan(other, library, runtime, [] { return std::nullopt; }).best) return times;
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::internal) throw;
-      return std::nullopt;  // a profile of one host knows no links to others
-    }
+  for (PoolEntry& entry : other.pool) {
+    if (entry.count > tuning::most_devices_of_larger_pool / times) return std::nullopt;
+    entry.count *= times;
   }
-  return std::nullopt;
+  try {
+    return search_for_plan(other, library, runtime, [] { return std::nullopt; }).best.has_value();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return std::nullopt;  // a profile of one host knows no links to others
+  }
 }
 
-/// Where nothing fits, replicas that share their optimizer out may.
-PlanAnswer search_with_shared_optimizers(PlanRequest request, const cluster::Profile& library, const program::Runtime& runtime) {
-  if (runtime.layers || request.constraints.shard_optimizer || (request.should_stop && request.should_stop())) return {};
-  request.constraints.shard_optimizer = true;
-  return search_for_plan(request, library, runtime, [] { return std::nullopt; });
+/// The least: doubled until a plan fits, then halved between what is enough and what is not.
+std::optional<int> times_as_large(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime) {
+  for (int times = 2; times <= tuning::largest_larger_pool; times *= 2) {
+    const auto holds = holds_a_plan(request, times, library, runtime);
+    if (!holds) return std::nullopt;
+    if (!*holds) continue;
+    for (int less = times / 2; times - less > 1;) {
+      const int middle = (less + times) / 2;
+      (holds_a_plan(request, middle, library, runtime).value_or(false) ? times : less) = middle;
+    }
+    return times;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -143,18 +146,7 @@ PlanAnswer plan_over_pool(const PlanRequest& request, const cluster::Profile& li
     none.no_plan_reason = text("microbatches above ", largest_microbatch, " sequences are searched in powers of two alone, not of ", size);
     return none;
   }
-  std::optional<PlanAnswer> shared;
-  const auto larger_pool = [&]() -> std::optional<int> {
-    shared = search_with_shared_optimizers(request, library, runtime);
-    return shared->best ? std::nullopt : times_as_large(request, library, runtime);
-  };
-  auto answer = search_for_plan(request, library, runtime, larger_pool);
-  if (answer.best) return answer;
-  if (!shared) shared = search_with_shared_optimizers(request, library, runtime);
-  if (!shared->best) return answer;
-  shared->considered += answer.considered;
-  shared->pruned += answer.pruned;
-  return *shared;
+  return search_for_plan(request, library, runtime, [&] { return times_as_large(request, library, runtime); });
 }
 
 }  // namespace flotilla::search::pool

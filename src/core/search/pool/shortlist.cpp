@@ -25,7 +25,7 @@ bool recomputes(const Sketch& sketch) {
 }  // namespace
 
 bool same_shape(const Sketch& a, const Sketch& b, const Stock& stock) {
-  if (a.stages() != b.stages() || a.schedule != b.schedule || recomputes(a) != recomputes(b)) return false;
+  if (a.stages() != b.stages() || a.schedule != b.schedule || a.chunks != b.chunks || recomputes(a) != recomputes(b)) return false;
   const auto types = [&](const Sketch& sketch) {
     std::set<std::set<int>> out;
     for (const Column& column : sketch.columns) {

@@ -168,7 +168,8 @@ void Families::settle(const Room& room, const std::vector<int>& team, const Cut&
     double rate = 0;
     for (std::size_t i = 0; i < team.size(); ++i) rate += rates[i][choice[i]];
     if (by_time && rate * enough < stock_.request.global_batch) return false;
-    sketch.cuts = cut.layers, sketch.recompute = cut.recompute, sketch.schedule = plan::ScheduleKind::one_f_one_b, sketch.columns.clear();
+    sketch.cuts = cut.layers, sketch.recompute = cut.recompute, sketch.columns.clear();
+    sketch.schedule = plan::ScheduleKind::one_f_one_b, sketch.shard_optimizer.reset();
     left = room;
     for (std::size_t i = 0; i < team.size(); ++i) {
       const Option& option = options[choice[i]];

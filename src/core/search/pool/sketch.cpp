@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "flotilla/search/constraints.hpp"
+
 namespace flotilla::search::pool {
 namespace {
 
@@ -21,6 +23,14 @@ double sum(const Sketch& sketch, const Stock& stock, Price price) {
   return all;
 }
 
+/// What was fixed, and of the rest what the sketch says.
+Constraints constraints_of(const Sketch& sketch, Constraints fixed) {
+  if (!fixed.schedule) fixed.schedule = sketch.schedule, fixed.chunks = sketch.chunks;
+  if (!fixed.sequence_parallel) fixed.sequence_parallel = sketch.sequence_parallel;
+  if (!fixed.shard_optimizer) fixed.shard_optimizer = sketch.shard_optimizer.value_or(false);
+  return fixed;
+}
+
 }  // namespace
 
 int columns_of(const Sketch& sketch) {
@@ -36,6 +46,12 @@ int devices_of(const Sketch& sketch) {
   return all;
 }
 
+bool has_tensor_groups(const Sketch& sketch) {
+  return std::ranges::any_of(sketch.columns, [](const Column& column) {
+    return std::ranges::any_of(column.slots, [](const Slot& slot) { return slot.tensor > 1; });
+  });
+}
+
 double price_of(const Sketch& sketch, const Stock& stock) {
   return sum(sketch, stock, [](const Type& type) { return type.price; });
 }
@@ -49,14 +65,12 @@ plan::Plan plan_without_stages(const PlanRequest& request) {
   plan.length = request.length;
   plan.global_batch = request.global_batch;
   plan.precision = request.precision;
-  plan.shard_optimizer = request.constraints.shard_optimizer.value_or(false);
   return plan;
 }
 
 plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
   const PlanRequest& request = stock.request;
   plan::Plan plan = plan_without_stages(request);
-  plan.schedule = sketch.schedule;
   std::vector<std::vector<int>> sequences;
   plan.quantum = request.global_batch;
   for (const Column& column : sketch.columns) {
@@ -75,7 +89,7 @@ plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
     }
     plan.stages.push_back(std::move(stage));
   }
-  return constrained(std::move(plan), request.constraints);
+  return constrained(std::move(plan), constraints_of(sketch, request.constraints));
 }
 
 }  // namespace flotilla::search::pool

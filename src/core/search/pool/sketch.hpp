@@ -1,12 +1,14 @@
 #pragma once
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "stock.hpp"
 
 namespace flotilla::search::pool {
 
-constexpr int largest_microbatch = 16;  ///< sequences
+constexpr double fill_of_zero_bubble = 0.4;  ///< of what 1F1B takes to fill and drain a pipeline
+constexpr int largest_microbatch = 64;  ///< sequences
 
 /// Whether plans are searched with microbatches of so many sequences, where somebody asks for them.
 constexpr bool is_searched(int microbatch) {
@@ -20,7 +22,7 @@ constexpr std::size_t number_of_size(int microbatch) {
   const int above = microbatch <= largest_microbatch ? 0 : std::bit_width(static_cast<unsigned>(microbatch)) - last_bits;
   return at(above == 0 ? microbatch - 1 : largest_microbatch - 1 + above);
 }
-constexpr std::size_t numbers_of_sizes = 48;
+constexpr std::size_t numbers_of_sizes = 96;
 
 /// Where one replica of a stage stands.
 struct Slot {
@@ -49,13 +51,17 @@ struct Sketch {
   std::vector<int> cuts;                   ///< stages + 1 layer boundaries
   std::vector<plan::Recompute> recompute;  ///< by stage
   std::vector<Column> columns;
-  plan::ScheduleKind schedule = plan::ScheduleKind::one_f_one_b;  ///< or GPipe
+  plan::ScheduleKind schedule = plan::ScheduleKind::one_f_one_b;
   Dealing dealing = Dealing::turns;
+  int chunks = 1;  ///< that a stage's layers are cut into, as plan::Plan::chunks
+  bool sequence_parallel = false;
+  std::optional<bool> shard_optimizer{};  ///< open until an estimate has found out what is better
   int stages() const { return static_cast<int>(cuts.size()) - 1; }
   bool operator==(const Sketch&) const = default;
 };
 
 int columns_of(const Sketch&);
+bool has_tensor_groups(const Sketch&);
 int devices_of(const Sketch&);
 /// Devices times their prices, per second.
 double price_of(const Sketch&, const Stock&);
@@ -63,7 +69,7 @@ double usd_of(const Sketch&, const Stock&);
 
 /// What a request fixes of every plan: model, length, batch, precision.
 plan::Plan plan_without_stages(const PlanRequest&);
-/// Unbound. Columns of equal work stand next to each other, place by place.
+/// Unbound. Columns of equal work stand next to each other, place by place. Has one chunk where a stage has too few layers for more.
 plan::Plan plan_of(const Sketch&, const Stock&);
 
 }  // namespace flotilla::search::pool

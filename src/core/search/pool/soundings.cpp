@@ -13,8 +13,9 @@ namespace {
 
 using simulate::Activity;
 
+constexpr double bytes_of_moments = 8, bytes_of_fp32_copy = 4;  // bytes for an element, of Adam
 constexpr int microbatches = 3;  // of the small plan: stage s of 3 keeps 3 - s of them
-constexpr std::size_t degrees = 16, modes = 3;
+constexpr std::size_t degrees = 16, modes = 3, layouts = 2;  // layouts: of tokens, whole or shared
 
 std::size_t logarithm(int power_of_two) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(power_of_two)) - 1); }
 
@@ -57,24 +58,25 @@ std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
   return out;
 }
 
-model::LayerShape shape_of(const PlanRequest& request, int tensor, int microbatch) {
-  const bool shares_tokens = tensor > 1 && request.constraints.sequence_parallel.value_or(false);
+model::LayerShape shape_of(const PlanRequest& request, int tensor, int microbatch, bool shares_tokens) {
   return {microbatch, request.length, tensor, 0, request.precision, shares_tokens};
 }
 
 }  // namespace
 
 Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{bench} {
-  known_.resize(stock.types.size() * degrees * numbers_of_sizes * modes);
+  references_.resize(stock.types.size() * degrees * modes * layouts);
+  known_.resize(references_.size() * numbers_of_sizes);
   least_passes_.resize(known_.size());
-  references_.resize(stock.types.size() * degrees * modes);
-  held_.resize(degrees * modes);
+  held_.resize(degrees * modes * layouts);
   if (!bench.runtime().layers) {
     first_devices_ = first_devices(stock);
     bounds_ = std::make_unique<simulate::ProgramForecaster>(first_devices_, bench.runtime(), Bytes{}, bench.types());
   }
   double word = 0, all = 0;
   for (const auto& tensor : model::tensors(stock.request.model)) {
+    if (tensor.layer <= 1) elements_[at(tensor.layer)] += static_cast<double>(tensor.elements());
+    if (tensor.layer + 1 == stock.request.model.layers()) elements_[2] += static_cast<double>(tensor.elements());
     if (tensor.layer != 0) continue;
     all += static_cast<double>(tensor.elements());
     if (tensor.tied_layer >= 0) word += static_cast<double>(tensor.elements());
@@ -82,23 +84,26 @@ Soundings::Soundings(const Stock& stock, Bench& bench) : stock_{stock}, bench_{b
   word_share_ = all > 0 ? word / all : 0;
 }
 
-std::size_t Soundings::index(int type, int tensor, int microbatch, plan::Recompute recompute) const {
-  return ((at(type) * degrees + logarithm(tensor)) * numbers_of_sizes + number_of_size(microbatch)) * modes +
-         static_cast<std::size_t>(recompute);
+std::size_t Soundings::index(const Way& way) const {
+  return ((at(way.type) * degrees + logarithm(way.tensor)) * modes + static_cast<std::size_t>(way.recompute)) * layouts +
+         (way.shares_tokens ? 1 : 0);
 }
 
-const LeastPass& Soundings::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute) {
-  auto& known = least_passes_[index(type, tensor, microbatch, recompute)];
-  if (!known) known = bound(type, tensor, microbatch, recompute);
+std::size_t Soundings::index(const Way& way, int microbatch) const { return index(way) * numbers_of_sizes + number_of_size(microbatch); }
+
+const LeastPass& Soundings::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
+  const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
+  auto& known = least_passes_[index(way, microbatch)];
+  if (!known) known = bound(way, microbatch);
   if (!known) {
-    const Sounding& s = of(type, tensor, microbatch, recompute);
+    const Sounding& s = of(type, tensor, microbatch, recompute, shared);
     known = LeastPass{s.usable, s.embedding.pass, s.block.pass, s.head.pass};
   }
   return *known;
 }
 
-std::optional<LeastPass> Soundings::bound(int type, int tensor, int microbatch, plan::Recompute recompute) const {
-  const auto of = layer_bounds(type, tensor, microbatch, recompute, stock_.request.constraints.sequence_parallel.value_or(false));
+std::optional<LeastPass> Soundings::bound(const Way& way, int microbatch) const {
+  const auto of = layer_bounds(way.type, way.tensor, microbatch, way.recompute, way.shares_tokens);
   if (!of) return std::nullopt;
   const auto seconds = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
   return LeastPass{true, seconds((*of)[0]), seconds((*of)[1]), seconds((*of)[2])};
@@ -113,7 +118,7 @@ std::optional<std::array<simulate::LayerBound, 3>> Soundings::layer_bounds(int t
   for (const auto& device : first_devices_.devices)
     if (device.type == name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
   if (static_cast<int>(group.size()) < tensor) return std::nullopt;
-  const model::LayerShape shape{microbatch, request.length, tensor, 0, request.precision, sequence_parallel && tensor > 1};
+  const model::LayerShape shape = shape_of(request, tensor, microbatch, sequence_parallel && tensor > 1);
   const auto of = [&](int layer) { return bounds_->layer_bound(request.model, layer, shape, recompute, name, group); };
   try {
     return std::array{of(0), of(1), of(request.model.layers() - 1)};
@@ -125,25 +130,31 @@ std::optional<std::array<simulate::LayerBound, 3>> Soundings::layer_bounds(int t
 
 double Soundings::least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute recompute) const {
   const PlanRequest& request = stock_.request;
-  if (!bounds_ || request.constraints.shard_optimizer.value_or(false)) return 0;
-  const model::LayerShape shape = shape_of(request, tensor, microbatch);
-  return static_cast<double>(bounds_->memory_bound(request.model, first, last, shape, recompute, 1).count);
+  if (!bounds_) return 0;
+  const model::LayerShape shape = shape_of(request, tensor, microbatch, shares_tokens(tensor, false));
+  const double whole = static_cast<double>(bounds_->memory_bound(request.model, first, last, shape, recompute, 1).count);
+  if (!request.constraints.shard_optimizer.value_or(true)) return whole;
+  double elements = 0;  // whose moments, and fp32 copies, many replicas may shard until next to nothing is left
+  for (int layer = first; layer < last; ++layer) elements += elements_[layer == 0 ? 0 : layer + 1 == request.model.layers() ? 2 : 1];
+  return whole - elements / tensor * (request.precision == Precision::fp32 ? bytes_of_moments : bytes_of_moments + bytes_of_fp32_copy);
 }
 
-const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recompute recompute) {
-  auto& known = known_[index(type, tensor, microbatch, recompute)];
-  if (!known) known = take(type, tensor, microbatch, recompute);
+const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
+  const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
+  auto& known = known_[index(way, microbatch)];
+  if (!known) known = take(way, microbatch);
   return *known;
 }
 
-std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch, plan::Recompute recompute, int count) {
+std::optional<Trial> Soundings::small_plan(const Way& way, int microbatch, int count) {
   const PlanRequest& request = stock_.request;
+  const auto [type, tensor, recompute, shared] = way;
   const Type& of = stock_.types[at(type)];
   plan::Plan plan;
   plan.model = request.model;
   plan.length = request.length;
   plan.precision = request.precision;
-  plan.sequence_parallel = request.constraints.sequence_parallel.value_or(false);
+  plan.sequence_parallel = shared || request.constraints.sequence_parallel.value_or(false);
   plan.global_batch = count * microbatch;
   plan.quantum = microbatch;
   const int last = request.model.layers() - 1;
@@ -157,13 +168,13 @@ std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch,
 
 /// Activations grow with microbatches in flight and with their size; the part that does not grow with the former is learnt once, from
 /// plans of one sequence in each microbatch, as a share of what every further one takes.
-const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Recompute recompute, const Trial* of_one_sequence) {
-  auto& known = held_[logarithm(tensor) * modes + static_cast<std::size_t>(recompute)];
+const std::array<double, 3>* Soundings::held_once(const Way& way, const Trial* of_one_sequence) {
+  auto& known = held_[index({0, way.tensor, way.recompute, way.shares_tokens})];
   if (known) return &*known;
   std::optional<Trial> own;
-  if (!of_one_sequence) own = small_plan(type, tensor, 1, recompute, microbatches);
+  if (!of_one_sequence) own = small_plan(way, 1, microbatches);
   const Trial* many = of_one_sequence ? of_one_sequence : own ? &*own : nullptr;
-  const auto one = many ? small_plan(type, tensor, 1, recompute, 1) : std::nullopt;
+  const auto one = many ? small_plan(way, 1, 1) : std::nullopt;
   if (!one) return nullptr;
   const auto kinds = stages_of(*many), alone = stages_of(*one);
   known.emplace();
@@ -177,22 +188,23 @@ const std::array<double, 3>* Soundings::held_once(int type, int tensor, plan::Re
   return &*known;
 }
 
-std::unique_ptr<Sounding> Soundings::take(int type, int tensor, int microbatch, plan::Recompute recompute) {
-  if (const auto pass = bound(type, tensor, microbatch, recompute))
-    if (const auto& known = reference(type, tensor, recompute); known.usable()) return from_reference(known, type, microbatch, *pass);
-  return sound(type, tensor, microbatch, recompute);
+std::unique_ptr<Sounding> Soundings::take(const Way& way, int microbatch) {
+  if (const auto pass = bound(way, microbatch))
+    if (const auto& known = reference(way); known.usable()) return from_reference(known, way.type, microbatch, *pass);
+  return sound(way, microbatch);
 }
 
-const Soundings::Reference& Soundings::reference(int type, int tensor, plan::Recompute recompute) {
-  const int nodes = stock_.types[at(type)].per_node;
-  const auto first = std::ranges::find_if(stock_.types, [&](const Type& t) { return t.per_node == nodes && t.count >= tensor; });
-  const auto like = static_cast<int>(first - stock_.types.begin());
-  auto& known = references_[(at(like) * degrees + logarithm(tensor)) * modes + static_cast<std::size_t>(recompute)];
+const Soundings::Reference& Soundings::reference(const Way& way) {
+  const int nodes = stock_.types[at(way.type)].per_node;
+  const auto first = std::ranges::find_if(stock_.types, [&](const Type& t) { return t.per_node == nodes && t.count >= way.tensor; });
+  Way like = way;
+  like.type = static_cast<int>(first - stock_.types.begin());
+  auto& known = references_[index(like)];
   if (known) return *known;
   const auto batch = static_cast<unsigned>(stock_.request.global_batch);
-  known = Reference{like, std::min(largest_microbatch, static_cast<int>(std::bit_floor(batch))), nullptr, nullptr};
-  known->one = sound(like, tensor, 1, recompute);
-  known->many = sound(like, tensor, known->most, recompute);
+  known = Reference{like.type, std::min(largest_microbatch, static_cast<int>(std::bit_floor(batch))), nullptr, nullptr};
+  known->one = sound(like, 1);
+  known->many = sound(like, known->most);
   return *known;
 }
 
@@ -215,11 +227,11 @@ std::unique_ptr<Sounding> Soundings::from_reference(const Reference& known, int 
   return sounding;
 }
 
-std::unique_ptr<Sounding> Soundings::sound(int type, int tensor, int microbatch, plan::Recompute recompute) {
+std::unique_ptr<Sounding> Soundings::sound(const Way& way, int microbatch) {
   ++taken_;
   auto sounding = std::make_unique<Sounding>();
-  const auto trial = small_plan(type, tensor, microbatch, recompute, microbatches);
-  const auto* held = trial ? held_once(type, tensor, recompute, microbatch == 1 ? &*trial : nullptr) : nullptr;
+  const auto trial = small_plan(way, microbatch, microbatches);
+  const auto* held = trial ? held_once(way, microbatch == 1 ? &*trial : nullptr) : nullptr;
   if (!held) return sounding;
   sounding->usable = true;
   const auto kinds = stages_of(*trial);
@@ -237,7 +249,7 @@ std::unique_ptr<Sounding> Soundings::sound(int type, int tensor, int microbatch,
         std::max(sounding->beside, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
   }
   sounding->beside += once;
-  add_communication(*sounding, kinds[1]->memory, tensor);
+  add_communication(*sounding, kinds[1]->memory, way.tensor);
   sounding->shared = sounding->embedding.state * word_share_;
   return sounding;
 }

@@ -41,9 +41,10 @@ class Soundings {
  public:
   Soundings(const Stock&, Bench&);
 
-  const Sounding& of(int type, int tensor, int microbatch, plan::Recompute);
+  /// `shares_tokens`: sequence parallelism, which the request may fix for all.
+  const Sounding& of(int type, int tensor, int microbatch, plan::Recompute, bool shares_tokens = false);
   /// For what is to be ranked or ruled out: a small fraction of the work of a sounding where the runtime is ours.
-  const LeastPass& least_pass(int type, int tensor, int microbatch, plan::Recompute);
+  const LeastPass& least_pass(int type, int tensor, int microbatch, plan::Recompute, bool shares_tokens = false);
   /// Bytes of a device with layers [first, last) and one microbatch, at least; 0 where nothing is known without a sounding.
   double least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute) const;
   /// What the forecaster's bound of a plan says of embedding, a block and the head; nothing where it knows too little.
@@ -52,35 +53,46 @@ class Soundings {
   /// Of our runtime; nullptr for a described one.
   const simulate::BoundedForecaster* bounds() const { return bounds_.get(); }
   bool knows(int type, int tensor, int microbatch, plan::Recompute recompute) const {
-    return known_[index(type, tensor, microbatch, recompute)] != nullptr;
+    return known_[index({type, tensor, recompute, shares_tokens(tensor, false)}, microbatch)] != nullptr;
   }
   std::int64_t taken() const { return taken_; }
 
  private:
-  std::size_t index(int type, int tensor, int microbatch, plan::Recompute) const;
-  std::optional<LeastPass> bound(int type, int tensor, int microbatch, plan::Recompute) const;
-  std::unique_ptr<Sounding> take(int type, int tensor, int microbatch, plan::Recompute);
-  std::unique_ptr<Sounding> sound(int type, int tensor, int microbatch, plan::Recompute);
+  /// What layers run on, and how.
+  struct Way {
+    int type = 0, tensor = 1;
+    plan::Recompute recompute = plan::Recompute::none;
+    bool shares_tokens = false;
+  };
+  bool shares_tokens(int tensor, bool asked) const {
+    return tensor > 1 && stock_.request.constraints.sequence_parallel.value_or(asked);
+  }
+  std::size_t index(const Way&) const;
+  std::size_t index(const Way&, int microbatch) const;
+  std::optional<LeastPass> bound(const Way&, int microbatch) const;
+  std::unique_ptr<Sounding> take(const Way&, int microbatch);
+  std::unique_ptr<Sounding> sound(const Way&, int microbatch);
   /// Of microbatches of one sequence and of as many as are looked at, on the first type with nodes of this one's size.
   struct Reference {
     int type = 0, most = 1;
     std::unique_ptr<Sounding> one, many;
     bool usable() const { return one && one->usable && many->usable; }
   };
-  const Reference& reference(int type, int tensor, plan::Recompute);
+  const Reference& reference(const Way&);
   std::unique_ptr<Sounding> from_reference(const Reference&, int type, int microbatch, const LeastPass&) const;
-  const std::array<double, 3>* held_once(int type, int tensor, plan::Recompute, const Trial* of_one_sequence);
+  const std::array<double, 3>* held_once(const Way&, const Trial* of_one_sequence);
   void add_communication(Sounding&, const simulate::MemoryForecast& block, int tensor) const;
-  std::optional<Trial> small_plan(int type, int tensor, int microbatch, plan::Recompute, int microbatches);
+  std::optional<Trial> small_plan(const Way&, int microbatch, int microbatches);
 
   const Stock& stock_;
   Bench& bench_;
   cluster::Profile first_devices_;                          ///< of each type
   std::unique_ptr<simulate::ProgramForecaster> bounds_;     ///< of what runs on them
   std::vector<std::optional<LeastPass>> least_passes_;      ///< as known_
-  std::vector<std::unique_ptr<Sounding>> known_;            ///< by type, logarithm of the degree, size of microbatch, recomputation
-  std::vector<std::optional<std::array<double, 3>>> held_;  ///< by logarithm of the degree, and recomputation
-  std::vector<std::optional<Reference>> references_;        ///< by type, logarithm of the degree, and recomputation
+  std::vector<std::unique_ptr<Sounding>> known_;            ///< by way (type, logarithm of the degree, recomputation, shared tokens) and size of microbatch
+  std::vector<std::optional<std::array<double, 3>>> held_;  ///< by way, on whatever type
+  std::vector<std::optional<Reference>> references_;        ///< by way
+  std::array<double, 3> elements_{};                        ///< of embedding, a block and the head
   double word_share_ = 0;                                   ///< of the embedding's elements
   std::int64_t taken_ = 0;
 };
