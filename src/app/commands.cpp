@@ -7,6 +7,7 @@
 #include "app/job_table.hpp"
 #include "app/table.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
 

@@ -11,6 +11,7 @@
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
+#include "flotilla/session/control_document.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -60,21 +61,6 @@ BoundTable control_options() {
   return {options, std::move(table)};
 }
 
-fs::path control_file(const fs::path& run) { return run / "control.json"; }
-
-std::string control_to_json(const plan::Plan& plan) {
-  files::JsonLine line;
-  line.add("format", "flotilla-control").add("version", 1).add_json("plan", files::plan_to_json(plan));
-  return line.text() + "\n";
-}
-
-plan::Plan control_from_json(std::string_view text, std::string_view source) {
-  const auto document = files::Json::parse(text, source);
-  files::require_format(document, "flotilla-control", 1);
-  document.expect_keys({"format", "version", "plan"});
-  return files::plan_from_json(document.at("plan"));
-}
-
 int control(std::span<const std::string> arguments) {
   ControlOptions o;
   auto table = control_table(o);
@@ -86,14 +72,14 @@ int control(std::span<const std::string> arguments) {
   const auto plan = files::read_plan(o.plan);
   require_running(run);
   const auto known = changes_so_far(run);
-  files::write_text(control_file(run), control_to_json(plan));
+  files::write_text(session::control_file(run), session::control_to_json(plan));
   if (o.wait.value <= 0) {
     log::info(run.string(), ": asked for ", plan::summary(plan));
     return static_cast<int>(ExitCode::done);
   }
   const auto record = answer(run, known, o.wait);
   FLOTILLA_REQUIRE(record, ErrorKind::unavailable, run.string(), ": no answer within ", o.wait,
-                   "; a run looks between two steps, and the request stays for it (", control_file(run).string(), ")");
+                   "; a run looks between two steps, and the request stays for it (", session::control_file(run).string(), ")");
   FLOTILLA_REQUIRE(record->refused.empty(), ErrorKind::bad_input, "refused after step ", record->step, ": ", record->refused);
   write_output(o.output, text("changed after step ", record->step, ": ", record->plan, "; ", Bytes{record->moved_bytes}, " moved, pause ",
                               Seconds{record->pause_seconds}, "\n"));

@@ -1,12 +1,10 @@
 #pragma once
-#include <filesystem>
 #include <span>
 #include <string>
 
 #include "app/commands.hpp"
 #include "app/job.hpp"
 #include "flotilla/base/units.hpp"
-#include "flotilla/plan/plan.hpp"
 
 namespace flotilla::app {
 
@@ -22,12 +20,5 @@ BoundTable control_options();
 /// `flotilla control RUN --plan PLAN`: asks the run that holds the directory to go on under another plan and tells what came of it. Local.
 /// Throws Error: unavailable when no run holds the directory or none answers in time, bad_input for a plan that is none or was refused.
 int control(std::span<const std::string> arguments);
-
-/// RUN/control.json: docs/formats/run-directory.md.
-std::filesystem::path control_file(const std::filesystem::path& run);
-/// Its text.
-std::string control_to_json(const plan::Plan&);
-/// Throws Error{bad_input}.
-plan::Plan control_from_json(std::string_view text, std::string_view source);
 
 }  // namespace flotilla::app

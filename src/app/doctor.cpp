@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Seconds deadline{60};
+constexpr Seconds answer_deadline{60};
 
 const char* variable(const char* name) { return std::getenv(name); }
 
@@ -27,8 +27,8 @@ class Token {
     while (!fs::is_directory(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
     const std::string mine = (folder / text(".flotilla-doctor-", ::getpid(), "-all.tmp")).string();
     if (world.rank() == 0) std::ofstream{mine} << "may be deleted\n" << std::flush;
-    path_ = mpi::broadcast_string(world, mine, 0, deadline);
-    mpi::barrier(world, deadline);
+    path_ = mpi::broadcast_string(world, mine, 0, answer_deadline);
+    mpi::barrier(world, answer_deadline);
   }
   bool seen() const {
     std::error_code ignored;
@@ -39,7 +39,7 @@ class Token {
   }
   void remove(const mpi::Communicator& world) {
     std::error_code ignored;
-    mpi::barrier(world, deadline);
+    mpi::barrier(world, answer_deadline);
     if (world.rank() == 0) fs::remove(path_, ignored);
   }
 
@@ -52,7 +52,7 @@ std::vector<RankFacts> gather(const mpi::Communicator& world, const Job& job) {
   auto mine = rank_facts(job);
   mine.sees_token = token.seen();
   std::vector<RankFacts> all;
-  for (const auto& json : mpi::all_gather_strings(world, to_json(mine), deadline)) all.push_back(rank_facts_from(json));
+  for (const auto& json : mpi::all_gather_strings(world, to_json(mine), answer_deadline)) all.push_back(rank_facts_from(json));
   token.remove(world);
   return all;
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "app/trace.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/trace.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -24,7 +24,7 @@ int measured_process(int rank) { return 2 * rank + 1; }
 
 class ForecastTrace {
  public:
-  ForecastTrace(const simulate::Forecast& forecast, const simulate::Report& report, TraceEvents& out)
+  ForecastTrace(const simulate::Forecast& forecast, const simulate::Report& report, files::TraceEvents& out)
       : forecast_{forecast}, report_{report}, out_{out} {}
 
   void write() {
@@ -51,20 +51,20 @@ class ForecastTrace {
 
   const simulate::Forecast& forecast_;
   const simulate::Report& report_;
-  TraceEvents& out_;
+  files::TraceEvents& out_;
 };
 
 }  // namespace
 
 std::string forecast_trace(const simulate::Forecast& forecast, const simulate::Report& report, const MeasuredRun* measured) {
-  TraceEvents events;
+  files::TraceEvents events;
   ForecastTrace{forecast, report, events}.write();
   if (measured != nullptr) {
     for (const auto& [rank, name] : measured->processes)
       events.add_process(measured_process(rank), text("measured: rank ", rank, ", ", name), measured_process(rank));
     for (const auto& span : measured->spans) events.add_span(measured_process(span.rank.value), span);
   }
-  return trace_file(events.text());
+  return files::trace_file(events.text());
 }
 
 }  // namespace flotilla::app

@@ -21,8 +21,8 @@ struct MeasuredRun {
 /// Error{bad_input} naming file and place.
 MeasuredRun read_measured_run(const std::filesystem::path&);
 
-/// The forecast's timeline as a Chrome trace (app/trace.hpp), with the measured one beside it where it is given. One process per device; of
-/// more than 64 devices one for each kind, named with how many it stands for.
+/// The forecast's timeline as a Chrome trace (files/trace.hpp), with the measured one beside it where it is given. One process per device;
+/// of more than 64 devices one for each kind, named with how many it stands for.
 std::string forecast_trace(const simulate::Forecast&, const simulate::Report&, const MeasuredRun* measured);
 
 }  // namespace flotilla::app

@@ -1,4 +1,5 @@
 #include "app/inspect.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"

@@ -1,5 +1,6 @@
 #include "app/inspect.hpp"
 #include "app/stage_table.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/model/tensors.hpp"
 

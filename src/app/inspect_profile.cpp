@@ -2,6 +2,8 @@
 #include <cstdio>
 
 #include "app/inspect.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 
 namespace flotilla::app {

@@ -188,17 +188,6 @@ Job read_job(std::span<const std::string> arguments, Need need) {
   return job;
 }
 
-std::string training_identity(const Job& job) {
-  // Names and dropout may change: another spelling of the same model is the same training, and dropout is a knob like the learning rate.
-  auto shape = job.architecture;
-  shape.name = shape.family = "";
-  shape.dropout = shape.attention_dropout = 0;
-  std::string model = files::model_to_json(shape);
-  model.erase(std::remove_if(model.begin(), model.end(), [](char c) { return c == '\n' || c == ' '; }), model.end());
-  return text("model = ", model, "\nlength = ", job.training.length, "\nglobal-batch = ", job.training.global_batch,
-              "\nseed = ", job.training.seed, "\n");
-}
-
 std::string shared_configuration(const Job& job) {
   std::string out;
   for (const auto& s : job.settings) {

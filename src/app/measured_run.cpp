@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/comparison.hpp"
 #include "app/forecast_timeline.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
+#include "flotilla/monitor/comparison.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -59,8 +59,8 @@ MeasuredRun read_measured_run(const fs::path& path) {
   for (const auto& step : journal::effective_steps(journal::read_metrics(path))) seconds.push_back(step.step_seconds);
   std::erase_if(seconds, [](double s) { return !(s > 0) || !std::isfinite(s); });
   FLOTILLA_REQUIRE(!seconds.empty(), ErrorKind::bad_input, path.string(), ": no step was measured; metrics.jsonl holds none");
-  const auto counted = settled(seconds);
-  run.iteration = median(counted);
+  const auto counted = monitor::settled(seconds);
+  run.iteration = monitor::median(counted);
   run.iterations = counted.size();
   if (const auto file = path / "timeline.json"; fs::exists(file, ignored)) read_timeline(file, run);
   return run;

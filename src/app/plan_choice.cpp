@@ -62,21 +62,20 @@ std::string miss_text(const search::Answer& answer) {
 
 /// A plan whose stages or replicas differ, where it is worth it or nothing else fits.
 std::optional<plan::Plan> better_mixed_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster,
-                                            const ChosenPlan& chosen) {
-  auto mixed = mixed_plan(request.search, chosen.profile, request.runtime, request.runtime_constant);
-  if (!mixed || !chosen.answer.plan) return mixed;
+                                            const cluster::Profile& profile, const search::Answer& even) {
+  auto mixed = mixed_plan(request.search, profile, request.runtime, request.runtime_constant);
+  if (!mixed || !even.plan) return mixed;
   const Seconds time = forecaster.forecast(*mixed, false).iteration;
-  return time < worth_mixing * chosen.answer.forecast.iteration ? mixed : std::nullopt;
+  return time < worth_mixing * even.forecast.iteration ? mixed : std::nullopt;
 }
 
-plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster, ChosenPlan& chosen) {
+plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster, session::ChosenPlan& chosen) {
   const Seconds begin = now();
-  chosen.answer = search::find_plan(request.search, chosen.profile, forecaster);
-  const auto mixed = better_mixed_plan(request, forecaster, chosen);
-  FLOTILLA_REQUIRE(mixed || chosen.answer.plan, ErrorKind::no_plan, miss_text(chosen.answer));
-  chosen.origin =
-      text("searched: ", chosen.answer.considered, " plans forecast, ", chosen.answer.pruned, " excluded by bounds, ", now() - begin);
-  return mixed ? *mixed : *chosen.answer.plan;
+  const auto answer = search::find_plan(request.search, chosen.profile, forecaster);
+  const auto mixed = better_mixed_plan(request, forecaster, chosen.profile, answer);
+  FLOTILLA_REQUIRE(mixed || answer.plan, ErrorKind::no_plan, miss_text(answer));
+  chosen.origin = text("searched: ", answer.considered, " plans forecast, ", answer.pruned, " excluded by bounds, ", now() - begin);
+  return mixed ? *mixed : *answer.plan;
 }
 
 /// A plan says how a model is split; what is dropped while it trains is the job's to say.
@@ -117,8 +116,8 @@ plan::Plan for_job(plan::Plan plan, const search::Request& job, const cluster::P
   return bound(std::move(plan), profile, ranks, source);
 }
 
-ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
-  ChosenPlan chosen;
+session::ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
+  session::ChosenPlan chosen;
   const auto here = probe::discover(world, request.probe);
   const auto kept = comm::agree_on(
       world, "reading the checkpoint's plan", [&] { return kept_from(request, here); }, deadline);

@@ -7,17 +7,9 @@
 #include "flotilla/comm/world.hpp"
 #include "flotilla/probe/probe.hpp"
 #include "flotilla/search/search.hpp"
+#include "flotilla/session/chosen_plan.hpp"
 
 namespace flotilla::app {
-
-/// A plan and where it comes from.
-struct ChosenPlan {
-  plan::Plan plan;              ///< bound to ranks of the job
-  cluster::Profile profile;     ///< what its forecast rests on
-  std::string origin;           ///< "--plan small.json", "kept from step 120", "searched: 34 plans in 12 ms, 120 excluded"
-  simulate::Forecast forecast;  ///< with its timeline; rank 0 alone has it
-  search::Answer answer;        ///< when searched
-};
 
 struct PlanRequest {
   search::Request search;
@@ -34,7 +26,7 @@ struct PlanRequest {
 /// The given plan, else the checkpoint's while its devices and software are the present ones, else the fastest that a search over the
 /// (reused or newly measured) profile finds. Collective; the same on every rank, and lowered without error. Throws
 /// comm::AgreedError{no_plan} when nothing fits, with the nearest miss and the change that would mend it.
-ChosenPlan choose_plan(const comm::World&, const PlanRequest&, Seconds deadline);
+session::ChosenPlan choose_plan(const comm::World&, const PlanRequest&, Seconds deadline);
 
 /// A plan from elsewhere, for this job on these ranks: dropout as the job says, bound to the profile's devices. Throws Error{bad_input,
 /// no_plan} naming `source` where it is for another job or does not find its devices.

@@ -9,6 +9,8 @@
 #include "app/pool.hpp"
 #include "app/report_text.hpp"
 #include "app/stage_table.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/options/documents.hpp"
 

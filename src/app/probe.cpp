@@ -18,7 +18,7 @@
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds start_deadline{120};  // before the job is read: ranks of a large job do not start at once
+constexpr Seconds probe_start_deadline{120};  // before the job is read: ranks of a large job do not start at once
 
 flotilla::probe::ProbeRequest request_of(const Job& job) {
   flotilla::probe::ProbeRequest request;
@@ -42,12 +42,12 @@ void print(const Job& job, const cluster::Profile& profile) {
 
 int measure(const comm::World& world, std::span<const std::string> arguments) {
   const Job job = comm::agree_on(
-      world, "reading the job", [&] { return read_job(arguments, Need::model); }, start_deadline);
-  comm::require_same(world, "the job", shared_configuration(job), start_deadline);
+      world, "reading the job", [&] { return read_job(arguments, Need::model); }, probe_start_deadline);
+  comm::require_same(world, "the job", shared_configuration(job), probe_start_deadline);
   const bool speaks = world.rank() == Rank{0};
   auto request = request_of(job);
   request.zone = comm::agree_on(
-      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, start_deadline);
+      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, probe_start_deadline);
   const Seconds start = now();
   cluster::Profile profile;
   {
@@ -71,7 +71,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
 
 int probe(std::span<const std::string> arguments) {
   mpi::Session session;
-  const comm::World world{session.world(), start_deadline};
+  const comm::World world{session.world(), probe_start_deadline};
   try {
     return measure(world, arguments);
   } catch (const comm::AgreedError& error) {

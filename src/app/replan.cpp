@@ -5,25 +5,23 @@
 #include <map>
 
 #include "app/binding.hpp"
-#include "app/detour.hpp"
-#include "app/group_links.hpp"
+#include "app/training_setup.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/cluster/slower_links.hpp"
-#include "flotilla/files/plan_file.hpp"
+#include "flotilla/monitor/group_links.hpp"
 #include "flotilla/program/migration.hpp"
 #include "flotilla/search/search.hpp"
+#include "flotilla/session/change_worth.hpp"
+#include "flotilla/session/host_permutation.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds longest_search{3};      // it takes a processor from the steps
-constexpr Seconds longest_detour{1};      // looking for ways round slow links, after that
-constexpr double least_gain = 0.05;       // of an iteration
-constexpr double worth = 2;               // times what the change costs
-constexpr double iterations_to_form = 2;  // a change takes these beside the moving: the new plan is made ready beside the steps
+constexpr Seconds longest_search{3};  // it takes a processor from the steps
+constexpr Seconds longest_detour{1};  // looking for ways round slow links, after that
 
 void add_slower_type(cluster::Profile& profile, const std::string& name, const std::string& as, double factor) {
   const auto* found = cluster::find_type(profile, as);
@@ -53,7 +51,7 @@ plan::Plan on_devices_of(plan::Plan plan, const cluster::Profile& profile, int r
   return bound(std::move(plan), profile, ranks, "the plan");
 }
 
-std::string name_of(const Workplace& place, const PlanAtWork& work, const Slowness& s) {
+std::string name_of(const session::Workplace& place, const session::PlanAtWork& work, const monitor::Slowness& s) {
   const auto host = [&](Rank member) { return place.world.host(work.crew_ranks[member.index()]); };
   if (s.is_device()) return place.world.name(work.crew_ranks[s.rank.index()]);
   if (s.peer.valid()) return text("the link between ", host(s.rank), " and ", host(s.peer));
@@ -67,14 +65,14 @@ std::string name_of(const Workplace& place, const PlanAtWork& work, const Slowne
   return "the network between " + place.world.names(members);
 }
 
-std::string names(const Workplace& place, const PlanAtWork& work, std::span<const Slowness> slow) {
+std::string names(const session::Workplace& place, const session::PlanAtWork& work, std::span<const monitor::Slowness> slow) {
   std::string all;
   for (const auto& s : slow)
     all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
   return all.empty() ? "all devices and links are as fast as they were" : all;
 }
 
-std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::span<const Slowness> slow,
+std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::span<const monitor::Slowness> slow,
                                           const std::vector<Rank>& crew_ranks) {
   std::vector<cluster::SlowPair> all;
   const auto at = [&](Rank member) { return crew_ranks.at(member.index()); };
@@ -84,7 +82,7 @@ std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::
     const bool leaves = std::ranges::any_of(s.members, [&](Rank member) { return host(member) != host(s.rank); });
     for (std::size_t i = 0; i < s.members.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
-        if ((host(s.members[i]) != host(s.members[j])) == leaves && goes_over(s.links, s.members[i], s.members[j], host))
+        if ((host(s.members[i]) != host(s.members[j])) == leaves && monitor::goes_over(s.links, s.members[i], s.members[j], host))
           all.push_back({at(s.members[j]), at(s.members[i]), s.factor});
   }
   return all;
@@ -102,7 +100,7 @@ Candidate best_of(const search::Answer& answer, const plan::Plan& at_work, const
   std::vector<plan::Plan> plans{*answer.plan, at_work};
   for (const auto& other : answer.alternatives) plans.push_back(other.plan);
   for (const auto& plan : plans)
-    for (const auto& detour : detours(plan, today, slow)) {
+    for (const auto& detour : session::detours(plan, today, slow)) {
       if (now() >= end) return best;
       const Seconds iteration = forecaster.forecast(detour).iteration;
       if (iteration < best.iteration) best = {detour, iteration};
@@ -112,7 +110,7 @@ Candidate best_of(const search::Answer& answer, const plan::Plan& at_work, const
 
 }  // namespace
 
-cluster::Profile slowed(cluster::Profile profile, std::span<const Slowness> slow, const std::vector<Rank>& crew_ranks) {
+cluster::Profile slowed(cluster::Profile profile, std::span<const monitor::Slowness> slow, const std::vector<Rank>& crew_ranks) {
   const auto pairs = slow_pairs(profile, slow, crew_ranks);
   profile = cluster::with_slower_links(std::move(profile), pairs);
   for (const auto& s : slow) {
@@ -150,14 +148,14 @@ Seconds moving_time(const cluster::Profile& profile, const plan::Plan& from, con
   return {most};
 }
 
-std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& work, std::span<const Slowness> slow, std::int64_t steps_left,
-                                   const std::stop_token& stop) {
+std::optional<session::NextPlan> plan_again(const session::Workplace& place, const Job& job, const session::PlanAtWork& work,
+                                            std::span<const monitor::Slowness> slow, std::int64_t steps_left, const std::stop_token& stop) {
   try {
     const auto& profile = work.chosen.profile;
     const int ranks = place.world.size();
     const auto today = slowed(profile, slow, work.crew_ranks);
     const simulate::ProgramForecaster forecaster{today, place.runtime, place.runtime_constant};
-    auto request = search_request(place.job);
+    auto request = search_request(job);
     const Seconds end = now() + longest_search;
     request.should_stop = [&] { return stop.stop_requested() || now() >= end; };
     const auto answer = search::find_plan(request, today, forecaster);
@@ -166,13 +164,11 @@ std::optional<NextPlan> plan_again(const Workplace& place, const PlanAtWork& wor
     const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks), end + longest_detour);
     const auto next = on_devices_of(best.plan, profile, ranks);
     if (next == work.chosen.plan) return std::nullopt;
-    const double stays = forecaster.forecast(at_work).iteration.value;
-    const double gain = stays - best.iteration.value;
-    const double cost = iterations_to_form * stays + moving_time(today, work.chosen.plan, next).value;
-    if (gain < least_gain * stays || gain * static_cast<double>(steps_left) < worth * cost) return std::nullopt;
-    return NextPlan{
-        files::plan_to_json(next),
-        text(names(place, work, slow), ": ", Seconds{best.iteration.value}, " an iteration in place of ", Seconds{stays}, " forecast"), ""};
+    const session::ChangeOffer offer{forecaster.forecast(at_work).iteration, best.iteration, moving_time(today, work.chosen.plan, next),
+                                     steps_left};
+    if (!session::worth_changing(offer)) return std::nullopt;
+    return session::NextPlan{
+        next, text(names(place, work, slow), ": ", offer.changed, " an iteration in place of ", offer.stays, " forecast"), ""};
   } catch (const Error& error) {
     log::warning("planning again: ", error.what(), "; the plan stays");
     return std::nullopt;

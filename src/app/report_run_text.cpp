@@ -6,6 +6,7 @@
 #include "app/report.hpp"
 #include "app/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/options/documents.hpp"
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 #include "app/pool.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/journal/console.hpp"
 #include "flotilla/simulate/why_not.hpp"
@@ -17,12 +18,6 @@ namespace {
 using simulate::Activity;
 using simulate::Report;
 using simulate::ReportRow;
-
-std::string formatted(const char* format, double value) {
-  std::array<char, 64> out{};
-  std::snprintf(out.data(), out.size(), format, value);
-  return out.data();
-}
 
 /// short_number has no digits behind the point without a prefix.
 std::string three_digits(double value) { return value < 100 ? formatted("%.3g", value) : journal::short_number(value); }
@@ -176,19 +171,6 @@ std::string who(const Report& report) {
 }
 
 }  // namespace
-
-Unit unit_of(Seconds most) { return most.value >= 10 ? Unit{"s", 1} : most.value >= 1e-2 ? Unit{"ms", 1e-3} : Unit{"us", 1e-6}; }
-Unit unit_of(Bytes most) {
-  return most.count >= (1LL << 30) ? Unit{"GiB", 0x1p30} : most.count >= (1LL << 20) ? Unit{"MiB", 0x1p20} : Unit{"KiB", 0x1p10};
-}
-
-std::string Unit::digits(double value) const {
-  if (value == 0) return "-";
-  const double v = value / scale;
-  return formatted(v >= 100 ? "%.0f" : v >= 10 ? "%.1f" : "%.2f", v);
-}
-
-std::string percent(double part) { return part > 0 && part < 0.0995 ? formatted("%.1f %%", 100 * part) : formatted("%.0f %%", 100 * part); }
 
 std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
 

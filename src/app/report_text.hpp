@@ -22,18 +22,4 @@ std::string energy(double joules);
 /// "12.3 units".
 std::string billing(double units);
 
-/// A unit for several figures of which the largest is given: that one has at most four digits before the point.
-struct Unit {
-  const char* name;
-  double scale;
-  std::string digits(double value) const;  ///< three of them, without the unit; "-" for nothing
-  std::string digits(Seconds time) const { return digits(time.value); }
-  std::string digits(Bytes size) const { return digits(static_cast<double>(size.count)); }
-};
-Unit unit_of(Seconds most);
-Unit unit_of(Bytes most);
-
-/// "6 %", "2.4 %": one decimal below ten.
-std::string percent(double part);
-
 }  // namespace flotilla::app

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <iterator>
 
-#include "app/comparison.hpp"
 #include "app/forecast_timeline.hpp"
 #include "app/job_table.hpp"
 #include "app/pool.hpp"
 #include "app/report_text.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "flotilla/monitor/comparison.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -39,7 +40,7 @@ SimulateOptions read_options(std::span<const std::string> arguments, std::string
 }
 
 /// Of the ranks that were recorded, mean over them, on both sides.
-void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, Comparison& c) {
+void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, monitor::Comparison& c) {
   if (run.spans.empty()) return;
   simulate::Breakdown theirs, ours;
   Seconds end;
@@ -67,11 +68,12 @@ void compare_work(const simulate::Forecast& forecast, const MeasuredRun& run, Co
   c.forecast_work = theirs, c.measured_work = ours;
 }
 
-Comparison compare(const simulate::Forecast& forecast, const simulate::Report& report, const MeasuredRun& run, const std::string& source) {
+monitor::Comparison compare(const simulate::Forecast& forecast, const simulate::Report& report, const MeasuredRun& run,
+                            const std::string& source) {
   for (const auto& [rank, name] : run.processes)
     FLOTILLA_REQUIRE(rank < report.devices, ErrorKind::bad_input, source, ": a run of rank ", rank, " and others; the plan has ranks 0 to ",
                      report.devices - 1, ", so it is not the plan of that run");
-  Comparison c{forecast.iteration, run.iteration.value_or(Seconds{}), forecast.relative_error, run.iterations, {}, {}};
+  monitor::Comparison c{forecast.iteration, run.iteration.value_or(Seconds{}), forecast.relative_error, run.iterations, {}, {}};
   compare_work(forecast, run, c);
   return c;
 }

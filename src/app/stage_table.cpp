@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "app/report_text.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
 
 namespace flotilla::app {
@@ -41,13 +42,6 @@ std::string schedule_in_words(const plan::Plan& plan) {
   std::string words = plan::to_string(plan.schedule);
   if (plan.chunks > 1) words += text(" (", plan.chunks, " stages a device: 0 and ", plan::own_stages(plan), ", ...)");
   return words + (plan.sequence_parallel ? ", sequence parallel" : "") + (plan.shard_optimizer ? ", optimizer shared out" : "");
-}
-
-std::string stages_of_device_in_words(const plan::Plan& plan, int stage) {
-  std::string words = text(plan.chunks > 1 ? "stages " : "stage ", stage);
-  for (int s = stage + plan::own_stages(plan); s < static_cast<int>(plan.stages.size()); s += plan::own_stages(plan))
-    words += text(", ", s);
-  return words;
 }
 
 std::string layers_in_words(const plan::Stage& stage, const model::Config& model) {

@@ -13,9 +13,6 @@ std::string stage_table(const plan::Plan&, const Style& = {});
 /// "0-12 +embedding": layers of a stage.
 std::string layers_in_words(const plan::Stage&, const model::Config&);
 
-/// "stage 1", or of a device that holds several "stages 1, 5". `stage`: the first of them.
-std::string stages_of_device_in_words(const plan::Plan&, int stage);
-
 /// "1f1b", "interleaved (2 stages a device: 0 and 4, ...), sequence parallel".
 std::string schedule_in_words(const plan::Plan&);
 

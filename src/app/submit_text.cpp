@@ -4,6 +4,7 @@
 
 #include "app/planning_text.hpp"
 #include "app/report_text.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/options/documents.hpp"

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/key_values.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -46,11 +47,6 @@ int output_width() {
   return std::clamp<int>(size.ws_col, 80, 100);
 }
 
-std::size_t shown_width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 void TextTable::add(std::vector<std::string> row) {
   FLOTILLA_ASSERT(row.size() <= columns_.size(), row.size(), " cells in ", columns_.size(), " columns");
   row.resize(columns_.size());
@@ -75,23 +71,6 @@ std::string TextTable::print(const Style& style) const {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) line += (i == 0 ? "" : "  ") + padded(row[i], widths[i], columns_[i].align);
     out += without_trailing_blanks(line) + "\n";
-  }
-  return out;
-}
-
-std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  std::size_t width = 0;
-  for (const auto& [key, value] : pairs) width = std::max(width, shown_width(key));
-  std::string out;
-  for (const auto& [key, value] : pairs) {
-    std::string head = padded(key, width, Align::left);
-    for (std::size_t begin = 0; begin <= value.size();) {
-      const auto end = std::min(value.find('\n', begin), value.size());
-      out += without_trailing_blanks(head + "  " + value.substr(begin, end - begin)) + "\n";
-      head.assign(width, ' ');
-      begin = end + 1;
-      if (begin == value.size()) break;  // the value's own last newline
-    }
   }
   return out;
 }

@@ -12,19 +12,7 @@
 /// What a job says, in the terms of the rooms that do it.
 namespace flotilla::app {
 
-struct Samplers {
-  data::Sampler training;
-  std::optional<data::Sampler> validation;
-  std::string fingerprint;
-};
-/// Local. Throws Error{bad_input} for files that do not hold what the job needs.
-Samplers open_data(const Job&);
-
 search::Request search_request(const Job&);
 probe::ProbeRequest probe_request(const Job&);
-train::Options trainer_options(const Job&, int threads);
-
-/// A run that is continued must be the same run: other samples or another model would make its loss curve a lie. Throws Error{bad_input}.
-void require_same_run(const Job&, const std::string& data_fingerprint, const checkpoint::Loaded& saved);
 
 }  // namespace flotilla::app

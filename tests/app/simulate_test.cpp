@@ -3,7 +3,6 @@
 #include <map>
 #include <sstream>
 
-#include "app/comparison.hpp"
 #include "app/documented.hpp"
 #include "app/forecasting.hpp"
 #include "app/inspect.hpp"
@@ -13,6 +12,7 @@
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/journal/metrics.hpp"
+#include "flotilla/monitor/comparison.hpp"
 #include "simulate/cluster_fixture.hpp"
 
 namespace flotilla::app {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "flotilla/base/key_values.hpp"
+
 namespace flotilla::app {
 namespace {
 
