@@ -1,4 +1,4 @@
-#include "app/batch_job.hpp"
+#include "app/common/batch_job.hpp"
 
 #include <gtest/gtest.h>
 

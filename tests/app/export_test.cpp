@@ -1,4 +1,4 @@
-#include "app/export.hpp"
+#include "app/export/export.hpp"
 
 #include "app/temporary.hpp"
 #include "flotilla/files/plan_file.hpp"

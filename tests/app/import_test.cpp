@@ -1,6 +1,8 @@
-#include "app/import.hpp"
+#include "app/import/import.hpp"
 
-#include "app/inspect.hpp"
+#include "app/common/library_model.hpp"
+#include "app/common/plan_text.hpp"
+#include "app/inspect/inspect.hpp"
 #include "app/temporary.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/sailor.hpp"

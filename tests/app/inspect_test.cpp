@@ -1,5 +1,6 @@
-#include "app/inspect.hpp"
+#include "app/inspect/inspect.hpp"
 
+#include "app/common/plan_text.hpp"
 #include "app/temporary.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"

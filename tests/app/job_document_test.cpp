@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "app/commands.hpp"
-#include "app/job.hpp"
+#include "app/common/commands.hpp"
+#include "app/common/job.hpp"
 #include "app/temporary.hpp"
 
 /// Documents and examples say what the table says.

@@ -1,4 +1,4 @@
-#include "app/job.hpp"
+#include "app/common/job.hpp"
 
 #include "app/temporary.hpp"
 #include "flotilla/session/same_run.hpp"

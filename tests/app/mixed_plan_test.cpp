@@ -1,7 +1,7 @@
 // The other planner's plans on the ranks at hand.
 #include <gtest/gtest.h>
 
-#include "app/mixed_plan.hpp"
+#include "app/common/mixed_plan.hpp"
 
 namespace flotilla::app {
 namespace {

@@ -19,8 +19,8 @@
 #include <random>
 
 #include "active_ranks.hpp"
-#include "app/forecasting.hpp"
-#include "app/table.hpp"
+#include "app/common/forecasting.hpp"
+#include "app/common/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"

@@ -1,0 +1,185 @@
+#include "app/common/planning_options.hpp"
+
+#include <algorithm>
+
+#include "app/common/job_table.hpp"
+#include "app/common/refuse.hpp"
+#include "app/common/submit_options.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using options::Table;
+
+/// Of a choice that may be left open.
+options::Choice<std::optional<search::Goal>> goals(std::vector<std::string> names) {
+  using Value = std::optional<search::Goal>;
+  return {std::move(names), [](const std::string& name) { return Value{search::parse_goal(name)}; },
+          [](const Value& goal) { return goal ? search::to_string(*goal) : ""; }};
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string words;
+  for (const auto& name : names) words += (words.empty() ? "" : ", ") + name;
+  return words;
+}
+
+void add_model(Table& t, PlanningOptions& o) {
+  t.section("model", "The transformer");
+  t.add("model.name", &o.model.name, "one of the library's models, or a built-in one",
+        {.value = "NAME", .unset = "the library's only one"});
+  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
+        {.value = "FILE", .unset = "none"});
+  t.section("training", "The training run");
+  t.add("training.global-batch", &o.global_batch, "sequences in an iteration, over all devices",
+        {.minimum = 1, .maximum = 1 << 24, .unset = "must be given", .example = "1024"});
+  t.add("training.length", &o.length, "tokens in a sequence", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
+  t.add("training.precision", &o.precision, "what matrices are multiplied in; weights and sums stay fp32", precisions());
+}
+
+void add_plan(Table& t, PlanningOptions& o) {
+  t.section("plan", "Devices to plan for, and what the forecast rests on");
+  t.add("plan.pool", &o.pool,
+        "devices that may be taken: COUNT of a type in a zone, NODE of them in a node, such as A100-40@us-central1-a=32/4",
+        {.value = "TYPE[@ZONE]=COUNT[/NODE]",
+         .unset = "the devices of the profile",
+         .example = "A100-40@us-central1-a=32/4",
+         .alias = "pool"});
+  add_forecast_basis(t, "plan", o.basis);
+  t.add("plan.restrict", &o.restrict,
+        "what the plan must be, for runtimes that cannot do everything: " + listed(search::restriction_names()),
+        {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
+  add_manner(t, o.schedule, o.chunks, o.sequence_parallel, o.shard_optimizer);
+  t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
+        {.value = "FILE", .unset = "none", .alias = "write-plan"});
+}
+
+void add_objective(Table& t, PlanningOptions& o) {
+  t.section("objective", "What makes a plan the best; ties go to fewer devices");
+  t.add("objective.maximise", &o.maximise, "plan for the most of it", goals({"throughput"}), {.unset = "throughput"});
+  t.add("objective.minimise", &o.minimise, "plan for the least of it an iteration", goals({"cost", "billing", "energy"}),
+        {.unset = "nothing"});
+  t.section("limit", "What a plan must keep to");
+  t.add("limit.iteration-cost", &o.limit.iteration_cost, "an iteration costs no more, devices and egress",
+        {.above = 0, .unset = "none", .example = "1.2usd"});
+  t.add("limit.hourly-cost", &o.limit.hourly_cost, "an hour of the devices costs no more",
+        {.above = 0, .unset = "none", .example = "300usd"});
+  t.add("limit.iterations-per-second", &o.limit.iterations_per_second, "iterations a second at least",
+        {.above = 0, .unset = "none", .example = "0.2"});
+  t.add("limit.devices", &o.limit.devices, "devices at most", {.minimum = 1, .unset = "the pool's", .example = "64"});
+}
+
+void add_search(Table& t, PlanningOptions& o) {
+  t.section("search", "The search");
+  t.add("search.time-limit", &o.time_limit, "end then, with the best plan so far", {.above = 0, .unset = "none", .example = "10s"});
+  t.add("search.alternatives", &o.alternatives, "how many of the next best plans to tell", {.minimum = 0, .maximum = 100});
+  t.add("search.tolerance", &o.tolerance, "end once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.section("replan", "Planning again after the pool has changed");
+  t.add("replan.from", &o.previous, "the plan that runs now: where the search starts", {.value = "FILE", .unset = "none"});
+  t.add("replan.within", &o.within, "of the plans at most so much worse than the best, take the one that moves fewest bytes",
+        {.below = 1, .example = "5%"});
+}
+
+bool given(const options::Setting& s) { return s.origin != options::Origin::standard; }
+
+/// The train command's keys that a plan would have to keep to, if they were looked at.
+bool fixes_a_plan(const std::string& name) { return name.starts_with("plan.") && name != "plan.file" && name != "plan.replan"; }
+
+void tell_what_was_passed_over(const Table& table) {
+  std::vector<std::string> names;
+  for (const auto& name : table.passed_over())
+    if (fixes_a_plan(name) && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  if (!names.empty())
+    log::warning("not looked at, for flotilla plan searches all of it: ", listed(names),
+                 "; --restrict and --limit.devices narrow the search");
+}
+
+}  // namespace
+
+const options::Setting& PlanningOptions::setting(const std::string& name) const {
+  const auto found = std::ranges::find(settings, name, &options::Setting::name);
+  FLOTILLA_ASSERT(found != settings.end(), name);
+  return *found;
+}
+
+Table planning_table(PlanningOptions& o) {
+  Table t;
+  add_model(t, o);
+  add_plan(t, o);
+  add_objective(t, o);
+  add_search(t, o);
+  add_output(t, o.output);
+  return t;
+}
+
+BoundTable planning_options() {
+  auto options = std::make_shared<PlanningOptions>();
+  auto table = planning_table(*options);
+  return {options, std::move(table)};
+}
+
+std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o, std::span<const std::string> arguments,
+                                       std::span<const std::string> environment) {
+  Job job;
+  SubmitSettings submit;
+  Table others = job_table(job);
+  add_submit(others, submit);
+  table.pass_over(others);
+  auto operands = table.read_command_line(arguments);
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file at most, got ", operands.size(), " operands ('",
+                   operands.front().substr(0, 60), "', '", operands.back().substr(0, 60), "')");
+  table.read_environment(environment);
+  if (!operands.empty()) table.read_file(operands[0]);
+  if (!config_counts(table)) o.model.config.clear();
+  log::set_level(o.output.log_level);
+  tell_what_was_passed_over(table);
+  if (!operands.empty()) {
+    if (o.model.name.empty() && o.model.config.empty()) o.model.name = job.model.name;
+    if (o.global_batch == 0) o.global_batch = job.training.global_batch;
+  }
+  FLOTILLA_REQUIRE(o.global_batch > 0, ErrorKind::usage,
+                   "the sequences of an iteration are not given; write for example --training.global-batch 1024");
+  o.settings = table.settings();
+  note_origins(table, "plan", o.basis);
+  if (o.previous.empty() && o.setting("replan.within").origin == options::Origin::command_line)
+    log::warning("--replan.within ", o.setting("replan.within").value, " is for planning again; say from what: --replan.from PLAN");
+  return operands;
+}
+
+PlanningOptions read_planning_options(std::span<const std::string> arguments, std::span<const std::string> environment) {
+  PlanningOptions o;
+  auto table = planning_table(o);
+  read_planning(table, o, arguments, environment);
+  return o;
+}
+
+search::Manner manner_of(const PlanningOptions& o) {
+  const auto refuse_option = [&](const std::string& name, const std::string& why) { refuse(o.setting(name), o.setting(name).value, why); };
+  const search::Manner manner{o.schedule, o.chunks > 0 ? std::optional{o.chunks} : std::nullopt, o.sequence_parallel, o.shard_optimizer};
+  if (o.chunks > 1 && o.schedule && *o.schedule != plan::ScheduleKind::interleaved)
+    refuse_option("plan.chunks", text("several stages a device are interleaved; write --plan.schedule interleaved, or leave it out"));
+  if (!o.basis.sailor_artifact) return manner;
+  const char* only = "the cost model sailor-artifact knows 1f1b alone; leave it out, or --cost-model";
+  if (o.schedule && *o.schedule != plan::ScheduleKind::one_f_one_b) refuse_option("plan.schedule", only);
+  if (o.chunks > 1) refuse_option("plan.chunks", only);
+  if (o.sequence_parallel.value_or(false)) refuse_option("plan.sequence-parallel", only);
+  if (o.shard_optimizer.value_or(false)) refuse_option("plan.shard-optimizer", only);
+  return manner;
+}
+
+search::Objective objective_of(const PlanningOptions& o) {
+  const auto &maximise = o.setting("objective.maximise"), &minimise = o.setting("objective.minimise");
+  if (given(minimise) && minimise.origin == maximise.origin)
+    refuse(minimise, minimise.value,
+           text("stands beside ", maximise.name, " ", maximise.value,
+                "; keep one, and hold the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
+  search::Objective objective;
+  objective.goal = minimise.origin > maximise.origin ? *o.minimise : search::Goal::throughput;
+  const auto value = [](const std::optional<UsDollars>& usd) { return usd ? std::optional{usd->value} : std::nullopt; };
+  objective.limits = {value(o.limit.iteration_cost), value(o.limit.hourly_cost), o.limit.iterations_per_second,
+                      o.limit.devices > 0 ? std::optional{o.limit.devices} : std::nullopt};
+  return objective;
+}
+
+}  // namespace flotilla::app
