@@ -54,7 +54,7 @@ kill_a_rank_after() {
 }
 
 curve() {
-  echo "The loss curve, every 20 steps (incarnation in brackets; steps that were done twice show the later one):"
+  echo "The loss curve, every 20 steps (incarnation in brackets; repeated steps show the later one):"
   awk -F'[:,]' '/"loss"/ && !/"event"/ {
       for (i = 1; i < NF; i += 2) { gsub(/[{"} ]/, "", $i); value[$i] = $(i + 1) }
       gsub(/[} ]/, "", value["incarnation"])
@@ -80,7 +80,7 @@ wait "$launcher" || code=$?
 echo ">>> that run ended with exit code $code"
 
 echo
-echo ">>> the same command on $later_ranks ranks: it goes on from the last committed checkpoint"
+echo ">>> the same command on $later_ranks ranks: it resumes from the last committed checkpoint"
 code=0
 (train_on "$later_ranks") || code=$?
 echo ">>> that run ended with exit code $code"

@@ -24,15 +24,16 @@ int run_submit(std::span<const std::string> arguments) { return submit(arguments
 std::vector<Command> command_table() {
   return {{"train", "probe, plan, train or resume; on every rank (mpirun, srun)", "[JOB]", train, job_options},
           {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options},
-          {"plan", "find the best plan for a pool of devices and say why it is; needs no device", "[JOB]", find_plan, planning_options},
+          {"plan", "find the best plan for a pool of devices and explain it; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
-          {"control", "ask a run that is going on to change to another plan, in place", "RUN", control, control_options},
+          {"control", "ask the running job to change to another plan, in place", "RUN", control, control_options},
           {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
-          {"doctor", "say whether this machine, allocation or job can work, and what mends it", "[JOB]", doctor, job_options},
-          {"report", "say what a run did, start by start: devices, plan, end, lost work, cost", "RUN", report_run, run_report_options},
-          {"inspect", "say what a plan, a profile, a forecast, a checkpoint or a run directory holds", "FILE", inspect, inspect_options},
-          {"import", "turn published measurements and plans into files of ours", "WHAT FILE", import_published, import_options},
-          {"export", "write a plan in a format of others, for their simulators", "WHAT FILE", export_for_others, export_options}};
+          {"doctor", "check whether this machine, allocation or job can work, and suggest fixes", "[JOB]", doctor, job_options},
+          {"report", "report what a run did, incarnation by incarnation: devices, plan, end, lost work, cost", "RUN", report_run,
+           run_report_options},
+          {"inspect", "show the contents of a plan, profile, forecast, checkpoint or run directory", "FILE", inspect, inspect_options},
+          {"import", "convert published measurements and plans to Flotilla files", "WHAT FILE", import_published, import_options},
+          {"export", "write a plan in another simulator's format", "WHAT FILE", export_for_others, export_options}};
 }
 
 }  // namespace flotilla::app

@@ -98,7 +98,7 @@ Bytes parse_bytes(std::string_view input) {
 }
 Seconds parse_seconds(std::string_view input) { return {parse_quantity("duration", input, second_units, "90s")}; }
 BytesPerSecond parse_bytes_per_second(std::string_view input) { return {parse_quantity("rate", input, rate_units, "10Gbit/s")}; }
-UsDollars parse_us_dollars(std::string_view input) { return {parse_quantity("sum of money", input, dollar_units, "1.2usd")}; }
+UsDollars parse_us_dollars(std::string_view input) { return {parse_quantity("amount of money", input, dollar_units, "1.2usd")}; }
 Share parse_share(std::string_view input) { return {parse_quantity("share", input, share_units, "1%") / 100}; }
 
 }  // namespace flotilla

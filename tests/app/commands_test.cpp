@@ -58,7 +58,7 @@ TEST_F(Commands, NothingAndNonsenseAreUsageErrors) {
   EXPECT_EQ(out_, "");
   EXPECT_EQ(err_.rfind("usage: flotilla COMMAND", 0), 0u) << err_;
   EXPECT_EQ(run({"trian"}), 64);
-  EXPECT_EQ(err_, "flotilla: error: no command is called 'trian'; did you mean 'train'?; flotilla help lists them all\n");
+  EXPECT_EQ(err_, "flotilla: error: no such command: 'trian'; did you mean 'train'?; flotilla help lists them all\n");
   EXPECT_EQ(run({"--bogus"}), 64);
   EXPECT_EQ(run({"help", "xyz"}), 64);
   EXPECT_EQ(run({"help", "train", "train"}), 64);

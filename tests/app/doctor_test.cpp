@@ -70,7 +70,7 @@ TEST(Doctor, GpusThatWereGivenAreThere) {
   EXPECT_EQ(judge_gpus({rank("n1")}).verdict, Verdict::good);
   auto four = rank("n1");
   four.gpus_given = four.gpus_there = 4;
-  EXPECT_NE(judge_gpus({four}).finding.find("computes on CPUs alone"), std::string::npos);
+  EXPECT_NE(judge_gpus({four}).finding.find("computes on CPUs only"), std::string::npos);
   four.gpus_there = 3;
   EXPECT_EQ(judge_gpus({rank("n2"), four}).verdict, Verdict::problem);
   EXPECT_EQ(judge_gpus({rank("n2"), four}).finding, "Slurm gave 4 GPUs on n1 and 3 are there");
@@ -128,12 +128,12 @@ TEST(Doctor, TextAndJson) {
   const std::vector<Finding> findings{{"world", Verdict::good, "one world", "", ""},
                                       {"pmix", Verdict::problem, "no PMIx", "srun says so", "srun --mpi=pmix"}};
   const auto text = doctor_text(findings, 80);
-  EXPECT_NE(text.find("problem    pmix: no PMIx\n           evidence: srun says so\n           mend: srun --mpi=pmix\n"), std::string::npos)
+  EXPECT_NE(text.find("problem    pmix: no PMIx\n           evidence: srun says so\n           fix: srun --mpi=pmix\n"), std::string::npos)
       << text;
-  EXPECT_NE(text.find("1 problem has to be mended"), std::string::npos);
+  EXPECT_NE(text.find("1 problem found"), std::string::npos);
   const auto json = files::Json::parse(doctor_json(findings), "doctor");
   EXPECT_FALSE(json.get_bool("good"));
-  EXPECT_EQ(json.at("findings").items().at(1).get_string("mend"), "srun --mpi=pmix");
+  EXPECT_EQ(json.at("findings").items().at(1).get_string("fix"), "srun --mpi=pmix");
 }
 
 }  // namespace

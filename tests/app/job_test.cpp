@@ -135,7 +135,7 @@ TEST(Job, RulesThatSpanOptions) {
       {{"--plan", "p.json", "--plan.data", "2"}, "--plan.data 2: the plan of p.json says this already"},
       {{"--plan", "p.json", "--replan"}, "--replan would search for another plan"},
       {{"--data.validation", "a.txt"}, "'a.txt' is training data too"},
-      {{"--data.validation", "b.txt", "--data.validation-fraction", "0.1"}, "has no meaning beside data.validation"},
+      {{"--data.validation", "b.txt", "--data.validation-fraction", "0.1"}, "has no effect with data.validation"},
       {{"--data.validation-fraction", "0", "--training.evaluate-every", "5"}, "there is no held-out data"},
       {{"--watch.interval", "5s"}, "write a watch.deadline of at least 15s"},
       {{"--model.name", "gpt2-tinny"},

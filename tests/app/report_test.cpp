@@ -91,8 +91,9 @@ TEST_F(Report, IsForPeopleToo) {
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(report_run(std::vector<std::string>{run_.path().string()}), 0);
   const auto text = ::testing::internal::GetCapturedStdout();
-  for (const std::string part : {"12 iterations, 3 incarnations", "3 iterations done again", "75: SIGUSR2 on rank 0: saved at step 4",
-                                 "killed before it could speak", "4 A100-40 @ a100 + 8 V100-16 @ v100, 3 nodes", "12.0 s after its launch"})
+  for (const std::string part :
+       {"12 iterations, 3 incarnations", "3 iterations repeated", "75: SIGUSR2 on rank 0: saved at step 4", "killed without an exit status",
+        "4 A100-40 @ a100 + 8 V100-16 @ v100, 3 nodes", "12.0 s after its launch"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   TemporaryFolder empty;
   EXPECT_NE(

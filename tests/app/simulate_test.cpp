@@ -202,7 +202,7 @@ TEST_F(Simulate, RefusesWithOneLineThatHelps) {
       {{"--price", "A=5"}, "expected the unit USD/h, got none"},
       {{"--price", "A=-5USD/h"}, "at least 0"},
       {{"--price", "=5USD/h"}, "write for example --price A100-40=2.50USD/h"},
-      {{"--price", "C=5USD/h"}, "no device type is called 'C'"},
+      {{"--price", "C=5USD/h"}, "no such device type: 'C'"},
       {{"--billing", "A=5USD/h"}, "expected the unit units/h, got 'USD/h'"},
       {{"--egress", "a=5USD/GB"}, "two zones"},
       {{"--runtime", "megatron-deepsped"}, "write --simulate.runtime megatron-deepspeed"},

@@ -236,7 +236,7 @@ TEST_F(Submit, UnderstandsOddGres) {
   odd_site().save(site_);
   const auto out = run(site_, {"--limit.devices=40"});
   expect_golden("odd", out);
-  EXPECT_NE(out.find("nobody knows what gres 'gpu:1g.10gb' is"), std::string::npos) << out;
+  EXPECT_NE(out.find("unknown gres 'gpu:1g.10gb'"), std::string::npos) << out;
 }
 
 TEST_F(Submit, OfANodesResourcesTheDearestIsBilledWhereTheSiteSaysSo) {
@@ -302,7 +302,7 @@ TEST_F(Submit, HostileNamesStayNames) {
                               "--run.directory=" + directory, "--submit.script=" + (folder_ / "s.sh").string(), "--limit.devices=8",
                               "--training.global-batch=8"});
   fs::current_path(before);
-  EXPECT_NE(out.find("its name cannot stand in a batch script"), std::string::npos) << out;
+  EXPECT_NE(out.find("its name cannot be used in a batch script"), std::string::npos) << out;
   const auto script = content(folder_ / "s.sh");
   EXPECT_EQ(script.find("\n#SBATCH --wrap"), std::string::npos) << script;
   const auto notes = folder_ / "notes";

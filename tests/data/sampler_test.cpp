@@ -201,7 +201,7 @@ TEST_F(SamplerTest, PassesOverShortFilesAndSaysSo) {
     for (int i = 0; i < 2; ++i) ++uses[s.locate(step, i).section];
   }
   EXPECT_EQ(uses, (std::map<int, int>{{1, 9}, {3, 1}}));
-  expect_contains(s.unused(), "2 of 4 files hold fewer than 11 tokens");
+  expect_contains(s.unused(), "2 of 4 files have fewer than 11 tokens");
   expect_contains(s.unused(), (folder_ / "file0").string() + " (5 tokens)");
   EXPECT_EQ(sampler({100, 11}, 10, 2).unused(), "");
 }

@@ -44,7 +44,7 @@ TEST(SlowLink, IsNamedAndThePlanLeavesIt) {
   EXPECT_EQ(link->group, "data-parallel group of " + both);
   EXPECT_GE(link->factor, 4);
   EXPECT_GT(link->cost_seconds, 0);
-  EXPECT_NE(ended.err.find(text("the network of the data-parallel group of ", both, " (stage 0) is slow: its sums take ")),
+  EXPECT_NE(ended.err.find(text("the network of the data-parallel group of ", both, " (stage 0) is slow: its collectives take ")),
             std::string::npos)
       << ended.err;
   EXPECT_NE(ended.out.find("the network between " + both + " is "), std::string::npos) << ended.out;

@@ -171,10 +171,10 @@ TEST(CatalogueFile, RefusesByPointer) {
   refused("\"value\": 0.5", "\"value\": 1.5", "/device_types/0/figures/matrix_fp32_share/value: ", "1");
   refused("\"value\": 0.5", "\"value\": \"half\"", "/device_types/0/figures/matrix_fp32_share/value: ", "number");
   refused("matrix_fp32_share", "matrix_fp33_share", "/device_types/0/figures: unknown key", "'matrix_fp32_share'");
-  refused("matrix_fp32_share", "matrix_bf16_share", "/device_types/0/figures: 'matrix_bf16_share' needs", "peak_bf16_flops_per_s");
+  refused("matrix_fp32_share", "matrix_bf16_share", "/device_types/0/figures: 'matrix_bf16_share' requires", "peak_bf16_flops_per_s");
   refused("\"memory_bytes\"", "\"power_watts\"", "/device_types/0/figures: 'memory_bytes' is missing", "every type");
   refused("\"kind\": \"gpu\"", "\"kind\": \"tpu\"", "/device_types/0/kind: ", "cpu, gpu");
-  refused("\"name\": \"X2\"", "\"name\": \"x-one\"", "/device_types/1/name: ", "stands twice");
+  refused("\"name\": \"X2\"", "\"name\": \"x-one\"", "/device_types/1/name: ", "is listed twice");
   refused("\"name\": \"X2\"", "\"name\": \"\"", "/device_types/1/name: ", "is empty");
   refused("a data sheet, 2020", "", "/sources/sheet: ", "is empty");
 }

@@ -87,7 +87,7 @@ TEST(Json, RefusesWhatIsTooDeepTooManyOrTwice) {
   std::string many = "[0";
   for (int i = 0; i < 2'000'000; ++i) many += ",0";
   refused(many + "]", "more than 2000000 values");
-  refused(R"({"x": [1, {"k": 1, "k": 2}]})", "/x/1: key 'k' stands twice");
+  refused(R"({"x": [1, {"k": 1, "k": 2}]})", "/x/1: key 'k' occurs twice");
 }
 
 TEST(Json, PrintsForPeopleAndOnOneLine) {

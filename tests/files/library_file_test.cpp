@@ -148,7 +148,7 @@ TEST(LibraryFile, RefusesByPointer) {
   refused("2.4e+09", "0", "/link_fits/0/rows/0/5: ", "at least");
   refused("-0.0024", "1e99", "/link_fits/0/rows/0/2: ", "at most");
   refused("1e-11", "-1e-11", "/egress_prices/0/usd_per_byte: ", "at least 0");
-  refused("\"name\": \"GPT-Neo-2.7\"", "\"name\": \"OPT-350\"", "/models/1: ", "stands twice");
+  refused("\"name\": \"GPT-Neo-2.7\"", "\"name\": \"OPT-350\"", "/models/1: ", "is listed twice");
   refused("\"blocks\": 12", "\"blocks\": 0", "/models/0: ", "blocks is 0");
   refused("\"source\"", "\"efficiency\": {\"matrix\": 0}, \"source\"", "/device_types/0/efficiency/matrix: ", "at least");
   refused("\"source\"", "\"efficiency\": {\"speed\": 1}, \"source\"", "/device_types/0/efficiency: ", "unknown key 'speed'");

@@ -11,13 +11,13 @@ namespace {
 
 TEST(Console, AStepIsOneLine) {
   const StepRecord record{120, 2.34561, 12345, 0.345, 0.4123, 3e-4, 1.2, 323, 0, 0};
-  EXPECT_EQ(step_line(record, 1000), "step  120/1000  loss  2.3456  12.3k tokens/s   345 ms/step  peak  41.2 %  eta 0:05:23");
+  EXPECT_EQ(step_line(record, 1000), "step  120/1000  loss  2.3456  12.3k tokens/s   345 ms/step  mfu  41.2 %  eta 0:05:23");
 }
 
 TEST(Console, ColumnsKeepTheirPlace) {
   const auto early = step_line({1, 10.9, 950, 1.5, 0.05, 0, 0, 86400 * 2, 0, 0}, 20000);
   const auto late = step_line({20000, 0.5, 1.5e6, 0.0123, 1, 0, 0, 0, 0, 0}, 20000);
-  for (const auto* word : {"loss", "tokens/s", "/step", "peak", "eta"})
+  for (const auto* word : {"loss", "tokens/s", "/step", "mfu", "eta"})
     EXPECT_EQ(early.find(word), late.find(word)) << early << "\n" << late;
 }
 

@@ -131,8 +131,7 @@ TEST(CommandLine, AWrongValueLeavesTheFieldsAlone) {
 TEST(Table, DescribeRefusesAnUnknownName) {
   Fields f;
   const auto t = table_of(f);
-  EXPECT_STREQ(error_of([&] { t.describe("training.stesp"); }).what(),
-               "no option is called 'training.stesp'; did you mean 'training.steps'?");
+  EXPECT_STREQ(error_of([&] { t.describe("training.stesp"); }).what(), "no such option: 'training.stesp'; did you mean 'training.steps'?");
 }
 
 }  // namespace

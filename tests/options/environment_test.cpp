@@ -58,7 +58,7 @@ TEST(Environment, WrongValuesAndNames) {
                "FLOTILLA_DEVICE_DEADLINE: '3' has no unit; expected a duration with its unit (ns, us, ms, s, min, h, d) above 0s; write "
                "FLOTILLA_DEVICE_DEADLINE=3s");
   EXPECT_STREQ(environment_error("FLOTILLA_TRAINING_STPES=3").what(),
-               "FLOTILLA_TRAINING_STPES: no option is called so; did you mean 'FLOTILLA_TRAINING_STEPS'?");
+               "FLOTILLA_TRAINING_STPES: there is no such option; did you mean 'FLOTILLA_TRAINING_STEPS'?");
   EXPECT_EQ(environment_error("FLOTILLA_TRANING_STEPS=3").kind(), ErrorKind::bad_input);
   EXPECT_EQ(environment_error("FLOTILLA_TRAINING_STEPS=").kind(), ErrorKind::bad_input);
   EXPECT_EQ(environment_error("FLOTILLA_TRAINING_STEPS").kind(), ErrorKind::bad_input);

@@ -69,9 +69,9 @@ TEST(Values, SharesAreShownInPercent) {
     EXPECT_EQ(table_of(f).describe("device.slack").value, shown);
   }
   EXPECT_STREQ(command_line_error({"--device.slack", "5"}).what(),
-               "--device.slack: '5' has no unit; expected a share in percent (%) of at most 100%; write --device.slack 5%");
+               "--device.slack: '5' has no unit; expected a percentage (%) of at most 100%; write --device.slack 5%");
   EXPECT_STREQ(command_line_error({"--device.budget", "0usd"}).what(),
-               "--device.budget: expected a sum with its unit (usd) above 0usd, got '0usd'; write for example --device.budget 1.2usd");
+               "--device.budget: expected an amount with its unit (usd) above 0usd, got '0usd'; write for example --device.budget 1.2usd");
 }
 
 TEST(Values, HugeOnesAreRefused) {

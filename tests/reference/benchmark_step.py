@@ -125,7 +125,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=SHAPES, default="gpt2")
     parser.add_argument("--blocks", type=int, default=0, help="other than the model's, to shorten a measurement")
-    parser.add_argument("--length", type=int, default=1024, help="tokens in a sequence")
+    parser.add_argument("--length", type=int, default=1024, help="sequence length in tokens")
     parser.add_argument("--sequences", type=int, default=1, help="in a microbatch")
     parser.add_argument("--microbatches", type=int, default=1)
     parser.add_argument("--dropout", type=float, default=0.0)

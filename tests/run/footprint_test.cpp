@@ -8,8 +8,8 @@ namespace {
 void expect_within_bound(const Words& command) {
   const auto ended = run(command);
   ASSERT_EQ(ended.code, 0) << ended.err;
-  EXPECT_NE(ended.out.find("memory beside the arena: at most "), std::string::npos) << ended.out;
-  EXPECT_EQ(ended.err.find("more memory than planned"), std::string::npos) << ended.out << ended.err;
+  EXPECT_NE(ended.out.find("memory outside the arena: at most "), std::string::npos) << ended.out;
+  EXPECT_EQ(ended.err.find("more memory than the plan assumed"), std::string::npos) << ended.out << ended.err;
 }
 
 TEST(Memory, ProcessesStayWithinTheirForecastBound) {

@@ -148,12 +148,12 @@ TEST_P(OtherPlan, AgreesOverTheNextSteps) {
 
 INSTANTIATE_TEST_SUITE_P(
     Resume, OtherPlan,
-    testing::Values(Other{"plan_file_pp2", 2, {"--plan"}, "origin  --plan "},
-                    Other{"tp2", 2, {"--replan", "--plan.tensor=2"}, "origin  searched: "},
-                    Other{"pp2_asked_for", 2, {"--plan.pipeline=2"}, "origin  searched: "},
-                    Other{"dp3", 3, {"--plan.data=3"}, "origin  searched: "},
-                    Other{"pp2_tp2", 4, {"--plan.pipeline=2", "--plan.tensor=2", "--plan.schedule=gpipe"}, "origin  searched: "},
-                    Other{"alone", 1, {}, "origin  searched: "}),
+    testing::Values(Other{"plan_file_pp2", 2, {"--plan"}, "plan source  --plan "},
+                    Other{"tp2", 2, {"--replan", "--plan.tensor=2"}, "plan source  searched: "},
+                    Other{"pp2_asked_for", 2, {"--plan.pipeline=2"}, "plan source  searched: "},
+                    Other{"dp3", 3, {"--plan.data=3"}, "plan source  searched: "},
+                    Other{"pp2_tp2", 4, {"--plan.pipeline=2", "--plan.tensor=2", "--plan.schedule=gpipe"}, "plan source  searched: "},
+                    Other{"alone", 1, {}, "plan source  searched: "}),
     [](const auto& parameters) { return std::string{parameters.param.name}; });
 
 struct Change {

@@ -142,7 +142,7 @@ TEST(PoolPlanner, SharesNoOptimizerThatMustStayWhole) {
   i.request.manner.shard_optimizer = false;
   const auto answer = plan(i);
   EXPECT_FALSE(answer.best);
-  EXPECT_NE(answer.no_plan_reason.find("optimizer shared out among replicas would fit"), std::string::npos) << answer.no_plan_reason;
+  EXPECT_NE(answer.no_plan_reason.find("optimizer sharded over replicas would fit"), std::string::npos) << answer.no_plan_reason;
 }
 
 TEST(PoolPlanner, SaysWhatIsShort) {

@@ -48,14 +48,14 @@ TEST_F(ControlRequests, ARequestIsTakenAway) {
   const auto next = wanted.look();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->plan, plan_of(1, 2));
-  EXPECT_EQ(next->reason, "asked for in control.json");
+  EXPECT_EQ(next->reason, "requested in control.json");
   EXPECT_EQ(next->refused, "");
   EXPECT_TRUE(gone());
 }
 
 TEST_F(ControlRequests, WhatCannotBeIsRefusedAndTakenAwayToo) {
   for (const auto& [asked, why] :
-       std::vector<std::pair<std::string, std::string>>{{control_to_json(plan_of(2, 1)), "this plan is at work already"},
+       std::vector<std::pair<std::string, std::string>>{{control_to_json(plan_of(2, 1)), "this plan is already active"},
                                                         {control_to_json(plan_of(2, 2)), "there are 2 ranks"},
                                                         {"{", "control.json"}}) {
     ask(asked);

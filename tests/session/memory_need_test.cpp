@@ -24,7 +24,7 @@ TEST(MemoryNeed, AllRanksMustHoldBothPlans) {
   EXPECT_EQ(readiness({{10, 10, false}, {99, 0, false}}).verdict, Verdict::go_on) << "a limit that nobody knows excludes nothing";
   const auto lacks = readiness({{10, 10, false}, {2048, 1024, false}, {4096, 1024, false}});
   EXPECT_EQ(lacks.verdict, Verdict::save);
-  EXPECT_EQ(lacks.why, "n1 needs 2.00 KiB to hold both plans and may use 1.00 KiB");
+  EXPECT_EQ(lacks.why, "n1 needs 2.00 KiB for both plans and may use 1.00 KiB");
 }
 
 TEST(MemoryNeed, WhereARestartWouldTakeTheOldPlanAgainTheNewOneIsRefused) {

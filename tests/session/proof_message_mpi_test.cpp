@@ -103,7 +103,7 @@ TEST_F(ProofMessage, OfAWrongSum) {
   float spoiled = 0;
   std::memcpy(&spoiled, &bits, sizeof bits);
   EXPECT_EQ(why, text(name(2), ": ", everybody(), ": a sum of known values came out wrong (element 1 of 10: ", spoiled, " instead of ",
-                      good, "); take these ranks out one by one to find the culprit", lines()));
+                      good, "); exclude these ranks one by one to find the faulty one", lines()));
 }
 
 /// A rank that stops between the forming of its groups and their proof.

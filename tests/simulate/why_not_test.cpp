@@ -111,15 +111,15 @@ TEST(Remedy, GoesOnFromTheNearestMissWhereOneChangeIsNotEnough) {
   };
   const auto remedy = simulate::find_remedy(plan, {0}, Seconds{1}, forecast);
   ASSERT_TRUE(remedy);
-  EXPECT_EQ(remedy->change, "microbatches of 1 in place of 4 sequences, and recompute full in stage 0");
+  EXPECT_EQ(remedy->change, "microbatches of 1 instead of 4 sequences, and recompute full in stage 0");
   EXPECT_EQ(remedy->spare, Bytes{1});
 }
 
 TEST(Remedy, TriesEveryKindOfChange) {
   const auto words = changes_tried(plan_of(2, 2, 4, plan::ScheduleKind::gpipe), {0});
   for (const char* change :
-       {"recompute full in stage 0", "recompute full in every stage", "microbatches of 2 in place of 4 sequences",
-        "microbatches of 1 in place of 4 sequences", "schedule 1f1b in place of gpipe", "optimizer shared out among replicas",
+       {"recompute full in stage 0", "recompute full in every stage", "microbatches of 2 instead of 4 sequences",
+        "microbatches of 1 instead of 4 sequences", "schedule 1f1b instead of gpipe", "optimizer sharded over replicas",
         "one layer moved from stage 0 to stage 1", "twice the tensor degree, half the replicas", "twice the stages, half the replicas"})
     EXPECT_TRUE(words.contains(change)) << change;
 }
@@ -142,14 +142,14 @@ TEST(Remedy, SharesTheOptimizerOutWhereItsStateIsTooMuch) {
   };
   const auto remedy = simulate::find_remedy(plan, {0}, before.iteration, attempt);
   ASSERT_TRUE(remedy);
-  EXPECT_EQ(remedy->change, "optimizer shared out among replicas");
+  EXPECT_EQ(remedy->change, "optimizer sharded over replicas");
   EXPECT_EQ(remedy->plan, shared);
   EXPECT_EQ(std::pair(remedy->spare, remedy->more_devices), std::pair(Bytes{0}, 0));
   // Who has one replica, and a word table of its own for the head, has nobody to share with.
   auto alone = plan_of(1, 2, 1);
   alone.model.tied_head = false;
-  EXPECT_FALSE(changes_tried(alone, {0}).contains("optimizer shared out among replicas"));
-  EXPECT_TRUE(changes_tried(plan_of(1, 2, 1), {0}).contains("optimizer shared out among replicas"));
+  EXPECT_FALSE(changes_tried(alone, {0}).contains("optimizer sharded over replicas"));
+  EXPECT_TRUE(changes_tried(plan_of(1, 2, 1), {0}).contains("optimizer sharded over replicas"));
 }
 
 TEST(WhyNot, NamesTheDeviceAndAChangeThatDoesFit) {

@@ -109,7 +109,7 @@ TEST(Site, RefusalsSayWhere) {
   EXPECT_NE(refusal(answers).find("partition 'other'"), std::string::npos) << refusal(answers);
   answers = one_node("idle", "IDLE");
   answers.partitions += "PartitionName=p\n";
-  EXPECT_NE(refusal(answers).find("line 2: partition 'p' stands there twice"), std::string::npos) << refusal(answers);
+  EXPECT_NE(refusal(answers).find("line 2: partition 'p' is listed twice"), std::string::npos) << refusal(answers);
 }
 
 TEST(Reservations, NodesAndTimes) {

@@ -9,7 +9,7 @@
 /// What a step looks like on the console. Pure functions: no colour, no cursor movement, no clock.
 namespace flotilla::journal {
 
-/// "step  120/1000  loss  2.3456  12.3k tokens/s   345 ms/step  peak  41.2 %  eta 0:05:23". Columns keep their width from step to step.
+/// "step  120/1000  loss  2.3456  12.3k tokens/s   345 ms/step  mfu  41.2 %  eta 0:05:23". Columns keep their width from step to step.
 std::string step_line(const StepRecord&, std::int64_t total_steps);
 /// "step  120/1000  evaluation loss 2.3456 (64 sequences, 1.2 s)"
 std::string evaluation_line(const EvaluationRecord&, std::int64_t total_steps);

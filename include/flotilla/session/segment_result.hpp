@@ -10,7 +10,7 @@
 /// A run is a sequence of segments: the steps that it makes under one plan.
 namespace flotilla::session {
 
-/// A plan to go on with, bound to the job's ranks, and who wants it: "asked for in control.json".
+/// A plan to go on with, bound to the job's ranks, and who wants it: "requested in control.json".
 struct NextPlan {
   plan::Plan plan;
   std::string reason;

@@ -37,7 +37,7 @@ const Command& require(std::span<const Command> commands, const std::string& nam
   std::vector<std::string> names{"help"};
   for (const auto& command : commands) names.push_back(command.name);
   throw Error{ErrorKind::usage,
-              text("no command is called '", name.substr(0, 60), "'", suggestion(name, names), "; flotilla help lists them all")};
+              text("no such command: '", name.substr(0, 60), "'", suggestion(name, names), "; flotilla help lists them all")};
 }
 
 /// --help or -h before any "--".
@@ -89,7 +89,7 @@ Documented documented(std::span<const Command> commands) {
     if (command.options) table = &all.tables.emplace_back(std::make_unique<BoundTable>(command.options()))->table;
     all.commands.push_back({command.name, command.summary, command.operands, table});
   }
-  all.commands.push_back({"help", "say what a command does and list its options", "[COMMAND]", nullptr});
+  all.commands.push_back({"help", "describe a command and list its options", "[COMMAND]", nullptr});
   all.commands.push_back({"man", "print the manual page", "", nullptr});
   all.commands.push_back({"completion", "print the completion script for bash", "", nullptr});
   return all;
@@ -140,8 +140,8 @@ std::string command_help(const Command& command, int width) {
   if (!command.options) return out;
   out += "\n" +
          options::wrap(
-             "Every option may also stand in the environment (FLOTILLA_SECTION_KEY); the job file has [section] and key. "
-             "Command line beats environment beats job file.",
+             "Every option may also be given in the environment (FLOTILLA_SECTION_KEY); the job file has [section] and key. "
+             "The command line overrides the environment, which overrides the job file.",
              0, width) +
          "\n\n";
   return out + options::help(command.options().table, width);
@@ -165,11 +165,12 @@ std::string manual(std::span<const Command> commands) {
       {"flotilla",
        FLOTILLA_VERSION,
        "plan and train transformers on mixed accelerators",
-       {"Flotilla measures the nodes it was given, works out the best way to split a transformer over them, trains it, and when the "
-        "allocation changes comes back on a different mix and carries on at the same sample. train and probe are started on every rank, "
-        "by mpirun or srun.",
-        "Every option may stand on the command line (--section.key value), in the environment (FLOTILLA_SECTION_KEY) or in the job file, "
-        "in TOML (key = value under [section]). Command line beats environment beats job file. Quantities need a unit: 64MiB, 90s."},
+       {"Flotilla measures the nodes of a job, finds the fastest way to split a transformer over them and trains it on their CPUs. "
+        "When the allocation changes, the run resumes on other devices from the next unseen sample. train and probe are started on "
+        "every rank, by mpirun or srun.",
+        "Every option may be given on the command line (--section.key value), in the environment (FLOTILLA_SECTION_KEY) or in the job "
+        "file, in TOML (key = value under [section]). The command line overrides the environment, which overrides the job file. "
+        "Quantities need a unit: 64MiB, 90s."},
        all.commands,
        exit_codes()});
 }

@@ -20,15 +20,16 @@ options::Choice<std::string> runtimes() {
 
 void add_forecast_basis(options::Table& t, const std::string& section, ForecastBasis& b) {
   const auto named = [&](const char* key) { return section + "." + key; };
-  t.add(named("profiles"), &b.profiles, "measurements of the devices: a probe's profile or an imported library",
+  t.add(named("profiles"), &b.profiles, "device measurements: a probe's profile or an imported library",
         {.value = "FILE", .unset = "the catalogue alone", .alias = "profiles"});
-  t.add(named("runtime"), &b.runtime, "who will execute the plan", runtimes(), {.alias = "runtime"});
-  t.add(named("cost-model"), &b.sailor_artifact, "whose arithmetic: our program's, or the Sailor artifact's closed formulas", cost_models(),
+  t.add(named("runtime"), &b.runtime, "runtime that will execute the plan", runtimes(), {.alias = "runtime"});
+  t.add(named("cost-model"), &b.sailor_artifact,
+        "program: simulate the runtime's program; sailor-artifact: the closed formulas of the Sailor artifact", cost_models(),
         {.alias = "cost-model"});
-  t.add(named("price"), &b.prices.devices, "a device's price, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
-  t.add(named("billing"), &b.prices.billing, "a device's billing units (Slurm TRES weights), such as A100-40=16units/h",
+  t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
+  t.add(named("billing"), &b.prices.billing, "billing units of a device (Slurm TRES weights), such as A100-40=16units/h",
         {.value = "TYPE=units/h", .alias = "billing"});
-  t.add(named("egress"), &b.prices.egress, "price of bytes that leave a zone for another, such as zone-a:zone-b=0.02USD/GB",
+  t.add(named("egress"), &b.prices.egress, "egress price from one zone to another, such as zone-a:zone-b=0.02USD/GB",
         {.value = "FROM:TO=USD/GB", .alias = "egress"});
 }
 

@@ -113,7 +113,7 @@ void check_data(const Job& job) {
     if (std::find(d.train.begin(), d.train.end(), file) != d.train.end())
       refuse(job, "data.validation", "'", file, "' is training data too; remove it from one of them");
   if (!d.validation.empty() && is_set(job, "data.validation-fraction") && d.validation_fraction > 0)
-    refuse(job, "data.validation-fraction", "has no meaning beside data.validation; remove one of them");
+    refuse(job, "data.validation-fraction", "has no effect with data.validation; remove one of them");
   if (job.training.evaluate_every > 0 && d.validation.empty() && d.validation_fraction == 0)
     refuse(job, "training.evaluate-every", "there is no held-out data; give data.validation or a data.validation-fraction above 0");
 }
@@ -146,7 +146,7 @@ bool config_counts(const options::Table& table) {
   if (config.value.empty()) return false;
   FLOTILLA_REQUIRE(name.origin != config.origin || name.value == name.default_value,
                    config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input, config.source,
-                   ": model.config = ", config.value, " stands beside model.name = ", name.value, "; keep one of them");
+                   ": model.config = ", config.value, " conflicts with model.name = ", name.value, "; keep one of them");
   return name.origin <= config.origin;
 }
 

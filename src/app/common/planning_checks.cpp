@@ -74,7 +74,7 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
 void warn_of_missing_links(const PlanningOptions& o, const search::Pool& pool, const cluster::Profile& library) {
   if (o.basis.sailor_artifact) return warn_of_single_nodes(o, pool, library);
   if (const auto zones = unknown_zones(pool, library); !zones.empty())
-    log::warning(o.basis.profiles, ": no links are known of zone ", zones, "; those of the hardware catalogue are taken for it");
+    log::warning(o.basis.profiles, ": no links are known of zone ", zones, "; those of the hardware catalogue are used");
 }
 
 }  // namespace flotilla::app

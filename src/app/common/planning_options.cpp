@@ -27,28 +27,26 @@ std::string listed(const std::vector<std::string>& names) {
 
 void add_model(Table& t, PlanningOptions& o) {
   t.section("model", "The transformer");
-  t.add("model.name", &o.model.name, "one of the library's models, or a built-in one",
-        {.value = "NAME", .unset = "the library's only one"});
+  t.add("model.name", &o.model.name, "a model of the library, or a built-in one", {.value = "NAME", .unset = "the library's only model"});
   t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
   t.section("training", "The training run");
-  t.add("training.global-batch", &o.global_batch, "sequences in an iteration, over all devices",
+  t.add("training.global-batch", &o.global_batch, "global batch size in sequences per iteration",
         {.minimum = 1, .maximum = 1 << 24, .unset = "must be given", .example = "1024"});
-  t.add("training.length", &o.length, "tokens in a sequence", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
-  t.add("training.precision", &o.precision, "what matrices are multiplied in; weights and sums stay fp32", precisions());
+  t.add("training.length", &o.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
+  t.add("training.precision", &o.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
 }
 
 void add_plan(Table& t, PlanningOptions& o) {
-  t.section("plan", "Devices to plan for, and what the forecast rests on");
-  t.add("plan.pool", &o.pool,
-        "devices that may be taken: COUNT of a type in a zone, NODE of them in a node, such as A100-40@us-central1-a=32/4",
+  t.section("plan", "Device pool, and the data behind the forecast");
+  t.add("plan.pool", &o.pool, "available devices: COUNT of a type in a zone, NODE of them per node, such as A100-40@us-central1-a=32/4",
         {.value = "TYPE[@ZONE]=COUNT[/NODE]",
          .unset = "the devices of the profile",
          .example = "A100-40@us-central1-a=32/4",
          .alias = "pool"});
   add_forecast_basis(t, "plan", o.basis);
   t.add("plan.restrict", &o.restrict,
-        "what the plan must be, for runtimes that cannot do everything: " + listed(search::restriction_names()),
+        "restrictions on the plan, for runtimes that do not support everything: " + listed(search::restriction_names()),
         {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
   add_manner(t, o.schedule, o.chunks, o.sequence_parallel, o.shard_optimizer);
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
@@ -56,28 +54,29 @@ void add_plan(Table& t, PlanningOptions& o) {
 }
 
 void add_objective(Table& t, PlanningOptions& o) {
-  t.section("objective", "What makes a plan the best; ties go to fewer devices");
-  t.add("objective.maximise", &o.maximise, "plan for the most of it", goals({"throughput"}), {.unset = "throughput"});
-  t.add("objective.minimise", &o.minimise, "plan for the least of it an iteration", goals({"cost", "billing", "energy"}),
+  t.section("objective", "Optimization objective; ties go to fewer devices");
+  t.add("objective.maximise", &o.maximise, "quantity to maximise", goals({"throughput"}), {.unset = "throughput"});
+  t.add("objective.minimise", &o.minimise, "quantity per iteration to minimise", goals({"cost", "billing", "energy"}),
         {.unset = "nothing"});
-  t.section("limit", "What a plan must keep to");
-  t.add("limit.iteration-cost", &o.limit.iteration_cost, "an iteration costs no more, devices and egress",
+  t.section("limit", "Constraints on the plan");
+  t.add("limit.iteration-cost", &o.limit.iteration_cost, "maximum cost of an iteration, devices and egress",
         {.above = 0, .unset = "none", .example = "1.2usd"});
-  t.add("limit.hourly-cost", &o.limit.hourly_cost, "an hour of the devices costs no more",
+  t.add("limit.hourly-cost", &o.limit.hourly_cost, "maximum cost of an hour of the devices",
         {.above = 0, .unset = "none", .example = "300usd"});
-  t.add("limit.iterations-per-second", &o.limit.iterations_per_second, "iterations a second at least",
+  t.add("limit.iterations-per-second", &o.limit.iterations_per_second, "minimum iterations per second",
         {.above = 0, .unset = "none", .example = "0.2"});
-  t.add("limit.devices", &o.limit.devices, "devices at most", {.minimum = 1, .unset = "the pool's", .example = "64"});
+  t.add("limit.devices", &o.limit.devices, "maximum number of devices", {.minimum = 1, .unset = "the pool's", .example = "64"});
 }
 
 void add_search(Table& t, PlanningOptions& o) {
   t.section("search", "The search");
-  t.add("search.time-limit", &o.time_limit, "end then, with the best plan so far", {.above = 0, .unset = "none", .example = "10s"});
-  t.add("search.alternatives", &o.alternatives, "how many of the next best plans to tell", {.minimum = 0, .maximum = 100});
-  t.add("search.tolerance", &o.tolerance, "end once no plan can be better by more", {.below = 1, .example = "1%"});
-  t.section("replan", "Planning again after the pool has changed");
-  t.add("replan.from", &o.previous, "the plan that runs now: where the search starts", {.value = "FILE", .unset = "none"});
-  t.add("replan.within", &o.within, "of the plans at most so much worse than the best, take the one that moves fewest bytes",
+  t.add("search.time-limit", &o.time_limit, "stop after this time with the best plan so far",
+        {.above = 0, .unset = "none", .example = "10s"});
+  t.add("search.alternatives", &o.alternatives, "number of runner-up plans to report", {.minimum = 0, .maximum = 100});
+  t.add("search.tolerance", &o.tolerance, "stop once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.section("replan", "Replanning after the pool has changed");
+  t.add("replan.from", &o.previous, "the running plan: where the search starts", {.value = "FILE", .unset = "none"});
+  t.add("replan.within", &o.within, "among the plans at most this much worse than the best, choose the one that moves the fewest bytes",
         {.below = 1, .example = "5%"});
 }
 
@@ -91,7 +90,7 @@ void tell_what_was_passed_over(const Table& table) {
   for (const auto& name : table.passed_over())
     if (fixes_a_plan(name) && std::ranges::find(names, name) == names.end()) names.push_back(name);
   if (!names.empty())
-    log::warning("not looked at, for flotilla plan searches all of it: ", listed(names),
+    log::warning("ignored, because flotilla plan searches these itself: ", listed(names),
                  "; --restrict and --limit.devices narrow the search");
 }
 
@@ -143,7 +142,8 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
   o.settings = table.settings();
   note_origins(table, "plan", o.basis);
   if (o.previous.empty() && o.setting("replan.within").origin == options::Origin::command_line)
-    log::warning("--replan.within ", o.setting("replan.within").value, " is for planning again; say from what: --replan.from PLAN");
+    log::warning("--replan.within ", o.setting("replan.within").value,
+                 " applies to replanning only; name the running plan: --replan.from PLAN");
   return operands;
 }
 
@@ -158,9 +158,10 @@ search::Manner manner_of(const PlanningOptions& o) {
   const auto refuse_option = [&](const std::string& name, const std::string& why) { refuse(o.setting(name), o.setting(name).value, why); };
   const search::Manner manner{o.schedule, o.chunks > 0 ? std::optional{o.chunks} : std::nullopt, o.sequence_parallel, o.shard_optimizer};
   if (o.chunks > 1 && o.schedule && *o.schedule != plan::ScheduleKind::interleaved)
-    refuse_option("plan.chunks", text("several stages a device are interleaved; write --plan.schedule interleaved, or leave it out"));
+    refuse_option("plan.chunks",
+                  text("several stages per device need --plan.schedule interleaved; write it, or leave --plan.schedule out"));
   if (!o.basis.sailor_artifact) return manner;
-  const char* only = "the cost model sailor-artifact knows 1f1b alone; leave it out, or --cost-model";
+  const char* only = "the cost model sailor-artifact supports 1f1b only; drop this option or --cost-model";
   if (o.schedule && *o.schedule != plan::ScheduleKind::one_f_one_b) refuse_option("plan.schedule", only);
   if (o.chunks > 1) refuse_option("plan.chunks", only);
   if (o.sequence_parallel.value_or(false)) refuse_option("plan.sequence-parallel", only);
@@ -172,8 +173,8 @@ search::Objective objective_of(const PlanningOptions& o) {
   const auto &maximise = o.setting("objective.maximise"), &minimise = o.setting("objective.minimise");
   if (given(minimise) && minimise.origin == maximise.origin)
     refuse(minimise, minimise.value,
-           text("stands beside ", maximise.name, " ", maximise.value,
-                "; keep one, and hold the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
+           text("conflicts with ", maximise.name, " ", maximise.value,
+                "; keep one, and bound the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
   search::Objective objective;
   objective.goal = minimise.origin > maximise.origin ? *o.minimise : search::Goal::throughput;
   const auto value = [](const std::optional<UsDollars>& usd) { return usd ? std::optional{usd->value} : std::nullopt; };

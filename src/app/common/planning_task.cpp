@@ -119,9 +119,9 @@ simulate::Report forecast_of(const plan::Plan& plan, const PlanningTask& task) {
 
 std::string why_none(const files::Planning& planning, const PlanningOptions& o) {
   std::string why = planning.answer.no_plan_reason;
-  if (why.empty()) why = "the search ended before any plan was found";
+  if (why.empty()) why = "the search stopped before it found a plan";
   if (planning.cut_off)
-    why += text("; cut off after ", planning.searched, " (--search.time-limit ", o.setting("search.time-limit").value, ")");
+    why += text("; stopped after ", planning.searched, " (--search.time-limit ", o.setting("search.time-limit").value, ")");
   return why;
 }
 

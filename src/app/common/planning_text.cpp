@@ -94,22 +94,21 @@ std::string plan_in_words(const plan::Plan& plan) {
 }
 
 std::string proof_in_words(const search::PoolAnswer& answer) {
-  if (answer.bound_gap >= 1) return "nothing: the search ended before it could exclude better plans";
-  if (answer.finished && answer.bound_gap < 5e-5) return "no plan of the space is better";
+  if (answer.bound_gap >= 1) return "nothing: the search stopped before it could exclude better plans";
+  if (answer.finished && answer.bound_gap < 5e-5) return "no plan in the search space is better";
   // "Better by more than 99.7 %" would read like a small gap.
   if (answer.bound_gap >= 0.95)
-    return text("little: a plan of the space can be at most ", std::ceil(1 / (1 - answer.bound_gap)), " times better");
-  return text("no plan of the space is better by more than ", percent(std::ceil(answer.bound_gap * 1e3) / 1e3));
+    return text("little: a plan in the search space may be up to ", std::ceil(1 / (1 - answer.bound_gap)), " times better");
+  return text("no plan in the search space is better by more than ", percent(std::ceil(answer.bound_gap * 1e3) / 1e3));
 }
 
 std::string search_in_words(const files::Planning& planning) {
   const auto& answer = planning.answer;
-  const std::string work = text(answer.considered, " plans worked out, ", answer.pruned, " sketched or bounded and left out");
+  const std::string work = text(answer.considered, " plans evaluated, ", answer.pruned, " pruned by estimates or bounds");
   if (answer.finished) return text("finished in ", planning.searched, ": ", work);
   if (planning.cut_off)
-    return text("cut off after ", planning.searched, " by the time limit: ", work,
-                "; with more time the gap may close, or a better plan be found");
-  return text("ended after ", planning.searched, " with more left than its bounds exclude: ", work);
+    return text("cut off after ", planning.searched, " by the time limit: ", work, "; more time may close the gap or find a better plan");
+  return text("stopped after ", planning.searched, " with a non-zero optimality gap: ", work);
 }
 
 /// Values wrapped so that lines end within the width.
@@ -139,7 +138,7 @@ Lines question(const files::Planning& planning, const plan::Plan* plan) {
 }
 
 std::string moves_in_words(Bytes moved) {
-  return moved.count > 0 ? text(moved, " to devices that do not hold it yet") : "nothing: all devices hold what they need";
+  return moved.count > 0 ? text(moved, " to devices that do not store it yet") : "nothing: every device already stores what it needs";
 }
 
 Lines finding(const files::Planning& planning) {

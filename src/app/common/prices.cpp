@@ -66,9 +66,9 @@ cluster::DeviceType* type_called(cluster::Profile& profile, const std::string& n
   if (entry != nullptr) return nullptr;
   std::string listed;
   for (const auto& type : names) listed += (listed.empty() ? "" : ", ") + type;
-  refuse(option, word,
-         text("no device type is called '", name.substr(0, 60), "'", suggestion(name, names), "; there are ",
-              listed.empty() ? "none" : listed));
+  refuse(
+      option, word,
+      text("no such device type: '", name.substr(0, 60), "'", suggestion(name, names), "; there are ", listed.empty() ? "none" : listed));
 }
 
 cluster::EgressPrice egress(const PriceReader& reader, const std::string& word) {

@@ -153,7 +153,7 @@ std::string iteration_line(const Report& report) {
 std::string speed_line(const Report& report) {
   std::string line = text(three_digits(report.iterations_per_second()), " iterations/s, ", three_digits(report.tokens_per_second()),
                           " tokens/s, ", three_digits(report.sequences_per_second()), " sequences/s");
-  if (report.share_of_peak) line += text(", ", percent(*report.share_of_peak), " of the devices' peak");
+  if (report.share_of_peak) line += text(", ", percent(*report.share_of_peak), " MFU");
   return line;
 }
 

@@ -41,7 +41,7 @@ std::string microbatches_of(const Group& g, int quantum) {
 std::string schedule_in_words(const plan::Plan& plan) {
   std::string words = plan::to_string(plan.schedule);
   if (plan.chunks > 1) words += text(" (", plan.chunks, " stages a device: 0 and ", plan::own_stages(plan), ", ...)");
-  return words + (plan.sequence_parallel ? ", sequence parallel" : "") + (plan.shard_optimizer ? ", optimizer shared out" : "");
+  return words + (plan.sequence_parallel ? ", sequence parallel" : "") + (plan.shard_optimizer ? ", sharded optimizer" : "");
 }
 
 std::string layers_in_words(const plan::Stage& stage, const model::Config& model) {
@@ -60,7 +60,7 @@ std::string stage_table(const plan::Plan& plan, const Style& style) {
                                                            {"tensor", Align::right},
                                                            {"microbatches", Align::right},
                                                            {"sequences", Align::right},
-                                                           {"share", Align::right}})
+                                                           {"fraction", Align::right}})
     columns.push_back(column);
   TextTable table{columns};
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {

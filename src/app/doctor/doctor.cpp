@@ -94,7 +94,7 @@ int under_launcher(const Job& job, int launched) {
 int alone(const Job& job) {
   const std::vector<RankFacts> here{rank_facts(job)};
   std::vector<Finding> findings{{"world", Verdict::skipped,
-                                 "no launcher started this: run it as the job's command to check the job's nodes", "",
+                                 "not started by a launcher: run it as the job's command to check the nodes of the job", "",
                                  "srun --mpi=pmix flotilla doctor JOB, or mpirun -n RANKS flotilla doctor JOB"}};
   findings.push_back(judge_components(slurm::read_allocation(options::environment()), here, variable));
   findings.push_back(judge_directory(here, job.run.directory));

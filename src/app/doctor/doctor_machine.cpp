@@ -87,14 +87,14 @@ Finding judge_pmix(const std::string& list, const std::string& standard) {
     return {"pmix", Verdict::problem, "this Slurm has no PMIx: srun cannot start one MPI world", "srun --mpi=list names none",
             "ask for Slurm's mpi/pmix plugin (Debian: slurm-wlm-basic-plugins), or start ranks with mpirun"};
   if (!standard.empty() && !standard.starts_with("pmix"))
-    return {"pmix", Verdict::warning, text("Slurm has PMIx, but srun takes '", standard, "' where nothing is said"),
-            "MpiDefault of slurm.conf", "srun --mpi=pmix ..., or export SLURM_MPI_TYPE=pmix"};
+    return {"pmix", Verdict::warning, text("Slurm has PMIx, but srun's default is '", standard, "'"), "MpiDefault of slurm.conf",
+            "srun --mpi=pmix ..., or export SLURM_MPI_TYPE=pmix"};
   return {"pmix", Verdict::good, standard.empty() ? "Slurm has PMIx; write srun --mpi=pmix" : "Slurm has PMIx, and srun takes it", "", ""};
 }
 
 Finding judge_open_mpi(const std::string& components, const Variables& variable) {
   if (components.find("mca:pmix:") == components.npos)
-    return {"open mpi", Verdict::problem, "this Open MPI cannot speak PMIx", "ompi_info lists no pmix component",
+    return {"open mpi", Verdict::problem, "this Open MPI does not support PMIx", "ompi_info lists no pmix component",
             "use an Open MPI that is built with PMIx (Debian: openmpi-bin with libpmix2)"};
   const char* pml = variable("OMPI_MCA_pml");
   const bool wants_ucx = pml != nullptr && std::strstr(pml, "ucx") != nullptr && pml[0] != '^';

@@ -102,9 +102,9 @@ Finding judge_gpus(const std::vector<RankFacts>& ranks) {
             text("CUDA_VISIBLE_DEVICES=", visible, ", from another component or a shell's start-up file"),
             "unset CUDA_VISIBLE_DEVICES there"};
   if (!idle.empty())
-    return {"gpus", Verdict::warning, text("GPUs were asked for on ", few(idle), ", and this Flotilla computes on CPUs alone"), "",
+    return {"gpus", Verdict::warning, text("GPUs were requested on ", few(idle), ", and this Flotilla computes on CPUs only"), "",
             "leave out --gres and --gpus, or ask for nodes without GPUs"};
-  return {"gpus", Verdict::good, "none were asked for", "", ""};
+  return {"gpus", Verdict::good, "none were requested", "", ""};
 }
 
 Finding judge_versions(const std::vector<RankFacts>& ranks) {

@@ -28,11 +28,10 @@ std::string doctor_text(const std::vector<Finding>& findings, int width) {
     };
     out += text(mark, "  ", options::wrap(text(f.check, ": ", f.finding), indent, width - indent), "\n");
     more("evidence: ", f.evidence);
-    more("mend: ", f.mend);
+    more("fix: ", f.mend);
   }
   const auto problems = std::ranges::count(findings, Verdict::problem, &Finding::verdict);
-  return out + (problems == 0 ? "nothing has to be mended\n"
-                              : text(problems, problems == 1 ? " problem has" : " problems have", " to be mended\n"));
+  return out + (problems == 0 ? "no problems found\n" : text(problems, problems == 1 ? " problem found\n" : " problems found\n"));
 }
 
 std::string doctor_json(const std::vector<Finding>& findings) {
@@ -43,7 +42,7 @@ std::string doctor_json(const std::vector<Finding>& findings) {
         .add("verdict", to_string(f.verdict))
         .add("finding", f.finding)
         .add("evidence", f.evidence)
-        .add("mend", f.mend);
+        .add("fix", f.mend);
     list += (list.empty() ? "" : ", ") + line.text();
   }
   const bool good = std::ranges::none_of(findings, [](const Finding& f) { return f.verdict == Verdict::problem; });

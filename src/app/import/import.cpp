@@ -87,7 +87,7 @@ options::Table import_table(ImportOptions& o) {
   t.section("model", "The transformer");
   t.add("model.name", &o.model, "the plan's model: one of the library's, or a built-in one", {.value = "NAME", .unset = "the plan's own"});
   t.section("training", "The training run");
-  t.add("training.global-batch", &o.global_batch, "sequences in an iteration, over all ranks",
+  t.add("training.global-batch", &o.global_batch, "global batch size in sequences per iteration",
         {.minimum = 0, .maximum = 1 << 24, .unset = "the plan's own", .example = "1024"});
   add_output(t, o.output);
   return t;

@@ -66,7 +66,7 @@ std::string links(const cluster::Profile& profile, const Style& style) {
                    {"messages from", Align::right},
                    {"latency", Align::right},
                    {"bandwidth", Align::right},
-                   {"scatter", Align::right}}};
+                   {"variability", Align::right}}};
   for (const auto& link : profile.links)
     for (const auto& piece : link.pieces) {
       const bool first = &piece == &link.pieces.front();
@@ -90,7 +90,7 @@ std::string operations(const cluster::Profile& profile, const Style& style) {
                    {"sequences", Align::right},
                    {"length", Align::right},
                    {"time", Align::right},
-                   {"scatter", Align::right}}};
+                   {"variability", Align::right}}};
   for (const auto& o : profile.operation_times)
     table.add({o.operation, o.device_type, to_string(o.precision), text(o.tensor_parallel), text(o.sequences), text(o.length),
                to_string(o.time), percent(o.relative_scatter)});

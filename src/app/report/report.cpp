@@ -9,7 +9,7 @@ namespace {
 options::Table report_table(RunReportOptions& o) {
   options::Table t;
   t.section("report", "What the devices cost");
-  t.add("report.price", &o.price, "a device's price, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
+  t.add("report.price", &o.price, "price of a device, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
   t.add("report.billing", &o.billing, "a device's billing units, such as A100-40=16units/h; else what flotilla submit read from the site",
         {.value = "TYPE=units/h", .alias = "billing"});
   add_output(t, o.output);

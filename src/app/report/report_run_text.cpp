@@ -25,7 +25,7 @@ std::string mix_in_words(const IncarnationHistory& h) {
 
 std::string end_in_words(const IncarnationHistory& h) {
   if (h.running) return "runs";
-  if (!h.exit_code) return "killed before it could speak (kill -9, a lost node, or the batch system)";
+  if (!h.exit_code) return "killed without an exit status (SIGKILL, node failure, or the batch system)";
   return text(static_cast<int>(*h.exit_code), h.reason.empty() ? "" : ": " + h.reason);
 }
 
@@ -51,7 +51,7 @@ std::string cost_in_words(const RunCost& cost) {
 }
 
 std::string lost_in_words(std::int64_t steps, double seconds) {
-  return steps == 0 ? "nothing" : text(steps, steps == 1 ? " iteration" : " iterations", " done again, ", Seconds{seconds});
+  return steps == 0 ? "nothing" : text(steps, steps == 1 ? " iteration" : " iterations", " repeated, ", Seconds{seconds});
 }
 
 std::string losses_in_words(const IncarnationHistory& h) {

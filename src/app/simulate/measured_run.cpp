@@ -58,7 +58,7 @@ MeasuredRun read_measured_run(const fs::path& path) {
   std::vector<double> seconds;
   for (const auto& step : journal::effective_steps(journal::read_metrics(path))) seconds.push_back(step.step_seconds);
   std::erase_if(seconds, [](double s) { return !(s > 0) || !std::isfinite(s); });
-  FLOTILLA_REQUIRE(!seconds.empty(), ErrorKind::bad_input, path.string(), ": no step was measured; metrics.jsonl holds none");
+  FLOTILLA_REQUIRE(!seconds.empty(), ErrorKind::bad_input, path.string(), ": no step was measured; metrics.jsonl has none");
   const auto counted = monitor::settled(seconds);
   run.iteration = monitor::median(counted);
   run.iterations = counted.size();

@@ -91,7 +91,7 @@ options::Table simulate_table(SimulateOptions& o) {
          .alias = "pool"});
   t.add("simulate.timeline", &o.timeline, "write when each instruction would run (Perfetto's JSON)",
         {.value = "FILE", .unset = "none", .alias = "timeline"});
-  t.add("simulate.measured", &o.measured, "lay a run beside it: a run directory, or what --report.timeline wrote",
+  t.add("simulate.measured", &o.measured, "compare with a measured run: a run directory, or a file of --report.timeline",
         {.value = "FILE", .unset = "none", .alias = "measured"});
   add_output(t, o.output);
   return t;

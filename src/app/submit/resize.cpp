@@ -93,7 +93,7 @@ std::string why(const Shortage& s) {
 int replace(const SubmitOptions& o, const Shortage& shortage) {
   FLOTILLA_REQUIRE(!o.job_file.empty(), ErrorKind::unavailable, why(shortage),
                    "; give the job file, and the job is planned and sent anew (flotilla submit --resize ", o.submit.resize, " JOB)");
-  log::warning(why(shortage), "; the job is planned and sent anew, the run goes on from ", o.run_directory);
+  log::warning(why(shortage), "; a new job is planned and submitted, the run resumes from ", o.run_directory);
   auto again = o;
   again.submit.resize.clear();
   again.submit.wait = true;

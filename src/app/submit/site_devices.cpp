@@ -56,7 +56,7 @@ SiteDevices::SiteDevices(const SubmitOptions& o, DeviceNames& names) : settings_
       refuse(setting, word, "expected GRES=TYPE, feature:NAME=TYPE or partition:NAME=TYPE; write for example gpu:a100=A100-80");
     const auto type = names_.type_called(word.substr(equals + 1));
     if (type.empty())
-      refuse(setting, word, text("no device type is called so", names_.meant(word.substr(equals + 1)), "; there are ", names_.listed()));
+      refuse(setting, word, text("there is no such device type", names_.meant(word.substr(equals + 1)), "; there are ", names_.listed()));
     said_[upper(word.substr(0, equals))] = type;
   }
 }
@@ -102,7 +102,7 @@ std::optional<SiteDevices::Meaning> SiteDevices::meaning_of(const slurm::Gres& g
   if (gres.type.empty()) {
     if (auto meaning = of_features(node, "")) return meaning;
     note(text("partition ", partition, ": gres '", whole,
-              "' has no type and no feature of its nodes says one; say it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
+              "' has no type and no feature of its nodes names one; name it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
     return std::nullopt;
   }
   for (const auto& part : parts_of(gres.type)) {
@@ -111,11 +111,11 @@ std::optional<SiteDevices::Meaning> SiteDevices::meaning_of(const slurm::Gres& g
     if (longer.empty()) continue;
     if (auto meaning = of_features(node, part)) return meaning;
     // Names sort by their figures here, and a plan for the smaller device fits the larger one too.
-    note(text("gres '", whole, "' may be ", longer.front(), " or ", longer.back(), ": taken for ", longer.front(),
-              "; say which it is: --submit.device-types ", whole, "=", longer.back()));
+    note(text("gres '", whole, "' may be ", longer.front(), " or ", longer.back(), ": assumed to be ", longer.front(),
+              "; to name it exactly: --submit.device-types ", whole, "=", longer.back()));
     return Meaning{names_.type_called(longer.front()), ""};
   }
-  note(text("partition ", partition, ": nobody knows what gres '", whole, "' is; say it: --submit.device-types ", whole, "=TYPE"));
+  note(text("partition ", partition, ": unknown gres '", whole, "'; name its device type: --submit.device-types ", whole, "=TYPE"));
   return std::nullopt;
 }
 

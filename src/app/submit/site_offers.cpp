@@ -84,7 +84,7 @@ class Collector {
       const auto at = std::ranges::find(names, name);
       if (at == names.end())
         refuse(o_.planning.setting("submit.partitions"), name,
-               text("the site has no such partition that you may use", suggestion(name, names)));
+               text("the site has no such partition, or you may not use it", suggestion(name, names)));
       order.push_back(&site_.partitions[static_cast<std::size_t>(at - names.begin())]);
     }
     if (!order.empty()) return order;
@@ -105,11 +105,11 @@ class Collector {
 
   /// Why no job of ours may use it; "" where it may.
   std::string why_not(const slurm::Partition& p) const {
-    if (!p.open) return "it takes no jobs now";
+    if (!p.open) return "it accepts no jobs now";
     if (p.limit && s_.time > *p.limit) return text("its time limit is ", *p.limit, ", the job asks for ", s_.time);
     if (const auto most = limits_of(p).job.time; most && s_.time > *most)
       return text("your account or QOS lets a job run for ", *most, ", the job asks for ", s_.time);
-    if (!slurm::is_plain(p.name)) return "its name cannot stand in a batch script";
+    if (!slurm::is_plain(p.name)) return "its name cannot be used in a batch script";
     return "";
   }
 
@@ -165,7 +165,7 @@ class Collector {
     if (per_node == 0 || nodes < std::max(p.fewest_nodes, 1)) return;
     const auto& d = kind.devices;
     if (!slurm::is_plain(d.gres + "x") || (!d.constraint.empty() && !slurm::is_plain(d.constraint)))
-      return note(text("partition ", p.name, ": names of its gres or features cannot stand in a batch script"));
+      return note(text("partition ", p.name, ": names of its gres or features cannot be used in a batch script"));
     const int rest = static_cast<int>(kind.available.size()) - nodes;
     if (rest > 0)
       note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,
@@ -186,7 +186,7 @@ class Collector {
         std::ranges::find_if(offers_.all, [&](const auto& other) { return other.partition == p.name && other.type == d.type; });
     if (same == offers_.all.end()) return offers_.all.push_back(offer);
     const auto& less = offer.devices() > same->devices() ? *same : offer;
-    note(text("partition ", p.name, ": ", less.devices(), " ", d.type, " left out that are asked for by another name: ", less.gres,
+    note(text("partition ", p.name, ": ", less.devices(), " ", d.type, " left out, requested under another name: ", less.gres,
               less.constraint.empty() ? "" : " with feature ", less.constraint));
     if (offer.devices() > same->devices()) *same = offer;
   }

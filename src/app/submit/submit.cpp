@@ -49,20 +49,19 @@ void plan_over(Submission& s, const SubmitOptions& o) {
                    s.waits ? "" : "; --submit.wait plans over what is busy, too");
   s.planning.forecast = forecast_of(best->plan, task);
   // The search knows no scratch memory of CPU libraries; the forecast does.
-  FLOTILLA_REQUIRE(
-      s.planning.forecast->fits(), ErrorKind::no_plan,
-      "the best plan that was found needs more memory than its devices have; flotilla plan with the same devices says by how much");
+  FLOTILLA_REQUIRE(s.planning.forecast->fits(), ErrorKind::no_plan,
+                   "the best plan found needs more memory than its devices have; flotilla plan with the same devices shows by how much");
   if (!o.planning.write_plan.empty()) files::write_plan(o.planning.write_plan, best->plan);
   s.taken = taken_by(best->plan, task, s.offers.all);
   if (!o.submit.fixed_nodes) find_fewest(s.taken, task);
 }
 
 std::vector<std::string> remarks_of(const Submission& s) {
-  std::vector<std::string> remarks{"Written by flotilla submit. Options that stand on sbatch's command line beat those of this file."};
+  std::vector<std::string> remarks{"Written by flotilla submit. Options on sbatch's command line override those of this file."};
   remarks.push_back("Plan: " + plan::summary(s.planning.answer.best->plan));
   remarks.push_back(text("Forecast: ", s.planning.forecast->iteration, " an iteration"));
   if (const auto price = price_in_words(s); !price.empty()) remarks.push_back("Price: " + price);
-  remarks.push_back("The job plans again for what it is given, whenever it starts.");
+  remarks.push_back("The job re-plans at every start for the nodes that it receives.");
   return remarks;
 }
 

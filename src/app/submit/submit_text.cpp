@@ -49,7 +49,7 @@ std::string site_in_words(const Submission& s) {
   const auto free = std::ranges::count_if(s.site.nodes, [](const auto& node) { return node.idle || node.shared; });
   return text(s.site.version.empty() ? "" : text("Slurm ", s.site.version, ": "), s.site.partitions.size(), " partitions, ",
               s.site.nodes.size(), " nodes, ", usable, " of them working, ", free, " with something free; ",
-              s.waits ? "planned over all that work" : "planned over what is free now");
+              s.waits ? "planned over all working nodes" : "planned over what is free now");
 }
 
 double hours(const Submission& s) { return s.planning.forecast->iteration.value * static_cast<double>(s.steps) / 3600; }

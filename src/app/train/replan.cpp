@@ -69,7 +69,7 @@ std::string names(const session::Workplace& place, const session::PlanAtWork& wo
   std::string all;
   for (const auto& s : slow)
     all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
-  return all.empty() ? "all devices and links are as fast as they were" : all;
+  return all.empty() ? "all devices and links are back to normal speed" : all;
 }
 
 std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::span<const monitor::Slowness> slow,
@@ -168,9 +168,9 @@ std::optional<session::NextPlan> plan_again(const session::Workplace& place, con
                                      steps_left};
     if (!session::worth_changing(offer)) return std::nullopt;
     return session::NextPlan{
-        next, text(names(place, work, slow), ": ", offer.changed, " an iteration in place of ", offer.stays, " forecast"), ""};
+        next, text(names(place, work, slow), ": ", offer.changed, " an iteration instead of ", offer.stays, " forecast"), ""};
   } catch (const Error& error) {
-    log::warning("planning again: ", error.what(), "; the plan stays");
+    log::warning("re-planning: ", error.what(), "; the plan is kept");
     return std::nullopt;
   }
 }

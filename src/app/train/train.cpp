@@ -137,11 +137,11 @@ class Training {
   void introduce(const session::PlanAtWork& work, std::int64_t first_step) const {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
-    table += key_values({{"origin", work.chosen.origin}});
+    table += key_values({{"plan source", work.chosen.origin}});
     std::fputs(table.c_str(), stdout);
     std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
     if (first_step >= job_.training.steps)
-      std::printf("all %lld steps are done already: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
+      std::printf("all %lld steps are already done: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
     else if (first_step > 0)
       std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
     std::fflush(stdout);
@@ -166,7 +166,7 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
         auto read = read_job(arguments);
         FLOTILLA_REQUIRE(
             !read.output.json && read.output.file.empty(), ErrorKind::usage,
-            "flotilla train prints for people only; its numbers are in metrics.jsonl of the run directory, so leave out --format and -o");
+            "flotilla train has no JSON output; its metrics are in metrics.jsonl of the run directory, so omit --format and -o");
         return read;
       },
       start_deadline);

@@ -113,7 +113,7 @@ std::string summary(const Plan& plan) {
     separator = ", ";
   }
   return line + text(" | ", to_string(plan.schedule), plan.sequence_parallel ? ", sequence parallel" : "", " | batch ", plan.global_batch,
-                     " = ", plan.global_batch / plan.quantum, " x ", plan.quantum, plan.shard_optimizer ? " | optimizer shared out" : "");
+                     " = ", plan.global_batch / plan.quantum, " x ", plan.quantum, plan.shard_optimizer ? " | sharded optimizer" : "");
 }
 
 }  // namespace flotilla::plan

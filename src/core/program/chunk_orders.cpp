@@ -11,7 +11,7 @@ namespace flotilla::program {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-constexpr int sent_copies = 2;  // instances of what a stage sends (class_builder.cpp)
+constexpr int sent_copies = 2;  // instances of what a stage sends (class_buffers.cpp)
 
 struct Times {
   std::int64_t start = 0, end = 0;

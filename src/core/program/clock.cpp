@@ -13,7 +13,7 @@ namespace flotilla::program {
 namespace {
 
 constexpr std::int64_t share_time = std::int64_t{1} << 30;  // ticks that a replica's forward passes take
-constexpr int sent_copies = 2;                              // instances of what a stage sends (class_builder.cpp)
+constexpr int sent_copies = 2;                              // instances of what a stage sends (class_buffers.cpp)
 
 /// A microbatch of a neighbouring stage that shares sequences with one of ours.
 struct Partner {

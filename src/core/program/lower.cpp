@@ -3,7 +3,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "class_builder.hpp"
+#include "build_class.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/collectives.hpp"
@@ -272,7 +272,7 @@ class Lowering {
   int class_of(const RankKind& kind, int t) {
     const auto [found, fresh] = classes_.try_emplace(kind, static_cast<int>(program_.classes.size()));
     if (fresh)
-      program_.classes.push_back(ClassBuilder{ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t}}.build());
+      program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t}));
     return found->second;
   }
 

@@ -67,7 +67,7 @@ Runtime runtime_named(std::string_view name) {
       runtime.layers = entry.description();
       return runtime;
     }
-  throw Error{ErrorKind::usage, text("no runtime is called '", name, "'", suggestion(std::string{name}, runtime_names()))};
+  throw Error{ErrorKind::usage, text("no such runtime: '", name, "'", suggestion(std::string{name}, runtime_names()))};
 }
 
 std::vector<std::string> runtime_names() {

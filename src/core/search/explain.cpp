@@ -9,7 +9,7 @@ namespace flotilla::search {
 namespace {
 
 std::string words(simulate::Activity activity) {
-  return activity == simulate::Activity::bubble ? "pipeline bubble and waiting" : in_words(activity);
+  return activity == simulate::Activity::bubble ? "pipeline-bubble and idle time" : in_words(activity);
 }
 
 std::string cuts_of(const plan::Plan& plan) {
@@ -34,9 +34,8 @@ std::string why_lost(const Evaluated& other, const Evaluated& best) {
   for (std::size_t a = 1; a < theirs.seconds.size(); ++a)
     if (more(a) > more(worst)) worst = a;
   const double slower = other.forecast.iteration / best.forecast.iteration - 1;
-  if (!(slower > 0)) return text("as fast with ", other.devices, " devices in place of ", best.devices);
-  return text(percent(slower), " slower: a device spends ", to_string(more(worst)), " more on ",
-              words(static_cast<simulate::Activity>(worst)));
+  if (!(slower > 0)) return text("equally fast with ", other.devices, " devices instead of ", best.devices);
+  return text(percent(slower), " slower: ", to_string(more(worst)), " more ", words(static_cast<simulate::Activity>(worst)), " per device");
 }
 
 std::string describe(const plan::Plan& plan) {
@@ -47,7 +46,7 @@ std::string describe(const plan::Plan& plan) {
                           stage.recompute == plan::Recompute::none ? "no" : to_string(stage.recompute), " recomputation");
   if (plan.chunks > 1) line += text(", ", plan.chunks, " stages a device");
   if (plan.sequence_parallel) line += ", sequence parallel";
-  if (plan.shard_optimizer) line += ", optimizer shared out";
+  if (plan.shard_optimizer) line += ", sharded optimizer";
   if (plan.stages.size() > 1) line += ", layers " + cuts_of(plan);
   return line;
 }

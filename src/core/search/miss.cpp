@@ -69,7 +69,7 @@ std::optional<plan::Plan> fit_with(const Problem& problem, Change change) {
 std::string smaller_microbatch(const Problem& problem) {
   const auto fixed = problem.request.fixed.microbatch;
   for (int size = fixed.value_or(1) / 2; size >= 1; size /= 2)
-    if (fit_with(problem, [&](Request& r) { r.fixed.microbatch = size; })) return text("a microbatch of ", size, " in place of ", *fixed);
+    if (fit_with(problem, [&](Request& r) { r.fixed.microbatch = size; })) return text("a microbatch of ", size, " instead of ", *fixed);
   return "";
 }
 
@@ -84,10 +84,10 @@ void free_schedule(Request& r) {
 std::string freed_option(const Problem& problem) {
   const Fixed& fixed = problem.request.fixed;
   if (const auto p = fixed.recompute ? fit_with(problem, [](Request& r) { r.fixed.recompute.reset(); }) : std::nullopt)
-    return text("recompute ", to_string(p->stages.front().recompute), " in place of ", to_string(*fixed.recompute));
+    return text("recompute ", to_string(p->stages.front().recompute), " instead of ", to_string(*fixed.recompute));
   if (const std::string smaller = smaller_microbatch(problem); !smaller.empty()) return smaller;
   if (const auto p = fixed.schedule ? fit_with(problem, [](Request& r) { free_schedule(r); }) : std::nullopt)
-    return text("the schedule ", to_string(p->schedule), " in place of ", to_string(*fixed.schedule));
+    return text("the schedule ", to_string(p->schedule), " instead of ", to_string(*fixed.schedule));
   if (!fixed.shard_optimizer.value_or(false) && fit_with(problem, [](Request& r) { r.fixed.shard_optimizer = true; }))
     return "an optimizer that replicas share out";
   const auto free_cuts = [](Request& r) {
@@ -107,12 +107,12 @@ std::string shorter_sequences(const Problem& problem) {
   const auto fits = [&](int length) { return fit_with(problem, [&](Request& r) { r.length = length; }).has_value(); };
   if (!fits(1)) return "";
   for (int length = problem.request.length / 2; length >= 1; length /= 2)
-    if (fits(length)) return text("sequences of ", length, " tokens in place of ", problem.request.length);
+    if (fits(length)) return text("sequences of ", length, " tokens instead of ", problem.request.length);
   return "";
 }
 
 std::string smallest_change(const Problem& problem, const Evaluated& nearest) {
-  const std::string more = text(to_string(nearest.needed), " for each device in place of ", to_string(nearest.limit));
+  const std::string more = text(to_string(nearest.needed), " for each device instead of ", to_string(nearest.limit));
   std::string change = freed_option(problem);
   if (change.empty()) change = shorter_sequences(problem);
   return change.empty() ? more : change + "; or " + more;

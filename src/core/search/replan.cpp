@@ -13,7 +13,7 @@ std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, "
 
 /// Of a plan that is better than the one chosen.
 std::string why_not_taken(const PooledPlan& better, const PooledPlan& chosen) {
-  return text(percent(1 - better.value / chosen.value), " better, but ", better.moved, " would move in place of ", chosen.moved);
+  return text(percent(1 - better.value / chosen.value), " better, but ", better.moved, " would move instead of ", chosen.moved);
 }
 
 }  // namespace

@@ -285,7 +285,7 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
     case Op::host_work: return {site.host};
     default: break;
   }
-  throw Error{ErrorKind::internal, text("\"", site.name, "\" of the program is no computation, but stands on a queue as one")};
+  throw Error{ErrorKind::internal, text("\"", site.name, "\" of the program is no computation, but is on a compute queue")};
 }
 
 Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {

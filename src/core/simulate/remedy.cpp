@@ -53,7 +53,7 @@ void add_microbatches(const Plan& plan, std::vector<Change>& changes) {
     }
     for (auto& stage : changed.stages)
       for (auto& replica : stage.replicas) replica.quanta = std::clamp(size / changed.quantum, 1, replica.quanta);
-    changes.push_back({changed, text("microbatches of ", largest(), " in place of ", before, " sequences")});
+    changes.push_back({changed, text("microbatches of ", largest(), " instead of ", before, " sequences")});
   }
 }
 
@@ -61,7 +61,7 @@ void add_schedule(const Plan& plan, std::vector<Change>& changes) {
   if (plan.schedule != plan::ScheduleKind::gpipe && plan.schedule != plan::ScheduleKind::zero_bubble) return;
   Plan changed = plan;
   changed.schedule = plan::ScheduleKind::one_f_one_b;
-  changes.push_back({std::move(changed), text("schedule 1f1b in place of ", plan::to_string(plan.schedule))});
+  changes.push_back({std::move(changed), text("schedule 1f1b instead of ", plan::to_string(plan.schedule))});
 }
 
 /// What several hold of the optimizer's state, dealt out among them.
@@ -72,7 +72,7 @@ void add_shared_optimizer(const Plan& plan, std::vector<Change>& changes) {
   if (plan.shard_optimizer || !copies) return;
   Plan changed = plan;
   changed.shard_optimizer = true;
-  changes.push_back({std::move(changed), "optimizer shared out among replicas"});
+  changes.push_back({std::move(changed), "optimizer sharded over replicas"});
 }
 
 void add_moved_layers(const Plan& plan, int stage, std::vector<Change>& changes) {

@@ -80,8 +80,8 @@ std::string in_words(const WhyNot& why) {
   const auto& s = why.shortage;
   std::string words = text("no: rank ", s.rank, " (stage ", s.stage, ", ", s.device_type, ", host ", s.host, ") needs ", s.needed, ", ",
                            s.needed - s.limit, " more than its ", s.limit);
-  if (s.ranks > 1) words += text(" (as ", s.ranks - 1, " more like it)");
-  words += "\nheld by " + contributors_in_words(s.memory);
+  if (s.ranks > 1) words += text(" (as ", s.ranks - 1, " more of this kind)");
+  words += "\nused by " + contributors_in_words(s.memory);
   return words + "\n" + (why.remedy ? remedy_in_words(*why.remedy) : "no change that was tried makes it fit");
 }
 

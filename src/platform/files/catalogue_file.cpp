@@ -80,7 +80,7 @@ Figure figure_of(const Json& object, double least, double greatest, const Source
   object.expect_keys({"value", "source"});
   const Json key = object.at("source");
   const auto found = sources.find(key.as_string());
-  if (found == sources.end()) key.refuse(text("no such source: ", key.one_line(), "; it must stand in /sources"));
+  if (found == sources.end()) key.refuse(text("no such source: ", key.one_line(), "; it must be listed in /sources"));
   return {object.at("value").as_double(least, greatest), found->second};
 }
 
@@ -98,7 +98,7 @@ void read_products(const Json& figures, const Operands& kind, const Sources& sou
   for (const ProductRow& row : product_rows) {
     const std::string key = text(row.before, kind.name, row.after);
     if (!figures.has(key)) continue;
-    if (!figures.has(peak)) figures.refuse(text("'", key, "' needs '", peak, "' beside it"));
+    if (!figures.has(peak)) figures.refuse(text("'", key, "' requires '", peak, "'"));
     products.*row.place = figure_of(figures.at(key), row.least, row.most, sources);
   }
 }
@@ -137,7 +137,7 @@ Sources sources_of(const Json& object) {
 }
 
 void require_new(const Json& object, const CatalogueEntry& entry, const cluster::Catalogue& before) {
-  if (cluster::find(before, entry.name)) object.at("name").refuse("stands twice in the catalogue; remove one");
+  if (cluster::find(before, entry.name)) object.at("name").refuse("is listed twice in the catalogue; remove one");
   for (std::size_t i = 0; i < entry.aliases.size(); ++i)
     if (cluster::find(before, entry.aliases[i])) object.at("aliases").items()[i].refuse("is another type's name; remove it");
 }
@@ -168,7 +168,7 @@ cluster::Catalogue built_in_catalogue() {
     cluster::Catalogue part = catalogue_from_json(file.text, text("profiles/", file.name));
     for (CatalogueEntry& entry : part) {
       FLOTILLA_REQUIRE(!cluster::find(all, entry.name), ErrorKind::internal, "profiles/", file.name, ": '", entry.name,
-                       "' stands in another file too");
+                       "' is in another file, too");
       all.push_back(std::move(entry));
     }
   }

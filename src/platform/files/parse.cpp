@@ -83,7 +83,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     for (const Member& member : object) keys.push_back(member.key);
     std::ranges::sort(keys);
     const auto twice = std::ranges::adjacent_find(keys);
-    if (twice != keys.end()) refuse(flotilla::text("key '", excerpt(*twice), "' stands twice; remove one"));
+    if (twice != keys.end()) refuse(flotilla::text("key '", excerpt(*twice), "' occurs twice; remove one"));
   }
 
   std::string pointer() const {

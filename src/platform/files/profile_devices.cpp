@@ -95,7 +95,8 @@ std::vector<Json> entries(const Json& list) {
 
 std::string known_type(const Json& place, const cluster::Profile& profile) {
   std::string name = place.as_string();
-  if (!cluster::find_type(profile, name)) place.refuse(text("no such device type: ", place.one_line(), "; it must stand in device_types"));
+  if (!cluster::find_type(profile, name))
+    place.refuse(text("no such device type: ", place.one_line(), "; it must be listed in device_types"));
   return name;
 }
 
@@ -104,7 +105,7 @@ detail::Node devices_node(const cluster::Profile& p) { return array_of(p.devices
 
 void read_device_types(const Json& list, cluster::Profile& profile) {
   for (const Json& type : entries(list)) {
-    if (cluster::find_type(profile, type.get_string("name"))) type.at("name").refuse("stands twice in device_types; remove one");
+    if (cluster::find_type(profile, type.get_string("name"))) type.at("name").refuse("is listed twice in device_types; remove one");
     profile.device_types.push_back(type_of(type));
   }
 }

@@ -31,9 +31,15 @@ constexpr std::array<Extra, 5> extras{
     Extra{"egress_prices", egress_prices_node, read_egress_prices, [](const cluster::Profile& p) { return p.egress_prices.empty(); }}};
 
 std::string json_of(const cluster::Profile& p, const std::vector<model::Config>& models) {
-  Node::Object object{{"format", std::string{profile_format}}, {"version", profile_version},           {"model_fingerprint", p.model_fingerprint},
-                      {"software", p.software},        {"measured_at", p.measured_at}, {"device_types", device_types_node(p)},
-                      {"devices", devices_node(p)},    {"links", links_node(p)},       {"operation_times", operation_times_node(p)}};
+  Node::Object object{{"format", std::string{profile_format}},
+                      {"version", profile_version},
+                      {"model_fingerprint", p.model_fingerprint},
+                      {"software", p.software},
+                      {"measured_at", p.measured_at},
+                      {"device_types", device_types_node(p)},
+                      {"devices", devices_node(p)},
+                      {"links", links_node(p)},
+                      {"operation_times", operation_times_node(p)}};
   if (!models.empty()) object.emplace_back("models", array_of(models, model_object));
   for (const Extra& extra : extras)
     if (!extra.empty(p)) object.emplace_back(std::string{extra.key}, extra.node(p));
@@ -46,7 +52,7 @@ std::vector<model::Config> models_of(const Json& list) {
   for (const Json& place : list.items()) {
     models.push_back(model_from_json(place));
     for (std::size_t i = 0; i + 1 < models.size(); ++i)
-      if (models[i].name == models.back().name) place.refuse(text("'", models[i].name, "' stands twice in models; remove one"));
+      if (models[i].name == models.back().name) place.refuse(text("'", models[i].name, "' is listed twice in models; remove one"));
   }
   return models;
 }

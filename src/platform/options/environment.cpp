@@ -21,7 +21,7 @@ bool in_a_section(std::string_view variable, const std::vector<Section>& section
 void refuse_if_meant(std::string_view variable, const std::vector<std::string>& known, const std::vector<Section>& sections) {
   const bool near = !nearest(variable, known).empty() && edit_distance(variable, nearest(variable, known)) <= 2;
   FLOTILLA_REQUIRE(!near && !in_a_section(variable, sections), ErrorKind::bad_input, detail::printable(variable.substr(0, 100)),
-                   ": no option is called so", suggestion(variable, known));
+                   ": there is no such option", suggestion(variable, known));
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ Setting Table::describe(const std::string& name) const {
   if (const auto* option = find(name)) return setting_of(*option);
   std::vector<std::string> known;
   for (const auto& option : options_) known.push_back(option.name);
-  throw Error{ErrorKind::usage, text("no option is called ", detail::quoted(name), suggestion(name, known))};
+  throw Error{ErrorKind::usage, text("no such option: ", detail::quoted(name), suggestion(name, known))};
 }
 
 bool Table::is_set(const std::string& name) const {

@@ -34,7 +34,7 @@ std::string number(double value) {
 }
 
 Fault wrong(const std::string& word, const Option& option) {
-  return {text("expected ", kind_in_words(option), ", got ", quoted(word)), {}};
+  return {text("expected ", kind_in_words(option), ", got ", detail::quoted(word)), {}};
 }
 
 void check_limits(double value, const std::string& word, const Option& option) {
@@ -49,7 +49,7 @@ void parse_integer(const std::string& word, const Option& option, T& out) {
   const char* end = word.data() + word.size();
   const auto [rest, error] = std::from_chars(word.data(), end, out);
   if (error == std::errc::result_out_of_range)
-    throw Fault{text(quoted(word), " is beyond ", std::numeric_limits<T>::max(), "; expected ", kind_in_words(option)), {}};
+    throw Fault{text(detail::quoted(word), " is beyond ", std::numeric_limits<T>::max(), "; expected ", kind_in_words(option)), {}};
   if (error != std::errc{} || rest != end) throw wrong(word, option);
   check_limits(static_cast<double>(out), word, option);
 }
@@ -85,7 +85,7 @@ std::string example_of(const Option& option) {
 template <class T, class Parse>
 void parse_quantity(const std::string& word, const Option& option, Parse parse, T& out) {
   if (as_number(word))
-    throw Fault{text(quoted(word), " has no unit; expected ", kind_in_words(option)), word + unit_of(example_of(option))};
+    throw Fault{text(detail::quoted(word), " has no unit; expected ", kind_in_words(option)), word + unit_of(example_of(option))};
   try {
     out = parse(word);
   } catch (const Error&) {
@@ -121,7 +121,7 @@ void parse_word(const std::string& word, const Option& option, double& out) {
 void parse_word(const std::string& word, const Option& option, std::string& out) {
   for (const char c : word)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      throw Fault{text("expected ", kind_in_words(option), " without control characters, got ", quoted(word)), {}};
+      throw Fault{text("expected ", kind_in_words(option), " without control characters, got ", detail::quoted(word)), {}};
   out = word;
 }
 void parse_word(const std::string& word, const Option& option, Bytes& out) {
@@ -206,8 +206,8 @@ std::string item_in_words(const Option& option) {
     case Kind::size: return "a size with its unit (B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)";
     case Kind::duration: return "a duration with its unit (ns, us, ms, s, min, h, d)";
     case Kind::rate: return "a rate with its unit (bit/s, kbit/s, Mbit/s, Gbit/s, B/s, kB/s, MB/s, GB/s)";
-    case Kind::money: return "a sum with its unit (usd)";
-    case Kind::share: return "a share in percent (%)";
+    case Kind::money: return "an amount with its unit (usd)";
+    case Kind::share: return "a percentage (%)";
     case Kind::choice: return "one of " + join(option.choices, ", ");
     case Kind::text: break;
   }

@@ -100,7 +100,7 @@ int status_of(pid_t id) {
 
 std::string first_line(const std::string& words) {
   const auto lines = lines_of(words);
-  return lines.empty() ? "it said nothing" : std::string{lines.front().substr(0, 300)};
+  return lines.empty() ? "no output" : std::string{lines.front().substr(0, 300)};
 }
 
 }  // namespace

@@ -119,7 +119,7 @@ class Reader {
     Partition p;
     p.name = field(record, "PartitionName");
     FLOTILLA_REQUIRE(!p.name.empty(), ErrorKind::bad_input, "expected PartitionName=...");
-    FLOTILLA_REQUIRE(!places_.contains(p.name), ErrorKind::bad_input, "partition '", shown(p.name), "' stands there twice");
+    FLOTILLA_REQUIRE(!places_.contains(p.name), ErrorKind::bad_input, "partition '", shown(p.name), "' is listed twice");
     p.open = upper(field(record, "State")) == "UP" && field(record, "RootOnly") != "YES" && field(record, "ReqResv") != "YES";
     p.limit = parse_time(field(record, "MaxTime"));
     p.standard_time = parse_time(field(record, "DefaultTime"));
@@ -147,7 +147,7 @@ class Reader {
     FLOTILLA_REQUIRE(!columns[0].empty() && !columns[1].empty(), ErrorKind::bad_input, "expected a node and a partition");
     const auto partition = places_.find(columns[1]);
     FLOTILLA_REQUIRE(partition != places_.end(), ErrorKind::bad_input, "partition '", shown(columns[1]),
-                     "' is none that scontrol show partition tells of");
+                     "' is not listed by scontrol show partition");
     auto& p = site.partitions[partition->second];
     if (upper(columns[2]) != "UP") p.open = false;
     // One node with --Node; answers that were recorded without it hold lists.

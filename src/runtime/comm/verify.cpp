@@ -104,7 +104,7 @@ class Proof {
     const std::int64_t wrong = first_wrong(group_.value(), values);
     FLOTILLA_REQUIRE(wrong < 0, ErrorKind::communication, group_.describe(), ": a sum of known values came out wrong (element ", wrong,
                      " of ", values.size(), ": ", values[static_cast<std::size_t>(wrong)], " instead of ", KnownSum{group_.value()}(wrong),
-                     "); take these ranks out one by one to find the culprit");
+                     "); exclude these ranks one by one to find the faulty one");
   }
 
   Group& group_;

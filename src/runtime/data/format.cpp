@@ -67,7 +67,7 @@ Format detect_format(const std::filesystem::path& path) {
   if (suffix == ".idx") return Format::megatron;
   if (has_text_suffix(path) || (suffix != ".bin" && looks_like_text(file.bytes()))) return Format::text;
   throw Error{ErrorKind::bad_input, text(path.string(),
-                                         ": byte 0: not the header of a known token file, and not text; say what it is: data.format = "
+                                         ": byte 0: not the header of a known token file, and not text; name its format: data.format = "
                                          "\"raw-uint16\" or \"raw-uint32\" for bare tokens (of ",
                                          joined_names(), ")")};
 }

@@ -102,7 +102,7 @@ std::string Sampler::unused() const {
     if (count++ == 0) first = &section;
   }
   if (count == 0) return {};
-  return text(count, " of ", corpus_.sections().size(), " files hold fewer than ", options_.length + 1,
+  return text(count, " of ", corpus_.sections().size(), " files have fewer than ", options_.length + 1,
               " tokens (length + 1) and are not used, the first: ", first->file->path().string(), " (", first->size(), " tokens)");
 }
 

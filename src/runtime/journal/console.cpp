@@ -30,7 +30,7 @@ std::string position(std::int64_t step, std::int64_t total) {
 
 std::string step_line(const StepRecord& r, std::int64_t total_steps) {
   return position(r.step, total_steps) + printed("  loss %7.4f  ", r.loss) + padded(short_number(r.tokens_per_second), 5) + " tokens/s  " +
-         padded(to_string(Seconds{r.step_seconds}), 7) + "/step" + printed("  peak %5.1f %%  eta ", 100 * r.share_of_peak) +
+         padded(to_string(Seconds{r.step_seconds}), 7) + "/step" + printed("  mfu %5.1f %%  eta ", 100 * r.share_of_peak) +
          clock_text(Seconds{r.eta_seconds});
 }
 

@@ -102,7 +102,7 @@ struct MetricsWriter::State {
     const int error = file.append(line);
     if (error == 0 || lost_lines++ > 0) return;
     log::warning(path.string(), ": a line could not be written: ", std::strerror(error),
-                 "; training goes on, but metrics are missing from here until there is room again");
+                 "; training continues, but metrics are missing from here until there is space again");
   }
 };
 

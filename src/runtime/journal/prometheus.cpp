@@ -82,7 +82,7 @@ void PrometheusFile::update(const StepRecord& record, bool last) noexcept {
     if (stamped.time == 0) stamped.time = wall_clock();
     replace(file_, prometheus_text(stamped, checkpoint_, labels_));
   } catch (const std::exception& error) {
-    if (!complained_) log::warning(error.what(), "; training goes on without it (--report.prometheus)");
+    if (!complained_) log::warning(error.what(), "; training continues without it (--report.prometheus)");
     complained_ = true;
   } catch (...) {
   }

@@ -148,11 +148,11 @@ void SpeedWatch::tell_links(const Slowness& group, const std::vector<double>& tr
     record.link = link.other.valid() ? text(at_.crew.host(link.end), " and ", at_.crew.host(link.other)) : at_.crew.host(link.end);
     metrics_->write(record);
     log::warning("step ", step_, ": in ", name_of(group), " it is the link ", link.other.valid() ? "between " : "of ", record.link, ": ",
-                 round_trip_message, " there and back take ", std::round(link.factor * 10) / 10, " times what they take on its best link");
+                 round_trip_message, " round trips take ", std::round(link.factor * 10) / 10, " times those of the group's best link");
   }
   if (links.empty())
     log::info("step ", step_, ": in ", name_of(group), " no link stands out: ", round_trip_message,
-              " there and back take much the same between all hosts, beside the profile's figures");
+              " round trips take about the same multiple of the profile's times between all hosts");
   check_.found(group.group, std::move(links));
 }
 
@@ -178,11 +178,12 @@ void SpeedWatch::tell(const Slowness& s) {
   if (s.over)
     log::info("step ", step_, ": ", what, " is no longer slow");
   else if (s.is_device())
-    log::warning("step ", step_, ": ", what, " is slow: its work takes ", factor, " times what it should beside the other ranks', up to ",
-                 s.cost, " of an iteration; is other work on it, or is it throttled?");
+    log::warning("step ", step_, ": ", what, " is slow: its compute takes ", factor,
+                 " times its forecast relative to the other ranks, costing up to ", s.cost,
+                 " per iteration; is other work on it, or is it throttled?");
   else
-    log::warning("step ", step_, ": ", what, " is slow: its ", s.peer.valid() ? "messages" : "sums", " take ", factor,
-                 " times the forecast, up to ", s.cost, " of an iteration");
+    log::warning("step ", step_, ": ", what, " is slow: its ", s.peer.valid() ? "messages" : "collectives", " take ", factor,
+                 " times the forecast, costing up to ", s.cost, " per iteration");
 }
 
 }  // namespace flotilla::monitor

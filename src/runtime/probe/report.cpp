@@ -70,7 +70,7 @@ std::vector<Row> device_rows(const cluster::Profile& profile) {
 std::vector<Row> link_rows(const cluster::Profile& profile) {
   static const std::map<cluster::LinkLevel, std::string> levels{
       {cluster::LinkLevel::node, "node"}, {cluster::LinkLevel::zone, "zone"}, {cluster::LinkLevel::wide, "wide"}};
-  std::vector<Row> rows{{"level", "from", "to", "latency (8 B)", "64 KiB", "1 MiB", "8 MiB", "scatter"}};
+  std::vector<Row> rows{{"level", "from", "to", "latency (8 B)", "64 KiB", "1 MiB", "8 MiB", "variability"}};
   for (const auto& link : profile.links) {
     Row row{levels.at(link.level), link.from, link.to, to_string(cluster::transfer_time(link, {8}))};
     for (Bytes size : {Bytes{64 << 10}, Bytes{1 << 20}, Bytes{8 << 20}})
@@ -103,14 +103,14 @@ Row operation_row(const cluster::Profile& profile, const model::Config& model, c
 bool is_per_element(const cluster::OperationTime& t) { return t.operation == "adamw" || t.operation == "cast" || t.operation == "add"; }
 
 std::vector<Row> operation_rows(const cluster::Profile& profile, const model::Config& model, const std::string& type) {
-  std::vector<Row> rows{{"operation", "precision", "tp", "sequences", "time", "GFLOP/s", "of peak", "scatter"}};
+  std::vector<Row> rows{{"operation", "precision", "tp", "sequences", "time", "GFLOP/s", "of peak", "variability"}};
   for (const auto& t : profile.operation_times)
     if (t.device_type == type && !is_per_element(t)) rows.push_back(operation_row(profile, model, t));
   return rows;
 }
 
 std::vector<Row> element_rows(const cluster::Profile& profile, const std::string& type) {
-  std::vector<Row> rows{{"per million elements", "precision", "time", "scatter"}};
+  std::vector<Row> rows{{"per million elements", "precision", "time", "variability"}};
   for (const auto& t : profile.operation_times)
     if (t.device_type == type && is_per_element(t))
       rows.push_back({t.operation, to_string(t.precision), to_string(t.time), fixed(100 * t.relative_scatter, 0) + " %"});
@@ -125,7 +125,7 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
   print(out, "Device types", type_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
-  print(out, "Uplinks (each way; hosts of these zones hold each other up on the way to other zones)", uplink_rows(profile));
+  print(out, "Uplinks (each way; shared by the hosts of a zone towards other zones)", uplink_rows(profile));
   for (const auto& type : profile.device_types) {
     print(out, "Operations on " + type.name, operation_rows(profile, model, type.name));
     print(out, "Vectors on " + type.name, element_rows(profile, type.name));

@@ -13,7 +13,7 @@ struct Older {
 };
 
 Older read_older(const std::filesystem::path& path, const Discovery& here, const ProbeRequest& request, const ReusePolicy& policy) {
-  if (policy.never) return {"", "it was asked for"};
+  if (policy.never) return {"", "requested"};
   if (path.empty() || !std::filesystem::exists(path)) return {"", "there is none yet"};
   try {
     cluster::Profile profile = files::read_profile(path);

@@ -21,7 +21,7 @@ std::optional<NextPlan> PlanRequests::look() {
   last_look_ = now();
   std::error_code ignored;
   if (!std::filesystem::exists(file_, ignored)) return std::nullopt;
-  const std::string reason = "asked for in " + file_.filename().string();
+  const std::string reason = "requested in " + file_.filename().string();
   try {
     auto next = read();
     next.reason = reason;
@@ -39,7 +39,7 @@ NextPlan PlanRequests::read() {
   const auto text = files::read_text(file_);
   std::filesystem::remove(file_);
   auto plan = bind_(control_from_json(text, file_.string()), file_.string());
-  FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is at work already");
+  FLOTILLA_REQUIRE(plan != at_work_, ErrorKind::bad_input, file_.string(), ": this plan is already active");
   return {std::move(plan), "", ""};
 }
 

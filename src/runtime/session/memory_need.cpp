@@ -18,7 +18,7 @@ Readiness readiness_of(std::span<const MemoryNeed> by_rank, bool plan_is_given, 
   const auto first = std::ranges::find_if(by_rank, lacks);
   if (first == by_rank.end()) return {};
   const Rank rank{static_cast<int>(first - by_rank.begin())};
-  const auto why = text(name(rank), " needs ", Bytes{first->peak}, " to hold both plans and may use ", Bytes{first->limit});
+  const auto why = text(name(rank), " needs ", Bytes{first->peak}, " for both plans and may use ", Bytes{first->limit});
   if (!plan_is_given) return {Verdict::save, why};
   return {Verdict::refuse, why + "; a restart would take --plan again, so give it the new plan"};
 }

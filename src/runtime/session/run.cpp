@@ -164,10 +164,10 @@ class Run::State {
     for (auto theirs : mpi::all_gather(crew.control(), mine, deadline())) most = std::max(most, theirs);
     if (crew.rank() != Rank{0} || most <= 0) return;
     const Bytes bound = place_.runtime_constant;
-    std::printf("memory beside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
+    std::printf("memory outside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
                 to_string(bound).c_str());
     std::fflush(stdout);
-    if (most > bound.count) log::warning("processes hold more memory than planned with: lower --device.memory by ", Bytes{most} - bound);
+    if (most > bound.count) log::warning("processes use more memory than the plan assumed: lower --device.memory by ", Bytes{most} - bound);
   }
 
   checkpoint::Manifest manifest(const PlanAtWork& work) const {

@@ -91,7 +91,7 @@ void TrainingLoop::tell(const PlanChange& change) {
   record.moved_bytes = change.moved.count;
   record.pause_seconds = (now() - change.since).value;
   metrics_->write(record);
-  if (!change.refused.empty()) return log::warning("the plan stays as it is (", change.reason, "): ", change.refused);
+  if (!change.refused.empty()) return log::warning("the plan is kept (", change.reason, "): ", change.refused);
   say(text("plan changed after step ", change.step, " (", change.reason, "): ", change.moved, " moved, pause ",
            Seconds{record.pause_seconds}, "\nplan      ", in_.plan_summary));
 }
@@ -134,7 +134,7 @@ std::optional<Ending> TrainingLoop::advance_change() {
   }
   const Seconds since = now();
   const auto* ready = in_.ahead->wait();
-  if (ready->refused.empty()) return Ending{ExitCode::done, "another plan goes on", done_, true, since, in_.trainer.optimizer_steps()};
+  if (ready->refused.empty()) return Ending{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps()};
   if (speaks()) tell(PlanChange{done_, ready->next.reason, since, {}, ready->refused, {}});
   switch_.refuse();
   in_.ahead->drop();
@@ -184,7 +184,7 @@ std::string TrainingLoop::why_stopped() const {
   // A signal reaches one rank, and the one that keeps the books is seldom it.
   for (auto& reason : mpi::all_gather_strings(in_.crew.control(), stop_reason_, in_.config.comm.deadline))
     if (!reason.empty()) return reason;
-  return "a stop was asked for";
+  return "a stop was requested";
 }
 
 train::StepResult TrainingLoop::one_step() {
@@ -199,7 +199,7 @@ void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
   const auto line = not_finite_in_words(result, done_ + 1, [this](Rank rank) { return in_.crew.name(rank); });
   if (in_.config.training.skip_non_finite) {
-    if (speaks()) log::warning(line, "; the update is left out");
+    if (speaks()) log::warning(line, "; the optimizer step is skipped");
     return;
   }
   // Every rank comes here with the same totals, so agreement is immediate and the parameters are those of the step before.
@@ -259,7 +259,7 @@ void TrainingLoop::tell(const monitor::Comparison& c) {
   if (!c.inside_error_bar())
     log::warning("iterations take ", percent(std::abs(c.deviation())), c.deviation() > 0 ? " longer" : " less",
                  " than forecast, outside its error bar of ", percent(c.relative_error),
-                 "; other work on the devices, or a profile that is no longer true: --probe.fresh-for=0s measures again");
+                 "; other work on the devices, or a stale profile: --probe.fresh-for=0s measures again");
 }
 
 void TrainingLoop::evaluate_if_due() {

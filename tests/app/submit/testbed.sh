@@ -1,6 +1,6 @@
 #!/bin/bash
-# Written by flotilla submit. Options that stand on sbatch's command line beat those of this file.
-# The job plans again for what it is given, whenever it starts.
+# Written by flotilla submit. Options on sbatch's command line override those of this file.
+# The job re-plans at every start for the nodes that it receives.
 #SBATCH --job-name=flotilla-my-run
 #SBATCH --output=flotilla-%j.log
 #SBATCH --open-mode=append

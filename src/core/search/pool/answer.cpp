@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t longest_summary = 160;
 constexpr double near = 0.99;  // so close to a limit is at it
 constexpr const char* space =
-    "columns of replicas (equally many in every stage); in each its own types, zones, tensor degrees (powers of two, over several nodes "
-    "only where their links make a block faster), "
-    "microbatch (powers of two up to 16; of the best plans any number up to 16) and share of the batch; stages with numbers of "
-    "replicas of their own, "
-    "each of any types, where the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
-    "(of the best plans: zero-bubble, interleaved, sequence parallelism, where the runtime knows them)";
+    "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two, over several nodes "
+    "only if their links make a block faster), "
+    "microbatch size (powers of two up to 16; for the best plans any size up to 16) and batch fraction; stages with replica counts "
+    "of their own, "
+    "each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
+    "(for the best plans: zero-bubble, interleaved, sequence parallelism, if the runtime supports them)";
 
 std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
 
@@ -43,11 +43,11 @@ Evaluated evaluated(const Trial& trial) {
 
 std::string why(const Forecasted& other, const Forecasted& best, const Stock& stock) {
   if (stock.by_throughput()) return why_lost(evaluated(other.trial), evaluated(best.trial));
-  const char* worse = stock.request.objective.goal == Goal::cost ? " dearer" : " more";
+  const char* worse = stock.request.objective.goal == Goal::cost ? " more expensive" : " more";
   std::string line = text(percent(other.value / best.value - 1), worse);
   const double slower = other.trial.forecast.iteration / best.trial.forecast.iteration - 1;
   if (slower > 0) line += text(", ", percent(slower), " slower");
-  if (other.trial.devices != best.trial.devices) line += text(", ", other.trial.devices, " devices in place of ", best.trial.devices);
+  if (other.trial.devices != best.trial.devices) line += text(", ", other.trial.devices, " devices instead of ", best.trial.devices);
   return line;
 }
 

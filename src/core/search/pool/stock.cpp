@@ -72,10 +72,10 @@ void Stock::set_prices() {
   for (Type& type : types) {
     type.price = price_of(*cluster::find_type(profile, type.name), request.objective.goal);
     FLOTILLA_REQUIRE(by_throughput() || type.price > 0, ErrorKind::bad_input, "the objective asks for ", unit_of(request.objective.goal),
-                     ", and nobody says the ", unit_of(request.objective.goal), " of ", type.name);
+                     ", but no figure is known for the ", unit_of(request.objective.goal), " of ", type.name);
     const Limits& limits = request.objective.limits;
     FLOTILLA_REQUIRE(type.usd > 0 || !(limits.usd_per_iteration || limits.usd_per_hour), ErrorKind::bad_input,
-                     "a limit is in US dollars, and nobody says the price of ", type.name);
+                     "a limit is in US dollars, but no figure is known for the price of ", type.name);
   }
 }
 

@@ -112,18 +112,18 @@ PooledPlan pooled(const Problem& p, const Candidate& c) {
 }
 
 std::string why_lost(const Problem& p, const Candidate& c, const Candidate& best) {
-  static constexpr const char* words[] = {"slower", "dearer", "more billing units", "more energy"};
+  static constexpr const char* words[] = {"slower", "more expensive", "more billing units", "more energy"};
   const double worse = c.value / best.value - 1;
   const auto sum = [](const Candidate& x, auto part) {
     double seconds = 0;
     for (const auto& stage : x.estimate.stages) seconds += part(stage).value;
     return seconds;
   };
-  if (worse < 1e-9) return text("as good with ", c.devices, " devices in place of ", best.devices);
+  if (worse < 1e-9) return text("equally good with ", c.devices, " devices instead of ", best.devices);
   const double slower = c.estimate.iteration.value - best.estimate.iteration.value;
   const auto sending = [](const simulate::SailorStageTimes& s) { return s.sending; };
   const std::string line = text(rounded(100 * worse, 2), " % ", words[static_cast<int>(p.request.objective.goal)], ": ");
-  if (slower <= 0) return line + text(c.devices, " devices in place of ", best.devices);
+  if (slower <= 0) return line + text(c.devices, " devices instead of ", best.devices);
   const double of_reduction =
       c.estimate.iteration.value - c.estimate.pipeline.value - best.estimate.iteration.value + best.estimate.pipeline.value;
   if (2 * of_reduction > slower) return line + text(rounded(of_reduction, 2), " s more reducing gradients");

@@ -120,7 +120,7 @@ bool Attention<E>::run_backward(const Pass& pass, std::int64_t sequence, std::in
 
 namespace {
 
-void require_good(bool good) { FLOTILLA_REQUIRE(good, ErrorKind::internal, "oneDNN failed in a product of attention"); }
+void require_good(bool good) { FLOTILLA_REQUIRE(good, ErrorKind::internal, "oneDNN failed in a GEMM of attention"); }
 
 }  // namespace
 

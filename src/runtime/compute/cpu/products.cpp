@@ -52,7 +52,7 @@ dnnl::matmul::primitive_desc checked_description(const ProductSpec& s, int threa
     auto description = describe(s, threads);
     const std::string name = description.impl_info_str();
     FLOTILLA_REQUIRE(name.find("ref") == std::string::npos, ErrorKind::internal, "oneDNN has only its reference code ('", name,
-                     "') for the product of ", shape_of(s), " on this processor; use fp32 or a processor with AVX-512");
+                     "') for the GEMM of ", shape_of(s), " on this processor; use fp32 or a processor with AVX-512");
     return description;
   } catch (const dnnl::error& error) {
     fail(s, error);
