@@ -106,7 +106,7 @@ TEST(Replan, WhatCannotBeMadeReadyLeavesTheOldPlanAtWork) {
   for (int i = 0; i < 2; ++i) {  // the ranks without work, too, are ready for the next wish
     const auto refused = control(directory, plan_file(1, 3, 1));
     EXPECT_EQ(refused.code, 65);
-    EXPECT_NE(refused.err.find("to hold both plans and may use 100 MiB"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("for both plans and may use 100 MiB"), std::string::npos) << refused.err;
     const auto before = steps_logged(directory);
     EXPECT_TRUE(wait_until([&] { return steps_logged(directory) > before + 5; }, patience)) << training.err();
   }
