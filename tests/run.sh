@@ -16,4 +16,5 @@ need_packages $flotilla_build_packages $flotilla_test_packages
 
 cmake --preset cpu-release -DFLOTILLA_TESTS=ON ${CI:+-DFLOTILLA_WERROR=ON} >/dev/null
 cmake --build --preset cpu-release -j "$(flotilla_build_jobs)"
-exec ctest --preset cpu-release --output-on-failure -j "$(nproc)" "$@"
+# One more than there are cores: there is always one that waits.
+exec ctest --preset cpu-release --output-on-failure -j "$(($(nproc) + 1))" "$@"

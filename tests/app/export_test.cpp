@@ -1,11 +1,15 @@
 #include "app/export/export.hpp"
 
-#include "app/temporary.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 

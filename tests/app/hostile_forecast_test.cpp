@@ -1,14 +1,16 @@
 #include "app/hostile_forecast.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <random>
 
-#include "app/temporary.hpp"
 
 // Plans and profiles with something wrong in them, still JSON: a forecast with sane figures or a clear refusal, never anything else.
 namespace flotilla::app {
 namespace {
+
+using tests::content;
 
 /// The corpus: files of a plan, a line of "---" and a profile.
 std::vector<std::pair<std::string, std::string>> corpus() {

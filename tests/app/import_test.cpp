@@ -1,16 +1,20 @@
 #include "app/import/import.hpp"
 
-#include "app/common/library_model.hpp"
-#include "app/common/plan_text.hpp"
 #include "app/inspect/inspect.hpp"
-#include "app/temporary.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/files/text_file.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "app/common/plan_text.hpp"
+#include "app/common/library_model.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 
@@ -44,13 +48,7 @@ class ImportCommand : public testing::Test {
   }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string refusal(const Words& arguments, ErrorKind kind) {
-    try {
-      import_published(arguments);
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      return error.what();
-    }
-    return "";
+    return tests::refusal(kind, [&] { import_published(arguments); });
   }
   TemporaryFolder folder_;
 };

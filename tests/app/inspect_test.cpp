@@ -1,13 +1,17 @@
 #include "app/inspect/inspect.hpp"
 
-#include "app/common/plan_text.hpp"
-#include "app/temporary.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "app/common/plan_text.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 

@@ -2,11 +2,13 @@
 
 #include "app/common/commands.hpp"
 #include "app/common/job.hpp"
-#include "app/temporary.hpp"
+#include "support/temporary_folder.hpp"
 
 /// Documents and examples say what the table says.
 namespace flotilla::app {
 namespace {
+
+using tests::content;
 
 const std::filesystem::path source{FLOTILLA_SOURCE};
 

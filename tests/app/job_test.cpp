@@ -1,10 +1,14 @@
 #include "app/common/job.hpp"
-
-#include "app/temporary.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 #include "flotilla/session/same_run.hpp"
+
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 const Words no_environment;

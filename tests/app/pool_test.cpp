@@ -3,12 +3,15 @@
 #include <random>
 
 #include "app/common/restrictions.hpp"
-#include "app/temporary.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/search/binding.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 
@@ -164,7 +167,7 @@ TEST(Pool, OfAProfileIsByTypeZoneAndHost) {
   add("B", "z", "h4", 1);
   add("A", "", "h4", 2);
   const search::Pool expected{{"A", "", 4, 2}, {"A", "", 8, 4}, {"B", "z", 1, 1}};
-  EXPECT_EQ(pool_of_devices(profile), expected);
+  EXPECT_EQ(search::pool_of_devices(profile), expected);
 }
 
 TEST(Pool, ALibraryGetsItsTypesAndNodes) {

@@ -1,13 +1,18 @@
 #include "app/report/report.hpp"
 
-#include "app/temporary.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/journal/outcome.hpp"
 #include "flotilla/journal/prometheus.hpp"
 #include "flotilla/journal/run_directory.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::content;
+using tests::error_of;
 
 using namespace journal;
 

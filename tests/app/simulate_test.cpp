@@ -3,19 +3,24 @@
 #include <map>
 #include <sstream>
 
-#include "app/common/forecasting.hpp"
 #include "app/documented.hpp"
+#include "app/common/forecasting.hpp"
 #include "app/inspect/inspect.hpp"
-#include "app/temporary.hpp"
-#include "files/expect_error.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "simulate/cluster_fixture.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::content;
+using tests::error_of;
 
 using Words = std::vector<std::string>;
 
@@ -128,7 +133,7 @@ TEST_F(Simulate, EveryKeyIsDocumentedAndTheExampleReads) {
   profile.device_types[0].memory = profile.device_types[1].memory = Bytes{json().get_int64("peak_memory_bytes") - 1};
   put(profile);
   expect_documented(page, json());
-  EXPECT_TRUE(files::forecast_from_json(files::testing::json_block(page), "the page").fits());
+  EXPECT_TRUE(files::forecast_from_json(tests::json_block(page), "the page").fits());
 }
 
 TEST_F(Simulate, TheTableBeginsWithWhatCounts) {

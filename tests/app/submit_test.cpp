@@ -9,12 +9,17 @@
 
 #include "app/submit/site_offers.hpp"
 #include "app/submit_site.hpp"
-#include "app/temporary.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/json.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::app {
 namespace {
+
+using tests::TemporaryFolder;
+using tests::content;
+using tests::error_of;
 
 using testing::MadeNodes;
 using testing::MadeSite;

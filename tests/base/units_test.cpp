@@ -4,19 +4,14 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/precision.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla {
 namespace {
 
 template <class Parse>
 std::string refusal(Parse parse, std::string_view input) {
-  try {
-    parse(input);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    return error.what();
-  }
-  return "";
+  return tests::refusal([&] { parse(input); });
 }
 
 TEST(Units, ParseWithTheirUnit) {

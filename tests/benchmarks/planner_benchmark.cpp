@@ -18,7 +18,7 @@
 #include "planner/judge.hpp"
 #include "planner/published_pools.hpp"
 #include "planner/speed_cases.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace {
 
@@ -60,7 +60,7 @@ const ListedPlan* best_listed(const PublishedPool& pool) {
   return best;
 }
 
-search::PoolRequest restricted(search::PoolRequest request) {
+search::PlanRequest restricted(search::PlanRequest request) {
   request.restrictions.one_microbatch_size = request.restrictions.equal_replicas = true;
   return request;
 }
@@ -250,7 +250,7 @@ int check_small_cases() {
 }
 
 /// Whether the answer survives the way to the artifact's format and back, to the time that it was planned with.
-bool can_be_judged_elsewhere(const search::PooledPlan& answer, const cluster::Profile& library) {
+bool can_be_judged_elsewhere(const search::RankedPlan& answer, const cluster::Profile& library) {
   const auto text = files::sailor_plan_to_json(answer.plan, "the answer");
   const auto back = files::sailor_plan_from_json(files::Json::parse(text, "the answer"), answer.plan.model, std::nullopt);
   return std::abs(by_rules().iteration(back, library).value - answer.iteration.value) <= 1e-6 * answer.iteration.value;

@@ -11,7 +11,7 @@
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "linear_crc.hpp"
 #include "state_file.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/mpi/session.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
 

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "flotilla/base/error.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::cluster {
 namespace {
@@ -41,14 +42,7 @@ Catalogue two() {
   return catalogue;
 }
 
-std::string refusal(const std::function<void()>& action, ErrorKind kind = ErrorKind::bad_input) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.kind() == kind ? error.what() : text("another kind: ", error.what());
-  }
-  return "nothing was refused";
-}
+using tests::refusal;
 
 TEST(Catalogue, NamesAreFoundHoweverTheyAreSpelled) {
   const Catalogue catalogue = two();
@@ -87,7 +81,7 @@ TEST(Catalogue, Tf32IsAskedForByName) {
   EXPECT_EQ(type.efficiency.half, 3e9);
   EXPECT_EQ(type.efficiency.error, 0.2);
   EXPECT_EQ(type.efficiency.matrix_16, 0.8);
-  EXPECT_NE(refusal([] { device_type(two(), "RTX-1+tf32"); }, ErrorKind::unavailable).find("does not multiply in TF32"), std::string::npos);
+  EXPECT_NE(refusal(ErrorKind::unavailable, [] { device_type(two(), "RTX-1+tf32"); }).find("does not multiply in TF32"), std::string::npos);
 }
 
 TEST(Catalogue, LinksJoinEveryPairOfTypesAtEveryLevel) {

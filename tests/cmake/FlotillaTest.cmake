@@ -1,8 +1,10 @@
-# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [TIMEOUT s])
+# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [TIMEOUT s] [COST s])
 #   a GoogleTest program, one CTest entry, label room.<room>.
 # flotilla_add_mpi_test(NAME ROOM room RANKS n... SOURCES ... [LINKS ...] [LABELS ...] [TIMEOUT s])
 #   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi.
 # A time limit is there for what hangs: ten times as long and more as a test takes on two cores that it shares with others.
+# COST: seconds, about, where a test takes many: CTest starts those first. PROCESSORS 2 is for tests that judge speeds. All others share the
+# cores: ranks yield while they wait, and what starts processes waits for most of its time.
 set(FLOTILLA_MPI_FLAGS --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1
     --mca btl_base_warn_component_unused 0 CACHE STRING "Flags for mpirun in tests")
 
@@ -18,20 +20,23 @@ endif()
 
 function(flotilla_test_program name room sources links)
   add_executable(${name} ${sources})
-  # A test runs its own lines once; what they call is in the rooms.
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_precompile_headers(${name} REUSE_FROM test_headers)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE flotilla::${room} ${links} GTest::gtest flotilla_warnings)
 endfunction()
 
 function(flotilla_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT" "SOURCES;LINKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT;COST" "SOURCES;LINKS;LABELS")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES}" "${T_LINKS};GTest::gtest_main")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
   endif()
+  if(NOT T_COST)
+    set(T_COST 1)
+  endif()
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS}" TIMEOUT ${T_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS}" TIMEOUT ${T_TIMEOUT} COST ${T_COST})
 endfunction()
 
 function(flotilla_add_mpi_test name)
@@ -44,6 +49,6 @@ function(flotilla_add_mpi_test name)
     add_test(NAME ${name}.np${ranks}
       COMMAND ${MPIEXEC_EXECUTABLE} ${FLOTILLA_MPI_FLAGS} -n ${ranks} $<TARGET_FILE:${name}> --gtest_brief=1)
     set_tests_properties(${name}.np${ranks} PROPERTIES LABELS "room.${T_ROOM};mpi;np${ranks};${T_LABELS}"
-      PROCESSORS ${ranks} TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${FLOTILLA_MPI_ENVIRONMENT}")
+      TIMEOUT ${T_TIMEOUT} COST ${ranks} ENVIRONMENT "${FLOTILLA_MPI_ENVIRONMENT}")
   endforeach()
 endfunction()

@@ -8,7 +8,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/last_words.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 

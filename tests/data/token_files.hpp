@@ -12,11 +12,14 @@
 #include <vector>
 
 #include "flotilla/base/error.hpp"
-#include "temporary_folder.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 /// Writes small token files of every format, byte by byte, without the code under test.
 namespace flotilla::data::testing {
 
+using tests::expect_contains;
+using tests::refusal;
 using tests::TemporaryFolder;
 
 template <class T>
@@ -95,25 +98,6 @@ inline std::vector<std::int64_t> some_tokens(std::size_t count, std::int64_t lim
   std::vector<std::int64_t> tokens;
   for (std::size_t i = 0; i < count; ++i) tokens.push_back(static_cast<std::int64_t>(i * 7919 + i / 3) % limit);
   return tokens;
-}
-
-/// The message of the Error{bad_input} that `action` throws; a test failure when it does not.
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input) << error.what();
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos) << "one line: " << message;
-    return message;
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
-inline void expect_contains(const std::string& message, const std::string& part) {
-  EXPECT_NE(message.find(part), std::string::npos) << "\"" << part << "\" is missing in: " << message;
 }
 
 }  // namespace flotilla::data::testing

@@ -6,8 +6,9 @@
 #include <random>
 #include <set>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 using cluster::Catalogue;
 using cluster::CatalogueEntry;
 using cluster::Figure;
-using testing::expect_refused;
-using testing::replaced;
+using tests::expect_refused;
+using tests::replaced;
 
 const Catalogue& built_in() {
   static const Catalogue catalogue = built_in_catalogue();
@@ -122,10 +123,10 @@ TEST(BuiltInCatalogue, CompletesAnEmptyProfile) {
 
 TEST(CatalogueFile, ThePageShowsAValidCatalogue) {
   const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "catalogue.md");
-  const Catalogue catalogue = catalogue_from_json(testing::json_block(page), "catalogue.md");
+  const Catalogue catalogue = catalogue_from_json(tests::json_block(page), "catalogue.md");
   ASSERT_EQ(catalogue.size(), 1u);
   for (const Figure& figure : needed(catalogue[0])) EXPECT_TRUE(figure.known());
-  const Json block = Json::parse(testing::json_block(page), "page");
+  const Json block = Json::parse(tests::json_block(page), "page");
   for (std::string key : block.at("device_types").items()[0].at("figures").keys()) {
     for (const std::string_view operands : {"fp32", "bf16"})
       if (const auto at = key.find(operands); at != std::string::npos) key.replace(at, operands.size(), "FP");

@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <random>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
 
 // Replays the fuzzers' corpus and its random mutations: every reader either succeeds or throws Error{bad_input} of one line.
 namespace flotilla::files {
@@ -102,7 +102,7 @@ TEST(Hostile, LongListsAreRefusedNotObeyed) {
       R"({"format": "flotilla-plan", "version": 1, "model": "gpt2-tiny", "length": 8, "global_batch": 1, "precision": "fp32",
     "stages": [{"layers": [0, 4], "replicas": [{"quanta": 1, "sequences": 1, "tensor_parallel": 1, "devices": [)" +
       devices + "]}]}]}";
-  testing::expect_refused([&] { plan_from_json(plan, "p"); }, "/stages/0/replicas/0/devices: names 500000 ranks");
+  tests::expect_refused([&] { plan_from_json(plan, "p"); }, "/stages/0/replicas/0/devices: names 500000 ranks");
 }
 
 }  // namespace

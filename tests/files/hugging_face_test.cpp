@@ -2,15 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "files/expect_error.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
 
-using testing::expect_refused;
-using testing::replaced;
+using tests::expect_refused;
+using tests::replaced;
 
 // As published with the models, keys that only concern generation included.
 const std::string gpt2_json = R"({
@@ -149,13 +151,13 @@ TEST(HuggingFace, RefusesImpossibleNumbers) {
 }
 
 TEST(HuggingFace, IsNamedAfterItsFolder) {
-  const auto folder = std::filesystem::path{::testing::TempDir()} / "flotilla-hf-my-model";
+  const tests::TemporaryFolder temporary;
+  const auto folder = temporary / "my-model";
   std::filesystem::create_directory(folder);
   write_text(folder / "config.json", gpt2_json);
   write_text(folder / "other.json", gpt2_json);
-  EXPECT_EQ(read_hugging_face_config(folder / "config.json").name, "flotilla-hf-my-model");
+  EXPECT_EQ(read_hugging_face_config(folder / "config.json").name, "my-model");
   EXPECT_EQ(read_hugging_face_config(folder / "other.json").name, "other");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

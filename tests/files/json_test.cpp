@@ -6,12 +6,12 @@
 #include <cmath>
 #include <random>
 
-#include "files/expect_error.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::files {
 namespace {
 
-using testing::expect_refused;
+using tests::expect_refused;
 
 Json parse(const std::string& text) { return Json::parse(text, "in.json"); }
 void refused(const std::string& text, std::string_view part, std::string_view other = "in.json") {

@@ -4,15 +4,17 @@
 #include <filesystem>
 #include <random>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
 
-using testing::expect_refused;
-using testing::replaced;
+using tests::expect_refused;
+using tests::replaced;
 
 cluster::DeviceType device_type(const std::string& name) {
   cluster::DeviceType type;
@@ -94,11 +96,11 @@ TEST(LibraryFile, RoundTripsBitByBit) {
 }
 
 TEST(LibraryFile, ReadsWhatItWritesOnDisk) {
-  const auto path = std::filesystem::path{::testing::TempDir()} / "flotilla_library_file_test.json";
+  const tests::TemporaryFolder folder;
+  const auto path = folder / "library.json";
   write_library(path, example());
   EXPECT_EQ(read_library(path), example());
   EXPECT_EQ(read_profile(path), example().profile);
-  std::filesystem::remove(path);
 }
 
 TEST(LibraryFile, AProbesProfileHasNoneOfItsKeys) {
@@ -124,7 +126,7 @@ TEST(LibraryFile, ThePageShowsAValidLibrary) {
   const std::string lead = "## Libraries";
   const std::size_t start = page.find(lead);
   ASSERT_NE(start, std::string::npos);
-  const Library library = library_from_json(testing::json_block(page.substr(start)), "profile.md");
+  const Library library = library_from_json(tests::json_block(page.substr(start)), "profile.md");
   EXPECT_FALSE(library.models.empty());
   for (const std::string& key : Json::parse(library_to_json(library), "p").keys())
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;

@@ -2,15 +2,17 @@
 
 #include <gtest/gtest.h>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "plan/random_plan.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
 
-using testing::expect_refused;
-using testing::replaced;
+using tests::expect_refused;
+using tests::replaced;
 
 plan::Plan example() { return plan::even_plan(model::built_in("gpt2-mini"), 64, 16, Precision::bf16, 2, 2, 2, 4); }
 
@@ -42,12 +44,12 @@ TEST(PlanFile, IsWrittenForPeople) {
 }
 
 TEST(PlanFile, ReadsWhatItWritesOnDisk) {
-  const auto path = std::filesystem::path{::testing::TempDir()} / "flotilla_plan_file_test.json";
+  const tests::TemporaryFolder folder;
+  const auto path = folder / "plan.json";
   write_plan(path, example());
   EXPECT_EQ(read_plan(path), example());
   write_text(path, "{");
   expect_refused([&] { read_plan(path); }, path.string() + ":1:2: not JSON");
-  std::filesystem::remove(path);
 }
 
 TEST(PlanFile, OptionalKeysHaveDefaults) {
@@ -63,7 +65,7 @@ TEST(PlanFile, OptionalKeysHaveDefaults) {
 
 TEST(PlanFile, ThePageShowsAValidPlan) {
   const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "plan.md");
-  const plan::Plan plan = plan_from_json(testing::json_block(page), "plan.md");
+  const plan::Plan plan = plan_from_json(tests::json_block(page), "plan.md");
   EXPECT_GT(plan.stages.size(), 1u);
   for (const std::string& key : Json::parse(plan_to_json(plan), "p").keys())
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;

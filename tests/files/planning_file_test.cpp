@@ -2,14 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
 
-std::string example() { return testing::json_block(read_text(std::filesystem::path{FLOTILLA_FORMATS} / "planning.md")); }
+std::string example() { return tests::json_block(read_text(std::filesystem::path{FLOTILLA_FORMATS} / "planning.md")); }
 
 TEST(PlanningFile, TheExampleReadsAndWritesBack) {
   const auto planning = planning_from_json(example(), "page");
@@ -70,7 +71,7 @@ TEST(PlanningFile, WithoutAPlanThereIsAReason) {
 
 TEST(PlanningFile, RefusesByPlace) {
   const auto refused = [](const std::string& what, const std::string& by, const std::string& message) {
-    testing::expect_refused([&] { planning_from_json(testing::replaced(example(), what, by), "p"); }, message);
+    tests::expect_refused([&] { planning_from_json(tests::replaced(example(), what, by), "p"); }, message);
   };
   refused("\"version\": 1", "\"version\": 2", "p: /version");
   refused("\"flotilla-planning\"", "\"flotilla-plan\"", "p: /format");

@@ -6,14 +6,16 @@
 #include <cmath>
 #include <random>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
 
-using testing::expect_refused;
-using testing::replaced;
+using tests::expect_refused;
+using tests::replaced;
 
 cluster::Profile random_profile(std::mt19937_64& random) {
   const auto positive = [&] { return std::ldexp(1 + std::uniform_real_distribution{}(random), static_cast<int>(random() % 80) - 40); };
@@ -79,10 +81,10 @@ TEST(ProfileFile, AFittedLinkIsReadBack) {
 }
 
 TEST(ProfileFile, ReadsWhatItWritesOnDisk) {
-  const auto path = std::filesystem::path{::testing::TempDir()} / "flotilla_profile_file_test.json";
+  const tests::TemporaryFolder folder;
+  const auto path = folder / "profile.json";
   write_profile(path, example());
   EXPECT_EQ(read_profile(path), example());
-  std::filesystem::remove(path);
 }
 
 TEST(ProfileFile, RefusesToWriteWhatIsNotFinite) {
@@ -93,7 +95,7 @@ TEST(ProfileFile, RefusesToWriteWhatIsNotFinite) {
 
 TEST(ProfileFile, ThePageShowsAValidProfile) {
   const std::string page = read_text(std::filesystem::path{FLOTILLA_FORMATS} / "profile.md");
-  const cluster::Profile profile = profile_from_json(testing::json_block(page), "profile.md");
+  const cluster::Profile profile = profile_from_json(tests::json_block(page), "profile.md");
   EXPECT_FALSE(profile.operation_times.empty());
   for (const std::string& key : Json::parse(profile_to_json(profile), "p").keys())
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <random>
 
-#include "files/expect_error.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::files {
 namespace {
@@ -184,7 +184,7 @@ TEST(SailorExport, RefusesWhatTheFormatCannotSay) {
           "stages[0].replicas[1].sequences", "5 microbatches");
   auto plan = small();
   plan.global_batch = 15;
-  testing::expect_refused([&] { sailor_plan_to_json(plan, "p.json"); }, "p.json: ", "quantum");
+  tests::expect_refused([&] { sailor_plan_to_json(plan, "p.json"); }, "p.json: ", "quantum");
 }
 
 TEST(SailorExport, TheCountedSpellingSaysMore) {

@@ -7,18 +7,19 @@
 #include <functional>
 #include <random>
 
-#include "files/expect_error.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
-#include "published_data.hpp"
-#include "temporary_folder.hpp"
+#include "support/published_data.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/text.hpp"
 
 namespace flotilla::files {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::expect_refused;
-using testing::replaced;
+using tests::expect_refused;
+using tests::replaced;
 
 /// A folder as the artifact lays it out, of our own numbers: one model of two blocks, one of the artifact's that counts its last norm.
 class Artifact {

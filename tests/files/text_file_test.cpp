@@ -6,25 +6,20 @@
 #include <thread>
 #include <vector>
 
-#include "files/expect_error.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::files {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::expect_refused;
+using tests::expect_refused;
 
 class TextFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "flotilla-files-XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder_}, fs::directory_iterator{})); }
+  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder_.path()}, fs::directory_iterator{})); }
 
-  fs::path folder_;
+  tests::TemporaryFolder folder_;
 };
 
 TEST_F(TextFile, RoundTripsAndReplaces) {

@@ -15,7 +15,8 @@
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
-#include "temporary_folder.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::journal::testing {
 
@@ -23,6 +24,8 @@ namespace flotilla::journal::testing {
 using RunFolder = tests::TemporaryFolder;
 
 using tests::content;
+using tests::expect_contains;
+using tests::refusal;
 
 inline void write(const std::filesystem::path& path, std::string_view text) { std::ofstream{path, std::ios::binary} << text; }
 
@@ -73,24 +76,6 @@ inline void wait_until(const std::function<bool()>& condition) {
     if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error{"waited for a minute in vain"};
     usleep(2000);
   }
-}
-
-template <class Action>
-std::string refusal(ErrorKind kind, Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    const std::string message = error.what();
-    EXPECT_EQ(message.find('\n'), std::string::npos) << "one line: " << message;
-    return message;
-  }
-  ADD_FAILURE() << "nothing was refused";
-  return {};
-}
-
-inline void expect_contains(const std::string& message, const std::string& part) {
-  EXPECT_NE(message.find(part), std::string::npos) << "\"" << part << "\" is missing in: " << message;
 }
 
 }  // namespace flotilla::journal::testing

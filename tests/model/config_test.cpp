@@ -3,20 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "flotilla/base/error.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::model {
 namespace {
 
-std::string message_of(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
+using tests::refusal;
 
 TEST(BuiltIn, HuggingFaceShapes) {
   const Config gpt2 = built_in("gpt2");
@@ -61,16 +53,16 @@ TEST(BuiltIn, EveryNameIsFoundInAnyCaseAndIsPossible) {
 }
 
 TEST(BuiltIn, UnknownNameGetsTheNearest) {
-  const std::string message = message_of([] { built_in("opt-350"); });
+  const std::string message = refusal([] { built_in("opt-350"); });
   EXPECT_NE(message.find("'opt-350'"), std::string::npos) << message;
   EXPECT_NE(message.find("'opt-350m'"), std::string::npos) << message;
-  EXPECT_NE(message_of([] { built_in("gtp2"); }).find("'gpt2'"), std::string::npos);
+  EXPECT_NE(refusal([] { built_in("gtp2"); }).find("'gpt2'"), std::string::npos);
 }
 
 TEST(Check, NamesPlaceFieldAndWhatItMustBe) {
   Config c = built_in("gpt2-tiny");
   c.heads = 7;
-  const std::string message = message_of([&] { check(c, "config.json"); });
+  const std::string message = refusal([&] { check(c, "config.json"); });
   EXPECT_EQ(message.rfind("config.json: ", 0), 0u) << message;
   EXPECT_NE(message.find("multiple of heads (7)"), std::string::npos) << message;
 }
@@ -79,7 +71,7 @@ TEST(Check, RefusesEveryImpossibleField) {
   const auto refuses = [](auto&& spoil, const char* field) {
     Config c = built_in("opt-post-tiny");
     spoil(c);
-    EXPECT_NE(message_of([&] { check(c, "here"); }).find(field), std::string::npos) << field;
+    EXPECT_NE(refusal([&] { check(c, "here"); }).find(field), std::string::npos) << field;
   };
   refuses([](Config& c) { c.blocks = 0; }, "blocks");
   refuses([](Config& c) { c.hidden = -64; }, "hidden");

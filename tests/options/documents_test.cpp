@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "fixture.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::options {
 namespace {
@@ -89,7 +90,8 @@ TEST(ManPage, HasSectionsOptionsAndNoAccidentalRequests) {
 
 /// The words that bash offers after the line `words`, the last of which is being typed.
 std::string complete(const std::string& script, const std::vector<std::string>& words) {
-  const auto file = std::filesystem::temp_directory_path() / ("flotilla-completion-" + std::to_string(::getpid()));
+  const tests::TemporaryFolder folder;
+  const auto file = folder / "script";
   std::string line;
   for (const auto& word : words) line += " '" + word + "'";
   std::ofstream{file} << script << "COMP_WORDS=(" << line << ")\nCOMP_CWORD=" << words.size() - 1
@@ -99,7 +101,6 @@ std::string complete(const std::string& script, const std::vector<std::string>& 
   std::array<char, 256> buffer{};
   while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) out += buffer.data();
   EXPECT_EQ(::pclose(pipe), 0) << out;
-  std::filesystem::remove(file);
   return out;
 }
 

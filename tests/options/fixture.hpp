@@ -7,7 +7,8 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/options/table.hpp"
-#include "temporary_folder.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::options {
 

@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "fixture.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::options {
 namespace {
@@ -122,13 +123,12 @@ TEST(JobFile, TheFirstMistakeOfTheFileIsTheOneReported) {
 TEST(JobFile, MissingFolderAndOversizedFiles) {
   Fields f;
   auto t = table_of(f);
-  const auto folder = std::filesystem::temp_directory_path() / ("flotilla-options-" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
+  const tests::TemporaryFolder folder;
   const auto missing = error_of([&] { t.read_file((folder / "none.toml").string()); });
   EXPECT_EQ(missing.kind(), ErrorKind::bad_input);
   EXPECT_NE(std::string{missing.what()}.find("none.toml: cannot be opened (No such file or directory)"), std::string::npos)
       << missing.what();
-  EXPECT_NE(std::string{error_of([&] { t.read_file(folder.string()); }).what()}.find("is a folder"), std::string::npos);
+  EXPECT_NE(std::string{error_of([&] { t.read_file(folder.path().string()); }).what()}.find("is a folder"), std::string::npos);
   const auto big = (folder / "big.toml").string();
   std::ofstream{big} << "[training]\nsteps = 5\n" << std::string(1 << 20, '#');
   EXPECT_NE(std::string{error_of([&] { t.read_file(big); }).what()}.find("larger than 1 MiB"), std::string::npos);
@@ -137,7 +137,6 @@ TEST(JobFile, MissingFolderAndOversizedFiles) {
   t.read_file(good);
   EXPECT_EQ(f.steps, 5);
   EXPECT_EQ(t.describe("training.steps").source, good + ":2:9");
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

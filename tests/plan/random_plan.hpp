@@ -5,10 +5,11 @@
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
+#include "support/random.hpp"
 
 namespace flotilla::plan::testing {
 
-inline int between(std::mt19937& random, int least, int most) { return std::uniform_int_distribution{least, most}(random); }
+using tests::between;
 
 /// `total` as `parts` positive numbers.
 inline std::vector<int> split(std::mt19937& random, int total, int parts) {

@@ -83,9 +83,9 @@ TEST(TeamSum, AddsEverythingOnceInTheOrderOfTheTeams) {
   for (int trial = 0; trial < 60; ++trial) {
     const auto group = group_of([&] {
       for (;;)
-        if (auto placement = tests::any_placement(random, tests::pick(random, 2, 12)); !placement.node.empty()) return placement;
+        if (auto placement = tests::any_placement(random, tests::between(random, 2, 12)); !placement.node.empty()) return placement;
     }());
-    expect_right(group, tests::pick(random, 1, 60));
+    expect_right(group, tests::between(random, 1, 60));
   }
 }
 

@@ -27,7 +27,7 @@ Site& site_named(Program& program, std::size_t c, const std::string& name) {
 }
 
 plan::Plan shared_or_not(plan::Plan plan, std::mt19937& random) {
-  plan.shard_optimizer = tests::pick(random, 0, 1) == 1;
+  plan.shard_optimizer = tests::between(random, 0, 1) == 1;
   return plan;
 }
 
@@ -43,7 +43,7 @@ TEST(Validate, RandomPlansPass) {
     const auto plan = shared_or_not(tests::random_plan(random), random);
     const auto runtime = anywhere(plan, random);
     ASSERT_EQ(first(validate(lower(plan, runtime))), "") << "trial " << trial << ": " << plan::summary(plan);
-    const auto evaluation = lower_evaluation(plan, runtime, tests::pick(random, 1, 2 * plan.global_batch));
+    const auto evaluation = lower_evaluation(plan, runtime, tests::between(random, 1, 2 * plan.global_batch));
     ASSERT_EQ(first(validate(evaluation)), "") << "trial " << trial << " evaluation: " << plan::summary(plan);
   }
 }
@@ -54,7 +54,7 @@ TEST(Validate, PlansWhoseStagesAreDealtUnlikePass) {
     const auto plan = shared_or_not(tests::any_plan(random), random);
     const auto runtime = anywhere(plan, random);
     ASSERT_EQ(first(validate(lower(plan, runtime))), "") << "trial " << trial << ": " << plan::summary(plan);
-    const auto evaluation = lower_evaluation(plan, runtime, tests::pick(random, 1, 2 * plan.global_batch));
+    const auto evaluation = lower_evaluation(plan, runtime, tests::between(random, 1, 2 * plan.global_batch));
     ASSERT_EQ(first(validate(evaluation)), "") << "trial " << trial << " evaluation: " << plan::summary(plan);
   }
 }
@@ -70,7 +70,7 @@ TEST(Validate, LongPlansWhoseStagesAreDealtUnlikePass) {
 /// Both programs of a plan are proved.
 void expect_proved(const plan::Plan& plan, std::mt19937& random, const std::string& what) {
   ASSERT_EQ(first(validate(lower(plan, Runtime{}))), "") << what << ": " << plan::summary(plan);
-  const auto evaluation = lower_evaluation(plan, Runtime{}, tests::pick(random, 1, 2 * plan.global_batch));
+  const auto evaluation = lower_evaluation(plan, Runtime{}, tests::between(random, 1, 2 * plan.global_batch));
   ASSERT_EQ(first(validate(evaluation)), "") << what << " evaluation: " << plan::summary(plan);
 }
 
@@ -269,17 +269,17 @@ TEST(Validate, DanglingReferencesAreRefusedNotFollowed) {
   const auto whole = pipeline_program(2, 2, 2);
   for (int trial = 0; trial < 200; ++trial) {
     auto program = whole;
-    auto& c = program.classes[static_cast<std::size_t>(tests::pick(random, 0, static_cast<int>(program.classes.size()) - 1))];
-    auto& site = c.sites[static_cast<std::size_t>(tests::pick(random, 0, static_cast<int>(c.sites.size()) - 1))];
-    const int wild = tests::pick(random, 0, 1) ? 1 << 20 : -7;
-    switch (tests::pick(random, 0, 4)) {
+    auto& c = program.classes[static_cast<std::size_t>(tests::between(random, 0, static_cast<int>(program.classes.size()) - 1))];
+    auto& site = c.sites[static_cast<std::size_t>(tests::between(random, 0, static_cast<int>(c.sites.size()) - 1))];
+    const int wild = tests::between(random, 0, 1) ? 1 << 20 : -7;
+    switch (tests::between(random, 0, 4)) {
       case 0:
         if (site.accesses.empty()) continue;
         site.accesses[0].buffer = wild;
         break;
       case 1: site.waits.push_back({wild, 0}); break;
       case 2: c.blocks[0].steps[0].site = wild; break;
-      case 3: program.ranks[static_cast<std::size_t>(tests::pick(random, 0, 7))].rank_class = 1 << 20; break;
+      case 3: program.ranks[static_cast<std::size_t>(tests::between(random, 0, 7))].rank_class = 1 << 20; break;
       default: c.buffers[0].offset = {wild}; break;
     }
     EXPECT_TRUE(broken(program, Violation::Rule::structure)) << "trial " << trial;

@@ -8,6 +8,7 @@
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "reference/reference_numbers.hpp"
+#include "support/temporary_folder.hpp"
 #include "train/fixture.hpp"
 
 namespace flotilla::train {
@@ -31,15 +32,11 @@ Options options() {
 /// A file of exactly one batch: every step sees the same sequences, in another order.
 class BatchFile {
  public:
-  explicit BatchFile(const model::Config& model)
-      : path_{std::filesystem::temp_directory_path() / ("flotilla-reference-" + std::to_string(getpid()) + ".u16")} {
+  explicit BatchFile(const model::Config& model) {
     const auto tokens = tests::reference_tokens(model);
     std::ofstream{path_, std::ios::binary}.write(reinterpret_cast<const char*>(tokens.data()),
                                                  static_cast<std::streamsize>(tokens.size() * sizeof(tokens[0])));
   }
-  ~BatchFile() { std::filesystem::remove(path_); }
-  BatchFile(const BatchFile&) = delete;
-  BatchFile& operator=(const BatchFile&) = delete;
 
   data::Sampler sampler(const plan::Plan& plan) const {
     data::CorpusOptions files;
@@ -51,7 +48,8 @@ class BatchFile {
   }
 
  private:
-  std::filesystem::path path_;
+  tests::TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_ / "batch.u16";
 };
 
 /// Calls f(element of the shard, element of the whole).

@@ -18,17 +18,12 @@
 #include <vector>
 
 #include "flotilla/base/text.hpp"
+#include "support/temporary_folder.hpp"
 
 /// Programs started, watched and killed by a test. Whatever a test does, nothing that it started outlives it.
 namespace flotilla::tests {
 
 using Milliseconds = std::chrono::milliseconds;
-
-inline std::string content(const std::filesystem::path& file) {
-  std::ostringstream out;
-  out << std::ifstream{file, std::ios::binary}.rdbuf();
-  return out.str();
-}
 
 /// Polls until `condition` holds; false when `patience` passes first.
 template <class Condition>
@@ -91,7 +86,7 @@ class Process {
   std::map<int, int> ranks() const {
     std::map<int, int> found;
     for (const auto& [pid, environment] : marked()) {
-      const std::string key = std::string(1, '\0') + "OMPI_COMM_WORLD_RANK=";
+      static const std::string key{"\0OMPI_COMM_WORLD_RANK=", 22};
       const auto at = environment.find(key);
       if (at != std::string::npos) found[std::atoi(environment.c_str() + at + key.size())] = pid;
     }
@@ -170,25 +165,6 @@ class Process {
   std::filesystem::path out_, err_;
   int pid_ = -1;
   std::optional<int> status_;
-};
-
-/// A folder of the test program's own, removed at its end.
-class Folder {
- public:
-  Folder() {
-    auto pattern = (std::filesystem::temp_directory_path() / "flotilla-run-test-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
 };
 
 }  // namespace flotilla::tests

@@ -34,10 +34,33 @@ std::vector<journal::SlowRecord> said(const fs::path& run, bool over) {
   return found;
 }
 
+/// Two replicas of the first stage, one of the second: what data x pipeline x tensor degrees cannot say.
+fs::path mixed_plan() {
+  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), length, global_batch, Precision::fp32, 1, 2, 1, 2);
+  auto half = plan.stages[0].replicas[0];
+  half.sequences = global_batch / 2;
+  plan.stages[0].replicas = {half, half};
+  plan.stages[0].replicas[1].devices = {Rank{1}};
+  plan.stages[1].replicas[0].devices = {Rank{2}};
+  const auto file = folder() / "mixed.json";
+  files::write_plan(file, plan);
+  return file;
+}
+
+/// Whether some rank has another share of the work than others beside it, or stages have unlike numbers of replicas.
+bool is_mixed(const plan::Plan& plan) {
+  const auto& first = plan.stages.front().replicas;
+  return std::ranges::any_of(plan.stages, [&](const plan::Stage& stage) {
+    return stage.replicas.size() != first.size() || std::ranges::any_of(stage.replicas, [&](const plan::Replica& replica) {
+             return std::abs(replica.sequences - first.front().sequences) > plan.quantum || replica.quanta != first.front().quanta;
+           });
+  });
+}
+
 class SelfCheck : public testing::Test {
  protected:
-  void start(const Words& how) {
-    process_.emplace(train(run_, 2, Words{"--training.steps=1000000", "--run.log-every=1000"} + how), folder());
+  void start(const Words& how, int ranks = 2) {
+    process_.emplace(train(run_, ranks, Words{"--training.steps=1000000", "--run.log-every=1000"} + how), folder());
     ASSERT_TRUE(wait_until([&] { return steps_logged(run_) > 20; }, patience)) << process_->err();
   }
   void end() {
@@ -81,6 +104,27 @@ TEST_F(SelfCheck, WithReplanAutoThePlanChangesInPlace) {
   end();
   EXPECT_NE(process_->out().find("plan changed after step "), std::string::npos) << process_->out();
   EXPECT_NE(process_->out().find(" times slower: "), std::string::npos) << process_->out();
+}
+
+/// A rank in the middle, which no plan of several ranks can leave out: it gets less to do than the others.
+TEST_F(SelfCheck, WithReplanAutoAMixedPlanChangesToAMixedPlan) {
+  start({"--plan=" + mixed_plan().string(), "--replan=auto"}, 3);
+  const auto changed = [&] {
+    const auto plans = journal::read_metrics(run_).plans;
+    return !plans.empty() && plans.back().refused.empty() && plans.back().reason.find(" times slower") != std::string::npos;
+  };
+  {
+    const Throttle throttle{process_->ranks().at(victim)};
+    EXPECT_TRUE(wait_until(changed, patience)) << process_->out() << process_->err();
+  }
+  const auto plans = journal::read_metrics(run_).plans;
+  end();
+  ASSERT_FALSE(plans.empty());
+  const auto saved = checkpoint::latest(run_);
+  ASSERT_TRUE(saved);
+  const auto plan = files::plan_from_json(saved->manifest.plan, "the checkpoint's plan");
+  EXPECT_EQ(plan::rank_count(plan), 3) << plan::summary(plan);
+  EXPECT_TRUE(is_mixed(plan)) << plan::summary(plan);
 }
 
 }  // namespace

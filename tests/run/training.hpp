@@ -24,8 +24,9 @@ inline Words operator+(Words a, const Words& b) {
 /// Nothing is measured by it: it only ends a test of what hangs. The slowest of the jobs here take a minute on two busy cores.
 inline constexpr Milliseconds patience{300000};
 
+/// On a disk, which the nodes of a cluster share, and which has room for the checkpoints of real models.
 inline const fs::path& folder() {
-  static const Folder one;
+  static const TemporaryFolder one{fs::temp_directory_path()};
   return one.path();
 }
 

@@ -171,7 +171,7 @@ class Enumeration {
   }
 
   const Instance& i_;
-  const search::PoolRequest& r_;
+  const search::PlanRequest& r_;
   const Judge& judge_;
   std::vector<int> left_, cuts_, degrees_;
   std::vector<double> peaks_;

@@ -3,31 +3,33 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "simulate/cluster_fixture.hpp"
 
 namespace flotilla {
 namespace {
 
-using search::Answer;
-using search::Request;
+using search::PlanAnswer;
+using search::PlanRequest;
 using simulate::ProgramForecaster;
 
 constexpr Bytes runtime_constant{16 << 20};
 
-Request request(const std::string& model = "gpt2-mini", int batch = 16, int length = 64) {
-  Request r;
+/// Of bound ranks, for a runtime that knows data x pipeline x tensor alone: a space that is searched to the end.
+PlanRequest request(const std::string& model = "gpt2-mini", int batch = 16, int length = 64) {
+  PlanRequest r;
+  r.restrictions.uniform_degrees = true;
   r.model = model::built_in(model);
   r.length = length;
   r.global_batch = batch;
   return r;
 }
 
-Answer find(const Request& r, const cluster::Profile& profile) {
-  return search::find_plan(r, profile, ProgramForecaster{profile, {}, runtime_constant});
+PlanAnswer find(const PlanRequest& r, const cluster::Profile& profile) {
+  return search::plan(r, ProgramForecaster{profile, {}, runtime_constant});
 }
 
-std::string error_of(const Request& r, const cluster::Profile& profile) {
+std::string error_of(const PlanRequest& r, const cluster::Profile& profile) {
   try {
     find(r, profile);
   } catch (const Error& error) {
@@ -44,14 +46,17 @@ cluster::Profile measured(int hosts, int per_host, const std::string& model = "g
 
 TEST(FindPlan, AnswerIsAValidPlanBoundToTheFirstRanks) {
   const auto profile = measured(2, 4);
-  const Answer a = find(request(), profile);
-  ASSERT_TRUE(a.plan);
-  EXPECT_TRUE(plan::validate(*a.plan).empty());
+  const PlanAnswer a = find(request(), profile);
+  ASSERT_TRUE(a.best);
+  EXPECT_TRUE(plan::validate(a.best->plan).empty());
   EXPECT_TRUE(a.finished);
   EXPECT_EQ(a.bound_gap, 0);
   EXPECT_GT(a.considered, 0);
-  EXPECT_EQ(a.forecast, (ProgramForecaster{profile, {}, runtime_constant}.forecast(*a.plan)));
-  for (const auto& stage : a.plan->stages)
+  const auto forecast = ProgramForecaster{profile, {}, runtime_constant}.forecast(a.best->plan);
+  EXPECT_EQ(a.best->iteration, forecast.iteration);
+  EXPECT_EQ(a.best->peak_memory, forecast.peak_memory());
+  EXPECT_EQ(a.best->value, forecast.iteration.value);
+  for (const auto& stage : a.best->plan.stages)
     for (const auto& replica : stage.replicas)
       for (Rank rank : replica.devices) {
         EXPECT_EQ(profile.devices[rank.index()].type, replica.device_type);
@@ -62,9 +67,10 @@ TEST(FindPlan, AnswerIsAValidPlanBoundToTheFirstRanks) {
 
 TEST(FindPlan, SameInputSamePlan) {
   const auto profile = measured(2, 4);
-  const Answer a = find(request(), profile), b = find(request(), profile);
-  EXPECT_EQ(a.plan, b.plan);
-  EXPECT_EQ(a.forecast, b.forecast);
+  const PlanAnswer a = find(request(), profile), b = find(request(), profile);
+  ASSERT_TRUE(a.best && b.best);
+  EXPECT_EQ(a.best->plan, b.best->plan);
+  EXPECT_EQ(a.best->iteration, b.best->iteration);
   EXPECT_EQ(a.considered, b.considered);
 }
 
@@ -72,10 +78,10 @@ TEST(FindPlan, MicrobatchesAreNoLargerThanMeasurementsTell) {
   const auto largest = [](int sequences) {
     auto profile = fixture::uniform_cluster(1, 1);
     fixture::measure(profile, model::built_in("gpt2-mini"), 64, Precision::fp32, {1}, {1, sequences});
-    Request r = request("gpt2-mini", 256);
+    PlanRequest r = request("gpt2-mini", 256);
     r.alternatives = 100;
-    const Answer a = find(r, profile);
-    int most = a.plan ? a.plan->stages.front().replicas.front().quanta : 0;
+    const PlanAnswer a = find(r, profile);
+    int most = a.best ? a.best->plan.stages.front().replicas.front().quanta : 0;
     for (const auto& other : a.alternatives) most = std::max(most, other.plan.stages.front().replicas.front().quanta);
     return most;
   };
@@ -86,113 +92,115 @@ TEST(FindPlan, MicrobatchesAreNoLargerThanMeasurementsTell) {
 TEST(FindPlan, SlowLinksLeaveRanksIdle) {
   auto profile = measured(8, 1, "gpt2-tiny", 16);
   profile.links[1].pieces[0] = {{0}, {1.0}, {1e6}};  // a second for every message
-  const Answer a = find(request("gpt2-tiny", 8, 16), profile);
-  ASSERT_TRUE(a.plan);
-  EXPECT_EQ(plan::rank_count(*a.plan), 1);
+  const PlanAnswer a = find(request("gpt2-tiny", 8, 16), profile);
+  ASSERT_TRUE(a.best);
+  EXPECT_EQ(plan::rank_count(a.best->plan), 1);
 }
 
 TEST(FindPlan, FastLinksUseEveryRank) {
   auto profile = measured(1, 4);
   profile.links[0].pieces[0] = {{0}, {1e-9}, {1e13}};
-  const Answer a = find(request(), profile);
-  ASSERT_TRUE(a.plan);
-  EXPECT_EQ(plan::rank_count(*a.plan), 4);
+  const PlanAnswer a = find(request(), profile);
+  ASSERT_TRUE(a.best);
+  EXPECT_EQ(plan::rank_count(a.best->plan), 4);
 }
 
 TEST(FindPlan, FixedChoicesAreKept) {
   const auto profile = measured(1, 8);
-  Request r = request();
-  r.fixed = {2, 2, 2, 2, plan::ScheduleKind::gpipe, plan::Recompute::full, {0, 2, 6}};
-  const Answer a = find(r, profile);
-  ASSERT_TRUE(a.plan);
-  EXPECT_EQ(search::describe(*a.plan), "data 2 x pipeline 2 x tensor 2, microbatch 2, gpipe, full recomputation, layers 0-2-6");
-  r.fixed = {};
-  r.fixed.pipeline = 3;
-  EXPECT_EQ(find(r, profile).plan->stages.size(), 3u);
-  r.fixed = {};
-  r.fixed.tensor = 4;
-  EXPECT_EQ(find(r, profile).plan->stages[0].replicas[0].tensor_parallel, 4);
-  r.fixed = {};
-  r.fixed.microbatch = 5;
-  const auto plan = *find(r, profile).plan;
+  PlanRequest r = request();
+  r.constraints = {2, 2, 2, 2, plan::ScheduleKind::gpipe, plan::Recompute::full, {0, 2, 6}};
+  const PlanAnswer a = find(r, profile);
+  ASSERT_TRUE(a.best);
+  EXPECT_EQ(search::describe(a.best->plan), "data 2 x pipeline 2 x tensor 2, microbatch 2, gpipe, full recomputation, layers 0-2-6");
+  r.constraints = {};
+  r.constraints.pipeline = 3;
+  EXPECT_EQ(find(r, profile).best->plan.stages.size(), 3u);
+  r.constraints = {};
+  r.constraints.tensor = 4;
+  EXPECT_EQ(find(r, profile).best->plan.stages[0].replicas[0].tensor_parallel, 4);
+  r.constraints = {};
+  r.constraints.microbatch = 5;
+  const auto plan = find(r, profile).best->plan;
   EXPECT_LE(plan.stages[0].replicas[0].quanta * plan.quantum, 5);
 }
 
-TEST(FindPlan, TheMannerIsKept) {
+TEST(FindPlan, ConstraintsOnHowAPlanRunsAreKept) {
   const auto profile = measured(1, 4);
-  Request r = request();
-  r.fixed.chunks = 2;
+  PlanRequest r = request();
+  r.constraints.chunks = 2;
   const auto interleaved = find(r, profile);
-  ASSERT_TRUE(interleaved.plan) << interleaved.no_plan_reason;
-  EXPECT_EQ(interleaved.plan->chunks, 2);
-  EXPECT_EQ(interleaved.plan->schedule, plan::ScheduleKind::interleaved);
-  r.fixed.pipeline = 2, r.fixed.cuts = {0, 1, 3, 4, 6};
+  ASSERT_TRUE(interleaved.best) << interleaved.no_plan_reason;
+  EXPECT_EQ(interleaved.best->plan.chunks, 2);
+  EXPECT_EQ(interleaved.best->plan.schedule, plan::ScheduleKind::interleaved);
+  r.constraints.pipeline = 2, r.constraints.cuts = {0, 1, 3, 4, 6};
   const auto cut = find(r, profile);
-  ASSERT_TRUE(cut.plan) << cut.no_plan_reason;
-  EXPECT_NE(search::describe(*cut.plan).find("pipeline 2 x"), std::string::npos) << search::describe(*cut.plan);
-  EXPECT_NE(search::describe(*cut.plan).find("2 stages a device, layers 0-1-3-4-6"), std::string::npos) << search::describe(*cut.plan);
+  ASSERT_TRUE(cut.best) << cut.no_plan_reason;
+  EXPECT_NE(search::describe(cut.best->plan).find("pipeline 2 x"), std::string::npos) << search::describe(cut.best->plan);
+  EXPECT_NE(search::describe(cut.best->plan).find("2 stages a device, layers 0-1-3-4-6"), std::string::npos)
+      << search::describe(cut.best->plan);
   r = request();
-  r.fixed.sequence_parallel = true, r.fixed.tensor = 2;
-  EXPECT_TRUE(find(r, profile).plan->sequence_parallel);
+  r.constraints.sequence_parallel = true, r.constraints.tensor = 2;
+  EXPECT_TRUE(find(r, profile).best->plan.sequence_parallel);
   r = request();
-  r.fixed.shard_optimizer = true, r.fixed.data = 2;
-  EXPECT_TRUE(find(r, profile).plan->shard_optimizer);
+  r.constraints.shard_optimizer = true, r.constraints.data = 2;
+  EXPECT_TRUE(find(r, profile).best->plan.shard_optimizer);
 }
 
 /// Two replicas that need more than they may, but less where they share the moments out.
 TEST(FindPlan, AnOptimizerThatIsSharedOutIsNamedWhereItWouldFit) {
   const auto profile = measured(1, 2);
-  Request r = request();
-  r.fixed.data = 2, r.fixed.pipeline = 1, r.fixed.tensor = 1, r.fixed.microbatch = 1, r.fixed.recompute = plan::Recompute::full;
-  r.fixed.schedule = plan::ScheduleKind::one_f_one_b;
-  r.fixed.shard_optimizer = true;
-  r.memory_limit = find(r, profile).forecast.peak_memory();
-  r.fixed.shard_optimizer.reset();
-  const Answer a = find(r, profile);
+  PlanRequest r = request();
+  r.constraints.data = 2, r.constraints.pipeline = 1, r.constraints.tensor = 1, r.constraints.microbatch = 1,
+  r.constraints.recompute = plan::Recompute::full;
+  r.constraints.schedule = plan::ScheduleKind::one_f_one_b;
+  r.constraints.shard_optimizer = true;
+  r.memory_limit = find(r, profile).best->peak_memory;
+  r.constraints.shard_optimizer.reset();
+  const PlanAnswer a = find(r, profile);
   ASSERT_TRUE(a.nearest_miss) << a.no_plan_reason;
   EXPECT_NE(a.nearest_miss->change.find("an optimizer that replicas share out"), std::string::npos) << a.nearest_miss->change;
 }
 
 TEST(FindPlan, TensorParallelismStaysInsideAHost) {
   const auto profile = measured(4, 1);
-  Request r = request();
-  r.fixed.tensor = 2;
-  const Answer a = find(r, profile);
-  EXPECT_FALSE(a.plan);
+  PlanRequest r = request();
+  r.constraints.tensor = 2;
+  const PlanAnswer a = find(r, profile);
+  EXPECT_FALSE(a.best);
   EXPECT_FALSE(a.nearest_miss);
   EXPECT_NE(a.no_plan_reason.find("inside one host"), std::string::npos) << a.no_plan_reason;
 }
 
 TEST(FindPlan, TooFewRanksIsAValueWithAReason) {
-  Request r = request();
-  r.fixed.data = 4, r.fixed.pipeline = 2;
-  const Answer a = find(r, measured(1, 4));
-  EXPECT_FALSE(a.plan);
+  PlanRequest r = request();
+  r.constraints.data = 4, r.constraints.pipeline = 2;
+  const PlanAnswer a = find(r, measured(1, 4));
+  EXPECT_FALSE(a.best);
   EXPECT_NE(a.no_plan_reason.find("4 ranks"), std::string::npos) << a.no_plan_reason;
 }
 
 TEST(FindPlan, MemoryLimitIsKeptAndAnsweredByAnotherPlan) {
   const auto profile = measured(1, 4);
-  Request r = request();
-  const Answer free = find(r, profile);
-  Bytes limit = free.forecast.peak_memory() - Bytes{1};
+  PlanRequest r = request();
+  const PlanAnswer free = find(r, profile);
+  Bytes limit = free.best->peak_memory - Bytes{1};
   for (int round = 0; round < 3; ++round) {
     r.memory_limit = limit;
-    const Answer tight = find(r, profile);
-    ASSERT_TRUE(tight.plan);
-    EXPECT_LE(tight.forecast.peak_memory(), limit);
-    EXPECT_GE(tight.forecast.iteration, free.forecast.iteration);
-    limit = tight.forecast.peak_memory() - Bytes{1};
+    const PlanAnswer tight = find(r, profile);
+    ASSERT_TRUE(tight.best);
+    EXPECT_LE(tight.best->peak_memory, limit);
+    EXPECT_GE(tight.best->iteration, free.best->iteration);
+    limit = tight.best->peak_memory - Bytes{1};
   }
 }
 
 TEST(FindPlan, NothingFitsNamesTheNearestMissAndWhatWouldMendIt) {
   const auto profile = measured(1, 2);
-  Request r = request();
-  r.fixed.microbatch = 16;
+  PlanRequest r = request();
+  r.constraints.microbatch = 16;
   r.memory_limit = Bytes{24 << 20};
-  const Answer a = find(r, profile);
-  EXPECT_FALSE(a.plan);
+  const PlanAnswer a = find(r, profile);
+  EXPECT_FALSE(a.best);
   ASSERT_TRUE(a.nearest_miss);
   EXPECT_GT(a.nearest_miss->needed, a.nearest_miss->limit);
   EXPECT_EQ(a.nearest_miss->limit, *r.memory_limit);
@@ -200,48 +208,48 @@ TEST(FindPlan, NothingFitsNamesTheNearestMissAndWhatWouldMendIt) {
   EXPECT_NE(a.no_plan_reason.find("no plan fits"), std::string::npos);
   // What it says would fit does.
   r.memory_limit = a.nearest_miss->needed;
-  const Answer mended = find(r, profile);
-  ASSERT_TRUE(mended.plan);
-  EXPECT_LE(mended.forecast.peak_memory(), a.nearest_miss->needed);
+  const PlanAnswer mended = find(r, profile);
+  ASSERT_TRUE(mended.best);
+  EXPECT_LE(mended.best->peak_memory, a.nearest_miss->needed);
 }
 
 TEST(FindPlan, ASmallerMicrobatchIsNamedWhereItWouldFit) {
   const auto profile = measured(1, 1);
-  Request r = request();
-  r.fixed.microbatch = 16;
-  r.fixed.recompute = plan::Recompute::full;
-  const Bytes large = find(r, profile).forecast.peak_memory();
+  PlanRequest r = request();
+  r.constraints.microbatch = 16;
+  r.constraints.recompute = plan::Recompute::full;
+  const Bytes large = find(r, profile).best->peak_memory;
   r.memory_limit = large - Bytes{1 << 20};
-  const Answer a = find(r, profile);
+  const PlanAnswer a = find(r, profile);
   ASSERT_TRUE(a.nearest_miss);
-  EXPECT_NE(a.nearest_miss->change.find("in place of 16"), std::string::npos) << a.nearest_miss->change;
+  EXPECT_NE(a.nearest_miss->change.find("instead of 16"), std::string::npos) << a.nearest_miss->change;
 }
 
 TEST(FindPlan, AlternativesAreOtherShapesAndSayWhyTheyLost) {
-  const Answer a = find(request(), measured(1, 4));
-  ASSERT_TRUE(a.plan);
+  const PlanAnswer a = find(request(), measured(1, 4));
+  ASSERT_TRUE(a.best);
   ASSERT_EQ(a.alternatives.size(), 4u);
-  Seconds before = a.forecast.iteration;
+  Seconds before = a.best->iteration;
   for (const auto& other : a.alternatives) {
-    EXPECT_NE(search::describe(other.plan), search::describe(*a.plan));
+    EXPECT_NE(search::describe(other.plan), search::describe(a.best->plan));
     EXPECT_GE(other.iteration, before);
     before = other.iteration;
-    EXPECT_TRUE(other.reason.find("slower") != std::string::npos || other.reason.find("as fast") != std::string::npos) << other.reason;
+    EXPECT_TRUE(other.reason.find("slower") != std::string::npos || other.reason.find("equally fast") != std::string::npos) << other.reason;
   }
 }
 
 TEST(FindPlan, StopsWhenAskedAndSaysSo) {
   const auto profile = measured(1, 4);
-  Request r = request();
+  PlanRequest r = request();
   int calls = 0;
   r.should_stop = [&] { return ++calls > 12; };
-  const Answer cut_off = find(r, profile);
+  const PlanAnswer cut_off = find(r, profile);
   EXPECT_FALSE(cut_off.finished);
   r.should_stop = [] { return true; };
-  const Answer nothing = find(r, profile);
-  EXPECT_FALSE(nothing.plan);
+  const PlanAnswer nothing = find(r, profile);
+  EXPECT_FALSE(nothing.best);
   EXPECT_NE(nothing.no_plan_reason.find("stopped"), std::string::npos);
-  if (cut_off.plan) {
+  if (cut_off.best) {
     EXPECT_GT(cut_off.bound_gap, 0);
   }
 }
@@ -251,35 +259,35 @@ TEST(FindPlan, SlowAndFastDevicesShareTheWorkBySpeed) {
   profile.device_types.push_back(fixture::device_type("fast", 150, 30));
   profile.devices[1].type = "fast";
   profile.links[1].pieces[0] = {{0}, {1e-7}, {1e12}};
-  const Answer a = find(request("gpt2-mini", 32), profile);
-  ASSERT_TRUE(a.plan);
-  Request alone = request("gpt2-mini", 32);
-  alone.fixed.data = 1, alone.fixed.pipeline = 1;
-  EXPECT_EQ(plan::rank_count(*a.plan), 2);
-  EXPECT_LT(a.forecast.iteration.value, 0.4 * find(alone, profile).forecast.iteration.value);  // rank 0, the slow one, alone; ideal: 0.25
+  const PlanAnswer a = find(request("gpt2-mini", 32), profile);
+  ASSERT_TRUE(a.best);
+  PlanRequest alone = request("gpt2-mini", 32);
+  alone.constraints.data = 1, alone.constraints.pipeline = 1;
+  EXPECT_EQ(plan::rank_count(a.best->plan), 2);
+  EXPECT_LT(a.best->iteration.value, 0.4 * find(alone, profile).best->iteration.value);  // rank 0, the slow one, alone; ideal: 0.25
 }
 
 TEST(FindPlan, ContradictionsAreNamed) {
   const auto profile = measured(1, 2);
-  Request r = request();
-  r.fixed.cuts = {0, 3, 6}, r.fixed.pipeline = 3;
+  PlanRequest r = request();
+  r.constraints.cuts = {0, 3, 6}, r.constraints.pipeline = 3;
   EXPECT_NE(error_of(r, profile).find("2 stages"), std::string::npos);
-  r.fixed = {};
-  r.fixed.cuts = {0, 4, 3, 6};
+  r.constraints = {};
+  r.constraints.cuts = {0, 4, 3, 6};
   EXPECT_NE(error_of(r, profile).find("rise from 0 to 6"), std::string::npos);
-  r.fixed = {};
-  r.fixed.tensor = 64;
+  r.constraints = {};
+  r.constraints.tensor = 64;
   EXPECT_NE(error_of(r, profile).find("heads"), std::string::npos);
-  r.fixed = {};
-  r.fixed.microbatch = 0;
+  r.constraints = {};
+  r.constraints.microbatch = 0;
   EXPECT_NE(error_of(r, profile).find("microbatch is 0"), std::string::npos);
-  r.fixed = {};
-  r.fixed.chunks = 2, r.fixed.schedule = plan::ScheduleKind::gpipe;
+  r.constraints = {};
+  r.constraints.chunks = 2, r.constraints.schedule = plan::ScheduleKind::gpipe;
   EXPECT_NE(error_of(r, profile).find("the schedule is gpipe"), std::string::npos);
-  r.fixed.schedule.reset(), r.fixed.cuts = {0, 1, 2, 6};
+  r.constraints.schedule.reset(), r.constraints.cuts = {0, 1, 2, 6};
   EXPECT_NE(error_of(r, profile).find("3 stages, which are not 2 for each device"), std::string::npos) << error_of(r, profile);
-  r.fixed = {};
-  r.fixed.chunks = 0;
+  r.constraints = {};
+  r.constraints.chunks = 0;
   EXPECT_NE(error_of(r, profile).find("holds 0 stages"), std::string::npos);
   r = request();
   r.length = 1000000;

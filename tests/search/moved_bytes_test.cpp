@@ -324,8 +324,8 @@ TEST(MovedBytes, ManySharesKeepTheirOrder) {
   EXPECT_GT(moved.count, 0);
 }
 
-PooledPlan candidate(double value, std::int64_t moved, int devices = 1) {
-  PooledPlan plan;
+RankedPlan candidate(double value, std::int64_t moved, int devices = 1) {
+  RankedPlan plan;
   plan.value = value;
   plan.moved = {moved};
   plan.devices = devices;
@@ -333,7 +333,7 @@ PooledPlan candidate(double value, std::int64_t moved, int devices = 1) {
 }
 
 TEST(ChooseNearBest, TheOneThatMovesLeast) {
-  const std::vector<PooledPlan> all{candidate(10, 90), candidate(10.4, 40), candidate(10.5, 30), candidate(11, 20), candidate(12, 0)};
+  const std::vector<RankedPlan> all{candidate(10, 90), candidate(10.4, 40), candidate(10.5, 30), candidate(11, 20), candidate(12, 0)};
   EXPECT_EQ(choose_near_best(all, 10, 0), 0u);
   EXPECT_EQ(choose_near_best(all, 10, 0.05), 2u);
   EXPECT_EQ(choose_near_best(all, 10, 0.1), 3u);
@@ -343,7 +343,7 @@ TEST(ChooseNearBest, TheOneThatMovesLeast) {
 }
 
 TEST(ChooseNearBest, TiesGoToTheBetterThenTheSmaller) {
-  const std::vector<PooledPlan> all{candidate(10.2, 30, 8), candidate(10.1, 30, 9), candidate(10.1, 30, 7), candidate(10.1, 30, 7)};
+  const std::vector<RankedPlan> all{candidate(10.2, 30, 8), candidate(10.1, 30, 9), candidate(10.1, 30, 7), candidate(10.1, 30, 7)};
   EXPECT_EQ(choose_near_best(all, 10, 0.05), 2u);
 }
 

@@ -6,33 +6,34 @@
 #include <random>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "simulate/cluster_fixture.hpp"
 
 // The planner against plain enumeration, over random small instances.
 namespace flotilla {
 namespace {
 
-using search::Answer;
-using search::Request;
+using search::PlanAnswer;
+using search::PlanRequest;
 using simulate::ProgramForecaster;
 
 constexpr int length = 16;
 
 struct Instance {
   cluster::Profile profile;
-  Request request;
+  PlanRequest request;
 };
 
 Instance random_instance(std::mt19937_64& random, int family) {
   Instance i;
-  i.profile = fixture::uniform_cluster(1, fixture::pick(random, 1, 4), fixture::device_type("slow", 50, 10, {1LL << 40}));
-  i.profile.links[0].pieces[0] = {{0}, {1e-6 * fixture::pick(random, 1, 50)}, {1e8 * fixture::pick(random, 1, 100)}};
+  i.profile = fixture::uniform_cluster(1, fixture::between(random, 1, 4), fixture::device_type("slow", 50, 10, {1LL << 40}));
+  i.profile.links[0].pieces[0] = {{0}, {1e-6 * fixture::between(random, 1, 50)}, {1e8 * fixture::between(random, 1, 100)}};
   i.request.model = model::built_in(std::array{"gpt2-tiny", "gpt-neo-tiny", "llama-tiny"}[static_cast<std::size_t>(family)]);
-  i.request.model.blocks = fixture::pick(random, 1, 4);
+  i.request.model.blocks = fixture::between(random, 1, 4);
   i.request.length = length;
-  i.request.global_batch = fixture::pick(random, 1, 6);
+  i.request.global_batch = fixture::between(random, 1, 6);
   i.request.alternatives = 1;
+  i.request.restrictions.uniform_degrees = true;
   if (random() % 2) fixture::measure(i.profile, i.request.model, length, Precision::fp32, {1, 2}, {1, 4});
   if (random() % 2) {
     // Something between what the whole model and the smallest part of it needs, to make memory decide.
@@ -40,7 +41,7 @@ Instance random_instance(std::mt19937_64& random, int family) {
     auto bound = whole;
     bound.stages[0].replicas[0].device_type = "slow";
     const Bytes needed = ProgramForecaster{i.profile, {}, {}}.forecast(bound).peak_memory();
-    i.request.memory_limit = Bytes{needed.count * fixture::pick(random, 30, 110) / 100};
+    i.request.memory_limit = Bytes{needed.count * fixture::between(random, 30, 110) / 100};
   }
   return i;
 }
@@ -58,17 +59,17 @@ void for_each_cut(int layers, int stages, std::vector<int> cuts, const std::func
   }
 }
 
-std::vector<plan::ScheduleKind> schedules_of(const Request& r) {
-  if (r.fixed.chunks.value_or(1) > 1) return {plan::ScheduleKind::one_f_one_b};  // is cut into chunks then
-  if (r.fixed.schedule) return {*r.fixed.schedule};
+std::vector<plan::ScheduleKind> schedules_of(const PlanRequest& r) {
+  if (r.constraints.chunks.value_or(1) > 1) return {plan::ScheduleKind::one_f_one_b};  // is cut into chunks then
+  if (r.constraints.schedule) return {*r.constraints.schedule};
   return {plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b};
 }
 
 /// Every even plan of the instance.
 void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&)>& visit) {
-  const Request& r = i.request;
+  const PlanRequest& r = i.request;
   const int ranks = static_cast<int>(i.profile.devices.size());
-  const auto manner = search::settled(search::manner_of(r.fixed));
+  const auto fixed = search::settled(r.constraints);
   for (int tensor = 1; tensor <= std::min(ranks, r.model.groups()); ++tensor)
     for (int pipeline = 1; pipeline * tensor <= ranks && pipeline <= r.model.layers(); ++pipeline)
       for (int data = 1; data * pipeline * tensor <= ranks && data <= r.global_batch; ++data)
@@ -82,22 +83,22 @@ void for_each_plan(const Instance& i, const std::function<void(const plan::Plan&
                   stage.recompute = recompute;
                   for (auto& replica : stage.replicas) replica.device_type = "slow";
                 }
-                plan = search::in_manner(std::move(plan), manner);
-                if (search::keeps(plan, manner)) visit(plan);
+                plan = search::constrained(std::move(plan), fixed);
+                if (search::keeps(plan, fixed)) visit(plan);
               });
 }
 
-Answer find(const Instance& i) { return search::find_plan(i.request, i.profile, ProgramForecaster{i.profile, {}, {}}); }
+PlanAnswer find(const Instance& i) { return search::plan(i.request, ProgramForecaster{i.profile, {}, {}}); }
 
 class Optimality : public testing::TestWithParam<int> {};
 
 TEST_P(Optimality, EqualsEnumeration) {
   std::mt19937_64 random{static_cast<std::uint64_t>(GetParam())};
   Instance i = random_instance(random, GetParam() % 3);
-  if (GetParam() % 4 == 3) i.request.fixed.schedule = plan::ScheduleKind::zero_bubble;  // whose bounds are others
-  if (GetParam() % 8 == 1) i.request.fixed.chunks = 2;
-  if (GetParam() % 8 == 5) i.request.fixed.sequence_parallel = true;
-  if (GetParam() % 4 == 2) i.request.fixed.shard_optimizer = true;
+  if (GetParam() % 4 == 3) i.request.constraints.schedule = plan::ScheduleKind::zero_bubble;  // whose bounds are others
+  if (GetParam() % 8 == 1) i.request.constraints.chunks = 2;
+  if (GetParam() % 8 == 5) i.request.constraints.sequence_parallel = true;
+  if (GetParam() % 4 == 2) i.request.constraints.shard_optimizer = true;
   const ProgramForecaster forecaster{i.profile, {}, {}};
   std::optional<Seconds> best;
   for_each_plan(i, [&](const plan::Plan& plan) {
@@ -105,29 +106,29 @@ TEST_P(Optimality, EqualsEnumeration) {
     if (i.request.memory_limit && f.peak_memory() > *i.request.memory_limit) return;
     if (!best || f.iteration < *best) best = f.iteration;
   });
-  const Answer a = find(i);
-  ASSERT_EQ(a.plan.has_value(), best.has_value()) << a.no_plan_reason;
+  const PlanAnswer a = find(i);
+  ASSERT_EQ(a.best.has_value(), best.has_value()) << a.no_plan_reason;
   EXPECT_TRUE(a.finished);
   if (!best) {
     ASSERT_TRUE(a.nearest_miss);
     EXPECT_GT(a.nearest_miss->needed, *i.request.memory_limit);
     return;
   }
-  EXPECT_LE(a.forecast.iteration.value, best->value * (1 + 1e-12)) << search::describe(*a.plan);
+  EXPECT_LE(a.best->iteration.value, best->value * (1 + 1e-12)) << search::describe(a.best->plan);
   if (i.request.memory_limit) {
-    EXPECT_LE(a.forecast.peak_memory(), *i.request.memory_limit);
+    EXPECT_LE(a.best->peak_memory, *i.request.memory_limit);
   }
 }
 
 TEST_P(Optimality, MoreMemoryOrMoreRanksAreNeverWorse) {
   std::mt19937_64 random{static_cast<std::uint64_t>(GetParam()) + 1000};
   Instance i = random_instance(random, GetParam() % 3);
-  const Answer before = find(i);
-  const auto no_worse = [&](const Answer& after) {
-    return !before.plan || (after.plan && after.forecast.iteration.value <= before.forecast.iteration.value * (1 + 1e-12));
+  const PlanAnswer before = find(i);
+  const auto no_worse = [&](const PlanAnswer& after) {
+    return !before.best || (after.best && after.best->iteration.value <= before.best->iteration.value * (1 + 1e-12));
   };
   Instance roomier = i;
-  if (roomier.request.memory_limit) roomier.request.memory_limit = *i.request.memory_limit + Bytes{fixture::pick(random, 1, 1 << 20)};
+  if (roomier.request.memory_limit) roomier.request.memory_limit = *i.request.memory_limit + Bytes{fixture::between(random, 1, 1 << 20)};
   EXPECT_TRUE(no_worse(find(roomier)));
   Instance larger = i;
   const int ranks = static_cast<int>(i.profile.devices.size());

@@ -9,11 +9,11 @@
 #include <limits>
 #include <optional>
 
+#include "../bound/floor.hpp"
 #include "estimate.hpp"
 #include "families.hpp"
-#include "floor.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "pool_parts.hpp"
 #include "variants.hpp"
@@ -26,9 +26,9 @@ using namespace search::pool;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-double value_of(const PoolAnswer& answer) { return answer.best ? answer.best->value : infinity; }
+double value_of(const PlanAnswer& answer) { return answer.best ? answer.best->value : infinity; }
 
-std::string spell(const PoolAnswer& answer) { return answer.best ? plan::summary(answer.best->plan) : answer.no_plan_reason; }
+std::string spell(const PlanAnswer& answer) { return answer.best ? plan::summary(answer.best->plan) : answer.no_plan_reason; }
 
 std::vector<int> random_cuts(Dice& dice, int layers, int stages) {
   std::vector<int> cuts{0, layers};
@@ -83,22 +83,25 @@ std::optional<Verdict> verdict(const Judge& judge, const plan::Plan& plan) {
   }
 }
 
-/// The planner of even plans on one host of the pool's first type; nothing where it has no say.
-std::optional<double> by_find_plan(const Instance& i, int devices) {
+/// The best even plan on one host of the pool's first type; nothing where it has no say.
+std::optional<double> best_even_plan(const Instance& i, int devices) {
   const auto& r = i.request;
   if (i.runtime.layers || !(r.restrictions == Restrictions{}) || !(r.objective == Objective{})) return std::nullopt;
   auto profile = i.library;
   for (int d = 0; d < devices; ++d) profile.devices.push_back({Rank{d}, r.pool[0].device_type, "h", r.pool[0].zone, d, 1});
-  const auto answer = find_plan({r.model, r.length, r.global_batch, r.precision, {}, {}, 0, {}}, profile,
-                                simulate::ProgramForecaster{profile, i.runtime, {}});
-  if (!answer.plan) return std::nullopt;
-  return answer.forecast.iteration.value;
+  PlanRequest even;
+  even.model = r.model, even.length = r.length, even.global_batch = r.global_batch, even.precision = r.precision;
+  even.restrictions.uniform_degrees = true;
+  even.alternatives = 0;
+  const auto answer = search::plan(even, simulate::ProgramForecaster{profile, i.runtime, {}});
+  if (!answer.best) return std::nullopt;
+  return answer.best->value;
 }
 
-void expect_bound(const Instance& i, const PoolAnswer& answer, int seed) {
+void expect_bound(const Instance& i, const PlanAnswer& answer, int seed) {
   const double bound = answer.best->value * (1 - answer.bound_gap) * (1 - 1e-9);
   for (const auto& other : answer.alternatives) EXPECT_LE(bound, other.value) << seed;
-  if (const auto other = by_find_plan(i, std::min(i.request.pool[0].count, i.request.pool[0].per_node))) {
+  if (const auto other = best_even_plan(i, std::min(i.request.pool[0].count, i.request.pool[0].per_node))) {
     EXPECT_LE(bound, *other) << seed;
   }
 }
@@ -122,7 +125,7 @@ std::string Ratios::in_words(const char* of) {
   return line;
 }
 
-PoolAnswer plan(const Instance& i) { return plan_by_program(i.request, i.library, i.runtime); }
+PlanAnswer plan(const Instance& i) { return search::plan(i.request, simulate::ProgramForecaster{i.library, i.runtime, {}}); }
 
 void expect_sense(Seeds seeds, const Range& range) {
   int found = 0, none = 0;
@@ -144,16 +147,19 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    const double floor = floor_of_value(parts.stock, parts.soundings, parts.estimate.sizes());
+    const double floor = bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
     const auto look = [&](const plan::Plan& plan) {
       const auto v = verdict(judge, plan);
-      if (!v) return;
+      if (!v || !v->fits || !judge.keeps_limits(*v)) return;  // no plan of the space
       ratios.add(*v->value / floor);
       EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
     };
     for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
       const auto plan = plan_of(sketch, parts.stock);
       look(plan);
+      plan::Plan sharded = plan;
+      sharded.shard_optimizer = true;
+      if (!i.runtime.layers) look(sharded);
       for (const auto& variant : variants_of(plan)) look(variant);
     });
   }
@@ -267,7 +273,40 @@ bool more_memory(Instance& i, Dice& dice) {
   return true;
 }
 
+bool faster_links(Instance& i, Dice& dice) {
+  const double factor = dice.scale(1.01, 10);
+  for (auto& link : i.library.links)
+    for (auto& piece : link.pieces) piece.bandwidth.value *= factor, piece.latency.value /= factor;
+  return true;
+}
+
+double floor_of(const Instance& i) {
+  Parts parts{i};
+  return bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
+}
+
 }  // namespace
+
+void expect_monotone_floor(Seeds seeds, const Range& range) {
+  const std::vector<Loosening> all{{"more devices", more_devices},
+                                   {"another type", another_type},
+                                   {"looser limits", looser_limits},
+                                   {"more memory", more_memory},
+                                   {"faster links", faster_links}};
+  int pairs = 0, lower = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed)
+    for (const auto& loosening : all) {
+      Instance i = random_instance(seed, range);
+      const double before = floor_of(i);
+      Dice dice{seed};
+      if (!loosening.apply(i, dice)) continue;
+      const double after = floor_of(i);
+      EXPECT_LE(after, before * (1 + 1e-9)) << loosening.what << " " << seed << " " << i.runtime.name;
+      ++pairs, lower += after < before ? 1 : 0;
+    }
+  std::printf("floors: %d pairs, %d lower\n", pairs, lower);
+  EXPECT_GT(lower, pairs / 4);
+}
 
 void expect_monotone(Seeds seeds, const Range& range, double most_worse, double mostly) {
   const std::vector<Loosening> all{

@@ -21,7 +21,7 @@ struct Ratios {
   std::string in_words(const char* of);
 };
 
-search::PoolAnswer plan(const Instance&);
+search::PlanAnswer plan(const Instance&);
 
 /// Answers are what they say: valid, inside the pool, the memory, the limits and the restrictions, and forecast the same by the judge; no
 /// plan that anybody knows is below the bound.
@@ -34,6 +34,8 @@ void expect_close_estimates(Seeds, const Range&, int sketches_each, double most)
 void expect_deterministic(Seeds, const Range&);
 /// Feasible exactly when plain enumeration is; never worse by more than `most_worse`, and equal within 0.1 % in at least `mostly`.
 void expect_as_good_as_enumeration(Seeds, const Range&, double most_worse, double mostly);
+/// A larger pool, a looser limit, more memory, faster links: the floor is never higher.
+void expect_monotone_floor(Seeds, const Range&);
 /// A larger pool, a looser limit, more memory: never worse where the search finishes (which it rarely does), and where it does not never
 /// worse by more than `most_worse` in at least `mostly` of the pairs.
 void expect_monotone(Seeds, const Range&, double most_worse, double mostly);

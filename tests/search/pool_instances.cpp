@@ -117,8 +117,6 @@ class Maker {
 
 }  // namespace
 
-double Dice::scale(double low, double high) { return low * std::exp(real(0, std::log(high / low))); }
-
 cluster::DeviceType made_up_type(const std::string& name, double gigaflops, Bytes memory) {
   return {name, cluster::DeviceKind::gpu, memory, {gigaflops * 1e9}, {2 * gigaflops * 1e9}, {gigaflops * 1e8}, "made up"};
 }

@@ -5,31 +5,17 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/program/runtime.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
+#include "support/random.hpp"
 
 /// Made-up pools, models and objectives for the tests of the planner by our own forecast.
 namespace flotilla::fixture {
 
-class Dice {
- public:
-  explicit Dice(int seed) : random_{static_cast<std::uint64_t>(seed)} {}
-  int pick(int low, int high) { return low + static_cast<int>(random_() % static_cast<std::uint64_t>(high - low + 1)); }
-  template <class T>
-  T one_of(const std::vector<T>& values) {
-    return values[static_cast<std::size_t>(pick(0, static_cast<int>(values.size()) - 1))];
-  }
-  bool chance(double share) { return real(0, 1) < share; }
-  double real(double low, double high) { return low + (high - low) * (static_cast<double>(random_() >> 11) * 0x1p-53); }
-  /// Evenly on a logarithmic scale.
-  double scale(double low, double high);
-
- private:
-  std::mt19937_64 random_;
-};
+using tests::Dice;
 
 /// A request and who it is asked of.
 struct Instance {
-  search::PoolRequest request;
+  search::PlanRequest request;
   cluster::Profile library;
   program::Runtime runtime;
 };

@@ -107,7 +107,7 @@ std::string Judge::broken_restriction(const plan::Plan& plan) const {
   return r.one_microbatch_size && most_turns - least_turns > 1 ? "one-microbatch-size (shares)" : "";
 }
 
-std::vector<std::string> Judge::problems(const search::PooledPlan& pooled) const {
+std::vector<std::string> Judge::problems(const search::RankedPlan& pooled) const {
   std::vector<std::string> found;
   const auto expect = [&](bool good, const std::string& what) {
     if (!good) found.push_back(what);
@@ -137,7 +137,7 @@ std::vector<std::string> Judge::problems(const search::PooledPlan& pooled) const
   return found;
 }
 
-std::vector<std::string> Judge::problems(const search::PoolAnswer& answer) const {
+std::vector<std::string> Judge::problems(const search::PlanAnswer& answer) const {
   std::vector<std::string> found;
   const auto expect = [&](bool good, const std::string& what) {
     if (!good) found.push_back(what);

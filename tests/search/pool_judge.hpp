@@ -29,9 +29,9 @@ class Judge {
   /// "" where the plan keeps the request's restrictions, else the one that it breaks.
   std::string broken_restriction(const plan::Plan&) const;
   /// All that is wrong with a plan of an answer; empty: nothing.
-  std::vector<std::string> problems(const search::PooledPlan&) const;
+  std::vector<std::string> problems(const search::RankedPlan&) const;
   /// All that is wrong with an answer.
-  std::vector<std::string> problems(const search::PoolAnswer&) const;
+  std::vector<std::string> problems(const search::PlanAnswer&) const;
 
  private:
   const Instance& i_;

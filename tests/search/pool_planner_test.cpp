@@ -7,7 +7,7 @@
 namespace flotilla::fixture {
 namespace {
 
-using search::PoolRequest;
+using search::PlanRequest;
 
 Range small_models() {
   Range range;
@@ -115,21 +115,29 @@ TEST(PoolPlanner, SharesTheOptimizerOutWhereNothingElseFits) {
   EXPECT_FALSE(room.best->plan.shard_optimizer) << plan::summary(room.best->plan);
 }
 
-TEST(PoolPlanner, KeepsTheManner) {
+TEST(PoolPlanner, KeepsConstraints) {
   using plan::ScheduleKind;
-  const auto manners = std::vector<search::Manner>{{ScheduleKind::gpipe, {}, {}, {}},
-                                                   {ScheduleKind::zero_bubble, {}, false, {}},
-                                                   {ScheduleKind::interleaved, {}, {}, {}},
-                                                   {{}, 3, {}, {}},
-                                                   {{}, 1, true, {}},
-                                                   {{}, {}, false, true}};
-  for (std::size_t m = 0; m < manners.size(); ++m) {
-    Instance i = four_in_a_row(8, 8, m == 4 ? 4 : 1, 0.6, 64 << 20);  // a device does not hold all of it
-    i.request.manner = manners[m];
+  std::vector<search::Constraints> all_fixed(13);
+  all_fixed[0].schedule = ScheduleKind::gpipe;
+  all_fixed[1].schedule = ScheduleKind::zero_bubble, all_fixed[1].sequence_parallel = false;
+  all_fixed[2].schedule = ScheduleKind::interleaved;
+  all_fixed[3].chunks = 3;
+  all_fixed[4].chunks = 1, all_fixed[4].sequence_parallel = true;
+  all_fixed[5].sequence_parallel = false, all_fixed[5].shard_optimizer = true;
+  all_fixed[6].data = 2, all_fixed[6].pipeline = 2;
+  all_fixed[7].pipeline = 4, all_fixed[7].microbatch = 2;
+  all_fixed[8].tensor = 2;
+  all_fixed[9].recompute = plan::Recompute::full;
+  all_fixed[10].microbatch = 3, all_fixed[10].recompute = plan::Recompute::selective;
+  all_fixed[11].cuts = {0, 4, 10};
+  all_fixed[12].cuts = {0, 1, 3, 6, 10}, all_fixed[12].chunks = 2;
+  for (std::size_t m = 0; m < all_fixed.size(); ++m) {
+    Instance i = four_in_a_row(8, 8, m == 4 || m == 8 ? 4 : 1, 0.6, 64 << 20);  // a device does not hold all of it
+    i.request.constraints = all_fixed[m];
     const auto answer = plan(i);
     ASSERT_TRUE(answer.best) << m << ": " << answer.no_plan_reason;
-    EXPECT_TRUE(keeps(answer.best->plan, settled(manners[m]))) << plan::summary(answer.best->plan);
-    for (const auto& other : answer.alternatives) EXPECT_TRUE(keeps(other.plan, settled(manners[m]))) << plan::summary(other.plan);
+    EXPECT_TRUE(keeps(answer.best->plan, settled(all_fixed[m]))) << plan::summary(answer.best->plan);
+    for (const auto& other : answer.alternatives) EXPECT_TRUE(keeps(other.plan, settled(all_fixed[m]))) << plan::summary(other.plan);
     const auto problems = Judge{i}.problems(answer);
     EXPECT_TRUE(problems.empty()) << m << ": " << joined(problems);
   }
@@ -139,7 +147,7 @@ TEST(PoolPlanner, KeepsTheManner) {
 TEST(PoolPlanner, SharesNoOptimizerThatMustStayWhole) {
   Instance i = short_of_state();
   ASSERT_TRUE(plan(i).best);
-  i.request.manner.shard_optimizer = false;
+  i.request.constraints.shard_optimizer = false;
   const auto answer = plan(i);
   EXPECT_FALSE(answer.best);
   EXPECT_NE(answer.no_plan_reason.find("optimizer sharded over replicas would fit"), std::string::npos) << answer.no_plan_reason;
@@ -189,25 +197,25 @@ TEST(PoolPlanner, RefusesContradictions) {
       EXPECT_EQ(std::string{error.what()}.find('\n'), std::string::npos) << error.what();
     }
   };
-  refused([](PoolRequest& r) { r.pool.clear(); });
-  refused([](PoolRequest& r) {
+  refused([](PlanRequest& r) { r.pool.clear(); });
+  refused([](PlanRequest& r) {
     for (auto& entry : r.pool) entry.count = 0;
   });
-  refused([](PoolRequest& r) { r.pool[0].count = -1; });
-  refused([](PoolRequest& r) { r.pool[0].per_node = -2; });
-  refused([](PoolRequest& r) { r.pool[0].count = 2'000'000'000; });
-  refused([](PoolRequest& r) { r.pool[0].device_type = "unheard-of"; });
-  refused([](PoolRequest& r) { r.global_batch = 0; });
-  refused([](PoolRequest& r) { r.length = 0; });
-  refused([](PoolRequest& r) { r.length = 1 << 20; });
-  refused([](PoolRequest& r) { r.model.blocks = 0; });
-  refused([](PoolRequest& r) { r.tolerance = -1; });
-  refused([](PoolRequest& r) { r.objective.limits.usd_per_iteration = -1; });
-  refused([](PoolRequest& r) { r.objective.limits.usd_per_hour = 0; });
-  refused([](PoolRequest& r) { r.objective.limits.iterations_per_second = -0.5; });
-  refused([](PoolRequest& r) { r.objective.limits.devices = 0; });
-  refused([](PoolRequest& r) { r.manner.chunks = r.model.layers() + 1; });
-  refused([](PoolRequest& r) { r.manner.chunks = 2, r.manner.schedule = plan::ScheduleKind::gpipe; });
+  refused([](PlanRequest& r) { r.pool[0].count = -1; });
+  refused([](PlanRequest& r) { r.pool[0].per_node = -2; });
+  refused([](PlanRequest& r) { r.pool[0].count = 2'000'000'000; });
+  refused([](PlanRequest& r) { r.pool[0].device_type = "unheard-of"; });
+  refused([](PlanRequest& r) { r.global_batch = 0; });
+  refused([](PlanRequest& r) { r.length = 0; });
+  refused([](PlanRequest& r) { r.length = 1 << 20; });
+  refused([](PlanRequest& r) { r.model.blocks = 0; });
+  refused([](PlanRequest& r) { r.tolerance = -1; });
+  refused([](PlanRequest& r) { r.objective.limits.usd_per_iteration = -1; });
+  refused([](PlanRequest& r) { r.objective.limits.usd_per_hour = 0; });
+  refused([](PlanRequest& r) { r.objective.limits.iterations_per_second = -0.5; });
+  refused([](PlanRequest& r) { r.objective.limits.devices = 0; });
+  refused([](PlanRequest& r) { r.constraints.chunks = r.model.layers() + 1; });
+  refused([](PlanRequest& r) { r.constraints.chunks = 2, r.constraints.schedule = plan::ScheduleKind::gpipe; });
 }
 
 TEST(PoolPlanner, RefusesGoalsWithoutPrices) {

@@ -22,9 +22,21 @@ Range a_few_dozen() {
 
 TEST(PoolProperties, MakesSense) { expect_sense({1000, 1150}, {}); }
 TEST(PoolProperties, NoPlanIsBelowTheFloor) { expect_floor({1000, 1100}, a_few_dozen(), 250); }
+/// Hardly a random plan fits scarce memory or keeps limits: here all do.
+TEST(PoolProperties, NoPlanIsBelowTheFloorWhereAllFit) {
+  Range range = a_few_dozen();
+  range.least_memory = 4, range.most_memory = 8, range.limits = false;
+  expect_floor({2000, 2100}, range, 250);
+}
+TEST(PoolProperties, NoPlanOfAFewDevicesIsBelowTheFloor) {
+  Range range = few_devices();
+  range.described_runtimes = false;
+  expect_floor({3000, 3200}, range, 250);
+}
 TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates({1000, 1100}, a_few_dozen(), 40, 0.1); }
 TEST(PoolProperties, IsDeterministic) { expect_deterministic({1000, 1030}, {}); }
 TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration({1000, 1200}, few_devices(), 0.03, 0.95); }
+TEST(PoolProperties, TheFloorIsMonotone) { expect_monotone_floor({4000, 4120}, a_few_dozen()); }
 TEST(PoolProperties, LooserIsHardlyEverWorse) { expect_monotone({1000, 1200}, a_few_dozen(), 0.02, 0.97); }
 
 }  // namespace

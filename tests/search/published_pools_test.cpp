@@ -8,10 +8,10 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/sailor_artifact.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -24,7 +24,7 @@ const files::Library& library() {
 }
 
 struct Case {
-  PoolRequest request;
+  PlanRequest request;
   double best_listed = 1e300;
   std::string best_planner;
 };
@@ -35,8 +35,8 @@ PoolEntry entry_of(const std::string& key, int count) {
   return {key.substr(0, cut), cut == std::string::npos ? "us-central1-a" : key.substr(cut + 1), count, per_node};
 }
 
-PoolRequest request_of(const files::Json& run) {
-  PoolRequest r;
+PlanRequest request_of(const files::Json& run) {
+  PlanRequest r;
   r.model = *std::ranges::find(library().models, run.get_string("model"), &model::Config::name);
   r.length = run.get_int("sequence_length");
   r.global_batch = run.get_int("global_batch");
@@ -50,7 +50,7 @@ PoolRequest request_of(const files::Json& run) {
   return r;
 }
 
-std::string pool_name(const PoolRequest& r) {
+std::string pool_name(const PlanRequest& r) {
   std::string name;
   for (const auto& e : r.pool) name += text(name.empty() ? "" : "+", e.count, e.device_type[0], e.zone.substr(e.zone.size() - 2));
   return name;
@@ -60,7 +60,7 @@ std::string pool_name(const PoolRequest& r) {
 std::map<std::string, Case> cases() {
   std::map<std::string, Case> all;
   for (const auto& run : files::Json::read(tests::published_data("sailor/published_plans.json")).at("runs").items()) {
-    const PoolRequest request = request_of(run);
+    const PlanRequest request = request_of(run);
     Case& c = all.try_emplace(run.get_string("scenario") + " " + pool_name(request), Case{request, 1e300, ""}).first->second;
     const double value = run.get_double(request.objective.goal == Goal::cost ? "cost_per_iteration_usd_by_the_artifacts_formula"
                                                                              : "iteration_seconds_by_the_artifacts_formula");
@@ -70,7 +70,7 @@ std::map<std::string, Case> cases() {
 }
 
 /// Counted afresh from the plan.
-void expect_feasible(const PoolRequest& r, const PoolAnswer& a) {
+void expect_feasible(const PlanRequest& r, const PlanAnswer& a) {
   plan::require_valid(a.best->plan, "plan");
   std::map<std::pair<std::string, std::string>, int> used;
   for (const auto& stage : a.best->plan.stages)
@@ -99,7 +99,7 @@ TEST(PublishedPools, AgainstTheBestListed) {
               "planner");
   for (const auto& [name, c] : cases()) {
     const std::clock_t start = std::clock();
-    const auto a = plan_by_rules(c.request, library().profile);
+    const auto a = plan(c.request, simulate::SailorArtifact{library().profile});
     const double ms = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     EXPECT_TRUE(a.best) << name << ": " << a.no_plan_reason;
     if (!a.best) continue;
@@ -123,13 +123,13 @@ TEST(PublishedPools, AgainstTheBestListed) {
 TEST(PublishedPools, Sizes) {
   FLOTILLA_SKIP_WITHOUT_DATA("sailor/published_plans.json");
   const auto plan = [](const std::vector<std::pair<const char*, int>>& pool) {
-    PoolRequest r;
+    PlanRequest r;
     r.model = *std::ranges::find(library().models, "OPT-350", &model::Config::name);
     r.length = r.model.positions;
     r.global_batch = 1024;
     for (const auto& [type, count] : pool) r.pool.push_back({type, "us-central1-a", count, per_node});
     const std::clock_t start = std::clock();
-    const auto a = plan_by_rules(r, library().profile);
+    const auto a = search::plan(r, simulate::SailorArtifact{library().profile});
     const double ms = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     ASSERT_TRUE(a.best) << a.no_plan_reason;
     EXPECT_TRUE(a.finished);

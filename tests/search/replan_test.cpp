@@ -7,7 +7,7 @@
 #include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/search/moved_bytes.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -17,8 +17,8 @@ const cluster::Profile& library() {
   return all;
 }
 
-PoolRequest request(Pool pool, const std::string& model = "opt-350m") {
-  PoolRequest r;
+PlanRequest request(Pool pool, const std::string& model = "opt-350m") {
+  PlanRequest r;
   r.model = model::built_in(model);
   r.length = 512;
   r.global_batch = 256;
@@ -26,11 +26,11 @@ PoolRequest request(Pool pool, const std::string& model = "opt-350m") {
   return r;
 }
 
-PoolAnswer plan(const PoolRequest& r) { return plan_by_program(r, library(), program::runtime_named("flotilla")); }
+PlanAnswer plan(const PlanRequest& r) { return plan(r, simulate::ProgramForecaster{library(), program::runtime_named("flotilla"), {}}); }
 
 /// As if every plan but the best had another value: what the answer holds, best first.
-std::vector<PooledPlan> all_of(const PoolAnswer& answer) {
-  std::vector<PooledPlan> all{*answer.best};
+std::vector<RankedPlan> all_of(const PlanAnswer& answer) {
+  std::vector<RankedPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
   return all;
 }

@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
+#include "support/random.hpp"
 
 namespace flotilla::search {
 
@@ -19,18 +20,10 @@ using simulate::SailorTables;
 
 struct Instance {
   cluster::Profile library;
-  PoolRequest request;
+  PlanRequest request;
 };
 
-class Dice {
- public:
-  explicit Dice(int seed) : random_{static_cast<std::uint64_t>(seed)} {}
-  int pick(int low, int high) { return std::uniform_int_distribution{low, high}(random_); }
-  double real(double low, double high) { return std::uniform_real_distribution{low, high}(random_); }
-
- private:
-  std::mt19937_64 random_;
-};
+using tests::Dice;
 
 inline void add_layers(Instance& i, Dice& dice, const std::string& type, double speed) {
   const int layers = i.request.model.layers();
@@ -255,7 +248,7 @@ class Enumeration {
     if (simulate::sailor_fits(t_, plan_)) best = value;
   }
 
-  const PoolRequest& r_;
+  const PlanRequest& r_;
   SailorTables t_;
   int devices_ = 0;
   std::vector<int> room_;

@@ -40,27 +40,27 @@ TEST(RulesPlannerRequests, ContradictionsAreNamed) {
   const auto refused = [&](auto change) {
     Instance changed = i;
     change(changed.request);
-    EXPECT_THROW(plan_by_rules(changed.request, changed.library), Error);
+    EXPECT_THROW(plan(changed.request, simulate::SailorArtifact{changed.library}), Error);
   };
-  refused([](PoolRequest& r) { r.pool.clear(); });
-  refused([](PoolRequest& r) { r.pool[0].count = 0, r.pool.resize(1); });
-  refused([](PoolRequest& r) { r.pool[0].device_type = "unheard-of"; });
-  refused([](PoolRequest& r) { r.pool[0].count = 2'000'000'000; });
-  refused([](PoolRequest& r) { r.model.name = "unheard-of"; });
-  refused([](PoolRequest& r) { r.global_batch = 0; });
-  refused([](PoolRequest& r) { r.length += 1; });
-  refused([](PoolRequest& r) { r.objective.limits.usd_per_iteration = -1; });
+  refused([](PlanRequest& r) { r.pool.clear(); });
+  refused([](PlanRequest& r) { r.pool[0].count = 0, r.pool.resize(1); });
+  refused([](PlanRequest& r) { r.pool[0].device_type = "unheard-of"; });
+  refused([](PlanRequest& r) { r.pool[0].count = 2'000'000'000; });
+  refused([](PlanRequest& r) { r.model.name = "unheard-of"; });
+  refused([](PlanRequest& r) { r.global_batch = 0; });
+  refused([](PlanRequest& r) { r.length += 1; });
+  refused([](PlanRequest& r) { r.objective.limits.usd_per_iteration = -1; });
 }
 
 TEST(RulesPlannerRequests, SaysWhatIsMissing) {
   Instance i = random_instance(1, false);
   for (auto& type : i.library.device_types) type.memory = {2'500'000'000};
-  const auto a = plan_by_rules(i.request, i.library);
+  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
   ASSERT_FALSE(a.best);
   EXPECT_NE(a.no_plan_reason.find("the model fits nowhere; nearest:"), std::string::npos) << a.no_plan_reason;
   Instance slow = random_instance(2, false);
   slow.request.objective.limits.iterations_per_second = 1e6;
-  const auto b = plan_by_rules(slow.request, slow.library);
+  const auto b = plan(slow.request, simulate::SailorArtifact{slow.library});
   ASSERT_FALSE(b.best);
   EXPECT_NE(b.no_plan_reason.find("the fastest makes"), std::string::npos) << b.no_plan_reason;
 }
@@ -69,19 +69,19 @@ TEST(RulesPlannerRequests, AbsurdSizesAreAnswered) {
   Instance many = random_instance(1, false);
   for (auto& entry : many.request.pool) entry.count = 1'000'000;
   many.request.global_batch = 100'000;
-  const auto a = plan_by_rules(many.request, many.library);
+  const auto a = plan(many.request, simulate::SailorArtifact{many.library});
   ASSERT_TRUE(a.best) << a.no_plan_reason;
   EXPECT_LT(a.bound_gap, 1);
-  Instance free = random_instance(3, false);  // nothing takes any time
+  Instance free = random_instance(5, false);  // nothing takes any time
   for (auto& time : free.library.layer_times) time.forward = time.backward = time.update = {};
-  const auto b = plan_by_rules(free.request, free.library);
+  const auto b = plan(free.request, simulate::SailorArtifact{free.library});
   EXPECT_TRUE(b.best) << b.no_plan_reason;
 }
 
 TEST(RulesPlannerRequests, StopsWhenTold) {
-  Instance i = random_instance(3, false);
+  Instance i = random_instance(5, false);
   i.request.should_stop = [] { return true; };
-  const auto a = plan_by_rules(i.request, i.library);
+  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
   EXPECT_FALSE(a.finished);
   EXPECT_FALSE(a.best);
   EXPECT_EQ(a.no_plan_reason, "stopped before any plan was found");

@@ -2,15 +2,12 @@
 #include "control_requests.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <fstream>
-#include <thread>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/base/text.hpp"
 #include "flotilla/model/config.hpp"
 #include "flotilla/session/control_document.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -23,9 +20,6 @@ plan::Plan plan_of(int data, int pipeline) {
 
 class ControlRequests : public ::testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(run_); }
-  void TearDown() override { fs::remove_all(run_); }
-
   PlanRequests requests() const {
     return {run_,
             [](plan::Plan plan, const std::string& source) {
@@ -37,7 +31,7 @@ class ControlRequests : public ::testing::Test {
   void ask(const std::string& text) const { std::ofstream{control_file(run_)} << text; }
   bool gone() const { return !fs::exists(control_file(run_)); }
 
-  const fs::path run_ = fs::temp_directory_path() / text("flotilla-control-", ::getpid());
+  const tests::TemporaryFolder run_;
 };
 
 TEST_F(ControlRequests, NothingIsWantedWhereNobodyAsks) { EXPECT_FALSE(requests().look()); }

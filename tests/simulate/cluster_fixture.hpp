@@ -8,6 +8,7 @@
 #include "flotilla/model/operations.hpp"
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/program/runtime.hpp"
+#include "support/random.hpp"
 
 /// Made-up clusters and plans for the tests of the simulator and the planner.
 namespace flotilla::fixture {
@@ -68,9 +69,7 @@ inline void measure(cluster::Profile& profile, const model::Config& model, int l
         }
 }
 
-inline int pick(std::mt19937_64& random, int low, int high) {
-  return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
+using tests::between;
 
 /// Cuts of `layers` into `pipeline` non-empty stages.
 inline std::vector<int> random_cuts(std::mt19937_64& random, int layers, int pipeline) {
@@ -88,16 +87,16 @@ inline plan::Plan random_plan(std::mt19937_64& random, const cluster::Profile& p
                               int most_ranks) {
   int data, pipeline, tensor;
   do {
-    data = pick(random, 1, 4), pipeline = pick(random, 1, 4), tensor = pick(random, 1, 4);
+    data = between(random, 1, 4), pipeline = between(random, 1, 4), tensor = between(random, 1, 4);
   } while (data * pipeline * tensor > most_ranks || pipeline > model.layers() || tensor > model.groups());
-  const int batch = data * pick(random, 1, 6) + pick(random, 0, 3);
+  const int batch = data * between(random, 1, 6) + between(random, 0, 3);
   const auto precision = random() % 2 ? Precision::fp32 : Precision::bf16;
   constexpr std::array schedules{plan::ScheduleKind::gpipe, plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::zero_bubble};
   const auto schedule = schedules[random() % schedules.size()];
-  plan::Plan plan = plan::even_plan(model, length, batch, precision, data, pipeline, tensor, pick(random, 1, 4), schedule,
+  plan::Plan plan = plan::even_plan(model, length, batch, precision, data, pipeline, tensor, between(random, 1, 4), schedule,
                                     random_cuts(random, model.layers(), pipeline));
   for (auto& stage : plan.stages) {
-    stage.recompute = static_cast<plan::Recompute>(pick(random, 0, 2));
+    stage.recompute = static_cast<plan::Recompute>(between(random, 0, 2));
     for (auto& replica : stage.replicas) replica.device_type = profile.devices.at(replica.devices.front().index()).type;
   }
   plan.sequence_parallel = random() % 2 != 0;

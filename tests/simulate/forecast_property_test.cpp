@@ -28,11 +28,11 @@ struct Case {
 
 /// Two hosts of different types, some operations measured and some not.
 Case random_case(std::mt19937_64& random) {
-  auto profile = fixture::uniform_cluster(fixture::pick(random, 1, 4), fixture::pick(random, 2, 8));
-  profile.device_types.push_back(fixture::device_type("fast", 50.0 * fixture::pick(random, 1, 5), 20));
+  auto profile = fixture::uniform_cluster(fixture::between(random, 1, 4), fixture::between(random, 2, 8));
+  profile.device_types.push_back(fixture::device_type("fast", 50.0 * fixture::between(random, 1, 5), 20));
   for (auto& device : profile.devices)
     if (device.host == "h1") device.type = "fast";
-  for (auto& link : profile.links) link.pieces[0].bandwidth.value *= std::pow(10, fixture::pick(random, -2, 2));
+  for (auto& link : profile.links) link.pieces[0].bandwidth.value *= std::pow(10, fixture::between(random, -2, 2));
   static const std::vector<std::string> models{"gpt2-tiny", "gpt2-mini", "opt-tiny", "opt-post-tiny", "gpt-neo-tiny", "llama-tiny"};
   const auto model = model::built_in(models[random() % models.size()]);
   if (random() % 2) fixture::measure(profile, model, length, random() % 2 ? Precision::fp32 : Precision::bf16, {1, 2}, {1, 2, 4});

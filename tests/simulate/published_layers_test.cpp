@@ -17,7 +17,7 @@
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "operation_cost.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla::simulate {
 namespace {

@@ -12,7 +12,7 @@
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla::simulate {
 namespace {

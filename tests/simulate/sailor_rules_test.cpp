@@ -7,6 +7,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/sailor_artifact.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -164,13 +165,7 @@ TEST(SailorRules, ThePaceOfSendingDependsOnTheStage) {
 }
 
 std::string refusal(const cluster::Profile& p, const plan::Plan& plan) {
-  try {
-    SailorArtifact{p}.forecast(plan);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable) << error.what();
-    return error.what();
-  }
-  return "";
+  return tests::refusal(ErrorKind::unavailable, [&] { SailorArtifact{p}.forecast(plan); });
 }
 
 TEST(SailorRules, SaysWhatIsNotMeasured) {

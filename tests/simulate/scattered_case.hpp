@@ -19,16 +19,16 @@ struct Case {
 };
 
 inline cluster::Profile random_cluster(std::mt19937_64& random, const model::Config& model) {
-  auto profile = uniform_cluster(pick(random, 2, 8), pick(random, 1, 4));
-  profile.device_types.push_back(device_type("fast", 50.0 * pick(random, 1, 5), 20));
+  auto profile = uniform_cluster(between(random, 2, 8), between(random, 1, 4));
+  profile.device_types.push_back(device_type("fast", 50.0 * between(random, 1, 5), 20));
   for (auto& device : profile.devices)
     if (device.host == "h1" || device.host == "h3") device.type = "fast";
   for (auto& link : profile.links) {
-    link.pieces[0].bandwidth.value *= std::pow(10, pick(random, -2, 2));
-    link.lanes = pick(random, 1, 3);
+    link.pieces[0].bandwidth.value *= std::pow(10, between(random, -2, 2));
+    link.lanes = between(random, 1, 3);
   }
   measure(profile, model, length, random() % 2 ? Precision::fp32 : Precision::bf16, {1, 2}, {1, 2, 4});
-  for (auto& time : profile.operation_times) time.time = time.time * std::pow(10, pick(random, -1, 2));
+  for (auto& time : profile.operation_times) time.time = time.time * std::pow(10, between(random, -1, 2));
   return profile;
 }
 

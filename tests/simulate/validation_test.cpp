@@ -14,7 +14,7 @@
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/plan/allocate.hpp"
 #include "flotilla/simulate/forecaster.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla {
 namespace {

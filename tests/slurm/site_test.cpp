@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "flotilla/base/error.hpp"
-#include "temporary_folder.hpp"
+#include "support/refusal.hpp"
 
 namespace flotilla::slurm {
 namespace {
@@ -15,7 +15,7 @@ SiteAnswers one_node(const std::string& state, const std::string& flags) {
 }
 
 std::string refusal(const SiteAnswers& answers) {
-  return tests::error_of([&] { read_site(answers); }).what();
+  return tests::refusal([&] { read_site(answers); });
 }
 
 TEST(Site, NodesByStateAndFlags) {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {

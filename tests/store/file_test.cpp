@@ -10,7 +10,8 @@
 #include <random>
 
 #include "flotilla/base/error.hpp"
-#include "temporary_folder.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -21,16 +22,7 @@ std::int64_t product(const Shape& shape) { return std::accumulate(shape.begin(),
 
 plan::Box whole(std::int64_t count) { return {.outer = 1, .inner = count}; }
 
-std::string message_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::bad_input);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
+using tests::refusal;
 
 void expect_names(const std::string& message, const std::string& word) { EXPECT_NE(message.find(word), std::string::npos) << message; }
 
@@ -122,13 +114,13 @@ TEST(File, RefusesWhatIsMissingOrOfAnotherType) {
     file.close();
   }
   const auto file = File::open_for_reading(path);
-  const auto missing = message_of([&] { file.dataset("a/y"); });
+  const auto missing = refusal([&] { file.dataset("a/y"); });
   expect_names(missing, path.string() + ": a/y");
-  expect_names(message_of([&] { file.dataset("a"); }), "a");
-  expect_names(message_of([&] { file.dataset("a/x").read_all(); }), "uint32");
-  expect_names(message_of([&] { file.read_integer("format"); }), "integer");
-  expect_names(message_of([&] { file.read_text("other"); }), "other");
-  expect_names(message_of([&] { file.names("b"); }), "b");
+  expect_names(refusal([&] { file.dataset("a"); }), "a");
+  expect_names(refusal([&] { file.dataset("a/x").read_all(); }), "uint32");
+  expect_names(refusal([&] { file.read_integer("format"); }), "integer");
+  expect_names(refusal([&] { file.read_text("other"); }), "other");
+  expect_names(refusal([&] { file.names("b"); }), "b");
 }
 
 TEST(File, RefusesWhatIsNotAWholeFile) {
@@ -141,9 +133,9 @@ TEST(File, RefusesWhatIsNotAWholeFile) {
     file.close();
   }
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  expect_names(message_of([&] { File::open_for_reading(path); }), path.string());
+  expect_names(refusal([&] { File::open_for_reading(path); }), path.string());
   std::ofstream{path} << "this is not HDF5";
-  const auto message = message_of([&] { File::open_for_reading(path); });
+  const auto message = refusal([&] { File::open_for_reading(path); });
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   try {
     File::open_for_reading(folder / "none");

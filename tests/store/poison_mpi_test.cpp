@@ -8,7 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/store/file.hpp"
-#include "temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::store {
 namespace {

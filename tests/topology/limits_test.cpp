@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "flotilla/topology/topology.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -16,18 +17,12 @@ namespace fs = std::filesystem;
 /// A folder that looks like /sys/fs/cgroup.
 class LimitsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    root_ = fs::temp_directory_path() /
-            ("flotilla-cgroup-" + std::to_string(getpid()) + "-" + ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(root_);
-  }
-  void TearDown() override { fs::remove_all(root_); }
   void put(const std::string& path, const std::string& contents) {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream{root_ / path} << contents << "\n";
   }
-  Limits read(const std::string& membership) { return read_limits(membership, root_.string()); }
-  fs::path root_;
+  Limits read(const std::string& membership) { return read_limits(membership, root_.path().string()); }
+  flotilla::tests::TemporaryFolder root_;
 };
 
 TEST_F(LimitsTest, NothingMountedLimitsNothing) {

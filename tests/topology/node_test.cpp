@@ -9,6 +9,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/topology/threads.hpp"
 #include "flotilla/topology/topology.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -39,9 +40,9 @@ TEST(LoadXml, NodeWithAGpu) {
 }
 
 TEST(LoadXml, BadFilesAreNamed) {
-  const auto broken = std::filesystem::temp_directory_path() / ("flotilla-broken-" + std::to_string(getpid()) + ".xml");
-  std::ofstream{broken} << "<topology><object type=";
-  for (const std::string& path : {broken.string(), std::string{"no-such-file.xml"}}) {
+  const flotilla::tests::TemporaryFolder folder;
+  const auto broken = folder.write("broken.xml", "<topology><object type=");
+  for (const std::string& path : {broken, std::string{"no-such-file.xml"}}) {
     try {
       load_xml(path);
       ADD_FAILURE() << path << " was accepted";

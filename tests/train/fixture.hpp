@@ -12,6 +12,7 @@
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/train/trainer.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::tests {
 
@@ -37,16 +38,14 @@ inline const comm::World& myself() {
 
 /// The same pseudo-random text on every rank, in a file of this process's own.
 inline const std::filesystem::path& text_file() {
+  static const TemporaryFolder folder;
   static const std::filesystem::path path = [] {
-    auto name = std::filesystem::temp_directory_path() / ("flotilla-train-test-" + std::to_string(getpid()) + ".txt");
+    const auto name = folder / "text.txt";
     std::mt19937 random{99};
     std::ofstream out{name};
     for (int i = 0; i < 20000; ++i) out << static_cast<char>('a' + std::uniform_int_distribution<int>{0, 25}(random));
     return name;
   }();
-  static const struct Remove {
-    ~Remove() { std::filesystem::remove(text_file()); }
-  } remove_at_exit;
   return path;
 }
 

@@ -142,7 +142,7 @@ TEST(SameMaths, AnyPlan) {
   for (int trial = 0; trial < any_plans; ++trial) {
     auto plan = any_plan_of(tests::everybody().size(), random);
     if (trial % 3 == 0) plan = tests::in_chunks(plan, cuts);
-    plan.shard_optimizer = tests::pick(random, 0, 1) == 1;
+    plan.shard_optimizer = tests::between(random, 0, 1) == 1;
     const auto placement = tests::any_placement(random, tests::everybody().size());
     if (plan.precision == Precision::fp32)
       expect_same_maths(plan, 1, loss_tolerance, gradient_tolerance, placement);

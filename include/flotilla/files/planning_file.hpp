@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "flotilla/files/json.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/report.hpp"
 
 /// What a search for a plan found, as JSON: docs/formats/planning.md. Readers throw Error{bad_input} with file, JSON pointer and what was
@@ -16,11 +16,11 @@ struct Planning {
   search::Pool pool;
   search::Objective objective;
   search::Restrictions restrictions;
-  search::PoolAnswer answer;
+  search::PlanAnswer answer;
   std::optional<simulate::Report> forecast;  ///< of the best plan; there where one was found
   Seconds searched;                          ///< wall time of the search alone
   bool cut_off = false;                      ///< stopped by a time limit
-  bool again = false;                        ///< from a plan that runs (search::PoolRequest::previous); the file does not say it
+  bool again = false;                        ///< from a plan that runs (search::PlanRequest::previous); the file does not say it
 };
 
 /// Indented, ends with a newline. The same planning gives the same text; doubles come back bit by bit.

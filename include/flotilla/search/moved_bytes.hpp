@@ -5,7 +5,7 @@
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/plan/plan.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 /// What a change of plan costs: bytes that have to come to devices from elsewhere.
 namespace flotilla::search {
@@ -28,8 +28,8 @@ Bytes training_state(const plan::Plan&);
 /// Throws Error{bad_input} where the two are plans for different models, Error{unavailable} for a plan with shares that cannot be lowered.
 Bytes moved_bytes(const plan::Plan& previous, const plan::Plan& next);
 
-/// Of the candidates whose value is at most (1 + share) x best_value the one with the least PooledPlan::moved; of those that move equally
+/// Of the candidates whose value is at most (1 + share) x best_value the one with the least RankedPlan::moved; of those that move equally
 /// much the better one, then the one with fewer devices, then the first. An index; nullopt where no candidate is near enough.
-std::optional<std::size_t> choose_near_best(std::span<const PooledPlan> candidates, double best_value, double share);
+std::optional<std::size_t> choose_near_best(std::span<const RankedPlan> candidates, double best_value, double share);
 
 }  // namespace flotilla::search

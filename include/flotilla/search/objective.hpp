@@ -48,10 +48,11 @@ struct Restrictions {
   bool even_layers = false;          ///< no stage has two blocks more than another
   bool one_device_type = false;      ///< in the whole plan
   bool one_tensor_degree_per_stage = false;
+  bool uniform_degrees = false;  ///< data x pipeline x tensor: in the whole plan one number of replicas, one tensor degree, one microbatch
   bool operator==(const Restrictions&) const = default;
 };
 
-/// "one-microbatch-size", "equal-replicas", "even-layers", "one-device-type", "one-tensor-degree-per-stage".
+/// "one-microbatch-size", "equal-replicas", "even-layers", "one-device-type", "one-tensor-degree-per-stage", "uniform-degrees".
 std::vector<std::string> restriction_names();
 /// The names of those that hold, in that order.
 std::vector<std::string> names_of(const Restrictions&);

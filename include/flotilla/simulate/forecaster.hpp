@@ -27,6 +27,8 @@ class Forecaster {
   /// Of a bound plan. Throws Error{bad_input} for an invalid plan or a rank that the cluster does not have, Error{unavailable} when this
   /// runtime cannot execute it.
   virtual Forecast forecast(const plan::Plan&, bool timeline = false) const = 0;
+  /// Whose devices, types and links it forecasts on.
+  virtual const cluster::Profile& profile() const = 0;
 };
 
 /// With bounds that a search may prune by: never above what `forecast` would say.
@@ -61,6 +63,9 @@ class ProgramForecaster : public BoundedForecaster {
   ProgramForecaster& operator=(const ProgramForecaster&) = delete;
 
   Forecast forecast(const plan::Plan&, bool timeline = false) const override;
+  const cluster::Profile& profile() const override;
+  const program::Runtime& runtime() const;
+  Bytes runtime_constant() const;
   Seconds lower_bound(const plan::Plan&) const override;
   LayerBound layer_bound(const model::Config&, int layer, const model::LayerShape&, plan::Recompute, const std::string& device_type,
                          const std::vector<Rank>& devices) const override;

@@ -22,6 +22,7 @@ class SailorArtifact : public Forecaster {
   /// Error{bad_input} for an invalid plan or a type that the profile lacks, Error{unavailable} for what the formulas do not
   /// know (other than fp32, 1F1B, one microbatch size, no recomputation; timelines) or the profile does not hold, naming it.
   Forecast forecast(const plan::Plan&, bool timeline = false) const override;
+  const cluster::Profile& profile() const override;
 
   /// A plan in the formulas' terms, and the tables that give them meaning; throw like forecast().
   SailorPlan plan_of(const plan::Plan&) const;

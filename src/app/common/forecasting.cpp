@@ -78,6 +78,11 @@ bool drop_times_of_another_model(cluster::Profile& profile, const model::Config&
   return std::erase_if(profile.operation_times, [&](const auto& time) { return names.contains(time.operation); }) > 0;
 }
 
+std::unique_ptr<simulate::Forecaster> forecaster_for_pools(const cluster::Profile& profile, const ForecastSettings& settings) {
+  if (settings.sailor_artifact) return std::make_unique<simulate::SailorArtifact>(profile);
+  return std::make_unique<simulate::ProgramForecaster>(profile, settings.runtime, Bytes{});
+}
+
 Forecasting::Forecasting(Subject subject, const ForecastSettings& settings) : subject_{std::move(subject)} {
   if (settings.sailor_artifact) {
     forecaster_ = std::make_unique<simulate::SailorArtifact>(subject_.profile);

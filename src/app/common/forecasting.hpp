@@ -28,6 +28,9 @@ cluster::Profile with_catalogue(cluster::Profile, const plan::Plan&, const std::
 /// Operation times hold for the shape of the model that they were measured with. Whether the profile had any of another one; they are gone.
 bool drop_times_of_another_model(cluster::Profile&, const model::Config&, int length);
 
+/// For planning over a pool (search::plan): a profile that knows its types, and must outlive it.
+std::unique_ptr<simulate::Forecaster> forecaster_for_pools(const cluster::Profile&, const ForecastSettings&);
+
 /// What is forecast and how.
 class Forecasting {
  public:

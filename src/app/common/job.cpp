@@ -8,7 +8,6 @@
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/options/documents.hpp"
-#include "flotilla/search/manner.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -86,8 +85,7 @@ void check_cuts(const Job& job) {
     refuse(job, "plan.cuts", "expected rising layer numbers from 0 to ", layers, ", the layers of ", job.architecture.name,
            "; write for example cuts = [0, ", layers / 2, ", ", layers, "]");
   const int stages = static_cast<int>(cuts.size()) - 1;
-  const int chunks = settled(search::Manner{job.plan.schedule, job.plan.chunks > 0 ? std::optional{job.plan.chunks} : std::nullopt, {}, {}})
-                         .chunks.value_or(1);
+  const int chunks = settled(constraints_of(job.plan)).chunks.value_or(1);
   if (stages % chunks != 0) refuse(job, "plan.cuts", "makes ", stages, " stages, which are not ", chunks, " for each device");
   if (job.plan.pipeline > 0 && job.plan.pipeline * chunks != stages)
     refuse(job, "plan.cuts", "makes ", stages, " stages, but plan.pipeline = ", job.plan.pipeline,
@@ -186,6 +184,12 @@ Job read_job(std::span<const std::string> arguments, Need need) {
   auto job = read_job(arguments, options::environment(), need);
   log::set_level(job.output.log_level);
   return job;
+}
+
+search::Constraints constraints_of(const Job::Plan& plan) {
+  const auto given = [](int value) { return value > 0 ? std::optional{value} : std::nullopt; };
+  return {given(plan.data), given(plan.pipeline), given(plan.tensor),     given(plan.microbatch), plan.schedule, plan.recompute,
+          plan.cuts,        given(plan.chunks),   plan.sequence_parallel, plan.shard_optimizer};
 }
 
 std::string shared_configuration(const Job& job) {

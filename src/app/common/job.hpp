@@ -9,6 +9,7 @@
 #include "flotilla/base/units.hpp"
 #include "flotilla/options/table.hpp"
 #include "flotilla/plan/plan.hpp"
+#include "flotilla/search/constraints.hpp"
 #include "flotilla/session/run_config.hpp"
 
 namespace flotilla::app {
@@ -69,6 +70,9 @@ Job read_job(std::span<const std::string> arguments, Need = Need::data);
 
 /// The rules that span fields; read_job() has applied them. Throws Error that names the option, its place and what to write.
 void check(const Job&, Need);
+
+/// What a job fixes of its plans, for the planner.
+search::Constraints constraints_of(const Job::Plan&);
 
 /// What every rank must have read alike, one "key = value" a line: all settings but those that are a rank's own (threads, memory, output).
 std::string shared_configuration(const Job&);

@@ -109,17 +109,31 @@ void add_plan(Table& t, Job::Plan& p) {
       "true: on resume, search again instead of keeping the checkpoint's plan; auto: change plan during the run if a device or a link has "
       "become slow and the change pays off",
       replans(), {.alias = "replan"});
+  add_constraints(t, p);
+}
+
+}  // namespace
+
+void add_constraints(Table& t, Job::Plan& p) {
   const options::Details degree{.minimum = 0, .unset = "choose", .example = "2"};
   t.add("plan.data", &p.data, "data-parallel degree (replicas)", degree);
   t.add("plan.pipeline", &p.pipeline, "pipeline stages", degree);
   t.add("plan.tensor", &p.tensor, "tensor-parallel degree: devices per layer", degree);
   t.add("plan.microbatch", &p.microbatch, "micro-batch size in sequences", degree);
-  add_manner(t, p.schedule, p.chunks, p.sequence_parallel, p.shard_optimizer);
+  t.add("plan.schedule", &p.schedule, "pipeline schedule", schedules());
+  t.add("plan.chunks", &p.chunks, "virtual pipeline stages (model chunks) per device; more than one selects interleaved 1F1B",
+        {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
+  t.add("plan.sequence-parallel", &p.sequence_parallel,
+        "sequence parallelism: outside the tensor-parallel GEMMs, shard activations along the sequence dimension", perhaps());
+  t.add("plan.shard-optimizer", &p.shard_optimizer,
+        "shard optimizer states across data-parallel replicas (ZeRO-1); auto: only if nothing else fits in memory", perhaps());
   t.add("plan.recompute", &p.recompute, "activation recomputation (checkpointing)", recomputes());
   t.add("plan.cuts", &p.cuts,
         "layer boundaries of all stages, from 0 to the number of layers (blocks + 2: embedding and head count as layers)",
         {.minimum = 0, .unset = "choose", .example = "0,4,8"});
 }
+
+namespace {
 
 void add_running(Table& t, Job& job) {
   t.section("device", "Devices");
@@ -181,17 +195,6 @@ void add_output(Table& t, Job::Output& o) {
   t.add("output.format", &o.json, "human-readable table, or JSON on standard output (and nothing else there)", output_formats(),
         {.alias = "format"});
   t.add("output.log-level", &o.log_level, "level of messages on standard error", levels(), {.alias = "log-level"});
-}
-
-void add_manner(Table& t, std::optional<plan::ScheduleKind>& schedule, int& chunks, std::optional<bool>& sequence_parallel,
-                std::optional<bool>& shard_optimizer) {
-  t.add("plan.schedule", &schedule, "pipeline schedule", schedules());
-  t.add("plan.chunks", &chunks, "virtual pipeline stages (model chunks) per device; more than one selects interleaved 1F1B",
-        {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
-  t.add("plan.sequence-parallel", &sequence_parallel,
-        "sequence parallelism: outside the tensor-parallel GEMMs, shard activations along the sequence dimension", perhaps());
-  t.add("plan.shard-optimizer", &shard_optimizer,
-        "shard optimizer states across data-parallel replicas (ZeRO-1); auto: only if nothing else fits in memory", perhaps());
 }
 
 Table job_table(Job& job) {

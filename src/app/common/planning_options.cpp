@@ -48,7 +48,7 @@ void add_plan(Table& t, PlanningOptions& o) {
   t.add("plan.restrict", &o.restrict,
         "restrictions on the plan, for runtimes that do not support everything: " + listed(search::restriction_names()),
         {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
-  add_manner(t, o.schedule, o.chunks, o.sequence_parallel, o.shard_optimizer);
+  add_constraints(t, o.fixed);
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
         {.value = "FILE", .unset = "none", .alias = "write-plan"});
 }
@@ -74,6 +74,8 @@ void add_search(Table& t, PlanningOptions& o) {
         {.above = 0, .unset = "none", .example = "10s"});
   t.add("search.alternatives", &o.alternatives, "number of runner-up plans to report", {.minimum = 0, .maximum = 100});
   t.add("search.tolerance", &o.tolerance, "stop once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.add("search.certificate", &o.certificate, "write the proof of the lower bound to this file, for others to check",
+        {.value = "FILE", .unset = "none", .alias = "certificate"});
   t.section("replan", "Replanning after the pool has changed");
   t.add("replan.from", &o.previous, "the running plan: where the search starts", {.value = "FILE", .unset = "none"});
   t.add("replan.within", &o.within, "among the plans at most this much worse than the best, choose the one that moves the fewest bytes",
@@ -81,18 +83,6 @@ void add_search(Table& t, PlanningOptions& o) {
 }
 
 bool given(const options::Setting& s) { return s.origin != options::Origin::standard; }
-
-/// The train command's keys that a plan would have to keep to, if they were looked at.
-bool fixes_a_plan(const std::string& name) { return name.starts_with("plan.") && name != "plan.file" && name != "plan.replan"; }
-
-void tell_what_was_passed_over(const Table& table) {
-  std::vector<std::string> names;
-  for (const auto& name : table.passed_over())
-    if (fixes_a_plan(name) && std::ranges::find(names, name) == names.end()) names.push_back(name);
-  if (!names.empty())
-    log::warning("ignored, because flotilla plan searches these itself: ", listed(names),
-                 "; --restrict and --limit.devices narrow the search");
-}
 
 }  // namespace
 
@@ -132,7 +122,6 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
   if (!operands.empty()) table.read_file(operands[0]);
   if (!config_counts(table)) o.model.config.clear();
   log::set_level(o.output.log_level);
-  tell_what_was_passed_over(table);
   if (!operands.empty()) {
     if (o.model.name.empty() && o.model.config.empty()) o.model.name = job.model.name;
     if (o.global_batch == 0) o.global_batch = job.training.global_batch;
@@ -154,19 +143,31 @@ PlanningOptions read_planning_options(std::span<const std::string> arguments, st
   return o;
 }
 
-search::Manner manner_of(const PlanningOptions& o) {
+search::Constraints constraints_of(const PlanningOptions& o) {
   const auto refuse_option = [&](const std::string& name, const std::string& why) { refuse(o.setting(name), o.setting(name).value, why); };
-  const search::Manner manner{o.schedule, o.chunks > 0 ? std::optional{o.chunks} : std::nullopt, o.sequence_parallel, o.shard_optimizer};
-  if (o.chunks > 1 && o.schedule && *o.schedule != plan::ScheduleKind::interleaved)
+  const auto& fixed = o.fixed;
+  if (fixed.chunks > 1 && fixed.schedule && *fixed.schedule != plan::ScheduleKind::interleaved)
     refuse_option("plan.chunks",
                   text("several stages per device need --plan.schedule interleaved; write it, or leave --plan.schedule out"));
-  if (!o.basis.sailor_artifact) return manner;
+  auto constraints = constraints_of(fixed);
+  if (!o.basis.sailor_artifact) return constraints;
   const char* only = "the cost model sailor-artifact supports 1f1b only; drop this option or --cost-model";
-  if (o.schedule && *o.schedule != plan::ScheduleKind::one_f_one_b) refuse_option("plan.schedule", only);
-  if (o.chunks > 1) refuse_option("plan.chunks", only);
-  if (o.sequence_parallel.value_or(false)) refuse_option("plan.sequence-parallel", only);
-  if (o.shard_optimizer.value_or(false)) refuse_option("plan.shard-optimizer", only);
-  return manner;
+  if (fixed.schedule && *fixed.schedule != plan::ScheduleKind::one_f_one_b) refuse_option("plan.schedule", only);
+  if (fixed.chunks > 1) refuse_option("plan.chunks", only);
+  if (fixed.sequence_parallel.value_or(false)) refuse_option("plan.sequence-parallel", only);
+  if (fixed.shard_optimizer.value_or(false)) refuse_option("plan.shard-optimizer", only);
+  const char* nothing =
+      "the search by the formulas of sailor-artifact fixes no degrees, cuts or microbatches; drop this option or --cost-model";
+  const std::pair<const char*, bool> others[] = {
+      {"plan.data", fixed.data > 0},
+      {"plan.pipeline", fixed.pipeline > 0},
+      {"plan.tensor", fixed.tensor > 0},
+      {"plan.microbatch", fixed.microbatch > 0},
+      {"plan.recompute", fixed.recompute.value_or(plan::Recompute::none) != plan::Recompute::none},
+      {"plan.cuts", !fixed.cuts.empty()}};
+  for (const auto& [name, given] : others)
+    if (given) refuse_option(name, nothing);
+  return constraints;
 }
 
 search::Objective objective_of(const PlanningOptions& o) {

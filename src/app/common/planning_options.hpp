@@ -7,7 +7,7 @@
 #include "app/common/commands.hpp"
 #include "app/common/forecast_basis.hpp"
 #include "app/common/job.hpp"
-#include "flotilla/search/manner.hpp"
+#include "flotilla/search/constraints.hpp"
 #include "flotilla/search/objective.hpp"
 
 namespace flotilla::app {
@@ -24,10 +24,9 @@ struct PlanningOptions {
   std::vector<std::string> pool;      ///< TYPE[@ZONE]=COUNT[/PER_NODE]; empty: the devices of the profile
   std::vector<std::string> restrict;  ///< names, several of an item separated by commas
   ForecastBasis basis;
-  std::string write_plan;  ///< file for the plan alone; empty: none
-  std::optional<plan::ScheduleKind> schedule;
-  int chunks = 0;  ///< 0: choose
-  std::optional<bool> sequence_parallel, shard_optimizer;
+  std::string write_plan;   ///< file for the plan alone; empty: none
+  std::string certificate;  ///< file for the proof of the bound; empty: none
+  Job::Plan fixed;          ///< as in a training's job, but for its file and replan
   std::optional<search::Goal> maximise, minimise;
   struct Limits {
     std::optional<UsDollars> iteration_cost, hourly_cost;
@@ -56,8 +55,8 @@ PlanningOptions read_planning_options(std::span<const std::string> arguments, st
 std::vector<std::string> read_planning(options::Table&, PlanningOptions& o, std::span<const std::string> arguments,
                                        std::span<const std::string> environment);
 
-/// What the options fix of how a plan runs. Throws Error where they contradict each other, or the cost model that plans.
-search::Manner manner_of(const PlanningOptions&);
+/// What the options fix of plans. Throws Error where they contradict each other, or the cost model that plans.
+search::Constraints constraints_of(const PlanningOptions&);
 
 /// Throughput where nothing is said. Throws Error where both directions are given.
 search::Objective objective_of(const PlanningOptions&);

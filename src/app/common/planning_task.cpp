@@ -11,6 +11,7 @@
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "flotilla/search/binding.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -42,29 +43,33 @@ search::Pool pool_of(const PlanningOptions& o, const cluster::Profile& profile, 
       !profile.devices.empty(), ErrorKind::usage,
       o.basis.profiles.empty() ? "no devices to plan for" : o.basis.profiles + " lists no devices",
       "; write for example --pool A100-40@us-central1-a=32/4, or give the profile that flotilla probe wrote (--profiles FILE)");
-  return pool_of_devices(profile);
+  return search::pool_of_devices(profile);
 }
 
 /// What does not depend on the pool.
-search::PoolRequest request_of(const PlanningOptions& o, const files::Library& library) {
-  search::PoolRequest request;
+search::PlanRequest request_of(const PlanningOptions& o, const files::Library& library) {
+  search::PlanRequest request;
   request.model = model_of(o, library);
   model::check(request.model, request.model.name);
   request.length = length_of(o, request.model);
   request.global_batch = o.global_batch;
   request.precision = o.precision;
   request.objective = objective_of(o);
-  request.manner = manner_of(o);
+  request.constraints = constraints_of(o);
   request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
   request.tolerance = o.tolerance.value;
   request.alternatives = o.alternatives;
   request.near_best = o.within.value;
+  request.wants_proof = !o.certificate.empty();
+  if (request.wants_proof && o.basis.sailor_artifact)
+    refuse(o.setting("search.certificate"), o.certificate,
+           "the cost model sailor-artifact proves by enumeration; leave it out, or --cost-model");
   if (!o.previous.empty()) request.previous = files::read_plan(o.previous);
   request.process_memory = runtime_constant;
   return request;
 }
 
-PlanningTask task_of(const PlanningOptions& o, search::PoolRequest request, const cluster::Profile& library,
+PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, const cluster::Profile& library,
                      const cluster::Catalogue& catalogue, const Offer& offer) {
   request.pool = offer.pool;
   warn_of_missing_links(o, request.pool, library);
@@ -105,8 +110,7 @@ files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
     if (o.time_limit.value > 0 && time - begin >= o.time_limit) planning.cut_off = true;
     return planning.cut_off;
   };
-  planning.answer = o.basis.sailor_artifact ? search::plan_by_rules(task.request, task.profile)
-                                            : search::plan_by_program(task.request, task.profile, task.settings.runtime);
+  planning.answer = search::plan(task.request, *forecaster_for_pools(task.profile, task.settings));
   planning.searched = now() - begin;
   if (planning.answer.finished) planning.cut_off = false;  // it was over when the time was
   return planning;

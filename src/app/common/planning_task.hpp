@@ -5,14 +5,14 @@
 #include "app/common/forecasting.hpp"
 #include "app/common/planning_options.hpp"
 #include "flotilla/files/planning_file.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/report.hpp"
 
 namespace flotilla::app {
 
 /// What is planned for whom.
 struct PlanningTask {
-  search::PoolRequest request;
+  search::PlanRequest request;
   cluster::Profile profile;  ///< knows every type of the pool, lists no devices
   ForecastSettings settings;
 };

@@ -93,7 +93,7 @@ std::string plan_in_words(const plan::Plan& plan) {
               schedule_in_words(plan));
 }
 
-std::string proof_in_words(const search::PoolAnswer& answer) {
+std::string proof_in_words(const search::PlanAnswer& answer) {
   if (answer.bound_gap >= 1) return "nothing: the search stopped before it could exclude better plans";
   if (answer.finished && answer.bound_gap < 5e-5) return "no plan in the search space is better";
   // "Better by more than 99.7 %" would read like a small gap.

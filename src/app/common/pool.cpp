@@ -10,7 +10,7 @@
 #include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/nearest.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -119,16 +119,6 @@ search::Pool read_pool(const std::vector<std::string>& words, const options::Set
     else
       same->count += entry.count;
   }
-  return pool;
-}
-
-search::Pool pool_of_devices(const cluster::Profile& profile) {
-  std::map<std::tuple<std::string, std::string, std::string>, int> on_host;  // type, zone, host
-  for (const auto& device : profile.devices) ++on_host[{device.type, device.zone, device.host}];
-  std::map<std::tuple<std::string, std::string, int>, int> count;
-  for (const auto& [place, devices] : on_host) count[{std::get<0>(place), std::get<1>(place), devices}] += devices;
-  search::Pool pool;
-  for (const auto& [place, devices] : count) pool.push_back({std::get<0>(place), std::get<1>(place), devices, std::get<2>(place)});
   return pool;
 }
 

@@ -19,9 +19,6 @@ inline constexpr int most_devices = 1'000'000;
 search::Pool read_pool(const std::vector<std::string>& words, const options::Setting& option, const cluster::Profile& library,
                        const cluster::Catalogue&);
 
-/// The devices that a profile lists: an entry for each type, zone and number of them on a host.
-search::Pool pool_of_devices(const cluster::Profile&);
-
 /// `library` with what it lacks of the pool's types, in nodes of the pool's sizes and without devices of its own: those of a plan for the
 /// pool are invented.
 cluster::Profile without_devices(cluster::Profile library, const cluster::Catalogue&, const search::Pool&);

@@ -15,7 +15,7 @@
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds fewest_within{2};  // a try of fewer nodes: whether anything fits shows soon
+constexpr double any_plan = 0.99;  // tolerance of a try of fewer nodes: whether anything fits is all that is asked
 
 /// Whether a plan fits when every offer gives `nodes` nodes at most.
 bool fits_on(int nodes, const PlanningTask& task, const std::vector<Taken>& taken) {
@@ -24,11 +24,10 @@ bool fits_on(int nodes, const PlanningTask& task, const std::vector<Taken>& take
   for (const auto& t : taken)
     small.request.pool.push_back({t.offer.type, t.offer.partition, std::min(nodes, t.nodes) * t.per_node, t.per_node});
   small.request.alternatives = 0;
-  small.request.tolerance = 0.9;
+  small.request.tolerance = any_plan;
   small.request.objective = {};
-  const Seconds end = now() + fewest_within;
-  small.request.should_stop = [end] { return now() >= end; };
-  return search::plan_by_program(small.request, small.profile, small.settings.runtime).best.has_value();
+  small.request.should_stop = {};
+  return search::plan(small.request, *forecaster_for_pools(small.profile, small.settings)).best.has_value();
 }
 
 /// The fewest nodes of each that still hold the model when all are at their fewest, by doubling: a requeued job may start with these.

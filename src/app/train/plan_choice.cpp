@@ -1,7 +1,6 @@
 #include "app/train/plan_choice.hpp"
 
 #include "app/common/binding.hpp"
-#include "app/common/mixed_plan.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -13,25 +12,9 @@
 namespace flotilla::app {
 namespace {
 
-constexpr double worth_mixing = 0.99;  // of the time of a plan of equal stages
-
 /// Rank 0's text on every rank.
 std::string from_rank_0(const comm::World& world, const std::string& text, Seconds deadline) {
   return mpi::broadcast_string(world.control(), text, 0, deadline);
-}
-
-/// Whether a plan is what the job's [plan] fixes. A microbatch is not looked at: replicas of one plan may differ in it.
-bool as_asked(const plan::Plan& plan, const search::Fixed& fixed) {
-  const auto differs = [](const auto& asked, const auto& is) { return asked && *asked != is; };
-  if (differs(fixed.pipeline, plan::own_stages(plan)) || !keeps(plan, settled(search::manner_of(fixed)))) return false;
-  std::vector<int> cuts{0};
-  for (const auto& stage : plan.stages) {
-    cuts.push_back(stage.last_layer);
-    if (differs(fixed.data, static_cast<int>(stage.replicas.size())) || differs(fixed.recompute, stage.recompute)) return false;
-    for (const auto& replica : stage.replicas)
-      if (differs(fixed.tensor, replica.tensor_parallel)) return false;
-  }
-  return fixed.cuts.empty() || fixed.cuts == cuts;
 }
 
 /// The checkpoint's plan and profile as JSON where they may be kept; both empty where not.
@@ -39,43 +22,23 @@ struct Kept {
   std::string plan, profile;
   std::int64_t step = 0;
 };
-Kept kept_from(const PlanRequest& request, const probe::Discovery& here) {
+Kept kept_from(const ChoiceRequest& request, const probe::Discovery& here) {
   if (!request.resume || request.replan || !request.file.empty()) return {};
   const auto& manifest = request.resume->manifest;
   if (manifest.plan.empty() || manifest.profile.empty()) return {};
   const auto profile = files::profile_from_json(manifest.profile, request.resume->directory.string());
   if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return {};
   const auto plan = files::plan_from_json(manifest.plan, request.resume->directory.string());
-  if (plan.precision != request.search.precision || !as_asked(plan, request.search.fixed)) return {};
+  if (plan.precision != request.search.precision || !keeps(plan, settled(request.search.constraints))) return {};
   return {manifest.plan, manifest.profile, manifest.step};
 }
 
-std::string miss_text(const search::Answer& answer) {
-  std::string line = answer.no_plan_reason;
-  if (answer.nearest_miss) {
-    const auto& miss = *answer.nearest_miss;
-    line += text("; nearest: ", search::describe(miss.plan), " needs ", miss.needed, " on rank ", miss.rank, " where ", miss.limit,
-                 " is the limit (", miss.contributors, "); ", miss.change);
-  }
-  return line;
-}
-
-/// A plan whose stages or replicas differ, where it is worth it or nothing else fits.
-std::optional<plan::Plan> better_mixed_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster,
-                                            const cluster::Profile& profile, const search::Answer& even) {
-  auto mixed = mixed_plan(request.search, profile, request.runtime, request.runtime_constant);
-  if (!mixed || !even.plan) return mixed;
-  const Seconds time = forecaster.forecast(*mixed, false).iteration;
-  return time < worth_mixing * even.forecast.iteration ? mixed : std::nullopt;
-}
-
-plan::Plan search_plan(const PlanRequest& request, const simulate::ProgramForecaster& forecaster, session::ChosenPlan& chosen) {
+plan::Plan search_plan(const ChoiceRequest& request, const simulate::ProgramForecaster& forecaster, session::ChosenPlan& chosen) {
   const Seconds begin = now();
-  const auto answer = search::find_plan(request.search, chosen.profile, forecaster);
-  const auto mixed = better_mixed_plan(request, forecaster, chosen.profile, answer);
-  FLOTILLA_REQUIRE(mixed || answer.plan, ErrorKind::no_plan, miss_text(answer));
+  const auto answer = search::plan(request.search, forecaster);
+  FLOTILLA_REQUIRE(answer.best, ErrorKind::no_plan, answer.no_plan_reason);
   chosen.origin = text("searched: ", answer.considered, " plans forecast, ", answer.pruned, " excluded by bounds, ", now() - begin);
-  return mixed ? *mixed : *answer.plan;
+  return answer.best->plan;
 }
 
 /// A plan says how a model is split; what is dropped while it trains is the job's to say.
@@ -95,7 +58,7 @@ void require_trainable(const model::Config& model, const std::string& source) {
       "model or a config.json");
 }
 
-void require_matches_job(const plan::Plan& plan, const search::Request& job, const std::string& source) {
+void require_matches_job(const plan::Plan& plan, const search::PlanRequest& job, const std::string& source) {
   require_trainable(plan.model, source);
   const auto differ = [&](const char* what, const auto& theirs, const auto& ours) {
     throw Error{ErrorKind::bad_input, text(source, ": ", what, " is ", theirs, ", the job says ", ours, "; make them the same")};
@@ -110,13 +73,13 @@ void require_matches_job(const plan::Plan& plan, const search::Request& job, con
 
 }  // namespace
 
-plan::Plan for_job(plan::Plan plan, const search::Request& job, const cluster::Profile& profile, int ranks, const std::string& source) {
+plan::Plan for_job(plan::Plan plan, const search::PlanRequest& job, const cluster::Profile& profile, int ranks, const std::string& source) {
   plan = with_dropout(std::move(plan), job.model);
   require_matches_job(plan, job, source);
   return bound(std::move(plan), profile, ranks, source);
 }
 
-session::ChosenPlan choose_plan(const comm::World& world, const PlanRequest& request, Seconds deadline) {
+session::ChosenPlan choose_plan(const comm::World& world, const ChoiceRequest& request, Seconds deadline) {
   session::ChosenPlan chosen;
   const auto here = probe::discover(world, request.probe);
   const auto kept = comm::agree_on(

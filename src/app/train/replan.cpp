@@ -6,13 +6,12 @@
 
 #include "app/common/binding.hpp"
 #include "app/train/training_setup.hpp"
-#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/cluster/slower_links.hpp"
 #include "flotilla/monitor/group_links.hpp"
 #include "flotilla/program/migration.hpp"
-#include "flotilla/search/search.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/session/change_worth.hpp"
 #include "flotilla/session/host_permutation.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -20,8 +19,7 @@
 namespace flotilla::app {
 namespace {
 
-constexpr Seconds longest_search{3};  // it takes a processor from the steps
-constexpr Seconds longest_detour{1};  // looking for ways round slow links, after that
+constexpr int most_detours = 64;  // ways round slow links that are forecast
 
 void add_slower_type(cluster::Profile& profile, const std::string& name, const std::string& as, double factor) {
   const auto* found = cluster::find_type(profile, as);
@@ -94,14 +92,15 @@ struct Candidate {
 };
 
 /// The answer, or what goes round a slow link and is faster.
-Candidate best_of(const search::Answer& answer, const plan::Plan& at_work, const cluster::Profile& today,
-                  const simulate::ProgramForecaster& forecaster, std::span<const cluster::SlowPair> slow, Seconds end) {
-  Candidate best{*answer.plan, answer.forecast.iteration};
-  std::vector<plan::Plan> plans{*answer.plan, at_work};
+Candidate best_of(const search::PlanAnswer& answer, const plan::Plan& at_work, const cluster::Profile& today,
+                  const simulate::ProgramForecaster& forecaster, std::span<const cluster::SlowPair> slow) {
+  Candidate best{answer.best->plan, answer.best->iteration};
+  std::vector<plan::Plan> plans{answer.best->plan, at_work};
   for (const auto& other : answer.alternatives) plans.push_back(other.plan);
+  int left = most_detours;
   for (const auto& plan : plans)
     for (const auto& detour : session::detours(plan, today, slow)) {
-      if (now() >= end) return best;
+      if (left-- == 0) return best;
       const Seconds iteration = forecaster.forecast(detour).iteration;
       if (iteration < best.iteration) best = {detour, iteration};
     }
@@ -156,12 +155,12 @@ std::optional<session::NextPlan> plan_again(const session::Workplace& place, con
     const auto today = slowed(profile, slow, work.crew_ranks);
     const simulate::ProgramForecaster forecaster{today, place.runtime, place.runtime_constant};
     auto request = search_request(job);
-    const Seconds end = now() + longest_search;
-    request.should_stop = [&] { return stop.stop_requested() || now() >= end; };
-    const auto answer = search::find_plan(request, today, forecaster);
-    if (!answer.plan || stop.stop_requested()) return std::nullopt;
     const auto at_work = on_devices_of(work.chosen.plan, today, ranks);
-    const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks), end + longest_detour);
+    request.previous = at_work;
+    request.should_stop = [&] { return stop.stop_requested(); };
+    const auto answer = search::plan(request, forecaster);
+    if (!answer.best || stop.stop_requested()) return std::nullopt;
+    const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks));
     const auto next = on_devices_of(best.plan, profile, ranks);
     if (next == work.chosen.plan) return std::nullopt;
     const session::ChangeOffer offer{forecaster.forecast(at_work).iteration, best.iteration, moving_time(today, work.chosen.plan, next),

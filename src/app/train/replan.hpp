@@ -19,7 +19,7 @@ Seconds moving_time(const cluster::Profile&, const plan::Plan& from, const plan:
 
 /// The best plan for the devices and links as fast as they are now, plans that go round a slow link (session/host_permutation.hpp) among
 /// them, where what it saves in the steps that are left is worth more than the change costs, twice over, and at least a twentieth of an
-/// iteration. Local; takes a few seconds at most. Throws nothing: without an answer the plan stays.
+/// iteration. Local; its effort is counted, not timed. Throws nothing: without an answer the plan stays.
 std::optional<session::NextPlan> plan_again(const session::Workplace&, const Job&, const session::PlanAtWork&,
                                             std::span<const monitor::Slowness> slow, std::int64_t steps_left, const std::stop_token&);
 

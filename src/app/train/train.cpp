@@ -104,7 +104,7 @@ class Training {
   session::ChosenPlan choose() {
     auto probing = probe_request(job_);
     probing.zone = batch_.zone;
-    PlanRequest request;
+    ChoiceRequest request;
     request.search = search_request(job_);
     request.probe = probing;
     request.file = job_.plan.file;

@@ -1,21 +1,14 @@
 #include "app/train/training_setup.hpp"
 
-#include <algorithm>
-
-#include "flotilla/base/error.hpp"
-#include "flotilla/base/hash.hpp"
-
 namespace flotilla::app {
-search::Request search_request(const Job& job) {
-  search::Request request;
+
+search::PlanRequest search_request(const Job& job) {
+  search::PlanRequest request;
   request.model = job.architecture;
   request.length = job.training.length;
   request.global_batch = job.training.global_batch;
   request.precision = job.training.precision;
-  const auto given = [](int value) { return value > 0 ? std::optional{value} : std::nullopt; };
-  request.fixed = {given(job.plan.data),       given(job.plan.pipeline), given(job.plan.tensor), given(job.plan.microbatch),
-                   job.plan.schedule,          job.plan.recompute,       job.plan.cuts,          given(job.plan.chunks),
-                   job.plan.sequence_parallel, job.plan.shard_optimizer};
+  request.constraints = constraints_of(job.plan);
   if (job.device.memory.count > 0) request.memory_limit = job.device.memory;
   return request;
 }

@@ -61,15 +61,16 @@ std::string chunk_suffix(const ClassDraft& draft, const ChunkDraft& chunk) {
   return chunk_count(draft) > 1 ? " " + std::to_string(chunk.chunk) : "";
 }
 
-ChunkCopies chunk_copies(const ClassDraft& draft, const ChunkDraft& chunk) {
+schedule::ChunkCopies chunk_copies(const ClassDraft& draft, const ChunkDraft& chunk) {
   if (!draft.in.kind.copies.empty()) return draft.in.kind.copies[at(chunk.chunk)];
-  const int pair = std::max(1, std::min(2, draft.out.microbatches)), in_flight = is_training(draft) ? draft.in.kind.order.in_flight : 1;
+  const int pair = std::max(1, std::min(schedule::sent_copies, draft.out.microbatches)),
+            in_flight = is_training(draft) ? draft.in.kind.order.in_flight : 1;
   return {in_flight, std::max(in_flight, pair), in_place(draft) ? 1 : pair};
 }
 
 void add_activations(ClassDraft& draft, ChunkDraft& chunk) {
   const Bytes size = draft.out.shape.rows() * draft.in.plan.model.hidden * element_size(draft.in.plan.precision);
-  const int pair = std::max(1, std::min(2, draft.out.microbatches));
+  const int pair = std::max(1, std::min(schedule::sent_copies, draft.out.microbatches));
   for (int layer = chunk.stage.first_layer; layer <= chunk.stage.last_layer; ++layer) {
     const bool received = layer == chunk.stage.first_layer && !has_embedding(chunk);
     const bool sent = layer == chunk.stage.last_layer;

@@ -9,8 +9,8 @@
 #include "flotilla/program/collectives.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/program/team_sum.hpp"
+#include "flotilla/schedule/pipeline_schedule.hpp"
 #include "layers/lower_layers.hpp"
-#include "zero_bubble.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -44,20 +44,12 @@ bool has_one_degree(const plan::Stage& stage) {
 
 class Lowering {
  public:
-  Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, int sequences) : runtime_{runtime} {
+  Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, int sequences)
+      : runtime_{runtime}, schedule_{plan, sequences, purpose == Purpose::training} {
     program_.purpose = purpose;
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
     program_.ranks.resize(highest_rank(plan) + 1);
-    for (int s = 0; s < stage_count(); ++s) deals_.push_back(plan::deal(plan, s, sequences));
-    for (int s = 0; s + 1 < stage_count(); ++s) boundaries_.push_back(boundary_between(deals_[at(s)], deals_[at(s + 1)]));
-    const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
-    for (int s = 0; s < stage_count(); ++s) halves_.push_back(halves_of(plan, s));
-    if (chunk_count() > 1 && depth() > 1) {
-      interleaving_ = Interleaving{{deals_.begin(), deals_.begin() + depth()}, boundaries_, chunk_count(), training()};
-    } else if (training() && !alike && plan.schedule != plan::ScheduleKind::gpipe) {
-      orders_ = orders_by_clock(deals_, halves_);
-    }
   }
 
   Program run() {
@@ -93,6 +85,8 @@ class Lowering {
   /// Stages on devices of their own: the first ones. Everything but layers and parcels is told by these.
   int depth() const { return plan::own_stages(program_.plan); }
   int chunk_count() const { return program_.plan.chunks; }
+  const std::vector<plan::Deal>& deals() const { return schedule_.deals(); }
+  const std::vector<schedule::Boundary>& boundaries() const { return schedule_.boundaries(); }
   const plan::Stage& stage(int s) const { return program_.plan.stages[at(s)]; }
   int replica_count(int s) const { return static_cast<int>(stage(s).replicas.size()); }
   const plan::Replica& replica(int s, int r) const { return stage(s).replicas[at(r)]; }
@@ -189,27 +183,17 @@ class Lowering {
 
   void list_first_sequences() {
     for (int s = 0; s < stage_count(); ++s) {
-      const auto same = std::find(deals_.begin(), deals_.begin() + s, deals_[at(s)]);
-      if (same != deals_.begin() + s) {
-        first_deal_.push_back(first_deal_[static_cast<std::size_t>(same - deals_.begin())]);
+      const auto same = std::find(deals().begin(), deals().begin() + s, deals()[at(s)]);
+      if (same != deals().begin() + s) {
+        first_deal_.push_back(first_deal_[static_cast<std::size_t>(same - deals().begin())]);
         continue;
       }
       first_deal_.push_back(static_cast<int>(program_.first_sequences.size()));
-      for (const auto& microbatches : deals_[at(s)]) {
+      for (const auto& microbatches : deals()[at(s)]) {
         auto& firsts = program_.first_sequences.emplace_back();
         for (const auto& m : microbatches) firsts.push_back(m.first);
       }
     }
-  }
-
-  PassOrder order_of(int s, int r) const {
-    const int microbatches = static_cast<int>(deals_[at(s)][at(r)].size());
-    if (!training()) return forward_order(microbatches);
-    PassOrder order = orders_.empty() ? order_of_column(program_.plan.schedule, depth(), s, microbatches) : orders_[at(s)][at(r)];
-    const Halves& halves = halves_[at(s)];
-    if (!halves.split) return order;
-    const int deferred = orders_.empty() ? halves.deferred(s) : order.deferred;
-    return with_weights(std::move(order), deferred);
   }
 
   /// By chunk.
@@ -217,20 +201,20 @@ class Lowering {
     std::vector<Parcels> parcels(at(chunk_count()));
     if (depth() == 1) return parcels;  // nothing leaves the device
     for (int c = 0; c < chunk_count(); ++c)
-      parcels[at(c)] = Correspondence{program_.plan, deals_, boundaries_, training()}.of(s + c * depth(), r, t, peers);
+      parcels[at(c)] = Correspondence{program_.plan, deals(), boundaries(), training()}.of(s + c * depth(), r, t, peers);
     return parcels;
   }
 
   /// As parcels_of() adds them.
   void list_peers(int s, int r, int t, std::vector<Rank>& peers) const {
     for (int c = 0; depth() > 1 && c < chunk_count(); ++c)
-      Correspondence{program_.plan, deals_, boundaries_, training()}.list_peers(s + c * depth(), r, t, peers);
+      Correspondence{program_.plan, deals(), boundaries(), training()}.list_peers(s + c * depth(), r, t, peers);
   }
 
   /// By microbatch of a replica: the token with which the buffers of a member begin.
   std::vector<std::int64_t> first_tokens(int s, int r, int t) const {
     std::vector<std::int64_t> firsts;
-    for (const auto& m : deals_[at(s)][at(r)]) {
+    for (const auto& m : deals()[at(s)][at(r)]) {
       const std::int64_t tokens = std::int64_t{m.count} * program_.plan.length;
       firsts.push_back(program_.plan.sequence_parallel ? piece(tokens, replica(s, r).tensor_parallel, t).first : 0);
     }
@@ -239,10 +223,10 @@ class Lowering {
 
   void order_chunks(RankKind& kind, int s, int r, int t) const {
     if (depth() == 1) {
-      kind.steps = steps_in_place(chunk_count(), static_cast<int>(deals_[at(s)][at(r)].size()), training());
+      kind.steps = steps_in_place(chunk_count(), static_cast<int>(deals()[at(s)][at(r)].size()), training());
       return;
     }
-    const DeviceOrder& order = interleaving_.of(s, r);
+    const schedule::DeviceOrder& order = schedule_.device_order(s, r);
     kind.steps = steps_of(order, kind.parcels, program_.plan.length, first_tokens(s, r, t));
     kind.copies = order.copies;
   }
@@ -253,7 +237,7 @@ class Lowering {
     kind.stage = s;
     kind.device_type = here.device_type;
     kind.tensor_parallel = here.tensor_parallel;
-    for (const auto& m : deals_[at(s)][at(r)]) kind.sequences += m.count;
+    for (const auto& m : deals()[at(s)][at(r)]) kind.sequences += m.count;
     kind.microbatch = here.quanta * program_.plan.quantum;
     const model::LayerShape shape{1, program_.plan.length, here.tensor_parallel, t, program_.plan.precision};
     kind.heads = model::local_heads(program_.plan.model, shape);
@@ -261,7 +245,7 @@ class Lowering {
     kind.vocabulary = model::local_vocabulary(program_.plan.model, shape);
     kind.parcels = parcels_of(s, r, t, peers);
     if (chunk_count() == 1)
-      kind.order = order_of(s, r);
+      kind.order = schedule_.order(s, r);
     else
       order_chunks(kind, s, r, t);
     kind.data = summing_of(data_groups_[at(s)], s, r, t);
@@ -271,18 +255,17 @@ class Lowering {
 
   int class_of(const RankKind& kind, int t) {
     const auto [found, fresh] = classes_.try_emplace(kind, static_cast<int>(program_.classes.size()));
-    if (fresh)
-      program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t}));
+    if (fresh) program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t}));
     return found->second;
   }
 
   /// Replicas of a stage that agree in all that kind_of() reads have the same classes, so most are looked up at once.
   bool has_like_replicas(int s) const {
-    const auto alike = [&](int boundary) { return boundary < 0 || boundary + 1 >= stage_count() || boundaries_[at(boundary)].alike; };
+    const auto alike = [&](int boundary) { return boundary < 0 || boundary + 1 >= stage_count() || boundaries()[at(boundary)].alike; };
     const auto one_degree = [&](int near) { return near < 0 || near >= stage_count() || has_one_degree(stage(near)); };
     if (chunk_count() > 1)
-      return std::ranges::all_of(boundaries_, &Boundary::alike) && std::ranges::all_of(program_.plan.stages, has_one_degree);
-    return orders_.empty() && alike(s - 1) && alike(s) && one_degree(s - 1) && one_degree(s) && one_degree(s + 1);
+      return std::ranges::all_of(boundaries(), &schedule::Boundary::alike) && std::ranges::all_of(program_.plan.stages, has_one_degree);
+    return schedule_.has_columns() && alike(s - 1) && alike(s) && one_degree(s - 1) && one_degree(s) && one_degree(s + 1);
   }
 
   bool holds_tied_word(int s) const { return ties() && (s == 0 || s + 1 == depth()); }
@@ -298,7 +281,7 @@ class Lowering {
   void bind(int s, int r, bool alike) {
     const auto& here = replica(s, r);
     int sequences = 0;
-    for (const auto& m : deals_[at(s)][at(r)]) sequences += m.count;
+    for (const auto& m : deals()[at(s)][at(r)]) sequences += m.count;
     std::vector<int> own;
     auto& classes = alike ? classes_of_replicas_[{here.device_type, here.quanta, sequences, rooms_of(s, r)}] : own;
     for (int t = 0; t < here.tensor_parallel; ++t) {
@@ -323,12 +306,8 @@ class Lowering {
 
   const Runtime& runtime_;
   Program program_;
-  std::vector<plan::Deal> deals_;               ///< by stage
-  std::vector<Boundary> boundaries_;            ///< by the stage before
-  std::vector<Halves> halves_;                  ///< by stage
-  std::vector<std::vector<PassOrder>> orders_;  ///< by stage and replica; empty where columns have theirs
-  Interleaving interleaving_;                   ///< where devices hold several stages
-  std::vector<Sharing> data_groups_;            ///< by stage
+  const schedule::PipelineSchedule schedule_;
+  std::vector<Sharing> data_groups_;  ///< by stage
   Sharing tied_groups_;
   std::vector<int> first_deal_;  ///< by stage: index of replica 0's in Program::first_sequences
   std::map<RankKind, int> classes_;

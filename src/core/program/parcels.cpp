@@ -11,19 +11,6 @@
 namespace flotilla::program {
 namespace {
 
-struct Entry {
-  plan::Microbatch microbatch;
-  int replica = 0, index = 0;
-};
-
-std::vector<Entry> in_order(const plan::Deal& deal) {
-  std::vector<Entry> all;
-  for (std::size_t r = 0; r < deal.size(); ++r)
-    for (std::size_t m = 0; m < deal[r].size(); ++m) all.push_back({deal[r][m], static_cast<int>(r), static_cast<int>(m)});
-  std::ranges::sort(all, {}, [](const Entry& e) { return e.microbatch.first; });
-  return all;
-}
-
 /// Tokens of the step, half-open.
 struct Range {
   std::int64_t first = 0, last = 0;
@@ -116,28 +103,8 @@ std::vector<Runs> runs_of(const std::vector<int>& microbatches) {
   return list;
 }
 
-Boundary boundary_between(const plan::Deal& stage, const plan::Deal& next) {
-  Boundary boundary;
-  boundary.alike = stage == next;
-  if (boundary.alike) return boundary;
-  boundary.of.resize(stage.size());
-  boundary.of_next.resize(next.size());
-  const auto sent = in_order(stage), taken = in_order(next);
-  for (std::size_t a = 0, b = 0; a < sent.size() && b < taken.size();) {
-    const int first = std::max(sent[a].microbatch.first, taken[b].microbatch.first);
-    const int end_a = sent[a].microbatch.last(), end_b = taken[b].microbatch.last();
-    boundary.of[at(sent[a].replica)].push_back(static_cast<int>(boundary.crossings.size()));
-    boundary.of_next[at(taken[b].replica)].push_back(static_cast<int>(boundary.crossings.size()));
-    boundary.crossings.push_back(
-        {sent[a].replica, sent[a].index, taken[b].replica, taken[b].index, {first, std::min(end_a, end_b) - first}});
-    if (end_a <= end_b) ++a;
-    if (end_b <= end_a) ++b;
-  }
-  return boundary;
-}
-
-Correspondence::Correspondence(const plan::Plan& plan, const std::vector<plan::Deal>& deals, const std::vector<Boundary>& boundaries,
-                               bool training)
+Correspondence::Correspondence(const plan::Plan& plan, const std::vector<plan::Deal>& deals,
+                               const std::vector<schedule::Boundary>& boundaries, bool training)
     : plan_{plan}, deals_{deals}, boundaries_{boundaries}, training_{training} {}
 
 Parcels Correspondence::of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const {
@@ -203,13 +170,13 @@ Correspondence::BothWays Correspondence::along_column(const Place& here, int the
   return found;
 }
 
-Correspondence::BothWays Correspondence::through_crossings(const Place& here, int there, const Boundary& boundary,
+Correspondence::BothWays Correspondence::through_crossings(const Place& here, int there, const schedule::Boundary& boundary,
                                                            std::vector<Rank>& peers) const {
   const bool later = there > here.stage;
   const auto& mine = deals_[at(here.stage)][at(here.replica)];
   Pile forward{peers, plan_.length, plan_.sequence_parallel}, back{peers, plan_.length, plan_.sequence_parallel};
   for (int c : (later ? boundary.of : boundary.of_next)[at(here.replica)]) {
-    const Crossing& crossing = boundary.crossings[at(c)];
+    const schedule::Crossing& crossing = boundary.crossings[at(c)];
     const auto [own, other, their] = later ? std::tuple{crossing.microbatch, crossing.next_replica, crossing.next_microbatch}
                                            : std::tuple{crossing.next_microbatch, crossing.replica, crossing.microbatch};
     const Side ours{&replica_of(here.stage, here.replica), mine[at(own)]};

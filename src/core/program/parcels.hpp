@@ -7,6 +7,7 @@
 
 #include "flotilla/plan/dealing.hpp"
 #include "flotilla/program/program.hpp"
+#include "flotilla/schedule/boundary.hpp"
 
 namespace flotilla::program {
 
@@ -28,25 +29,10 @@ struct Parcels {
   auto operator<=>(const Parcels&) const = default;
 };
 
-/// What the sequences shared by a microbatch of a stage and one of the next make of both.
-struct Crossing {
-  int replica = 0, microbatch = 0;            ///< of the earlier stage
-  int next_replica = 0, next_microbatch = 0;  ///< of the later one
-  plan::Microbatch shared;
-};
-
-/// The boundary behind a stage.
-struct Boundary {
-  bool alike = true;                          ///< both sides are dealt alike: no crossings are listed
-  std::vector<Crossing> crossings;            ///< in the order of the sequences
-  std::vector<std::vector<int>> of, of_next;  ///< by replica of the earlier and of the later stage: indices into crossings
-};
-Boundary boundary_between(const plan::Deal& stage, const plan::Deal& next);
-
 /// Parcels of one rank, and who its slots are. `deals` and `boundaries` by stage.
 class Correspondence {
  public:
-  Correspondence(const plan::Plan&, const std::vector<plan::Deal>&, const std::vector<Boundary>&, bool training);
+  Correspondence(const plan::Plan&, const std::vector<plan::Deal>&, const std::vector<schedule::Boundary>&, bool training);
   Parcels of(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
   /// The peers alone, in the same order: of ranks whose parcels are known from others like them.
   void list_peers(int stage, int replica, int tensor_index, std::vector<Rank>& peers) const;
@@ -59,11 +45,11 @@ class Correspondence {
   std::optional<Rank> straight(const Place& here, int there) const;
   BothWays cross(const Place& here, int there, std::vector<Rank>& peers) const;
   BothWays along_column(const Place& here, int there, int sequences, const std::vector<Runs>&, std::vector<Rank>& peers) const;
-  BothWays through_crossings(const Place& here, int there, const Boundary&, std::vector<Rank>& peers) const;
+  BothWays through_crossings(const Place& here, int there, const schedule::Boundary&, std::vector<Rank>& peers) const;
 
   const plan::Plan& plan_;
   const std::vector<plan::Deal>& deals_;
-  const std::vector<Boundary>& boundaries_;
+  const std::vector<schedule::Boundary>& boundaries_;
   bool training_;
 };
 

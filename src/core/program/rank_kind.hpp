@@ -7,9 +7,9 @@
 #include "chunks.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/program/team_sum.hpp"
+#include "flotilla/schedule/passes.hpp"
 #include "parcels.hpp"
 #include "sharers.hpp"
-#include "turns.hpp"
 
 namespace flotilla::program {
 
@@ -32,9 +32,9 @@ struct RankKind {
   int microbatch = 1;                          ///< sequences in a full microbatch
   int heads = 0, columns = 0, vocabulary = 0;  ///< local units
   std::vector<Parcels> parcels;                ///< by chunk
-  PassOrder order;                             ///< of a device that holds one stage
+  schedule::PassOrder order;                   ///< of a device that holds one stage
   std::vector<ChunkStep> steps;                ///< of one that holds several
-  std::vector<ChunkCopies> copies;
+  std::vector<schedule::ChunkCopies> copies;
   Summing data;  ///< over the stage's replicas
   Summing tied;  ///< the word table's, over those of the first and the last stage where these differ
   auto operator<=>(const RankKind&) const = default;

@@ -9,7 +9,7 @@ void add(Block& block, const std::vector<int>& phase, int microbatch) {
 
 }  // namespace
 
-std::vector<Block> loops(const PassOrder& order, bool training, const Phases& phases) {
+std::vector<Block> loops(const schedule::PassOrder& order, bool training, const Phases& phases) {
   std::vector<Block> blocks;
   const auto append = [&](Block block) {
     if (block.repeat > 0 && !block.steps.empty()) blocks.push_back(std::move(block));
@@ -18,21 +18,21 @@ std::vector<Block> loops(const PassOrder& order, bool training, const Phases& ph
   add(opening, phases.opening, 0);
   add(closing, phases.closing, 0);
   append(opening);
-  for (const Turns& turns : order.turns) {
-    if (turns.forward < 0 && turns.backward < 0) {
+  for (const schedule::PassLoop& loop : order.loops) {
+    if (loop.forward < 0 && loop.backward < 0) {
       // Nobody waits for these but the sums over replicas: layer by layer, so that one layer is summed while the next computes.
       for (const auto& layer : phases.weights_by_layer) {
-        Block block{turns.repeat, {}};
-        add(block, layer, turns.weights);
+        Block block{loop.repeat, {}};
+        add(block, layer, loop.weights);
         append(std::move(block));
       }
       continue;
     }
-    Block block{turns.repeat, {}};
-    if (turns.forward >= 0) add(block, phases.forward, turns.forward);
-    if (turns.forward >= 0 && !training) add(block, phases.backward, turns.forward);
-    if (turns.backward >= 0) add(block, phases.backward, turns.backward);
-    if (turns.weights >= 0) add(block, phases.weights, turns.weights);
+    Block block{loop.repeat, {}};
+    if (loop.forward >= 0) add(block, phases.forward, loop.forward);
+    if (loop.forward >= 0 && !training) add(block, phases.backward, loop.forward);
+    if (loop.backward >= 0) add(block, phases.backward, loop.backward);
+    if (loop.weights >= 0) add(block, phases.weights, loop.weights);
     append(std::move(block));
   }
   append(closing);

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "flotilla/program/program.hpp"
-#include "turns.hpp"
+#include "flotilla/schedule/passes.hpp"
 
 namespace flotilla::program {
 
@@ -18,6 +18,6 @@ struct Phases {
 
 /// The loops of a class: its phases in the order of its passes. Where the backward phase is not a training step's (the head's of an
 /// evaluation), it follows each forward phase.
-std::vector<Block> loops(const PassOrder&, bool training, const Phases&);
+std::vector<Block> loops(const schedule::PassOrder&, bool training, const Phases&);
 
 }  // namespace flotilla::program

@@ -1,7 +1,7 @@
 #pragma once
 #include "class_draft.hpp"
 
-/// The weights' halves of split backward passes (zero_bubble.hpp).
+/// The weights' halves of split backward passes (core/schedule/zero_bubble.cpp).
 namespace flotilla::program {
 
 /// The head's at once, since deferred ones would need logits each; the blocks' in a phase of their own where they are deferred.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "flotilla/base/text.hpp"
+#include "tuning.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -12,22 +14,13 @@ std::string words(simulate::Activity activity) {
   return activity == simulate::Activity::bubble ? "pipeline-bubble and idle time" : in_words(activity);
 }
 
-std::string cuts_of(const plan::Plan& plan) {
+std::string cuts_in_words(const plan::Plan& plan) {
   std::string cuts = "0";
   for (const auto& stage : plan.stages) cuts += text("-", stage.last_layer);
   return cuts;
 }
 
-std::string percent(double ratio) {
-  const double rounded = std::round(ratio * 1000) / 10;
-  return text(rounded, " %");
-}
-
-}  // namespace
-
-std::string why_lost(const Evaluated& other, const Evaluated& best) {
-  if (!other.fits())
-    return text("does not fit: rank ", other.tightest, " would need ", to_string(other.needed), " of ", to_string(other.limit));
+std::string why_slower(const Evaluated& other, const Evaluated& best) {
   const auto &theirs = other.forecast.breakdown, &ours = best.forecast.breakdown;
   std::size_t worst = 0;
   const auto more = [&](std::size_t a) { return theirs.seconds[a] - ours.seconds[a]; };
@@ -36,6 +29,73 @@ std::string why_lost(const Evaluated& other, const Evaluated& best) {
   const double slower = other.forecast.iteration / best.forecast.iteration - 1;
   if (!(slower > 0)) return text("equally fast with ", other.devices, " devices instead of ", best.devices);
   return text(percent(slower), " slower: ", to_string(more(worst)), " more ", words(static_cast<simulate::Activity>(worst)), " per device");
+}
+
+/// Devices of each type that a plan takes.
+std::map<std::string, int> devices_by_type(const plan::Plan& plan) {
+  std::map<std::string, int> used;
+  for (int s = 0; s < plan::own_stages(plan); ++s)
+    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas) used[replica.device_type] += replica.tensor_parallel;
+  return used;
+}
+
+double usd_per_hour(const std::map<std::string, int>& used, const cluster::Profile& library) {
+  double usd = 0;
+  for (const auto& [name, count] : used)
+    if (const auto* type = cluster::find_type(library, name)) usd += type->usd_per_hour * count;
+  return usd;
+}
+
+/// Types of which a plan takes all devices.
+std::string exhausted(const std::map<std::string, int>& used, const Pool& pool) {
+  std::string names;
+  for (const auto& [name, count] : used) {
+    int there = 0;
+    for (const auto& entry : pool) there += entry.device_type == name ? entry.count : 0;
+    if (count >= tuning::at_limit * there) names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
+
+std::string why_lost(const Evaluated& other, const Evaluated& best, Goal goal) {
+  if (!other.fits())
+    return text("does not fit: rank ", other.tightest, " would need ", to_string(other.needed), " of ", to_string(other.limit));
+  if (goal == Goal::throughput) return why_slower(other, best);
+  std::string line = text(percent(other.value / best.value - 1), goal == Goal::cost ? " more expensive" : " more");
+  const double slower = other.forecast.iteration / best.forecast.iteration - 1;
+  if (slower > 0) line += text(", ", percent(slower), " slower");
+  if (other.devices != best.devices) line += text(", ", other.devices, " devices instead of ", best.devices);
+  return line;
+}
+
+std::string binding_of(const PlanRequest& request, const cluster::Profile& library, const RankedPlan& best) {
+  const Limits& limits = request.objective.limits;
+  const auto used = devices_by_type(best.plan);
+  std::string all;
+  const auto add = [&](bool binds, const auto&... words) {
+    if (binds) all += text(all.empty() ? "" : ", ", words...);
+  };
+  add(limits.usd_per_iteration && best.usd.value_or(0) >= tuning::at_limit * *limits.usd_per_iteration, "iteration cost of ",
+      limits.usd_per_iteration.value_or(0), " USD");
+  add(limits.usd_per_hour && usd_per_hour(used, library) >= tuning::at_limit * *limits.usd_per_hour, "hourly cost of ",
+      limits.usd_per_hour.value_or(0), " USD");
+  add(limits.iterations_per_second && best.iteration.value * *limits.iterations_per_second >= tuning::at_limit,
+      limits.iterations_per_second.value_or(0), " iterations/s at least");
+  add(limits.devices && best.devices >= tuning::at_limit * *limits.devices, "at most ", limits.devices.value_or(0), " devices");
+  const std::string types = exhausted(used, request.pool);
+  add(!types.empty(), "devices of ", types);
+  add(all.empty() && static_cast<int>(best.plan.stages.front().replicas.size()) >= request.global_batch, "the batch of ",
+      request.global_batch, " sequences");
+  return all;
+}
+
+std::string in_words(const Miss& miss) {
+  return text(describe(miss.plan), " needs ", miss.needed, " on rank ", miss.rank, " where ", miss.limit, " is the limit (",
+              miss.contributors, "); ", miss.change);
 }
 
 std::string describe(const plan::Plan& plan) {
@@ -47,7 +107,7 @@ std::string describe(const plan::Plan& plan) {
   if (plan.chunks > 1) line += text(", ", plan.chunks, " stages a device");
   if (plan.sequence_parallel) line += ", sequence parallel";
   if (plan.shard_optimizer) line += ", sharded optimizer";
-  if (plan.stages.size() > 1) line += ", layers " + cuts_of(plan);
+  if (plan.stages.size() > 1) line += ", layers " + cuts_in_words(plan);
   return line;
 }
 

@@ -1,9 +1,18 @@
 #pragma once
-#include "incumbents.hpp"
+#include "evaluated.hpp"
 
 namespace flotilla::search {
 
+/// "3.1 %".
+std::string percent(double ratio);
+
 /// Why `other` lost against `best`, in a few words.
-std::string why_lost(const Evaluated& other, const Evaluated& best);
+std::string why_lost(const Evaluated& other, const Evaluated& best, Goal);
+
+/// What keeps the best plan from being better, in a few words: limits that it is at, the types that it takes all devices of, the batch.
+std::string binding_of(const PlanRequest&, const cluster::Profile& library, const RankedPlan& best);
+
+/// "data 2 x ... needs 3 GiB on rank 4 where 2 GiB is the limit (optimizer 1.9 GiB, ...); ...".
+std::string in_words(const Miss&);
 
 }  // namespace flotilla::search

@@ -15,11 +15,12 @@ struct Restriction {
   const char* name;
   bool Restrictions::*member;
 };
-constexpr std::array<Restriction, 5> known_restrictions{{{"one-microbatch-size", &Restrictions::one_microbatch_size},
-                                          {"equal-replicas", &Restrictions::equal_replicas},
-                                          {"even-layers", &Restrictions::even_layers},
-                                          {"one-device-type", &Restrictions::one_device_type},
-                                          {"one-tensor-degree-per-stage", &Restrictions::one_tensor_degree_per_stage}}};
+constexpr std::array<Restriction, 6> known_restrictions{{{"one-microbatch-size", &Restrictions::one_microbatch_size},
+                                                         {"equal-replicas", &Restrictions::equal_replicas},
+                                                         {"even-layers", &Restrictions::even_layers},
+                                                         {"one-device-type", &Restrictions::one_device_type},
+                                                         {"one-tensor-degree-per-stage", &Restrictions::one_tensor_degree_per_stage},
+                                                         {"uniform-degrees", &Restrictions::uniform_degrees}}};
 
 std::string listed(const std::vector<std::string>& names) {
   std::string words;

@@ -59,6 +59,10 @@ ProgramForecaster::ProgramForecaster(const cluster::Profile& profile, program::R
     : state_{std::make_unique<State>(profile, std::move(runtime), runtime_constant, std::move(types))} {}
 ProgramForecaster::~ProgramForecaster() = default;
 
+const cluster::Profile& ProgramForecaster::profile() const { return state_->profile; }
+const program::Runtime& ProgramForecaster::runtime() const { return state_->runtime; }
+Bytes ProgramForecaster::runtime_constant() const { return state_->runtime_constant; }
+
 Forecast ProgramForecaster::forecast(const plan::Plan& plan, bool timeline) const {
   return forecast(program::lower(plan, state_->runtime), timeline);
 }

@@ -2,6 +2,7 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "flotilla/schedule/schedule.hpp"
 #include "flotilla/simulate/why_not.hpp"
 
 namespace flotilla::simulate {
@@ -58,7 +59,11 @@ void add_microbatches(const Plan& plan, std::vector<Change>& changes) {
 }
 
 void add_schedule(const Plan& plan, std::vector<Change>& changes) {
-  if (plan.schedule != plan::ScheduleKind::gpipe && plan.schedule != plan::ScheduleKind::zero_bubble) return;
+  const int stages = static_cast<int>(plan.stages.size());
+  const schedule::Schedule &here = schedule::schedule_of(plan), &lean = schedule::schedule_of(plan::ScheduleKind::one_f_one_b);
+  const schedule::Position last{stages, stages - 1, plan.global_batch};
+  const bool keeps_more = here.in_flight(last).least > lean.in_flight(last).most || here.most_deferred(last.index) > 0;
+  if (!keeps_more) return;
   Plan changed = plan;
   changed.schedule = plan::ScheduleKind::one_f_one_b;
   changes.push_back({std::move(changed), text("schedule 1f1b instead of ", plan::to_string(plan.schedule))});

@@ -133,6 +133,8 @@ struct SailorArtifact::State {
 SailorArtifact::SailorArtifact(const cluster::Profile& profile) : state_{std::make_unique<State>(State{profile, {}})} {}
 SailorArtifact::~SailorArtifact() = default;
 
+const cluster::Profile& SailorArtifact::profile() const { return state_->profile; }
+
 const SailorTables& SailorArtifact::tables(const model::Config& model) const {
   auto found = state_->tables.find(model.name);
   if (found != state_->tables.end() && found->second.first != model.layers()) found = (state_->tables.erase(found), state_->tables.end());

@@ -40,7 +40,7 @@ Node objective_node(const Planning& planning) {
                                               {"devices", optional_node(limits.devices)}}}};
 }
 
-Node alternative_node(const search::PooledPlan& plan) {
+Node alternative_node(const search::RankedPlan& plan) {
   return Node::Object{{"reason", plan.reason},           {"iteration_seconds", plan.iteration.value},
                       {"objective_value", plan.value},   {"cost_per_iteration_usd", optional_node(plan.usd)},
                       {"devices", plan.devices},         {"peak_memory_bytes", plan.peak_memory.count},
@@ -80,10 +80,10 @@ search::Objective objective_of(const Json& object) {
   return objective;
 }
 
-search::PooledPlan alternative_of(const Json& object) {
+search::RankedPlan alternative_of(const Json& object) {
   object.expect_keys(
       {"reason", "iteration_seconds", "objective_value", "cost_per_iteration_usd", "devices", "peak_memory_bytes", "moved_bytes", "plan"});
-  search::PooledPlan plan;
+  search::RankedPlan plan;
   plan.plan = plan_from_json(object.at("plan"));
   plan.reason = object.get_string("reason");
   plan.iteration = {object.get_double("iteration_seconds", 0)};
@@ -95,8 +95,8 @@ search::PooledPlan alternative_of(const Json& object) {
   return plan;
 }
 
-search::PooledPlan best_of(const Json& document, const simulate::Report& forecast) {
-  search::PooledPlan best;
+search::RankedPlan best_of(const Json& document, const simulate::Report& forecast) {
+  search::RankedPlan best;
   best.plan = plan_from_json(document.at("plan"));
   best.iteration = forecast.iteration;
   best.usd = forecast.expense.usd();

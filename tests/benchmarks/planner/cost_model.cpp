@@ -35,8 +35,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-/// What pool_planner.hpp promises of any answer.
-void check(const CostModel& cost, const search::PoolRequest& r, const cluster::Profile& library, Trial& trial) {
+/// What planner.hpp promises of any answer.
+void check(const CostModel& cost, const search::PlanRequest& r, const cluster::Profile& library, Trial& trial) {
   const auto expect = [&](bool good, const char* what) {
     if (!good) trial.wrong.emplace_back(what);
   };
@@ -59,15 +59,15 @@ void check(const CostModel& cost, const search::PoolRequest& r, const cluster::P
 
 CostModel by_rules() {
   return {
-      "rules", [](const auto& request, const auto& library) { return search::plan_by_rules(request, library); },
+      "rules", [](const auto& request, const auto& library) { return search::plan(request, simulate::SailorArtifact{library}); },
       [](const plan::Plan& plan, const cluster::Profile& library) { return simulate::SailorArtifact{library}.forecast(plan).iteration; }};
 }
 
 CostModel by_program(const std::string& runtime_name) {
   const auto runtime = program::runtime_named(runtime_name);
-  const auto plan = [runtime](search::PoolRequest request, const cluster::Profile& library) {
+  const auto plan = [runtime](search::PlanRequest request, const cluster::Profile& library) {
     request.process_memory = process_memory;
-    return search::plan_by_program(request, library, runtime);
+    return search::plan(request, simulate::ProgramForecaster{library, runtime, {}});
   };
   const auto iteration = [runtime](const plan::Plan& of, const cluster::Profile& library) {
     const auto judgement = judge(of, library, runtime);
@@ -78,7 +78,7 @@ CostModel by_program(const std::string& runtime_name) {
   return {runtime_name == "flotilla" ? "program" : runtime_name, plan, iteration};
 }
 
-Trial try_out(const CostModel& cost, search::PoolRequest request, const cluster::Profile& library, const Effort& effort) {
+Trial try_out(const CostModel& cost, search::PlanRequest request, const cluster::Profile& library, const Effort& effort) {
   Trial trial;
   std::vector<double> times;
   forget_peak();

@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 namespace flotilla::benchmarks {
 
 /// The planner under one cost model, and that cost model by itself.
 struct CostModel {
   std::string name;
-  std::function<search::PoolAnswer(const search::PoolRequest&, const cluster::Profile&)> plan;
+  std::function<search::PlanAnswer(const search::PlanRequest&, const cluster::Profile&)> plan;
   /// Of an unbound plan.
   std::function<Seconds(const plan::Plan&, const cluster::Profile&)> iteration;
 };
@@ -23,7 +23,7 @@ CostModel by_program(const std::string& runtime = "flotilla");
 
 /// What one search took and what is wrong with its answer.
 struct Trial {
-  search::PoolAnswer answer;
+  search::PlanAnswer answer;
   double cpu_ms = 0;               ///< median over the runs
   double peak_mib = 0;             ///< resident, the program and its data with it
   bool stopped = false;            ///< by the limit on CPU time
@@ -37,6 +37,6 @@ struct Effort {
   bool is_checked = false;  ///< what is promised is worked out afresh
 };
 
-Trial try_out(const CostModel&, search::PoolRequest, const cluster::Profile&, const Effort&);
+Trial try_out(const CostModel&, search::PlanRequest, const cluster::Profile&, const Effort&);
 
 }  // namespace flotilla::benchmarks

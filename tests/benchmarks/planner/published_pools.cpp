@@ -5,7 +5,7 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
-#include "published_data.hpp"
+#include "support/published_data.hpp"
 
 namespace flotilla::benchmarks {
 namespace {
@@ -20,8 +20,8 @@ search::PoolEntry entry_of(const std::string& key, int count) {
   return {key.substr(0, cut), cut == std::string::npos ? "us-central1-a" : key.substr(cut + 1), count, per_node};
 }
 
-search::PoolRequest request_of(const files::Json& run, const files::Library& library) {
-  search::PoolRequest r;
+search::PlanRequest request_of(const files::Json& run, const files::Library& library) {
+  search::PlanRequest r;
   r.model = *std::ranges::find(library.models, run.get_string("model"), &model::Config::name);
   r.length = run.get_int("sequence_length");
   r.global_batch = run.get_int("global_batch");
@@ -45,7 +45,7 @@ std::string name_of(const std::string& scenario, const search::Pool& pool) {
   return name;
 }
 
-bool is_same(const search::PoolRequest& a, const search::PoolRequest& b) {
+bool is_same(const search::PlanRequest& a, const search::PlanRequest& b) {
   return a.pool == b.pool && a.objective == b.objective && a.model == b.model && a.global_batch == b.global_batch;
 }
 

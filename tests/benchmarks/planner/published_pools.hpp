@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "flotilla/files/profile_file.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 /// The pools of the Sailor artifact, and what published planners answered for them (published_plans.json).
 namespace flotilla::benchmarks {
@@ -19,7 +19,7 @@ struct ListedPlan {
 
 struct PublishedPool {
   std::string name;             ///< "fig8b 32 A100-40 + 96 V100-16"
-  search::PoolRequest request;  ///< nothing restricted
+  search::PlanRequest request;  ///< nothing restricted
   std::vector<ListedPlan> plans;
   bool is_mixed() const { return request.pool.size() > 1; }  ///< several types or zones
   bool has_types() const {

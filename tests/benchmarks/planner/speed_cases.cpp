@@ -8,8 +8,8 @@
 namespace flotilla::benchmarks {
 namespace {
 
+using search::PlanRequest;
 using search::Pool;
-using search::PoolRequest;
 
 using Names = std::vector<std::string>;
 
@@ -38,8 +38,8 @@ Pool pool_of(const Names& types, const Names& places, int devices) {
   return pool;
 }
 
-PoolRequest request_of(const model::Config& model, Pool pool, int global_batch = 1024) {
-  PoolRequest request;
+PlanRequest request_of(const model::Config& model, Pool pool, int global_batch = 1024) {
+  PlanRequest request;
   request.model = model;
   request.length = model.positions;
   request.global_batch = global_batch;
@@ -47,7 +47,7 @@ PoolRequest request_of(const model::Config& model, Pool pool, int global_batch =
   return request;
 }
 
-PoolRequest built_in(const char* model, Pool pool, int global_batch = 1024) {
+PlanRequest built_in(const char* model, Pool pool, int global_batch = 1024) {
   return request_of(model::built_in(model), std::move(pool), global_batch);
 }
 

@@ -3,14 +3,14 @@
 #include <vector>
 
 #include "flotilla/files/profile_file.hpp"
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 /// Pools whose planning is timed.
 namespace flotilla::benchmarks {
 
 struct SpeedCase {
   std::string what;
-  search::PoolRequest request;
+  search::PlanRequest request;
   double aim_ms = 0;          ///< 0: none
   bool is_published = false;  ///< the artifact's library knows model, types and zones
 };

@@ -11,20 +11,15 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/data/token_file.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
 using flotilla::data::Format;
 
 const std::filesystem::path& folder() {
-  static const std::filesystem::path path = [] {
-    std::string pattern = (std::filesystem::temp_directory_path() / "flotilla-fuzz-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    static const std::string made = pattern;
-    std::atexit([] { std::filesystem::remove_all(made); });
-    return std::filesystem::path{pattern};
-  }();
-  return path;
+  static const flotilla::tests::TemporaryFolder one;
+  return one;
 }
 
 void write(const std::filesystem::path& path, std::span<const unsigned char> bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::program {
 namespace {
@@ -36,9 +37,13 @@ LayerClassBuilder::LayerClassBuilder(const plan::Plan& plan, const LayerSizes& s
   out_.last_sequences = kind_.sequences - std::max(0, out_.microbatches - 1) * kind_.microbatch;
 }
 
+schedule::PassOrder LayerClassBuilder::order(int microbatches) const {
+  return schedule::schedule_of(plan_).order({depth_, kind_.position, microbatches, plan_.chunks});
+}
+
 RankClass LayerClassBuilder::build() {
   for (int chunk = 0; chunk < plan_.chunks; ++chunk) add_chunk(chunk);
-  out_.blocks = pass_loops(plan_.schedule, depth_, kind_.position, out_.microbatches, chunks_);
+  out_.blocks = pass_loops(order(out_.microbatches), out_.microbatches, chunks_);
   Block closing{1, {}};
   for (int site : closing_sites()) closing.steps.push_back({site, 0});
   out_.blocks.push_back(std::move(closing));
@@ -242,12 +247,13 @@ LayerClassBuilder::Live LayerClassBuilder::peak_of_passes() const {
   }
   Live most;
   Bytes live;
-  for (const Pass& pass : pass_order(plan_.schedule, depth_, kind_.position, plan_.chunks, enough)) {
+  for (const schedule::Pass& pass : schedule::passes_of(order(enough))) {
     const auto chunk = static_cast<std::size_t>(pass.chunk);
-    if (pass.backward) live = live - whole[chunk];
-    const Live now = pass.backward ? Live{live + backward[chunk].saved, backward[chunk].temporaries} : Live{live + whole[chunk], {}};
+    const bool back = pass.work == schedule::Work::backward;
+    if (back) live = live - whole[chunk];
+    const Live now = back ? Live{live + backward[chunk].saved, backward[chunk].temporaries} : Live{live + whole[chunk], {}};
     if (now.total() > most.total()) most = now;
-    if (!pass.backward) live += whole[chunk];
+    if (!back) live += whole[chunk];
   }
   return most;
 }

@@ -37,6 +37,9 @@ class LayerClassBuilder {
   RankClass build();
 
  private:
+  /// The passes of so many microbatches.
+  schedule::PassOrder order(int microbatches) const;
+
   // Sites
   void add_chunk(int chunk);
   PassSites pass_sites(int chunk, bool backward);

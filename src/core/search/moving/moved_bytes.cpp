@@ -55,7 +55,7 @@ Bytes moved_bytes(const plan::Plan& previous, const plan::Plan& next) {
   return program::kept_per_parameter * missing;
 }
 
-std::optional<std::size_t> choose_near_best(std::span<const PooledPlan> candidates, double best_value, double share) {
+std::optional<std::size_t> choose_near_best(std::span<const RankedPlan> candidates, double best_value, double share) {
   const auto rank = [&](std::size_t i) { return std::tuple{candidates[i].moved, candidates[i].value, candidates[i].devices}; };
   std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < candidates.size(); ++i)

@@ -1,4 +1,5 @@
 #pragma once
+#include "flotilla/search/binding.hpp"
 #include "refine.hpp"
 
 namespace flotilla::search::pool {
@@ -10,9 +11,8 @@ struct Effort {
 
 /// How many times as large a pool must be to hold the model; nothing where no size tried does. Asked where no smaller change mends a plan.
 using LargerPool = std::function<std::optional<int>()>;
-PoolAnswer answer_of(const Stock&, const Refine&, const Effort&, double floor, Bench&, const LargerPool&);
+PlanAnswer answer_of(const Stock&, const Refine&, const Effort&, BoundProof floor, Bench&, const LargerPool&);
 
-plan::Plan unbound(plan::Plan);
 /// What may be forecast at first: forecasts of many devices take long.
 std::size_t shortlist_length(int devices);
 

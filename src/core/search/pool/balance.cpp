@@ -47,8 +47,10 @@ class Balance {
     for (int s = 0; s < count(); ++s) {
       Stage stage;
       stage.least = s > 0 && s + 1 < count() ? 1 : 0;
-      for (const plan::Recompute recompute : {plan::Recompute::none, plan::Recompute::full}) {
-        if (recompute != plan::Recompute::none && most != recompute) break;
+      const auto& fixed = estimator.stock().request.constraints.recompute;
+      for (const plan::Recompute recompute : {fixed.value_or(plan::Recompute::none), plan::Recompute::full}) {
+        if (stage.count > 0 && fixed) break;
+        if (!fixed && recompute != plan::Recompute::none && most != recompute) break;
         if (const auto mode = mode_of(s, recompute, std::min(count() - s, std::max(1, microbatches))); mode && mode->most >= stage.least)
           stage.kept[stage.count++] = *mode;
       }

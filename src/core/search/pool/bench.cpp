@@ -51,26 +51,4 @@ std::optional<Trial> Bench::forecast_on_one_host(const plan::Plan& plan) {
   return trial;
 }
 
-std::optional<double> value_of(const simulate::Forecast& forecast, Goal goal) {
-  switch (goal) {
-    case Goal::throughput: return forecast.iteration.value;
-    case Goal::cost: return forecast.expense.usd();
-    case Goal::billing: return forecast.expense.billing_units;
-    case Goal::energy: return forecast.expense.energy_joules;
-  }
-  return std::nullopt;
-}
-
-double over_limits(const simulate::Forecast& forecast, int devices, const Limits& limits) {
-  constexpr double seconds_in_an_hour = 3600, unknown = 1e300;
-  const double seconds = forecast.iteration.value;
-  const auto usd = forecast.expense.usd(), of_devices = forecast.expense.device_usd;
-  double most = 0;
-  if (limits.iterations_per_second) most = std::max(most, seconds * *limits.iterations_per_second);
-  if (limits.devices) most = std::max(most, devices / static_cast<double>(*limits.devices));
-  if (limits.usd_per_iteration) most = std::max(most, usd ? *usd / *limits.usd_per_iteration : unknown);
-  if (limits.usd_per_hour) most = std::max(most, of_devices ? *of_devices / seconds * seconds_in_an_hour / *limits.usd_per_hour : unknown);
-  return most;
-}
-
 }  // namespace flotilla::search::pool

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 
+#include "../evaluated.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "flotilla/simulate/why_not.hpp"
@@ -44,10 +45,5 @@ class Bench {
   std::int64_t forecasts_ = 0;
   std::string first_refusal_;
 };
-
-/// What one iteration comes to in the objective's unit; nothing where a price is missing.
-std::optional<double> value_of(const simulate::Forecast&, Goal);
-/// Times the limit that is most broken; at most 1: the forecast keeps all of them.
-double over_limits(const simulate::Forecast&, int devices, const Limits&);
 
 }  // namespace flotilla::search::pool

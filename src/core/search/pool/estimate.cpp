@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flotilla/schedule/schedule.hpp"
+
 namespace flotilla::search::pool {
 
 int Estimator::blocks(int first, int last) const { return std::min(last, stock_.request.model.layers() - 1) - std::max(first, 1); }
@@ -11,7 +13,26 @@ std::vector<int> Estimator::sizes() const {
   std::vector<int> all;
   const int most = std::min(stock_.request.global_batch, largest_microbatch);
   for (int m = 1; m <= most; m = levels() ? m + 1 : m * 2) all.push_back(m);
+  const auto& fixed = stock_.request.constraints.microbatch;
+  if (fixed && std::ranges::find(all, *fixed) == all.end()) all.push_back(*fixed);
   return all;
+}
+
+bool Estimator::constrain(Sketch& sketch) const {
+  const Constraints& fixed = stock_.request.constraints;
+  if (fixed.pipeline && sketch.stages() != *fixed.pipeline) return false;
+  if (!stock_.cuts.empty()) {
+    if (sketch.cuts.size() != stock_.cuts.size()) return false;
+    sketch.cuts = stock_.cuts;
+  }
+  if (fixed.data && columns_of(sketch) != *fixed.data) return false;
+  if (fixed.recompute) std::ranges::fill(sketch.recompute, *fixed.recompute);
+  const auto unlike = [&](const Slot& slot) { return slot.tensor != *fixed.tensor; };
+  for (Column& column : sketch.columns) {
+    if (fixed.tensor && std::ranges::any_of(column.slots, unlike)) return false;
+    if (fixed.microbatch) column.microbatch = *fixed.microbatch;
+  }
+  return true;
 }
 
 double Estimator::pass(const Sounding& s, int first, int last) const {
@@ -20,7 +41,7 @@ double Estimator::pass(const Sounding& s, int first, int last) const {
 }
 
 double Estimator::memory(const Sounding& s, int first, int last, int in_flight, int replicas) const {
-  const double away = stock_.request.shard_optimizer ? 1 - 1.0 / replicas : 0;
+  const double away = stock_.request.constraints.shard_optimizer.value_or(false) ? 1 - 1.0 / replicas : 0;
   const auto of = [&](const Part& part) { return part.state - part.shareable * away + part.activations * in_flight; };
   const bool begins = first == 0, ends = last == stock_.request.model.layers();
   return s.beside + (begins ? of(s.embedding) : s.neighbour) + blocks(first, last) * of(s.block) + (ends ? of(s.head) : s.neighbour) -
@@ -31,13 +52,14 @@ namespace {
 
 constexpr double doubt = 0.02;          // of the memory: the forecast decides what is nearly too much
 constexpr double backward_share = 0.6;  // of a pass, at least
+constexpr int many = 1 << 30;           // microbatches: what is in flight while none are missing
 
 bool shares_differ(const Column& a, const Column& b) { return a.sequences / a.count != b.sequences / b.count; }
 
 }  // namespace
 
 bool Estimator::blocks_on(int microbatch) const {
-  const PoolRequest& r = stock_.request;
+  const PlanRequest& r = stock_.request;
   const Bytes size = std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision);
   return blocking_ && static_cast<double>(size.count) > buffered_;
 }
@@ -115,12 +137,12 @@ bool Estimator::measure(const Sketch& sketch, std::size_t index, int microbatch,
     ways_[at(s)] = here + behind;
     before = behind;
   }
-  if (sketch.schedule == plan::ScheduleKind::gpipe) return true;
-  // Of 1F1B: stage s starts a microbatch when one of the stages - s in flight has come back from the end.
+  // A stage starts a microbatch when one of those in flight has come back from the end.
+  const schedule::Schedule& schedule = schedule::schedule_of(sketch.schedule);
   double way = 0;
   for (int s = stages - 1; s >= 0; --s) {
     way += ways_[at(s)];
-    pace.slowest = std::max(pace.slowest, way / (stages - s));
+    pace.slowest = std::max(pace.slowest, way / schedule.in_flight({stages, s, many}).most);
   }
   return true;
 }
@@ -133,8 +155,7 @@ Estimator::Fullest Estimator::over_memory(const Sketch& sketch, const Column& co
     const int type = stock_.places[at(slot.place)].type;
     const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
     if (limit <= 0) continue;
-    const int kept = sketch.schedule == plan::ScheduleKind::gpipe ? microbatches : sketch.stages() - s;
-    const int in_flight = std::min(kept, std::max(1, microbatches));
+    const int in_flight = schedule::schedule_of(sketch.schedule).in_flight({sketch.stages(), s, microbatches}).most;
     const Sounding& sounding = soundings_.of(type, slot.tensor, column.microbatch, sketch.recompute[at(s)]);
     const double needed = memory(sounding, sketch.cuts[at(s)], sketch.cuts[at(s + 1)], in_flight, columns_of(sketch)) +
                           network_.staging(sketch.cuts[at(s)], sketch.cuts[at(s + 1)], columns_of(sketch), slot.tensor);
@@ -183,8 +204,9 @@ double Estimator::after(const Sketch& sketch) {
 Estimate Estimator::operator()(Sketch& sketch, double enough) {
   ++count_;
   Estimate estimate;
+  if (!constrain(sketch)) return estimate;
   // Zero-bubble and interleaved plans are estimated as what they are made of.
-  if (const auto& schedule = stock_.request.manner.schedule)
+  if (const auto& schedule = stock_.request.constraints.schedule)
     sketch.schedule = schedule == plan::ScheduleKind::gpipe ? *schedule : plan::ScheduleKind::one_f_one_b;
   if (!measure(sketch)) return estimate;
   estimate.seconds = sketch.dealing == Dealing::level ? deal_level(sketch) : deal_turns(sketch);

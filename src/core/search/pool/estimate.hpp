@@ -38,6 +38,8 @@ class Estimator {
   bool levels() const { return !described_ && !stock_.request.restrictions.one_microbatch_size; }
   /// Sequences that microbatches may have in plans of the space.
   std::vector<int> sizes() const;
+  /// Gives the sketch what the request fixes of it; false where it would need other devices for that.
+  bool constrain(Sketch&) const;
   /// One microbatch through layers [first, last) on a replica.
   double pass(const Sounding&, int first, int last) const;
   /// Bytes of a device with these layers that keeps so many microbatches.

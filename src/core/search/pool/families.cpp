@@ -19,14 +19,19 @@ Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime
 
 Families::Families(Estimator& estimate, Network& network, Abilities can, Shortlist& list, const std::function<bool()>& should_stop)
     : estimate_{estimate}, network_{network}, stock_{estimate.stock()}, can_{can}, list_{list}, should_stop_{should_stop} {
-  const PoolRequest& request = stock_.request;
+  const PlanRequest& request = stock_.request;
+  const Constraints& fixed = request.constraints;
   for (int m = 1; m <= std::min(request.global_batch, largest_microbatch); m *= 2) microbatches_.push_back(m);
+  if (fixed.microbatch) microbatches_ = {*fixed.microbatch};
   for (const Type& type : stock_.types) {
     auto& all = degrees_.emplace_back();
-    for (int degree = 1; degree <= std::min({type.widest, request.model.groups(), type.count}); degree *= 2) all.push_back(degree);
+    for (int degree = 1; degree <= std::min({type.widest, request.model.groups(), type.count}); degree *= 2)
+      if (fixed.tensor.value_or(degree) == degree) all.push_back(degree);
   }
   const int deepest = std::min(request.model.layers(), stock_.devices);
   for (int p = 1; p <= deepest; p += p < deepest_by_ones ? 1 : p < 2 * deepest_by_ones ? 4 : 8) depths_.push_back(p);
+  const int stages = stock_.cuts.empty() ? fixed.pipeline.value_or(0) : static_cast<int>(stock_.cuts.size()) - 1;
+  if (stages > 0) depths_.assign(stages <= deepest ? 1 : 0, stages);
 }
 
 bool Families::stop() {
@@ -51,8 +56,8 @@ void Families::run() {
     }
   };
   few_devices(stock_.devices <= few_in_all ? most_of_all_columns : some_of_all_columns);
-  try_all(plan::Recompute::none);
-  if (needs_recompute()) try_all(plan::Recompute::full);
+  try_all(stock_.request.constraints.recompute.value_or(plan::Recompute::none));
+  if (!stock_.request.constraints.recompute && needs_recompute()) try_all(plan::Recompute::full);
   if (list_.candidates().empty()) few_devices(most_of_all_columns);
   fewer_zones();
   if (list_.candidates().empty() && list_.doubtful().empty() && !list_.nearest_miss()) least_memory();
@@ -207,7 +212,7 @@ void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatc
     need.devices += kind.tensor, need.widest = std::max(need.widest, kind.tensor);
   }
   for (const int zone : zones_) {
-    int count = 1 << 30;
+    int count = stock_.request.constraints.data.value_or(1 << 30) - columns_of(sketch);
     for (std::size_t t = 0; t < needs.size(); ++t) {
       if (needs[t].devices == 0) continue;
       needs[t].place = -1;
@@ -224,7 +229,9 @@ void Families::add_columns(Sketch& sketch, const Pattern& pattern, int microbatc
       if (need.devices > 0) room[at(need.place)] -= count * need.devices;
     sketch.columns.push_back(std::move(column));
   }
-  while (stock_.zones.size() > 1 && most_columns(pattern, room) > 0 && add_across(sketch, pattern, microbatch, room)) {
+  const int most = stock_.request.constraints.data.value_or(1 << 30);
+  while (stock_.zones.size() > 1 && columns_of(sketch) < most && most_columns(pattern, room) > 0 &&
+         add_across(sketch, pattern, microbatch, room)) {
   }
 }
 

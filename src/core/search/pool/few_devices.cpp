@@ -84,7 +84,8 @@ void Families::few_devices(const Room& room, std::int64_t estimates) {
   const int devices = std::accumulate(room.begin(), room.end(), 0);
   for (const int stages : depths_) {
     if (stages > devices) break;
-    auto cuts = all_cuts(stock_.request.model.layers(), stages, most_cuts);
+    auto cuts =
+        !stock_.cuts.empty() ? std::vector<std::vector<int>>{stock_.cuts} : all_cuts(stock_.request.model.layers(), stages, most_cuts);
     if (stock_.request.restrictions.even_layers) std::erase_if(cuts, [](const auto& c) { return !is_even(c); });
     std::vector<int> degrees(at(stages), 1);
     do

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "flotilla/schedule/schedule.hpp"
+
 namespace flotilla::search::pool {
 namespace {
 
@@ -67,7 +69,7 @@ plan::Plan plan_of(const Line& line, const Stock& stock) {
     }
     plan.stages.push_back(std::move(stage));
   }
-  return in_manner(std::move(plan), stock.request.manner);
+  return constrained(std::move(plan), stock.request.constraints);
 }
 
 const Sounding& LineEstimator::sounding(const Crew& crew, plan::Recompute recompute) {
@@ -81,15 +83,11 @@ bool LineEstimator::usable(const Post& post, plan::Recompute recompute) {
 /// The part of the batch that all replicas of a stage take at once.
 double LineEstimator::share_of_turn(const Post& post) const { return std::min(1.0, at_once(post) / stock_.request.global_batch); }
 
-/// The part of the batch that is on its way in the stages from this one on, as program::orders_by_clock gives depths.
-double LineEstimator::below(const Line& line, std::size_t stage) const {
-  double below = 0, next = 0;
-  for (std::size_t s = line.posts.size(); s-- > stage;) {
-    const double own = share_of_turn(line.posts[s]);
-    below += own + (s + 1 < line.posts.size() ? std::max(0.0, next - own) : 0);
-    next = own;
-  }
-  return below;
+/// By stage: the part of the batch that is under way from there on, in units of schedule::whole_batch.
+std::vector<std::int64_t> LineEstimator::under_way(const Line& line) const {
+  std::vector<std::int64_t> grains;
+  for (const Post& post : line.posts) grains.push_back(static_cast<std::int64_t>(share_of_turn(post) * schedule::whole_batch));
+  return schedule::under_way(grains);
 }
 
 bool LineEstimator::fits(const Crew& crew, int replicas, int first, int last, plan::Recompute recompute, int kept) {
@@ -100,9 +98,9 @@ bool LineEstimator::fits(const Crew& crew, int replicas, int first, int last, pl
 }
 
 bool LineEstimator::fits(const Line& line, std::size_t stage) {
-  const double on_their_way = below(line, stage);
+  const std::int64_t on_their_way = under_way(line)[stage];
   return std::ranges::all_of(line.posts[stage], [&](const Crew& crew) {
-    const int all = microbatches(crew), kept = std::clamp(static_cast<int>(std::ceil(on_their_way * all - 1e-6)), 1, all);
+    const int kept = schedule::in_flight_of(on_their_way, microbatches(crew));
     return fits(crew, replicas_of(line.posts[stage]), line.cuts[stage], line.cuts[stage + 1], line.recompute[stage], kept);
   });
 }
@@ -119,13 +117,14 @@ double LineEstimator::pace(const Post& post, int first, int last, plan::Recomput
 /// From the first stage on as many layers as the pace and the memory allow; whether all are taken.
 bool LineEstimator::fill(Line& line, double most) {
   const int layers = stock_.request.model.layers(), stages = static_cast<int>(line.posts.size());
+  const auto way = under_way(line);
   line.cuts.assign(1, 0);
   line.recompute.clear();
   for (int s = 0; s < stages; ++s) {
     const Post& post = line.posts[at(s)];
     const int first = line.cuts.back(), end = layers - (stages - 1 - s);
     const int all = std::max(1, static_cast<int>(std::ceil(1 / share_of_turn(post) - 1e-9)));
-    const int kept = std::clamp(static_cast<int>(std::ceil(below(line, at(s)) * all - 1e-6)), 1, all);
+    const int kept = schedule::in_flight_of(way[at(s)], all);
     int best = first;
     plan::Recompute how = plan::Recompute::none;
     for (const auto recompute : {plan::Recompute::none, plan::Recompute::full}) {

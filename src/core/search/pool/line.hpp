@@ -1,5 +1,7 @@
 #pragma once
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "estimate.hpp"
 
@@ -49,7 +51,7 @@ class LineEstimator {
   const Sounding& sounding(const Crew&, plan::Recompute);
   bool usable(const Post&, plan::Recompute);
   double share_of_turn(const Post&) const;
-  double below(const Line&, std::size_t stage) const;
+  std::vector<std::int64_t> under_way(const Line&) const;
   bool fits(const Crew&, int replicas, int first, int last, plan::Recompute, int kept);
   bool fits(const Line&, std::size_t stage);
   double pace(const Post&, int first, int last, plan::Recompute);

@@ -19,7 +19,7 @@ constexpr int most_cuts = 40'000, least_cuts = 200,
 constexpr std::size_t most_kept = 8;  // lines that are forecast
 constexpr std::int64_t most_passes = 3'000,
                        few_passes = 1'000;  // of microbatches through stages, simulated one by one: of small pools, of large ones
-constexpr double estimate_error = 1.03;          // estimates of lines err by some per cent, mostly to the good
+constexpr double estimate_error = 1.03;     // estimates of lines err by some per cent, mostly to the good
 
 struct Candidate {
   Line line;
@@ -116,7 +116,8 @@ class Lines {
     if (std::accumulate(splits.begin(), splits.end(), 0) > stock_.request.model.layers()) return never;
     double best = never;
     for (const int m : {1, 4}) {
-      std::vector<Choice> start(stock_.places.size(), {1, std::min(m, microbatches_.back())});
+      std::vector<Choice> start(stock_.places.size(), {stock_.request.constraints.tensor.value_or(1),
+                                                       std::clamp(m, microbatches_.front(), microbatches_.back())});
       if (const double seconds = descend(teams, splits, start); seconds < best) best = seconds;
     }
     return best;
@@ -132,6 +133,7 @@ class Lines {
           const int widest = stock_.types[at(stock_.places[at(p)].type)].widest;
           for (int tensor = 1; tensor <= std::min(widest, model::largest_tensor_parallel(stock_.request.model)); tensor *= 2)
             for (const int m : microbatches_) {
+              if (stock_.request.constraints.tensor.value_or(tensor) != tensor) continue;
               auto other = choices;
               other[at(p)] = {tensor, m};
               if (const double seconds = seconds_of(teams, splits, other, best); seconds < best) best = seconds, choices = other;
@@ -144,8 +146,10 @@ class Lines {
 
   /// Or `never`, where they are surely more than `enough` and nobody would keep the line.
   double seconds_of(const std::vector<Team>& teams, const std::vector<int>& splits, const std::vector<Choice>& choices, double enough) {
+    const int stages = std::accumulate(splits.begin(), splits.end(), 0);
+    if (stock_.request.constraints.pipeline.value_or(stages) != stages) return never;
     Line line;
-    line.posts.reserve(at(std::accumulate(splits.begin(), splits.end(), 0)));
+    line.posts.reserve(at(stages));
     for (std::size_t t = 0; t < teams.size(); ++t)
       for (int k = 0; k < splits[t]; ++k) {
         Post post;
@@ -201,7 +205,7 @@ class Lines {
         for (const bool larger : {false, true}) {
           Line other = line;
           int& m = other.posts[s][c].microbatch;
-          if (larger ? m * 2 > microbatches_.back() : m == 1) continue;
+          if (larger ? m * 2 > microbatches_.back() : m == microbatches_.front()) continue;
           m = larger ? m * 2 : m / 2;
           list.push_back(std::move(other));
         }
@@ -265,7 +269,8 @@ class Lines {
 void try_lines(Estimator& estimate, Network& network, const std::vector<int>& microbatches, Refine& refine, const Bench& bench) {
   const Stock& stock = estimate.stock();
   const Restrictions& restrictions = stock.request.restrictions;
-  if (bench.runtime().layers || restrictions.equal_replicas || restrictions.even_layers) return;
+  if (bench.runtime().layers || restrictions.equal_replicas || restrictions.even_layers || restrictions.uniform_degrees) return;
+  if (const Constraints& fixed = stock.request.constraints; fixed.data || fixed.recompute || !fixed.cuts.empty()) return;
   if (stock.devices > most_devices || stock.places.size() > most_places || stock.devices < 2) return;
   Lines{estimate, network, microbatches, refine}.run();
 }

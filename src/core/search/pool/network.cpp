@@ -72,7 +72,7 @@ double Network::message_of(std::uint64_t key, const Way& way, int microbatch, in
   const int beside = way.one_node ? std::min(1, a.count - 1) : std::min(stock_.types[at(a.type)].per_node, a.count - 1);
   const Rank other = way.from == way.to ? Rank{a.first.value + beside} : b.first;
   if (other == a.first) return 0;
-  const PoolRequest& r = stock_.request;
+  const PlanRequest& r = stock_.request;
   const Bytes size{std::int64_t{microbatch} * r.length * r.model.hidden * element_size(r.precision).count / way.pieces};
   return found->second = cost_.message(a.first, other, size, {way.flows, across * way.pieces, across * way.pieces}).time.value;
 }
@@ -171,7 +171,7 @@ double Network::word_sum(const Sketch& sketch, const std::vector<int>& starts) {
 }
 
 double Network::tensor_sum(int place, int tensor, int microbatch) const {
-  const PoolRequest& r = stock_.request;
+  const PlanRequest& r = stock_.request;
   program::Group group = group_;
   group.kind = program::Group::Kind::tensor;
   group.most = {};
@@ -212,7 +212,7 @@ double Network::egress_of_sums(const Sketch& sketch, int stage) const {
 
 double Network::egress(const Sketch& sketch) const {
   if (std::ranges::all_of(prices_, [](double price) { return price == 0; })) return 0;
-  const PoolRequest& r = stock_.request;
+  const PlanRequest& r = stock_.request;
   const double message = static_cast<double>(r.length) * r.model.hidden * static_cast<double>(element_size(r.precision).count);
   double usd = 0;
   for (int s = 0; s < sketch.stages(); ++s) {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
+#include "../obedience.hpp"
 #include "families.hpp"
 #include "moves.hpp"
-#include "obedience.hpp"
 #include "reshape.hpp"
 #include "variants.hpp"
 
@@ -21,7 +21,7 @@ constexpr std::size_t most_reshaped = 128;          // stages x kinds of columns
 constexpr int most_steps = 40;                      // of a local search
 constexpr double doubt = 1.04, doubt_of_few = 1.1;  // estimates are closer than this to the forecasts, nearly always
 constexpr double worth_improving = 1.1;             // in large pools: of the best
-constexpr double worth_forecasting = 1.01;                  // a move whose estimate is worse by more is not forecast
+constexpr double worth_forecasting = 1.01;          // a move whose estimate is worse by more is not forecast
 
 /// Forecasts of local search.
 int most_improvements(int devices) {
@@ -98,7 +98,7 @@ std::optional<double> Refine::attempt(const plan::Plan& plan) { return attempt({
 
 std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& plan) {
   const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.trial.plan == plan; });
-  if (known || !obeys(plan, stock_.request.restrictions) || !keeps(plan, stock_.request.manner)) return std::nullopt;
+  if (known || !obeys(plan, stock_.request.restrictions) || !keeps(plan, stock_.request.constraints)) return std::nullopt;
   auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
   if (!trial) return std::nullopt;
   return take({sketch, std::move(*trial), 0});
@@ -114,7 +114,8 @@ void Refine::vary() {
   const auto most = stock_.devices <= small_pool ? many_varied : stock_.devices <= huge_pool ? most_varied : 1;
   const std::vector<Forecasted> best(found_.begin(), found_.begin() + std::min(most, std::ssize(found_)));
   for (const Forecasted& one : best) {
-    std::optional<bool> shares_tokens;  // of a huge pool, whose forecasts are dear: schedules are tried only with what is smaller_first alone
+    std::optional<bool>
+        shares_tokens;  // of a huge pool, whose forecasts are dear: schedules are tried only with what is smaller_first alone
     for (const auto& plan : variants_of(one.trial.plan)) {
       if (stop()) return;
       if (shares_tokens && plan.sequence_parallel != *shares_tokens) continue;

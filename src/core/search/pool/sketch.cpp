@@ -43,18 +43,18 @@ double usd_of(const Sketch& sketch, const Stock& stock) {
   return sum(sketch, stock, [](const Type& type) { return type.usd; });
 }
 
-plan::Plan plan_without_stages(const PoolRequest& request) {
+plan::Plan plan_without_stages(const PlanRequest& request) {
   plan::Plan plan;
   plan.model = request.model;
   plan.length = request.length;
   plan.global_batch = request.global_batch;
   plan.precision = request.precision;
-  plan.shard_optimizer = request.shard_optimizer;
+  plan.shard_optimizer = request.constraints.shard_optimizer.value_or(false);
   return plan;
 }
 
 plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
-  const PoolRequest& request = stock.request;
+  const PlanRequest& request = stock.request;
   plan::Plan plan = plan_without_stages(request);
   plan.schedule = sketch.schedule;
   std::vector<std::vector<int>> sequences;
@@ -75,7 +75,7 @@ plan::Plan plan_of(const Sketch& sketch, const Stock& stock) {
     }
     plan.stages.push_back(std::move(stage));
   }
-  return in_manner(std::move(plan), request.manner);
+  return constrained(std::move(plan), request.constraints);
 }
 
 }  // namespace flotilla::search::pool

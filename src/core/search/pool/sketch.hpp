@@ -8,6 +8,11 @@ namespace flotilla::search::pool {
 
 constexpr int largest_microbatch = 16;  ///< sequences
 
+/// Whether plans are searched with microbatches of so many sequences, where somebody asks for them.
+constexpr bool is_searched(int microbatch) {
+  return microbatch <= largest_microbatch || std::has_single_bit(static_cast<unsigned>(microbatch));
+}
+
 /// A small number for each size of microbatch: every one up to the largest that is searched, above it (of plans that run now) powers of
 /// two.
 constexpr std::size_t number_of_size(int microbatch) {
@@ -57,7 +62,7 @@ double price_of(const Sketch&, const Stock&);
 double usd_of(const Sketch&, const Stock&);
 
 /// What a request fixes of every plan: model, length, batch, precision.
-plan::Plan plan_without_stages(const PoolRequest&);
+plan::Plan plan_without_stages(const PlanRequest&);
 /// Unbound. Columns of equal work stand next to each other, place by place.
 plan::Plan plan_of(const Sketch&, const Stock&);
 

@@ -57,8 +57,8 @@ std::array<const simulate::RankKind*, 3> stages_of(const Trial& trial) {
   return out;
 }
 
-model::LayerShape shape_of(const PoolRequest& request, int tensor, int microbatch) {
-  const bool shares_tokens = tensor > 1 && request.manner.sequence_parallel.value_or(false);
+model::LayerShape shape_of(const PlanRequest& request, int tensor, int microbatch) {
+  const bool shares_tokens = tensor > 1 && request.constraints.sequence_parallel.value_or(false);
   return {microbatch, request.length, tensor, 0, request.precision, shares_tokens};
 }
 
@@ -97,21 +97,26 @@ const LeastPass& Soundings::least_pass(int type, int tensor, int microbatch, pla
   return *known;
 }
 
-/// What the forecaster's bound of a plan says of its layers; nothing where it knows too little.
 std::optional<LeastPass> Soundings::bound(int type, int tensor, int microbatch, plan::Recompute recompute) const {
+  const auto of = layer_bounds(type, tensor, microbatch, recompute, stock_.request.constraints.sequence_parallel.value_or(false));
+  if (!of) return std::nullopt;
+  const auto seconds = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
+  return LeastPass{true, seconds((*of)[0]), seconds((*of)[1]), seconds((*of)[2])};
+}
+
+std::optional<std::array<simulate::LayerBound, 3>> Soundings::layer_bounds(int type, int tensor, int microbatch, plan::Recompute recompute,
+                                                                           bool sequence_parallel) const {
   if (!bounds_) return std::nullopt;
-  const PoolRequest& request = stock_.request;
+  const PlanRequest& request = stock_.request;
+  const std::string& name = stock_.types[at(type)].name;
   std::vector<Rank> group;
   for (const auto& device : first_devices_.devices)
-    if (device.type == stock_.types[at(type)].name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
+    if (device.type == name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
   if (static_cast<int>(group.size()) < tensor) return std::nullopt;
-  const model::LayerShape shape = shape_of(request, tensor, microbatch);
-  const auto seconds = [&](int layer) {
-    const auto of = bounds_->layer_bound(request.model, layer, shape, recompute, stock_.types[at(type)].name, group);
-    return (of.forward + of.backward + of.recompute).value;
-  };
+  const model::LayerShape shape{microbatch, request.length, tensor, 0, request.precision, sequence_parallel && tensor > 1};
+  const auto of = [&](int layer) { return bounds_->layer_bound(request.model, layer, shape, recompute, name, group); };
   try {
-    return LeastPass{true, seconds(0), seconds(1), seconds(request.model.layers() - 1)};
+    return std::array{of(0), of(1), of(request.model.layers() - 1)};
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) throw;
     return std::nullopt;
@@ -119,8 +124,8 @@ std::optional<LeastPass> Soundings::bound(int type, int tensor, int microbatch, 
 }
 
 double Soundings::least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute recompute) const {
-  const PoolRequest& request = stock_.request;
-  if (!bounds_ || request.shard_optimizer) return 0;
+  const PlanRequest& request = stock_.request;
+  if (!bounds_ || request.constraints.shard_optimizer.value_or(false)) return 0;
   const model::LayerShape shape = shape_of(request, tensor, microbatch);
   return static_cast<double>(bounds_->memory_bound(request.model, first, last, shape, recompute, 1).count);
 }
@@ -132,13 +137,13 @@ const Sounding& Soundings::of(int type, int tensor, int microbatch, plan::Recomp
 }
 
 std::optional<Trial> Soundings::small_plan(int type, int tensor, int microbatch, plan::Recompute recompute, int count) {
-  const PoolRequest& request = stock_.request;
+  const PlanRequest& request = stock_.request;
   const Type& of = stock_.types[at(type)];
   plan::Plan plan;
   plan.model = request.model;
   plan.length = request.length;
   plan.precision = request.precision;
-  plan.sequence_parallel = request.manner.sequence_parallel.value_or(false);
+  plan.sequence_parallel = request.constraints.sequence_parallel.value_or(false);
   plan.global_batch = count * microbatch;
   plan.quantum = microbatch;
   const int last = request.model.layers() - 1;

@@ -46,6 +46,11 @@ class Soundings {
   const LeastPass& least_pass(int type, int tensor, int microbatch, plan::Recompute);
   /// Bytes of a device with layers [first, last) and one microbatch, at least; 0 where nothing is known without a sounding.
   double least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute) const;
+  /// What the forecaster's bound of a plan says of embedding, a block and the head; nothing where it knows too little.
+  std::optional<std::array<simulate::LayerBound, 3>> layer_bounds(int type, int tensor, int microbatch, plan::Recompute,
+                                                                  bool sequence_parallel) const;
+  /// Of our runtime; nullptr for a described one.
+  const simulate::BoundedForecaster* bounds() const { return bounds_.get(); }
   bool knows(int type, int tensor, int microbatch, plan::Recompute recompute) const {
     return known_[index(type, tensor, microbatch, recompute)] != nullptr;
   }

@@ -4,7 +4,6 @@
 #include <bit>
 #include <map>
 
-#include "../pool_request.hpp"
 #include "flotilla/base/error.hpp"
 #include "sketch.hpp"
 
@@ -28,8 +27,7 @@ std::string_view unit_of(Goal goal) { return goal == Goal::billing ? "billing we
 
 }  // namespace
 
-Stock::Stock(const PoolRequest& r, const cluster::Profile& library) : request{r}, profile{library} {
-  check(r, library);
+Stock::Stock(const PlanRequest& r, const cluster::Profile& library) : request{r}, profile{library}, cuts{cuts_of_devices(r.constraints)} {
   profile = with_node_sizes(std::move(profile), r.pool);
   // By name, so that the answer does not depend on the order in which somebody lists the pool.
   std::map<std::pair<std::string, std::string>, Nodes> nodes;

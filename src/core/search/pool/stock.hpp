@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 
 namespace flotilla::search::pool {
 
@@ -37,9 +37,9 @@ struct Type {
 /// What may be taken, and what taking it costs.
 class Stock {
  public:
-  /// Throws Error{bad_input} for requests that contradict themselves. The pool's devices are listed in `profile`, place by place, node by
-  /// node.
-  Stock(const PoolRequest&, const cluster::Profile& library);
+  /// Of a checked request; throws Error{bad_input} where a price is missing. The pool's devices are listed in `profile`, place by place,
+  /// node by node.
+  Stock(const PlanRequest&, const cluster::Profile& library);
 
   /// Tensor-parallel groups of that degree, a power of two, each inside a node or in whole ones.
   int groups(int place, int tensor) const { return groups(place, tensor, places[at(place)].count); }
@@ -50,11 +50,12 @@ class Stock {
   bool holds(const Sketch&) const;
   bool by_throughput() const { return request.objective.goal == Goal::throughput; }
 
-  const PoolRequest& request;
+  const PlanRequest& request;
   std::vector<Type> types;
   std::vector<Place> places;
   std::vector<std::string> zones;
   cluster::Profile profile;
+  std::vector<int> cuts;  ///< by constraints: layer boundaries of all stages; empty: searched
   int devices = 0;
 
  private:

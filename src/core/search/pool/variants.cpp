@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "flotilla/search/manner.hpp"
+#include "flotilla/search/constraints.hpp"
 
 namespace flotilla::search::pool {
 namespace {

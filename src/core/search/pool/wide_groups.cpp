@@ -20,7 +20,7 @@ int largest_place(const Stock& stock, const Type& type) {
 }  // namespace
 
 void widen_groups(Stock& stock, Soundings& soundings, Network& network) {
-  const PoolRequest& request = stock.request;
+  const PlanRequest& request = stock.request;
   const int microbatch = std::min(usual_microbatch, static_cast<int>(std::bit_floor(static_cast<unsigned>(request.global_batch))));
   for (int t = 0; t < static_cast<int>(stock.types.size()); ++t) {
     Type& type = stock.types[at(t)];

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <iomanip>
-#include <map>
 #include <numeric>
 #include <sstream>
 
 #include "flotilla/base/text.hpp"
+#include "rules_planner.hpp"
 
 namespace flotilla::search::rules {
 namespace {
 
 constexpr double gibibyte = 1024.0 * 1024 * 1024;
-constexpr double near = 0.99;  // so close to a limit is at it
 
 std::string rounded(double value, int digits = 4) {
   std::ostringstream out;
@@ -93,8 +92,8 @@ plan::Plan plan_of(const Problem& p, const simulate::SailorPlan& from) {
   return plan;
 }
 
-PooledPlan pooled(const Problem& p, const Candidate& c) {
-  PooledPlan out;
+RankedPlan pooled(const Problem& p, const Candidate& c) {
+  RankedPlan out;
   out.plan = plan_of(p, c.plan);
   out.iteration = c.estimate.iteration;
   out.value = c.value;
@@ -142,32 +141,9 @@ std::string space_of(const Problem& p) {
   return space + " (powers of two that divide the node)";
 }
 
-std::string binding(const Problem& p, const Candidate& c) {
-  const Limits& limits = p.request.objective.limits;
-  std::vector<std::string> all;
-  const double seconds = c.estimate.iteration.value;
-  if (limits.usd_per_iteration && c.estimate.expense.usd().value_or(0) >= near * *limits.usd_per_iteration)
-    all.push_back(text("cost of an iteration at most ", rounded(*limits.usd_per_iteration), " USD"));
-  if (limits.usd_per_hour && c.estimate.expense.device_usd.value_or(0) / seconds * 3600 >= near * *limits.usd_per_hour)
-    all.push_back(text("cost of an hour at most ", rounded(*limits.usd_per_hour), " USD"));
-  if (limits.iterations_per_second && 1 / seconds <= *limits.iterations_per_second / near)
-    all.push_back(text("at least ", rounded(*limits.iterations_per_second), " iterations/s"));
-  if (limits.devices && c.devices >= near * *limits.devices) all.push_back(text("at most ", *limits.devices, " devices"));
-  std::map<int, std::pair<std::int64_t, std::int64_t>> by_type;  // used, there
-  for (const auto& stage : c.plan.stages)
-    for (const auto& run : stage.replicas) by_type[run.kind.type].first += run.count * run.kind.tensor_parallel;
-  for (const Entry& e : p.entries) by_type[e.type].second += e.count;
-  for (const auto& [type, count] : by_type)
-    if (static_cast<double>(count.first) >= near * static_cast<double>(count.second))
-      all.push_back(text("devices of ", p.tables.type(type).name));
-  std::string joined;
-  for (const auto& one : all) joined += (joined.empty() ? "" : ", ") + one;
-  return joined;
-}
-
 std::string why_none(const Problem& p, const cluster::Profile& library) {
   if (has_limits(p.request.objective.limits)) {
-    PoolRequest free = p.request;
+    PlanRequest free = p.request;
     free.objective.limits = {};
     // The limits that say the same of every plan: how fast, how cheap.
     const Limits& l = p.request.objective.limits;

@@ -6,13 +6,11 @@ namespace flotilla::search::rules {
 /// As a plan for the rest of the program: fp32, 1F1B, no recomputation, the batch dealt as evenly as it goes.
 plan::Plan plan_of(const Problem&, const simulate::SailorPlan&);
 /// With what it comes to.
-PooledPlan pooled(const Problem&, const Candidate&);
+RankedPlan pooled(const Problem&, const Candidate&);
 /// Against the best: "3.1 % slower: 0.2 s more sending".
 std::string why_lost(const Problem&, const Candidate&, const Candidate& best);
 /// In words: what was searched.
 std::string space_of(const Problem&);
-/// What keeps the plan from being better, in a few words.
-std::string binding(const Problem&, const Candidate&);
 /// One line: why there is no plan for `request`.
 std::string why_none(const Problem&, const cluster::Profile&);
 

@@ -16,7 +16,7 @@ constexpr int most_regions = 4;          // more, and they are taken for one
 constexpr int few_devices = 9;           // all assignments of so many can be tried,
 constexpr std::size_t few_choices = 12;  // where there are so few ways to run a replica
 
-void require_sense(const PoolRequest& r) {
+void require_sense(const PlanRequest& r) {
   FLOTILLA_REQUIRE(r.global_batch >= 1, ErrorKind::bad_input, "the global batch is ", r.global_batch, "; give at least 1 sequence");
   FLOTILLA_REQUIRE(r.length == r.model.positions, ErrorKind::bad_input, "layers of ", r.model.name, " were measured with sequences of ",
                    r.model.positions, " tokens, not ", r.length);
@@ -42,7 +42,7 @@ double price_of(const cluster::DeviceType& t, Goal goal) {
 }
 
 /// Of the model, on any type, in order.
-std::vector<int> measured_sequences(const PoolRequest& r, const cluster::Profile& library) {
+std::vector<int> measured_sequences(const PlanRequest& r, const cluster::Profile& library) {
   std::set<int> all;
   for (const auto& time : library.layer_times)
     if (time.model == r.model.name && time.sequences <= r.global_batch) all.insert(time.sequences);
@@ -102,7 +102,7 @@ void require_prices(const Problem& p) {
 
 }  // namespace
 
-Problem::Problem(const PoolRequest& r, const cluster::Profile& library)
+Problem::Problem(const PlanRequest& r, const cluster::Profile& library)
     : request{r}, shared_tables{std::make_shared<const simulate::SailorTables>(library, r.model)}, tables{*shared_tables} {
   require_sense(r);
   sequences = measured_sequences(r, library);

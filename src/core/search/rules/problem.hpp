@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "flotilla/search/pool_planner.hpp"
+#include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/sailor_rules.hpp"
 
 namespace flotilla::search::rules {
@@ -11,7 +11,7 @@ namespace flotilla::search::rules {
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-constexpr double an_hour = 3600;         ///< seconds
+constexpr double an_hour = 3600;        ///< seconds
 constexpr double rounding = 1 - 1e-12;  ///< a bound that sums in another order than what it bounds stays below it
 
 /// Pool entries of one type and zone.
@@ -50,7 +50,7 @@ struct Weights {
 
 /// The request in the tables' numbers.
 struct Problem {
-  Problem(const PoolRequest&, const cluster::Profile&);
+  Problem(const PlanRequest&, const cluster::Profile&);
   /// The same with some of the entries only.
   Problem(const Problem& whole, const std::vector<int>& entries);
 
@@ -64,7 +64,7 @@ struct Problem {
   /// Prices are USD and all known; then egress counts, and limits in USD bound.
   bool in_usd() const;
 
-  const PoolRequest& request;
+  const PlanRequest& request;
   std::shared_ptr<const simulate::SailorTables> shared_tables;
   const simulate::SailorTables& tables;
   std::shared_ptr<const Weights> weights;

@@ -1,0 +1,14 @@
+#pragma once
+#include "../pool/soundings.hpp"
+#include "flotilla/search/bound_proof.hpp"
+#include "packing.hpp"
+#include "stage_demand.hpp"
+
+/// What no plan of a pool is below, and why. docs/design/planning-bound.md derives it.
+namespace flotilla::search::bound {
+
+/// `largest`: sequences of the largest microbatch of the space. Infinite where no plan fits the memory. The proof's stages (replicas,
+/// expenses) are there only if the request asks for them.
+BoundProof floor_of(const pool::Stock&, pool::Soundings&, int largest);
+
+}  // namespace flotilla::search::bound

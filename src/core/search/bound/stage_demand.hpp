@@ -1,0 +1,73 @@
+#pragma once
+#include <limits>
+
+#include "flotilla/search/bound_proof.hpp"
+#include "sum_times.hpp"
+
+/// How many devices of a type a stage takes at least, if the whole batch is to pass it and the iteration is to end within some time.
+namespace flotilla::search::bound {
+
+inline constexpr double impossible = std::numeric_limits<double>::infinity();
+
+/// For every stage [first, last) of the model and every type: the least number of its devices, fractions of them where several types may
+/// share a stage. impossible: no number is enough.
+class StageDemand {
+ public:
+  StageDemand(int layers, int types) : layers_{layers}, types_{types}, least_(at((layers + 1) * (layers + 1) * types), impossible) {}
+  double* of(int first, int last) { return &least_[at((first * (layers_ + 1) + last) * types_)]; }
+  const double* of(int first, int last) const { return &least_[at((first * (layers_ + 1) + last) * types_)]; }
+  int layers() const { return layers_; }
+  int types() const { return types_; }
+
+ private:
+  int layers_, types_;
+  std::vector<double> least_;
+};
+
+/// Which plans the bound is of, as far as it matters here.
+struct Space {
+  bool unsplit = true;      ///< 1F1B or GPipe: a stage waits for a microbatch's way there and back
+  bool zero_bubble = true;  ///< it waits for the way there
+  int chunks = 2;           ///< most stages of a device where schedules are interleaved; 1: none are
+  bool sharded = true;      ///< optimizers may be; that they are not is always looked at, for the search tries sharding only where it must
+};
+
+class StageBounds {
+ public:
+  StageBounds(const pool::Stock&, const LayerCosts&, SumTable&, const Space&);
+
+  /// Within `seconds`.
+  StageDemand demand(double seconds);
+  /// What the objective's price of the devices of a stage comes to at least, by type, where an iteration ends within `seconds` (which may
+  /// be infinite). In the place of devices.
+  StageDemand expense(double seconds);
+  /// What every replica of every stage can take at most within `seconds`; those that can take nothing are left out.
+  void list_replicas(double seconds, std::vector<BoundProof::Replica>&) const;
+  /// Seconds before and after the first and last microbatch's pass through a stage that begins at that layer, at least, for all schedules.
+  const std::vector<double>& waits() const { return waits_; }
+
+ private:
+  /// What a replica may do within the time.
+  struct Share {
+    int alone = 0;    ///< sequences, where no other replica holds the stage
+    int one_host = 0; ///< where all others stand on its host
+    int many = 0;     ///< where others stand on other hosts
+  };
+  void set_waits();
+  double update(const ReplicaOption&, const Interval&) const;
+  double after_all(const ReplicaOption&, const Interval&, int groups) const;
+  double after_passes(const ReplicaOption&, const Interval&, int groups) const;
+  template <class Visit>
+  void for_passes(const ReplicaOption&, const Interval&, Visit) const;
+  Share share(const ReplicaOption&, const Interval&, double seconds, int groups) const;
+  int groups_needed(const Interval&, double seconds) const;
+  double expense_of(const ReplicaOption&, const Interval&, double seconds) const;
+
+  const pool::Stock& stock_;
+  const LayerCosts& costs_;
+  SumTable& sums_;
+  Space space_;
+  std::vector<double> waits_, forward_waits_;
+};
+
+}  // namespace flotilla::search::bound

@@ -1,0 +1,52 @@
+#pragma once
+#include <deque>
+#include <vector>
+
+#include "layer_costs.hpp"
+
+/// What gradient sums take at least, whoever takes part.
+namespace flotilla::search::bound {
+
+/// Seconds of the all-reduce of each kind of layer's gradients, and of the word table's.
+struct SumTimes {
+  ByKind own{};
+  double word = 0;
+};
+
+/// All-reduces of our runtime among replicas of which one is of a given type and degree. First those of a host have a sum of their own,
+/// then G inner groups exchange pieces of n / (members of one x G) elements, each level twice (docs/design/forecast.md). The links are the
+/// fastest that the type has, every number of replicas on its host is tried, and of G every one from the least on.
+class SumTable {
+ public:
+  SumTable(const pool::Stock&, const LayerCosts&);
+  /// Members on `groups` hosts or more (at least 2).
+  const SumTimes& between_hosts(const ReplicaOption&, int groups);
+  int hosts() const { return hosts_; }
+  int zones() const { return zones_; }
+
+ private:
+  /// Seconds of a message of some bytes while `flows` share the card, and of an empty one.
+  struct Link {
+    const cluster::Link* link = nullptr;
+    const cluster::LinkFit* fit = nullptr;
+    bool adds = false;  ///< measured as half a sum
+    double seconds(double bytes, int flows) const;
+  };
+  using Links = std::vector<Link>;
+  SumTimes times(const ReplicaOption&, int groups) const;
+  double all_reduce(const ReplicaOption&, double elements, int groups) const;
+  static double exchange(const Links&, double bytes, int members, int flows);
+  bool touches(const std::string& from, const std::string& to, int type) const;
+
+  const pool::Stock& stock_;
+  const LayerCosts& costs_;
+  int zones_ = 1, hosts_ = 0;
+  std::vector<Links> between_, inside_;  ///< hosts; by type
+  struct Known {
+    int type, tensor, groups;
+    SumTimes times;
+  };
+  std::deque<Known> known_;
+};
+
+}  // namespace flotilla::search::bound

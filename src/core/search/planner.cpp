@@ -1,0 +1,123 @@
+#include "flotilla/search/planner.hpp"
+
+#include <algorithm>
+
+#include "check_request.hpp"
+#include "even/search.hpp"
+#include "explain.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/search/binding.hpp"
+#include "flotilla/simulate/sailor_artifact.hpp"
+#include "pool/search.hpp"
+#include "replan.hpp"
+#include "rules/rules_planner.hpp"
+#include "tuning.hpp"
+
+namespace flotilla::search {
+namespace {
+
+constexpr const char* space_of_even_plans =
+    "data x pipeline x tensor degrees of the ranks, any microbatch, layer cuts and recomputation, 1F1B and GPipe";
+
+cluster::Profile with_memory_limit(cluster::Profile profile, Bytes limit) {
+  for (auto& type : profile.device_types) type.memory = type.memory.count > 0 ? std::min(type.memory, limit) : limit;
+  return profile;
+}
+
+/// The profile's types and links for plans over a pool. Times of operations are those of the runtime's own profile.
+program::Runtime for_other_devices(program::Runtime runtime) {
+  runtime.sizes.clear();
+  return runtime;
+}
+
+/// Plans over the pool of the ranks' devices, best first; each on the ranks, as far as they can be.
+std::vector<plan::Plan> bound_plans(const PlanAnswer& pooled, const cluster::Profile& profile) {
+  std::vector<plan::Plan> out;
+  const auto add = [&](const RankedPlan& from) {
+    if (auto plan = on_devices(from.plan, profile)) out.push_back(std::move(*plan));
+  };
+  if (pooled.best) add(*pooled.best);
+  for (const auto& other : pooled.alternatives) add(other);
+  return out;
+}
+
+/// By the candidate generators that know types and zones alone.
+PlanAnswer plan_over_devices(const PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
+  PlanRequest over = request;
+  over.alternatives = std::max(request.alternatives, tuning::bound_alternatives);
+  over.process_memory = [constant = forecaster.runtime_constant()](int) { return constant; };
+  auto library = with_node_sizes(profile, request.pool);
+  library.devices.clear();
+  return pool::plan_over_pool(over, library, for_other_devices(forecaster.runtime()));
+}
+
+/// One answer of all generators: what is bound to ranks is forecast there, so that all are held against each other by the same figures.
+PlanAnswer plan_for_ranks(const PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
+  const bool all = profile.devices.size() > 1 && !request.restrictions.uniform_degrees;
+  PlanAnswer pooled;
+  if (all) pooled = plan_over_devices(request, profile, forecaster);
+  auto answer = even::best_for_ranks({request, profile, forecaster}, bound_plans(pooled, profile));
+  answer.considered += pooled.considered;
+  answer.pruned += pooled.pruned;
+  answer.space = all ? text(pooled.space, "; ", space_of_even_plans) : space_of_even_plans;
+  if (all && request.objective.goal != Goal::throughput && !answer.best) answer.no_plan_reason = pooled.no_plan_reason;
+  if (!answer.best) return answer;
+  answer.binding = binding_of(request, profile, *answer.best);
+  if (all) answer.bound = std::min(answer.bound, pooled.bound);
+  answer.bound = std::min(answer.bound, answer.best->value);
+  answer.bound_gap = std::clamp(1 - answer.bound / answer.best->value, 0.0, 1.0);
+  answer.finished = answer.finished && answer.bound_gap <= request.tolerance;
+  return answer;
+}
+
+PlanAnswer plan_by_programs(PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
+  if (!request.pool.empty()) {
+    check(request, profile);
+    return pool::plan_over_pool(request, profile, for_other_devices(forecaster.runtime()));
+  }
+  check_ranks(profile);
+  request.pool = pool_of_devices(profile);
+  check(request, profile);
+  return plan_for_ranks(request, profile, forecaster);
+}
+
+/// The artifact's formulas bind nothing: plans by type and zone are bound when they are found.
+PlanAnswer plan_by_formulas(PlanRequest& request, const cluster::Profile& profile) {
+  const bool on_ranks = request.pool.empty();
+  if (on_ranks) check_ranks(profile), request.pool = pool_of_devices(profile);
+  check(request, profile);
+  auto answer = rules::plan_by_rules(request, profile);
+  if (!on_ranks) return answer;
+  const auto bind = [&](RankedPlan& one) {
+    auto plan = on_devices(one.plan, profile);
+    if (plan) one.plan = std::move(*plan);
+    return plan.has_value();
+  };
+  std::erase_if(answer.alternatives, [&](RankedPlan& one) { return !bind(one); });
+  if (answer.best && !bind(*answer.best)) {
+    answer.best.reset();
+    answer.no_plan_reason = "the best plan leaves ranks idle between others; give the devices as a pool";
+  }
+  return answer;
+}
+
+}  // namespace
+
+PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster) {
+  PlanRequest request = asked;
+  request.constraints = settled(asked.constraints);
+  std::optional<cluster::Profile> limited;
+  if (request.memory_limit) limited = with_memory_limit(forecaster.profile(), *request.memory_limit);
+  const cluster::Profile& profile = limited ? *limited : forecaster.profile();
+  PlanAnswer answer;
+  if (const auto* programs = dynamic_cast<const simulate::ProgramForecaster*>(&forecaster))
+    answer = plan_by_programs(request, profile, *programs);
+  else if (dynamic_cast<const simulate::SailorArtifact*>(&forecaster) != nullptr)
+    answer = plan_by_formulas(request, profile);
+  else
+    throw Error{ErrorKind::unavailable, "no search is known for this forecaster; it forecasts no programs, and its formulas are others"};
+  prefer_what_moves_least(answer, request);
+  return answer;
+}
+
+}  // namespace flotilla::search

@@ -1,0 +1,2 @@
+// test_headers: its precompiled headers are what counts.
+int main() {}
