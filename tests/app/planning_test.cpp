@@ -1,4 +1,4 @@
-#include "app/planning.hpp"
+#include "app/plan/planning.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,14 +6,14 @@
 #include <sstream>
 #include <vector>
 
-#include "app/commands.hpp"
+#include "app/common/commands.hpp"
 #include "app/documented.hpp"
-#include "app/import.hpp"
-#include "app/inspect.hpp"
-#include "app/planning_options.hpp"
-#include "app/planning_text.hpp"
-#include "app/simulate.hpp"
-#include "app/stage_table.hpp"
+#include "app/import/import.hpp"
+#include "app/inspect/inspect.hpp"
+#include "app/common/planning_options.hpp"
+#include "app/common/planning_text.hpp"
+#include "app/simulate/simulate.hpp"
+#include "app/common/stage_table.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "simulate/cluster_fixture.hpp"

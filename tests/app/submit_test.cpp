@@ -1,4 +1,4 @@
-#include "app/submit.hpp"
+#include "app/submit/submit.hpp"
 
 #include <sys/wait.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-#include "app/site_offers.hpp"
+#include "app/submit/site_offers.hpp"
 #include "app/submit_site.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/json.hpp"

@@ -18,9 +18,9 @@
 #include <optional>
 #include <random>
 
-#include "app/crew.hpp"
-#include "app/forecasting.hpp"
-#include "app/table.hpp"
+#include "active_ranks.hpp"
+#include "app/common/forecasting.hpp"
+#include "app/common/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
@@ -258,7 +258,7 @@ class Selfcheck {
 
   /// All ranks come here; those that the plan does not use wait.
   void measure(Case& c) {
-    const auto ranks = app::crew_of(c.plan);
+    const auto ranks = session::crew_of(c.plan);
     if (std::ranges::find(ranks, world_.rank()) != ranks.end()) {
       std::vector<int> numbers;
       for (Rank rank : ranks) numbers.push_back(rank.value);

@@ -1,5 +1,5 @@
 // The fences of the house: each outside library in its room only, wings that include downward only, rooms that include what their
-// CMake target declares, no machine-specific conditionals at callers.
+// CMake target declares, commands that include no other command, no machine-specific conditionals at callers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -156,6 +156,36 @@ TEST(Fence, RoomsIncludeOnlyWhatTheyDeclare) {
     if (match[1] == include.room || match[1] == "base") continue;
     EXPECT_TRUE(declared[include.room].contains(match[1])) << at(include) << ", which DEPENDS does not name";
   }
+}
+
+TEST(Fence, CommandsShareOnlyWhatIsCommon) {
+  // src/app/<folder>/...: a command's own folder or common. The program's own files at the root put them together.
+  const auto folder_of = [](const std::string& path) { return path.substr(0, path.find('/')); };
+  int looked_at = 0;
+  for (const auto& include : includes()) {
+    if (include.room != "app" || !include.header.starts_with("app/")) continue;
+    const auto path = fs::relative(include.file, root / "src" / "app").string();
+    if (path.find('/') == std::string::npos) continue;
+    const auto from = folder_of(path), to = folder_of(include.header.substr(4));
+    EXPECT_TRUE(to == "common" || to == from) << at(include);
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 100) << "the folders are not where this test looks";
+}
+
+TEST(Fence, EveryCommandHasItsFolder) {
+  std::set<std::string> folders, files;
+  for (const auto& entry : fs::directory_iterator(root / "src" / "app"))
+    (entry.is_directory() ? folders : files).insert(entry.path().filename().string());
+  EXPECT_EQ(files, (std::set<std::string>{"CMakeLists.txt", "command_table.cpp", "command_table.hpp", "main.cpp"}));
+  std::ifstream in{root / "src" / "app" / "command_table.cpp"};
+  std::stringstream all;
+  all << in.rdbuf();
+  const std::string text = all.str();
+  static const std::regex command{R"re(\{"([a-z]+)", ")re"};
+  std::set<std::string> named{"common"};
+  for (std::sregex_iterator found{text.begin(), text.end(), command}, end; found != end; ++found) named.insert((*found)[1]);
+  EXPECT_EQ(folders, named);
 }
 
 TEST(Fence, CoreKnowsNoClockFileOrThread) {
