@@ -2,6 +2,7 @@
 // CMake target declares, commands that include no other command, no machine-specific conditionals at callers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -186,6 +187,58 @@ TEST(Fence, EveryCommandHasItsFolder) {
   std::set<std::string> named{"common"};
   for (std::sregex_iterator found{text.begin(), text.end(), command}, end; found != end; ++found) named.insert((*found)[1]);
   EXPECT_EQ(folders, named);
+}
+
+/// src/<wing>/<room>/<sub-room>/...; "" for files at the room's root. Subfolders of subfolders belong to the first.
+std::string sub_room_of(const fs::path& file) {
+  std::vector<std::string> parts;
+  for (const auto& part : fs::relative(file, root)) parts.push_back(part.string());
+  return parts[0] == "src" && parts.size() > 4 && parts[1] != "app" ? parts[3] : "";
+}
+
+bool reaches(const std::map<std::string, std::set<std::string>>& arrows, const std::string& from, const std::string& to,
+             std::set<std::string> seen = {}) {
+  if (!seen.insert(from).second || !arrows.contains(from)) return false;
+  for (const auto& next : arrows.at(from))
+    if (next == to || reaches(arrows, next, to, seen)) return true;
+  return false;
+}
+
+TEST(Fence, SubRoomsMakeNoCircle) {
+  std::map<std::string, std::set<std::string>> arrows;  // "room/sub-room" to those whose private headers it includes
+  for (const auto& include : includes()) {
+    const auto from = sub_room_of(include.file);
+    const auto slash = include.header.find('/');
+    if (from.empty() || slash == std::string::npos) continue;
+    const auto to = include.header.substr(0, slash);
+    const fs::path file = fs::relative(include.file, root);
+    const auto part = file.begin();
+    const fs::path folder = root / *part / *std::next(part) / *std::next(part, 2);
+    if (to != from && fs::is_directory(folder / to)) arrows[include.room + "/" + from].insert(include.room + "/" + to);
+  }
+  for (const auto& [sub_room, _] : arrows) EXPECT_FALSE(reaches(arrows, sub_room, sub_room)) << sub_room << " includes itself by way of others";
+}
+
+TEST(Fence, PublicHeadersAreForOtherRooms) {
+  // Reached from another room (its tests included) or from a public header that is.
+  std::map<std::string, std::set<std::string>> brings;
+  std::vector<std::string> used;
+  static const std::regex pattern{R"(^flotilla/([a-z_]+)/.*)"};
+  auto all = includes();
+  for (const auto& include : all) {
+    std::smatch match;
+    if (!std::regex_match(include.header, match, pattern)) continue;
+    if (fs::relative(include.file, root).string().starts_with("include/"))
+      brings[fs::relative(include.file, root / "include").string()].insert(include.header);
+    if (include.room != match[1]) used.push_back(include.header);
+  }
+  for (std::size_t i = 0; i < used.size(); ++i)
+    for (const auto& further : brings[used[i]])
+      if (std::ranges::find(used, further) == used.end()) used.push_back(further);
+  for (const auto& header : sources(root / "include")) {
+    const auto name = fs::relative(header, root / "include").string();
+    EXPECT_TRUE(std::ranges::find(used, name) != used.end()) << name << " belongs to its room's own folder: nobody else includes it";
+  }
 }
 
 TEST(Fence, CoreKnowsNoClockFileOrThread) {

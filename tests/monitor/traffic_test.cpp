@@ -64,7 +64,7 @@ TEST(Traffic, StagesSendAndReplicasSum) {
 }
 
 TEST(Traffic, TakesTheLinksOfTheJobsRanks) {
-  // The crew's ranks are 1 and 2 of the job: on two hosts, where 0 and 1 share one.
+  // The active ranks' ranks are 1 and 2 of the job: on two hosts, where 0 and 1 share one.
   const auto profile = ranks_on_hosts(4, 2);
   const auto program = program::lower(even_plan(2, 1, 1), {});
   const auto near = sum_of(traffic_of_sites(program, Rank{0}, profile, {Rank{0}, Rank{1}}), sums);

@@ -23,18 +23,18 @@ TEST(DeviceInventory, HostsCountOnceWithTheFirstOfTheirGroups) {
                      {Rank{1}, "slow", "n0", "a", 1, 1},
                      {Rank{2}, "fast", "n1", "a", 0, 1},
                      {Rank{3}, "fast", "n2", "b", 0, 1}};
-  EXPECT_EQ(mix_of(profile, {Rank{0}, Rank{1}, Rank{2}, Rank{3}}),
+  EXPECT_EQ(device_inventory(profile, {Rank{0}, Rank{1}, Rank{2}, Rank{3}}),
             (std::vector<journal::DeviceGroup>{{"fast", "a", 2, 2}, {"slow", "a", 1, 0}, {"fast", "b", 1, 1}}));
-  EXPECT_EQ(mix_of(profile, {Rank{1}}), (std::vector<journal::DeviceGroup>{{"slow", "a", 1, 1}}));
+  EXPECT_EQ(device_inventory(profile, {Rank{1}}), (std::vector<journal::DeviceGroup>{{"slow", "a", 1, 1}}));
 }
 
 TEST(ActiveRanks, AreThoseThatThePlanNamesInOrder) {
-  EXPECT_EQ(crew_of(on({{5, 2}, {0, 4}})), (std::vector<Rank>{Rank{0}, Rank{2}, Rank{4}, Rank{5}}));
+  EXPECT_EQ(active_ranks_of(on({{5, 2}, {0, 4}})), (std::vector<Rank>{Rank{0}, Rank{2}, Rank{4}, Rank{5}}));
 }
 
 TEST(ActiveRanks, AreNumberedFromZeroInTheProgram) {
   const auto plan = on({{5, 2}, {0, 4}});
-  EXPECT_EQ(renumbered(plan, crew_of(plan)), on({{3, 1}, {0, 2}}));
+  EXPECT_EQ(renumbered(plan, active_ranks_of(plan)), on({{3, 1}, {0, 2}}));
 }
 
 }  // namespace

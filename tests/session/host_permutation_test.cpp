@@ -29,7 +29,7 @@ std::vector<int> ranks_by_stage(const plan::Plan& plan) {
 TEST(HostPermutation, APipelineGoesRoundASlowLink) {
   const auto profile = ranks_on_hosts(3, 1);
   std::vector<std::vector<int>> orders;
-  for (const auto& plan : detours(plan_of(1, 3, 1), profile, std::vector<cluster::SlowPair>{{Rank{0}, Rank{1}, 9}})) {
+  for (const auto& plan : host_permutations(plan_of(1, 3, 1), profile, std::vector<cluster::SlowPair>{{Rank{0}, Rank{1}, 9}})) {
     EXPECT_TRUE(plan::validate(plan).empty());
     orders.push_back(ranks_by_stage(plan));
   }
@@ -40,10 +40,10 @@ TEST(HostPermutation, HostsOfOtherTypesOrSizesStayWhereTheyAre) {
   auto profile = ranks_on_hosts(3, 1);
   profile.devices[2].type = "gpu";
   const std::vector<cluster::SlowPair> slow{{Rank{0}, Rank{1}, 9}};
-  EXPECT_TRUE(detours(plan_of(1, 3, 1), profile, slow).empty());
-  EXPECT_TRUE(detours(plan_of(1, 3, 1), ranks_on_hosts(3, 2), slow).empty()) << "both ends on one host";
-  EXPECT_TRUE(detours(plan_of(1, 2, 1), ranks_on_hosts(2, 1), slow).empty()) << "there is no third";
-  const auto pairs = detours(plan_of(1, 3, 2), ranks_on_hosts(6, 2), std::vector<cluster::SlowPair>{{Rank{1}, Rank{2}, 9}});
+  EXPECT_TRUE(host_permutations(plan_of(1, 3, 1), profile, slow).empty());
+  EXPECT_TRUE(host_permutations(plan_of(1, 3, 1), ranks_on_hosts(3, 2), slow).empty()) << "both ends on one host";
+  EXPECT_TRUE(host_permutations(plan_of(1, 2, 1), ranks_on_hosts(2, 1), slow).empty()) << "there is no third";
+  const auto pairs = host_permutations(plan_of(1, 3, 2), ranks_on_hosts(6, 2), std::vector<cluster::SlowPair>{{Rank{1}, Rank{2}, 9}});
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[1].stages[1].replicas[0].devices, (std::vector<Rank>{Rank{4}, Rank{5}})) << "a host's ranks go together";
 }

@@ -35,7 +35,7 @@ class ProofMessage : public comm::WorldTest {
     for (int r = 0; r < size; ++r)
       chosen_.profile.devices.push_back({Rank{r}, r == 2 ? "cpu:Old:1t" : "cpu:New:1t", world.host(Rank{r}), "", r, 1});
     data_.emplace(open_data(config_));
-    place_.emplace(Workplace{world, config_, *data_, {}, {}, 1});
+    place_.emplace(RunContext{world, config_, *data_, {}, {}, 1});
   }
   void TearDown() override {
     std::filesystem::remove(file_);
@@ -44,7 +44,7 @@ class ProofMessage : public comm::WorldTest {
 
   std::string failure_to_take_up(Lowered lowered) {
     try {
-      take_up(*place_, chosen_, std::move(lowered));
+      activate(*place_, chosen_, std::move(lowered));
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::communication);
       return error.what();
@@ -66,7 +66,7 @@ class ProofMessage : public comm::WorldTest {
   RunConfig config_;
   ChosenPlan chosen_;
   std::optional<TrainingData> data_;
-  std::optional<Workplace> place_;
+  std::optional<RunContext> place_;
 };
 
 TEST_F(ProofMessage, OfARankThatTakesAnotherOrderOfMembers) {
@@ -80,21 +80,21 @@ TEST_F(ProofMessage, OfARankThatTakesAnotherOrderOfMembers) {
 
 TEST_F(ProofMessage, OfAWrongSum) {
   const auto lowered = lower(*place_, chosen_.plan);
-  const comm::World crew{world.control(), comm::patience};
+  const comm::World active{world.control(), comm::patience};
   const program::Group* all = nullptr;
   for (const auto& group : lowered.training.groups)
     if (group.kind == program::Group::Kind::data) all = &group;
   ASSERT_NE(all, nullptr);
-  auto groups = comm::connect(crew, {*all});
+  auto groups = comm::connect(active, {*all});
   if (me == 2) groups[0] = std::make_unique<comm::FaultyGroup>(std::move(groups[0]));
   std::string why;
   try {
-    comm::verify(crew, groups, comm::patience);
+    comm::verify(active, groups, comm::patience);
   } catch (const comm::AgreedError& error) {
-    PlanAtWork work;
+    ActivePlan work;
     work.chosen = chosen_;
-    work.crew_ranks = lowered.crew;
-    why = with_plan_lines(error.what(), crew, work);
+    work.active_ranks = lowered.active;
+    why = with_plan_lines(error.what(), active, work);
   }
   const float good = comm::KnownSum{*all}(1);
   std::uint32_t bits = 0;
@@ -111,10 +111,10 @@ TEST_F(ProofMessage, OfARankThatDoesNotAnswer) {
   config_.comm.deadline = soon;
   auto lowered = lower(*place_, chosen_.plan);
   if (me == 2) {
-    const comm::World crew{world.control().subset(std::vector<int>{0, 1, 2}), comm::patience};
+    const comm::World active{world.control().subset(std::vector<int>{0, 1, 2}), comm::patience};
     for (const char* phase : {"taking the arena", "forming the groups"})
       comm::agree_on(
-          crew, phase, [] {}, comm::patience);
+          active, phase, [] {}, comm::patience);
     return meet();  // where the others come when they have given up
   }
   const auto kind = to_string(lowered.training.groups.front().kind);

@@ -7,10 +7,10 @@ namespace flotilla::session {
 namespace {
 
 TEST(SegmentResult, ReachesTheOthersAsItIs) {
-  const Ending ending{ExitCode::requeue, "SIGTERM on n1:\n  saved at step 7", 7, true, Seconds{3}, 6};
-  const auto read = ending_from_text(to_text(ending));
-  EXPECT_EQ(read.code, ending.code);
-  EXPECT_EQ(read.reason, ending.reason);
+  const SegmentResult termination{ExitCode::requeue, "SIGTERM on n1:\n  saved at step 7", 7, true, Seconds{3}, 6};
+  const auto read = segment_result_from_text(to_text(termination));
+  EXPECT_EQ(read.code, termination.code);
+  EXPECT_EQ(read.reason, termination.reason);
   EXPECT_EQ(read.step, 7);
   EXPECT_TRUE(read.next);
   EXPECT_EQ(read.updates, 6);
@@ -18,7 +18,7 @@ TEST(SegmentResult, ReachesTheOthersAsItIs) {
 }
 
 TEST(SegmentResult, AnEmptyReasonStaysEmpty) {
-  const auto read = ending_from_text(to_text({}));
+  const auto read = segment_result_from_text(to_text({}));
   EXPECT_EQ(read.code, ExitCode::done);
   EXPECT_EQ(read.reason, "");
   EXPECT_FALSE(read.next);

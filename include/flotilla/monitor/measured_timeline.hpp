@@ -13,7 +13,7 @@ namespace flotilla::monitor {
 std::vector<simulate::Span> measured_spans(const train::Trainer&, Rank);
 
 /// Writes the last step of every rank as a Chrome trace (files/trace.hpp), times from each rank's own begin of the step. Collective over
-/// the crew; its rank 0 writes, all or nothing.
-void write_measured_timeline(const std::filesystem::path&, const comm::World& crew, const train::Trainer&, Seconds deadline);
+/// the active ranks; its rank 0 writes, all or nothing.
+void write_measured_timeline(const std::filesystem::path&, const comm::World& active, const train::Trainer&, Seconds deadline);
 
 }  // namespace flotilla::monitor

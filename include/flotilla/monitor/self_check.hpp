@@ -26,7 +26,7 @@ struct RankWindow {
   double link = 0;       ///< seconds in which some of those sends was on its way
   double link_forecast = 0;
   std::array<GroupTime, 4> groups{};  ///< of the rank's groups those with the longest forecast
-  int look = -1;                      ///< of the crew's first rank: the group whose links all look at after this window
+  int look = -1;                      ///< of the active ranks' first rank: the group whose links all look at after this window
 };
 
 /// A link of a group over more than two hosts: of the host of `end` to all others, or, where `other` is valid, between their two hosts.
@@ -44,18 +44,18 @@ struct Slowness {
   std::vector<Rank> members{};    ///< of that group
   std::vector<SlowLink> links{};  ///< which of that group's links it is, where that was looked at and found
   bool over = false;              ///< it is as the others again
-  double factor = 1;              ///< seconds over what they would be if it were as fast, beside the forecast, as the crew is
+  double factor = 1;              ///< seconds over what they would be if it were as fast, beside the forecast, as the active ranks is
   Seconds cost;                   ///< of an iteration, at most: what it takes longer
   int windows = 0;                ///< in a row that it has been slow
   bool is_device() const { return !peer.valid() && group < 0; }
 };
 
 /// Holds every rank's windows against the forecast, as long as a run goes on. A forecast that is wrong by the same factor for all ranks
-/// accuses none: each is measured by the crew's (lower) median of measured over forecast. A crew of one is measured by its first window.
-/// Something is slow when it is so in two windows in a row, and over when it is not in two in a row. Links are measured by the one that was
-/// best in the first three windows: processes that share processors wake late for every message. A link is blamed only while both of
-/// its ends work as fast as forecast, or lose too little to be what it waits for: who comes late sends and receives late. Of a group's
-/// collectives that member is believed who waits least: he comes last, and what he sees is the network.
+/// accuses none: each is measured by the active ranks' (lower) median of measured over forecast. A active ranks of one is measured by its
+/// first window. Something is slow when it is so in two windows in a row, and over when it is not in two in a row. Links are measured by
+/// the one that was best in the first three windows: processes that share processors wake late for every message. A link is blamed only
+/// while both of its ends work as fast as forecast, or lose too little to be what it waits for: who comes late sends and receives late. Of
+/// a group's collectives that member is believed who waits least: he comes last, and what he sees is the network.
 class SelfCheck {
  public:
   static constexpr double slow = 1.5, fast = 1.25;  ///< factors from which and below which a device counts as slow and as fast again

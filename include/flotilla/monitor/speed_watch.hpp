@@ -23,29 +23,29 @@ class SpeedWatch {
  public:
   /// What runs, and where. Must outlive the watch.
   struct Work {
-    const comm::World& crew;
+    const comm::World& active;
     const train::Trainer& trainer;
-    const cluster::Profile& profile;      ///< of the job's devices
-    const std::vector<Rank>& crew_ranks;  ///< of the job, by rank of the crew
-    Seconds deadline;                     ///< of each agreement
+    const cluster::Profile& profile;        ///< of the job's devices
+    const std::vector<Rank>& active_ranks;  ///< of the job, by rank of the active ranks
+    Seconds deadline;                       ///< of each agreement
   };
   enum class Window {
     open,
     closed,
-    tells  ///< something has been slow for a while, or is so no longer: planning again may be worth it; on the crew's first rank
+    tells  ///< something has been slow for a while, or is so no longer: planning again may be worth it; on the active ranks' first rank
   };
 
-  /// `metrics`: of the crew's first rank, which alone judges; null on all others. `forecast`: with its timeline, there.
+  /// `metrics`: of the active ranks' first rank, which alone judges; null on all others. `forecast`: with its timeline, there.
   SpeedWatch(Work, const simulate::Forecast&, journal::MetricsWriter* metrics);
   ~SpeedWatch();
   SpeedWatch(const SpeedWatch&) = delete;
   SpeedWatch& operator=(const SpeedWatch&) = delete;
 
   /// After step `step`, which took so long. `disturbed`: something else went on in this window (planning, making ready), so it says
-  /// nothing. Collective over the crew, after every step: windows close on all ranks alike. Throws Error{communication} when the deadline
-  /// passes.
+  /// nothing. Collective over the active ranks, after every step: windows close on all ranks alike. Throws Error{communication} when the
+  /// deadline passes.
   Window add(std::int64_t step, Seconds took, bool disturbed);
-  /// On the crew's first rank.
+  /// On the active ranks' first rank.
   std::vector<Slowness> slow_now() const { return check_.slow_now(); }
 
  private:
@@ -59,13 +59,13 @@ class SpeedWatch {
   /// Which link of a slow group it is, by messages between its hosts. Collective.
   void look_at_links(int group);
   void tell_links(const Slowness& group, const std::vector<double>& trips);
-  /// Of ranks of the crew, one on each of their hosts.
+  /// Of ranks of the active ranks, one on each of their hosts.
   std::vector<Rank> hosts_of(const std::vector<Rank>& members) const;
 
   Work at_;
   journal::MetricsWriter* metrics_;
   std::unique_ptr<WindowRecorder> recorder_;
-  SelfCheck check_;               ///< the crew's rank 0
+  SelfCheck check_;               ///< the active ranks' rank 0
   std::optional<Slowness> look_;  ///< a group whose links are looked at after this window; rank 0
   int length_;                    ///< steps of the window that is being recorded
   int settling_;                  ///< steps yet to come that are not looked at

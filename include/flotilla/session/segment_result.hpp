@@ -17,8 +17,8 @@ struct NextPlan {
   std::string refused;  ///< why the wish cannot be met; `plan` means nothing then
 };
 
-/// How the steps under a plan ended, on every rank of the crew alike.
-struct Ending {
+/// How the steps under a plan ended, on every rank of the active ranks alike.
+struct SegmentResult {
   ExitCode code = ExitCode::done;
   std::string reason;
   std::int64_t step = 0;     ///< steps done
@@ -28,8 +28,8 @@ struct Ending {
 };
 
 /// An ending as text for ranks that were not there, without the rank's own clock, and back.
-std::string to_text(const Ending&);
-Ending ending_from_text(const std::string&);
+std::string to_text(const SegmentResult&);
+SegmentResult segment_result_from_text(const std::string&);
 
 /// What came of a wish for another plan.
 struct PlanChange {
@@ -39,7 +39,7 @@ struct PlanChange {
   Bytes moved;            ///< over the network, all ranks together
   std::string refused;    ///< why the old plan goes on; empty: it does not
   /// The plans do not fit side by side: saved under the new one, to be started again.
-  std::optional<Ending> ending;
+  std::optional<SegmentResult> segment_result;
 };
 
 }  // namespace flotilla::session

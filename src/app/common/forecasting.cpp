@@ -8,7 +8,7 @@
 #include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/files/catalogue_file.hpp"
-#include "flotilla/simulate/sailor_artifact.hpp"
+#include "flotilla/sailor/artifact.hpp"
 #include "flotilla/simulate/why_not.hpp"
 
 namespace flotilla::app {
@@ -79,13 +79,13 @@ bool drop_times_of_another_model(cluster::Profile& profile, const model::Config&
 }
 
 std::unique_ptr<simulate::Forecaster> forecaster_for_pools(const cluster::Profile& profile, const ForecastSettings& settings) {
-  if (settings.sailor_artifact) return std::make_unique<simulate::SailorArtifact>(profile);
+  if (settings.sailor_artifact) return std::make_unique<sailor::SailorArtifact>(profile);
   return std::make_unique<simulate::ProgramForecaster>(profile, settings.runtime, Bytes{});
 }
 
 Forecasting::Forecasting(Subject subject, const ForecastSettings& settings) : subject_{std::move(subject)} {
   if (settings.sailor_artifact) {
-    forecaster_ = std::make_unique<simulate::SailorArtifact>(subject_.profile);
+    forecaster_ = std::make_unique<sailor::SailorArtifact>(subject_.profile);
     return;
   }
   program::Runtime runtime = settings.runtime;
@@ -102,14 +102,14 @@ simulate::Report report_on(const Forecasting& forecasting, const simulate::Forec
   if (settings.sailor_artifact) report.cost_model = "sailor-artifact";
   // Invented devices are invented again for every change; real ones keep their places while the change leaves them bound.
   const bool invented = profile.devices.empty();
-  const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::Trial> {
+  const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::ChangedPlan> {
     try {
       const bool keep = !invented && has_devices(changed);
       const Forecasting other{keep ? Subject{changed, subject.profile, ""} : subject_of(unbound(changed), profile, "the changed plan"),
                               settings};
       const auto result = other.forecast();
       const auto tightest = simulate::tightest(result, limits_of(other.subject().profile));
-      return simulate::Trial{result.iteration, tightest ? tightest->limit - tightest->needed : Bytes{}};
+      return simulate::ChangedPlan{result.iteration, tightest ? tightest->limit - tightest->needed : Bytes{}};
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
       return std::nullopt;  // this runtime cannot execute it, or nobody knows the links it would need

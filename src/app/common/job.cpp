@@ -69,7 +69,7 @@ void check_degrees(const Job& job) {
     refuse(job, "plan.microbatch", "a replica handles ", share, " sequences of a step; write at most that");
 }
 
-void check_manner(const Job& job) {
+void check_execution(const Job& job) {
   const auto& p = job.plan;
   if (p.chunks > 1 && p.schedule && *p.schedule != plan::ScheduleKind::interleaved)
     refuse(job, blame(job, "plan.schedule", "plan.chunks"), "a device holds ", p.chunks,
@@ -151,7 +151,7 @@ bool config_counts(const options::Table& table) {
 void check(const Job& job, Need need) {
   check_training(job);
   check_degrees(job);
-  check_manner(job);
+  check_execution(job);
   check_cuts(job);
   check_plan_file(job);
   check_watch(job);

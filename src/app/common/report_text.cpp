@@ -23,7 +23,7 @@ using simulate::ReportRow;
 std::string three_digits(double value) { return value < 100 ? formatted("%.3g", value) : journal::short_number(value); }
 
 /// Rows of a table: kinds of one stage, type and zone together.
-struct Line {
+struct ReportLine {
   std::vector<int> stages;
   std::string place;
   int ranks = 0;
@@ -31,17 +31,17 @@ struct Line {
   const ReportRow* fullest = nullptr;
 };
 
-std::vector<Line> lines_of(const Report& report) {
-  std::map<std::pair<std::vector<int>, std::string>, Line> lines;
+std::vector<ReportLine> lines_of(const Report& report) {
+  std::map<std::pair<std::vector<int>, std::string>, ReportLine> lines;
   for (const auto& row : report.rows) {
-    Line& line = lines[{row.stages, place_in_words(row.device_type, row.zone)}];
+    ReportLine& line = lines[{row.stages, place_in_words(row.device_type, row.zone)}];
     line.stages = row.stages;
     line.place = place_in_words(row.device_type, row.zone);
     for (std::size_t a = 0; a < line.breakdown.seconds.size(); ++a) line.breakdown.seconds[a] += row.breakdown.seconds[a] * row.ranks;
     line.ranks += row.ranks;
     if (line.fullest == nullptr || row.memory.peak() > line.fullest->memory.peak()) line.fullest = &row;
   }
-  std::vector<Line> all;
+  std::vector<ReportLine> all;
   for (auto& [key, line] : lines) {
     for (auto& seconds : line.breakdown.seconds) seconds = seconds / line.ranks;
     all.push_back(std::move(line));
@@ -66,12 +66,12 @@ constexpr std::array<std::pair<Activity, const char*>, simulate::activity_count>
      {Activity::bubble, "bubble"}}};
 
 /// Else the line of devices above the tables says it.
-bool several_places(const std::vector<Line>& lines) {
-  return std::ranges::any_of(lines, [&](const Line& line) { return line.place != lines.front().place; });
+bool several_places(const std::vector<ReportLine>& lines) {
+  return std::ranges::any_of(lines, [&](const ReportLine& line) { return line.place != lines.front().place; });
 }
 
 /// Columns of what nobody does are left out.
-std::string time_table(const Report& report, const std::vector<Line>& lines, const Style& style) {
+std::string time_table(const Report& report, const std::vector<ReportLine>& lines, const Style& style) {
   const Unit unit = unit_of(report.iteration);
   const bool places = several_places(lines);
   std::vector<TextTable::Column> columns{{text("time, ", unit.name)}};
@@ -80,7 +80,7 @@ std::string time_table(const Report& report, const std::vector<Line>& lines, con
   std::vector<Activity> shown;
   for (const auto& [activity, title] : activity_columns) {
     const Activity a = activity;
-    if (std::ranges::none_of(lines, [a](const Line& line) { return line.breakdown[a].value > 0; })) continue;
+    if (std::ranges::none_of(lines, [a](const ReportLine& line) { return line.breakdown[a].value > 0; })) continue;
     shown.push_back(a);
     columns.push_back({title, Align::right});
   }
@@ -97,7 +97,7 @@ std::string time_table(const Report& report, const std::vector<Line>& lines, con
   return table.print(style);
 }
 
-std::string memory_table(const Report& report, const std::vector<Line>& lines, const Style& style) {
+std::string memory_table(const Report& report, const std::vector<ReportLine>& lines, const Style& style) {
   const Unit unit = unit_of(report.peak_memory());
   const bool places = several_places(lines);
   std::vector<TextTable::Column> columns{{text("memory, ", unit.name)}};

@@ -11,17 +11,17 @@ namespace flotilla::app {
 namespace {
 
 /// Replicas that differ at most in how much they handle.
-struct Group {
+struct RowGroup {
   plan::Replica replica;
   int count = 0, sequences = 0;
   int least = 0, most = 0;  ///< microbatches
 };
 
-std::vector<Group> groups_of(const plan::Stage& stage, int quantum) {
-  std::vector<Group> groups;
+std::vector<RowGroup> groups_of(const plan::Stage& stage, int quantum) {
+  std::vector<RowGroup> groups;
   for (const auto& replica : stage.replicas) {
     const auto key = [](const plan::Replica& r) { return std::tie(r.device_type, r.zone, r.tensor_parallel, r.quanta); };
-    auto group = std::ranges::find_if(groups, [&](const Group& g) { return key(g.replica) == key(replica); });
+    auto group = std::ranges::find_if(groups, [&](const RowGroup& g) { return key(g.replica) == key(replica); });
     const int microbatches = replica.microbatches(quantum);
     if (group == groups.end()) group = groups.insert(group, {replica, 0, 0, microbatches, microbatches});
     ++group->count;
@@ -32,7 +32,7 @@ std::vector<Group> groups_of(const plan::Stage& stage, int quantum) {
   return groups;
 }
 
-std::string microbatches_of(const Group& g, int quantum) {
+std::string microbatches_of(const RowGroup& g, int quantum) {
   return text(g.least, g.least < g.most ? text("-", g.most) : "", " x ", g.replica.quanta * quantum);
 }
 
@@ -66,7 +66,7 @@ std::string stage_table(const plan::Plan& plan, const Style& style) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto& stage = plan.stages[s];
     bool first = true;
-    for (const Group& group : groups_of(stage, plan.quantum)) {
+    for (const RowGroup& group : groups_of(stage, plan.quantum)) {
       const auto& replica = group.replica;
       std::vector<std::string> row{first ? text(s) : "", first ? layers_in_words(stage, plan.model) : ""};
       if (recompute) row.push_back(first ? plan::to_string(stage.recompute) : "");

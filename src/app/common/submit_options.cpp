@@ -10,7 +10,7 @@ options::Choice<std::string> one_of(std::vector<std::string> names) {
   return {std::move(names), [](const std::string& name) { return name; }, [](const std::string& name) { return name; }};
 }
 
-void add_site(options::Table& t, SubmitSettings& s) {
+void add_slurm_cluster(options::Table& t, SubmitSettings& s) {
   t.add("submit.dry-run", &s.dry_run, "show plan, price and script; submit nothing", {.alias = "dry-run"});
   t.add("submit.wait", &s.wait,
         "plan over all working nodes, including busy ones, and wait for them; default: only nodes that are free now");
@@ -71,7 +71,7 @@ std::int64_t steps_in(const std::string& file, std::span<const std::string> envi
 
 void add_submit(options::Table& t, SubmitSettings& s) {
   t.section("submit", "Slurm site and batch script");
-  add_site(t, s);
+  add_slurm_cluster(t, s);
   add_request(t, s);
   add_script(t, s);
 }

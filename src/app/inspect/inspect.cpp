@@ -20,19 +20,19 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What was found: the text to print, and whether it is whole.
-struct Finding {
+struct FormatFinding {
   std::string text;
   bool sound = true;
 };
 
-Finding of_checkpoint(const fs::path& directory, const InspectOptions& o) {
+FormatFinding of_checkpoint(const fs::path& directory, const InspectOptions& o) {
   const auto description = checkpoint::describe(directory, o.verify);
   const bool sound = description.damaged_segments() == 0;
   if (o.output.json) return {checkpoint_json(description, directory), sound};
   return {checkpoint_text(description, directory, o.output.file.empty() ? output_style() : Style{}), sound};
 }
 
-Finding of_directory(const fs::path& path, const InspectOptions& o) {
+FormatFinding of_directory(const fs::path& path, const InspectOptions& o) {
   if (fs::exists(path / "manifest.json")) return of_checkpoint(path, o);
   const auto steps = checkpoint::list(path);
   FLOTILLA_REQUIRE(!steps.empty(), ErrorKind::bad_input, path.string(),
@@ -40,7 +40,7 @@ Finding of_directory(const fs::path& path, const InspectOptions& o) {
   return of_checkpoint(steps.back().directory, o);
 }
 
-Finding of_json(const fs::path& path, const InspectOptions& o) {
+FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
   const auto document = files::Json::read(path);
   const std::string format = document.is_object() && document.has("format") ? document.get_string("format") : "";
   const Style style = o.output.file.empty() ? output_style() : Style{};
@@ -65,7 +65,7 @@ Finding of_json(const fs::path& path, const InspectOptions& o) {
       "folder");
 }
 
-Finding look_at(const fs::path& path, const InspectOptions& o) {
+FormatFinding look_at(const fs::path& path, const InspectOptions& o) {
   std::error_code missing;
   const auto status = fs::status(path, missing);
   FLOTILLA_REQUIRE(fs::exists(status), ErrorKind::bad_input, path.string(), ": no such file or folder");

@@ -10,7 +10,7 @@ namespace fs = std::filesystem;
 constexpr double hour = 3600;
 
 /// What the site bills for a node of a partition, as flotilla submit read it.
-std::map<std::string, double> units_of_site(const fs::path& run) {
+std::map<std::string, double> units_of_slurm_cluster(const fs::path& run) {
   std::map<std::string, double> units;
   const auto file = run / "submission.json";
   std::error_code ignored;
@@ -44,7 +44,7 @@ RunPrices prices_of_run(const fs::path& run, const std::vector<journal::Incarnat
         types.device_types.back().name = group.device_type;
       }
   RunPrices prices;
-  prices.node_units = units_of_site(run);
+  prices.node_units = units_of_slurm_cluster(run);
   for (const auto& type : with_prices(std::move(types), words).device_types) {
     if (type.usd_per_hour > 0) prices.device_usd[type.name] = type.usd_per_hour;
     if (type.billing_weight > 0) prices.device_units[type.name] = type.billing_weight;

@@ -3,21 +3,21 @@
 #include <algorithm>
 
 #include "app/common/table.hpp"
-#include "app/submit/site_answers.hpp"
 #include "app/submit/submit.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/slurm/run_program.hpp"
+#include "slurm_answers.hpp"
 
 namespace flotilla::app {
 namespace {
 
 /// A pending component and how many nodes it can ever be given.
-struct Shortage {
+struct NodeShortage {
   slurm::JobRecord job;
   int possible = 0;
 };
 
-bool has_gres(const slurm::SiteNode& node, const std::vector<slurm::Gres>& asked) {
+bool has_gres(const slurm::SlurmNode& node, const std::vector<slurm::Gres>& asked) {
   return std::ranges::all_of(asked, [&](const slurm::Gres& want) {
     int has = 0;
     for (const auto& gres : node.gres)
@@ -26,27 +26,27 @@ bool has_gres(const slurm::SiteNode& node, const std::vector<slurm::Gres>& asked
   });
 }
 
-bool has_feature(const slurm::SiteNode& node, const std::string& asked) {
+bool has_feature(const slurm::SlurmNode& node, const std::string& asked) {
   const bool simple = asked.find_first_of("&|*[]()!") == std::string::npos;
   return asked.empty() || !simple || std::ranges::find(node.features, asked) != node.features.end();
 }
 
-int possible_nodes(const slurm::Site& site, const slurm::JobRecord& job) {
-  const auto partition = std::ranges::find(site.partitions, job.partition, &slurm::Partition::name);
-  if (partition == site.partitions.end() || !partition->open) return 0;
+int possible_nodes(const slurm::SlurmCluster& slurm_cluster, const slurm::JobRecord& job) {
+  const auto partition = std::ranges::find(slurm_cluster.partitions, job.partition, &slurm::Partition::name);
+  if (partition == slurm_cluster.partitions.end() || !partition->open) return 0;
   const auto fits = [&](std::size_t n) {
-    const auto& node = site.nodes[n];
+    const auto& node = slurm_cluster.nodes[n];
     return node.usable && has_gres(node, job.gres) && has_feature(node, job.features);
   };
   const auto nodes = static_cast<int>(std::ranges::count_if(partition->nodes, fits));
   return std::min(nodes, partition->most_nodes.value_or(nodes));
 }
 
-std::vector<Shortage> shortages(const SubmitOptions& o, const std::vector<slurm::JobRecord>& jobs) {
-  const auto site = slurm::read_site(site_answers(o.submit));
-  std::vector<Shortage> found;
+std::vector<NodeShortage> shortages(const SubmitOptions& o, const std::vector<slurm::JobRecord>& jobs) {
+  const auto slurm_cluster = slurm::read_slurm_cluster(slurm_cluster_answers(o.submit));
+  std::vector<NodeShortage> found;
   for (const auto& job : jobs)
-    if (const int possible = possible_nodes(site, job); possible < job.fewest_nodes) found.push_back({job, possible});
+    if (const int possible = possible_nodes(slurm_cluster, job); possible < job.fewest_nodes) found.push_back({job, possible});
   return found;
 }
 
@@ -57,7 +57,7 @@ void require_number(const options::Setting& setting, const std::string& id) {
 }
 
 /// Ids come from scontrol, but they end up in commands: they are numbers or nothing.
-std::vector<std::string> update_of(const Shortage& s) {
+std::vector<std::string> update_of(const NodeShortage& s) {
   return {"scontrol", "update", "jobid=" + s.job.id, text("NumNodes=", s.possible == 1 ? "1-1" : text("1-", s.possible))};
 }
 
@@ -67,7 +67,7 @@ std::string in_words(const std::vector<std::string>& command) {
   return words;
 }
 
-int shrink(const SubmitOptions& o, const std::vector<Shortage>& all) {
+int shrink(const SubmitOptions& o, const std::vector<NodeShortage>& all) {
   std::string said;
   for (const auto& s : all) {
     const auto command = update_of(s);
@@ -80,9 +80,9 @@ int shrink(const SubmitOptions& o, const std::vector<Shortage>& all) {
 }
 
 /// scontrol (22.05 at least) resizes no job that is the leader of a heterogeneous one, and nothing resizes a job to no nodes.
-bool must_go(const Shortage& s) { return s.possible == 0 || (!s.job.leader.empty() && s.job.offset == 0); }
+bool must_go(const NodeShortage& s) { return s.possible == 0 || (!s.job.leader.empty() && s.job.offset == 0); }
 
-std::string why(const Shortage& s) {
+std::string why(const NodeShortage& s) {
   const std::string component = text("component ", s.job.offset, " (", s.job.partition, ")");
   if (s.possible == 0) return text(component, ": no node is left that it could be given, and Slurm lets no component go alone");
   return text(component, " asks for ", s.job.fewest_nodes, " nodes, ", s.possible, s.possible == 1 ? " is" : " are",
@@ -90,7 +90,7 @@ std::string why(const Shortage& s) {
 }
 
 /// Sends the job anew over what there is, then takes the old one back.
-int replace(const SubmitOptions& o, const Shortage& shortage) {
+int replace(const SubmitOptions& o, const NodeShortage& shortage) {
   FLOTILLA_REQUIRE(!o.job_file.empty(), ErrorKind::unavailable, why(shortage),
                    "; give the job file, and the job is planned and sent anew (flotilla submit --resize ", o.submit.resize, " JOB)");
   log::warning(why(shortage), "; a new job is planned and submitted, the run resumes from ", o.run_directory);
@@ -107,7 +107,7 @@ int replace(const SubmitOptions& o, const Shortage& shortage) {
 int resize(const SubmitOptions& o) {
   const auto& id = o.submit.resize;
   require_number(o.planning.setting("submit.resize"), id);
-  auto jobs = slurm::read_jobs(ask_site(o.submit, "jobs.txt", {"scontrol", "--oneliner", "show", "job", id}));
+  auto jobs = slurm::read_jobs(ask_slurm_cluster(o.submit, "jobs.txt", {"scontrol", "--oneliner", "show", "job", id}));
   FLOTILLA_REQUIRE(!jobs.empty(), ErrorKind::bad_input, "--resize ", id, ": Slurm knows no such job");
   std::erase_if(jobs, [](const auto& job) { return job.state != "PENDING"; });
   FLOTILLA_REQUIRE(!jobs.empty(), ErrorKind::bad_input, "--resize ", id,

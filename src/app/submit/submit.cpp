@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "app/submit/resize.hpp"
-#include "app/submit/site_answers.hpp"
 #include "app/submit/submit_text.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -11,6 +10,7 @@
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/slurm/run_program.hpp"
+#include "slurm_answers.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -98,13 +98,13 @@ void show(const Submission& s, const SubmitOptions& o) {
 
 int submit(const SubmitOptions& o) {
   Submission s;
-  s.site = slurm::read_site(site_answers(o.submit));
+  s.slurm_cluster = slurm::read_slurm_cluster(slurm_cluster_answers(o.submit));
   s.waits = o.submit.wait;
   s.steps = o.steps;
   const auto library = known_devices(o.planning.basis);
   const auto catalogue = files::built_in_catalogue();
   DeviceNames names{library.profile, catalogue};
-  s.offers = offers_of(s.site, o, names);
+  s.offers = offers_of(s.slurm_cluster, o, names);
   plan_over(s, o);
   s.script = slurm::script_text(script_for(s.taken, o, remarks_of(s)));
   write_script(s, o);

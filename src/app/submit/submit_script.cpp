@@ -72,7 +72,7 @@ Modules modules_of(const SubmitOptions& o, const std::vector<Taken>& taken) {
 
 }  // namespace
 
-std::vector<Taken> taken_by(const plan::Plan& plan, const PlanningTask& task, const std::vector<SiteOffer>& offers) {
+std::vector<Taken> taken_by(const plan::Plan& plan, const PlanningTask& task, const std::vector<SlurmOffer>& offers) {
   const auto subject = subject_of(plan, task.profile, "the plan");
   std::map<std::pair<std::string, std::string>, std::map<std::string, int>> on_hosts;  // type and partition: ranks of each host
   for (const auto& device : subject.profile.devices) ++on_hosts[{device.type, device.zone}][device.host];

@@ -2,15 +2,15 @@
 #include <string>
 #include <vector>
 
-#include "app/submit/site_offers.hpp"
 #include "flotilla/plan/plan.hpp"
 #include "flotilla/slurm/script.hpp"
+#include "slurm_offers.hpp"
 
 namespace flotilla::app {
 
 /// What a plan takes of one offer.
 struct Taken {
-  SiteOffer offer;
+  SlurmOffer offer;
   int nodes = 0;
   int per_node = 0;      ///< ranks on each
   int fewest_nodes = 0;  ///< that still fit the model, all components at their fewest
@@ -19,7 +19,7 @@ struct Taken {
 
 /// What the plan takes of the offers, in their order: those that it takes nothing of are left out. Nodes are filled as the forecast does
 /// it.
-std::vector<Taken> taken_by(const plan::Plan&, const PlanningTask&, const std::vector<SiteOffer>&);
+std::vector<Taken> taken_by(const plan::Plan&, const PlanningTask&, const std::vector<SlurmOffer>&);
 
 /// Billing units of an hour of all that is asked for.
 double units_per_hour(const std::vector<Taken>&);

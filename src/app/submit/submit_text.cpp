@@ -12,7 +12,7 @@
 namespace flotilla::app {
 namespace {
 
-const Taken* taken_of(const Submission& s, const SiteOffer& offer) {
+const Taken* taken_of(const Submission& s, const SlurmOffer& offer) {
   const auto found =
       std::ranges::find_if(s.taken, [&](const Taken& t) { return t.offer.partition == offer.partition && t.offer.type == offer.type; });
   return found == s.taken.end() ? nullptr : &*found;
@@ -44,11 +44,11 @@ std::string notes_in_words(const std::vector<std::string>& notes, int width) {
   return out;
 }
 
-std::string site_in_words(const Submission& s) {
-  const auto usable = std::ranges::count_if(s.site.nodes, [](const auto& node) { return node.usable; });
-  const auto free = std::ranges::count_if(s.site.nodes, [](const auto& node) { return node.idle || node.shared; });
-  return text(s.site.version.empty() ? "" : text("Slurm ", s.site.version, ": "), s.site.partitions.size(), " partitions, ",
-              s.site.nodes.size(), " nodes, ", usable, " of them working, ", free, " with something free; ",
+std::string slurm_cluster_in_words(const Submission& s) {
+  const auto usable = std::ranges::count_if(s.slurm_cluster.nodes, [](const auto& node) { return node.usable; });
+  const auto free = std::ranges::count_if(s.slurm_cluster.nodes, [](const auto& node) { return node.idle || node.shared; });
+  return text(s.slurm_cluster.version.empty() ? "" : text("Slurm ", s.slurm_cluster.version, ": "), s.slurm_cluster.partitions.size(),
+              " partitions, ", s.slurm_cluster.nodes.size(), " nodes, ", usable, " of them working, ", free, " with something free; ",
               s.waits ? "planned over all working nodes" : "planned over what is free now");
 }
 
@@ -62,7 +62,7 @@ std::string component_json(const Taken& t) {
   return line.text();
 }
 
-std::string offer_json(const SiteOffer& o) {
+std::string offer_json(const SlurmOffer& o) {
   files::JsonLine line;
   line.add("partition", o.partition).add("device_type", o.type).add("gres", o.gres).add("constraint", o.constraint);
   line.add("nodes", o.nodes).add("devices_per_node", o.per_node).add("billing_units_per_device_hour", o.units_per_hour);
@@ -86,7 +86,7 @@ std::string price_in_words(const Submission& s) {
 }
 
 std::string submission_text(const Submission& s, const Style& style, int width) {
-  std::string out = key_values({{"site", options::wrap(site_in_words(s), 0, width - 6)}}) + "\n" + offers_table(s, style);
+  std::string out = key_values({{"site", options::wrap(slurm_cluster_in_words(s), 0, width - 6)}}) + "\n" + offers_table(s, style);
   if (!s.offers.notes.empty()) out += "\n" + notes_in_words(s.offers.notes, width);
   out += "\n" + planning_text(s.planning, style, width) + "\n";
   std::vector<std::pair<std::string, std::string>> lines;
@@ -98,7 +98,7 @@ std::string submission_text(const Submission& s, const Style& style, int width) 
 
 std::string submission_json(const Submission& s) {
   files::JsonLine line;
-  line.add("format", "flotilla-submission").add("version", 1).add("slurm_version", s.site.version).add("waits", s.waits);
+  line.add("format", "flotilla-submission").add("version", 1).add("slurm_version", s.slurm_cluster.version).add("waits", s.waits);
   line.add_json("offers", array_of(s.offers.all, offer_json)).add_json("notes", files::json_array(s.offers.notes));
   line.add_json("components", array_of(s.taken, component_json)).add("billing_units_per_hour", units_per_hour(s.taken));
   if (s.steps > 0)

@@ -4,15 +4,15 @@
 #include "app/common/table.hpp"
 #include "app/submit/submit_script.hpp"
 #include "flotilla/files/planning_file.hpp"
-#include "flotilla/slurm/site.hpp"
+#include "flotilla/slurm/slurm_cluster.hpp"
 
 namespace flotilla::app {
 
 /// What submit found and decided.
 struct Submission {
-  slurm::Site site;
+  slurm::SlurmCluster slurm_cluster;
   bool waits = false;  ///< planned over what is busy, too
-  SiteOffers offers;
+  SlurmOffers offers;
   files::Planning planning;  ///< with a plan
   std::vector<Taken> taken;
   std::int64_t steps = 0;  ///< of the run; 0: not said

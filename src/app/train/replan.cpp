@@ -49,9 +49,9 @@ plan::Plan on_devices_of(plan::Plan plan, const cluster::Profile& profile, int r
   return bound(std::move(plan), profile, ranks, "the plan");
 }
 
-std::string name_of(const session::Workplace& place, const session::PlanAtWork& work, const monitor::Slowness& s) {
-  const auto host = [&](Rank member) { return place.world.host(work.crew_ranks[member.index()]); };
-  if (s.is_device()) return place.world.name(work.crew_ranks[s.rank.index()]);
+std::string name_of(const session::RunContext& place, const session::ActivePlan& work, const monitor::Slowness& s) {
+  const auto host = [&](Rank member) { return place.world.host(work.active_ranks[member.index()]); };
+  if (s.is_device()) return place.world.name(work.active_ranks[s.rank.index()]);
   if (s.peer.valid()) return text("the link between ", host(s.rank), " and ", host(s.peer));
   std::string links;
   for (const auto& link : s.links)
@@ -59,11 +59,11 @@ std::string name_of(const session::Workplace& place, const session::PlanAtWork& 
                   link.other.valid() ? text("between ", host(link.end), " and ", host(link.other)) : text("of ", host(link.end)));
   if (!links.empty()) return links;
   std::vector<Rank> members;
-  for (const Rank member : s.members) members.push_back(work.crew_ranks[member.index()]);
+  for (const Rank member : s.members) members.push_back(work.active_ranks[member.index()]);
   return "the network between " + place.world.names(members);
 }
 
-std::string names(const session::Workplace& place, const session::PlanAtWork& work, std::span<const monitor::Slowness> slow) {
+std::string names(const session::RunContext& place, const session::ActivePlan& work, std::span<const monitor::Slowness> slow) {
   std::string all;
   for (const auto& s : slow)
     all += (all.empty() ? "" : ", ") + text(name_of(place, work, s), " is ", std::round(s.factor * 10) / 10, " times slower");
@@ -71,9 +71,9 @@ std::string names(const session::Workplace& place, const session::PlanAtWork& wo
 }
 
 std::vector<cluster::SlowPair> slow_pairs(const cluster::Profile& profile, std::span<const monitor::Slowness> slow,
-                                          const std::vector<Rank>& crew_ranks) {
+                                          const std::vector<Rank>& active_ranks) {
   std::vector<cluster::SlowPair> all;
-  const auto at = [&](Rank member) { return crew_ranks.at(member.index()); };
+  const auto at = [&](Rank member) { return active_ranks.at(member.index()); };
   const auto host = [&](Rank member) -> const std::string& { return profile.devices.at(at(member).index()).host; };
   for (const auto& s : slow) {
     if (s.peer.valid()) all.push_back({at(s.rank), at(s.peer), s.factor});
@@ -92,29 +92,29 @@ struct Candidate {
 };
 
 /// The answer, or what goes round a slow link and is faster.
-Candidate best_of(const search::PlanAnswer& answer, const plan::Plan& at_work, const cluster::Profile& today,
+Candidate best_of(const search::PlanAnswer& answer, const plan::Plan& active, const cluster::Profile& today,
                   const simulate::ProgramForecaster& forecaster, std::span<const cluster::SlowPair> slow) {
   Candidate best{answer.best->plan, answer.best->iteration};
-  std::vector<plan::Plan> plans{answer.best->plan, at_work};
+  std::vector<plan::Plan> plans{answer.best->plan, active};
   for (const auto& other : answer.alternatives) plans.push_back(other.plan);
   int left = most_detours;
   for (const auto& plan : plans)
-    for (const auto& detour : session::detours(plan, today, slow)) {
+    for (const auto& host_permutation : session::host_permutations(plan, today, slow)) {
       if (left-- == 0) return best;
-      const Seconds iteration = forecaster.forecast(detour).iteration;
-      if (iteration < best.iteration) best = {detour, iteration};
+      const Seconds iteration = forecaster.forecast(host_permutation).iteration;
+      if (iteration < best.iteration) best = {host_permutation, iteration};
     }
   return best;
 }
 
 }  // namespace
 
-cluster::Profile slowed(cluster::Profile profile, std::span<const monitor::Slowness> slow, const std::vector<Rank>& crew_ranks) {
-  const auto pairs = slow_pairs(profile, slow, crew_ranks);
+cluster::Profile slowed(cluster::Profile profile, std::span<const monitor::Slowness> slow, const std::vector<Rank>& active_ranks) {
+  const auto pairs = slow_pairs(profile, slow, active_ranks);
   profile = cluster::with_slower_links(std::move(profile), pairs);
   for (const auto& s : slow) {
     if (!s.is_device()) continue;
-    auto& device = profile.devices.at(crew_ranks.at(s.rank.index()).index());
+    auto& device = profile.devices.at(active_ranks.at(s.rank.index()).index());
     const std::string name = text(device.type, ", slowed on rank ", device.rank);
     add_slower_type(profile, name, device.type, s.factor);
     device.type = name;
@@ -147,23 +147,23 @@ Seconds moving_time(const cluster::Profile& profile, const plan::Plan& from, con
   return {most};
 }
 
-std::optional<session::NextPlan> plan_again(const session::Workplace& place, const Job& job, const session::PlanAtWork& work,
+std::optional<session::NextPlan> plan_again(const session::RunContext& place, const Job& job, const session::ActivePlan& work,
                                             std::span<const monitor::Slowness> slow, std::int64_t steps_left, const std::stop_token& stop) {
   try {
     const auto& profile = work.chosen.profile;
     const int ranks = place.world.size();
-    const auto today = slowed(profile, slow, work.crew_ranks);
+    const auto today = slowed(profile, slow, work.active_ranks);
     const simulate::ProgramForecaster forecaster{today, place.runtime, place.runtime_constant};
     auto request = search_request(job);
-    const auto at_work = on_devices_of(work.chosen.plan, today, ranks);
-    request.previous = at_work;
+    const auto active = on_devices_of(work.chosen.plan, today, ranks);
+    request.previous = active;
     request.should_stop = [&] { return stop.stop_requested(); };
     const auto answer = search::plan(request, forecaster);
     if (!answer.best || stop.stop_requested()) return std::nullopt;
-    const auto best = best_of(answer, at_work, today, forecaster, slow_pairs(profile, slow, work.crew_ranks));
+    const auto best = best_of(answer, active, today, forecaster, slow_pairs(profile, slow, work.active_ranks));
     const auto next = on_devices_of(best.plan, profile, ranks);
     if (next == work.chosen.plan) return std::nullopt;
-    const session::ChangeOffer offer{forecaster.forecast(at_work).iteration, best.iteration, moving_time(today, work.chosen.plan, next),
+    const session::ChangeOffer offer{forecaster.forecast(active).iteration, best.iteration, moving_time(today, work.chosen.plan, next),
                                      steps_left};
     if (!session::worth_changing(offer)) return std::nullopt;
     return session::NextPlan{

@@ -41,7 +41,7 @@ class Training {
         allocation_{world, job, batch_.id},
         place_{world, job, data_, {}, {}, 1, !job.plan.file.empty()} {}
 
-  session::Ending run() {
+  session::SegmentResult run() {
     find_checkpoint();
     const auto chosen = choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
@@ -128,13 +128,13 @@ class Training {
       return for_job(std::move(plan), search_request(job_), profile, world_.size(), source);
     };
     if (job_.plan.replan == Job::Replan::automatic)
-      hooks.plan_again = [this](const session::PlanAtWork& work, std::span<const monitor::Slowness> slow, std::int64_t steps_left,
+      hooks.plan_again = [this](const session::ActivePlan& work, std::span<const monitor::Slowness> slow, std::int64_t steps_left,
                                 const std::stop_token& stop) { return plan_again(place_, job_, work, slow, steps_left, stop); };
-    hooks.introduce = [this](const session::PlanAtWork& work, std::int64_t first_step) { introduce(work, first_step); };
+    hooks.introduce = [this](const session::ActivePlan& work, std::int64_t first_step) { introduce(work, first_step); };
     return hooks;
   }
 
-  void introduce(const session::PlanAtWork& work, std::int64_t first_step) const {
+  void introduce(const session::ActivePlan& work, std::int64_t first_step) const {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
     table += key_values({{"plan source", work.chosen.origin}});
@@ -153,7 +153,7 @@ class Training {
   const BatchJob batch_;
   session::TrainingData data_;
   session::Allocation allocation_;
-  session::Workplace place_;
+  session::RunContext place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;
   std::optional<session::Run> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
@@ -174,14 +174,14 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
   std::optional<Training> training;
   try {
     training.emplace(world, job, left);
-    const auto ending = training->run();
+    const auto segment_result = training->run();
     if (world.rank() == Rank{0}) {
-      training->allocation().write_outcome(ending.code, ending.reason);
-      const bool good = ending.code == ExitCode::done || ending.code == ExitCode::requeue;
-      log::write(good ? log::Level::info : log::Level::error, ending.reason);
+      training->allocation().write_outcome(segment_result.code, segment_result.reason);
+      const bool good = segment_result.code == ExitCode::done || segment_result.code == ExitCode::requeue;
+      log::write(good ? log::Level::info : log::Level::error, segment_result.reason);
     }
     training->allocation().close();
-    return static_cast<int>(ending.code);
+    return static_cast<int>(segment_result.code);
   } catch (const comm::AgreedError& error) {
     // Everybody is here and knows the same: one speaks, all end in good order.
     if (training) {

@@ -18,10 +18,10 @@ constexpr std::byte another_follows{0}, last_one{1};
 
 using Message = std::array<std::byte, round_trip_message.count>;
 
-class Exchange {
+class RoundTrip {
  public:
-  Exchange(const comm::World& crew, Seconds deadline, const std::function<void(Rank)>& before_answer)
-      : crew_{crew}, deadline_{deadline}, before_answer_{before_answer} {}
+  RoundTrip(const comm::World& active, Seconds deadline, const std::function<void(Rank)>& before_answer)
+      : active_{active}, deadline_{deadline}, before_answer_{before_answer} {}
 
   /// The fastest round trip.
   double lead(Rank peer) {
@@ -35,19 +35,19 @@ class Exchange {
       fastest = trip == 1 ? took.value : std::min(fastest, took.value);
       all = all + took;
       const bool is_last = (trip >= least_trips && all >= enough) || all >= too_long;
-      word_ = is_last ? last_one : another_follows;
-      send(peer, {&word_, 1});
+      token_embedding_ = is_last ? last_one : another_follows;
+      send(peer, {&token_embedding_, 1});
       if (is_last) return fastest;
     }
   }
 
   void answer(Rank peer) {
     greet(peer);
-    for (word_ = another_follows; word_ == another_follows;) {
+    for (token_embedding_ = another_follows; token_embedding_ == another_follows;) {
       receive(peer, in_);
       if (before_answer_) before_answer_(peer);
       send(peer, out_);
-      receive(peer, {&word_, 1});
+      receive(peer, {&token_embedding_, 1});
     }
   }
 
@@ -56,28 +56,28 @@ class Exchange {
   void greet(Rank peer) { swap(peer, std::span{out_}.first(1), std::span{in_}.first(1)); }
 
   void swap(Rank peer, std::span<const std::byte> out, std::span<std::byte> in) {
-    auto answer = crew_.control().receive(in, peer.value, trip_tag);
+    auto answer = active_.control().receive(in, peer.value, trip_tag);
     send(peer, out);
     mpi::wait(answer, deadline_, "the answer of a round trip");
   }
   void send(Rank peer, std::span<const std::byte> data) {
-    auto message = crew_.control().send(data, peer.value, trip_tag);
+    auto message = active_.control().send(data, peer.value, trip_tag);
     mpi::wait(message, deadline_, "sending a round trip's message");
   }
   void receive(Rank peer, std::span<std::byte> data) {
-    auto message = crew_.control().receive(data, peer.value, trip_tag);
+    auto message = active_.control().receive(data, peer.value, trip_tag);
     mpi::wait(message, deadline_, "receiving a round trip's message");
   }
 
-  const comm::World& crew_;
+  const comm::World& active_;
   const Seconds deadline_;
   const std::function<void(Rank)>& before_answer_;
   Message out_{}, in_{};
-  std::byte word_ = another_follows;  ///< whether another trip follows
+  std::byte token_embedding_ = another_follows;  ///< whether another trip follows
 };
 
 /// Of this end, to those that it led.
-std::vector<double> exchanged(Exchange& exchange, const std::vector<Rank>& ends, int me) {
+std::vector<double> exchanged(RoundTrip& exchange, const std::vector<Rank>& ends, int me) {
   std::vector<double> seconds(ends.size(), 0);
   for (const auto& round : rounds_of_pairs(static_cast<int>(ends.size())))
     for (const auto& [lower, higher] : round) {
@@ -90,13 +90,13 @@ std::vector<double> exchanged(Exchange& exchange, const std::vector<Rank>& ends,
 
 }  // namespace
 
-std::vector<double> round_trips(const comm::World& crew, const std::vector<Rank>& ends, Seconds deadline,
+std::vector<double> round_trips(const comm::World& active, const std::vector<Rank>& ends, Seconds deadline,
                                 const std::function<void(Rank)>& before_answer) {
   const std::size_t count = ends.size();
-  const auto me = std::ranges::find(ends, crew.rank()) - ends.begin();
+  const auto me = std::ranges::find(ends, active.rank()) - ends.begin();
   std::vector<double> mine(count, 0);
   if (me < static_cast<std::ptrdiff_t>(count)) {
-    auto exchange = std::make_unique<Exchange>(crew, deadline, before_answer);
+    auto exchange = std::make_unique<RoundTrip>(active, deadline, before_answer);
     try {
       mine = exchanged(*exchange, ends, static_cast<int>(me));
     } catch (...) {
@@ -104,8 +104,8 @@ std::vector<double> round_trips(const comm::World& crew, const std::vector<Rank>
       throw;
     }
   }
-  const auto bytes = mpi::all_gather_bytes(crew.control(), std::as_bytes(std::span{mine}), deadline);
-  std::vector<double> all(static_cast<std::size_t>(crew.size()) * count), square(count * count, 0);
+  const auto bytes = mpi::all_gather_bytes(active.control(), std::as_bytes(std::span{mine}), deadline);
+  std::vector<double> all(static_cast<std::size_t>(active.size()) * count), square(count * count, 0);
   std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span{all}).begin());
   for (std::size_t a = 0; a < count; ++a)
     for (std::size_t b = a + 1; b < count; ++b) square[a * count + b] = square[b * count + a] = all[ends[a].index() * count + b];

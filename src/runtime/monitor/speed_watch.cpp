@@ -17,11 +17,11 @@ namespace {
 
 constexpr int settling_steps = 2;  // memory is touched, connections are made
 
-/// Seconds of each crew rank's compute queue in a forecast iteration; empty without a forecast.
-std::vector<double> forecast_busy(const simulate::Forecast& forecast, const std::vector<Rank>& crew_ranks) {
+/// Seconds of each active ranks rank's compute queue in a forecast iteration; empty without a forecast.
+std::vector<double> forecast_busy(const simulate::Forecast& forecast, const std::vector<Rank>& active_ranks) {
   std::vector<double> busy;
   if (forecast.timeline.empty()) return busy;
-  for (const Rank rank : crew_ranks) {
+  for (const Rank rank : active_ranks) {
     double seconds = 0;
     for (const auto& kind : forecast.kinds)
       if (std::ranges::binary_search(kind.ranks, rank))
@@ -32,7 +32,7 @@ std::vector<double> forecast_busy(const simulate::Forecast& forecast, const std:
   return busy;
 }
 
-/// By group; without those of the whole crew, which ranks wait in for each other.
+/// By group; without those of the whole active ranks, which ranks wait in for each other.
 std::vector<std::vector<Rank>> members_of_groups(const program::Program& program) {
   std::vector<std::vector<Rank>> members;
   for (const auto& group : program.groups)
@@ -40,21 +40,21 @@ std::vector<std::vector<Rank>> members_of_groups(const program::Program& program
   return members;
 }
 
-std::string name_of(const comm::World& crew, const program::Group& group) {
-  return text(to_string(group.kind), " group of ", crew.names(group.members));
+std::string name_of(const comm::World& active, const program::Group& group) {
+  return text(to_string(group.kind), " group of ", active.names(group.members));
 }
 
 /// Seconds that round trips between each two of them take by the profile; 0 where it says nothing.
-std::vector<double> forecast_trips(const std::vector<Rank>& ends, const cluster::Profile& profile, const std::vector<Rank>& crew_ranks) {
+std::vector<double> forecast_trips(const std::vector<Rank>& ends, const cluster::Profile& profile, const std::vector<Rank>& active_ranks) {
   std::vector<double> seconds;
   for (const Rank a : ends)
     for (const Rank b : ends) {
       double& trip = seconds.emplace_back(0);
       try {
         if (a != b)
-          trip =
-              2 * cluster::transfer_time(cluster::link_between(profile, crew_ranks[a.index()], crew_ranks[b.index()]), round_trip_message)
-                      .value;
+          trip = 2 * cluster::transfer_time(cluster::link_between(profile, active_ranks[a.index()], active_ranks[b.index()]),
+                                            round_trip_message)
+                         .value;
       } catch (const Error&) {  // a link that the profile does not know
       }
     }
@@ -66,10 +66,10 @@ std::vector<double> forecast_trips(const std::vector<Rank>& ends, const cluster:
 SpeedWatch::SpeedWatch(Work work, const simulate::Forecast& forecast, journal::MetricsWriter* metrics)
     : at_{work},
       metrics_{metrics},
-      recorder_{std::make_unique<WindowRecorder>(at_.trainer.program(), at_.profile, at_.crew_ranks, at_.crew.rank())},
+      recorder_{std::make_unique<WindowRecorder>(at_.trainer.program(), at_.profile, at_.active_ranks, at_.active.rank())},
       length_{window_length(0)},
       settling_{settling_steps} {
-  if (metrics_) check_ = SelfCheck{forecast_busy(forecast, at_.crew_ranks), members_of_groups(at_.trainer.program())};
+  if (metrics_) check_ = SelfCheck{forecast_busy(forecast, at_.active_ranks), members_of_groups(at_.trainer.program())};
 }
 
 SpeedWatch::~SpeedWatch() = default;
@@ -82,7 +82,7 @@ SpeedWatch::Window SpeedWatch::add(std::int64_t step, Seconds took, bool disturb
   if (!closes()) return Window::open;
   auto mine = recorder_->take();
   if (look_) mine.look = look_->group;
-  const auto all = mpi::all_gather(at_.crew.control(), mine, at_.deadline);
+  const auto all = mpi::all_gather(at_.active.control(), mine, at_.deadline);
   length_ = window_length(all.front().iteration);
   if (all.front().look >= 0) look_at_links(all.front().look);
   return metrics_ && !disturbed && judge(all) ? Window::tells : Window::closed;
@@ -92,7 +92,7 @@ bool SpeedWatch::closes() {
   const auto state = window_state(recorder_->steps(), length_);
   if (state != WindowState::unsure) return state == WindowState::over;
   const int over = overdue(recorder_->time()) ? 1 : 0;
-  return mpi::all_gather(at_.crew.control(), over, at_.deadline).front() != 0;
+  return mpi::all_gather(at_.active.control(), over, at_.deadline).front() != 0;
 }
 
 bool SpeedWatch::judge(std::span<const RankWindow> windows) {
@@ -106,7 +106,7 @@ bool SpeedWatch::judge(std::span<const RankWindow> windows) {
 }
 
 std::vector<Rank> SpeedWatch::hosts_of(const std::vector<Rank>& members) const {
-  return ends_of_hosts(members, [&](Rank member) { return at_.crew.host(member); });
+  return ends_of_hosts(members, [&](Rank member) { return at_.active.host(member); });
 }
 
 std::string SpeedWatch::stages_of(Rank member) const {
@@ -118,34 +118,34 @@ std::string SpeedWatch::stages_of(Rank member) const {
 std::string SpeedWatch::name_of(const Slowness& s) const {
   const auto& program = at_.trainer.program();
   if (s.peer.valid())
-    return text("the link from ", at_.crew.name(s.rank), " (", stages_of(s.rank), ") to ", at_.crew.name(s.peer), " (", stages_of(s.peer),
-                ")");
+    return text("the link from ", at_.active.name(s.rank), " (", stages_of(s.rank), ") to ", at_.active.name(s.peer), " (",
+                stages_of(s.peer), ")");
   if (s.group >= 0)
-    return text("the network of the ", monitor::name_of(at_.crew, program.groups[static_cast<std::size_t>(s.group)]), " (",
+    return text("the network of the ", monitor::name_of(at_.active, program.groups[static_cast<std::size_t>(s.group)]), " (",
                 stages_of(s.rank), ")");
-  return text(at_.crew.name(s.rank), " (", at_.profile.devices.at(at_.crew_ranks[s.rank.index()].index()).type, ", ", stages_of(s.rank),
+  return text(at_.active.name(s.rank), " (", at_.profile.devices.at(at_.active_ranks[s.rank.index()].index()).type, ", ", stages_of(s.rank),
               ")");
 }
 
 void SpeedWatch::look_at_links(int group) {
   const auto ends = hosts_of(at_.trainer.program().groups[static_cast<std::size_t>(group)].members);
-  const auto trips = round_trips(at_.crew, ends, at_.deadline);
+  const auto trips = round_trips(at_.active, ends, at_.deadline);
   if (look_) tell_links(*look_, trips);
   look_.reset();
 }
 
 void SpeedWatch::tell_links(const Slowness& group, const std::vector<double>& trips) {
   const auto ends = hosts_of(group.members);
-  const auto forecast = forecast_trips(ends, at_.profile, at_.crew_ranks);
+  const auto forecast = forecast_trips(ends, at_.profile, at_.active_ranks);
   for (std::size_t i = 0; i < trips.size(); ++i)
     if (i / ends.size() < i % ends.size())
-      log::debug("round trip between ", at_.crew.name(ends[i / ends.size()]), " and ", at_.crew.name(ends[i % ends.size()]), ": ",
+      log::debug("round trip between ", at_.active.name(ends[i / ends.size()]), " and ", at_.active.name(ends[i % ends.size()]), ": ",
                  Seconds{trips[i]}, ", forecast ", Seconds{forecast[i]});
   auto links = slow_links(ends, trips, forecast);
   for (const auto& link : links) {
     auto record = record_of(group);
     record.factor = link.factor;
-    record.link = link.other.valid() ? text(at_.crew.host(link.end), " and ", at_.crew.host(link.other)) : at_.crew.host(link.end);
+    record.link = link.other.valid() ? text(at_.active.host(link.end), " and ", at_.active.host(link.other)) : at_.active.host(link.end);
     metrics_->write(record);
     log::warning("step ", step_, ": in ", name_of(group), " it is the link ", link.other.valid() ? "between " : "of ", record.link, ": ",
                  round_trip_message, " round trips take ", std::round(link.factor * 10) / 10, " times those of the group's best link");
@@ -161,13 +161,13 @@ journal::SlowRecord SpeedWatch::record_of(const Slowness& s) const {
   journal::SlowRecord record;
   record.step = step_;
   record.rank = s.rank.value;
-  record.host = at_.crew.host(s.rank);
+  record.host = at_.active.host(s.rank);
   record.stage = program.classes[static_cast<std::size_t>(program.ranks[s.rank.index()].rank_class)].stage;
   record.peer = s.peer.value;
   record.over = s.over;
   record.factor = s.factor;
   record.cost_seconds = s.cost.value;
-  if (s.group >= 0) record.group = monitor::name_of(at_.crew, program.groups[static_cast<std::size_t>(s.group)]);
+  if (s.group >= 0) record.group = monitor::name_of(at_.active, program.groups[static_cast<std::size_t>(s.group)]);
   return record;
 }
 

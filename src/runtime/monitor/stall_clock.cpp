@@ -14,7 +14,7 @@ constexpr Seconds usual_lateness{0.005};
 StallClock::StallClock()
     : thread_{[this](std::stop_token stop) {
         for (Seconds begin = now(); !stop.stop_requested();) {
-          nap(stop, length);
+          interruptible_sleep(stop, length);
           const Seconds end = now(), late = end - begin - length;
           if (late > usual_lateness) seconds_.store(seconds_.load(std::memory_order_relaxed) + late.value, std::memory_order_relaxed);
           begin = end;

@@ -24,16 +24,16 @@ double covered(std::vector<std::pair<double, double>>& intervals) {
 
 }  // namespace
 
-WindowRecorder::WindowRecorder(const program::Program& program, const cluster::Profile& profile, const std::vector<Rank>& crew_ranks,
+WindowRecorder::WindowRecorder(const program::Program& program, const cluster::Profile& profile, const std::vector<Rank>& active_ranks,
                                Rank me)
-    : class_{class_of(program, me)}, sites_{traffic_of_sites(program, me, profile, crew_ranks)} {}
+    : class_{class_of(program, me)}, instructions_{traffic_of_instructions(program, me, profile, active_ranks)} {}
 
 void WindowRecorder::add(std::span<const train::Span> timeline, Seconds took) {
   for (const auto& span : timeline) {
-    const auto& site = class_.sites[static_cast<std::size_t>(span.site)];
-    if (site.queue == program::Queue::compute) busy_ += (span.end - span.start).value;
-    const auto& traffic = sites_[static_cast<std::size_t>(span.site)];
-    const bool last = site.per_microbatch && span.microbatch == class_.microbatches - 1;
+    const auto& instruction = class_.instructions[static_cast<std::size_t>(span.instruction)];
+    if (instruction.queue == program::Queue::compute) busy_ += (span.end - span.start).value;
+    const auto& traffic = instructions_[static_cast<std::size_t>(span.instruction)];
+    const bool last = instruction.per_microbatch && span.microbatch == class_.microbatches - 1;
     const double forecast = traffic.forecast[last ? 1 : 0].value;
     if (traffic.peer >= 0) {
       sends_[traffic.peer].emplace_back(span.start.value, span.end.value);

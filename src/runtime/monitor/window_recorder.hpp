@@ -14,8 +14,8 @@ namespace flotilla::monitor {
 /// Makes this rank's window of what the trainer recorded of its steps.
 class WindowRecorder {
  public:
-  /// `crew_ranks`: the job's ranks, which the profile's links are between; `me`: of the crew. The program outlives the recorder.
-  WindowRecorder(const program::Program&, const cluster::Profile&, const std::vector<Rank>& crew_ranks, Rank me);
+  /// `active_ranks`: the job's ranks, which the profile's links are between; `me`: of the active ranks. The program outlives the recorder.
+  WindowRecorder(const program::Program&, const cluster::Profile&, const std::vector<Rank>& active_ranks, Rank me);
 
   /// After a step: when this rank's instructions ran (train::Trainer::timeline()).
   void add(std::span<const train::Span> timeline, Seconds took);
@@ -34,7 +34,7 @@ class WindowRecorder {
   void report_groups(RankWindow&) const;
 
   const program::RankClass& class_;
-  std::vector<SiteTraffic> sites_;  ///< by site of this rank's class
+  std::vector<InstructionTraffic> instructions_;  ///< by instruction of this rank's class
   StallClock stalls_;
   Seconds stalled_;  ///< when the window began
   int steps_ = 0;

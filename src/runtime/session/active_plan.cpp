@@ -11,7 +11,7 @@
 namespace flotilla::session {
 namespace {
 
-Bytes scratch(const Workplace& place, int tensor_parallel, int tensor_index, int sequences, bool shares_tokens = false) {
+Bytes scratch(const RunContext& place, int tensor_parallel, int tensor_index, int sequences, bool shares_tokens = false) {
   const compute::Setup setup{place.config.architecture,
                              place.config.training.length,
                              tensor_parallel,
@@ -24,7 +24,7 @@ Bytes scratch(const Workplace& place, int tensor_parallel, int tensor_index, int
 }
 
 /// What the matrix library asks for on this rank under a plan.
-std::int64_t scratch_here(const Workplace& place, const plan::Plan& plan) {
+std::int64_t scratch_here(const RunContext& place, const plan::Plan& plan) {
   const auto at = plan::place_of(plan, place.world.rank());
   if (at.stage < 0) return 0;
   const auto& replica = plan.stages[static_cast<std::size_t>(at.stage)].replicas[static_cast<std::size_t>(at.replica)];
@@ -33,7 +33,7 @@ std::int64_t scratch_here(const Workplace& place, const plan::Plan& plan) {
 }
 
 /// What the matrix library asks for may differ between CPU types, and all ranks lower the same program: the largest counts.
-program::Runtime runtime_for(const Workplace& place, const plan::Plan& plan) {
+program::Runtime runtime_for(const RunContext& place, const plan::Plan& plan) {
   auto runtime = place.runtime;
   const auto mine = comm::agree_on(
       place.world, "preparing the matrix library", [&] { return scratch_here(place, plan); }, place.config.comm.deadline);
@@ -78,35 +78,35 @@ train::Options trainer_options(const RunConfig& config, int threads) {
 
 }  // namespace
 
-std::string with_plan_lines(const std::string& error, const comm::World& crew, const PlanAtWork& work) {
+std::string with_plan_lines(const std::string& error, const comm::World& active, const ActivePlan& work) {
   std::string all;
-  for (std::size_t r = 0; r < work.crew_ranks.size(); ++r) {
-    const Rank member{static_cast<int>(r)}, rank = work.crew_ranks[r];
-    if (names(error, crew.name(member)))
-      all += text(all.empty() ? " (" : ", ", crew.name(member), ": ", work.chosen.profile.devices.at(rank.index()).type, ", the plan's ",
+  for (std::size_t r = 0; r < work.active_ranks.size(); ++r) {
+    const Rank member{static_cast<int>(r)}, rank = work.active_ranks[r];
+    if (names(error, active.name(member)))
+      all += text(all.empty() ? " (" : ", ", active.name(member), ": ", work.chosen.profile.devices.at(rank.index()).type, ", the plan's ",
                   line_of(work.chosen.plan, rank));
   }
   return error + (all.empty() ? "" : all + ")");
 }
 
-Bytes least_scratch(const Workplace& place) { return scratch(place, 1, 0, 1); }
+Bytes least_scratch(const RunContext& place) { return scratch(place, 1, 0, 1); }
 
 Bytes Lowered::arena(Rank rank) const {
-  const auto found = std::lower_bound(crew.begin(), crew.end(), rank);
-  if (found == crew.end() || *found != rank) return {};
-  const auto member = static_cast<std::size_t>(found - crew.begin());
+  const auto found = std::lower_bound(active.begin(), active.end(), rank);
+  if (found == active.end() || *found != rank) return {};
+  const auto member = static_cast<std::size_t>(found - active.begin());
   const Bytes trains = arena_of(training, member);
   return evaluation ? std::max(trains, arena_of(*evaluation, member)) : trains;
 }
 
-Lowered lower(const Workplace& place, const plan::Plan& plan) {
+Lowered lower(const RunContext& place, const plan::Plan& plan) {
   auto runtime = runtime_for(place, plan);
-  runtime.placement = program::placement_of(place.runtime.placement, crew_of(plan));
+  runtime.placement = program::placement_of(place.runtime.placement, active_ranks_of(plan));
   return comm::agree_on(
       place.world, "lowering the plan",
       [&] {
-        Lowered lowered{crew_of(plan), {}, {}};
-        const auto numbered = renumbered(plan, lowered.crew);
+        Lowered lowered{active_ranks_of(plan), {}, {}};
+        const auto numbered = renumbered(plan, lowered.active);
         lowered.training = program::lower(numbered, runtime);
         program::require_valid(lowered.training);
         if (!place.data.validation) return lowered;
@@ -117,22 +117,22 @@ Lowered lower(const Workplace& place, const plan::Plan& plan) {
       place.config.comm.deadline);
 }
 
-PlanAtWork take_up(const Workplace& place, const ChosenPlan& chosen, Lowered lowered) {
-  PlanAtWork work{chosen, lowered.crew, lowered.arena(place.world.rank()), {}, {}};
+ActivePlan activate(const RunContext& place, const ChosenPlan& chosen, Lowered lowered) {
+  ActivePlan work{chosen, lowered.active, lowered.arena(place.world.rank()), {}, {}};
   std::vector<int> numbers;
-  for (const Rank rank : lowered.crew) numbers.push_back(rank.value);
+  for (const Rank rank : lowered.active) numbers.push_back(rank.value);
   comm::agree_on(
       place.world, "taking up the plan",
       [&] {
-        if (!std::ranges::count(lowered.crew, place.world.rank())) return;
-        work.crew = std::make_unique<comm::World>(place.world.control().subset(numbers), place.config.comm.deadline);
+        if (!std::ranges::count(lowered.active, place.world.rank())) return;
+        work.active = std::make_unique<comm::World>(place.world.control().subset(numbers), place.config.comm.deadline);
         auto options = trainer_options(place.config, place.threads);
         options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
         try {
-          work.trainer = std::make_unique<train::Trainer>(*work.crew, std::move(lowered.training), std::move(lowered.evaluation),
+          work.trainer = std::make_unique<train::Trainer>(*work.active, std::move(lowered.training), std::move(lowered.evaluation),
                                                           place.data.training, place.data.validation, options);
         } catch (const Error& error) {
-          throw Error{error.kind(), with_plan_lines(error.what(), *work.crew, work)};
+          throw Error{error.kind(), with_plan_lines(error.what(), *work.active, work)};
         }
       },
       place.config.comm.deadline);

@@ -6,7 +6,7 @@
 
 namespace flotilla::session {
 
-std::vector<Rank> crew_of(const plan::Plan& plan) {
+std::vector<Rank> active_ranks_of(const plan::Plan& plan) {
   std::vector<Rank> ranks;
   for (int s = 0; s < plan::own_stages(plan); ++s)  // the others stand on the same devices
     for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
@@ -15,13 +15,13 @@ std::vector<Rank> crew_of(const plan::Plan& plan) {
   return ranks;
 }
 
-plan::Plan renumbered(plan::Plan plan, const std::vector<Rank>& crew) {
+plan::Plan renumbered(plan::Plan plan, const std::vector<Rank>& active) {
   for (auto& stage : plan.stages)
     for (auto& replica : stage.replicas)
       for (auto& device : replica.devices) {
-        const auto found = std::lower_bound(crew.begin(), crew.end(), device);
-        FLOTILLA_ASSERT(found != crew.end() && *found == device, "rank ", device, " of the plan is not in its crew");
-        device = Rank{static_cast<int>(found - crew.begin())};
+        const auto found = std::lower_bound(active.begin(), active.end(), device);
+        FLOTILLA_ASSERT(found != active.end() && *found == device, "rank ", device, " of the plan is not in its crew");
+        device = Rank{static_cast<int>(found - active.begin())};
       }
   return plan;
 }

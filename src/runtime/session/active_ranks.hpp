@@ -7,9 +7,9 @@
 namespace flotilla::session {
 
 /// The ranks of the job that a plan uses, ascending. The others wait until the run is over.
-std::vector<Rank> crew_of(const plan::Plan&);
+std::vector<Rank> active_ranks_of(const plan::Plan&);
 
-/// The plan with its devices numbered within the crew: what lowering and the crew's own communicator go by.
-plan::Plan renumbered(plan::Plan, const std::vector<Rank>& crew);
+/// The plan with its devices numbered within the active ranks: what lowering and the active ranks' own communicator go by.
+plan::Plan renumbered(plan::Plan, const std::vector<Rank>& active);
 
 }  // namespace flotilla::session

@@ -13,8 +13,8 @@ constexpr Seconds between_looks{0.2};  // a look asks the file system, which may
 }  // namespace
 
 PlanRequests::PlanRequests(const std::filesystem::path& run, std::function<plan::Plan(plan::Plan, const std::string& source)> bind,
-                           plan::Plan at_work)
-    : file_{control_file(run)}, bind_{std::move(bind)}, at_work_{std::move(at_work)} {}
+                           plan::Plan active)
+    : file_{control_file(run)}, bind_{std::move(bind)}, at_work_{std::move(active)} {}
 
 std::optional<NextPlan> PlanRequests::look() {
   if (now() - last_look_ < between_looks) return std::nullopt;

@@ -5,7 +5,7 @@
 
 namespace flotilla::session {
 
-std::vector<journal::DeviceGroup> mix_of(const cluster::Profile& profile, const std::vector<Rank>& ranks) {
+std::vector<journal::DeviceGroup> device_inventory(const cluster::Profile& profile, const std::vector<Rank>& ranks) {
   std::vector<journal::DeviceGroup> groups;
   std::set<std::string> hosts;
   for (Rank rank : ranks) {

@@ -39,7 +39,8 @@ plan::Plan swapped(plan::Plan plan, const std::vector<Rank>& a, const std::vecto
 
 }  // namespace
 
-std::vector<plan::Plan> detours(const plan::Plan& plan, const cluster::Profile& profile, std::span<const cluster::SlowPair> slow) {
+std::vector<plan::Plan> host_permutations(const plan::Plan& plan, const cluster::Profile& profile,
+                                          std::span<const cluster::SlowPair> slow) {
   const auto hosts = hosts_of(plan, profile);
   std::vector<plan::Plan> found;
   const auto try_swap = [&](const std::string& end, const std::string& other_end) {
@@ -47,8 +48,8 @@ std::vector<plan::Plan> detours(const plan::Plan& plan, const cluster::Profile& 
     if (here == hosts.end() || end == other_end) return;
     for (const auto& [host, ranks] : hosts) {
       if (host == end || host == other_end || !alike(profile, here->second, ranks)) continue;
-      auto detour = swapped(plan, here->second, ranks);
-      if (std::ranges::find(found, detour) == found.end()) found.push_back(std::move(detour));
+      auto host_permutation = swapped(plan, here->second, ranks);
+      if (std::ranges::find(found, host_permutation) == found.end()) found.push_back(std::move(host_permutation));
     }
   };
   for (const auto& pair : slow) {

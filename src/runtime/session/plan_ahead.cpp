@@ -24,8 +24,8 @@ struct Before {
   Bytes arena;  ///< on this rank
 };
 
-/// The crew's first rank holds its steps against the forecast.
-ChosenPlan chosen_next(const Workplace& place, const Before& before, const NextPlan& next, const Lowered& lowered) {
+/// The active ranks' first rank holds its steps against the forecast.
+ChosenPlan chosen_next(const RunContext& place, const Before& before, const NextPlan& next, const Lowered& lowered) {
   return comm::agree_on(
       place.world, "forecasting the new plan",
       [&] {
@@ -33,14 +33,14 @@ ChosenPlan chosen_next(const Workplace& place, const Before& before, const NextP
         chosen.plan = next.plan;
         chosen.profile = before.profile;
         chosen.origin = next.reason;
-        if (place.world.rank() == lowered.crew.front())
+        if (place.world.rank() == lowered.active.front())
           chosen.forecast = simulate::ProgramForecaster{chosen.profile, place.runtime, place.runtime_constant}.forecast(chosen.plan, true);
         return chosen;
       },
       place.config.comm.deadline);
 }
 
-MemoryNeed need_here(const Workplace& place, const Before& before, const Lowered& lowered) {
+MemoryNeed need_here(const RunContext& place, const Before& before, const Lowered& lowered) {
   const auto here = place.world.rank();
   const auto* type = cluster::find_type(before.profile, before.profile.devices.at(here.index()).type);
   const Bytes limit = memory_limit(place.config.device.memory, type == nullptr ? Bytes{} : type->memory);
@@ -48,7 +48,7 @@ MemoryNeed need_here(const Workplace& place, const Before& before, const Lowered
 }
 
 /// The speaker's, on every rank.
-NextPlan shared(const Workplace& place, Rank speaker, const std::optional<NextPlan>& next) {
+NextPlan shared(const RunContext& place, Rank speaker, const std::optional<NextPlan>& next) {
   const auto say = [&](const std::string& mine) {
     return mpi::broadcast_string(place.world.control(), mine, speaker.value, place.config.comm.deadline);
   };
@@ -66,7 +66,7 @@ NextPlan shared(const Workplace& place, Rank speaker, const std::optional<NextPl
 
 class PlanAhead::Thread {
  public:
-  Thread(const Workplace& place, Before before, Rank speaker, std::optional<NextPlan> next)
+  Thread(const RunContext& place, Before before, Rank speaker, std::optional<NextPlan> next)
       : state_{std::make_shared<State>(place, std::move(before), speaker, std::move(next))}, thread_{[state = state_] { state->run(); }} {}
   ~Thread() {
     if (!thread_.joinable()) return;
@@ -86,7 +86,7 @@ class PlanAhead::Thread {
 
  private:
   struct State {
-    State(const Workplace& where, Before old, Rank who, std::optional<NextPlan> plan)
+    State(const RunContext& where, Before old, Rank who, std::optional<NextPlan> plan)
         : place{where}, before{std::move(old)}, speaker{who}, next{std::move(plan)} {}
 
     void run() noexcept {
@@ -116,11 +116,11 @@ class PlanAhead::Thread {
       } else {
         ready.migration = program::migrate(before.plan, plan, place.runtime.placement);
         const auto chosen = chosen_next(place, before, ready.next, lowered);
-        ready.work = take_up(place, chosen, std::move(lowered));
+        ready.work = activate(place, chosen, std::move(lowered));
       }
     }
 
-    const Workplace place;
+    const RunContext place;
     const Before before;
     const Rank speaker;
     const std::optional<NextPlan> next;
@@ -136,9 +136,9 @@ class PlanAhead::Thread {
 PlanAhead::PlanAhead(const comm::World& all, Seconds deadline) : world_{all.control(), deadline} {}
 PlanAhead::~PlanAhead() = default;
 
-void PlanAhead::begin(const Workplace& place, const PlanAtWork& work, Rank speaker, const std::optional<NextPlan>& next) {
+void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank speaker, const std::optional<NextPlan>& next) {
   FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
-  const Workplace beside{world_, place.config, place.data, place.runtime, place.runtime_constant, place.threads, place.plan_is_given};
+  const RunContext beside{world_, place.config, place.data, place.runtime, place.runtime_constant, place.threads, place.plan_is_given};
   thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena}, speaker, next);
 }
 
@@ -162,13 +162,13 @@ void PlanAhead::drop() {
 }
 
 PlanAhead::Invitation::Invitation(const PlanAhead& ahead, Rank speaker)
-    : request_{ahead.world_.messages().receive({&word_, 1}, speaker.value, invitations)} {}
+    : request_{ahead.world_.messages().receive({&token_embedding_, 1}, speaker.value, invitations)} {}
 
 bool PlanAhead::Invitation::came() { return request_.active() && request_.test(); }
 
-void PlanAhead::invite(const std::vector<Rank>& crew) const {
+void PlanAhead::invite(const std::vector<Rank>& active) const {
   for (int r = 0; r < world_.size(); ++r)
-    if (!std::ranges::binary_search(crew, Rank{r})) {
+    if (!std::ranges::binary_search(active, Rank{r})) {
       auto request = world_.messages().send({&invitation, 1}, r, invitations);
       mpi::wait(request, Seconds{10}, "inviting a rank without work");
     }

@@ -13,15 +13,15 @@ namespace flotilla::session {
 /// What came of making a plan ready; the same on every rank but for the rank's own part of it.
 struct ReadyPlan {
   NextPlan next;
-  PlanAtWork work;  ///< formed and proved beside the one at work; its state is not filled
+  ActivePlan work;  ///< formed and proved beside the one at work; its state is not filled
   program::Migration migration;
   std::string refused;    ///< why it cannot be taken up; the rest is empty then
   std::string too_large;  ///< why the plans do not fit side by side; `work` is empty then
 };
 
-/// Makes the next plan ready while the one at work goes on: lowers and forecasts it, compares memory, takes the arena, forms the crew and
-/// proves its groups. On every rank of the job a thread does this, over channels of its own, so the steps wait for nothing of it. One plan
-/// at a time. docs/design/replanning.md.
+/// Makes the next plan ready while the one at work goes on: lowers and forecasts it, compares memory, takes the arena, forms the active
+/// ranks and proves its groups. On every rank of the job a thread does this, over channels of its own, so the steps wait for nothing of it.
+/// One plan at a time. docs/design/replanning.md.
 class PlanAhead {
  public:
   /// Collective over the job's ranks.
@@ -31,9 +31,9 @@ class PlanAhead {
   PlanAhead(const PlanAhead&) = delete;
   PlanAhead& operator=(const PlanAhead&) = delete;
 
-  /// Begins on this rank; every rank of the job is to call it. `next`: on `speaker`, the first rank of the crew at work.
+  /// Begins on this rank; every rank of the job is to call it. `next`: on `speaker`, the first rank of the active ranks at work.
   /// What `place` refers to outlives the thread; `work` is only read here.
-  void begin(const Workplace& place, const PlanAtWork& work, Rank speaker, const std::optional<NextPlan>& next);
+  void begin(const RunContext& place, const ActivePlan& work, Rank speaker, const std::optional<NextPlan>& next);
   bool under_way() const { return thread_ != nullptr; }
   /// Begun, and ended on this rank; on the others it is about to. Cheap.
   bool over() const noexcept;
@@ -46,7 +46,7 @@ class PlanAhead {
   /// Waits, and lets go of what was made ready.
   void drop();
 
-  /// Ranks without work learn from the crew's first one that a plan is to be made ready.
+  /// Ranks without work learn from the active ranks' first one that a plan is to be made ready.
   class Invitation {
    public:
     Invitation(const PlanAhead&, Rank speaker);
@@ -54,11 +54,11 @@ class PlanAhead {
     bool came();
 
    private:
-    std::byte word_{};
+    std::byte token_embedding_{};
     mpi::Request request_;
   };
-  /// To those without work, by the crew's first rank, before begin().
-  void invite(const std::vector<Rank>& crew) const;
+  /// To those without work, by the active ranks' first rank, before begin().
+  void invite(const std::vector<Rank>& active) const;
 
  private:
   class Thread;

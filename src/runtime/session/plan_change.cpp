@@ -10,9 +10,9 @@
 namespace flotilla::session {
 namespace {
 
-Bytes move(const Workplace& place, const PlanAtWork& from, ReadyPlan& to, std::int64_t updates) {
+Bytes move(const RunContext& place, const ActivePlan& from, ReadyPlan& to, std::int64_t updates) {
   const auto deadline = place.config.comm.deadline;
-  const auto state = [](const PlanAtWork& work) { return work.trainer ? work.trainer->state() : checkpoint::LocalState{}; };
+  const auto state = [](const ActivePlan& work) { return work.trainer ? work.trainer->state() : checkpoint::LocalState{}; };
   comm::agree_on(
       place.world, "moving the training state",
       [&] { train::move_state(place.world, to.migration, state(from), state(to.work), deadline); }, deadline);
@@ -21,26 +21,27 @@ Bytes move(const Workplace& place, const PlanAtWork& from, ReadyPlan& to, std::i
 }
 
 /// The way out where the plans do not fit side by side.
-Ending save_instead(TrainingLoop* loop, const ReadyPlan& ready) {
+SegmentResult save_instead(TrainingLoop* loop, const ReadyPlan& ready) {
   if (loop == nullptr) return {ExitCode::requeue, "", 0, false, {}, 0};
   return loop->hand_over(ready.next.plan, text(ready.next.reason, ": ", ready.too_large));
 }
 
 }  // namespace
 
-PlanChange change_plan(const Workplace& place, PlanAtWork& work, TrainingLoop* loop, ReadyPlan ready, const Ending& ending) {
+PlanChange change_plan(const RunContext& place, ActivePlan& work, TrainingLoop* loop, ReadyPlan ready,
+                       const SegmentResult& segment_result) {
   PlanChange change;
-  change.step = ending.step;
+  change.step = segment_result.step;
   change.reason = ready.next.reason;
-  change.since = ending.since;
+  change.since = segment_result.since;
   if (!ready.too_large.empty()) {
-    change.ending = save_instead(loop, ready);
+    change.segment_result = save_instead(loop, ready);
     return change;
   }
   const Seconds met = now();
-  change.moved = move(place, work, ready, ending.updates);
+  change.moved = move(place, work, ready, segment_result.updates);
   const Seconds moved = now();
-  work.trainer.reset();  // before the crew that it talks over
+  work.trainer.reset();  // before the active ranks that it talks over
   work = std::move(ready.work);
   log::debug("plan change: all ranks there after ", met - change.since, ", state moved in ", moved - met, ", old plan let go in ",
              now() - moved);

@@ -10,7 +10,7 @@
 
 namespace flotilla::session {
 
-/// Plans again, on a thread, which a stop request ends. Ranks are the crew's.
+/// Plans again, on a thread, which a stop request ends. Ranks are the active ranks'.
 using Replanner = std::function<std::optional<NextPlan>(std::vector<monitor::Slowness>, std::int64_t steps_left, std::stop_token)>;
 
 /// A search for a better plan beside the steps, one at a time; ends with this.

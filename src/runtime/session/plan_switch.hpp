@@ -6,9 +6,9 @@
 
 namespace flotilla::session {
 
-/// How far the run is with a change of plan. The crew's first rank learns what is wanted; its next step tells all; they make it ready while
-/// steps go on; when that is done a step tells all again, and they leave for it together, or the plan is refused and everything is as
-/// before. Every rank of the crew has one, and they advance alike.
+/// How far the run is with a change of plan. The active ranks' first rank learns what is wanted; its next step tells all; they make it
+/// ready while steps go on; when that is done a step tells all again, and they leave for it together, or the plan is refused and everything
+/// is as before. Every rank of the active ranks has one, and they advance alike.
 class PlanSwitch {
  public:
   enum class Advance { prepare, take };
@@ -20,7 +20,7 @@ class PlanSwitch {
   }
   const std::optional<NextPlan>& wanted() const { return next_; }
   bool preparing() const { return preparing_; }
-  /// First rank: whether the step that begins is to tell the crew. `ready`: what is being prepared is, on this rank.
+  /// First rank: whether the step that begins is to tell the active ranks. `ready`: what is being prepared is, on this rank.
   bool tells(bool ready) const { return next_ && (!preparing_ || ready); }
   /// Every rank, after a step that told.
   Advance advance() {

@@ -14,7 +14,7 @@ StepGuard::StepGuard(Surroundings around, bool decides, Seconds grace, std::opti
     : around_{std::move(around)}, decides_{decides}, ends_{ends} {
   hand_.grace = grace;
   thread_ = std::jthread{[this](std::stop_token stop) {
-    for (; !stop.stop_requested(); nap(stop, pause)) look();
+    for (; !stop.stop_requested(); interruptible_sleep(stop, pause)) look();
   }};
 }
 

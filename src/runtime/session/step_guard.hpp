@@ -9,8 +9,8 @@
 namespace flotilla::session {
 
 /// Looks every few milliseconds, while a step is on, whether the process will live to its end: a thread, because the one that trains is in
-/// the step. On every rank it passes on the signals that are urgent; on the crew's first it decides that the step is given up and tells
-/// all.
+/// the step. On every rank it passes on the signals that are urgent; on the active ranks' first it decides that the step is given up and
+/// tells all.
 class StepGuard {
  public:
   /// What it learns from and whom it tells. Called on its thread.

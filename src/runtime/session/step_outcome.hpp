@@ -6,7 +6,7 @@
 #include "flotilla/train/trainer.hpp"
 #include "save_schedule.hpp"
 
-/// What follows a step: functions of what every rank of the crew knows alike, so that all do the same.
+/// What follows a step: functions of what every rank of the active ranks knows alike, so that all do the same.
 namespace flotilla::session {
 
 struct StepOutcome {
@@ -26,7 +26,7 @@ struct StepOutcome {
 /// a stop goes before a change of plan, which the restart makes superfluous.
 StepOutcome outcome_of(const train::StepResult&, std::int64_t done, std::int64_t steps, const SaveSchedule&);
 
-/// One line about a step whose sums are not finite. `name` is of a rank of the crew.
+/// One line about a step whose sums are not finite. `name` is of a rank of the active ranks.
 std::string not_finite_in_words(const train::StepResult&, std::int64_t step, const std::function<std::string(Rank)>& name);
 
 }  // namespace flotilla::session

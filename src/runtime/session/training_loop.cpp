@@ -37,17 +37,17 @@ TrainingLoop::TrainingLoop(LoopInput input)
       done_{in_.first_step},
       saved_{in_.change ? -1 : in_.first_step},
       last_save_{now()},
-      guard_{surroundings(), in_.crew.rank() == Rank{0}, in_.config.run.grace, in_.ends},
+      guard_{surroundings(), in_.active.rank() == Rank{0}, in_.config.run.grace, in_.ends},
       search_{in_.plan_again} {
   in_.trainer.give_up_when([this](std::int64_t step) { return in_.allocation.watch()->given_up() == step; });
   const auto& plan = in_.trainer.program().plan;
   flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
-  if (in_.crew.rank() == Rank{0}) {
+  if (in_.active.rank() == Rank{0}) {
     begin_metrics();
-    check_ = monitor::ForecastCheck{in_.forecast, in_.crew_ranks.front()};
+    check_ = monitor::ForecastCheck{in_.forecast, in_.active_ranks.front()};
     time_left_ = {in_.ends, in_.config.run.stop_slack, {}, in_.longest_save ? *in_.longest_save : longest_save_so_far()};
   }
-  speed_.emplace(monitor::SpeedWatch::Work{in_.crew, in_.trainer, in_.profile, in_.crew_ranks, in_.config.comm.deadline}, in_.forecast,
+  speed_.emplace(monitor::SpeedWatch::Work{in_.active, in_.trainer, in_.profile, in_.active_ranks, in_.config.comm.deadline}, in_.forecast,
                  metrics_ ? &*metrics_ : nullptr);
 }
 
@@ -75,9 +75,9 @@ void TrainingLoop::begin_metrics() {
   if (in_.change) return tell(*in_.change);
   journal::StartRecord start;
   start.step = done_;
-  start.ranks = in_.crew.size();
+  start.ranks = in_.active.size();
   start.plan = in_.plan_summary;
-  start.host = in_.crew.host(Rank{0});
+  start.host = in_.active.host(Rank{0});
   start.version = FLOTILLA_VERSION;
   metrics_->write(start);
 }
@@ -96,13 +96,13 @@ void TrainingLoop::tell(const PlanChange& change) {
            Seconds{record.pause_seconds}, "\nplan      ", in_.plan_summary));
 }
 
-Ending TrainingLoop::run() {
-  auto ending = run_steps();
+SegmentResult TrainingLoop::run() {
+  auto segment_result = run_steps();
   search_.end();
-  return ending;
+  return segment_result;
 }
 
-Ending TrainingLoop::run_steps() {
+SegmentResult TrainingLoop::run_steps() {
   const auto& config = in_.config;
   in_.allocation.set_step(done_);
   while (done_ < config.training.steps) {
@@ -122,26 +122,27 @@ Ending TrainingLoop::run_steps() {
     if (outcome.save) save();
     if (outcome.then == StepOutcome::Then::stop) return ended(ExitCode::requeue, text(why_stopped(), ": saved at step ", done_));
     if (outcome.then == StepOutcome::Then::change_plan)
-      if (auto ending = advance_change()) return *ending;
+      if (auto segment_result = advance_change()) return *segment_result;
   }
   return ended(ExitCode::done, "finished");
 }
 
-std::optional<Ending> TrainingLoop::advance_change() {
+std::optional<SegmentResult> TrainingLoop::advance_change() {
   if (switch_.advance() == PlanSwitch::Advance::prepare) {
     in_.make_ready(switch_.wanted());
     return std::nullopt;
   }
   const Seconds since = now();
   const auto* ready = in_.ahead->wait();
-  if (ready->refused.empty()) return Ending{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps()};
+  if (ready->refused.empty())
+    return SegmentResult{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps()};
   if (speaks()) tell(PlanChange{done_, ready->next.reason, since, {}, ready->refused, {}});
   switch_.refuse();
   in_.ahead->drop();
   return std::nullopt;
 }
 
-Ending TrainingLoop::leave_step() {
+SegmentResult TrainingLoop::leave_step() {
   notes_stop();
   in_.ahead->abandon();
   save();
@@ -155,40 +156,40 @@ bool TrainingLoop::notes_stop() {
   return stop.has_value();
 }
 
-train::Wishes TrainingLoop::wishes() {
-  train::Wishes wishes;
-  wishes.stop = notes_stop();
+train::StepRequests TrainingLoop::step_requests() {
+  train::StepRequests step_requests;
+  step_requests.stop = notes_stop();
   if (speaks() && time_left_.last_step(now())) {
     if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
-    wishes.stop = true;
+    step_requests.stop = true;
   }
   if (speaks()) look_for_next_plan();
-  wishes.change = switch_.tells(in_.ahead->over());
-  wishes.save = in_.crew.rank() == Rank{0} && schedule_.due_at(now(), last_save_);
-  return wishes;
+  step_requests.change = switch_.tells(in_.ahead->over());
+  step_requests.save = in_.active.rank() == Rank{0} && schedule_.due_at(now(), last_save_);
+  return step_requests;
 }
 
 void TrainingLoop::look_for_next_plan() {
   disturbed_ = disturbed_ || switch_.preparing() || search_.under_way();
   if (switch_.wanted()) return;
-  auto asked = in_.next_plan ? in_.next_plan() : std::nullopt;
-  if (asked && !asked->refused.empty()) {
-    tell(PlanChange{done_, asked->reason, now(), {}, asked->refused, {}});
-    asked.reset();
+  auto transfer_sources = in_.next_plan ? in_.next_plan() : std::nullopt;
+  if (transfer_sources && !transfer_sources->refused.empty()) {
+    tell(PlanChange{done_, transfer_sources->reason, now(), {}, transfer_sources->refused, {}});
+    transfer_sources.reset();
   }
-  if (!asked) asked = search_.answer();
-  if (asked) switch_.want(std::move(*asked));
+  if (!transfer_sources) transfer_sources = search_.answer();
+  if (transfer_sources) switch_.want(std::move(*transfer_sources));
 }
 
 std::string TrainingLoop::why_stopped() const {
   // A signal reaches one rank, and the one that keeps the books is seldom it.
-  for (auto& reason : mpi::all_gather_strings(in_.crew.control(), stop_reason_, in_.config.comm.deadline))
+  for (auto& reason : mpi::all_gather_strings(in_.active.control(), stop_reason_, in_.config.comm.deadline))
     if (!reason.empty()) return reason;
   return "a stop was requested";
 }
 
 train::StepResult TrainingLoop::one_step() {
-  const auto wanted = wishes();
+  const auto wanted = step_requests();
   guard_.begin(done_, time_left_, wanted.stop);
   const auto result = in_.trainer.step(done_, wanted);
   guard_.end();
@@ -197,7 +198,7 @@ train::StepResult TrainingLoop::one_step() {
 
 void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
-  const auto line = not_finite_in_words(result, done_ + 1, [this](Rank rank) { return in_.crew.name(rank); });
+  const auto line = not_finite_in_words(result, done_ + 1, [this](Rank rank) { return in_.active.name(rank); });
   if (in_.config.training.skip_non_finite) {
     if (speaks()) log::warning(line, "; the optimizer step is skipped");
     return;
@@ -231,7 +232,7 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
 
 void TrainingLoop::check_forecast(Seconds took) {
   if (!check_.open()) return;
-  if (const auto comparison = check_.add(took, monitor::measured_spans(in_.trainer, in_.crew.rank()))) tell(*comparison);
+  if (const auto comparison = check_.add(took, monitor::measured_spans(in_.trainer, in_.active.rank()))) tell(*comparison);
 }
 
 void TrainingLoop::check_speed(Seconds took) {
@@ -289,14 +290,14 @@ void TrainingLoop::save() {
 void TrainingLoop::save(checkpoint::Manifest manifest) {
   in_.ahead->wait();  // it makes communicators, and so does the file
   comm::agree_on(
-      in_.crew, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.config.comm.deadline);
+      in_.active, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.config.comm.deadline);
   manifest.step = done_;
   manifest.optimizer_steps = in_.trainer.optimizer_steps();
   manifest.sequences = done_ * in_.config.training.global_batch;
   checkpoint::SaveOptions options;
   options.keep = in_.config.checkpoint.keep;
   options.deadline = in_.config.comm.deadline;
-  const auto report = checkpoint::save(in_.crew, in_.allocation.run(), in_.trainer.state(), manifest, options);
+  const auto report = checkpoint::save(in_.active, in_.allocation.run(), in_.trainer.state(), manifest, options);
   saved_ = done_;
   last_save_ = now();
   if (!speaks()) return;
@@ -310,14 +311,14 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   say(journal::checkpoint_line(record, in_.config.training.steps));
 }
 
-Ending TrainingLoop::hand_over(const plan::Plan& plan, const std::string& why) {
+SegmentResult TrainingLoop::hand_over(const plan::Plan& plan, const std::string& why) {
   auto manifest = in_.manifest;
   manifest.plan = files::plan_to_json(plan);
   save(std::move(manifest));
   return ended(ExitCode::requeue, text(why, ": saved at step ", done_, " under the next plan"));
 }
 
-Ending TrainingLoop::ended(ExitCode code, std::string reason) {
+SegmentResult TrainingLoop::ended(ExitCode code, std::string reason) {
   if (speaks()) {
     if (const auto comparison = check_.finish()) tell(*comparison);
     journal::StopRecord stop;
