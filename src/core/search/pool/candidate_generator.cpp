@@ -10,6 +10,7 @@ constexpr std::size_t few_places = 12, some_places = 32;
 constexpr int few_in_all = 8;                                                       // devices of a pool all columns of which are looked at
 constexpr std::int64_t most_of_all_columns = 40'000, some_of_all_columns = 12'000;  // estimates
 constexpr double near_enough = 1.2;                                                 // in 1F1B, to be tried in GPipe
+constexpr int largest_microbatch_of_huge = 16;                                      // of pools whose estimates are dear
 constexpr double never = 1e300;
 constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
@@ -22,7 +23,8 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, Ab
     : estimate_{estimate}, network_{network}, device_pool_{estimate.device_pool()}, can_{can}, list_{list}, should_stop_{should_stop} {
   const PlanRequest& request = device_pool_.request;
   const Constraints& fixed = request.constraints;
-  for (int m = 1; m <= std::min(request.global_batch, largest_microbatch); m *= 2) microbatches_.push_back(m);
+  const int largest = device_pool_.devices <= huge_pool ? largest_microbatch : largest_microbatch_of_huge;
+  for (int m = 1; m <= std::min(request.global_batch, largest); m *= 2) microbatches_.push_back(m);
   if (fixed.microbatch) microbatches_ = {*fixed.microbatch};
   for (const PoolType& type : device_pool_.types) {
     auto& all = degrees_.emplace_back();
@@ -321,7 +323,7 @@ double CandidateGenerator::least_value(const Pattern& pattern, int microbatch, d
     price += kind.tensor * device_pool_.types[at(kind.type)].price;
   }
   const double pace = device_pool_.request.model.blocks / speed, turns = device_pool_.request.global_batch / (pipelines * microbatch);
-  const double fill = can_.weight_gradients_later ? fill_of_zero_bubble : 1;
+  const double fill = can_.weight_gradients_later && device_pool_.devices <= huge_pool ? fill_of_zero_bubble : 1;
   const double seconds = (std::max(1.0, turns) + fill * (static_cast<double>(pattern.size()) - 1)) * pace;
   return device_pool_.by_throughput() ? seconds : seconds * price * pipelines;
 }
@@ -343,7 +345,7 @@ Estimate CandidateGenerator::offer(CandidatePlan candidate) {
     if (under.value < estimate.value) list_.offer(other, under);
   };
   if (can_.all_forwards_first) offer_under(plan::ScheduleKind::gpipe);
-  if (can_.weight_gradients_later) offer_under(plan::ScheduleKind::zero_bubble);
+  if (can_.weight_gradients_later && device_pool_.devices <= huge_pool) offer_under(plan::ScheduleKind::zero_bubble);
   return estimate;
 }
 

@@ -13,6 +13,8 @@ constexpr int most_nodes_of_a_group = 8;  ///< that a tensor-parallel group may 
 
 constexpr int small_pool = 40;  ///< devices up to which estimates err most and forecasts take least: more of it is looked at
 
+constexpr int huge_pool = 10'000;  ///< devices from which on every estimate is dear
+
 struct CandidatePlan;
 
 /// Devices of one type in one zone.

@@ -246,7 +246,8 @@ double Estimator::after(CandidatePlan& candidate) {
     sharded.stage(all / 2, hidden(0.5), update / shards + all * gathered, before, shared_token_embedding);
     before += drained * shortest;
   }
-  if (!candidate.shard_optimizer) candidate.shard_optimizer = may_shard_ && shards > 1 && sharded.latest < whole.latest;
+  if (!candidate.shard_optimizer)
+    candidate.shard_optimizer = may_shard_ && device_pool_.devices <= huge_pool && shards > 1 && sharded.latest < whole.latest;
   return (*candidate.shard_optimizer ? sharded : whole).latest + (shards > 1 ? reduction_host_ : 0);
 }
 

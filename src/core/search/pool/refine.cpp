@@ -13,18 +13,18 @@ namespace {
 
 constexpr std::ptrdiff_t most_starts = 6;                                // of local search
 constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;      // that local search may simulate: of large pools, of small ones
-constexpr int huge_pool = 10'000;                                        // devices
 constexpr std::size_t most_reshaped = 128;                               // stages x kinds of columns
 constexpr int most_steps = 40;                                           // of a local search by estimates
 constexpr double unknown_stratum = 0.06, unknown_stratum_of_few = 0.12;  // of an estimate whose stratum has not been forecast yet
 constexpr double known_stratum = 0.03;
+constexpr double worth_a_look = 1.15;       // the best of a depth, over the best of all
 constexpr double worth_improving = 1.1;     // in large pools: of the best
 constexpr double worth_forecasting = 1.01;  // a move whose estimate is worse by more is not forecast
 constexpr double unknown_worth_forecasting = 1.1, unknown_worth_forecasting_of_few = 1.3;  // of a stratum that has not been forecast yet
 
 /// Forecasts of local search.
 int most_improvements(int devices) {
-  return devices <= small_pool ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= huge_pool ? 12 : 1;
+  return devices <= small_pool ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= huge_pool ? 12 : 6;
 }
 
 bool smaller_first(const Forecasted& a, const Forecasted& b) {
@@ -53,7 +53,8 @@ bool Refine::stop() {
 }
 
 void Refine::polish(Shortlist& list) {
-  const auto begin = list.ranked_candidates();
+  auto begin = list.ranked_candidates();
+  if (device_pool_.devices <= huge_pool) begin.insert(begin.end(), list.best_by_depth().begin(), list.best_by_depth().end());
   for (const RankedCandidate& ranked : begin) {
     RankedCandidate here = ranked;
     for (int step = 0; step < most_steps && !stop(); ++step) {
@@ -72,6 +73,10 @@ void Refine::polish(Shortlist& list) {
 
 void Refine::forecast(const Shortlist& list) {
   race(list.ranked_candidates());
+  for (const RankedCandidate& ranked : list.best_by_depth()) {
+    if (list.ranked_candidates().empty() || device_pool_.devices > huge_pool || stop()) break;
+    if (ranked.estimate.value <= list.ranked_candidates().front().estimate.value * worth_a_look) attempt(ranked);
+  }
   for (const RankedCandidate& ranked : list.tight()) {
     if (!found_.empty() && (stop() || ranked.estimate.value * corrections_.factor(ranked.candidate) > found_.front().value)) break;
     attempt(ranked);

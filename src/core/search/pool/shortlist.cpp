@@ -1,6 +1,7 @@
 #include "shortlist.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 namespace flotilla::search::pool {
@@ -67,6 +68,16 @@ void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estim
   if (tight_.size() > most_tight) tight_.pop_back();
 }
 
+void Shortlist::keep_best_of_depth(const CandidatePlan& candidate, const Estimate& estimate) {
+  const auto depth = [](const CandidatePlan& of) { return std::bit_width(static_cast<unsigned>(of.stages())); };
+  const auto known = std::ranges::find_if(by_depth_, [&](const RankedCandidate& c) { return depth(c.candidate) == depth(candidate); });
+  if ((known != by_depth_.end() && known->estimate.value <= estimate.value) || !device_pool_.holds(candidate)) return;
+  if (known == by_depth_.end())
+    by_depth_.push_back({candidate, estimate});
+  else
+    *known = {candidate, estimate};
+}
+
 double Shortlist::threshold() const {
   if (ranked_candidates_.empty()) return 1e300;
   // What may yet turn out not to fit, or to break a limit, makes nothing else hopeless.
@@ -86,6 +97,7 @@ void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) 
     return keep_tight(candidate, estimate);
   }
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);
+  keep_best_of_depth(candidate, estimate);
   if (estimate.value >= threshold() || !device_pool_.holds(candidate)) return;
   std::size_t alike = 0, worst = 0, same_slots = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < ranked_candidates_.size(); ++i) {

@@ -22,6 +22,8 @@ class Shortlist {
   double threshold() const;
   /// Best first.
   const std::vector<RankedCandidate>& ranked_candidates() const { return ranked_candidates_; }
+  /// The best of every depth, in powers of two, however far behind: estimates of unlike depths err in unlike ways.
+  const std::vector<RankedCandidate>& best_by_depth() const { return by_depth_; }
   /// Those that break a limit by their estimates, the least broken first: estimates err, and where nothing keeps the limits these say why.
   const std::vector<RankedCandidate>& doubtful() const { return doubtful_; }
   /// Those that do not fit the memory by little, the best first: estimates of memory err, too.
@@ -31,11 +33,12 @@ class Shortlist {
 
  private:
   void doubt(const CandidatePlan&, const Estimate&, double excess);
+  void keep_best_of_depth(const CandidatePlan&, const Estimate&);
   void keep_tight(const CandidatePlan&, const Estimate&);
 
   const DevicePool& device_pool_;
   std::size_t most_;
-  std::vector<RankedCandidate> ranked_candidates_;
+  std::vector<RankedCandidate> ranked_candidates_, by_depth_;
   std::vector<RankedCandidate> doubtful_, tight_;
   std::vector<double> excesses_;  ///< of the doubtful
   std::optional<RankedCandidate> nearest_;
