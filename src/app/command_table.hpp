@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "app/commands.hpp"
+#include "app/common/commands.hpp"
 
 namespace flotilla::app {
 

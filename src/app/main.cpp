@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "app/command_table.hpp"
-#include "app/commands.hpp"
-#include "app/versions.hpp"
+#include "app/common/commands.hpp"
+#include "app/common/versions.hpp"
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);

@@ -1,8 +1,7 @@
-#include "app/batch_job.hpp"
+#include "app/common/batch_job.hpp"
 
 #include <gtest/gtest.h>
 
-#include "app/time_left.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 
@@ -32,32 +31,6 @@ TEST(BatchJob, TheTimeLimitIsTheOptionsElseSlurms) {
   const auto ends = batch_job(job, environment).ends->value;
   EXPECT_LE(ends, now().value + 3600);
   EXPECT_THROW(batch_job(job, Words{"SLURM_JOB_ID=7", "SLURM_JOB_END_TIME=soon"}), Error);
-}
-
-TEST(TimeLeft, TheLastStepIsTheOneAfterWhichNoOtherFits) {
-  TimeLeft left{Seconds{1000}, Seconds{60}, Seconds{10}, Seconds{5}};
-  EXPECT_FALSE(left.last_step({915})) << "this step, another one, the save and the slack end at 1000";
-  EXPECT_TRUE(left.last_step({915.1}));
-  left.ends = std::nullopt;
-  EXPECT_FALSE(left.last_step({1e9}));
-}
-
-TEST(StepInHand, IsGivenUpWhereItsEndAndASaveComeAfterTheKill) {
-  StepInHand hand{.began = Seconds{100}, .step = Seconds{20}, .save = Seconds{3}, .grace = Seconds{10}, .told = {}, .ends = {}};
-  EXPECT_FALSE(hand.too_long({1e9})) << "nobody will be killed";
-  hand.told = Seconds{115};  // killed at 125; a second is kept
-  EXPECT_FALSE(hand.too_long({115})) << "120 + 3 + 1";
-  hand.told = Seconds{113.9};
-  EXPECT_TRUE(hand.too_long({113.9}));
-  hand.told = Seconds{115};
-  hand.ends = Seconds{123};
-  EXPECT_TRUE(hand.too_long({115})) << "the job's time is over before";
-}
-
-TEST(StepInHand, ALongerStepThanEverGoesOnWhileASaveFits) {
-  StepInHand hand{.began = Seconds{100}, .step = {}, .save = Seconds{3}, .grace = Seconds{10}, .told = Seconds{110}, .ends = {}};
-  EXPECT_FALSE(hand.too_long({116}));
-  EXPECT_TRUE(hand.too_long({116.1}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "app/commands.hpp"
+#include "app/common/commands.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "app/doctor.hpp"
+#include "app/doctor/doctor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "app/export.hpp"
+#include "app/export/export.hpp"
 
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"

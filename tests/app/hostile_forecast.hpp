@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "app/forecasting.hpp"
+#include "app/common/forecasting.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/plan_file.hpp"

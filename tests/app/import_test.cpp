@@ -1,12 +1,14 @@
-#include "app/import.hpp"
+#include "app/import/import.hpp"
 
-#include "app/inspect.hpp"
+#include "app/inspect/inspect.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "support/published_data.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "app/common/plan_text.hpp"
+#include "app/common/library_model.hpp"
 
 namespace flotilla::app {
 namespace {

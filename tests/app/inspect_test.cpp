@@ -1,10 +1,11 @@
-#include "app/inspect.hpp"
+#include "app/inspect/inspect.hpp"
 
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "app/common/plan_text.hpp"
 
 namespace flotilla::app {
 namespace {

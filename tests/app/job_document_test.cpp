@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "app/commands.hpp"
-#include "app/job.hpp"
+#include "app/common/commands.hpp"
+#include "app/common/job.hpp"
 #include "support/temporary_folder.hpp"
 
 /// Documents and examples say what the table says.

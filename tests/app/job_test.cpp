@@ -1,6 +1,7 @@
-#include "app/job.hpp"
+#include "app/common/job.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "flotilla/session/same_run.hpp"
 
 
 namespace flotilla::app {
@@ -191,7 +192,7 @@ TEST(TrainingIdentity, ChangesWithWhatASampleDependsOnAndNothingElse) {
   const Words base{"--data.train", "a.txt", "--training.length", "16"};
   const auto identity = [&](Words more) {
     more.insert(more.end(), base.begin(), base.end());
-    return training_identity(read(more));
+    return session::training_identity(read(more));
   };
   const auto same = identity({});
   for (const Words& more : {Words{"--training.seed", "2"}, {"--training.global-batch", "8"}, {"--model.name", "opt-tiny"}})

@@ -1,4 +1,4 @@
-#include "app/planning.hpp"
+#include "app/plan/planning.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,14 +6,14 @@
 #include <sstream>
 #include <vector>
 
-#include "app/commands.hpp"
+#include "app/common/commands.hpp"
+#include "app/common/planning_options.hpp"
+#include "app/common/planning_text.hpp"
+#include "app/common/stage_table.hpp"
 #include "app/documented.hpp"
-#include "app/import.hpp"
-#include "app/inspect.hpp"
-#include "app/planning_options.hpp"
-#include "app/planning_text.hpp"
-#include "app/simulate.hpp"
-#include "app/stage_table.hpp"
+#include "app/import/import.hpp"
+#include "app/inspect/inspect.hpp"
+#include "app/simulate/simulate.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "simulate/cluster_fixture.hpp"
@@ -25,8 +25,8 @@
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::content;
+using tests::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 
@@ -169,8 +169,8 @@ TEST_F(Plan, ObjectivesAndLimitsReachThePlanner) {
 
 TEST_F(Plan, ASitesPricesServeAnyPool) {
   const Words job{"--model.name=opt-125m", "--training.global-batch=4", "--training.length=64", "--pool=H100=1"};
-  const Words site{"--price=h100-80=36USD/h", "--price=V100-16=1USD/h", "--billing=T4=1units/h"};  // two are not in the pool
-  const auto d = json(job + site);
+  const Words slurm_cluster{"--price=h100-80=36USD/h", "--price=V100-16=1USD/h", "--billing=T4=1units/h"};  // two are not in the pool
+  const auto d = json(job + slurm_cluster);
   EXPECT_NEAR(d.at("forecast").get_double("device_usd"), d.at("forecast").get_double("iteration_seconds") * 36 / 3600, 1e-12);
   EXPECT_TRUE(d.at("forecast").at("billing_units").is_null());
   expect_refused({folder_.write("job.toml", "[plan]\npool = [\"H100=1\"]\nprice = [\"H100=1EUR/h\"]\n")}, 65,

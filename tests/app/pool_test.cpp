@@ -1,8 +1,8 @@
-#include "app/pool.hpp"
+#include "app/common/pool.hpp"
 
 #include <random>
 
-#include "app/restrictions.hpp"
+#include "app/common/restrictions.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/search/binding.hpp"

@@ -1,4 +1,4 @@
-#include "app/report.hpp"
+#include "app/report/report.hpp"
 
 #include "flotilla/files/json.hpp"
 #include "flotilla/journal/outcome.hpp"

@@ -1,4 +1,4 @@
-#include "app/submit.hpp"
+#include "app/submit/submit.hpp"
 
 #include <sys/wait.h>
 
@@ -7,19 +7,19 @@
 #include <set>
 #include <sstream>
 
-#include "app/site_offers.hpp"
-#include "app/submit_site.hpp"
+#include "app/submit/slurm_offers.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/json.hpp"
+#include "submit_cluster.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::content;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using testing::MadeNodes;
 using testing::MadeSite;
@@ -97,13 +97,13 @@ class Submit : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  const fs::path job_ = folder_ / "job.toml", library_ = folder_ / "flotilla.sh", site_ = folder_ / "site";
+  const fs::path job_ = folder_ / "job.toml", library_ = folder_ / "flotilla.sh", slurm_cluster_ = folder_ / "site";
 };
 
 constexpr const char* weights = "TRESBillingWeights=CPU=0.5,Mem=0.0G,GRES/gpu=8.0";
 
 /// Hundreds of nodes in overlapping partitions, some of them of no use now.
-MadeSite large_site() {
+MadeSite large_slurm_cluster() {
   const MadeNodes a100{
       .prefix = "nid", .first = 1001, .count = 40, .digits = 6, .gres = "gpu:nvidia_a100-sxm4-80gb:4(S:0-3)", .features = "a100_80gb,ss11"};
   auto busy = a100, drained = a100, reserved = a100, shared = a100;
@@ -124,35 +124,36 @@ MadeSite large_site() {
   down.first = 121, down.count = 5, down.state = "down*", down.flags = "DOWN*+NOT_RESPONDING";
   asleep.first = 126, asleep.count = 10, asleep.state = "idle~", asleep.flags = "IDLE+CLOUD+POWERED_DOWN";
   const MadeNodes plain{.prefix = "c", .count = 200, .digits = 4, .features = "rome"};
-  MadeSite site;
-  site.partition("a100", {a100, busy, drained, reserved, shared}, weights);
-  site.partition("v100", {v100, down, asleep}, "TRESBillingWeights=CPU=0.5,GRES/gpu=2.0 MaxTime=12:00:00");
-  site.partition("cpu", {plain}, "TRESBillingWeights=CPU=1.0");
-  site.partition("urgent", {a100, v100}, "TRESBillingWeights=CPU=1.0,GRES/gpu=20.0 PriorityTier=10");
-  site.partition("short", {a100, v100}, "TRESBillingWeights=CPU=0.1,GRES/gpu=0.5 MaxTime=00:30:00 PreemptMode=REQUEUE");
-  return site;
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("a100", {a100, busy, drained, reserved, shared}, weights);
+  slurm_cluster.partition("v100", {v100, down, asleep}, "TRESBillingWeights=CPU=0.5,GRES/gpu=2.0 MaxTime=12:00:00");
+  slurm_cluster.partition("cpu", {plain}, "TRESBillingWeights=CPU=1.0");
+  slurm_cluster.partition("urgent", {a100, v100}, "TRESBillingWeights=CPU=1.0,GRES/gpu=20.0 PriorityTier=10");
+  slurm_cluster.partition("short", {a100, v100}, "TRESBillingWeights=CPU=0.1,GRES/gpu=0.5 MaxTime=00:30:00 PreemptMode=REQUEUE");
+  return slurm_cluster;
 }
 
 TEST_F(Submit, AsksALargeMixedSiteForWhatIsFree) {
-  large_site().save(site_);
-  expect_golden("large", run(site_, {"--submit.time=4h", "--limit.devices=96", "--submit.account=proj-7", "--submit.modules=flotilla",
-                                     "--submit.modules=v100:cuda/12.2"}));
+  large_slurm_cluster().save(slurm_cluster_);
+  expect_golden("large", run(slurm_cluster_, {"--submit.time=4h", "--limit.devices=96", "--submit.account=proj-7",
+                                              "--submit.modules=flotilla", "--submit.modules=v100:cuda/12.2"}));
 }
 
 /// Two kinds that a plan takes together, each in a partition of its own.
 TEST_F(Submit, AHeterogeneousJobForAMixedPlan) {
-  MadeSite site;
-  site.partition("a100", {MadeNodes{.prefix = "a", .count = 2, .gres = "gpu:a100:4", .features = "a100-40gb"}});
-  site.partition("v100", {MadeNodes{.prefix = "v", .count = 6, .gres = "gpu:v100:4(S:0-1)", .cpus = 32, .idle_cpus = 32}},
-                 "MaxTime=4:00:00");
-  site.save(site_);
-  expect_golden("heterogeneous", run(site_, {"--training.global-batch=1024", "--training.length=2048", "--submit.modules=flotilla",
-                                             "--submit.modules=v100:cuda/12.2", "--submit.memory=128GiB", "--submit.warning=300s"}));
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("a100", {MadeNodes{.prefix = "a", .count = 2, .gres = "gpu:a100:4", .features = "a100-40gb"}});
+  slurm_cluster.partition("v100", {MadeNodes{.prefix = "v", .count = 6, .gres = "gpu:v100:4(S:0-1)", .cpus = 32, .idle_cpus = 32}},
+                          "MaxTime=4:00:00");
+  slurm_cluster.save(slurm_cluster_);
+  expect_golden("heterogeneous",
+                run(slurm_cluster_, {"--training.global-batch=1024", "--training.length=2048", "--submit.modules=flotilla",
+                                     "--submit.modules=v100:cuda/12.2", "--submit.memory=128GiB", "--submit.warning=300s"}));
 }
 
 TEST_F(Submit, ANodeOfSeveralPartitionsCountsOnce) {
-  large_site().save(site_);
-  const auto json = files::Json::parse(run(site_, {"--format=json", "--limit.devices=8", "--training.global-batch=8"}), "submit");
+  large_slurm_cluster().save(slurm_cluster_);
+  const auto json = files::Json::parse(run(slurm_cluster_, {"--format=json", "--limit.devices=8", "--training.global-batch=8"}), "submit");
   int a100 = 0, v100 = 0;
   for (const auto& offer : json.at("offers").items()) {
     (offer.get_string("device_type") == "A100-80" ? a100 : v100) += offer.get_int("nodes");
@@ -164,56 +165,57 @@ TEST_F(Submit, ANodeOfSeveralPartitionsCountsOnce) {
 
 /// Nodes that sinfo calls idle, and that a job of this length would be refused.
 TEST_F(Submit, NodesThatAReservationWillTakeAreNotFree) {
-  MadeSite site;
-  site.partition("a100", {MadeNodes{.prefix = "a", .count = 8, .gres = "gpu:a100:4", .features = "a100-40gb"}});
-  site.configuration("Configuration data as of 2026-11-22T07:00:00\n");
-  site.more("reservations.txt",
-            "ReservationName=$(touch_x) StartTime=2026-11-22T10:00:00 EndTime=2026-11-23T10:00:00 Nodes=a[001-006] State=INACTIVE\n");
-  site.save(site_);
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("a100", {MadeNodes{.prefix = "a", .count = 8, .gres = "gpu:a100:4", .features = "a100-40gb"}});
+  slurm_cluster.configuration("Configuration data as of 2026-11-22T07:00:00\n");
+  slurm_cluster.more(
+      "reservations.txt",
+      "ReservationName=$(touch_x) StartTime=2026-11-22T10:00:00 EndTime=2026-11-23T10:00:00 Nodes=a[001-006] State=INACTIVE\n");
+  slurm_cluster.save(slurm_cluster_);
   const auto with = [](Words words) {
     words.insert(words.end(), {"--format=json", "--limit.devices=8"});
     return words;
   };
   const auto nodes = [&](const Words& more) {
-    return files::Json::parse(run(site_, with(more)), "submit").at("offers").items().at(0).get_int("nodes");
+    return files::Json::parse(run(slurm_cluster_, with(more)), "submit").at("offers").items().at(0).get_int("nodes");
   };
   EXPECT_EQ(nodes({"--submit.time=2h"}), 8);
   EXPECT_EQ(nodes({"--submit.time=4h"}), 2);
   EXPECT_EQ(nodes({"--submit.time=4h", "--submit.wait"}), 8) << "once it is over";
-  const auto out = run(site_, {"--submit.time=4h", "--limit.devices=8"});
+  const auto out = run(slurm_cluster_, {"--submit.time=4h", "--limit.devices=8"});
   EXPECT_NE(out.find("6 free nodes are kept for a reservation (?)"), std::string::npos) << out;
   EXPECT_EQ(out.find("touch_x"), std::string::npos) << out;
 }
 
 TEST_F(Submit, AsksForNoMoreThanTheAccountAllows) {
-  MadeSite site;
-  site.partition("a100", {MadeNodes{.prefix = "a", .count = 8, .gres = "gpu:a100:4", .features = "a100-40gb"}});
-  site.partition("v100", {MadeNodes{.prefix = "v", .count = 8, .gres = "gpu:v100:4"}});
-  site.more("accounts.txt", "physics|physics||normal|node=5|8:00:00||\n`id`|$(x)||normal||||\n");
-  site.more("qos.txt", "normal|gres/gpu=16|||gres/gpu=24\n");
-  site.save(site_);
+  MadeSite slurm_cluster;
+  slurm_cluster.partition("a100", {MadeNodes{.prefix = "a", .count = 8, .gres = "gpu:a100:4", .features = "a100-40gb"}});
+  slurm_cluster.partition("v100", {MadeNodes{.prefix = "v", .count = 8, .gres = "gpu:v100:4"}});
+  slurm_cluster.more("accounts.txt", "physics|physics||normal|node=5|8:00:00||\n`id`|$(x)||normal||||\n");
+  slurm_cluster.more("qos.txt", "normal|gres/gpu=16|||gres/gpu=24\n");
+  slurm_cluster.save(slurm_cluster_);
   const auto offers =
-      files::Json::parse(run(site_, {"--format=json", "--limit.devices=8", "--submit.partitions=a100", "--submit.partitions=v100"}),
-                         "submit")
+      files::Json::parse(
+          run(slurm_cluster_, {"--format=json", "--limit.devices=8", "--submit.partitions=a100", "--submit.partitions=v100"}), "submit")
           .at("offers")
           .items();
   ASSERT_EQ(offers.size(), 2u);
   EXPECT_EQ(offers[0].get_int("nodes"), 4) << "16 GPUs a job";
   EXPECT_EQ(offers[1].get_int("nodes"), 2) << "24 together";
-  expect_refused(site_, {"--submit.time=9h"}, "your account or QOS lets a job run for 8.00 h");
+  expect_refused(slurm_cluster_, {"--submit.time=9h"}, "your account or QOS lets a job run for 8.00 h");
 }
 
 TEST_F(Submit, WaitingPlansOverWhatIsBusyToo) {
-  large_site().save(site_);
-  const auto json =
-      files::Json::parse(run(site_, {"--format=json", "--limit.devices=16", "--submit.wait", "--submit.partitions=a100"}), "submit");
+  large_slurm_cluster().save(slurm_cluster_);
+  const auto json = files::Json::parse(
+      run(slurm_cluster_, {"--format=json", "--limit.devices=16", "--submit.wait", "--submit.partitions=a100"}), "submit");
   ASSERT_EQ(json.at("offers").size(), 1u);
   EXPECT_EQ(json.at("offers").items()[0].get_int("nodes"), 66);
 }
 
 TEST_F(Submit, PricesAreTheSitesOwn) {
-  large_site().save(site_);
-  const auto json = files::Json::parse(run(site_, {"--format=json", "--limit.devices=8", "--submit.partitions=a100"}), "submit");
+  large_slurm_cluster().save(slurm_cluster_);
+  const auto json = files::Json::parse(run(slurm_cluster_, {"--format=json", "--limit.devices=8", "--submit.partitions=a100"}), "submit");
   const auto component = json.at("components").items().at(0);
   // Four GPUs at 8 and 64 CPUs at 0.5 a node.
   EXPECT_DOUBLE_EQ(component.get_double("billing_units_per_hour"), 64.0 * component.get_int("nodes"));
@@ -222,7 +224,7 @@ TEST_F(Submit, PricesAreTheSitesOwn) {
 }
 
 /// Gres without types, features that say it, two kinds in one partition, parts of GPUs, whole nodes only.
-MadeSite odd_site() {
+MadeSite odd_slurm_cluster() {
   const MadeNodes untyped{
       .prefix = "node", .suffix = "-hpc", .count = 12, .digits = 2, .gres = "gpu:4", .features = "intel,gpu_a100_80gb,ib"};
   const MadeNodes h100{
@@ -230,23 +232,24 @@ MadeSite odd_site() {
   const MadeNodes slices{.prefix = "mig", .count = 4, .gres = "gpu:1g.10gb:7", .features = "sliced"};
   auto half = untyped;
   half.first = 13, half.count = 2, half.state = "mixed", half.flags = "MIXED", half.idle_cpus = 32, half.used = "gpu:2(IDX:0-1)";
-  MadeSite site;
-  site.configuration("PriorityFlags           = DEPTH_OBLIVIOUS,MAX_TRES\n");
-  site.partition("mixed-gpu_x", {untyped, h100, slices}, "OverSubscribe=EXCLUSIVE TRESBillingWeights=CPU=1.0,GRES/gpu=10,GRES/gpu:h100=5");
-  site.partition("halves", {half});
-  return site;
+  MadeSite slurm_cluster;
+  slurm_cluster.configuration("PriorityFlags           = DEPTH_OBLIVIOUS,MAX_TRES\n");
+  slurm_cluster.partition("mixed-gpu_x", {untyped, h100, slices},
+                          "OverSubscribe=EXCLUSIVE TRESBillingWeights=CPU=1.0,GRES/gpu=10,GRES/gpu:h100=5");
+  slurm_cluster.partition("halves", {half});
+  return slurm_cluster;
 }
 
 TEST_F(Submit, UnderstandsOddGres) {
-  odd_site().save(site_);
-  const auto out = run(site_, {"--limit.devices=40"});
+  odd_slurm_cluster().save(slurm_cluster_);
+  const auto out = run(slurm_cluster_, {"--limit.devices=40"});
   expect_golden("odd", out);
   EXPECT_NE(out.find("unknown gres 'gpu:1g.10gb'"), std::string::npos) << out;
 }
 
 TEST_F(Submit, OfANodesResourcesTheDearestIsBilledWhereTheSiteSaysSo) {
-  odd_site().save(site_);
-  const auto offers = files::Json::parse(run(site_, {"--format=json", "--limit.devices=8"}), "submit").at("offers").items();
+  odd_slurm_cluster().save(slurm_cluster_);
+  const auto offers = files::Json::parse(run(slurm_cluster_, {"--format=json", "--limit.devices=8"}), "submit").at("offers").items();
   const auto h100 = std::ranges::find_if(offers, [](const auto& offer) { return offer.get_string("gres") == "gpu:h100"; });
   ASSERT_NE(h100, offers.end());
   // 10 for a GPU and 5 for one of that type, beside 8 CPUs at 1.
@@ -254,9 +257,9 @@ TEST_F(Submit, OfANodesResourcesTheDearestIsBilledWhereTheSiteSaysSo) {
 }
 
 TEST_F(Submit, TheJobFileSaysWhatNamesMean) {
-  odd_site().save(site_);
-  const auto json = files::Json::parse(run(site_, {"--format=json", "--limit.devices=8", "--submit.device-types=gpu:1g.10gb=L4",
-                                                   "--submit.device-types=feature:hopper=H200"}),
+  odd_slurm_cluster().save(slurm_cluster_);
+  const auto json = files::Json::parse(run(slurm_cluster_, {"--format=json", "--limit.devices=8", "--submit.device-types=gpu:1g.10gb=L4",
+                                                            "--submit.device-types=feature:hopper=H200"}),
                                        "submit");
   std::set<std::string> types;
   for (const auto& offer : json.at("offers").items()) types.insert(offer.get_string("device_type"));
@@ -271,27 +274,27 @@ TEST_F(Submit, AsksARealClustersRecordedAnswers) {
 }
 
 TEST_F(Submit, SaysWhatIsWrong) {
-  large_site().save(site_);
-  expect_refused(site_, {"--submit.partitions=a10"}, "did you mean 'a100'");
-  expect_refused(site_, {"--submit.device-types=gpu:x"}, "gpu:a100=A100-80");
-  expect_refused(site_, {"--submit.time=2d"}, "time limit");
-  expect_refused(site_, {"--submit.partitions=cpu"}, "no device is free");
+  large_slurm_cluster().save(slurm_cluster_);
+  expect_refused(slurm_cluster_, {"--submit.partitions=a10"}, "did you mean 'a100'");
+  expect_refused(slurm_cluster_, {"--submit.device-types=gpu:x"}, "gpu:a100=A100-80");
+  expect_refused(slurm_cluster_, {"--submit.time=2d"}, "time limit");
+  expect_refused(slurm_cluster_, {"--submit.partitions=cpu"}, "no device is free");
   expect_refused(folder_ / "nowhere", {}, "sinfo.txt");
   EXPECT_NE(std::string{error_of([&] {
-                          submit(Words{job_.string(), "--submit.answers=" + site_.string()});
+                          submit(Words{job_.string(), "--submit.answers=" + slurm_cluster_.string()});
                         }).what()}
                 .find("--dry-run"),
             std::string::npos);
-  expect_refused(site_, {"--submit.account=a b"}, "account");
+  expect_refused(slurm_cluster_, {"--submit.account=a b"}, "account");
 }
 
 // What a site, a job or its place is called never becomes a command.
 TEST_F(Submit, HostileNamesStayNames) {
   const std::string evil = "x'; touch \"$(touch witness)\" `touch witness`\n#SBATCH --wrap=touch";
-  auto site = large_site();
-  site.partition("gpu;touch witness", {MadeNodes{.prefix = "e", .count = 50, .gres = "gpu:h100:8"}});
-  site.partition("$(touch", {MadeNodes{.prefix = "f", .count = 50, .gres = "gpu:h100:8", .features = "$(touch,witness)"}});
-  site.save(site_);
+  auto slurm_cluster = large_slurm_cluster();
+  slurm_cluster.partition("gpu;touch witness", {MadeNodes{.prefix = "e", .count = 50, .gres = "gpu:h100:8"}});
+  slurm_cluster.partition("$(touch", {MadeNodes{.prefix = "f", .count = 50, .gres = "gpu:h100:8", .features = "$(touch,witness)"}});
+  slurm_cluster.save(slurm_cluster_);
   const auto place = folder_ / evil;
   fs::create_directories(place);
   const auto job = place / "job '.toml";
@@ -303,9 +306,9 @@ TEST_F(Submit, HostileNamesStayNames) {
   const auto before = fs::current_path();
   fs::current_path(place);
   const std::string directory = "run $(touch witness) 'x'";
-  const auto out = said(Words{"job '.toml", "--dry-run", "--submit.answers=" + site_.string(), "--submit.library=lib $(touch witness).sh",
-                              "--run.directory=" + directory, "--submit.script=" + (folder_ / "s.sh").string(), "--limit.devices=8",
-                              "--training.global-batch=8"});
+  const auto out = said(Words{"job '.toml", "--dry-run", "--submit.answers=" + slurm_cluster_.string(),
+                              "--submit.library=lib $(touch witness).sh", "--run.directory=" + directory,
+                              "--submit.script=" + (folder_ / "s.sh").string(), "--limit.devices=8", "--training.global-batch=8"});
   fs::current_path(before);
   EXPECT_NE(out.find("its name cannot be used in a batch script"), std::string::npos) << out;
   const auto script = content(folder_ / "s.sh");
@@ -332,20 +335,20 @@ std::string pending(int a100, int v100) {
 }
 
 TEST_F(Submit, MakesAPendingJobSmallerThatCannotBeFilled) {
-  large_site().save(site_);
-  std::ofstream{site_ / "jobs.txt"} << pending(8, 150);
-  EXPECT_NE(run(site_, {"--resize=40"}).find("scontrol update jobid=41 NumNodes=1-130"), std::string::npos);
-  std::ofstream{site_ / "jobs.txt"} << pending(8, 10);
-  EXPECT_NE(run(site_, {"--resize=40"}).find("nothing to do"), std::string::npos);
-  expect_refused(site_, {"--resize=40; touch x"}, "expected the number of a job");
+  large_slurm_cluster().save(slurm_cluster_);
+  std::ofstream{slurm_cluster_ / "jobs.txt"} << pending(8, 150);
+  EXPECT_NE(run(slurm_cluster_, {"--resize=40"}).find("scontrol update jobid=41 NumNodes=1-130"), std::string::npos);
+  std::ofstream{slurm_cluster_ / "jobs.txt"} << pending(8, 10);
+  EXPECT_NE(run(slurm_cluster_, {"--resize=40"}).find("nothing to do"), std::string::npos);
+  expect_refused(slurm_cluster_, {"--resize=40; touch x"}, "expected the number of a job");
 }
 
 TEST_F(Submit, PlansAnewWithoutAComponentThatIsGone) {
-  large_site().save(site_);
+  large_slurm_cluster().save(slurm_cluster_);
   auto jobs = pending(8, 10);
   replace(jobs, "Partition=v100", "Partition=gone");
-  std::ofstream{site_ / "jobs.txt"} << jobs;
-  const auto out = run(site_, {"--resize=40", "--submit.partitions=a100", "--training.global-batch=8", "--limit.devices=8"});
+  std::ofstream{slurm_cluster_ / "jobs.txt"} << jobs;
+  const auto out = run(slurm_cluster_, {"--resize=40", "--submit.partitions=a100", "--training.global-batch=8", "--limit.devices=8"});
   EXPECT_NE(out.find("#!/bin/bash"), std::string::npos) << out;
 }
 

@@ -1,6 +1,8 @@
-#include "app/table.hpp"
+#include "app/common/table.hpp"
 
 #include <gtest/gtest.h>
+
+#include "flotilla/base/key_values.hpp"
 
 namespace flotilla::app {
 namespace {

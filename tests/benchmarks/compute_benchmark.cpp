@@ -153,8 +153,8 @@ Layers::Layers(const Options& o)
   hold(-1, Role::kept, model::kept_layout(setup_.model, shape_).total);
   hold(-1, Role::logits, Bytes{4} * (shape_.tokens() * model::logits_pitch(setup_.model, shape_)));
   hold(-1, Role::stats, Bytes{12} * shape_.tokens());
-  hold(-1, Role::word_weights, e * word_part_.elements);
-  hold(-1, Role::word_gradients, Bytes{4} * word_part_.elements);
+  hold(-1, Role::token_embedding_weights, e * word_part_.elements);
+  hold(-1, Role::token_embedding_gradients, Bytes{4} * word_part_.elements);
   const Bytes saved[] = {model::embedding_saved(setup_.model, shape_), model::block_layout(setup_.model, shape_).total,
                          model::head_layout(setup_.model, shape_).total};
   for (int layer = 0; layer < 3; ++layer) {
@@ -189,7 +189,7 @@ void Layers::run(Operation o) {
   t.layer = layer_of(o);
   t.sequences = shape_.sequences;
   t.part = &parts_[t.layer];
-  t.word_part = &word_part_;
+  t.token_embedding_part = &word_part_;
   t.loss_scale = 1e-3f;
   const auto set = [&](Role role, std::byte* p) { t.operands[static_cast<std::size_t>(role)] = p; };
   for (auto& [key, memory] : memory_)

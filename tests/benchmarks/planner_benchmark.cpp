@@ -73,17 +73,17 @@ void print_by_rules(const std::vector<PublishedPool>& pools, const cluster::Prof
   for (const auto& pool : pools) {
     const auto* listed = best_listed(pool);
     if (!listed) continue;
-    const auto trial = try_out(by_rules(), restricted(pool.request), library, effort);
+    const auto evaluation = try_out(by_rules(), restricted(pool.request), library, effort);
     std::printf("%-42s %-14s %9.4f %-18.18s", pool.name.c_str(), goal_of(pool.request.objective).c_str(), listed->value,
                 listed->planner.c_str());
-    if (const auto& best = trial.answer.best)
-      std::printf(" %9.4f %7.4f %6.2f%% %9.1f %9.0f%s\n", best->value, best->value / listed->value, 100 * trial.answer.bound_gap,
-                  trial.cpu_ms, trial.peak_mib,
-                  trial.answer.finished ? ""
-                  : trial.stopped       ? "  (stopped)"
-                                        : "  (not finished)");
+    if (const auto& best = evaluation.answer.best)
+      std::printf(" %9.4f %7.4f %6.2f%% %9.1f %9.0f%s\n", best->value, best->value / listed->value, 100 * evaluation.answer.bound_gap,
+                  evaluation.cpu_ms, evaluation.peak_mib,
+                  evaluation.answer.finished ? ""
+                  : evaluation.stopped       ? "  (stopped)"
+                                             : "  (not finished)");
     else
-      std::printf(" %s\n", (trial.refusal.empty() ? trial.answer.no_plan_reason : trial.refusal).c_str());
+      std::printf(" %s\n", (evaluation.refusal.empty() ? evaluation.answer.no_plan_reason : evaluation.refusal).c_str());
     for (const auto& plan : pool.plans)
       if (!plan.runnable)
         std::printf("  %s's %.4f is left out: it takes more devices of a zone than there are\n", plan.planner.c_str(), plan.value);
@@ -138,16 +138,16 @@ void print_by_program(const std::vector<PublishedPool>& pools, const cluster::Pr
   double least = std::numeric_limits<double>::infinity();
   for (const auto& pool : pools) {
     const auto field = forecast_listed(pool, library, program::runtime_named(runtime));
-    const auto trial = try_out(by_program(runtime), pool.request, library, effort);
-    const auto& best = trial.answer.best;
+    const auto evaluation = try_out(by_program(runtime), pool.request, library, effort);
+    const auto& best = evaluation.answer.best;
     const double ratio = field.best && best ? field.value / best->value : 0;
     std::printf("%-42s %-14s %9s %-18.18s", pool.name.c_str(), goal_of(pool.request.objective).c_str(),
                 field.best ? number(field.value, "%.4f").c_str() : "-", field.best ? field.best->planner.c_str() : "-");
     if (best)
       std::printf(" %9.4f %12s %6.2f%% %9.1f %9.0f%s\n", best->value, ratio > 0 ? number(ratio, "%.4f").c_str() : "-",
-                  100 * trial.answer.bound_gap, trial.cpu_ms, trial.peak_mib, trial.stopped ? "  (stopped)" : "");
+                  100 * evaluation.answer.bound_gap, evaluation.cpu_ms, evaluation.peak_mib, evaluation.stopped ? "  (stopped)" : "");
     else
-      std::printf(" %s\n", (trial.refusal.empty() ? trial.answer.no_plan_reason : trial.refusal).c_str());
+      std::printf(" %s\n", (evaluation.refusal.empty() ? evaluation.answer.no_plan_reason : evaluation.refusal).c_str());
     if (!field.left_out.empty()) std::printf("  left out: %s\n", field.left_out.c_str());
     if (ratio <= 0) continue;
     least = std::min(least, ratio);
@@ -176,7 +176,7 @@ void print_published(const Effort& effort) {
 }
 
 /// One row for each cost model that knows the case.
-void print_row(const SpeedCase& one, const CostModel& cost, const Trial& t) {
+void print_row(const SpeedCase& one, const CostModel& cost, const Evaluation& t) {
   std::printf("%-40s %-10s %10s ", one.what.c_str(), cost.name.c_str(), one.aim_ms > 0 ? number(one.aim_ms, "%.0f").c_str() : "");
   if (!t.refusal.empty() || !t.answer.best) {
     std::printf("%s\n", (t.refusal.empty() ? t.answer.no_plan_reason : t.refusal).substr(0, 90).c_str());
@@ -237,12 +237,13 @@ int check_small_cases() {
   int wrong = 0, answers = 0;
   for (const auto& one : small_cases())
     for (const auto& cost : models_for(one)) {
-      const auto trial = try_out(cost, one.request, library, {.runs = 1, .is_checked = true});
-      for (const auto& what : trial.wrong)
+      const auto evaluation = try_out(cost, one.request, library, {.runs = 1, .is_checked = true});
+      for (const auto& what : evaluation.wrong)
         std::printf("%s, %s: it does not hold that %s\n", one.what.c_str(), cost.name.c_str(), what.c_str());
-      if (!trial.answer.best)
-        std::printf("%s, %s: %s%s\n", one.what.c_str(), cost.name.c_str(), trial.refusal.c_str(), trial.answer.no_plan_reason.c_str());
-      wrong += static_cast<int>(trial.wrong.size()) + (trial.answer.best ? 0 : 1);
+      if (!evaluation.answer.best)
+        std::printf("%s, %s: %s%s\n", one.what.c_str(), cost.name.c_str(), evaluation.refusal.c_str(),
+                    evaluation.answer.no_plan_reason.c_str());
+      wrong += static_cast<int>(evaluation.wrong.size()) + (evaluation.answer.best ? 0 : 1);
       ++answers;
     }
   std::printf("%d answers on small pools, %d things wrong\n", answers, wrong);
@@ -263,16 +264,16 @@ int check_published() {
   int wrong = 0, pools = 0;
   for (const auto& pool : published_pools(library)) {
     if (pool.is_mixed() || pools == 2) continue;
-    const auto trial = try_out(by_rules(), restricted(pool.request), library.profile, {.runs = 1, .is_checked = true});
-    for (const auto& what : trial.wrong) std::printf("%s: it does not hold that %s\n", pool.name.c_str(), what.c_str());
+    const auto evaluation = try_out(by_rules(), restricted(pool.request), library.profile, {.runs = 1, .is_checked = true});
+    for (const auto& what : evaluation.wrong) std::printf("%s: it does not hold that %s\n", pool.name.c_str(), what.c_str());
     constexpr double rounded = 1e-4;  // the listed figures are
     const auto* listed = best_listed(pool);
-    const bool holds =
-        trial.answer.best && (!listed || listed->value * (1 + rounded) >= trial.answer.best->value * (1 - trial.answer.bound_gap));
+    const bool holds = evaluation.answer.best &&
+                       (!listed || listed->value * (1 + rounded) >= evaluation.answer.best->value * (1 - evaluation.answer.bound_gap));
     if (!holds) std::printf("%s: a listed plan is below the bound\n", pool.name.c_str());
-    const bool judged = trial.answer.best && can_be_judged_elsewhere(*trial.answer.best, library.profile);
+    const bool judged = evaluation.answer.best && can_be_judged_elsewhere(*evaluation.answer.best, library.profile);
     if (!judged) std::printf("%s: the answer changes on its way through the artifact's format\n", pool.name.c_str());
-    wrong += static_cast<int>(trial.wrong.size()) + (holds ? 0 : 1) + (judged ? 0 : 1);
+    wrong += static_cast<int>(evaluation.wrong.size()) + (holds ? 0 : 1) + (judged ? 0 : 1);
     ++pools;
   }
   std::printf("%d published pools, %d things wrong\n", pools, wrong);
@@ -284,13 +285,15 @@ int check_published() {
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool quick = std::erase(words, "--quick") > 0;
-  for (const auto& word : words)
-    if (word != "published" && word != "speed" && word != "growth") {
-      std::fprintf(stderr, "planner_benchmark takes --quick, published, speed and growth, not '%s'\n", word.c_str());
+  for (const auto& token_embedding : words)
+    if (token_embedding != "published" && token_embedding != "speed" && token_embedding != "growth") {
+      std::fprintf(stderr, "planner_benchmark takes --quick, published, speed and growth, not '%s'\n", token_embedding.c_str());
       return 64;
     }
   if (quick) return check_small_cases() + check_published() == 0 ? 0 : 1;
-  const auto wanted = [&](const char* word) { return words.empty() || std::ranges::find(words, word) != words.end(); };
+  const auto wanted = [&](const char* token_embedding) {
+    return words.empty() || std::ranges::find(words, token_embedding) != words.end();
+  };
   const Effort effort;
   if (wanted("published")) print_published(effort);
   if (wanted("speed")) print_speed(effort);

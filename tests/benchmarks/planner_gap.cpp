@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bound/floor.hpp"
-#include "sketch.hpp"
+#include "candidate_plan.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/files/catalogue_file.hpp"
@@ -77,17 +77,19 @@ double cpu_ms(std::clock_t since) { return 1e3 * static_cast<double>(std::clock(
 double bound_ms(const Case& one) {
   using namespace search::pool;
   const auto runtime = program::runtime_named("flotilla");
-  Stock stock{one.request, one.library};
-  Bench bench{stock, runtime};
-  Soundings soundings{stock, bench};
+  DevicePool device_pool{one.request, one.library};
+  PlanEvaluator evaluator{device_pool, runtime};
+  LayerCostTable layer_cost_table{device_pool, evaluator};
   const auto start = std::clock();
-  search::bound::floor_of(stock, soundings, std::min(largest_microbatch, one.request.global_batch));
+  search::bound::floor_of(device_pool, layer_cost_table, std::min(largest_microbatch, one.request.global_batch));
   return cpu_ms(start);
 }
 
 void print_shares(const char* what, std::vector<double> values, const char* unit) {
   std::ranges::sort(values);
-  const auto at = [&](double share) { return values[std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())))]; };
+  const auto at = [&](double share) {
+    return values[std::min(values.size() - 1, static_cast<std::size_t>(share * static_cast<double>(values.size())))];
+  };
   std::printf("%s: least %.2f, a quarter %.2f, half %.2f, three quarters %.2f, 90 %% %.2f, most %.2f %s\n", what, at(0), at(0.25), at(0.5),
               at(0.75), at(0.9), at(1), unit);
 }
@@ -125,5 +127,6 @@ int main(int argc, char** argv) {
   print_shares("search and bound", search, "CPU ms");
   for (const double most : {1.0, 2.0, 5.0, 10.0, 20.0})
     std::printf("gap up to %4.1f %%: %5.1f %% of the pools\n", most,
-                100.0 * static_cast<double>(std::ranges::count_if(gaps, [&](double gap) { return gap <= most; })) / static_cast<double>(gaps.size()));
+                100.0 * static_cast<double>(std::ranges::count_if(gaps, [&](double gap) { return gap <= most; })) /
+                    static_cast<double>(gaps.size()));
 }

@@ -27,7 +27,7 @@ trap finish EXIT
 # The routes came with parcels.cpp; the commit before it knows none.
 before=${BEFORE:-}
 if [ -z "$before" ]; then
-  routing=$(git -C "$repository" log --diff-filter=A --format=%H -- src/core/program/parcels.cpp | tail -1)
+  routing=$(git -C "$repository" log --diff-filter=A --format=%H -- src/core/program/lower/boundary_messages.cpp | tail -1)
   git -C "$repository" worktree add --detach "$dir/tree" "$routing^" >/dev/null 2>&1
   echo "building $(git -C "$dir/tree" log -1 --format='%h %s')"
   (cd "$dir/tree" && cmake --preset cpu-release -DFLOTILLA_TESTS=OFF >/dev/null && cmake --build --preset cpu-release --target flotilla >/dev/null)

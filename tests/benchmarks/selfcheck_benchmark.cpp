@@ -18,9 +18,9 @@
 #include <optional>
 #include <random>
 
-#include "app/crew.hpp"
-#include "app/forecasting.hpp"
-#include "app/table.hpp"
+#include "active_ranks.hpp"
+#include "app/common/forecasting.hpp"
+#include "app/common/table.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
@@ -258,40 +258,40 @@ class Selfcheck {
 
   /// All ranks come here; those that the plan does not use wait.
   void measure(Case& c) {
-    const auto ranks = app::crew_of(c.plan);
+    const auto ranks = session::active_ranks_of(c.plan);
     if (std::ranges::find(ranks, world_.rank()) != ranks.end()) {
       std::vector<int> numbers;
       for (Rank rank : ranks) numbers.push_back(rank.value);
-      const comm::World crew{world_.control().subset(numbers), deadline};
-      train(c, crew);
+      const comm::World active{world_.control().subset(numbers), deadline};
+      train(c, active);
     }
     mpi::barrier(world_.control(), deadline);
   }
 
-  void train(Case& c, const comm::World& crew) {
+  void train(Case& c, const comm::World& active) {
     train::Options options;
     options.threads = profile_.devices[world_.rank().index()].threads;
     options.deadline = deadline;
     auto program = program::lower(c.plan, runtime(c.plan));
     program::require_valid(program);
-    train::Trainer trainer{crew, std::move(program), std::nullopt, data_.sampler(c.plan), std::nullopt, options};
+    train::Trainer trainer{active, std::move(program), std::nullopt, data_.sampler(c.plan), std::nullopt, options};
     trainer.initialize();
     for (int step = 0; step <= setting_.steps; ++step) {
       const Seconds start = now();
       trainer.step(step);
       if (step > 0) c.seconds.push_back((now() - start).value);  // the first makes the library's primitives
     }
-    check_memory(c, trainer, crew);
+    check_memory(c, trainer, active);
   }
 
-  void check_memory(Case& c, const train::Trainer& trainer, const comm::World& crew) {
+  void check_memory(Case& c, const train::Trainer& trainer, const comm::World& active) {
     const simulate::MemoryForecast* memory = nullptr;
     for (const auto& kind : c.forecast.kinds)
-      if (std::ranges::find(kind.ranks, crew.rank()) != kind.ranks.end()) memory = &kind.memory;
-    FLOTILLA_REQUIRE(memory != nullptr, ErrorKind::internal, "no memory was forecast for ", crew.name(crew.rank()));
+      if (std::ranges::find(kind.ranks, active.rank()) != kind.ranks.end()) memory = &kind.memory;
+    FLOTILLA_REQUIRE(memory != nullptr, ErrorKind::internal, "no memory was forecast for ", active.name(active.rank()));
     const bool equal = trainer.arena() == memory->arena;
-    for (char all : mpi::all_gather(crew.control(), static_cast<char>(equal), deadline)) c.arena_equal = c.arena_equal && all != 0;
-    for (auto bytes : mpi::all_gather(crew.control(), (resident_now() - trainer.arena()).count, deadline))
+    for (char all : mpi::all_gather(active.control(), static_cast<char>(equal), deadline)) c.arena_equal = c.arena_equal && all != 0;
+    for (auto bytes : mpi::all_gather(active.control(), (resident_now() - trainer.arena()).count, deadline))
       c.beside_arena = std::max(c.beside_arena, Bytes{bytes});
   }
 

@@ -55,8 +55,8 @@ class SmallDisk {
 
 TEST_F(FullDisk, ASmallFileSystem) {
   // Room for two, and most of what the third would ask for.
-  const Bytes one = save(holding_, 1).size, asked = predicted_size(*holding_.state().tensors);
-  const Bytes size = align_up({2 * one.count + asked.count * 4 / 5}, 4096);
+  const Bytes one = save(holding_, 1).size, transfer_sources = predicted_size(*holding_.state().tensors);
+  const Bytes size = align_up({2 * one.count + transfer_sources.count * 4 / 5}, 4096);
   const SmallDisk disk{run_, root(), size};
   const auto reason = mpi::broadcast_string(world_.control(), disk.reason(), 0, test_deadline);
   if (!reason.empty()) GTEST_SKIP() << "cannot mount a small file system here: " << reason;

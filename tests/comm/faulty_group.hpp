@@ -39,11 +39,12 @@ class FaultyGroup final : public Group {
                                                  Bytes size) override {
     return good_->make_reduce_scatter(data, type, unit, capacity, staging, size);
   }
-  std::unique_ptr<Operation> make_sum_shares(std::byte* data, ElementType type, Bytes capacity, std::byte* staging, Bytes size) override {
-    return good_->make_sum_shares(data, type, capacity, staging, size);
+  std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                                        Bytes size) override {
+    return good_->make_reduce_scatter_shards(data, type, capacity, staging, size);
   }
-  std::unique_ptr<Operation> make_gather_shares(std::byte* data, Bytes element, Bytes capacity) override {
-    return good_->make_gather_shares(data, element, capacity);
+  std::unique_ptr<Operation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) override {
+    return good_->make_all_gather_shards(data, element, capacity);
   }
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return good_->make_all_gather(mine, all, capacity);

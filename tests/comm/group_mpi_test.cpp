@@ -12,7 +12,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/mpi/backoff.hpp"
-#include "flotilla/program/team_sum.hpp"
+#include "flotilla/program/hierarchical_all_reduce.hpp"
 #include "known_answer.hpp"
 #include "world_fixture.hpp"
 
@@ -239,7 +239,7 @@ TEST_F(GroupTest, ReduceScatterGivesEachMemberItsPieceOfTheSum) {
 }
 
 /// Nodes of two and a half, zones of two nodes; members in any order. Whole sums and both halves, restarted: the bits are those of the
-/// teams.
+/// subgroups.
 TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
   auto group = everybody();
   std::mt19937 engine{5};
@@ -249,8 +249,8 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
     placement.node.push_back(r * 2 / 5);
     placement.zone.push_back(r * 2 / 5 / 2);
   }
-  for (const bool teams : {false, true}) {
-    if (teams) group.teams = program::teams_of({group.members}, placement);
+  for (const bool subgroups : {false, true}) {
+    if (subgroups) group.subgroups = program::subgroups_of({group.members}, placement);
     const Groups groups = connect(world, {group});
     for (const std::int64_t elements : {1, 5, 1000, 60'003}) {
       const Bytes bytes{elements * 4};
@@ -260,8 +260,8 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
       auto* data = reinterpret_cast<std::byte*>(values.data());
       auto* beside = reinterpret_cast<std::byte*>(staging.data());
       const auto sum = groups[0]->make_all_reduce(data, ElementType::fp32, bytes, beside, room);
-      const auto there = groups[0]->make_sum_shares(data, ElementType::fp32, bytes, beside, room);
-      const auto back = groups[0]->make_gather_shares(data, {4}, bytes);
+      const auto there = groups[0]->make_reduce_scatter_shards(data, ElementType::fp32, bytes, beside, room);
+      const auto back = groups[0]->make_all_gather_shards(data, {4}, bytes);
       for (int round = 0; round < 2; ++round) {
         fill_known(groups[0]->index(), values);
         const std::vector<Operation*> one{sum.get()}, other{there.get()};
@@ -269,18 +269,18 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
         sum->start(bytes);
         finish(one);
         EXPECT_EQ(allocations(), before);
-        EXPECT_EQ(first_wrong(group, values), -1) << elements << " in " << group.teams.size() << " levels of teams";
+        EXPECT_EQ(first_wrong(group, values), -1) << elements << " in " << group.subgroups.size() << " levels of subgroups";
         fill_known(groups[0]->index(), values);
         there->start(bytes);
         finish(other);
         std::vector<float> share(values.size(), std::nanf(""));
-        for (const auto& stretch : program::share_of(group, groups[0]->index()))
-          for (auto i = program::position(elements, stretch.first); i < program::position(elements, stretch.last); ++i)
+        for (const auto& row_range : program::share_of(group, groups[0]->index()))
+          for (auto i = program::position(elements, row_range.first); i < program::position(elements, row_range.last); ++i)
             share[static_cast<std::size_t>(i)] = values[static_cast<std::size_t>(i)];
         values = share;
         back->start(bytes);
         finish({back.get()});
-        EXPECT_EQ(first_wrong(group, values), -1) << elements << " by halves, in " << group.teams.size() << " levels of teams";
+        EXPECT_EQ(first_wrong(group, values), -1) << elements << " by halves, in " << group.subgroups.size() << " levels of subgroups";
       }
     }
   }

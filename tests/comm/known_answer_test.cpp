@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::size_t count = 200;
 
-program::Group group_of(int members, program::Teams teams = {}) {
+program::Group group_of(int members, program::SubgroupLevels subgroups = {}) {
   program::Group group;
   for (int m = 0; m < members; ++m) group.members.emplace_back(m);
-  group.teams = std::move(teams);
+  group.subgroups = std::move(subgroups);
   return group;
 }
 
@@ -33,13 +33,13 @@ TEST(KnownAnswer, StrangerInAMembersPlaceShows) { EXPECT_GE(first_wrong(group_of
 TEST(KnownAnswer, AnotherOrderShows) { EXPECT_GE(first_wrong(group_of(5), add({0, 1, 3, 2, 4})), 0); }
 
 TEST(KnownAnswer, TeamsSumInsideFirst) {
-  const program::Teams teams{{0, 0, 1, 1, 2}, {0, 0, 1, 1, 1}};
+  const program::SubgroupLevels subgroups{{0, 0, 1, 1, 2}, {0, 0, 1, 1, 1}};
   std::vector<float> sum(count);
   const auto of = [](int member, std::size_t i) { return known_contribution(member, static_cast<std::int64_t>(i)); };
   for (std::size_t i = 0; i < count; ++i) sum[i] = (of(0, i) + of(1, i)) + ((of(2, i) + of(3, i)) + of(4, i));
-  EXPECT_EQ(first_wrong(group_of(5, teams), sum), -1);
+  EXPECT_EQ(first_wrong(group_of(5, subgroups), sum), -1);
   EXPECT_GE(first_wrong(group_of(5), sum), 0);
-  EXPECT_GE(first_wrong(group_of(5, teams), add({0, 1, 2, 3, 4})), 0);
+  EXPECT_GE(first_wrong(group_of(5, subgroups), add({0, 1, 2, 3, 4})), 0);
 }
 
 TEST(KnownAnswer, ShiftedElementsShow) {

@@ -44,15 +44,15 @@ TEST_F(MessagesTest, AHollowMessageEndsAndLeavesTheBufferAsItWas) {
   std::vector<std::unique_ptr<Operation>> operations;
   operations.push_back(make_receive(world, previous, 4, in.data(), {capacity}));
   operations.push_back(make_send(world, next, 4, out.data(), {capacity}));
-  for (const bool hollow : {true, false, true}) {
+  for (const bool drained : {true, false, true}) {
     in = before;
     operations[0]->start({capacity});
-    if (hollow)
-      operations[1]->start_hollow({capacity});
+    if (drained)
+      operations[1]->start_drained({capacity});
     else
       operations[1]->start({capacity});
     finish(operations);
-    EXPECT_TRUE(in == (hollow ? before : out));
+    EXPECT_TRUE(in == (drained ? before : out));
   }
 }
 

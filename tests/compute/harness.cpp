@@ -70,7 +70,7 @@ struct Member {
   Setup setup;
   std::unique_ptr<Backend> backend;
   std::vector<model::Tensor> tensors;
-  std::vector<program::Part> parts;  // by layer; the word table last
+  std::vector<program::Part> parts;  // by layer; the token embedding last
   std::vector<std::unique_ptr<Memory>> parameters, weights, gradients;
   std::vector<std::unique_ptr<Memory>> activations;         // input of layer i
   std::vector<std::unique_ptr<Memory>> saved, kept, again;  // by layer
@@ -132,8 +132,8 @@ Member::Member(const Case& c, const Values& values, int index)
 void Member::fill(const Case& c, const Values& values) {
   parts.resize(static_cast<std::size_t>(c.model.layers()) + 1);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
-    const bool word = tensors[t].tied_layer >= 0;
-    program::Part& part = parts[word ? parts.size() - 1 : static_cast<std::size_t>(tensors[t].layer)];
+    const bool token_embedding = tensors[t].tied_layer >= 0;
+    program::Part& part = parts[token_embedding ? parts.size() - 1 : static_cast<std::size_t>(tensors[t].layer)];
     const auto count = static_cast<std::int64_t>(held(tensors[t], c.tensor_parallel, shape.tensor_index).size());
     part.slots.push_back({static_cast<int>(t), part.elements, count});
     part.elements += (count + 15) / 16 * 16;
@@ -165,7 +165,7 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
   task.operation = operation;
   task.layer = layer;
   task.part = &parts[at];
-  task.word_part = &parts.back();
+  task.token_embedding_part = &parts.back();
   const auto set = [&](Role role, const Memory* m) {
     task.operands[static_cast<std::size_t>(role)] = m ? const_cast<Memory*>(m)->data() : nullptr;
   };
@@ -185,8 +185,8 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
   set(Role::scalars, &scalars);
   set(Role::weights, weights[at].get());
   set(Role::gradients, gradients[at].get());
-  set(Role::word_weights, weights.back().get());
-  set(Role::word_gradients, gradients.back().get());
+  set(Role::token_embedding_weights, weights.back().get());
+  set(Role::token_embedding_gradients, gradients.back().get());
   backend->run(task);
 }
 

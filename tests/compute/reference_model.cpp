@@ -102,10 +102,10 @@ class Reference {
 
   Matrix embed(const std::int32_t* tokens, std::uint64_t sequence) const {
     const auto length = static_cast<std::size_t>(case_.length), w = static_cast<std::size_t>(case_.model.embedding_width);
-    const Vector& word = parameter("embedding.word");
+    const Vector& token_embedding = parameter("embedding.word");
     Matrix words{length, w};
     for (std::size_t i = 0; i < length; ++i)
-      for (std::size_t j = 0; j < w; ++j) words(i, j) = word[static_cast<std::size_t>(tokens[i]) * w + j];
+      for (std::size_t j = 0; j < w; ++j) words(i, j) = token_embedding[static_cast<std::size_t>(tokens[i]) * w + j];
     Matrix x = case_.model.projects() ? linear(words, "embedding.project_in", "") : words;
     if (case_.model.rotates()) return dropped(x, embedding_site, 0, sequence);
     const Vector& position = parameter("embedding.position");

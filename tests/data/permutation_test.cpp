@@ -1,4 +1,4 @@
-#include "flotilla/data/permutation.hpp"
+#include "permutation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,8 @@
 // The fences of the house: each outside library in its room only, wings that include downward only, rooms that include what their
-// CMake target declares, no machine-specific conditionals at callers.
+// CMake target declares, commands that include no other command, no machine-specific conditionals at callers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -155,6 +156,88 @@ TEST(Fence, RoomsIncludeOnlyWhatTheyDeclare) {
     if (include.room == "app" || include.room == "base" || !std::regex_match(include.header, match, pattern)) continue;
     if (match[1] == include.room || match[1] == "base") continue;
     EXPECT_TRUE(declared[include.room].contains(match[1])) << at(include) << ", which DEPENDS does not name";
+  }
+}
+
+TEST(Fence, CommandsShareOnlyWhatIsCommon) {
+  // src/app/<folder>/...: a command's own folder or common. The program's own files at the root put them together.
+  const auto folder_of = [](const std::string& path) { return path.substr(0, path.find('/')); };
+  int looked_at = 0;
+  for (const auto& include : includes()) {
+    if (include.room != "app" || !include.header.starts_with("app/")) continue;
+    const auto path = fs::relative(include.file, root / "src" / "app").string();
+    if (path.find('/') == std::string::npos) continue;
+    const auto from = folder_of(path), to = folder_of(include.header.substr(4));
+    EXPECT_TRUE(to == "common" || to == from) << at(include);
+    ++looked_at;
+  }
+  EXPECT_GT(looked_at, 100) << "the folders are not where this test looks";
+}
+
+TEST(Fence, EveryCommandHasItsFolder) {
+  std::set<std::string> folders, files;
+  for (const auto& entry : fs::directory_iterator(root / "src" / "app"))
+    (entry.is_directory() ? folders : files).insert(entry.path().filename().string());
+  EXPECT_EQ(files, (std::set<std::string>{"CMakeLists.txt", "command_table.cpp", "command_table.hpp", "main.cpp"}));
+  std::ifstream in{root / "src" / "app" / "command_table.cpp"};
+  std::stringstream all;
+  all << in.rdbuf();
+  const std::string text = all.str();
+  static const std::regex command{R"re(\{"([a-z]+)", ")re"};
+  std::set<std::string> named{"common"};
+  for (std::sregex_iterator found{text.begin(), text.end(), command}, end; found != end; ++found) named.insert((*found)[1]);
+  EXPECT_EQ(folders, named);
+}
+
+/// src/<wing>/<room>/<sub-room>/...; "" for files at the room's root. Subfolders of subfolders belong to the first.
+std::string sub_room_of(const fs::path& file) {
+  std::vector<std::string> parts;
+  for (const auto& part : fs::relative(file, root)) parts.push_back(part.string());
+  return parts[0] == "src" && parts.size() > 4 && parts[1] != "app" ? parts[3] : "";
+}
+
+bool reaches(const std::map<std::string, std::set<std::string>>& arrows, const std::string& from, const std::string& to,
+             std::set<std::string> seen = {}) {
+  if (!seen.insert(from).second || !arrows.contains(from)) return false;
+  for (const auto& next : arrows.at(from))
+    if (next == to || reaches(arrows, next, to, seen)) return true;
+  return false;
+}
+
+TEST(Fence, SubRoomsMakeNoCircle) {
+  std::map<std::string, std::set<std::string>> arrows;  // "room/sub-room" to those whose private headers it includes
+  for (const auto& include : includes()) {
+    const auto from = sub_room_of(include.file);
+    const auto slash = include.header.find('/');
+    if (from.empty() || slash == std::string::npos) continue;
+    const auto to = include.header.substr(0, slash);
+    const fs::path file = fs::relative(include.file, root);
+    const auto part = file.begin();
+    const fs::path folder = root / *part / *std::next(part) / *std::next(part, 2);
+    if (to != from && fs::is_directory(folder / to)) arrows[include.room + "/" + from].insert(include.room + "/" + to);
+  }
+  for (const auto& [sub_room, _] : arrows) EXPECT_FALSE(reaches(arrows, sub_room, sub_room)) << sub_room << " includes itself by way of others";
+}
+
+TEST(Fence, PublicHeadersAreForOtherRooms) {
+  // Reached from another room (its tests included) or from a public header that is.
+  std::map<std::string, std::set<std::string>> brings;
+  std::vector<std::string> used;
+  static const std::regex pattern{R"(^flotilla/([a-z_]+)/.*)"};
+  auto all = includes();
+  for (const auto& include : all) {
+    std::smatch match;
+    if (!std::regex_match(include.header, match, pattern)) continue;
+    if (fs::relative(include.file, root).string().starts_with("include/"))
+      brings[fs::relative(include.file, root / "include").string()].insert(include.header);
+    if (include.room != match[1]) used.push_back(include.header);
+  }
+  for (std::size_t i = 0; i < used.size(); ++i)
+    for (const auto& further : brings[used[i]])
+      if (std::ranges::find(used, further) == used.end()) used.push_back(further);
+  for (const auto& header : sources(root / "include")) {
+    const auto name = fs::relative(header, root / "include").string();
+    EXPECT_TRUE(std::ranges::find(used, name) != used.end()) << name << " belongs to its room's own folder: nobody else includes it";
   }
 }
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "flotilla/plan/dealing.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 #include "plan/random_plan.hpp"
 
 namespace flotilla::plan {
@@ -14,33 +14,33 @@ Plan twelve(std::vector<Replica> replicas) {
   return plan;
 }
 
-TEST(Deal, GivesEveryReplicaItsTurn) {
+TEST(BatchPartition, GivesEveryReplicaItsTurn) {
   const Plan equal = twelve({{"", "", 1, {}, 1, 6}, {"", "", 1, {}, 1, 6}});
-  EXPECT_EQ(deal(equal, 0), (Deal{Runs{{0, 2}, {4, 2}, {8, 2}}, Runs{{2, 2}, {6, 2}, {10, 2}}}));
+  EXPECT_EQ(partition_batch(equal, 0), (BatchPartition{Runs{{0, 2}, {4, 2}, {8, 2}}, Runs{{2, 2}, {6, 2}, {10, 2}}}));
   EXPECT_EQ(routes(equal, 0), (std::vector{0, 1, 0, 1, 0, 1}));
   // All begin first; then whoever has done the smallest part of its share.
   const Plan unlike = twelve({{"", "", 1, {}, 1, 2}, {"", "", 1, {}, 1, 6}, {"", "", 1, {}, 1, 4}});
   EXPECT_EQ(routes(unlike, 0), (std::vector{0, 1, 2, 1, 2, 1}));
 }
 
-TEST(Deal, EndsInAShortMicrobatch) {
+TEST(BatchPartition, EndsInAShortMicrobatch) {
   const Plan plan = twelve({{"", "", 1, {}, 2, 10}, {"", "", 1, {}, 1, 2}});
-  EXPECT_EQ(deal(plan, 0), (Deal{Runs{{0, 4}, {6, 4}, {10, 2}}, Runs{{4, 2}}}));
+  EXPECT_EQ(partition_batch(plan, 0), (BatchPartition{Runs{{0, 4}, {6, 4}, {10, 2}}, Runs{{4, 2}}}));
 }
 
-TEST(Deal, OfAnotherNumberOfSequencesKeepsTheProportions) {
+TEST(BatchPartition, OfAnotherNumberOfSequencesKeepsTheProportions) {
   const Plan plan = twelve({{"", "", 1, {}, 1, 8}, {"", "", 1, {}, 1, 4}});
-  EXPECT_EQ(deal(plan, 0, 5), (Deal{Runs{{0, 2}, {4, 1}}, Runs{{2, 2}}}));
-  EXPECT_EQ(deal(plan, 0, 1), (Deal{Runs{}, Runs{{0, 1}}}));
+  EXPECT_EQ(partition_batch(plan, 0, 5), (BatchPartition{Runs{{0, 2}, {4, 1}}, Runs{{2, 2}}}));
+  EXPECT_EQ(partition_batch(plan, 0, 1), (BatchPartition{Runs{}, Runs{{0, 1}}}));
 }
 
-TEST(Deal, CoversTheBatchOnceInOrderAndFairly) {
+TEST(BatchPartition, CoversTheBatchOnceInOrderAndFairly) {
   std::mt19937 random{5};
   for (int round = 0; round < 200; ++round) {
     const Plan plan = testing::random_plan(random);
     for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
       const auto& replicas = plan.stages[static_cast<std::size_t>(s)].replicas;
-      const Deal dealt = deal(plan, s);
+      const BatchPartition dealt = partition_batch(plan, s);
       const auto routed = routes(plan, s);
       ASSERT_EQ(std::ranges::count(routed, -1), 0);
       for (std::size_t r = 0; r < dealt.size(); ++r) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "elements.hpp"
+#include "cost/elements.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "operations.hpp"
@@ -55,11 +55,11 @@ TEST(ElementTimes, AreReadOffTheClockThatIsGiven) {
   }
 }
 
-TEST(Stretched, ElementsTakeAsManyTimesAsLong) {
+TEST(Throttled, ElementsTakeAsManyTimesAsLong) {
   flotilla::probe::DeviceRates rates;
   rates.memory_bandwidth.value = 7;
   rates.elements = {{{"adamw", Seconds{1}, 0.1}, {"add", Seconds{2}, 0}}, {{"cast", Seconds{3}, 0}}};
-  const auto longer = flotilla::probe::stretched(rates, 2.5);
+  const auto longer = flotilla::probe::throttled(rates, 2.5);
   EXPECT_EQ(longer.elements[0][0].per_million, Seconds{2.5});
   EXPECT_EQ(longer.elements[0][0].relative_scatter, 0.1);
   EXPECT_EQ(longer.elements[0][1].per_million, Seconds{5});

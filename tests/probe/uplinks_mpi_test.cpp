@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "probe/pretended_hosts.hpp"
-#include "roll_call.hpp"
+#include "timed_all_gather.hpp"
 
 namespace {
 
@@ -35,10 +35,10 @@ TEST(MeasureUplinks, OneZoneHasNothingToMeasure) {
   EXPECT_TRUE(probe::measure_uplinks(world(), pretended(world().size()), Seconds{0.1}, patience).empty()) << "one host in each";
 }
 
-TEST(RollCall, EverybodyHearsEverybody) {
+TEST(TimedAllGather, EverybodyHearsEverybody) {
   const int me = world().rank().value;
   const comm::Outcome mine{me != 1, ErrorKind::communication, me == 1 ? "tired" : ""};
-  const auto answers = probe::roll_call(world(), mine, 10.0 * me, patience, patience);
+  const auto answers = probe::timed_all_gather(world(), mine, 10.0 * me, patience, patience);
   ASSERT_EQ(static_cast<int>(answers.size()), world().size());
   for (int r = 0; r < world().size(); ++r) {
     EXPECT_EQ(answers[static_cast<std::size_t>(r)].number, 10.0 * r);

@@ -63,9 +63,10 @@ std::string first_violation(const Program& program) {
 std::map<std::pair<int, bool>, int> passes(const Program& program, Rank rank) {
   std::map<std::pair<int, bool>, int> count;
   const auto& c = program.classes[static_cast<std::size_t>(program.ranks[rank.index()].rank_class)];
-  for (const auto& instruction : expand(program, rank)) {
-    const auto& site = c.sites[static_cast<std::size_t>(instruction.site)];
-    if (site.op == Op::layer_forward || site.op == Op::layer_backward) ++count[{site.layer, site.op == Op::layer_backward}];
+  for (const auto& issued : expand(program, rank)) {
+    const auto& instruction = c.instructions[static_cast<std::size_t>(issued.instruction)];
+    if (instruction.op == Op::layer_forward || instruction.op == Op::layer_backward)
+      ++count[{instruction.layer, instruction.op == Op::layer_backward}];
   }
   return count;
 }

@@ -1,4 +1,4 @@
-// What lowering makes of a plan: who talks to whom, how often each site runs, how much memory it takes.
+// What lowering makes of a plan: who talks to whom, how often each instruction runs, how much memory it takes.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +17,7 @@ plan::Plan even(int data, int pipeline, int tensor, int batch, int microbatch, p
   return plan::even_plan(model::built_in("gpt2-mini"), 32, batch, Precision::fp32, data, pipeline, tensor, microbatch, kind);
 }
 
-TEST(Lower, EverySiteRunsOncePerMicrobatchOrStep) {
+TEST(Lower, EveryInstructionRunsOncePerMicrobatchOrStep) {
   std::mt19937 random{3};
   for (int trial = 0; trial < 120; ++trial) {
     const auto plan = tests::random_plan(random);
@@ -25,12 +25,12 @@ TEST(Lower, EverySiteRunsOncePerMicrobatchOrStep) {
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const auto& c = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
       std::map<int, int> runs;
-      for (const auto& instruction : expand(program, Rank{static_cast<int>(r)})) ++runs[instruction.site];
-      for (std::size_t s = 0; s < c.sites.size(); ++s) {
-        int expected = c.sites[s].per_microbatch ? c.microbatches : 1;
-        if (!c.sites[s].runs.empty()) expected = 0;
-        for (const auto& some : c.sites[s].runs) expected += some.count;
-        ASSERT_EQ(runs[static_cast<int>(s)], expected) << c.sites[s].name;
+      for (const auto& issued : expand(program, Rank{static_cast<int>(r)})) ++runs[issued.instruction];
+      for (std::size_t s = 0; s < c.instructions.size(); ++s) {
+        int expected = c.instructions[s].per_microbatch ? c.microbatches : 1;
+        if (!c.instructions[s].runs.empty()) expected = 0;
+        for (const auto& some : c.instructions[s].runs) expected += some.count;
+        ASSERT_EQ(runs[static_cast<int>(s)], expected) << c.instructions[s].name;
       }
     }
   }
@@ -49,12 +49,12 @@ TEST(Lower, OneFOneBKeepsAtMostTheStagesLeftInFlight) {
     int ahead = 0, most = 0;
     const Rank rank{c.stage};
     for (const auto& i : expand(program, rank)) {
-      const auto& site = c.sites[static_cast<std::size_t>(i.site)];
-      if (site.operation == model::Operation::attention_forward && site.op == Op::compute &&
-          site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
+      const auto& instruction = c.instructions[static_cast<std::size_t>(i.instruction)];
+      if (instruction.operation == model::Operation::attention_forward && instruction.op == Op::compute &&
+          instruction.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
         most = std::max(most, ++ahead);
-      if (site.operation == model::Operation::attention_backward && site.op == Op::compute &&
-          site.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
+      if (instruction.operation == model::Operation::attention_backward && instruction.op == Op::compute &&
+          instruction.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
         --ahead;
     }
     EXPECT_LE(most, 3 - c.stage);
@@ -97,12 +97,12 @@ std::vector<std::tuple<int, int, bool>> passes(const Program& program, Rank rank
   std::vector<std::tuple<int, int, bool>> found;
   const auto& c = program.classes[static_cast<std::size_t>(program.ranks[rank.index()].rank_class)];
   for (const auto& i : expand(program, rank)) {
-    const auto& site = c.sites[static_cast<std::size_t>(i.site)];
-    const bool head =
-        site.op == Op::compute && program.plan.model.is_head(site.layer) && !site.backward;  // forward, at the start of backward
-    const bool pass = site.op == Op::compute || site.op == Op::layer_forward || site.op == Op::layer_backward;
+    const auto& instruction = c.instructions[static_cast<std::size_t>(i.instruction)];
+    const bool head = instruction.op == Op::compute && program.plan.model.is_head(instruction.layer) &&
+                      !instruction.backward;  // forward, at the start of backward
+    const bool pass = instruction.op == Op::compute || instruction.op == Op::layer_forward || instruction.op == Op::layer_backward;
     if (!pass || head) continue;
-    const std::tuple here{site.layer / 2 / plan::own_stages(program.plan), i.microbatch, site.backward};
+    const std::tuple here{instruction.layer / 2 / plan::own_stages(program.plan), i.microbatch, instruction.backward};
     if (found.empty() || found.back() != here) found.push_back(here);
   }
   return found;
@@ -129,11 +129,11 @@ TEST(Lower, InterleavedDevicesKeepOneWayThroughThePipelineForEveryOtherChunk) {
 }
 
 TEST(Lower, ManyMicrobatchesThroughChunksAreLoops) {
-  std::size_t steps = 0, instructions = 0;
+  std::size_t steps = 0, issued_instructions = 0;
   const auto program = lower(interleaved(8, 2, 512), Runtime{});
   for (const auto& block : program.classes.front().blocks) steps += block.steps.size();
-  instructions = expand(program, Rank{0}).size();
-  EXPECT_LT(3 * steps, instructions);
+  issued_instructions = expand(program, Rank{0}).size();
+  EXPECT_LT(3 * steps, issued_instructions);
 }
 
 /// 4 of those 16 rows (the input, two norms' outputs, the sum between) are whole on every member of a group that does not share its tokens.
@@ -158,7 +158,7 @@ TEST(Lower, SharedTokensChangeNothingInStagesOfOneDevice) {
   ASSERT_EQ(shared.classes.size(), whole.classes.size());
   for (std::size_t c = 0; c < whole.classes.size(); ++c) {
     EXPECT_EQ(shared.classes[c].arena, whole.classes[c].arena);
-    EXPECT_EQ(shared.classes[c].sites, whole.classes[c].sites);
+    EXPECT_EQ(shared.classes[c].instructions, whole.classes[c].instructions);
     EXPECT_EQ(shared.classes[c].blocks, whole.classes[c].blocks);
   }
 }

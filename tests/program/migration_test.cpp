@@ -13,7 +13,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "flotilla/program/kept_state.hpp"
-#include "flotilla/program/share_pieces.hpp"
+#include "flotilla/program/optimizer_shards.hpp"
 #include "plan/random_plan.hpp"
 #include "program/random_plan.hpp"
 
@@ -79,7 +79,7 @@ struct Reading {
       for (const auto& part : parts)
         for (const auto& slot : part.slots)
           if (!part.shares.empty()) in_pieces.insert({Rank{r}, slot.tensor});
-      const auto pieces = share_pieces(program, Rank{r});
+      const auto pieces = shard_pieces(program, Rank{r});
       for (int p = 0; p < static_cast<int>(pieces.size()); ++p) {
         const auto& piece = pieces[static_cast<std::size_t>(p)];
         const auto& part = parts[static_cast<std::size_t>(piece.part)];

@@ -20,9 +20,9 @@ Program pipeline_program(int stages = 2, int tensor = 1, int data = 1) {
   return lower(plan::even_plan(model::built_in("gpt2-tiny"), 16, 8 * data, Precision::fp32, data, stages, tensor, 1), Runtime{});
 }
 
-Site& site_named(Program& program, std::size_t c, const std::string& name) {
-  for (auto& site : program.classes.at(c).sites)
-    if (site.name == name) return site;
+Instruction& instruction_named(Program& program, std::size_t c, const std::string& name) {
+  for (auto& instruction : program.classes.at(c).instructions)
+    if (instruction.name == name) return instruction;
   throw std::runtime_error{"no site " + name};
 }
 
@@ -102,10 +102,10 @@ TEST(Validate, EveryRemovedWaitThatMattersIsNoticed) {
   const auto whole = pipeline_program(3, 2, 2);
   int needed = 0, waits = 0;
   for (std::size_t c = 0; c < whole.classes.size(); ++c)
-    for (std::size_t s = 0; s < whole.classes[c].sites.size(); ++s)
-      for (std::size_t w = 0; w < whole.classes[c].sites[s].waits.size(); ++w) {
+    for (std::size_t s = 0; s < whole.classes[c].instructions.size(); ++s)
+      for (std::size_t w = 0; w < whole.classes[c].instructions[s].waits.size(); ++w) {
         auto program = whole;
-        auto& list = program.classes[c].sites[s].waits;
+        auto& list = program.classes[c].instructions[s].waits;
         list.erase(list.begin() + static_cast<std::ptrdiff_t>(w));
         ++waits;
         if (broken(program, Violation::Rule::memory)) ++needed;
@@ -123,23 +123,24 @@ void expect_removed_gathers_noticed(plan::ScheduleKind schedule) {
   ASSERT_EQ(first(validate(whole)), "");
   int gathers = 0;
   for (std::size_t c = 0; c < whole.classes.size(); ++c)
-    for (std::size_t s = 0; s < whole.classes[c].sites.size(); ++s) {
-      const auto& site = whole.classes[c].sites[s];
-      if (!site.per_microbatch || (site.op != Op::all_gather && site.op != Op::reduce_scatter)) continue;
+    for (std::size_t s = 0; s < whole.classes[c].instructions.size(); ++s) {
+      const auto& instruction = whole.classes[c].instructions[s];
+      if (!instruction.per_microbatch || (instruction.op != Op::all_gather && instruction.op != Op::reduce_scatter)) continue;
       ++gathers;
       // Of two gathers behind one operation the first is waited for by the second one's queue, and the second starts behind the first.
-      const auto& sites = whole.classes[c].sites;
+      const auto& instructions = whole.classes[c].instructions;
       const auto pairs = [&](std::size_t a, std::size_t b) {
-        return b < sites.size() && sites[a].op == Op::all_gather && sites[b].op == Op::all_gather && sites[a].waits == sites[b].waits;
+        return b < instructions.size() && instructions[a].op == Op::all_gather && instructions[b].op == Op::all_gather &&
+               instructions[a].waits == instructions[b].waits;
       };
       const bool first_of_two = pairs(s, s + 1), second_of_two = s > 0 && pairs(s - 1, s);
       auto before = whole;  // it begins before its operand is made
-      before.classes[c].sites[s].waits.clear();
-      EXPECT_EQ(broken(before, Violation::Rule::memory), !second_of_two) << site.name;
+      before.classes[c].instructions[s].waits.clear();
+      EXPECT_EQ(broken(before, Violation::Rule::memory), !second_of_two) << instruction.name;
       auto behind = whole;  // and who reads it does not wait
-      for (auto& reader : behind.classes[c].sites)
-        std::erase_if(reader.waits, [&](const Wait& wait) { return wait.site == static_cast<int>(s) && wait.lag == 0; });
-      EXPECT_EQ(broken(behind, Violation::Rule::memory), !first_of_two) << site.name;
+      for (auto& reader : behind.classes[c].instructions)
+        std::erase_if(reader.waits, [&](const Wait& wait) { return wait.instruction == static_cast<int>(s) && wait.lag == 0; });
+      EXPECT_EQ(broken(behind, Violation::Rule::memory), !first_of_two) << instruction.name;
     }
   EXPECT_GT(gathers, 20);
 }
@@ -154,14 +155,14 @@ TEST(Validate, MissingMessageIsRefused) {
   auto& blocks = program.classes[0].blocks;
   for (auto& block : blocks)
     std::erase_if(block.steps, [&](const Block::Step& s) {
-      return program.classes[0].sites[static_cast<std::size_t>(s.site)].op == Op::send && block.repeat == 1;
+      return program.classes[0].instructions[static_cast<std::size_t>(s.instruction)].op == Op::send && block.repeat == 1;
     });
   EXPECT_TRUE(broken(program, Violation::Rule::message_order)) << first(validate(program));
 }
 
 TEST(Validate, MessageOfAnotherSizeIsRefused) {
   auto program = pipeline_program();
-  site_named(program, 0, "send activation").bytes_per_sequence += Bytes{4};
+  instruction_named(program, 0, "send activation").bytes_per_sequence += Bytes{4};
   EXPECT_TRUE(broken(program, Violation::Rule::message_order));
 }
 
@@ -170,20 +171,22 @@ TEST(Validate, CycleAcrossRanksIsRefused) {
   auto program = pipeline_program();
   auto& c = program.classes[0];
   int send = -1, receive = -1;
-  for (std::size_t s = 0; s < c.sites.size(); ++s) {
-    if (c.sites[s].name == "send activation") send = static_cast<int>(s);
-    if (c.sites[s].name == "receive gradient") receive = static_cast<int>(s);
+  for (std::size_t s = 0; s < c.instructions.size(); ++s) {
+    if (c.instructions[s].name == "send activation") send = static_cast<int>(s);
+    if (c.instructions[s].name == "receive gradient") receive = static_cast<int>(s);
   }
   for (auto& block : c.blocks) {
     auto& steps = block.steps;
-    auto at = [&](int site) { return std::find_if(steps.begin(), steps.end(), [&](const auto& s) { return s.site == site; }); };
+    auto at = [&](int instruction) {
+      return std::find_if(steps.begin(), steps.end(), [&](const auto& s) { return s.instruction == instruction; });
+    };
     if (at(send) != steps.end() && at(receive) != steps.end() && block.repeat > 1) {
       // in the steady loop: the send of microbatch m+1 behind the receive of gradient m+1, which needs it
       const int microbatch = at(send)->microbatch;
       steps.erase(at(send));
       at(receive)->microbatch = microbatch;
       steps.push_back({send, microbatch});
-      c.sites[static_cast<std::size_t>(send)].waits.push_back({receive, 0});
+      c.instructions[static_cast<std::size_t>(send)].waits.push_back({receive, 0});
     }
   }
   EXPECT_FALSE(validate(program).empty());
@@ -194,12 +197,12 @@ TEST(Validate, CycleAcrossRanksIsRefused) {
 TEST(Validate, PureCycleIsRefused) {
   // Queue order alone: the last stage issues its gradient's send before the receive that it depends on can complete elsewhere.
   auto program = pipeline_program();
-  auto& sites = program.classes[1].sites;
+  auto& instructions = program.classes[1].instructions;
   int send = -1;
-  for (std::size_t s = 0; s < sites.size(); ++s)
-    if (sites[s].name == "send gradient") send = static_cast<int>(s);
+  for (std::size_t s = 0; s < instructions.size(); ++s)
+    if (instructions[s].name == "send gradient") send = static_cast<int>(s);
   // The activation of microbatch m is received only once gradient m+1 has been sent: no order of things allows that.
-  auto& receive = site_named(program, 1, "receive activation");
+  auto& receive = instruction_named(program, 1, "receive activation");
   receive.waits.push_back({send, 0});
   EXPECT_TRUE(broken(program, Violation::Rule::cycle)) << first(validate(program));
 }
@@ -210,9 +213,9 @@ TEST(Validate, RendezvousCycleIsRefused) {
   auto program = pipeline_program();
   for (std::size_t c = 0; c < 2; ++c) {
     auto& rank_class = program.classes[c];
-    rank_class.sites.resize(0);
+    rank_class.instructions.resize(0);
     rank_class.blocks.clear();
-    Site send, receive;
+    Instruction send, receive;
     send.name = "send";
     send.op = Op::send;
     send.queue = Queue::compute;  // a queue that runs one at a time: blocking
@@ -223,7 +226,7 @@ TEST(Validate, RendezvousCycleIsRefused) {
     receive = send;
     receive.name = "receive";
     receive.op = Op::receive;
-    rank_class.sites = {send, receive};
+    rank_class.instructions = {send, receive};
     rank_class.blocks = {{1, {{0, 0}, {1, 0}}}};
   }
   EXPECT_TRUE(broken(program, Violation::Rule::cycle)) << first(validate(program));
@@ -256,7 +259,7 @@ TEST(Validate, GroupsInDifferentOrderAreRefused) {
   auto& closing = second.blocks.back().steps;
   std::vector<std::size_t> reductions;
   for (std::size_t i = 0; i < closing.size(); ++i)
-    if (second.sites[static_cast<std::size_t>(closing[i].site)].op == Op::all_reduce) reductions.push_back(i);
+    if (second.instructions[static_cast<std::size_t>(closing[i].instruction)].op == Op::all_reduce) reductions.push_back(i);
   ASSERT_GE(reductions.size(), 2u);
   std::swap(closing[reductions[0]], closing[reductions[1]]);
   program.classes.push_back(second);
@@ -270,15 +273,15 @@ TEST(Validate, DanglingReferencesAreRefusedNotFollowed) {
   for (int trial = 0; trial < 200; ++trial) {
     auto program = whole;
     auto& c = program.classes[static_cast<std::size_t>(tests::between(random, 0, static_cast<int>(program.classes.size()) - 1))];
-    auto& site = c.sites[static_cast<std::size_t>(tests::between(random, 0, static_cast<int>(c.sites.size()) - 1))];
+    auto& instruction = c.instructions[static_cast<std::size_t>(tests::between(random, 0, static_cast<int>(c.instructions.size()) - 1))];
     const int wild = tests::between(random, 0, 1) ? 1 << 20 : -7;
     switch (tests::between(random, 0, 4)) {
       case 0:
-        if (site.accesses.empty()) continue;
-        site.accesses[0].buffer = wild;
+        if (instruction.accesses.empty()) continue;
+        instruction.accesses[0].buffer = wild;
         break;
-      case 1: site.waits.push_back({wild, 0}); break;
-      case 2: c.blocks[0].steps[0].site = wild; break;
+      case 1: instruction.waits.push_back({wild, 0}); break;
+      case 2: c.blocks[0].steps[0].instruction = wild; break;
       case 3: program.ranks[static_cast<std::size_t>(tests::between(random, 0, 7))].rank_class = 1 << 20; break;
       default: c.buffers[0].offset = {wild}; break;
     }

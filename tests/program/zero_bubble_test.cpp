@@ -32,13 +32,15 @@ int rank_of(const Program& program, int stage) {
   return -1;
 }
 
-/// Per microbatch the position of a site's run in its rank's list.
+/// Per microbatch the position of a instruction's run in its rank's list.
 std::map<int, int> positions(const Program& program, int rank, const std::string& name) {
   std::map<int, int> found;
-  const auto& sites = program.classes[static_cast<std::size_t>(program.ranks[static_cast<std::size_t>(rank)].rank_class)].sites;
+  const auto& instructions =
+      program.classes[static_cast<std::size_t>(program.ranks[static_cast<std::size_t>(rank)].rank_class)].instructions;
   const auto list = expand(program, Rank{rank});
   for (int i = 0; i < static_cast<int>(list.size()); ++i)
-    if (const auto& at = list[static_cast<std::size_t>(i)]; sites[static_cast<std::size_t>(at.site)].name == name) found[at.microbatch] = i;
+    if (const auto& at = list[static_cast<std::size_t>(i)]; instructions[static_cast<std::size_t>(at.instruction)].name == name)
+      found[at.microbatch] = i;
   return found;
 }
 
@@ -129,9 +131,9 @@ TEST(ZeroBubble, SharedTokensAreGatheredForTheWeightsAheadOfTheirUse) {
         EXPECT_LT(mlp.at(m), attention.at(m));
       }
     }
-    for (const auto& site : class_of(program, s).sites)
-      if (site.operation == Operation::mlp_begin_backward || site.operation == Operation::attention_begin_backward) {
-        EXPECT_EQ(std::ranges::find(site.accesses, Role::gathered, &Access::role), site.accesses.end()) << site.name;
+    for (const auto& instruction : class_of(program, s).instructions)
+      if (instruction.operation == Operation::mlp_begin_backward || instruction.operation == Operation::attention_begin_backward) {
+        EXPECT_EQ(std::ranges::find(instruction.accesses, Role::gathered, &Access::role), instruction.accesses.end()) << instruction.name;
       }
   }
 }

@@ -80,7 +80,7 @@ std::unique_ptr<Trainer> trainer(const plan::Plan& plan) {
   return made;
 }
 
-/// Sums over the crew of every rank's values.
+/// Sums over the active ranks of every rank's values.
 std::vector<double> sum_over_crew(const std::vector<double>& mine) {
   const auto all = mpi::all_gather_bytes(tests::everybody().control(), std::as_bytes(std::span{mine}), tests::patience);
   const auto* values = reinterpret_cast<const double*>(all.data());

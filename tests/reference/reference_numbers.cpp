@@ -31,11 +31,11 @@ class Reader {
   /// The scalars stand before the tensors.
   std::vector<ReferenceStep> steps() {
     std::vector<ReferenceStep> found;
-    std::string word, loss, norm, rate;
+    std::string token_embedding, loss, norm, rate;
     while ((index_ >> std::ws).peek() == 's') {
       ReferenceStep step;
       std::size_t number = 0;
-      index_ >> word >> number >> loss >> step.loss >> norm >> step.gradient_norm >> rate >> step.learning_rate;
+      index_ >> token_embedding >> number >> loss >> step.loss >> norm >> step.gradient_norm >> rate >> step.learning_rate;
       if (!index_ || number != found.size()) throw std::runtime_error{text(path_.string(), ": expected step ", found.size())};
       found.push_back(step);
     }

@@ -1,6 +1,6 @@
 // `flotilla control RUN --plan PLAN`: the run changes plan between two steps, without a restart, and its losses are to the last bit those
 // of a run that restarted at that step from a checkpoint under the new plan.
-#include "app/control.hpp"
+#include "flotilla/session/control_document.hpp"
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -16,7 +16,7 @@ Ended control(const fs::path& run, const fs::path& plan) {
 /// Leaves the request for the start to find, so that the step of the change is known: it is made after the first one.
 void ask_beforehand(const fs::path& run, const fs::path& plan) {
   fs::create_directories(run);
-  write(app::control_file(run), app::control_to_json(files::read_plan(plan)));
+  write(session::control_file(run), session::control_to_json(files::read_plan(plan)));
 }
 
 struct Pair {
@@ -54,7 +54,7 @@ TEST(Replan, LossesAreThoseOfARestartUnderTheNewPlan) {
     EXPECT_EQ(plans[0].refused, "");
     EXPECT_GT(plans[0].moved_bytes, 0);
     EXPECT_NE(ended.out.find("plan changed after step "), std::string::npos) << ended.out;
-    EXPECT_FALSE(fs::exists(app::control_file(changed)));
+    EXPECT_FALSE(fs::exists(session::control_file(changed)));
     const auto at = plans[0].step, end = committed(changed).back();
     ASSERT_GE(end, at + steps_after);
     // To that step, and on from its checkpoint under the other plan.
@@ -106,7 +106,7 @@ TEST(Replan, WhatCannotBeMadeReadyLeavesTheOldPlanAtWork) {
   for (int i = 0; i < 2; ++i) {  // the ranks without work, too, are ready for the next wish
     const auto refused = control(directory, plan_file(1, 3, 1));
     EXPECT_EQ(refused.code, 65);
-    EXPECT_NE(refused.err.find("to hold both plans and may use 100 MiB"), std::string::npos) << refused.err;
+    EXPECT_NE(refused.err.find("for both plans and may use 100 MiB"), std::string::npos) << refused.err;
     const auto before = steps_logged(directory);
     EXPECT_TRUE(wait_until([&] { return steps_logged(directory) > before + 5; }, patience)) << training.err();
   }

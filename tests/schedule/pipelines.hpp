@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "flotilla/schedule/bound.hpp"
-#include "flotilla/schedule/list_scheduler.hpp"
+#include "list_scheduler.hpp"
 
 namespace flotilla::schedule::testing {
 
@@ -28,16 +28,16 @@ inline std::vector<Pass> passes_of(const ScheduledDevice& device) { return {devi
 class Column {
  public:
   Column(int devices, int microbatches, int chunks = 1) : chunks_{chunks} {
-    plan::Deal deal(1);
-    for (int m = 0; m < microbatches; ++m) deal.front().push_back({m, 1});
-    deals_.assign(static_cast<std::size_t>(devices), deal);
-    boundaries_.resize(deals_.size());
+    plan::BatchPartition partition_batch(1);
+    for (int m = 0; m < microbatches; ++m) batch_partition.front().push_back({m, 1});
+    batch_partitions_.assign(static_cast<std::size_t>(devices), batch_partition);
+    boundaries_.resize(batch_partitions_.size());
   }
-  PipelineShape shape() const { return {deals_, boundaries_, chunks_, true}; }
+  PipelineShape shape() const { return {batch_partitions_, boundaries_, chunks_, true}; }
 
  private:
   int chunks_;
-  std::vector<plan::Deal> deals_;
+  std::vector<plan::BatchPartition> batch_partitions_;
   std::vector<Boundary> boundaries_;
 };
 

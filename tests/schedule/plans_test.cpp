@@ -54,17 +54,17 @@ TEST(PipelineSchedule, OrdersAnyPlanSoundly) {
       auto& of_stage = passes.emplace_back();
       for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r) {
         const PassOrder order = schedule.order(static_cast<int>(s), static_cast<int>(r));
-        expect_sound(order, static_cast<int>(schedule.deals()[s][r].size()), "seed " + std::to_string(seed));
+        expect_sound(order, static_cast<int>(schedule.batch_partitions()[s][r].size()), "seed " + std::to_string(seed));
         of_stage.push_back(schedule::passes_of(order));
       }
     }
     unlike += std::ranges::all_of(schedule.boundaries(), &Boundary::alike) ? 0 : 1;
-    const PipelineShape shape{schedule.deals(), schedule.boundaries()};
+    const PipelineShape shape{schedule.batch_partitions(), schedule.boundaries()};
     const auto listed = timed(shape, passes, OfShares{});
     ASSERT_TRUE(listed.has_value()) << "seed " << seed << " does not end";
     // No replica has less to do than its own passes, and the bound of it alone says so.
     for (std::size_t s = 0; s < plan.stages.size(); ++s)
-      for (const auto& microbatches : schedule.deals()[s]) {
+      for (const auto& microbatches : schedule.batch_partitions()[s]) {
         ColumnTimes alone{{{}}, static_cast<int>(microbatches.size())};
         if (microbatches.empty()) continue;
         const auto times = [](int count) { return PassTimes{{1.0 * count}, {2.0 * count}, {}, {}}; };

@@ -1,4 +1,4 @@
-#include "flotilla/search/moved_bytes.hpp"
+#include "moving/moved_bytes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -93,16 +93,16 @@ plan::Plan random_plan(std::mt19937& random, const model::Config& model, int mos
   const char* const types[] = {"A", "B"};
   const char* const zones[] = {"", "z"};
   const int stages = 1 + static_cast<int>(random() % 3);
-  int room = most_devices;
+  int sub_pool = most_devices;
   for (int s = 0; s < stages; ++s) {
     cuts.push_back(s + 1 == stages ? model.layers() : cuts.back() + 1 + static_cast<int>(random() % 2));
     auto& copies = replicas.emplace_back();
     const int left = stages - s - 1;
     do {
-      const int degree = std::min(1 + static_cast<int>(random() % 3), room - left);
+      const int degree = std::min(1 + static_cast<int>(random() % 3), sub_pool - left);
       copies.push_back(replica(types[random() % 4 == 0], degree, zones[random() % 4 == 0]));
-      room -= degree;
-    } while (room > left && random() % 2);
+      sub_pool -= degree;
+    } while (sub_pool > left && random() % 2);
   }
   return plan_of(model, cuts, replicas);
 }
@@ -324,7 +324,7 @@ TEST(MovedBytes, ManySharesKeepTheirOrder) {
   EXPECT_GT(moved.count, 0);
 }
 
-RankedPlan candidate(double value, std::int64_t moved, int devices = 1) {
+RankedPlan ranked(double value, std::int64_t moved, int devices = 1) {
   RankedPlan plan;
   plan.value = value;
   plan.moved = {moved};
@@ -333,7 +333,7 @@ RankedPlan candidate(double value, std::int64_t moved, int devices = 1) {
 }
 
 TEST(ChooseNearBest, TheOneThatMovesLeast) {
-  const std::vector<RankedPlan> all{candidate(10, 90), candidate(10.4, 40), candidate(10.5, 30), candidate(11, 20), candidate(12, 0)};
+  const std::vector<RankedPlan> all{ranked(10, 90), ranked(10.4, 40), ranked(10.5, 30), ranked(11, 20), ranked(12, 0)};
   EXPECT_EQ(choose_near_best(all, 10, 0), 0u);
   EXPECT_EQ(choose_near_best(all, 10, 0.05), 2u);
   EXPECT_EQ(choose_near_best(all, 10, 0.1), 3u);
@@ -343,7 +343,7 @@ TEST(ChooseNearBest, TheOneThatMovesLeast) {
 }
 
 TEST(ChooseNearBest, TiesGoToTheBetterThenTheSmaller) {
-  const std::vector<RankedPlan> all{candidate(10.2, 30, 8), candidate(10.1, 30, 9), candidate(10.1, 30, 7), candidate(10.1, 30, 7)};
+  const std::vector<RankedPlan> all{ranked(10.2, 30, 8), ranked(10.1, 30, 9), ranked(10.1, 30, 7), ranked(10.1, 30, 7)};
   EXPECT_EQ(choose_near_best(all, 10, 0.05), 2u);
 }
 

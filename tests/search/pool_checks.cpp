@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "../bound/floor.hpp"
+#include "candidate_generator.hpp"
 #include "estimate.hpp"
-#include "families.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -40,36 +40,36 @@ std::vector<int> random_cuts(Dice& dice, int layers, int stages) {
   return cuts;
 }
 
-/// Anything that sketches can say; one tensor degree, for our runtime's sake.
-Sketch random_sketch(Dice& dice, const Parts& parts) {
-  const int layers = parts.stock.request.model.layers(), stages = dice.pick(1, std::min(layers, 5));
-  Sketch sketch{random_cuts(dice, layers, stages), {}, {}};
-  for (int s = 0; s < stages; ++s) sketch.recompute.push_back(dice.chance(0.3) ? plan::Recompute::full : plan::Recompute::none);
-  if (dice.chance(0.2)) sketch.schedule = plan::ScheduleKind::gpipe;
+/// Anything that candidates can say; one tensor degree, for our runtime's sake.
+CandidatePlan random_candidate(Dice& dice, const Parts& parts) {
+  const int layers = parts.device_pool.request.model.layers(), stages = dice.pick(1, std::min(layers, 5));
+  CandidatePlan candidate{random_cuts(dice, layers, stages), {}, {}};
+  for (int s = 0; s < stages; ++s) candidate.recompute.push_back(dice.chance(0.3) ? plan::Recompute::full : plan::Recompute::none);
+  if (dice.chance(0.2)) candidate.schedule = plan::ScheduleKind::gpipe;
   const int degree = 1 << dice.pick(0, 2);
   for (int c = dice.pick(1, 3); c > 0; --c) {
-    Column column{{}, dice.one_of(parts.microbatches), dice.pick(1, 3)};
-    int place = dice.pick(0, static_cast<int>(parts.stock.places.size()) - 1);
+    PipelineReplica pipeline{{}, dice.one_of(parts.microbatches), dice.pick(1, 3)};
+    int place = dice.pick(0, static_cast<int>(parts.device_pool.places.size()) - 1);
     for (int s = 0; s < stages; ++s) {
-      if (dice.chance(0.3)) place = dice.pick(0, static_cast<int>(parts.stock.places.size()) - 1);
-      column.slots.push_back({place, degree});
+      if (dice.chance(0.3)) place = dice.pick(0, static_cast<int>(parts.device_pool.places.size()) - 1);
+      pipeline.slots.push_back({place, degree});
     }
-    sketch.columns.push_back(std::move(column));
+    candidate.pipelines.push_back(std::move(pipeline));
   }
-  if (!parts.estimate.levels() || dice.chance(0.5)) return sketch;
-  sketch.dealing = Dealing::level;
-  for (Column& column : sketch.columns) column.microbatch = dice.one_of(parts.estimate.sizes());
-  return sketch;
+  if (!parts.estimate.balances() || dice.chance(0.5)) return candidate;
+  candidate.partition = BatchPartition::balanced;
+  for (PipelineReplica& pipeline : candidate.pipelines) pipeline.microbatch = dice.one_of(parts.estimate.sizes());
+  return candidate;
 }
 
-/// Visits sketches that the pool holds, dealt, with their estimates.
-void for_random_sketches(Parts& parts, int seed, int count, const std::function<void(const Sketch&, const Estimate&)>& visit) {
+/// Visits candidates that the pool holds, dealt, with their estimates.
+void for_random_candidates(Parts& parts, int seed, int count, const std::function<void(const CandidatePlan&, const Estimate&)>& visit) {
   Dice dice{seed};
   for (int k = 0; k < count; ++k) {
-    Sketch sketch = random_sketch(dice, parts);
-    if (!parts.stock.holds(sketch)) continue;
-    const Estimate estimate = parts.estimate(sketch);
-    if (estimate.seconds > 0 && !sketch.columns.empty()) visit(sketch, estimate);
+    CandidatePlan candidate = random_candidate(dice, parts);
+    if (!parts.device_pool.holds(candidate)) continue;
+    const Estimate estimate = parts.estimate(candidate);
+    if (estimate.seconds > 0 && !candidate.pipelines.empty()) visit(candidate, estimate);
   }
 }
 
@@ -147,31 +147,32 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    const double floor = bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
+    const double floor = bound::floor_of(parts.device_pool, parts.layer_cost_table, parts.estimate.sizes().back()).bound;
     const auto look = [&](const plan::Plan& plan) {
       const auto v = verdict(judge, plan);
       if (!v || !v->fits || !judge.keeps_limits(*v)) return;  // no plan of the space
       ratios.add(*v->value / floor);
       EXPECT_GE(*v->value, floor) << seed << " " << i.runtime.name << " " << plan::summary(plan);
     };
-    for_random_sketches(parts, seed, plans_each, [&](const Sketch& sketch, const Estimate&) {
-      look(plan_of(sketch, parts.stock));
-      for_each_execution(sketch, parts.stock, parts.estimate.may_shard(), [&](Sketch&& other) { look(plan_of(other, parts.stock)); });
+    for_random_candidates(parts, seed, plans_each, [&](const CandidatePlan& candidate, const Estimate&) {
+      look(plan_of(candidate, parts.device_pool));
+      for_each_execution(candidate, parts.device_pool, parts.estimate.may_shard(),
+                         [&](CandidatePlan&& other) { look(plan_of(other, parts.device_pool)); });
     });
   }
   std::printf("%s\n", ratios.in_words("value / floor").c_str());
   EXPECT_FALSE(ratios.all.empty());
 }
 
-void expect_close_estimates(Seeds seeds, const Range& range, int sketches_each, double most) {
+void expect_close_estimates(Seeds seeds, const Range& range, int candidates_each, double most) {
   Ratios time, memory;
   double mean = 0;
   for (int seed = seeds.first; seed < seeds.last; ++seed) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
     Parts parts{i};
-    for_random_sketches(parts, seed, sketches_each, [&](const Sketch& sketch, const Estimate& estimate) {
-      const auto v = verdict(judge, plan_of(sketch, parts.stock));
+    for_random_candidates(parts, seed, candidates_each, [&](const CandidatePlan& candidate, const Estimate& estimate) {
+      const auto v = verdict(judge, plan_of(candidate, parts.device_pool));
       if (!v) return;
       time.add(std::abs(estimate.seconds / v->forecast.iteration.value - 1));
       double full = 0;
@@ -278,7 +279,7 @@ bool faster_links(Instance& i, Dice& dice) {
 
 double floor_of(const Instance& i) {
   Parts parts{i};
-  return bound::floor_of(parts.stock, parts.soundings, parts.estimate.sizes().back()).bound;
+  return bound::floor_of(parts.device_pool, parts.layer_cost_table, parts.estimate.sizes().back()).bound;
 }
 
 }  // namespace

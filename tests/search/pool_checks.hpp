@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "column_plans.hpp"
+#include "replica_plans.hpp"
 
 /// What the planner by our own forecast promises, looked at over many random instances. Each prints one line of what it measured.
 namespace flotilla::fixture {
@@ -26,10 +26,10 @@ search::PlanAnswer plan(const Instance&);
 /// Answers are what they say: valid, inside the pool, the memory, the limits and the restrictions, and forecast the same by the judge; no
 /// plan that anybody knows is below the bound.
 void expect_sense(Seeds, const Range&);
-/// No plan of the space is below the floor: random sketches and variants of them.
+/// No plan of the space is below the floor: random candidates and variants of them.
 void expect_floor(Seeds, const Range&, int plans_each);
-/// The median of |estimate / forecast - 1| over random sketches is at most `most`.
-void expect_close_estimates(Seeds, const Range&, int sketches_each, double most);
+/// The median of |estimate / forecast - 1| over random candidates is at most `most`.
+void expect_close_estimates(Seeds, const Range&, int candidates_each, double most);
 /// The same plan for the same request, and as good a one for the pool in another order.
 void expect_deterministic(Seeds, const Range&);
 /// Feasible exactly when plain enumeration is; never worse by more than `most_worse`, and equal within 0.1 % in at least `mostly`.

@@ -24,7 +24,7 @@ Range few_devices() {
   return range;
 }
 
-TEST(PoolPlanner, MakesSense) { expect_sense({0, 25}, small_models()); }
+TEST(PoolPlanner, AnswersHoldTheirInvariants) { expect_sense({0, 25}, small_models()); }
 TEST(PoolPlanner, NoPlanIsBelowTheFloor) { expect_floor({0, 12}, small_models(), 12); }
 TEST(PoolPlanner, EstimatesAreClose) { expect_close_estimates({0, 25}, small_models(), 15, 0.1); }
 TEST(PoolPlanner, IsDeterministic) { expect_deterministic({100, 105}, small_models()); }
@@ -93,7 +93,7 @@ TEST(PoolPlanner, InterleavesWhereMicrobatchesAreFew) {
   EXPECT_LE(open.best->value, found.best->value);
 }
 
-/// Most of the model is a word table, which one head leaves whole, and no device can hold all of its state.
+/// Most of the model is a token embedding, which one head leaves whole, and no device can hold all of its state.
 Instance short_of_state() {
   Instance i = usual();
   i.request.model = model::built_in("gpt2-mini");
@@ -115,9 +115,9 @@ TEST(PoolPlanner, ShardsTheOptimizerWhereNothingElseFits) {
   const auto problems = Judge{i}.problems(answer);
   EXPECT_TRUE(problems.empty()) << joined(problems);
   for (auto& type : i.library.device_types) type.memory = type.memory + type.memory;
-  const auto room = plan(i);
-  ASSERT_TRUE(room.best) << room.no_plan_reason;
-  EXPECT_LE(room.best->value, answer.best->value);
+  const auto sub_pool = plan(i);
+  ASSERT_TRUE(sub_pool.best) << sub_pool.no_plan_reason;
+  EXPECT_LE(sub_pool.best->value, answer.best->value);
 }
 
 TEST(PoolPlanner, KeepsConstraints) {
@@ -168,7 +168,7 @@ TEST(PoolPlanner, SaysWhatIsShort) {
     return answer.no_plan_reason;
   };
   const auto expect_words = [](const std::string& line, std::initializer_list<const char*> words) {
-    for (const char* word : words) EXPECT_NE(line.find(word), std::string::npos) << line;
+    for (const char* token_embedding : words) EXPECT_NE(line.find(token_embedding), std::string::npos) << line;
   };
   expect_words(why([](Instance& i) {
                  for (auto& type : i.library.device_types) type.memory = {100'000};

@@ -4,9 +4,9 @@
 #include <set>
 
 #include "flotilla/model/tensors.hpp"
-#include "line.hpp"
 #include "pool_checks.hpp"
 #include "pool_parts.hpp"
+#include "uneven_pipeline.hpp"
 #include "wide_groups.hpp"
 
 namespace flotilla::fixture {
@@ -54,9 +54,9 @@ TEST(PoolStages, AreEstimatedWithZonesUplinks) {
   };
   const auto sum = [&] {
     Parts parts{i};
-    const Column east{{{0, 1}}, 4, 4, 0}, west{{{1, 1}}, 4, 4, 0};
-    const Sketch sketch{{0, i.request.model.layers()}, {plan::Recompute::none}, {east, west}};
-    return parts.network.sums(sketch, 0, {0, 0}).block;
+    const PipelineReplica east{{{0, 1}}, 4, 4, 0}, west{{{1, 1}}, 4, 4, 0};
+    const CandidatePlan candidate{{0, i.request.model.layers()}, {plan::Recompute::none}, {east, west}};
+    return parts.network.sums(candidate, 0, {0, 0}).block;
   };
   const double alone = seconds(1), sum_without = sum();
   EXPECT_EQ(seconds(4), alone);
@@ -74,31 +74,31 @@ TEST(PoolStages, AreEstimatedWithZonesUplinks) {
 TEST(PoolStages, MixTypesAndKeepTheirOwnNumbers) {
   const Instance i = parts_of_a_model(3, 2, 0.85);
   Parts parts{i};
-  LineEstimator estimate{parts.estimate, parts.network};
-  Line line{{{{0, 1, 2, 2}}, {{0, 1, 1, 2}, {1, 1, 2, 1}}}, {}, {}};
+  UnevenPipelineEstimator estimate{parts.estimate, parts.network};
+  UnevenPipeline line{{{{0, 1, 2, 2}}, {{0, 1, 1, 2}, {1, 1, 2, 1}}}, {}, {}};
   const auto seconds = estimate.cut(line);
   ASSERT_TRUE(seconds);
-  const Post& mixed = line.posts[1];
+  const StageReplicas& mixed = line.stages_replicas[1];
   EXPECT_EQ(mixed[0].sequences + mixed[1].sequences, i.request.global_batch);
   EXPECT_NEAR(static_cast<double>(mixed[0].sequences) / mixed[1].sequences, 2, 0.5);  // 4 : 2 x 1, small microbatches on the slow ones
-  const auto plan = plan_of(line, parts.stock);
+  const auto plan = plan_of(line, parts.device_pool);
   EXPECT_TRUE(plan::validate(plan).empty());
-  const auto trial = parts.bench.forecast(plan);
-  ASSERT_TRUE(trial);
-  EXPECT_TRUE(trial->fits()) << plan::summary(plan) << ": " << trial->tightest->needed << " of " << trial->tightest->limit;
-  EXPECT_NEAR(*seconds / trial->forecast.iteration.value, 1, 0.1);
+  const auto evaluation = parts.evaluator.forecast(plan);
+  ASSERT_TRUE(evaluation);
+  EXPECT_TRUE(evaluation->fits()) << plan::summary(plan) << ": " << evaluation->tightest->needed << " of " << evaluation->tightest->limit;
+  EXPECT_NEAR(*seconds / evaluation->forecast.iteration.value, 1, 0.1);
   const auto answer = fixture::plan(i);
   ASSERT_TRUE(answer.best);
-  EXPECT_LE(answer.best->value, trial->forecast.iteration.value) << plan::summary(answer.best->plan);
+  EXPECT_LE(answer.best->value, evaluation->forecast.iteration.value) << plan::summary(answer.best->plan);
 }
 
 TEST(PoolStages, LinesThatDoNotGoRoundAreNoPlans) {
   Instance i = parts_of_a_model(3, 2, 0.85);
   i.request.global_batch = 4;
   Parts parts{i};
-  LineEstimator estimate{parts.estimate, parts.network};
+  UnevenPipelineEstimator estimate{parts.estimate, parts.network};
   const int layers = i.request.model.layers();
-  Line line{{{{0, 1, 1, 1}}, {{0, 1, 2, 1}, {1, 1, 2, 1}}}, {0, 2, layers}, {plan::Recompute::none, plan::Recompute::none}};
+  UnevenPipeline line{{{{0, 1, 1, 1}}, {{0, 1, 2, 1}, {1, 1, 2, 1}}}, {0, 2, layers}, {plan::Recompute::none, plan::Recompute::none}};
   EXPECT_FALSE(estimate(line));  // four sequences, of which each fast one would take nearly two and the slow ones nothing
 }
 
@@ -117,8 +117,8 @@ Instance one_sequence(double between_nodes) {
 
 int widest_of(const Instance& i) {
   Parts parts{i};
-  widen_groups(parts.stock, parts.soundings, parts.network);
-  return parts.stock.types.front().widest;
+  widen_groups(parts.device_pool, parts.layer_cost_table, parts.network);
+  return parts.device_pool.types.front().widest;
 }
 
 int widest_of(const plan::Plan& plan) {
@@ -143,20 +143,20 @@ TEST(PoolStages, GroupsOverNodesTakeWholeOnes) {
   Instance i = one_sequence(1e11);
   i.request.pool = {{"t", "", 11, 4}};  // two nodes of four and three devices
   Parts parts{i};
-  parts.stock.types.front().widest = 8;
-  EXPECT_EQ(parts.stock.groups(0, 8), 1);
-  EXPECT_EQ(parts.stock.groups(0, 4), 2);
-  EXPECT_EQ(parts.stock.groups(0, 2), 5);
+  parts.device_pool.types.front().widest = 8;
+  EXPECT_EQ(parts.device_pool.groups(0, 8), 1);
+  EXPECT_EQ(parts.device_pool.groups(0, 4), 2);
+  EXPECT_EQ(parts.device_pool.groups(0, 2), 5);
   const auto holds = [&](std::vector<int> degrees) {
-    Sketch sketch;
-    for (const int degree : degrees) sketch.columns.push_back({{{0, degree}}, 1, 1});
-    return parts.stock.holds(sketch);
+    CandidatePlan candidate;
+    for (const int degree : degrees) candidate.pipelines.push_back({{{0, degree}}, 1, 1});
+    return parts.device_pool.holds(candidate);
   };
   EXPECT_TRUE(holds({8, 2, 1}));
   EXPECT_FALSE(holds({8, 4}));
   EXPECT_FALSE(holds({8, 8}));
   EXPECT_TRUE(holds({1, 2, 4, 4}));
-  parts.stock.types.front().widest = 4;
+  parts.device_pool.types.front().widest = 4;
   EXPECT_FALSE(holds({8}));
 }
 

@@ -8,9 +8,9 @@
 
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/sailor.hpp"
+#include "flotilla/sailor/artifact.hpp"
+#include "flotilla/sailor/formulas.hpp"
 #include "flotilla/search/planner.hpp"
-#include "flotilla/simulate/sailor_artifact.hpp"
-#include "flotilla/simulate/sailor_rules.hpp"
 #include "support/published_data.hpp"
 
 namespace flotilla::search {
@@ -80,10 +80,10 @@ void expect_feasible(const PlanRequest& r, const PlanAnswer& a) {
     for (const auto& e : r.pool) there += e.device_type == place.first && e.zone == place.second ? e.count : 0;
     EXPECT_LE(count, there) << place.first << " " << place.second;
   }
-  const simulate::SailorArtifact forecaster{library().profile};
+  const sailor::SailorArtifact forecaster{library().profile};
   const auto forecast = forecaster.forecast(a.best->plan);
   EXPECT_NEAR(forecast.iteration.value, a.best->iteration.value, 1e-9);
-  EXPECT_TRUE(simulate::sailor_fits(forecaster.tables(r.model), forecaster.plan_of(a.best->plan)));
+  EXPECT_TRUE(sailor::sailor_fits(forecaster.tables(r.model), forecaster.plan_of(a.best->plan)));
   const auto& limits = r.objective.limits;
   if (limits.iterations_per_second) {
     EXPECT_GE(1 / forecast.iteration.value, *limits.iterations_per_second);
@@ -99,7 +99,7 @@ TEST(PublishedPools, AgainstTheBestListed) {
               "planner");
   for (const auto& [name, c] : cases()) {
     const std::clock_t start = std::clock();
-    const auto a = plan(c.request, simulate::SailorArtifact{library().profile});
+    const auto a = plan(c.request, sailor::SailorArtifact{library().profile});
     const double ms = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     EXPECT_TRUE(a.best) << name << ": " << a.no_plan_reason;
     if (!a.best) continue;
@@ -129,7 +129,7 @@ TEST(PublishedPools, Sizes) {
     r.global_batch = 1024;
     for (const auto& [type, count] : pool) r.pool.push_back({type, "us-central1-a", count, per_node});
     const std::clock_t start = std::clock();
-    const auto a = search::plan(r, simulate::SailorArtifact{library().profile});
+    const auto a = search::plan(r, sailor::SailorArtifact{library().profile});
     const double ms = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     ASSERT_TRUE(a.best) << a.no_plan_reason;
     EXPECT_TRUE(a.finished);

@@ -6,8 +6,8 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/files/catalogue_file.hpp"
-#include "flotilla/search/moved_bytes.hpp"
 #include "flotilla/search/planner.hpp"
+#include "moving/moved_bytes.hpp"
 
 namespace flotilla::search {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "flotilla/simulate/sailor_artifact.hpp"
+#include "flotilla/sailor/artifact.hpp"
 #include "rules_instances.hpp"
 
 namespace flotilla::search {
@@ -23,7 +23,7 @@ inline void expect_there(const Instance& i, const plan::Plan& plan, int seed) {
 /// Equal to enumeration within 0.1 %, feasible exactly when it is; the bound is one.
 inline void expect_equal(const Instance& i, int seed) {
   const double best = Enumeration{i}.best;
-  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto a = plan(i.request, sailor::SailorArtifact{i.library});
   ASSERT_EQ(a.best.has_value(), std::isfinite(best)) << seed << " " << a.no_plan_reason << " " << best;
   if (!a.best) {
     EXPECT_FALSE(a.no_plan_reason.empty()) << seed;
@@ -39,7 +39,7 @@ inline void expect_equal(const Instance& i, int seed) {
 /// Where zones are put together, the answer need not be exact; but its bound is one, and it is near.
 inline void expect_near(const Instance& i, int seed, double near) {
   const double best = Enumeration{i}.best;
-  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto a = plan(i.request, sailor::SailorArtifact{i.library});
   ASSERT_EQ(a.best.has_value(), std::isfinite(best)) << seed << " " << a.no_plan_reason << " " << best;
   if (!a.best) return;
   expect_there(i, a.best->plan, seed);
@@ -70,14 +70,14 @@ inline void enlarge(Instance& i, Dice& dice, int way) {
 inline void expect_monotone(int seed) {
   Instance i = random_instance(5000 + seed, seed % 2 == 1);
   if (i.request.pool.empty()) return;
-  const auto before = plan(i.request, simulate::SailorArtifact{i.library}), again = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto before = plan(i.request, sailor::SailorArtifact{i.library}), again = plan(i.request, sailor::SailorArtifact{i.library});
   ASSERT_EQ(before.best.has_value(), again.best.has_value());
   if (before.best) {
     EXPECT_EQ(before.best->plan, again.best->plan);
   }
   Dice dice{seed};
   enlarge(i, dice, seed % 4);
-  const auto larger = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto larger = plan(i.request, sailor::SailorArtifact{i.library});
   if (larger.finished) {
     EXPECT_LE(value_of(larger), value_of(before) * (1 + 1e-9)) << seed;
   }

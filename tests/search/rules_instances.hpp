@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "flotilla/sailor/formulas.hpp"
 #include "flotilla/search/planner.hpp"
-#include "flotilla/simulate/sailor_rules.hpp"
 #include "support/random.hpp"
 
 namespace flotilla::search {
 
-using simulate::SailorKind;
-using simulate::SailorPlan;
-using simulate::SailorTables;
+using sailor::SailorKind;
+using sailor::SailorPlan;
+using sailor::SailorTables;
 
 struct Instance {
   cluster::Profile library;
@@ -186,7 +186,7 @@ class Enumeration {
   double best = std::numeric_limits<double>::infinity();
 
  private:
-  struct Choice {
+  struct FamilyChoice {
     int entry;
     SailorKind kind;
   };
@@ -201,7 +201,7 @@ class Enumeration {
   void fill(std::size_t stage, int left, int replicas) {
     if (stage == plan_.stages.size()) return judge();
     if (left == 0) return fill(stage + 1, replicas, replicas);
-    for (const Choice& c : kinds_) {
+    for (const FamilyChoice& c : kinds_) {
       int& room = room_[static_cast<std::size_t>(c.entry)];
       if (room < c.kind.tensor_parallel) continue;
       room -= c.kind.tensor_parallel;
@@ -211,7 +211,7 @@ class Enumeration {
       room += c.kind.tensor_parallel;
     }
   }
-  double value_of(const simulate::SailorEstimate& e) const {
+  double value_of(const sailor::SailorEstimate& e) const {
     switch (r_.objective.goal) {
       case Goal::cost: return *e.expense.usd();
       case Goal::billing: return *e.expense.billing_units;
@@ -234,7 +234,7 @@ class Enumeration {
     return !r.even_layers || most - least < 2;
   }
   void judge() {
-    const auto e = simulate::sailor_estimate(t_, plan_);
+    const auto e = sailor::sailor_estimate(t_, plan_);
     if (!e) return;  // a link that was not measured
     const double value = value_of(*e);
     if (value >= best || !keeps_restrictions()) return;
@@ -245,14 +245,14 @@ class Enumeration {
     if (l.iterations_per_second && e->iteration.value * *l.iterations_per_second > 1) return;
     if (l.usd_per_iteration && *e->expense.usd() > *l.usd_per_iteration) return;
     if (l.devices && devices > *l.devices) return;
-    if (simulate::sailor_fits(t_, plan_)) best = value;
+    if (sailor::sailor_fits(t_, plan_)) best = value;
   }
 
   const PlanRequest& r_;
   SailorTables t_;
   int devices_ = 0;
   std::vector<int> room_;
-  std::vector<Choice> kinds_;
+  std::vector<FamilyChoice> kinds_;
   SailorPlan plan_;
 };
 

@@ -21,13 +21,13 @@ TEST(RulesPlannerLarger, EqualsEnumeration) {
 /// bounded, not looked for.
 TEST(RulesPlannerParts, AreBounded) {
   for (int seed = 0; seed < 4; ++seed)
-    for (const bool lone : {false, true}) {
+    for (const bool isolated : {false, true}) {
       Instance i = zoned_instance(seed);
       std::erase_if(i.library.link_fits, [&](const cluster::LinkFit& fit) {
         const int ends = (fit.from_zone == "z1" ? 1 : 0) + (fit.to_zone == "z1" ? 1 : 0);
-        return ends == 2 || (lone && ends == 1);
+        return ends == 2 || (isolated && ends == 1);
       });
-      expect_near(i, seed, lone ? 1.005 : std::numeric_limits<double>::infinity());
+      expect_near(i, seed, isolated ? 1.005 : std::numeric_limits<double>::infinity());
     }
 }
 
@@ -40,7 +40,7 @@ TEST(RulesPlannerRequests, ContradictionsAreNamed) {
   const auto refused = [&](auto change) {
     Instance changed = i;
     change(changed.request);
-    EXPECT_THROW(plan(changed.request, simulate::SailorArtifact{changed.library}), Error);
+    EXPECT_THROW(plan(changed.request, sailor::SailorArtifact{changed.library}), Error);
   };
   refused([](PlanRequest& r) { r.pool.clear(); });
   refused([](PlanRequest& r) { r.pool[0].count = 0, r.pool.resize(1); });
@@ -55,12 +55,12 @@ TEST(RulesPlannerRequests, ContradictionsAreNamed) {
 TEST(RulesPlannerRequests, SaysWhatIsMissing) {
   Instance i = random_instance(1, false);
   for (auto& type : i.library.device_types) type.memory = {2'500'000'000};
-  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto a = plan(i.request, sailor::SailorArtifact{i.library});
   ASSERT_FALSE(a.best);
   EXPECT_NE(a.no_plan_reason.find("the model fits nowhere; nearest:"), std::string::npos) << a.no_plan_reason;
   Instance slow = random_instance(2, false);
   slow.request.objective.limits.iterations_per_second = 1e6;
-  const auto b = plan(slow.request, simulate::SailorArtifact{slow.library});
+  const auto b = plan(slow.request, sailor::SailorArtifact{slow.library});
   ASSERT_FALSE(b.best);
   EXPECT_NE(b.no_plan_reason.find("the fastest makes"), std::string::npos) << b.no_plan_reason;
 }
@@ -69,19 +69,19 @@ TEST(RulesPlannerRequests, AbsurdSizesAreAnswered) {
   Instance many = random_instance(1, false);
   for (auto& entry : many.request.pool) entry.count = 1'000'000;
   many.request.global_batch = 100'000;
-  const auto a = plan(many.request, simulate::SailorArtifact{many.library});
+  const auto a = plan(many.request, sailor::SailorArtifact{many.library});
   ASSERT_TRUE(a.best) << a.no_plan_reason;
   EXPECT_LT(a.bound_gap, 1);
   Instance free = random_instance(5, false);  // nothing takes any time
   for (auto& time : free.library.layer_times) time.forward = time.backward = time.update = {};
-  const auto b = plan(free.request, simulate::SailorArtifact{free.library});
+  const auto b = plan(free.request, sailor::SailorArtifact{free.library});
   EXPECT_TRUE(b.best) << b.no_plan_reason;
 }
 
 TEST(RulesPlannerRequests, StopsWhenTold) {
   Instance i = random_instance(5, false);
   i.request.should_stop = [] { return true; };
-  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto a = plan(i.request, sailor::SailorArtifact{i.library});
   EXPECT_FALSE(a.finished);
   EXPECT_FALSE(a.best);
   EXPECT_EQ(a.no_plan_reason, "stopped before any plan was found");

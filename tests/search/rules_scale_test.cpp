@@ -6,8 +6,8 @@
 #include <random>
 
 #include "flotilla/base/text.hpp"
+#include "flotilla/sailor/artifact.hpp"
 #include "flotilla/search/planner.hpp"
-#include "flotilla/simulate/sailor_artifact.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -85,7 +85,7 @@ Instance instance(int types, int zones, int count, int batch) {
 
 void plan(const char* name, const Instance& i) {
   const std::clock_t start = std::clock();
-  const auto a = plan(i.request, simulate::SailorArtifact{i.library});
+  const auto a = plan(i.request, sailor::SailorArtifact{i.library});
   const double ms = 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   ASSERT_TRUE(a.best) << name << ": " << a.no_plan_reason;
   plan::require_valid(a.best->plan, "plan");

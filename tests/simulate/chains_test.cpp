@@ -1,4 +1,4 @@
-#include "chains.hpp"
+#include "machine/chains.hpp"
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@ using fixture::sum;
 using program::Op;
 using program::RankClass;
 
-/// Of the class's only block; all sites but messages are local unless told.
+/// Of the class's only block; all instructions but messages are local unless told.
 std::vector<int> continued(const RankClass& c, std::vector<char> local = {}) {
   if (local.empty())
-    for (const auto& site : c.sites) local.push_back(site.op == Op::send || site.op == Op::receive ? 0 : 1);
+    for (const auto& instruction : c.instructions) local.push_back(instruction.op == Op::send || instruction.op == Op::receive ? 0 : 1);
   const auto found = simulate::continued_steps(c, local);
   return {found.at(0).begin(), found.at(0).end()};
 }

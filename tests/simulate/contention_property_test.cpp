@@ -80,12 +80,12 @@ TEST(ContentionProperty, NoCardMovesMoreThanItCan) {
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const Rank from{static_cast<int>(r)};
       const auto& about = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
-      for (const auto& instruction : program::expand(program, from)) {
-        const auto& site = about.sites[static_cast<std::size_t>(instruction.site)];
-        if (site.op != program::Op::send) continue;
-        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(site.peer)];
+      for (const auto& issued : program::expand(program, from)) {
+        const auto& instruction = about.instructions[static_cast<std::size_t>(issued.instruction)];
+        if (instruction.op != program::Op::send) continue;
+        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(instruction.peer)];
         if (cost.host(from) == cost.host(to)) continue;
-        const Bytes bytes = site.bytes_per_sequence * about.sequences(instruction.microbatch);
+        const Bytes bytes = instruction.bytes_per_sequence * about.sequences(issued.microbatch);
         const double busy = (cost.message(from, to, bytes).time - cost.message(from, to, {0}).time).value / cost.lanes(from, to);
         out[cost.host(from)] += busy;
         in[cost.host(to)] += busy;

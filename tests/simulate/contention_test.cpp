@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "flotilla/simulate/interpret.hpp"
+#include "machine/interpret.hpp"
 #include "small_program.hpp"
 
 // Messages and collectives that leave a host by the same cards: small programs and the exact times that follow.
@@ -123,7 +123,7 @@ TEST(Contention, OneMessageForATensorGroupIsOneFlow) {
   Program p = two_equal_pairs();
   for (auto& c : p.classes) {
     c.shape.tensor_parallel = 2;
-    c.sites[0].once = true;
+    c.instructions[0].once = true;
   }
   EXPECT_EQ(interpret(p, on_hosts({0, 0, 1, 1})).iteration.value, 0.25);
 }

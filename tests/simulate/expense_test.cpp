@@ -1,4 +1,4 @@
-#include "flotilla/simulate/expense.hpp"
+#include "report/expense.hpp"
 
 #include <gtest/gtest.h>
 
@@ -40,9 +40,9 @@ std::vector<ZoneTraffic> traffic(const plan::Plan& plan, const cluster::Profile&
 
 TEST(ZoneTraffic, OfAPipelineIsActivationsGradientsAndTheTiedWordTable) {
   const auto plan = plan_of(1, 2, 6, {"slow", "slow"});
-  const double activations = 6.0 * length * 128 * 4, word_table = 256.0 * 128 * 4;
+  const double activations = 6.0 * length * 128 * 4, token_embedding_table = 256.0 * 128 * 4;
   // Two members: each sends the half that the other sums and gives back its own half summed: all of the table, each way.
-  const double each_way = activations + word_table + scalars;
+  const double each_way = activations + token_embedding_table + scalars;
   EXPECT_EQ(traffic(plan, zoned({"a", "b"})), (std::vector<ZoneTraffic>{{"a", "b", each_way}, {"b", "a", each_way}}));
   EXPECT_TRUE(traffic(plan, zoned({"a", "a"})).empty());
 }

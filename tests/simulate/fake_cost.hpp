@@ -10,7 +10,7 @@ namespace flotilla::fixture {
 /// Costs that a test states. Every path is the same unless `distinct_paths`, when no two ranks can be of one kind. All ranks stand on one
 /// host unless `host_of` says otherwise; between hosts more flows than lanes share what bytes take beyond the latency.
 struct FakeCost : simulate::InstructionCost {
-  std::function<double(const program::Site&, int sequences)> compute_seconds = [](const program::Site&, int) { return 1.0; };
+  std::function<double(const program::Instruction&, int sequences)> compute_seconds = [](const program::Instruction&, int) { return 1.0; };
   double message_seconds = 0.25, collective_seconds = 0.5, latency_seconds = 0;
   bool distinct_paths = false;
   std::vector<std::uint64_t> host_of;  ///< by rank
@@ -23,8 +23,9 @@ struct FakeCost : simulate::InstructionCost {
     return latency_seconds + (bytes.count > 0 ? std::max({1.0, cards, uplink_of.empty() ? 0 : uplinks}) * seconds : 0);
   }
 
-  simulate::Cost compute(const program::Program&, const program::RankClass&, const program::Site& site, int sequences) const override {
-    return {{compute_seconds(site, sequences)}, 0.1, false};
+  simulate::Cost compute(const program::Program&, const program::RankClass&, const program::Instruction& instruction,
+                         int sequences) const override {
+    return {{compute_seconds(instruction, sequences)}, 0.1, false};
   }
   simulate::Cost message(Rank, Rank, Bytes bytes, const simulate::Flows& flows) const override {
     return {{shared(message_seconds, bytes, flows)}, 0.1, false};

@@ -72,9 +72,10 @@ TEST_P(ForecastProperty, NeverBelowTheWorkOfAnyRank) {
   for (const auto& kind : f.kinds) {
     const auto& about = program.classes[static_cast<std::size_t>(kind.rank_class)];
     double work = 0;
-    for (const auto& instruction : program::expand(program, kind.ranks.front())) {
-      const auto& site = about.sites[static_cast<std::size_t>(instruction.site)];
-      if (site.op == program::Op::compute) work += cost.compute(program, about, site, about.sequences(instruction.microbatch)).time.value;
+    for (const auto& issued : program::expand(program, kind.ranks.front())) {
+      const auto& instruction = about.instructions[static_cast<std::size_t>(issued.instruction)];
+      if (instruction.op == program::Op::compute)
+        work += cost.compute(program, about, instruction, about.sequences(issued.microbatch)).time.value;
     }
     EXPECT_GE(f.iteration.value, work * (1 - 1e-12));
     const double counted =

@@ -1,14 +1,14 @@
 // Whole layers from tables, published link fits, and collectives as libraries run them: by hand arithmetic.
 #include <gtest/gtest.h>
 
+#include "cost/layer_cost.hpp"
+#include "cost/layer_operations.hpp"
+#include "cost/layer_split.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/allocate.hpp"
 #include "flotilla/simulate/forecaster.hpp"
-#include "layer_cost.hpp"
-#include "layer_operations.hpp"
-#include "layer_split.hpp"
-#include "library_collective.hpp"
-#include "route.hpp"
+#include "network/library_collective.hpp"
+#include "network/route.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -45,9 +45,9 @@ cluster::Profile library() {
   return profile;
 }
 
-const LayerCosts::What block{"m", "A", 1, 2, Precision::fp32};
+const LayerCosts::LayerKey block{"m", "A", 1, 2, Precision::fp32};
 
-double forward(const LayerCosts& costs, int sequences, double host = 0, LayerCosts::What what = block) {
+double forward(const LayerCosts& costs, int sequences, double host = 0, LayerCosts::LayerKey what = block) {
   const auto cost = costs.pass(what, LayerCosts::Pass::forward, sequences, {host});
   return cost ? cost->time.value : -1;
 }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/simulate/interpret.hpp"
+#include "machine/interpret.hpp"
 #include "small_program.hpp"
 
 // Small programs written by hand: each test states one rule of program.hpp and the exact times that follow from it.
@@ -17,11 +17,11 @@ using fixture::rank_class;
 using fixture::seconds_by_name;
 using fixture::span_of;
 using fixture::sum;
+using program::Instruction;
 using program::Op;
 using program::Program;
 using program::Queue;
 using program::RankClass;
-using program::Site;
 using simulate::Forecast;
 using simulate::Span;
 
@@ -52,7 +52,7 @@ TEST(Machine, TheShortLastMicrobatchCostsItsOwnSize) {
   c.last_sequences = 1;
   add_rank(p, c);
   FakeCost cost;
-  cost.compute_seconds = [](const Site&, int sequences) { return 1.0 * sequences; };
+  cost.compute_seconds = [](const Instruction&, int sequences) { return 1.0 * sequences; };
   EXPECT_EQ(interpret(p, cost).iteration.value, 4 + 4 + 1);
 }
 
@@ -178,7 +178,7 @@ TEST(Machine, WrongReferencesAreRefused) {
   EXPECT_NE(error_of(p, FakeCost{}).find("peer slot 3"), std::string::npos);
   Program q;
   add_rank(q, rank_class({compute("1", {{7, 0}})}));
-  EXPECT_NE(error_of(q, FakeCost{}).find("waits for site 7"), std::string::npos);
+  EXPECT_NE(error_of(q, FakeCost{}).find("waits for instruction 7"), std::string::npos);
   Program r;
   add_rank(r, rank_class({sum("s", 2)}), {}, {});
   EXPECT_NE(error_of(r, FakeCost{}).find("group slot 2"), std::string::npos);

@@ -39,9 +39,11 @@ class Oracle {
   const program::RankClass& class_of(std::size_t r) const {
     return program_.classes[static_cast<std::size_t>(program_.ranks[r].rank_class)];
   }
-  const program::Site& site(Id id) const { return class_of(id.first).sites[static_cast<std::size_t>(lists_[id.first][id.second].site)]; }
+  const program::Instruction& instruction(Id id) const {
+    return class_of(id.first).instructions[static_cast<std::size_t>(lists_[id.first][id.second].instruction)];
+  }
   int sequences(Id id) const {
-    const auto& s = site(id);
+    const auto& s = instruction(id);
     return s.per_microbatch ? class_of(id.first).sequences(lists_[id.first][id.second].microbatch) : class_of(id.first).shape.sequences;
   }
 
@@ -63,10 +65,10 @@ class Oracle {
       if (t < 0) return false;
       at = std::max(at, t);
     }
-    const auto queue = site(id).queue;
+    const auto queue = instruction(id).queue;
     const bool posting = !program::runs_one_at_a_time(queue);
     for (std::size_t j = i; j-- > 0;) {
-      if (site({r, j}).queue != queue) continue;
+      if (instruction({r, j}).queue != queue) continue;
       const double before = posting ? started_[r][j] : finished_[r][j];
       if (before < 0) return false;
       at = std::max(at, before);
@@ -77,7 +79,7 @@ class Oracle {
   }
 
   bool may_finish(Id id) {
-    const auto& s = site(id);
+    const auto& s = instruction(id);
     if (s.op == program::Op::send || s.op == program::Op::receive) return may_move(id);
     if (s.queue == program::Queue::reduce || s.queue == program::Queue::sum) return may_meet(id);
     finished_[id.first][id.second] =
@@ -85,18 +87,18 @@ class Oracle {
     return true;
   }
 
-  std::size_t peer_of(Id id) const { return program_.ranks[id.first].peers[static_cast<std::size_t>(site(id).peer)].index(); }
+  std::size_t peer_of(Id id) const { return program_.ranks[id.first].peers[static_cast<std::size_t>(instruction(id).peer)].index(); }
 
   /// Instructions of a rank that send to (or receive from) `peer`, in order.
   std::vector<Id> messages(std::size_t rank, std::size_t peer, program::Op op) const {
     std::vector<Id> found;
     for (std::size_t i = 0; i < lists_[rank].size(); ++i)
-      if (site({rank, i}).op == op && peer_of({rank, i}) == peer) found.push_back({rank, i});
+      if (instruction({rank, i}).op == op && peer_of({rank, i}) == peer) found.push_back({rank, i});
     return found;
   }
 
   bool may_move(Id id) {
-    const bool sends = site(id).op == program::Op::send;
+    const bool sends = instruction(id).op == program::Op::send;
     const std::size_t from = sends ? id.first : peer_of(id), to = sends ? peer_of(id) : id.first;
     const auto sent = messages(from, to, program::Op::send), received = messages(to, from, program::Op::receive);
     const auto& own = sends ? sent : received;
@@ -107,20 +109,20 @@ class Oracle {
     if (started_[sr][si] < 0 || started_[rr][ri] < 0) return false;
     const double before = n == 0 ? 0 : finished_[sr][sent[n - 1].second];
     if (before < 0) return false;
-    const Bytes bytes = site(sent[n]).size(sequences(sent[n]));
+    const Bytes bytes = instruction(sent[n]).size(sequences(sent[n]));
     finished_[sr][si] = finished_[rr][ri] = std::max({started_[sr][si], started_[rr][ri], before}) +
                                             cost_.message(Rank{static_cast<int>(from)}, Rank{static_cast<int>(to)}, bytes).time.value;
     return true;
   }
 
-  int group_of(Id id) const { return program_.ranks[id.first].groups[static_cast<std::size_t>(site(id).group)]; }
+  int group_of(Id id) const { return program_.ranks[id.first].groups[static_cast<std::size_t>(instruction(id).group)]; }
 
   bool may_meet(Id id) {
     const int group = group_of(id);
     const auto collectives = [&](std::size_t rank) {
       std::vector<Id> found;
       for (std::size_t i = 0; i < lists_[rank].size(); ++i)
-        if (site({rank, i}).group >= 0 && group_of({rank, i}) == group) found.push_back({rank, i});
+        if (instruction({rank, i}).group >= 0 && group_of({rank, i}) == group) found.push_back({rank, i});
       return found;
     };
     const auto own = collectives(id.first);
@@ -139,18 +141,18 @@ class Oracle {
   }
 
   double collective_seconds(Id id, int group) const {
-    const auto& s = site(id);
+    const auto& s = instruction(id);
     const Bytes bytes = s.size(s.per_microbatch ? sequences(id) : 0);
     const bool in_passes = (s.op == program::Op::all_reduce || s.op == program::Op::reduce_scatter) && s.per_microbatch;
-    const Bytes element = s.op == program::Op::reduce_scalars               ? Bytes{8}
-                          : in_passes || s.op == program::Op::gather_shares ? element_size(program_.plan.precision)
-                                                                            : Bytes{4};
+    const Bytes element = s.op == program::Op::reduce_scalars                   ? Bytes{8}
+                          : in_passes || s.op == program::Op::all_gather_shards ? element_size(program_.plan.precision)
+                                                                                : Bytes{4};
     return cost_.collective(s.op, program_.groups[static_cast<std::size_t>(group)], bytes, element).time.value;
   }
 
   const program::Program& program_;
   const simulate::InstructionCost& cost_;
-  std::vector<std::vector<program::Instruction>> lists_;
+  std::vector<std::vector<program::IssuedInstruction>> lists_;
   std::vector<std::vector<double>> started_, finished_;
 };
 

@@ -177,15 +177,15 @@ TEST(ProfileCost, SumInTeamsByHand) {
   const ProfileCost costs{profile};
   auto nodes = group({0, 1, 2, 3});
   const double direct = costs.collective(program::Op::all_reduce, nodes, {1'600'000}, {4}).time.value;
-  nodes.teams = program::teams_of({nodes.members}, program::placement_of(profile.devices));
-  ASSERT_EQ(nodes.teams.size(), 1u);
+  nodes.subgroups = program::subgroups_of({nodes.members}, program::placement_of(profile.devices));
+  ASSERT_EQ(nodes.subgroups.size(), 1u);
   // 400,000 numbers: inside a node halves of 800 kB at 1 GB/s; between two, quarters of 400 kB at 0.1 GB/s, two at once over one card.
   const double inside = 5e-6 + 8e-4, between = 50e-6 + 2 * 4e-3, add = (200'000 + 100'000) * 1e-9;
   const double sum = costs.collective(program::Op::all_reduce, nodes, {1'600'000}, {4}).time.value;
   EXPECT_NEAR(sum, 2 * (inside + between) + add, 1e-12);
   EXPECT_LT(sum, direct);
-  EXPECT_NEAR(costs.collective(program::Op::sum_shares, nodes, {1'600'000}, {4}).time.value, inside + between + add, 1e-12);
-  EXPECT_NEAR(costs.collective(program::Op::gather_shares, nodes, {800'000}, {2}).time.value, 5e-6 + 4e-4 + 50e-6 + 2 * 2e-3, 1e-12);
+  EXPECT_NEAR(costs.collective(program::Op::reduce_scatter_shards, nodes, {1'600'000}, {4}).time.value, inside + between + add, 1e-12);
+  EXPECT_NEAR(costs.collective(program::Op::all_gather_shards, nodes, {800'000}, {2}).time.value, 5e-6 + 4e-4 + 50e-6 + 2 * 2e-3, 1e-12);
   EXPECT_NE(costs.path(nodes), costs.path(group({0, 1, 2, 3})));
 }
 
@@ -250,7 +250,7 @@ TEST(ProfileCost, WithoutAnUplinkOrWithAHugeOneNothingChanges) {
   auto all = group({0, 1, 2, 3});
   EXPECT_EQ(costs.collective(program::Op::all_reduce, all, {16000}, {4}, 2).time,
             plain.collective(program::Op::all_reduce, all, {16000}, {4}, 2).time);
-  all.teams = program::teams_of({all.members}, program::placement_of(huge.devices));
+  all.subgroups = program::subgroups_of({all.members}, program::placement_of(huge.devices));
   EXPECT_EQ(costs.collective(program::Op::all_reduce, all, {16000}, {4}, {2, 2}).time,
             plain.collective(program::Op::all_reduce, all, {16000}, {4}, {2, 2}).time);
 }
@@ -269,9 +269,9 @@ TEST(ProfileCost, SumsShareUplinksByHand) {
   EXPECT_NEAR(sum(all, {}), 2 * (50e-6 + 16e-3) + 300'000e-9, 1e-12);
   // One member here and two there: thirds, two messages over either uplink and over the busiest card.
   EXPECT_NEAR(sum(group({0, 2, 3}), {}), 2 * (50e-6 + 2 * 133'334 * 4e-8) + 266'668e-9, 1e-12);
-  // In teams: halves of 800 kB inside the zones; then quarters of 400 kB between them, two at once over the uplink.
-  all.teams = program::teams_of({all.members}, program::placement_of(profile.devices));
-  ASSERT_EQ(all.teams.size(), 1u);
+  // In subgroups: halves of 800 kB inside the zones; then quarters of 400 kB between them, two at once over the uplink.
+  all.subgroups = program::subgroups_of({all.members}, program::placement_of(profile.devices));
+  ASSERT_EQ(all.subgroups.size(), 1u);
   EXPECT_NEAR(sum(all, {}), 2 * (50e-6 + 8e-3) + 200'000e-9 + 2 * (50e-6 + 8e-3) + 100'000e-9, 1e-12);
   auto measured = profile;
   for (auto& link : measured.links) link.sum_pieces = {{Bytes{0}, Seconds{1e-3}, {5e7}}};

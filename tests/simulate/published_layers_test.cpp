@@ -12,11 +12,11 @@
 #include <map>
 #include <sstream>
 
+#include "cost/operation_cost.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
-#include "operation_cost.hpp"
 #include "support/published_data.hpp"
 
 namespace flotilla::simulate {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "cluster_fixture.hpp"
+#include "cost/operation_cost.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
-#include "operation_cost.hpp"
 
 namespace flotilla::simulate {
 namespace {

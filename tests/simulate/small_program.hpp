@@ -10,46 +10,46 @@
 /// Programs written by hand.
 namespace flotilla::fixture {
 
+using program::Instruction;
 using program::Op;
 using program::Program;
 using program::Queue;
 using program::RankClass;
-using program::Site;
 using simulate::Forecast;
 using simulate::Span;
 
-inline Site compute(const std::string& name, std::vector<program::Wait> waits = {}) {
-  Site site;
-  site.name = name;
-  site.waits = std::move(waits);
-  return site;
+inline Instruction compute(const std::string& name, std::vector<program::Wait> waits = {}) {
+  Instruction instruction;
+  instruction.name = name;
+  instruction.waits = std::move(waits);
+  return instruction;
 }
-inline Site message(const std::string& name, Op op, int peer, std::vector<program::Wait> waits = {}) {
-  Site site = compute(name, std::move(waits));
-  site.op = op;
-  site.queue = op == Op::send ? Queue::send : Queue::receive;
-  site.peer = peer;
-  site.channel = 0;
-  site.bytes_per_sequence = {100};
-  return site;
+inline Instruction message(const std::string& name, Op op, int peer, std::vector<program::Wait> waits = {}) {
+  Instruction instruction = compute(name, std::move(waits));
+  instruction.op = op;
+  instruction.queue = op == Op::send ? Queue::send : Queue::receive;
+  instruction.peer = peer;
+  instruction.channel = 0;
+  instruction.bytes_per_sequence = {100};
+  return instruction;
 }
-inline Site sum(const std::string& name, int group, std::vector<program::Wait> waits = {}) {
-  Site site = compute(name, std::move(waits));
-  site.op = Op::all_reduce;
-  site.queue = Queue::reduce;
-  site.group = group;
-  site.bytes_per_sequence = {64};
-  return site;
+inline Instruction sum(const std::string& name, int group, std::vector<program::Wait> waits = {}) {
+  Instruction instruction = compute(name, std::move(waits));
+  instruction.op = Op::all_reduce;
+  instruction.queue = Queue::reduce;
+  instruction.group = group;
+  instruction.bytes_per_sequence = {64};
+  return instruction;
 }
 
-/// Every site once per microbatch, in the order given.
-inline RankClass rank_class(std::vector<Site> sites, int microbatches = 1) {
+/// Every instruction once per microbatch, in the order given.
+inline RankClass rank_class(std::vector<Instruction> instructions, int microbatches = 1) {
   RankClass c;
   c.microbatches = microbatches;
   c.last_sequences = 1;
-  c.sites = std::move(sites);
+  c.instructions = std::move(instructions);
   program::Block block{microbatches, {}};
-  for (std::size_t s = 0; s < c.sites.size(); ++s) block.steps.push_back({static_cast<int>(s), 0});
+  for (std::size_t s = 0; s < c.instructions.size(); ++s) block.steps.push_back({static_cast<int>(s), 0});
   c.blocks = {block};
   return c;
 }
@@ -65,7 +65,7 @@ inline void add_rank(Program& p, RankClass c, std::vector<int> peers = {}, std::
 
 inline FakeCost seconds_by_name() {
   FakeCost cost;  // "3" takes three seconds
-  cost.compute_seconds = [](const Site& site, int) { return std::stod(site.name); };
+  cost.compute_seconds = [](const Instruction& instruction, int) { return std::stod(instruction.name); };
   return cost;
 }
 
@@ -77,11 +77,11 @@ inline const Span& span_of(const Forecast& forecast, int rank, const std::string
 }
 
 /// On the compute queue, which stands still until the message has moved.
-inline Site blocking(const std::string& name, Op op, int peer, int channel = 0) {
-  Site site = message(name, op, peer);
-  site.queue = Queue::compute;
-  site.channel = channel;
-  return site;
+inline Instruction blocking(const std::string& name, Op op, int peer, int channel = 0) {
+  Instruction instruction = message(name, op, peer);
+  instruction.queue = Queue::compute;
+  instruction.channel = channel;
+  return instruction;
 }
 
 }  // namespace flotilla::fixture

@@ -27,7 +27,7 @@ Case in_zones(int seed, double room) {
 }
 Case without_uplinks(int seed) { return in_zones(seed, 0); }
 
-TEST(UplinkProperty, HugeOnesChangeNothing) {
+TEST(UplinkProperty, AnUnlimitedUplinkLeavesTimesUnchanged) {
   for (int seed = 0; seed < cases; ++seed) {
     const Case c = in_zones(seed, 1e12), without = without_uplinks(seed);
     EXPECT_NEAR(seconds(c.profile, c.plan) / seconds(without.profile, without.plan), 1, 1e-9) << "seed " << seed;
@@ -81,13 +81,13 @@ TEST(UplinkProperty, NoneMovesMoreThanItCan) {
     std::map<std::string, double> out, in;  // bytes
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const auto& about = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
-      for (const auto& instruction : program::expand(program, Rank{static_cast<int>(r)})) {
-        const auto& site = about.sites[static_cast<std::size_t>(instruction.site)];
-        if (site.op != program::Op::send) continue;
-        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(site.peer)];
+      for (const auto& issued : program::expand(program, Rank{static_cast<int>(r)})) {
+        const auto& instruction = about.instructions[static_cast<std::size_t>(issued.instruction)];
+        if (instruction.op != program::Op::send) continue;
+        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(instruction.peer)];
         const std::string &here = c.profile.devices[r].zone, &there = c.profile.devices[to.index()].zone;
         if (here == there) continue;
-        const auto bytes = static_cast<double>((site.bytes_per_sequence * about.sequences(instruction.microbatch)).count);
+        const auto bytes = static_cast<double>((instruction.bytes_per_sequence * about.sequences(issued.microbatch)).count);
         out[here] += bytes;
         in[there] += bytes;
       }

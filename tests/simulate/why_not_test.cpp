@@ -12,9 +12,9 @@
 namespace flotilla {
 namespace {
 
+using simulate::ChangedPlan;
 using simulate::Forecast;
 using simulate::MemoryForecast;
-using simulate::Trial;
 
 constexpr int length = 64;
 constexpr Bytes runtime_constant{1 << 20};
@@ -62,10 +62,10 @@ TEST(Remedy, OfAllThatFitTheFastest) {
   const auto all_recompute = [](const plan::Plan& p) {
     return std::ranges::all_of(p.stages, [](const auto& s) { return s.recompute == plan::Recompute::full; });
   };
-  const auto forecast = [&](const plan::Plan& p) -> std::optional<Trial> {
-    if (all_recompute(p)) return Trial{Seconds{1.5}, Bytes{9}};
-    if (p.stages[0].recompute == plan::Recompute::full) return Trial{Seconds{1.25}, Bytes{7}};
-    if (p.stages[0].last_layer < plan.stages[0].last_layer) return Trial{Seconds{1.1}, Bytes{-1}};
+  const auto forecast = [&](const plan::Plan& p) -> std::optional<ChangedPlan> {
+    if (all_recompute(p)) return ChangedPlan{Seconds{1.5}, Bytes{9}};
+    if (p.stages[0].recompute == plan::Recompute::full) return ChangedPlan{Seconds{1.25}, Bytes{7}};
+    if (p.stages[0].last_layer < plan.stages[0].last_layer) return ChangedPlan{Seconds{1.1}, Bytes{-1}};
     return std::nullopt;
   };
   const auto remedy = simulate::find_remedy(plan, {0}, Seconds{1}, forecast);
@@ -77,37 +77,38 @@ TEST(Remedy, OfAllThatFitTheFastest) {
 
 TEST(Remedy, OnlyWhereNothingElseFitsOnMoreDevices) {
   const auto plan = plan_of(1, 2, 8);
-  int asked = 0;
-  const auto wider = [&](const plan::Plan& p) -> std::optional<Trial> {
-    ++asked;
+  int transfer_sources = 0;
+  const auto wider = [&](const plan::Plan& p) -> std::optional<ChangedPlan> {
+    ++transfer_sources;
     EXPECT_TRUE(plan::validate(p).empty());
-    return plan::rank_count(p) > plan::rank_count(plan) ? std::optional{Trial{Seconds{0.75}, Bytes{0}}} : std::nullopt;
+    return plan::rank_count(p) > plan::rank_count(plan) ? std::optional{ChangedPlan{Seconds{0.75}, Bytes{0}}} : std::nullopt;
   };
   const auto remedy = simulate::find_remedy(plan, {0, 1}, Seconds{1}, wider);
   ASSERT_TRUE(remedy);
   EXPECT_EQ(remedy->change, "twice the tensor degree");
   EXPECT_EQ(remedy->more_devices, 2);
   EXPECT_EQ(remedy->slowdown, -0.25);
-  EXPECT_GT(asked, 8);
-  EXPECT_FALSE(simulate::find_remedy(plan, {0, 1}, Seconds{1}, [](const auto&) { return std::optional<Trial>{}; }));
+  EXPECT_GT(transfer_sources, 8);
+  EXPECT_FALSE(simulate::find_remedy(plan, {0, 1}, Seconds{1}, [](const auto&) { return std::optional<ChangedPlan>{}; }));
 }
 
 std::set<std::string> changes_tried(const plan::Plan& plan, const std::vector<int>& stages) {
   std::set<std::string> words;
   for (Bytes spare{0};;) {
     // Each round all that was found before does not fit.
-    const auto remedy = simulate::find_remedy(plan, stages, Seconds{1}, [&, n = 0](const plan::Plan&) mutable -> std::optional<Trial> {
-      return ++n > static_cast<int>(words.size()) ? std::optional{Trial{Seconds{static_cast<double>(n)}, spare}} : std::nullopt;
-    });
+    const auto remedy =
+        simulate::find_remedy(plan, stages, Seconds{1}, [&, n = 0](const plan::Plan&) mutable -> std::optional<ChangedPlan> {
+          return ++n > static_cast<int>(words.size()) ? std::optional{ChangedPlan{Seconds{static_cast<double>(n)}, spare}} : std::nullopt;
+        });
     if (!remedy || !words.insert(remedy->change).second) return words;
   }
 }
 
 TEST(Remedy, GoesOnFromTheNearestMissWhereOneChangeIsNotEnough) {
   const auto plan = plan_of(1, 1, 4);
-  const auto forecast = [](const plan::Plan& p) -> std::optional<Trial> {
+  const auto forecast = [](const plan::Plan& p) -> std::optional<ChangedPlan> {
     const bool small = p.stages[0].replicas[0].quanta * p.quantum == 1, all = p.stages[0].recompute == plan::Recompute::full;
-    return Trial{Seconds{1}, Bytes{(small ? 3 : 0) + (all ? 2 : 0) - 4}};
+    return ChangedPlan{Seconds{1}, Bytes{(small ? 3 : 0) + (all ? 2 : 0) - 4}};
   };
   const auto remedy = simulate::find_remedy(plan, {0}, Seconds{1}, forecast);
   ASSERT_TRUE(remedy);
@@ -135,17 +136,17 @@ TEST(Remedy, SharesTheOptimizerOutWhereItsStateIsTooMuch) {
   const auto before = forecaster.forecast(plan), after = forecaster.forecast(shared);
   const Bytes moments = 8 * Bytes{model::parameter_count(plan.model)};
   EXPECT_GT((before.peak_memory() - after.peak_memory()).count, moments.count / 2);
-  const auto attempt = [&](const plan::Plan& p) -> std::optional<Trial> {
+  const auto attempt = [&](const plan::Plan& p) -> std::optional<ChangedPlan> {
     if (plan::rank_count(p) > 4 || p.stages.size() > 1 || p.stages[0].replicas[0].tensor_parallel > 1) return std::nullopt;
     const auto f = forecaster.forecast(p);
-    return Trial{f.iteration, after.peak_memory() - f.peak_memory()};
+    return ChangedPlan{f.iteration, after.peak_memory() - f.peak_memory()};
   };
   const auto remedy = simulate::find_remedy(plan, {0}, before.iteration, attempt);
   ASSERT_TRUE(remedy);
   EXPECT_EQ(remedy->change, "optimizer sharded over replicas");
   EXPECT_EQ(remedy->plan, shared);
   EXPECT_EQ(std::pair(remedy->spare, remedy->more_devices), std::pair(Bytes{0}, 0));
-  // Who has one replica, and a word table of its own for the head, has nobody to share with.
+  // Who has one replica, and a token embedding of its own for the head, has nobody to share with.
   auto alone = plan_of(1, 2, 1);
   alone.model.tied_head = false;
   EXPECT_FALSE(changes_tried(alone, {0}).contains("optimizer sharded over replicas"));
@@ -159,10 +160,10 @@ TEST(WhyNot, NamesTheDeviceAndAChangeThatDoesFit) {
   const auto plan = plan_of(1, 2, 8);
   const auto roomy = forecaster.forecast(plan);
   profile.device_types[0].memory = roomy.peak_memory() - Bytes{1};
-  const auto attempt = [&](const plan::Plan& p) -> std::optional<Trial> {
+  const auto attempt = [&](const plan::Plan& p) -> std::optional<ChangedPlan> {
     if (plan::rank_count(p) > 2) return std::nullopt;
     const auto f = forecaster.forecast(p);
-    return Trial{f.iteration, profile.device_types[0].memory - f.peak_memory()};
+    return ChangedPlan{f.iteration, profile.device_types[0].memory - f.peak_memory()};
   };
   const auto report = simulate::report_of(plan, profile, roomy);
   EXPECT_FALSE(report.fits());

@@ -3,8 +3,8 @@
 
 #include "cluster_fixture.hpp"
 #include "fake_cost.hpp"
-#include "flotilla/simulate/interpret.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
+#include "machine/interpret.hpp"
 
 namespace flotilla {
 namespace {
@@ -16,9 +16,9 @@ using simulate::Activity;
 constexpr double next_to_nothing = 1e-12;
 
 /// Blocks alone take time: forward passes 2, halves of backward passes 2 each.
-double block_seconds(const program::Site& site, int) {
-  if (site.op != program::Op::compute) return next_to_nothing;
-  switch (site.operation) {
+double block_seconds(const program::Instruction& instruction, int) {
+  if (instruction.op != program::Op::compute) return next_to_nothing;
+  switch (instruction.operation) {
     case Operation::attention_forward:
     case Operation::mlp_forward:
     case Operation::mlp_backward_input:

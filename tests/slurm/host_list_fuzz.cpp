@@ -1,4 +1,4 @@
-#include "flotilla/slurm/host_list.hpp"
+#include "host_list.hpp"
 
 #include "files/fuzz.hpp"
 

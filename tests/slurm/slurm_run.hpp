@@ -87,7 +87,7 @@ inline double wall_clock() { return std::chrono::duration<double>(std::chrono::s
 
 /// What one ending took, in seconds; negative: does not apply.
 struct EndingTimes {
-  std::string ending;
+  std::string termination;
   double to_checkpoint = -1;  ///< from the event to the checkpoint's commit
   double to_outcome = -1;     ///< from the event to the run's last word
   double to_first_step = -1;  ///< from the next launch of srun to the first step done
@@ -117,7 +117,7 @@ inline void print(const std::vector<EndingTimes>& all) {
   std::cout
       << "| ending | event to committed checkpoint | event to outcome | launch to first step | iterations lost |\n|---|---|---|---|---|\n";
   for (const auto& t : all)
-    std::cout << "| " << t.ending << " | " << shown(t.to_checkpoint) << " | " << shown(t.to_outcome) << " | " << shown(t.to_first_step)
+    std::cout << "| " << t.termination << " | " << shown(t.to_checkpoint) << " | " << shown(t.to_outcome) << " | " << shown(t.to_first_step)
               << " | " << t.lost << " |\n";
   std::cout << std::flush;
 }

@@ -113,11 +113,11 @@ TEST(Allocation, NothingOfOursAfterTheFirstStep) {
     counting = false;
     EXPECT_EQ(ours, 0) << to_string(precision) << ": first from " << place(first_of_ours);
     // oneDNN's bookkeeping of an execution, MPI's of a message: small, and in proportion to the instructions.
-    const auto instructions = static_cast<long>(program::expand(trainer->program(), tests::everybody().rank()).size());
-    EXPECT_LE(library_bytes, (steps + 1) * instructions * 4096) << libraries << " allocations";
+    const auto issued_instructions = static_cast<long>(program::expand(trainer->program(), tests::everybody().rank()).size());
+    EXPECT_LE(library_bytes, (steps + 1) * issued_instructions * 4096) << libraries << " allocations";
     if (tests::everybody().rank() == Rank{0})
       std::printf("%s, %d ranks: libraries allocate %ld times, %ld bytes a step for %ld instructions\n", to_string(precision).c_str(),
-                  ranks, libraries / (steps + 1), library_bytes / (steps + 1), instructions);
+                  ranks, libraries / (steps + 1), library_bytes / (steps + 1), issued_instructions);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "flotilla/mpi/communicator.hpp"
-#include "flotilla/plan/dealing.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 #include "flotilla/plan/shard_layout.hpp"
 #include "program/random_plan.hpp"
 #include "train/fixture.hpp"
@@ -23,7 +23,7 @@ plan::Plan on_one_rank(plan::Plan plan) {
   return one;
 }
 
-/// Squared norms of (ours - reference) and of the reference by tensor, every element once, summed over the crew.
+/// Squared norms of (ours - reference) and of the reference by tensor, every element once, summed over the active ranks.
 struct Difference {
   std::vector<double> apart, norm;
 };
@@ -165,7 +165,7 @@ TEST(SameMaths, InterleavedStagesOfADeeperModel) {
     plan = tests::in_chunks(plan, random);
     ASSERT_GT(plan.chunks, 1);
     ++tried;
-    unlike += plan::dealt_alike(plan, 0, 1) ? 0 : 1;
+    unlike += plan::partitioned_alike(plan, 0, 1) ? 0 : 1;
     expect_same_maths(plan, 2, loss_tolerance, gradient_tolerance);
   }
   EXPECT_TRUE(unlike > 0 || tests::everybody().size() < 3);
@@ -206,7 +206,7 @@ TEST(SameMaths, TheSameCurveOver200Steps) {
   split.stages = {{0, 2, plan::Recompute::none, {{"", "", 2, {Rank{0}, Rank{1}}, 2, 7}, {"", "", 1, {Rank{2}}, 1, 5}}},
                   {2, 4, plan::Recompute::none, {{"", "", 1, {Rank{3}}, 4, 12}}}};
   const auto reference = tests::trainer(crew, even);
-  auto shared = split;  // the same with its optimizer shared out, the ranks on two nodes
+  auto shared = split;  // the same with its optimizer sharded, the ranks on two nodes
   shared.shard_optimizer = true;
   const auto first = tests::trainer(crew, mixed), second = tests::trainer(crew, split);
   const auto third = tests::trainer(crew, shared, {}, {{0, 0, 1, 1}, {0, 0, 0, 0}});
@@ -261,7 +261,7 @@ TEST(SameMaths, SplitBackwardPassesKeepTheBits) {
     }
 }
 
-/// Every share updated by one rank alone, sums made in teams: the parameters that everybody ends with are those of the plan that does
+/// Every share updated by one rank alone, sums made hierarchically: the parameters that everybody ends with are those of the plan that does
 /// neither, to what another order of sums does to them.
 TEST(SameMaths, SharedOptimizersUpdateEveryElementOnce) {
   const auto& crew = tests::everybody();

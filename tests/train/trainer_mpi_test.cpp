@@ -119,11 +119,11 @@ TEST(Trainer, AStepIsGivenUpByAllOrByNone) {
   const auto trainer = tests::trainer(world, mixed_plan(), options);
   trainer->step(0);
   const auto all = static_cast<int>(program::expand(trainer->program(), world.rank()).size());
-  int asked = 0, patience = 0, quitter = 0, given_up = 0;
-  trainer->give_up_when([&](std::int64_t step) { return step == 1 && world.rank().value == quitter && ++asked > patience; });
+  int transfer_sources = 0, patience = 0, quitter = 0, given_up = 0;
+  trainer->give_up_when([&](std::int64_t step) { return step == 1 && world.rank().value == quitter && ++transfer_sources > patience; });
   for (const int share : {0, 1, 3, 6, 9}) {  // tenths of its instructions
     for (quitter = 0; quitter < world.size(); ++quitter) {
-      asked = 0;
+      transfer_sources = 0;
       patience = all * share / 10;
       const auto result = trainer->step(1, {world.rank().value == quitter, false});
       EXPECT_TRUE(result.stop);
@@ -177,12 +177,12 @@ TEST(Trainer, TimelineHoldsEveryInstructionInItsTime) {
   options.record = true;
   const auto trainer = tests::trainer(tests::everybody(), mixed_plan(), options);
   trainer->step(0);
-  const auto instructions = program::expand(trainer->program(), tests::everybody().rank());
+  const auto issued_instructions = program::expand(trainer->program(), tests::everybody().rank());
   const auto timeline = trainer->timeline();
-  ASSERT_EQ(timeline.size(), instructions.size());
+  ASSERT_EQ(timeline.size(), issued_instructions.size());
   for (std::size_t i = 0; i < timeline.size(); ++i) {
     EXPECT_LE(timeline[i].start, timeline[i].end);
-    for (int wait : instructions[i].waits) EXPECT_GE(timeline[i].start, timeline[static_cast<std::size_t>(wait)].end) << i;
+    for (int wait : issued_instructions[i].waits) EXPECT_GE(timeline[i].start, timeline[static_cast<std::size_t>(wait)].end) << i;
   }
 }
 

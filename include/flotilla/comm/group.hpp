@@ -46,8 +46,8 @@ class Group {
   /// Element-wise sum, in place. Piece j of the elements (program::piece) is summed by member j, contributions added in member order;
   /// bf16 is added in fp32 and rounded once. So the bits depend on the members' order and nothing else. `staging` holds at least
   /// all_reduce_staging(capacity, ...) bytes; both pointers are aligned for the type and outlive the operation. start(size) takes
-  /// a multiple of the element. A group with teams sums in them (program/team_sum.hpp): the bits depend on these, too, bf16 is rounded at
-  /// every level, and `staging` holds program::sum_staging() bytes.
+  /// a multiple of the element. A group with subgroups sums in them (program/hierarchical_all_reduce.hpp): the bits depend on these, too,
+  /// bf16 is rounded at every level, and `staging` holds program::sum_staging() bytes.
   virtual std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType, Bytes capacity, std::byte* staging,
                                                      Bytes staging_size) = 0;
 
@@ -56,12 +56,12 @@ class Group {
   /// `staging` holds at least reduce_scatter_staging(capacity, ...) bytes. start(size) takes a multiple of `unit`.
   virtual std::unique_ptr<Operation> make_reduce_scatter(std::byte* data, ElementType, Bytes unit, Bytes capacity, std::byte* staging,
                                                          Bytes staging_size) = 0;
-  /// The two halves of a sum as program/team_sum.hpp states it, with teams or without: after the first every member has the sum of its
-  /// share (program::share_of), and anything in the rest of `data`; the second takes everybody's share to all. `staging` holds
-  /// program::sum_staging() bytes. start(size): all the elements that are summed, so both halves divide them alike.
-  virtual std::unique_ptr<Operation> make_sum_shares(std::byte* data, ElementType, Bytes capacity, std::byte* staging,
-                                                     Bytes staging_size) = 0;
-  virtual std::unique_ptr<Operation> make_gather_shares(std::byte* data, Bytes element, Bytes capacity) = 0;
+  /// The two halves of a sum as program/hierarchical_all_reduce.hpp states it, with subgroups or without: after the first every member has
+  /// the sum of its share (program::share_of), and anything in the rest of `data`; the second takes everybody's share to all. `staging`
+  /// holds program::sum_staging() bytes. start(size): all the elements that are summed, so both halves divide them alike.
+  virtual std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte* data, ElementType, Bytes capacity, std::byte* staging,
+                                                                Bytes staging_size) = 0;
+  virtual std::unique_ptr<Operation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) = 0;
 
   /// After start(size): member i's `size` bytes at all + i * size. `capacity` is per member; `all` holds size() times that. `mine` may
   /// point to its own place in `all`.

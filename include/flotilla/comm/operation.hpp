@@ -18,7 +18,7 @@ class Operation {
   virtual void start(Bytes size) = 0;
   /// The same for a step that this rank has given up: its messages go out empty where that can be, so that nobody waits for them longer
   /// than need be. Who receives them finds in his buffers what was there.
-  virtual void start_hollow(Bytes size) { start(size); }
+  virtual void start_drained(Bytes size) { start(size); }
   /// Moves it on; true when finished, from when its buffers may be used (and when it was never started). Throws Error{communication}, or
   /// Error{internal} when the message has neither the size started nor none.
   virtual bool progress() = 0;

@@ -32,12 +32,12 @@ struct Task {
   int layer = 0;
   int sequences = 1;  ///< in this microbatch
   std::array<std::byte*, program::role_count> operands{};
-  const program::Part* part = nullptr;       ///< slots of `weights` (precision's element type) and `gradients` (fp32)
-  const program::Part* word_part = nullptr;  ///< slots of `word_weights` and `word_gradients`
-  bool training = true;                      ///< dropout is on
-  std::int64_t step = 0;                     ///< counts in dropout's key
-  std::int64_t first_sequence = 0;           ///< of the step's global batch: dropout's index is global, so no plan changes it
-  float loss_scale = 1;                      ///< d loss / d (sum of token losses): 1 / tokens in the global batch
+  const program::Part* part = nullptr;                  ///< slots of `weights` (precision's element type) and `gradients` (fp32)
+  const program::Part* token_embedding_part = nullptr;  ///< slots of `token_embedding_weights` and `token_embedding_gradients`
+  bool training = true;                                 ///< dropout is on
+  std::int64_t step = 0;                                ///< counts in dropout's key
+  std::int64_t first_sequence = 0;                      ///< of the step's global batch: dropout's index is global, so no plan changes it
+  float loss_scale = 1;                                 ///< d loss / d (sum of token losses): 1 / tokens in the global batch
 
   template <class T>
   T* operand(program::Role role) const {

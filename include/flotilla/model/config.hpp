@@ -44,7 +44,7 @@ struct Config {
   int vocabulary = 0;
   int positions = 0;        ///< longest sequence
   int position_offset = 0;  ///< rows before position 0 in the position table (OPT: 2)
-  int embedding_width = 0;  ///< width of the word table; other than `hidden`: projected in and out (OPT-350M: 512)
+  int embedding_width = 0;  ///< width of the token embedding; other than `hidden`: projected in and out (OPT-350M: 512)
   Activation activation = Activation::gelu_tanh;
   NormPlacement norm = NormPlacement::pre;
   NormKind norm_kind = NormKind::layer;
@@ -59,7 +59,7 @@ struct Config {
   std::vector<int> windows = {};
   bool scaled_scores = true;  ///< scores are divided by sqrt(head_size) (not in GPT-Neo)
   bool qkv_bias = true, attention_output_bias = true, feed_forward_bias = true;
-  bool tied_head = true;  ///< the head multiplies with the word table; else with a table of its own, head.word
+  bool tied_head = true;  ///< the head multiplies with the token embedding; else with a table of its own, head.word
 
   bool operator==(const Config&) const = default;
 
@@ -93,7 +93,8 @@ std::string fingerprint(const Config&, int length);
 /// The part of a fingerprint that says the shape.
 std::string_view shape_of(std::string_view fingerprint);
 
-/// The largest tensor-parallel degree whose every member has something of every axis: groups of heads, columns, rows of the word table.
+/// The largest tensor-parallel degree whose every member has something of every axis: groups of heads, columns, rows of the token
+/// embedding.
 int largest_tensor_parallel(const Config&);
 /// What sets it, in words: "the number of heads", "the number of key and value heads", "the feed-forward columns" or "the vocabulary".
 std::string_view limit_of_tensor_parallel(const Config&);

@@ -12,16 +12,16 @@ namespace flotilla::model {
 
 /// The arithmetic a layer is made of, cut where tensor parallelism must communicate. N = tokens of the microbatch, d = hidden,
 /// w = embedding_width, e = element type of the precision. `partial` is what an all-reduce over the tensor-parallel group makes whole.
-/// b1, b2: out.bias, down.bias; drop = dropout. What a model lacks (a bias, a position table, a dropout) is left out. The word table of the
-/// head is its own where it is not tied.
+/// b1, b2: out.bias, down.bias; drop = dropout. What a model lacks (a bias, a position table, a dropout) is left out. The token embedding
+/// of the head is its own where it is not tied.
 ///
-///   embedding_forward   tokens -> partial (N, w): rows of the word table that this rank holds, zero elsewhere
+///   embedding_forward   tokens -> partial (N, w): rows of the token embedding that this rank holds, zero elsewhere
 ///   embedding_end_forward   partial -> output (N, d): drop(project_in(partial) + position); keeps partial in `saved` if it projects
 ///   attention_forward   input (N, d) -> partial (N, d): norm1 (pre), qkv, rotation, causal attention, out without b1
 ///   mlp_forward         input, partial -> partial: middle = input + drop(partial + b1); ff_in = norm2(middle) (pre) or
 ///                       norm1(middle) (post); up, activation, down without b2
 ///   block_end_forward   partial -> output (N, d): middle + drop(partial + b2) (pre); norm2(ff_in + drop(partial + b2)) (post)
-///   head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, word table^T;
+///   head_forward        input (N, d) -> logits (N, local vocabulary) fp32, stats (N, 3) fp32: final norm, project_out, token embedding^T;
 ///                       a row of stats is (maximum, sum of exp(logit - maximum), logit of the target or -inf if it is not ours)
 ///   head_loss           gathered_stats (tp, N, 3) -> scalars[0] += sum over tokens of -log p(target) in fp64
 ///   head_backward       logits, gathered_stats -> partial (N, w): logits become d logits in place, times loss_scale; d word; d input of it
@@ -180,7 +180,7 @@ HeadLayout head_layout(const Config&, const LayerShape&);
 /// What the embedding keeps: (R, w) e where it projects, else nothing.
 Bytes embedding_saved(const Config&, const LayerShape&);
 
-/// Local heads, heads of keys and values, columns and rows of a word table.
+/// Local heads, heads of keys and values, columns and rows of a token embedding.
 int local_heads(const Config&, const LayerShape&);
 int local_groups(const Config&, const LayerShape&);
 int local_columns(const Config&, const LayerShape&);

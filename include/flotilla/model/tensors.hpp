@@ -12,7 +12,7 @@ enum class Axis {
   none,        ///< every rank of the group holds the whole tensor
   head,        ///< attention heads, queries that share keys and values together
   column,      ///< feed-forward columns
-  vocabulary,  ///< rows of a word table
+  vocabulary,  ///< rows of a token embedding
 };
 
 /// How a tensor starts, as a pure function of (seed, tensor name, global element index).
@@ -22,7 +22,7 @@ enum class Init { zeros, ones, normal, normal_residual };
 struct Tensor {
   std::string name;     ///< "block.3.attention.qkv.weight", "embedding.word"
   int layer = 0;        ///< the layer that owns it
-  int tied_layer = -1;  ///< a second layer that uses it too (the head uses the word table), or -1
+  int tied_layer = -1;  ///< a second layer that uses it too (the head uses the token embedding), or -1
   std::vector<std::int64_t> shape;
   Axis axis = Axis::none;
   int dimension = -1;     ///< the dimension of `shape` that `axis` cuts, or -1

@@ -77,8 +77,8 @@ struct Place {
 };
 Place place_of(const Plan&, Rank);
 
-/// By quantum (0 … global_batch/quantum - 1) of the step the replica of a stage that handles it. A pure function of the plan (dealing.hpp):
-/// each quantum visits one replica of every stage.
+/// By quantum (0 … global_batch/quantum - 1) of the step the replica of a stage that handles it. A pure function of the plan
+/// (batch_partition.hpp): each quantum visits one replica of every stage.
 std::vector<int> routes(const Plan&, int stage);
 
 /// The even plan: data x pipeline x tensor parallel degrees, layers cut by the given boundaries (pipeline+1 values from 0 to layers) or

@@ -29,8 +29,8 @@ constexpr Bytes size_of(Carried carried) {
 }
 
 /// Elements of one tensor that lie `outer` x `inner` in the shards of both ends: element (o, i) is at from_offset + o * from_stride + i of
-/// the old shard and at to_offset + o * to_stride + i of the new one (plan::Shard, row-major). Where the optimizer is shared out, an end
-/// may be one of the rank's pieces (share_pieces.hpp) in place of its shard.
+/// the old shard and at to_offset + o * to_stride + i of the new one (plan::Shard, row-major). Where the optimizer is sharded, an end
+/// may be one of the rank's pieces (optimizer_shards.hpp) in place of its shard.
 struct Run {
   int tensor = -1;  ///< index into model::tensors
   std::int64_t outer = 1, inner = 0;

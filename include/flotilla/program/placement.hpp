@@ -20,12 +20,12 @@ Placement placement_of(const std::vector<cluster::Device>& devices);
 /// Of some of the ranks, numbered anew in the order given.
 Placement placement_of(const Placement& all, const std::vector<Rank>& ranks);
 
-/// Members of a group that stand together, level by level: nodes inside, then zones. By level, the number of the team that each member is
-/// in, numbered by the first of them; levels that would change nothing are left out. Empty: all sum at once.
-using Teams = std::vector<std::vector<int>>;
+/// Members of a group that stand together, level by level: nodes inside, then zones. By level, the number of the subgroup that each member
+/// is in, numbered by the first of them; levels that would change nothing are left out. Empty: all sum at once.
+using SubgroupLevels = std::vector<std::vector<int>>;
 
-/// Teams of groups whose i-th members belong to the same replica, so that all of them add in one order: two replicas are in one team where
-/// their members are in every one of the groups. Each group lists a member for each replica.
-Teams teams_of(const std::vector<std::vector<Rank>>& groups, const Placement& placement);
+/// Subgroups of groups whose i-th members belong to the same replica, so that all of them add in one order: two replicas are in one
+/// subgroup where their members are in every one of the groups. Each group lists a member for each replica.
+SubgroupLevels subgroups_of(const std::vector<std::vector<Rank>>& groups, const Placement& placement);
 
 }  // namespace flotilla::program

@@ -13,11 +13,11 @@
 
 /// A plan lowered to instructions. A value with two readers: the simulator interprets it, the trainer executes it.
 ///
-/// Ranks that do the same work form a class. A class has *sites* (an instruction with its operands, stated once) and *blocks* (loops
-/// over sites, in issue order); a site runs once per microbatch or once per step. An *event* is (site, microbatch): "this run of this
-/// site is finished". An instruction starts when the events it waits for have happened and when its queue lets it: compute, reduce
-/// and sum queues run one instruction to its end before the next; send and receive queues start instructions in order and let them finish
-/// in any order, so a receive is posted before its message comes and a send never blocks.
+/// Ranks that do the same work form a class. A class has *instructions* (an instruction with its operands, stated once) and *blocks* (loops
+/// over instructions, in issue order); a instruction runs once per microbatch or once per step. An *event* is (instruction, microbatch):
+/// "this run of this instruction is finished". An instruction starts when the events it waits for have happened and when its queue lets it:
+/// compute, reduce and sum queues run one instruction to its end before the next; send and receive queues start instructions in order and
+/// let them finish in any order, so a receive is posted before its message comes and a send never blocks.
 namespace flotilla::program {
 
 /// reduce: collectives inside a tensor-parallel group, which passes wait for; sum: those of a step, over replicas and over the world, which
@@ -31,10 +31,10 @@ constexpr bool runs_one_at_a_time(Queue q) { return q != Queue::send && q != Que
 enum class Op : std::uint8_t {
   load_tokens,  ///< compute: (sequences, length + 1) token ids of the microbatch -> tokens
   zero,         ///< compute: gradients of all parts and scalars become 0
-  compute,      ///< compute: Site::operation on Site::layer
+  compute,      ///< compute: Instruction::operation on Instruction::layer
   send,
-  receive,         ///< one message to or from peer slot Site::peer: Site::size() bytes from Site::offset on in `message`
-  all_reduce,      ///< reduce, sum: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
+  receive,     ///< one message to or from peer slot Instruction::peer: Instruction::size() bytes from Instruction::offset on in `message`
+  all_reduce,  ///< reduce, sum: element-wise sum over the group, in place, members added in the group's order (role `reduced`)
   reduce_scatter,  ///< reduce: sum of `reduced`, of which each member gets its own piece of the tokens, in place (collectives.hpp)
   all_gather,      ///< reduce: the group's `stats` one after the other into `gathered_stats`; or, where it names `message`, the pieces of a
                    ///< microbatch's tokens (collectives.hpp) that the members hold to all of them, in place
@@ -43,15 +43,15 @@ enum class Op : std::uint8_t {
   squared_norm,    ///< compute: scalar::squared_norm += sum of squares of the gradients that this rank owns
   reduce_scalars,  ///< sum: scalars summed over the group in its order -> totals
   optimizer,       ///< compute: AdamW on one part, with the clipping factor from totals; refreshes the weights' copy
-  layer_forward,   ///< compute: Site::layer whole, the collectives of its tensor-parallel group inside; only in described runtimes
-  layer_backward,  ///< compute: its backward pass likewise, with what Site::recompute repeats
-  host_work,       ///< compute: the host holds the queue for Site::host
-  sum_shares,      ///< sum: half of an all_reduce: every member has the sum of its share (team_sum.hpp) of `reduced`
-  gather_shares,   ///< sum: the other half: everybody's share of `reduced` to all of them
-  take_share,      ///< compute: the rank's share of `packed`, one stretch after the other, into `gradients`
+  layer_forward,   ///< compute: Instruction::layer whole, the collectives of its tensor-parallel group inside; only in described runtimes
+  layer_backward,  ///< compute: its backward pass likewise, with what Instruction::recompute repeats
+  host_work,       ///< compute: the host holds the queue for Instruction::host
+  reduce_scatter_shards,  ///< sum: half of an all_reduce: every member has the sum of its share (hierarchical_all_reduce.hpp) of `reduced`
+  all_gather_shards,      ///< sum: the other half: everybody's share of `reduced` to all of them
+  extract_shard,          ///< compute: the rank's share of `packed`, one stretch after the other, into `gradients`
 };
 
-/// What an operand is for. Each site names each role at most once.
+/// What an operand is for. Each instruction names each role at most once.
 enum class Role : std::uint8_t {
   tokens,
   input,
@@ -66,12 +66,12 @@ enum class Role : std::uint8_t {
   scalars,
   totals,
   weights,
-  gradients,  ///< of the site's part
-  word_weights,
-  word_gradients,  ///< of the part that holds the word table
+  gradients,  ///< of the instruction's part
+  token_embedding_weights,
+  token_embedding_gradients,  ///< of the part that holds the token embedding
   parameters,
   moment1,
-  moment2,  ///< fp32 master weights and AdamW state of the site's part
+  moment2,  ///< fp32 master weights and AdamW state of the instruction's part
   message,
   reduced,
   staging,
@@ -120,13 +120,14 @@ struct Access {
   bool operator==(const Access&) const = default;
 };
 
-/// The event (site, microbatch - lag), where that is >= 0 and the site runs per microbatch; or, with lag = last, its last run.
+/// The event (instruction, microbatch - lag), where that is >= 0 and the instruction runs per microbatch; or, with lag = last, its last
+/// run.
 struct Wait {
-  int site = -1;
+  int instruction = -1;
   int lag = 0;
   bool operator==(const Wait&) const = default;
 };
-inline constexpr int last_run = -1;  ///< Wait::lag: the site's last microbatch of the step, or its only run
+inline constexpr int last_run = -1;  ///< Wait::lag: the instruction's last microbatch of the step, or its only run
 
 /// Microbatches first, first + stride, ...: `count` of them.
 struct Runs {
@@ -145,7 +146,7 @@ struct Region {
   auto operator<=>(const Region&) const = default;
 };
 
-struct Site {
+struct Instruction {
   std::string name;  ///< "attention_forward 3", "send activation", "optimizer block 2"
   Op op = Op::compute;
   Queue queue = Queue::compute;
@@ -165,12 +166,12 @@ struct Site {
   bool own_piece = false;       ///< messages: it is the piece of the rank's tensor index; begins at that many times its size
   std::vector<Runs> runs;       ///< per microbatch: those in which it runs, ascending; empty: all
   std::vector<Region> regions;  ///< pack, unpack
-  int share = -1;               ///< squared_norm, optimizer, take_share: index into the part's shares; -1: the whole part
+  int share = -1;               ///< squared_norm, optimizer, extract_shard: index into the part's shares; -1: the whole part
   bool once = false;            ///< send, receive: one message for the tensor-parallel group, which all of its members wait for
   Seconds host;                 ///< host_work: its time; layer passes: host time that a profiler adds to a pass which waits for the host
   std::vector<Access> accesses;
   std::vector<Wait> waits;
-  bool operator==(const Site&) const = default;
+  bool operator==(const Instruction&) const = default;
 
   bool runs_in(int microbatch) const { return runs.empty() || any_holds(runs, microbatch); }
   /// Of a message or collective in a microbatch of so many sequences.
@@ -184,7 +185,7 @@ struct Site {
 /// `repeat` times over `steps`; iteration i runs step s for microbatch s.microbatch + i.
 struct Block {
   struct Step {
-    int site = -1;
+    int instruction = -1;
     int microbatch = 0;
     bool operator==(const Step&) const = default;
   };
@@ -193,9 +194,9 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// Where the optimizer is shared out (plan::Plan::shard_optimizer): what one group sums of a part, and this rank's share of that. The
+/// Where the optimizer is sharded (plan::Plan::shard_optimizer): what one group sums of a part, and this rank's share of that. The
 /// share's buffers hold its stretches (share_of), one after the other.
-struct PartShare {
+struct OptimizerShard {
   /// Elements of one slot among those summed.
   struct Span {
     int slot = -1;                         ///< index into Part::slots
@@ -210,11 +211,11 @@ struct PartShare {
   std::vector<Region> regions;  ///< packed: the part's elements in the order packed; else empty
   /// Buffers. Not packed: gradients are the part's, and so are the parameters in fp32.
   int parameters = -1, gradients = -1, moment1 = -1, moment2 = -1;
-  bool operator==(const PartShare&) const = default;
+  bool operator==(const OptimizerShard&) const = default;
   bool packed() const { return !regions.empty(); }
 };
 
-/// Parameters that are reduced and updated together: one layer's own, or the word table.
+/// Parameters that are reduced and updated together: one layer's own, or the token embedding.
 struct Part {
   std::string name;  ///< "layer 3", "word"
   struct Slot {
@@ -227,7 +228,7 @@ struct Part {
   std::int64_t elements = 0;
   /// Buffers; weights == parameters in fp32. Where `shares` are listed they have the moments, and in bf16 the parameters.
   int parameters = -1, weights = -1, gradients = -1, moment1 = -1, moment2 = -1;
-  std::vector<PartShare> shares = {};  ///< empty: the optimizer is not shared out
+  std::vector<OptimizerShard> shares = {};  ///< empty: the optimizer is not sharded
   bool operator==(const Part&) const = default;
 };
 
@@ -238,7 +239,7 @@ struct RankClass {
   int microbatches = 0;
   int last_sequences = 0;  ///< sequences in the last microbatch
   std::vector<Buffer> buffers;
-  std::vector<Site> sites;
+  std::vector<Instruction> instructions;
   std::vector<Block> blocks;
   std::vector<Part> parts;
   int scratch = -1;  ///< the buffer handed to the matrix library as its scratchpad, or -1
@@ -257,8 +258,8 @@ struct Group {
   Kind kind = Kind::world;
   std::vector<Rank> members;
   Algorithm algorithm = Algorithm::direct;
-  BytesPerSecond most{};  ///< a member's share of the bytes moves no faster, whatever the links; 0: the links decide
-  Teams teams = {};       ///< that sum inside before they sum together (team_sum.hpp); empty: all at once
+  BytesPerSecond most{};          ///< a member's share of the bytes moves no faster, whatever the links; 0: the links decide
+  SubgroupLevels subgroups = {};  ///< that sum inside before they sum together (hierarchical_all_reduce.hpp); empty: all at once
   bool operator==(const Group&) const = default;
 };
 std::string to_string(Group::Kind);
@@ -267,11 +268,11 @@ struct RankBinding {
   int rank_class = -1;  ///< -1: this rank idles
   int tensor_index = 0;
   int replica = 0;
-  int deal = -1;            ///< index into Program::first_sequences
-  std::vector<Rank> peers;  ///< by peer slot
-  std::vector<int> groups;  ///< by group slot: index into Program::groups
-  std::vector<int> owned;  ///< tensors (model index) whose squares and checkpoint parts this rank owns, where optimizers are not shared out
-  std::vector<int> whole;  ///< group slots: in shares of their sums, tensors that everybody holds whole are this rank's to own
+  int batch_partition = -1;  ///< index into Program::first_sequences
+  std::vector<Rank> peers;   ///< by peer slot
+  std::vector<int> groups;   ///< by group slot: index into Program::groups
+  std::vector<int> owned;    ///< tensors (model index) whose squares and checkpoint parts this rank owns, where optimizers are not sharded
+  std::vector<int> whole;    ///< group slots: in shares of their sums, tensors that everybody holds whole are this rank's to own
   bool operator==(const RankBinding&) const = default;
 };
 
@@ -295,14 +296,14 @@ Program lower(const plan::Plan&, const Runtime&);
 Program lower_evaluation(const plan::Plan&, const Runtime&, int sequences);
 
 /// One instruction of one rank.
-struct Instruction {
-  int site = -1;
+struct IssuedInstruction {
+  int instruction = -1;
   int microbatch = 0;
   std::vector<int> waits;  ///< positions in the rank's list, all earlier
-  bool operator==(const Instruction&) const = default;
+  bool operator==(const IssuedInstruction&) const = default;
 };
 /// All instructions of a rank in issue order; its queues run them in this order.
-std::vector<Instruction> expand(const Program&, Rank);
+std::vector<IssuedInstruction> expand(const Program&, Rank);
 
 /// One broken rule: which rule, where, in words.
 struct Violation {

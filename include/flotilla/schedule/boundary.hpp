@@ -1,7 +1,7 @@
 #pragma once
 #include <vector>
 
-#include "flotilla/plan/dealing.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 
 namespace flotilla::schedule {
 
@@ -18,6 +18,6 @@ struct Boundary {
   std::vector<Crossing> crossings;            ///< in the order of the sequences
   std::vector<std::vector<int>> of, of_next;  ///< by replica of the earlier and of the later stage: indices into crossings
 };
-Boundary boundary_between(const plan::Deal& stage, const plan::Deal& next);
+Boundary boundary_between(const plan::BatchPartition& stage, const plan::BatchPartition& next);
 
 }  // namespace flotilla::schedule

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "flotilla/plan/dealing.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 #include "flotilla/schedule/boundary.hpp"
 #include "flotilla/schedule/schedule.hpp"
 
@@ -42,8 +42,8 @@ class PipelineSchedule {
   /// Of a training step over `sequences` sequences, or of forward passes alone.
   PipelineSchedule(const plan::Plan&, int sequences, bool training);
 
-  const std::vector<plan::Deal>& deals() const { return deals_; }          ///< by stage
-  const std::vector<Boundary>& boundaries() const { return boundaries_; }  ///< by the stage before
+  const std::vector<plan::BatchPartition>& batch_partitions() const { return batch_partitions_; }  ///< by stage
+  const std::vector<Boundary>& boundaries() const { return boundaries_; }                          ///< by the stage before
   /// Whether replicas of a stage that are dealt the same have the same order.
   bool has_columns() const { return orders_.empty(); }
 
@@ -60,7 +60,7 @@ class PipelineSchedule {
   bool training_ = true;
   const Schedule* schedule_ = nullptr;
   std::vector<Fraction> deferrable_;  ///< by stage
-  std::vector<plan::Deal> deals_;
+  std::vector<plan::BatchPartition> batch_partitions_;
   std::vector<Boundary> boundaries_;
   std::vector<std::vector<PassOrder>> orders_;           ///< by stage and replica; empty where columns have theirs
   std::vector<std::vector<DeviceOrder>> device_orders_;  ///< by own stage and replica, or kind of column

@@ -70,7 +70,7 @@ struct Span {
   Rank rank;
   program::Queue queue = program::Queue::compute;
   Activity activity = Activity::forward;
-  std::string name;  ///< the site's
+  std::string name;  ///< the instruction's
   int microbatch = 0;
   Seconds start, end;
   bool operator==(const Span&) const = default;
@@ -80,7 +80,7 @@ struct Span {
 struct Expense {
   std::optional<double> device_usd;     ///< devices of the plan x price x iteration time
   std::optional<double> egress_usd;     ///< bytes between zones x price
-  std::optional<double> billing_units;  ///< site's units: weight x device-hours (Slurm TRES billing)
+  std::optional<double> billing_units;  ///< instruction's units: weight x device-hours (Slurm TRES billing)
   std::optional<double> energy_joules;  ///< at most: design power x time, idle or not
   /// Devices and egress; absent unless the devices have prices.
   std::optional<double> usd() const;
@@ -99,8 +99,8 @@ struct Forecast {
   bool operator==(const Forecast&) const = default;
 };
 
-/// By site of a rank's class, as they count in a breakdown.
-std::vector<Activity> activities_by_site(const program::Program&, Rank);
+/// By instruction of a rank's class, as they count in a breakdown.
+std::vector<Activity> activities_by_instruction(const program::Program&, Rank);
 
 /// What a rank's compute queue ran, by activity, from the spans of one rank; the rest of the iteration is bubble: waiting and what
 /// communication does not hide. Coarser than a RankKind's breakdown, and the same for what was forecast and what was measured: only the

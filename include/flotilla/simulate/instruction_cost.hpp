@@ -28,9 +28,9 @@ class InstructionCost {
  public:
   virtual ~InstructionCost() = default;
 
-  /// A site of a compute queue: load_tokens, zero, compute, squared_norm or optimizer. `sequences`: of the microbatch, or of a full one
-  /// where the site runs once per step.
-  virtual Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const = 0;
+  /// A instruction of a compute queue: load_tokens, zero, compute, squared_norm or optimizer. `sequences`: of the microbatch, or of a full
+  /// one where the instruction runs once per step.
+  virtual Cost compute(const program::Program&, const program::RankClass&, const program::Instruction&, int sequences) const = 0;
 
   /// One of several equal messages that move at the same time, both ends ready. Where the ends lie on two hosts, more flows than the link
   /// has lanes share it: latency + max(1, flows.cards / lanes) x what the bytes take alone. Where they lie in two zones, flows through an

@@ -33,7 +33,7 @@ class ProfileCost : public InstructionCost {
   ProfileCost(const ProfileCost&) = delete;
   ProfileCost& operator=(const ProfileCost&) = delete;
 
-  Cost compute(const program::Program&, const program::RankClass&, const program::Site&, int sequences) const override;
+  Cost compute(const program::Program&, const program::RankClass&, const program::Instruction&, int sequences) const override;
   Cost message(Rank from, Rank to, Bytes, const Flows& flows = {}) const override;
   Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const override;
   /// Our runtime's sum over a large group, of which `some` stand for all `members`: as many of each kind of host as tell how they are

@@ -24,15 +24,15 @@ std::vector<std::pair<std::string, Bytes>> contributors(const MemoryForecast&);
 std::string contributors_in_words(const MemoryForecast&);
 
 /// A changed plan that was forecast.
-struct Trial {
+struct ChangedPlan {
   Seconds iteration;
   Bytes spare;  ///< of the tightest device; below 0: it does not fit
 };
 /// Forecasts a plan that is bound to the same devices or to none; nothing where it cannot be executed or lacks devices.
-using Forecasting = std::function<std::optional<Trial>(const plan::Plan&)>;
+using Forecasting = std::function<std::optional<ChangedPlan>(const plan::Plan&)>;
 
 /// Of the changes of one thing that make a bound plan fit, that with the least loss of time: recomputation in the stages that are short or
-/// in all, smaller microbatches, 1F1B, the optimizer's state shared out among replicas, layers moved from a short stage to a neighbour,
+/// in all, smaller microbatches, 1F1B, the optimizer's state sharded among replicas, layers moved from a short stage to a neighbour,
 /// twice the tensor degree or twice the stages on the same devices. Where none of these does, those on more devices; where those do not
 /// either, the change that comes nearest to fitting is made and others are tried with it, up to four together.
 std::optional<Remedy> find_remedy(const plan::Plan&, const std::vector<int>& short_stages, Seconds iteration, const Forecasting&);

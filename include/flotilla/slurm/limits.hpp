@@ -33,7 +33,7 @@ struct QosLimits {
   Limits job, all;
 };
 
-/// sacctmgr's answers to the commands of site_questions(). "" and what is no table (a site without accounting) are none. Throws
+/// sacctmgr's answers to the commands of slurm_queries(). "" and what is no table (a site without accounting) are none. Throws
 /// Error{bad_input} of one line for a table that has another form.
 std::vector<AccountLimits> read_account_limits(const std::string& answer);
 std::vector<QosLimits> read_qos_limits(const std::string& answer);

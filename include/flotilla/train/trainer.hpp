@@ -15,13 +15,13 @@
 /// Executes a program on this rank: the arena, the queues, the step.
 namespace flotilla::train {
 
-/// What one rank wants to happen after a step; every rank of the crew learns of it with the step's sums.
-struct Wishes {
+/// What one rank wants to happen after a step; every rank of the active ranks learns of it with the step's sums.
+struct StepRequests {
   bool stop = false, save = false;
   bool change = false;  ///< another plan
 };
 
-/// One step as all ranks of the crew know it, bit for bit the same.
+/// One step as all ranks of the active ranks know it, bit for bit the same.
 struct StepResult {
   double loss = 0;           ///< mean over the global batch's tokens
   double gradient_norm = 0;  ///< before clipping
@@ -35,18 +35,18 @@ struct StepResult {
 
 /// When an instruction ran on this rank, in seconds from the step's begin.
 struct Span {
-  int site = 0, microbatch = 0;
+  int instruction = 0, microbatch = 0;
   Seconds start, end;
 };
 
-/// Ranks that work on a plan are the crew: ranks 0 … n-1 of `crew`, numbered as in the program. Every member makes one trainer
+/// Ranks that work on a plan are the active ranks: ranks 0 … n-1 of `active`, numbered as in the program. Every member makes one trainer
 /// (collective: groups are formed and verified) and calls the same functions in the same order. One thread; a second one, ours, moves
 /// messages.
 class Trainer {
  public:
   /// Takes all memory that a step needs. `evaluation` and `validation` go together, or neither is given.
   /// Throws Error{unavailable} when the arena cannot be had; comm::AgreedError when a group fails its proof.
-  Trainer(const comm::World& crew, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
+  Trainer(const comm::World& active, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
           std::optional<data::Sampler> validation_data, const Options&);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -60,24 +60,25 @@ class Trainer {
   checkpoint::LocalState state();
   std::int64_t optimizer_steps() const;
 
-  /// One iteration, `step` counted from 0. Collective over the crew. Throws Error{communication} when nothing moves for the deadline.
-  StepResult step(std::int64_t step, const Wishes& = {});
-  /// `asked` is called between two computations of a step, on the thread of step(). Where it answers true before this rank has put in its
-  /// sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no rank
-  /// updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
-  void give_up_when(std::function<bool(std::int64_t step)> asked);
+  /// One iteration, `step` counted from 0. Collective over the active ranks. Throws Error{communication} when nothing moves for the
+  /// deadline.
+  StepResult step(std::int64_t step, const StepRequests& = {});
+  /// `transfer_sources` is called between two computations of a step, on the thread of step(). Where it answers true before this rank has
+  /// put in its sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no
+  /// rank updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
+  void give_up_when(std::function<bool(std::int64_t step)> transfer_sources);
   /// Mean loss over the evaluation program's sequences. Collective.
   double evaluate();
 
-  /// Gradients after a step (summed over the crew, before clipping) of the elements that this rank owns: every element on one rank.
+  /// Gradients after a step (summed over the active ranks, before clipping) of the elements that this rank owns: every element on one rank.
   struct OwnedGradient {
     int tensor = -1;
     std::vector<plan::Box> boxes;  ///< its elements; local offsets are into `values`
     std::span<const float> values;
   };
   std::vector<OwnedGradient> owned_gradients() const;
-  /// Gradient of a tensor's shard after a step (summed over the crew, before clipping); empty when this rank does not hold it. Where the
-  /// optimizer is shared out only the sums of this rank's share are in it, if shards line up: owned_gradients() has them.
+  /// Gradient of a tensor's shard after a step (summed over the active ranks, before clipping); empty when this rank does not hold it.
+  /// Where the optimizer is sharded only the sums of this rank's share are in it, if shards line up: owned_gradients() has them.
   std::span<const float> gradient(int tensor) const;
   /// The shard of a tensor that this rank holds.
   const plan::Shard* shard(int tensor) const;

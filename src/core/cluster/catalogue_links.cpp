@@ -7,27 +7,27 @@ namespace flotilla::cluster {
 namespace {
 
 /// One end of a link: what a device or a node of a type can send.
-struct End {
+struct LinkSide {
   double rate, latency, error;
   int lanes;
 };
 
-End inside_node(const CatalogueEntry& e) {
+LinkSide inside_node(const CatalogueEntry& e) {
   return {e.node_pair_rate.value * e.node_share.value, e.node_latency.value, e.link_error.value,
           std::max(1, static_cast<int>(e.devices_per_node.value))};
 }
 
-End on_network(const CatalogueEntry& e) {
+LinkSide on_network(const CatalogueEntry& e) {
   return {e.network_card_rate.value * e.network_share.value, e.network_latency.value, e.link_error.value,
           std::max(1, static_cast<int>(e.network_cards.value))};
 }
 
 /// The slower end decides the rate, the later one the latency; messages find as many lanes as the end that has fewer.
-End both(const End& a, const End& b) {
+LinkSide both(const LinkSide& a, const LinkSide& b) {
   return {std::min(a.rate, b.rate), std::max(a.latency, b.latency), std::max(a.error, b.error), std::min(a.lanes, b.lanes)};
 }
 
-Link link_of(LinkLevel level, const std::string& from, const std::string& to, const End& end) {
+Link link_of(LinkLevel level, const std::string& from, const std::string& to, const LinkSide& end) {
   return {level, from, to, {{{0}, {end.latency}, {end.rate}}}, end.error, end.lanes};
 }
 
@@ -50,7 +50,7 @@ std::vector<Link> catalogue_links(const Catalogue& catalogue, const std::vector<
     links.push_back(link_of(LinkLevel::node, *one, *one, inside_node(entry)));
     for (auto other = one; other != types.end(); ++other) {
       if (other != one && std::find(types.begin(), other, *other) != other) continue;
-      End end = both(on_network(entry), on_network(entry_of(catalogue, *other)));
+      LinkSide end = both(on_network(entry), on_network(entry_of(catalogue, *other)));
       links.push_back(link_of(LinkLevel::zone, *one, *other, end));
       end.latency = wide_latency.value;
       links.push_back(link_of(LinkLevel::wide, *one, *other, end));

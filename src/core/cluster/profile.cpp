@@ -8,7 +8,7 @@
 namespace flotilla::cluster {
 namespace {
 
-struct Sample {
+struct CurveSample {
   std::int64_t tokens = 0;
   int distance = 0;  // of its length from the wanted one
   Seconds time;
@@ -17,23 +17,24 @@ struct Sample {
 std::int64_t tokens(int sequences, int length) { return std::int64_t{sequences} * length; }
 
 /// Linear between neighbours, proportional outside them. `samples` is in increasing order of tokens, which differ.
-Seconds interpolate(const std::vector<Sample>& samples, std::int64_t wanted) {
-  const auto above = std::ranges::lower_bound(samples, wanted, {}, &Sample::tokens);
+Seconds interpolate(const std::vector<CurveSample>& samples, std::int64_t wanted) {
+  const auto above = std::ranges::lower_bound(samples, wanted, {}, &CurveSample::tokens);
   if (above != samples.end() && above->tokens == wanted) return above->time;
   if (above == samples.begin() || above == samples.end()) {
-    const Sample& nearest = above == samples.end() ? samples.back() : *above;
+    const CurveSample& nearest = above == samples.end() ? samples.back() : *above;
     return nearest.time * (static_cast<double>(wanted) / static_cast<double>(nearest.tokens));
   }
-  const Sample& below = *(above - 1);
+  const CurveSample& below = *(above - 1);
   const double part = static_cast<double>(wanted - below.tokens) / static_cast<double>(above->tokens - below.tokens);
   return below.time * (1 - part) + above->time * part;
 }
 
 /// In order of tokens; of several with as many tokens, the one of the nearest length.
-void sort_and_thin(std::vector<Sample>& samples) {
-  std::ranges::stable_sort(
-      samples, [](const Sample& a, const Sample& b) { return a.tokens != b.tokens ? a.tokens < b.tokens : a.distance < b.distance; });
-  const auto [first, last] = std::ranges::unique(samples, {}, &Sample::tokens);
+void sort_and_thin(std::vector<CurveSample>& samples) {
+  std::ranges::stable_sort(samples, [](const CurveSample& a, const CurveSample& b) {
+    return a.tokens != b.tokens ? a.tokens < b.tokens : a.distance < b.distance;
+  });
+  const auto [first, last] = std::ranges::unique(samples, {}, &CurveSample::tokens);
   samples.erase(first, last);
 }
 
@@ -50,18 +51,18 @@ const DeviceType* find_type(const Profile& profile, const std::string& name) {
 
 std::optional<Seconds> operation_time(const Profile& profile, const std::string& device_type, const std::string& operation,
                                       int tensor_parallel, int sequences, int length, Precision precision) {
-  std::vector<Sample> same_length, all;
+  std::vector<CurveSample> same_length, all;
   for (const OperationTime& t : profile.operation_times) {
     if (t.tensor_parallel != tensor_parallel || t.precision != precision || t.operation != operation || t.device_type != device_type)
       continue;
     if (t.sequences == sequences && t.length == length) return t.time;
-    const Sample sample{tokens(t.sequences, t.length), std::abs(t.length - length), t.time};
+    const CurveSample sample{tokens(t.sequences, t.length), std::abs(t.length - length), t.time};
     all.push_back(sample);
     if (t.length == length) same_length.push_back(sample);
   }
   if (all.empty()) return std::nullopt;
   // Attention grows with the square of the length, so a size of the same length says more than one of as many tokens.
-  std::vector<Sample>& samples = same_length.empty() ? all : same_length;
+  std::vector<CurveSample>& samples = same_length.empty() ? all : same_length;
   sort_and_thin(samples);
   return interpolate(samples, tokens(sequences, length));
 }

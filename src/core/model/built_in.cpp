@@ -39,7 +39,7 @@ Config opt(const Size& size, int vocabulary, int positions, double dropout) {
   return c;
 }
 
-/// As OPT-350M differs from its sisters: the norm after the sum, none before the head, and a narrower word table.
+/// As OPT-350M differs from its sisters: the norm after the sum, none before the head, and a narrower token embedding.
 Config post_norm(Config c, int embedding_width) {
   c.norm = NormPlacement::post;
   c.final_norm = false;

@@ -18,13 +18,13 @@ class Hosts {
  public:
   Hosts(std::string name, int per_node) : name_{std::move(name)}, per_node_{per_node}, by_room_(static_cast<std::size_t>(per_node) + 1) {}
 
-  struct Place {
+  struct HostPlace {
     std::string host;
     int local_rank = 0;
   };
   /// In tensor order: on the fullest host that has room, else on fresh ones.
-  std::vector<Place> take(int degree) {
-    std::vector<Place> places;
+  std::vector<HostPlace> take(int degree) {
+    std::vector<HostPlace> places;
     for (int left = degree; left > 0;) {
       const auto [host, room] = degree <= per_node_ ? fullest_with(degree) : Host{count_++, per_node_};
       const std::string name = text(name_, "-", host);

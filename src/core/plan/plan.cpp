@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/plan/dealing.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 
 namespace flotilla::plan {
 namespace {
@@ -97,7 +97,7 @@ Place place_of(const Plan& plan, Rank rank) {
 
 std::vector<int> routes(const Plan& plan, int stage) {
   std::vector<int> replicas(static_cast<std::size_t>(plan.global_batch / plan.quantum), -1);
-  const Deal dealt = deal(plan, stage);
+  const BatchPartition dealt = partition_batch(plan, stage);
   for (std::size_t r = 0; r < dealt.size(); ++r)
     for (const Microbatch& m : dealt[r])
       for (int q = m.first / plan.quantum; q < m.last() / plan.quantum; ++q) replicas[static_cast<std::size_t>(q)] = static_cast<int>(r);

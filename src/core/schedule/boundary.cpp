@@ -12,17 +12,18 @@ struct Dealt {
   int replica = 0, index = 0;
 };
 
-std::vector<Dealt> in_order(const plan::Deal& deal) {
+std::vector<Dealt> in_order(const plan::BatchPartition& batch_partition) {
   std::vector<Dealt> all;
-  for (std::size_t r = 0; r < deal.size(); ++r)
-    for (std::size_t m = 0; m < deal[r].size(); ++m) all.push_back({deal[r][m], static_cast<int>(r), static_cast<int>(m)});
+  for (std::size_t r = 0; r < batch_partition.size(); ++r)
+    for (std::size_t m = 0; m < batch_partition[r].size(); ++m)
+      all.push_back({batch_partition[r][m], static_cast<int>(r), static_cast<int>(m)});
   std::ranges::sort(all, {}, [](const Dealt& d) { return d.microbatch.first; });
   return all;
 }
 
 }  // namespace
 
-Boundary boundary_between(const plan::Deal& stage, const plan::Deal& next) {
+Boundary boundary_between(const plan::BatchPartition& stage, const plan::BatchPartition& next) {
   Boundary boundary;
   boundary.alike = stage == next;
   if (boundary.alike) return boundary;

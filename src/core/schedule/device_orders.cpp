@@ -52,17 +52,17 @@ int copies_for(const std::vector<std::int64_t>& needed, const std::vector<std::i
 class Receives {
  public:
   Receives(const PipelineShape& shape, ListSchedule listed)
-      : deals_{shape.deals},
+      : batch_partitions_{shape.batch_partitions},
         boundaries_{shape.boundaries},
-        depth_{static_cast<int>(deals_.size())},
+        depth_{static_cast<int>(batch_partitions_.size())},
         chunks_{shape.chunks},
         training_{shape.training} {
     for (int p = 0; p < depth_; ++p) {
       auto& tables = tables_.emplace_back();
-      auto& orders = orders_.emplace_back(deals_[at(p)].size());
-      for (std::size_t r = 0; r < deals_[at(p)].size(); ++r) {
+      auto& orders = orders_.emplace_back(batch_partitions_[at(p)].size());
+      for (std::size_t r = 0; r < batch_partitions_[at(p)].size(); ++r) {
         auto& passes = listed.devices[at(p)][r].passes;
-        tables.emplace_back(passes, chunks_, static_cast<int>(deals_[at(p)][r].size()));
+        tables.emplace_back(passes, chunks_, static_cast<int>(batch_partitions_[at(p)][r].size()));
         orders[r].passes = std::move(passes);
       }
     }
@@ -71,7 +71,7 @@ class Receives {
   std::vector<std::vector<DeviceOrder>> run() {
     const auto each = [&](auto&& what) {
       for (int p = 0; p < depth_; ++p)
-        for (int r = 0; r < static_cast<int>(deals_[at(p)].size()); ++r) what(p, r);
+        for (int r = 0; r < static_cast<int>(batch_partitions_[at(p)].size()); ++r) what(p, r);
     };
     each([&](int p, int r) { list_arrivals(p, r); });
     each([&](int p, int r) { note_departures(p, r); });
@@ -114,7 +114,7 @@ class Receives {
   /// Activations of the own stage before, or gradients of the one behind.
   void add(int p, int r, int chunk, Source source, bool backward, std::vector<From>& found) const {
     const Boundary& boundary = boundaries_[at(backward ? p : source.stage)];
-    const auto& mine = deals_[at(p)][at(r)];
+    const auto& mine = batch_partitions_[at(p)][at(r)];
     const auto meet = [&](int own, int replica, int theirs, plan::Microbatch shared) {
       source.replica = replica, source.microbatch = theirs;
       const TimeTable& sender = table(source.stage, replica);
@@ -145,7 +145,7 @@ class Receives {
       if (!arrivals[i].backward) continue;
       const Source& s = sources[i];
       auto& left = departed_[{s.stage, s.replica, s.chunk}];
-      left.resize(deals_[at(s.stage)][at(s.replica)].size(), 0);
+      left.resize(batch_partitions_[at(s.stage)][at(s.replica)].size(), 0);
       left[at(s.microbatch)] = std::max(left[at(s.microbatch)], arrivals[i].due);
     }
   }
@@ -178,7 +178,7 @@ class Receives {
     }
   }
 
-  const std::vector<plan::Deal>& deals_;
+  const std::vector<plan::BatchPartition>& batch_partitions_;
   const std::vector<Boundary>& boundaries_;
   int depth_, chunks_;
   bool training_;

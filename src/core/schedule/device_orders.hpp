@@ -1,8 +1,8 @@
 #pragma once
 #include <vector>
 
-#include "flotilla/schedule/list_scheduler.hpp"
 #include "flotilla/schedule/pipeline_schedule.hpp"
+#include "list_scheduler.hpp"
 
 namespace flotilla::schedule {
 

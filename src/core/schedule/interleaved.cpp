@@ -4,8 +4,8 @@
 #include <compare>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/schedule/list_scheduler.hpp"
 #include "index.hpp"
+#include "list_scheduler.hpp"
 #include "schedules.hpp"
 
 namespace flotilla::schedule {

@@ -1,4 +1,4 @@
-#include "flotilla/schedule/list_scheduler.hpp"
+#include "list_scheduler.hpp"
 
 #include <algorithm>
 #include <compare>
@@ -186,9 +186,9 @@ class AsListed : public PassRule {
 }  // namespace
 
 PipelineState::PipelineState(const PipelineShape& shape) : chunks_{shape.chunks}, training_{shape.training} {
-  for (const plan::Deal& deal : shape.deals) {
+  for (const plan::BatchPartition& batch_partition : shape.batch_partitions) {
     auto& stage = stages_.emplace_back();
-    for (const auto& microbatches : deal) stage.push_back(device_of(microbatches, chunks_));
+    for (const auto& microbatches : batch_partition) stage.push_back(device_of(microbatches, chunks_));
   }
   const int pairs = chunks_ > 1 ? depth() : depth() - 1;
   for (int p = 0; p < pairs; ++p) pair_partners(shape.boundaries[at(p)], stages_[at(p)], stages_[at((p + 1) % depth())]);
@@ -249,7 +249,7 @@ ListSchedule list_schedule(const PipelineShape& shape, const std::vector<std::un
     auto found = list_schedule(shape, *rule, EqualShares{});
     if (found && (!best || found->end < best->end)) best = std::move(found);
   }
-  FLOTILLA_ASSERT(best.has_value(), "no rule puts the passes of ", shape.deals.size(), " stages in order");
+  FLOTILLA_ASSERT(best.has_value(), "no rule puts the passes of ", shape.batch_partitions.size(), " stages in order");
   return std::move(*best);
 }
 

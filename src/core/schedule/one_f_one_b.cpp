@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/schedule/list_scheduler.hpp"
 #include "flotilla/schedule/pipeline_schedule.hpp"
 #include "index.hpp"
+#include "list_scheduler.hpp"
 #include "schedules.hpp"
 
 namespace flotilla::schedule {

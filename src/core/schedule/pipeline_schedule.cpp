@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "device_orders.hpp"
-#include "flotilla/schedule/list_scheduler.hpp"
 #include "index.hpp"
+#include "list_scheduler.hpp"
 
 namespace flotilla::schedule {
 namespace {
@@ -66,18 +66,18 @@ struct OrdersOfColumns {
 };
 
 OrdersOfColumns orders_of_columns(const PipelineShape& shape, const Schedule& schedule, const std::vector<Fraction>& deferrable) {
-  OrdersOfColumns found{std::vector<std::vector<DeviceOrder>>(shape.deals.size()), {}};
+  OrdersOfColumns found{std::vector<std::vector<DeviceOrder>>(shape.batch_partitions.size()), {}};
   std::map<std::tuple<std::size_t, int, int>, int> seen;  // microbatches, sequences of the first and of the last
-  for (const auto& microbatches : shape.deals.front()) {
+  for (const auto& microbatches : shape.batch_partitions.front()) {
     const auto [known, fresh] = seen.try_emplace(
         {microbatches.size(), microbatches.empty() ? 0 : microbatches.front().count, microbatches.empty() ? 0 : microbatches.back().count},
         static_cast<int>(found.orders.front().size()));
     found.kinds.push_back(known->second);
     if (!fresh) continue;
-    plan::Deal column{microbatches};
+    plan::BatchPartition column{microbatches};
     for (int first = 0; auto& m : column.front()) m.first = std::exchange(first, first + m.count);
-    const std::vector<plan::Deal> deals(shape.deals.size(), column);
-    const PipelineShape alone{deals, shape.boundaries, shape.chunks, shape.training};
+    const std::vector<plan::BatchPartition> batch_partitions(shape.batch_partitions.size(), column);
+    const PipelineShape alone{batch_partitions, shape.boundaries, shape.chunks, shape.training};
     auto orders = device_orders(alone, list_schedule(alone, schedule.rules(deferrable)));
     for (std::size_t p = 0; p < orders.size(); ++p) found.orders[p].push_back(std::move(orders[p].front()));
   }
@@ -89,12 +89,12 @@ OrdersOfColumns orders_of_columns(const PipelineShape& shape, const Schedule& sc
 PipelineSchedule::PipelineSchedule(const plan::Plan& plan, int sequences, bool training)
     : depth_{plan::own_stages(plan)}, training_{training}, schedule_{&schedule_of(plan)} {
   const auto stages = static_cast<int>(plan.stages.size());
-  for (int s = 0; s < stages; ++s) deals_.push_back(plan::deal(plan, s, sequences));
-  for (int s = 0; s + 1 < stages; ++s) boundaries_.push_back(boundary_between(deals_[at(s)], deals_[at(s + 1)]));
+  for (int s = 0; s < stages; ++s) batch_partitions_.push_back(plan::partition_batch(plan, s, sequences));
+  for (int s = 0; s + 1 < stages; ++s) boundaries_.push_back(boundary_between(batch_partitions_[at(s)], batch_partitions_[at(s + 1)]));
   for (int s = 0; s < stages; ++s) deferrable_.push_back(schedule_->splits(s) ? schedule_->deferrable(plan, s) : Fraction{});
   const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
   if (plan.chunks > 1 && depth_ > 1) {
-    const std::vector<plan::Deal> own{deals_.begin(), deals_.begin() + depth_};
+    const std::vector<plan::BatchPartition> own{batch_partitions_.begin(), batch_partitions_.begin() + depth_};
     const PipelineShape shape{own, boundaries_, plan.chunks, training};
     if (alike)
       std::tie(device_orders_, kinds_) = [&] {
@@ -104,12 +104,13 @@ PipelineSchedule::PipelineSchedule(const plan::Plan& plan, int sequences, bool t
     else
       device_orders_ = device_orders(shape, list_schedule(shape, schedule_->rules(deferrable_)));
   } else if (training && !alike) {
-    if (const auto rules = schedule_->rules(deferrable_); !rules.empty()) orders_ = orders_of(list_schedule({deals_, boundaries_}, rules));
+    if (const auto rules = schedule_->rules(deferrable_); !rules.empty())
+      orders_ = orders_of(list_schedule({batch_partitions_, boundaries_}, rules));
   }
 }
 
 PassOrder PipelineSchedule::order(int stage, int replica) const {
-  const auto microbatches = static_cast<int>(deals_[at(stage)][at(replica)].size());
+  const auto microbatches = static_cast<int>(batch_partitions_[at(stage)][at(replica)].size());
   if (!training_) return forward_only(microbatches);
   if (!orders_.empty()) return orders_[at(stage)][at(replica)];
   return schedule_->order({depth_, stage, microbatches, 1, deferrable_[at(stage)]});

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/schedule/list_scheduler.hpp"
 #include "index.hpp"
+#include "list_scheduler.hpp"
 
 namespace flotilla::schedule {
 

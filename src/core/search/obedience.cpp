@@ -49,7 +49,7 @@ bool uniform(const plan::Plan& plan) {
 
 }  // namespace
 
-bool obeys(const plan::Plan& plan, const Restrictions& r) {
+bool keeps_restrictions(const plan::Plan& plan, const Restrictions& r) {
   if (r.one_device_type && !one_type(plan)) return false;
   if (r.one_tensor_degree_per_stage && !std::ranges::all_of(plan.stages, one_degree)) return false;
   if (r.one_microbatch_size && !one_microbatch(plan)) return false;

@@ -4,8 +4,8 @@
 
 namespace flotilla::search {
 
-/// Whether a plan keeps to what somebody's runtime can do, seen from the plan alone: sketches are made to obey, but plans come from
+/// Whether a plan keeps to what somebody's runtime can do, seen from the plan alone: candidates are made to obey, but plans come from
 /// elsewhere, too.
-bool obeys(const plan::Plan&, const Restrictions&);
+bool keeps_restrictions(const plan::Plan&, const Restrictions&);
 
 }  // namespace flotilla::search

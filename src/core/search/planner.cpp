@@ -6,8 +6,8 @@
 #include "even/search.hpp"
 #include "explain.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/sailor/artifact.hpp"
 #include "flotilla/search/binding.hpp"
-#include "flotilla/simulate/sailor_artifact.hpp"
 #include "pool/search.hpp"
 #include "replan.hpp"
 #include "rules/rules_planner.hpp"
@@ -125,7 +125,7 @@ PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster
   PlanAnswer answer;
   if (const auto* programs = dynamic_cast<const simulate::ProgramForecaster*>(&forecaster))
     answer = plan_by_programs(request, profile, *programs);
-  else if (dynamic_cast<const simulate::SailorArtifact*>(&forecaster) != nullptr)
+  else if (dynamic_cast<const sailor::SailorArtifact*>(&forecaster) != nullptr)
     answer = plan_by_formulas(request, profile);
   else
     throw Error{ErrorKind::unavailable, "no search is known for this forecaster; it forecasts no programs, and its formulas are others"};

@@ -4,7 +4,7 @@
 
 #include "explain.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/search/moved_bytes.hpp"
+#include "moving/moved_bytes.hpp"
 
 namespace flotilla::search {
 namespace {

@@ -4,11 +4,11 @@
 #include <map>
 #include <tuple>
 
-#include "bounds.hpp"
+#include "cost/bounds.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/simulate/expense.hpp"
-#include "flotilla/simulate/interpret.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
+#include "machine/interpret.hpp"
+#include "report/expense.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -16,9 +16,9 @@ namespace {
 /// A plan of few bytes may ask for more instructions than a memory holds.
 void require_size(const program::Program& program) {
   constexpr double most = 1e8;
-  double instructions = 0;
-  for (const auto& c : program.classes) instructions += static_cast<double>(c.sites.size()) * c.microbatches;
-  FLOTILLA_REQUIRE(instructions <= most, ErrorKind::bad_input, "the plan's kinds of ranks run ", instructions,
+  double issued_instructions = 0;
+  for (const auto& c : program.classes) issued_instructions += static_cast<double>(c.instructions.size()) * c.microbatches;
+  FLOTILLA_REQUIRE(issued_instructions <= most, ErrorKind::bad_input, "the plan's kinds of ranks run ", issued_instructions,
                    " instructions in a step; at most ", most, " are simulated, give it larger microbatches");
 }
 
@@ -129,11 +129,11 @@ Seconds ProgramForecaster::sum_bound(std::int64_t elements, const std::vector<Ra
   const auto seconds = [&] { return state_->cost.collective(program::Op::all_reduce, group, elements * fp32, fp32).time; };
   Seconds least = seconds();
   // Members of other shards may stand otherwise than these, so that some of the levels fall away.
-  const auto all = program::teams_of({ranks}, state_->runtime.placement);
+  const auto all = program::subgroups_of({ranks}, state_->runtime.placement);
   for (std::size_t levels = 1; levels < std::size_t{1} << all.size(); ++levels) {
-    group.teams.clear();
+    group.subgroups.clear();
     for (std::size_t l = 0; l < all.size(); ++l)
-      if ((levels >> l & 1) != 0) group.teams.push_back(all[l]);
+      if ((levels >> l & 1) != 0) group.subgroups.push_back(all[l]);
     least = std::min(least, seconds());
   }
   return least;

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/slurm/host_list.hpp"
+#include "host_list.hpp"
 
 namespace flotilla::slurm {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/slurm/time.hpp"
-#include "site_fields.hpp"
 
 namespace flotilla::slurm {
 namespace {

@@ -3,9 +3,9 @@
 #include <chrono>
 #include <cstdio>
 
+#include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/slurm/host_list.hpp"
-#include "site_fields.hpp"
+#include "host_list.hpp"
 
 namespace flotilla::slurm {
 

@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "answer_fields.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/unique_handle.hpp"
-#include "site_fields.hpp"
 
 extern char** environ;
 

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <cmath>
 
+#include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
-#include "site_fields.hpp"
 
 namespace flotilla::slurm {
 namespace {
@@ -96,8 +96,8 @@ std::string body(const Script& s) {
 }  // namespace
 
 std::string script_text(const Script& s) {
-  FLOTILLA_REQUIRE(!s.components.empty() && s.components.size() <= most_job_components, ErrorKind::bad_input, "a job of ", s.components.size(),
-                   " components; Slurm takes 1 to ", most_job_components);
+  FLOTILLA_REQUIRE(!s.components.empty() && s.components.size() <= most_job_components, ErrorKind::bad_input, "a job of ",
+                   s.components.size(), " components; Slurm takes 1 to ", most_job_components);
   std::string out = "#!/bin/bash\n";
   for (const auto& remark : s.remarks) {
     // A remark must not become a directive or leave its line.

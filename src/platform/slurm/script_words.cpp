@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/slurm/script.hpp"
-#include "site_fields.hpp"
 
 namespace flotilla::slurm {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "site_fields.hpp"
+#include "answer_fields.hpp"
 
 namespace flotilla::slurm {
 namespace {

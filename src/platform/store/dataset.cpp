@@ -21,7 +21,7 @@ struct Selection {
   SpaceId file, memory;
 };
 
-Selection select(const Dataset::Native& native, const Rectangle& rectangle, std::size_t local_elements) {
+Selection select(const Dataset::Native& native, const FileRectangle& rectangle, std::size_t local_elements) {
   const auto place = native.place();
   const auto doing = native.file->doing;
   Selection selection{SpaceId{checked(H5Dget_space(native.id.get()), doing, place, "no dataspace")}, {}};

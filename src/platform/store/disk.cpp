@@ -39,11 +39,11 @@ int write_zeros(int file, std::int64_t first, std::int64_t last) {
   return ::fsync(file) == 0 ? 0 : errno;
 }
 
-struct Extent {
+struct DiskExtent {
   Bytes length, allocated;
 };
 
-Extent extent_of(int file, const std::filesystem::path& path) {
+DiskExtent extent_of(int file, const std::filesystem::path& path) {
   struct stat facts {};
   FLOTILLA_REQUIRE(::fstat(file, &facts) == 0, ErrorKind::unavailable, path.string(), ": ", std::strerror(errno));
   return {{facts.st_size}, {facts.st_blocks * std::int64_t{512}}};
@@ -62,7 +62,7 @@ Bytes free_space(const std::filesystem::path& path) {
 
 void reserve(const std::filesystem::path& file, Bytes size) {
   const Descriptor descriptor = open_descriptor(file, O_RDWR);
-  const Extent extent = extent_of(descriptor.get(), file);
+  const DiskExtent extent = extent_of(descriptor.get(), file);
   const Bytes free = free_space(file);
   // Asked first, because some file systems fill the whole disk before they find that it does not do.
   int error = size - extent.allocated > free ? ENOSPC : 0;

@@ -19,7 +19,7 @@ class RunSplitter {
  public:
   RunSplitter(const Shape& shape, std::int64_t memory_offset) : shape_{shape}, memory_{memory_offset} {}
 
-  std::vector<Rectangle> split(std::int64_t first, std::int64_t count) {
+  std::vector<FileRectangle> split(std::int64_t first, std::int64_t count) {
     prefix_.clear();
     add(0, first, count);
     return std::move(result_);
@@ -45,7 +45,7 @@ class RunSplitter {
   }
 
   void emit(std::size_t dimension, std::int64_t first, std::int64_t count) {
-    Rectangle rectangle;
+    FileRectangle rectangle;
     for (auto index : prefix_) {
       rectangle.start.push_back(static_cast<hsize_t>(index));
       rectangle.count.push_back(1);
@@ -65,7 +65,7 @@ class RunSplitter {
   const Shape& shape_;
   std::int64_t memory_;
   Shape prefix_;
-  std::vector<Rectangle> result_;
+  std::vector<FileRectangle> result_;
 };
 
 /// The dimension along which all runs of the box lie at the same columns, or -1.
@@ -79,7 +79,7 @@ int stacking_dimension(const Shape& shape, const plan::Box& box) {
   return -1;
 }
 
-void append_runs(std::vector<Rectangle>& result, const Shape& shape, const plan::Box& box, std::int64_t most) {
+void append_runs(std::vector<FileRectangle>& result, const Shape& shape, const plan::Box& box, std::int64_t most) {
   for (std::int64_t o = 0; o < box.outer; ++o)
     for (std::int64_t done = 0; done < box.inner; done += most) {
       const auto pieces = RunSplitter{shape, box.local_offset + o * box.local_stride + done}.split(
@@ -88,7 +88,7 @@ void append_runs(std::vector<Rectangle>& result, const Shape& shape, const plan:
     }
 }
 
-void append_stack(std::vector<Rectangle>& result, const Shape& shape, const plan::Box& box, std::size_t dimension, std::int64_t most) {
+void append_stack(std::vector<FileRectangle>& result, const Shape& shape, const plan::Box& box, std::size_t dimension, std::int64_t most) {
   const std::int64_t rows = std::max<std::int64_t>(1, most / box.inner);
   for (std::int64_t o = 0; o < box.outer; o += rows) {
     auto pieces = RunSplitter{shape, box.local_offset + o * box.local_stride}.split(box.global_offset + o * box.global_stride, box.inner);
@@ -103,8 +103,8 @@ void append_stack(std::vector<Rectangle>& result, const Shape& shape, const plan
 
 }  // namespace
 
-std::vector<Rectangle> rectangles(const Shape& shape, const plan::Box& box, std::int64_t most) {
-  std::vector<Rectangle> result;
+std::vector<FileRectangle> rectangles(const Shape& shape, const plan::Box& box, std::int64_t most) {
+  std::vector<FileRectangle> result;
   if (box.outer <= 0 || box.inner <= 0) return result;
   const int dimension = box.outer > 1 ? stacking_dimension(shape, box) : -1;
   if (dimension < 0)

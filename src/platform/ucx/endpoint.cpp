@@ -11,12 +11,12 @@ constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
 void note_failure(void* argument, ucp_ep_h, ucs_status_t status) { *static_cast<ucs_status_t*>(argument) = status; }
 
 /// A request under way. Whatever happens it is completed or cancelled before the buffer goes back to its owner.
-class Request {
+class UcxRequest {
  public:
-  Request(ucp_worker_h worker, ucs_status_ptr_t request) : worker_{worker}, request_{request} {}
-  Request(const Request&) = delete;
-  Request& operator=(const Request&) = delete;
-  ~Request() {
+  UcxRequest(ucp_worker_h worker, ucs_status_ptr_t request) : worker_{worker}, request_{request} {}
+  UcxRequest(const UcxRequest&) = delete;
+  UcxRequest& operator=(const UcxRequest&) = delete;
+  ~UcxRequest() {
     if (UCS_PTR_IS_PTR(request_)) ucp_request_free(request_);
   }
 
@@ -97,7 +97,7 @@ const std::string& Endpoint::peer_name() const { return state_->peer_name; }
 void Endpoint::send(std::span<const std::byte> message, std::uint64_t tag, Seconds deadline) {
   const ucp_worker_h worker = state_->worker->worker.get();
   ucp_request_param_t params{};
-  Request request{worker, ucp_tag_send_nbx(state_->endpoint, message.data(), message.size(), tag, &params)};
+  UcxRequest request{worker, ucp_tag_send_nbx(state_->endpoint, message.data(), message.size(), tag, &params)};
   const ucs_status_t status = request.wait(deadline, state_->failure);
   if (status != UCS_OK) fail(state_->peer_name, "sending to it", status, deadline);
 }
@@ -108,7 +108,7 @@ void Endpoint::receive(std::span<std::byte> message, std::uint64_t tag, Seconds 
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   ucs_status_ptr_t raw = ucp_tag_recv_nbx(worker, message.data(), message.size(), tag, whole_tag, &params);
-  Request request{worker, raw};
+  UcxRequest request{worker, raw};
   const ucs_status_t status = request.wait(deadline, state_->failure);
   if (status != UCS_OK) fail(state_->peer_name, "waiting for its message", status, deadline);
   ucp_tag_recv_info_t info{};
@@ -120,7 +120,7 @@ void Endpoint::receive(std::span<std::byte> message, std::uint64_t tag, Seconds 
 void Endpoint::close(Seconds deadline) {
   ucp_request_param_t params{};
   const ucp_ep_h endpoint = std::exchange(state_->endpoint, nullptr);
-  Request request{state_->worker->worker.get(), ucp_ep_close_nbx(endpoint, &params)};
+  UcxRequest request{state_->worker->worker.get(), ucp_ep_close_nbx(endpoint, &params)};
   const ucs_status_t status = request.wait(deadline, state_->failure);
   if (status != UCS_OK) fail(state_->peer_name, "disconnecting", status, deadline);
 }

@@ -26,7 +26,7 @@ class DirectGather : public Operation {
 
   bool progress() final {
     bool all = true;
-    for (Peer& peer : peers_) {
+    for (GatherPeer& peer : peers_) {
       all = peer.in.done() && all;
       all = peer.out.done() && all;
     }
@@ -36,7 +36,7 @@ class DirectGather : public Operation {
 
   std::string describe() const final {
     std::string line = text("gather ", size_, " over the ", group_.describe());
-    for (const Peer& peer : peers_)
+    for (const GatherPeer& peer : peers_)
       for (const Transfer* transfer : {&peer.in, &peer.out})
         if (transfer->in_flight()) return text(line, ", waiting to ", transfer->describe());
     return line;
@@ -49,25 +49,25 @@ class DirectGather : public Operation {
                     " bytes: ", describe());
     size_ = size;
     in_flight_ = true;
-    const Part mine = part(group_.index(), unit);
-    for (Peer& peer : peers_) {
-      const Part theirs = part(peer.member, unit);
+    const GatherPart mine = part(group_.index(), unit);
+    for (GatherPeer& peer : peers_) {
+      const GatherPart theirs = part(peer.member, unit);
       peer.in.start_receive(theirs.data, theirs.bytes);
       peer.out.start_send(mine.data, mine.bytes);
     }
   }
 
  private:
-  struct Part {
+  struct GatherPart {
     std::byte* data = nullptr;
     std::int64_t bytes = 0;
   };
-  struct Peer {
+  struct GatherPeer {
     int member;
     Transfer out, in;
   };
 
-  Part part(int member, Bytes unit) const {
+  GatherPart part(int member, Bytes unit) const {
     const auto piece = program::piece(size_.count == 0 ? 0 : size_.count / unit.count, group_.size(), member);
     return {data_ + piece.first * unit.count, piece.count() * unit.count};
   }
@@ -76,7 +76,7 @@ class DirectGather : public Operation {
   std::byte* data_;
   Bytes unit_, capacity_, size_;
   bool in_flight_ = false;
-  std::vector<Peer> peers_;  // in member order, without this rank
+  std::vector<GatherPeer> peers_;  // in member order, without this rank
 };
 
 /// Pieces of one size, which is only known at the start; mine may come from elsewhere.

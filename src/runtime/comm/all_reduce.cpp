@@ -18,14 +18,14 @@ class DirectAllReduce final : public Operation {
  public:
   DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity, std::byte* staging);
   void start(Bytes size) override { begin(size, Transfer::Content::whole); }
-  void start_hollow(Bytes size) override { begin(size, Transfer::Content::none); }
+  void start_drained(Bytes size) override { begin(size, Transfer::Content::none); }
   bool progress() override;
   std::string describe() const override;
 
  private:
-  enum class Phase { idle, collecting, summing, returning };
+  enum class ReducePhase { idle, collecting, summing, returning };
   /// The traffic with one other member.
-  struct Peer {
+  struct ReducePeer {
     int member;
     program::Piece piece;          // of the elements; theirs to sum
     Transfer piece_out, piece_in;  // first phase
@@ -46,9 +46,9 @@ class DirectAllReduce final : public Operation {
   ElementType type_;
   Bytes capacity_;
   std::int64_t width_;                   // bytes of an element
-  std::vector<Peer> peers_;              // in member order, without this rank
+  std::vector<ReducePeer> peers_;        // in member order, without this rank
   std::vector<const std::byte*> parts_;  // of my piece, by member
-  Phase phase_ = Phase::idle;
+  ReducePhase phase_ = ReducePhase::idle;
   Transfer::Content content_ = Transfer::Content::whole;  // of what this rank sends
   std::int64_t elements_ = 0;
   program::Piece mine_;
@@ -76,7 +76,7 @@ DirectAllReduce::DirectAllReduce(const World& world, const Group& group, int tag
 }
 
 void DirectAllReduce::begin(Bytes size, Transfer::Content content) {
-  FLOTILLA_ASSERT(phase_ == Phase::idle, "started twice: ", describe());
+  FLOTILLA_ASSERT(phase_ == ReducePhase::idle, "started twice: ", describe());
   FLOTILLA_ASSERT(size <= capacity_ && size.count % width_ == 0, size.count, " bytes: ", describe());
   elements_ = size.count / width_;
   mine_ = program::piece(elements_, group_.size(), group_.index());
@@ -85,7 +85,7 @@ void DirectAllReduce::begin(Bytes size, Transfer::Content content) {
   const std::int64_t stride = mine_.count() * width_;                // no larger than the largest piece that the staging is sized for
   std::byte* place = staging_;
   parts_[static_cast<std::size_t>(group_.index())] = at(mine_.first);
-  for (Peer& peer : peers_) {
+  for (ReducePeer& peer : peers_) {
     peer.piece = program::piece(elements_, group_.size(), peer.member);
     peer.waits_for_sum = false;
     parts_[static_cast<std::size_t>(peer.member)] = place;
@@ -93,37 +93,37 @@ void DirectAllReduce::begin(Bytes size, Transfer::Content content) {
     peer.piece_out.start_send(at(peer.piece.first), peer.piece.count() * width_, content);
     place += stride;
   }
-  phase_ = Phase::collecting;
+  phase_ = ReducePhase::collecting;
 }
 
 bool DirectAllReduce::progress() {
-  if (phase_ == Phase::idle) return true;
+  if (phase_ == ReducePhase::idle) return true;
   const bool sums_here = take_sums();
-  if (phase_ == Phase::collecting && collect()) phase_ = Phase::summing;
-  if (phase_ == Phase::summing) {
+  if (phase_ == ReducePhase::collecting && collect()) phase_ = ReducePhase::summing;
+  if (phase_ == ReducePhase::summing) {
     sum_slice();
     if (summed_ < mine_.count()) return false;
     return_sums();
-    phase_ = Phase::returning;
+    phase_ = ReducePhase::returning;
   }
-  if (phase_ != Phase::returning || !sums_here) return false;
-  for (Peer& peer : peers_)
+  if (phase_ != ReducePhase::returning || !sums_here) return false;
+  for (ReducePeer& peer : peers_)
     if (!peer.sum_out.done()) return false;
-  phase_ = Phase::idle;
+  phase_ = ReducePhase::idle;
   return true;
 }
 
 /// True when every other member's copy of my piece is here.
 bool DirectAllReduce::collect() {
   bool all = true;
-  for (Peer& peer : peers_) all = peer.piece_in.done() && all;
+  for (ReducePeer& peer : peers_) all = peer.piece_in.done() && all;
   return all;
 }
 
 /// True when every other piece has its sum. A sum is received into the very place that its piece was sent from, thus only after that.
 bool DirectAllReduce::take_sums() {
   bool all = true;
-  for (Peer& peer : peers_) {
+  for (ReducePeer& peer : peers_) {
     if (!peer.piece_out.done()) {
       all = false;
       continue;
@@ -144,12 +144,12 @@ void DirectAllReduce::sum_slice() {
 }
 
 void DirectAllReduce::return_sums() {
-  for (Peer& peer : peers_) peer.sum_out.start_send(at(mine_.first), mine_.count() * width_, content_);
+  for (ReducePeer& peer : peers_) peer.sum_out.start_send(at(mine_.first), mine_.count() * width_, content_);
 }
 
 std::string DirectAllReduce::describe() const {
   std::string line = text("all-reduce ", Bytes{elements_ * width_}, " over the ", group_.describe());
-  for (const Peer& peer : peers_)
+  for (const ReducePeer& peer : peers_)
     for (const Transfer* transfer : {&peer.piece_in, &peer.piece_out, &peer.sum_in, &peer.sum_out})
       if (transfer->in_flight()) return text(line, ", waiting to ", transfer->describe());
   return line;

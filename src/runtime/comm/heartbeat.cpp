@@ -58,9 +58,9 @@ std::optional<Trouble> Beat::trouble(const World& world) const {
                  {static_cast<ExitCode>(trouble_code), load(trouble_line)}};
 }
 
-Line::Line(const World& world, Rank peer, Seconds time) : world_{&world}, peer_{peer}, heard_{time} {}
+PeerLine::PeerLine(const World& world, Rank peer, Seconds time) : world_{&world}, peer_{peer}, heard_{time} {}
 
-std::optional<Beat> Line::receive(Seconds time) {
+std::optional<Beat> PeerLine::receive(Seconds time) {
   if (!listening_) return std::nullopt;
   const auto place = std::as_writable_bytes(std::span{&incoming_, 1});
   if (!in_.active()) in_ = world_->watch().receive(place, peer_.value, beat_tag);
@@ -69,7 +69,7 @@ std::optional<Beat> Line::receive(Seconds time) {
   return incoming_;
 }
 
-bool Line::send(const Beat& beat) {
+bool PeerLine::send(const Beat& beat) {
   if (!out_.test()) return false;
   outgoing_ = beat;
   due_ = false;

@@ -29,9 +29,9 @@ struct Beat {
 };
 
 /// Beats to and from one peer.
-class Line {
+class PeerLine {
  public:
-  Line(const World& world, Rank peer, Seconds time);
+  PeerLine(const World& world, Rank peer, Seconds time);
 
   Rank peer() const noexcept { return peer_; }
   Seconds heard() const noexcept { return heard_; }

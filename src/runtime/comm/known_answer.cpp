@@ -22,12 +22,13 @@ float known_contribution(int member, std::int64_t element) noexcept {
 }
 
 KnownSum::KnownSum(const program::Group& group) : values_(group.members.size()) {
-  std::vector<std::size_t> below(group.members.size());  // by member, where the sum of its team below is kept: at the first of the team
+  std::vector<std::size_t> below(
+      group.members.size());  // by member, where the sum of its subgroup below is kept: at the first of the subgroup
   std::iota(below.begin(), below.end(), std::size_t{0});
-  auto levels = group.teams;
+  auto levels = group.subgroups;
   levels.emplace_back(group.members.size(), 0);
   for (const auto& level : levels) {
-    std::vector<std::size_t> first(level.size(), level.size());  // by team
+    std::vector<std::size_t> first(level.size(), level.size());  // by subgroup
     std::vector<std::size_t> here(level.size());
     for (std::size_t member = 0; member < level.size(); ++member) {
       auto& kept = first[static_cast<std::size_t>(level[member])];

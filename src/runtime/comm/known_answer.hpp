@@ -13,7 +13,7 @@ namespace flotilla::comm {
 /// What member `member` contributes at `element`. Magnitudes spread over 2^±8, so that another order of the members, or another set of
 /// them, gives other bits.
 float known_contribution(int member, std::int64_t element) noexcept;
-/// The sum of all members' contributions in the group's order: member by member inside teams, then team by team.
+/// The sum of all members' contributions in the group's order: member by member inside subgroups, then subgroup by subgroup.
 class KnownSum {
  public:
   explicit KnownSum(const program::Group&);

@@ -44,10 +44,12 @@ class LocalGroup final : public Group {
   std::unique_ptr<Operation> make_reduce_scatter(std::byte*, ElementType, Bytes, Bytes capacity, std::byte*, Bytes) override {
     return std::make_unique<Nothing>(capacity);
   }
-  std::unique_ptr<Operation> make_sum_shares(std::byte*, ElementType, Bytes capacity, std::byte*, Bytes) override {
+  std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte*, ElementType, Bytes capacity, std::byte*, Bytes) override {
     return std::make_unique<Nothing>(capacity);
   }
-  std::unique_ptr<Operation> make_gather_shares(std::byte*, Bytes, Bytes capacity) override { return std::make_unique<Nothing>(capacity); }
+  std::unique_ptr<Operation> make_all_gather_shards(std::byte*, Bytes, Bytes capacity) override {
+    return std::make_unique<Nothing>(capacity);
+  }
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
     return std::make_unique<Copy>(mine, all, capacity);
   }

@@ -6,9 +6,9 @@
 namespace flotilla::comm {
 namespace {
 
-class Message : public Operation {
+class PointToPoint : public Operation {
  public:
-  Message(Transfer transfer, Bytes capacity) : transfer_{std::move(transfer)}, capacity_{capacity} {}
+  PointToPoint(Transfer transfer, Bytes capacity) : transfer_{std::move(transfer)}, capacity_{capacity} {}
   bool progress() final { return transfer_.done(); }
   std::string describe() const final { return transfer_.describe(); }
 
@@ -23,14 +23,14 @@ class Message : public Operation {
   Bytes capacity_;
 };
 
-class Send final : public Message {
+class Send final : public PointToPoint {
  public:
-  Send(Transfer transfer, const std::byte* data, Bytes capacity) : Message{std::move(transfer), capacity}, data_{data} {}
+  Send(Transfer transfer, const std::byte* data, Bytes capacity) : PointToPoint{std::move(transfer), capacity}, data_{data} {}
   void start(Bytes size) override {
     require_startable(size);
     transfer_.start_send(data_, size.count);
   }
-  void start_hollow(Bytes size) override {
+  void start_drained(Bytes size) override {
     require_startable(size);
     transfer_.start_send(data_, size.count, Transfer::Content::none);
   }
@@ -39,9 +39,9 @@ class Send final : public Message {
   const std::byte* data_;
 };
 
-class Receive final : public Message {
+class Receive final : public PointToPoint {
  public:
-  Receive(Transfer transfer, std::byte* data, Bytes capacity) : Message{std::move(transfer), capacity}, data_{data} {}
+  Receive(Transfer transfer, std::byte* data, Bytes capacity) : PointToPoint{std::move(transfer), capacity}, data_{data} {}
   void start(Bytes size) override {
     require_startable(size);
     transfer_.start_receive(data_, size.count);

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/program/team_sum.hpp"
+#include "flotilla/program/hierarchical_all_reduce.hpp"
 #include "group_text.hpp"
 #include "mpi_operations.hpp"
 
@@ -17,7 +17,7 @@ class MpiGroup final : public Group {
 
   std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
                                              Bytes staging_size) override {
-    if (!value().teams.empty()) return make_sum(Ways::both, data, type, capacity, staging, staging_size);
+    if (!value().subgroups.empty()) return make_sum(Ways::both, data, type, capacity, staging, staging_size);
     require_staging(staging_size, all_reduce_staging(capacity, type, size()), capacity);
     return make_direct_all_reduce(world_, *this, take_tags(tags_per_all_reduce), data, type, capacity, staging);
   }
@@ -29,13 +29,13 @@ class MpiGroup final : public Group {
     return make_direct_reduce_scatter(world_, *this, take_tags(tags_per_reduce_scatter), data, type, unit, capacity, staging);
   }
 
-  std::unique_ptr<Operation> make_sum_shares(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
-                                             Bytes staging_size) override {
+  std::unique_ptr<Operation> make_reduce_scatter_shards(std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
+                                                        Bytes staging_size) override {
     return make_sum(Ways::there, data, type, capacity, staging, staging_size);
   }
 
-  std::unique_ptr<Operation> make_gather_shares(std::byte* data, Bytes element, Bytes capacity) override {
-    return make_team_sum(world_, *this, take_tags(tags_of_sum()), Ways::back, data, element, ElementType::fp32, capacity, nullptr);
+  std::unique_ptr<Operation> make_all_gather_shards(std::byte* data, Bytes element, Bytes capacity) override {
+    return make_subgroup_sum(world_, *this, take_tags(tags_of_sum()), Ways::back, data, element, ElementType::fp32, capacity, nullptr);
   }
 
   std::unique_ptr<Operation> make_all_gather(const std::byte* mine, std::byte* all, Bytes capacity) override {
@@ -47,7 +47,7 @@ class MpiGroup final : public Group {
   }
 
  private:
-  int tags_of_sum() const { return tags_per_sum_level * (static_cast<int>(value().teams.size()) + 1); }
+  int tags_of_sum() const { return tags_per_sum_level * (static_cast<int>(value().subgroups.size()) + 1); }
 
   void require_staging(Bytes there, Bytes needed, Bytes of) const {
     FLOTILLA_REQUIRE(there >= needed, ErrorKind::internal, "staging of ", there.count, " bytes is too small for a sum of ", of.count,
@@ -57,7 +57,7 @@ class MpiGroup final : public Group {
   std::unique_ptr<Operation> make_sum(Ways ways, std::byte* data, ElementType type, Bytes capacity, std::byte* staging,
                                       Bytes staging_size) {
     require_staging(staging_size, program::sum_staging(value(), index(), capacity, element_size(type)), capacity);
-    return make_team_sum(world_, *this, take_tags(tags_of_sum()), ways, data, element_size(type), type, capacity, staging);
+    return make_subgroup_sum(world_, *this, take_tags(tags_of_sum()), ways, data, element_size(type), type, capacity, staging);
   }
 
   int take_tags(int count) {

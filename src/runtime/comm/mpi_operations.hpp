@@ -21,10 +21,10 @@ std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Grou
 std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,
                                                      Bytes capacity);
 
-/// Of a sum in teams: contributions to those who add, sums back to everybody.
+/// Of a sum hierarchically: contributions to those who add, sums back to everybody.
 enum class Ways { there, back, both };
 /// `element`: bytes of one; `type` and `staging` count where something is added.
-std::unique_ptr<Operation> make_team_sum(const World& world, const Group& group, int tag, Ways ways, std::byte* data, Bytes element,
-                                         ElementType type, Bytes capacity, std::byte* staging);
+std::unique_ptr<Operation> make_subgroup_sum(const World& world, const Group& group, int tag, Ways ways, std::byte* data, Bytes element,
+                                             ElementType type, Bytes capacity, std::byte* staging);
 
 }  // namespace flotilla::comm

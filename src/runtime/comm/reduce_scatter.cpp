@@ -23,7 +23,7 @@ class DirectReduceScatter final : public Operation {
 
  private:
   /// The traffic with one other member.
-  struct Peer {
+  struct ScatterPeer {
     int member;
     Transfer out, in;
   };
@@ -37,7 +37,7 @@ class DirectReduceScatter final : public Operation {
   ElementType type_;
   Bytes unit_, capacity_, size_;
   bool in_flight_ = false;
-  std::vector<Peer> peers_;              // in member order, without this rank
+  std::vector<ScatterPeer> peers_;       // in member order, without this rank
   std::vector<const std::byte*> parts_;  // of my piece, by member
   std::byte* sum_ = nullptr;             // where the next slice of it goes
   std::int64_t left_ = 0;                // elements of it
@@ -74,7 +74,7 @@ void DirectReduceScatter::start(Bytes size) {
   left_ = bytes / element_size(type_).count;
   std::byte* place = staging_;
   parts_[static_cast<std::size_t>(group_.index())] = sum_;
-  for (Peer& peer : peers_) {
+  for (ScatterPeer& peer : peers_) {
     const program::Piece theirs = program::piece(units, group_.size(), peer.member);
     parts_[static_cast<std::size_t>(peer.member)] = place;
     peer.in.start_receive(place, bytes);
@@ -93,7 +93,7 @@ bool DirectReduceScatter::progress() {
 
 bool DirectReduceScatter::exchanged() {
   bool all = true;
-  for (Peer& peer : peers_) {
+  for (ScatterPeer& peer : peers_) {
     all = peer.in.done() && all;
     all = peer.out.done() && all;
   }
@@ -110,7 +110,7 @@ void DirectReduceScatter::sum_slice() {
 
 std::string DirectReduceScatter::describe() const {
   std::string line = text("reduce-scatter ", size_, " over the ", group_.describe());
-  for (const Peer& peer : peers_)
+  for (const ScatterPeer& peer : peers_)
     for (const Transfer* transfer : {&peer.in, &peer.out})
       if (transfer->in_flight()) return text(line, ", waiting to ", transfer->describe());
   return line;

@@ -7,12 +7,12 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/mpi/backoff.hpp"
-#include "graveyard.hpp"
+#include "leaked_requests.hpp"
 
 namespace flotilla::comm {
 namespace {
 
-struct Letter {
+struct MailboxMessage {
   std::int32_t size = 0;
   std::uint8_t everyone = 1, ok = 1;
   ErrorKind kind = ErrorKind::internal;
@@ -25,14 +25,14 @@ struct Letter {
   std::string get() const { return {characters.data(), static_cast<std::size_t>(size)}; }
   std::span<std::byte> bytes() { return std::as_writable_bytes(std::span{this, 1}); }
 };
-static_assert(std::is_trivially_copyable_v<Letter>);
+static_assert(std::is_trivially_copyable_v<MailboxMessage>);
 
 /// Rank 0's side. Kept alive when somebody is missing: the verdict to a stopped rank is in flight until it wakes or the job ends.
-struct Desk {
-  std::vector<Letter> letters;
+struct RendezvousMailbox {
+  std::vector<MailboxMessage> messages;
   std::vector<mpi::Request> requests;
   std::vector<mpi::Request> to_missing;  ///< verdicts that nobody may ever fetch
-  Letter verdict;
+  MailboxMessage verdict;
 };
 
 /// Tests all that are still in flight until none is, or until `end`. True when all finished.
@@ -45,41 +45,41 @@ bool finish_all(std::vector<mpi::Request>& requests, Seconds end) {
   }
 }
 
-Gathered gather(const World& world, const std::string& mine, int tag, Desk& desk, Seconds deadline) {
+Gathered gather(const World& world, const std::string& mine, int tag, RendezvousMailbox& mailbox, Seconds deadline) {
   const auto size = static_cast<std::size_t>(world.size());
-  desk.letters.resize(size);
-  desk.requests.resize(size);
+  mailbox.messages.resize(size);
+  mailbox.requests.resize(size);
   for (int r = 1; r < world.size(); ++r)
-    desk.requests[static_cast<std::size_t>(r)] = world.control().receive(desk.letters[static_cast<std::size_t>(r)].bytes(), r, tag);
-  finish_all(desk.requests, now() + deadline);
+    mailbox.requests[static_cast<std::size_t>(r)] = world.control().receive(mailbox.messages[static_cast<std::size_t>(r)].bytes(), r, tag);
+  finish_all(mailbox.requests, now() + deadline);
   Gathered gathered;
   gathered.words.push_back(mine.substr(0, longest_word));
   for (int r = 1; r < world.size(); ++r) {
     const auto i = static_cast<std::size_t>(r);
-    const bool came = !desk.requests[i].active();
-    gathered.words.push_back(came ? desk.letters[i].get() : "");
+    const bool came = !mailbox.requests[i].active();
+    gathered.words.push_back(came ? mailbox.messages[i].get() : "");
     if (!came) gathered.missing.push_back(Rank{r});
   }
   return gathered;
 }
 
 Verdict preside(const World& world, const std::string& mine, const Judge& judge, int tag, Seconds deadline) {
-  auto desk = std::make_unique<Desk>();
-  const Gathered gathered = gather(world, mine, tag, *desk, deadline);
+  auto mailbox = std::make_unique<RendezvousMailbox>();
+  const Gathered gathered = gather(world, mine, tag, *mailbox, deadline);
   Verdict verdict = judge(gathered);
   verdict.outcome.message.resize(std::min(verdict.outcome.message.size(), longest_word));
-  desk->verdict.everyone = verdict.everyone;
-  desk->verdict.ok = verdict.outcome.ok;
-  desk->verdict.kind = verdict.outcome.kind;
-  desk->verdict.set(verdict.outcome.message);
+  mailbox->verdict.everyone = verdict.everyone;
+  mailbox->verdict.ok = verdict.outcome.ok;
+  mailbox->verdict.kind = verdict.outcome.kind;
+  mailbox->verdict.set(verdict.outcome.message);
   // Who came must not wait in the next agreement while rank 0 waits here for who did not.
   for (int r = 1; r < world.size(); ++r) {
     const bool missing = std::ranges::find(gathered.missing, Rank{r}) != gathered.missing.end();
-    auto request = world.control().send(desk->verdict.bytes(), r, tag);
-    if (missing) desk->to_missing.push_back(std::move(request));
-    desk->requests[static_cast<std::size_t>(r)] = missing ? mpi::Request{} : std::move(request);
+    auto request = world.control().send(mailbox->verdict.bytes(), r, tag);
+    if (missing) mailbox->to_missing.push_back(std::move(request));
+    mailbox->requests[static_cast<std::size_t>(r)] = missing ? mpi::Request{} : std::move(request);
   }
-  if (!finish_all(desk->requests, now() + deadline) || !desk->to_missing.empty()) bury(std::move(desk));
+  if (!finish_all(mailbox->requests, now() + deadline) || !mailbox->to_missing.empty()) keep_for_mpi(std::move(mailbox));
   return verdict;
 }
 
@@ -88,13 +88,13 @@ Verdict rank_zero_is_silent(const World& world, Seconds deadline) {
   return {false, {false, ErrorKind::communication, no_answer(world, std::span{&zero, 1}, deadline)}};
 }
 
-struct Visit {
-  Letter mine, verdict;
+struct RendezvousVisit {
+  MailboxMessage mine, verdict;
   std::vector<mpi::Request> requests;
 };
 
 Verdict attend(const World& world, const std::string& mine, int tag, Seconds deadline) {
-  auto visit = std::make_unique<Visit>();
+  auto visit = std::make_unique<RendezvousVisit>();
   visit->mine.set(mine);
   visit->requests.push_back(world.control().send(visit->mine.bytes(), 0, tag));
   visit->requests.push_back(world.control().receive(visit->verdict.bytes(), 0, tag));
@@ -102,10 +102,10 @@ Verdict attend(const World& world, const std::string& mine, int tag, Seconds dea
   const Seconds patience = 2.0 * deadline + Seconds{0.5};
   if (!finish_all(visit->requests, now() + patience)) {
     visit->requests.pop_back();  // withdraws the receive
-    bury(std::move(visit));
+    keep_for_mpi(std::move(visit));
     return rank_zero_is_silent(world, patience);
   }
-  const Letter& verdict = visit->verdict;
+  const MailboxMessage& verdict = visit->verdict;
   return {verdict.everyone != 0, {verdict.ok != 0, verdict.kind, verdict.get()}};
 }
 

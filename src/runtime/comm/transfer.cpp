@@ -25,8 +25,8 @@ bool Transfer::done() {
     throw Error{error.kind(), text(describe(), ": ", error.what())};
   }
   const bool whole = direction_ == Direction::send || request_.received() == Bytes{bytes_};
-  const bool hollow = request_.received() == Bytes{0};  // its sender has given up the step
-  FLOTILLA_REQUIRE(whole || hollow, ErrorKind::internal, describe(), ": ", request_.received().count, " bytes came, ", bytes_,
+  const bool drained = request_.received() == Bytes{0};  // its sender has given up the step
+  FLOTILLA_REQUIRE(whole || drained, ErrorKind::internal, describe(), ": ", request_.received().count, " bytes came, ", bytes_,
                    " were expected");
   return true;
 }

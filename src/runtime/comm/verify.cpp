@@ -10,9 +10,9 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/group.hpp"
 #include "flotilla/mpi/backoff.hpp"
-#include "flotilla/program/team_sum.hpp"
-#include "graveyard.hpp"
+#include "flotilla/program/hierarchical_all_reduce.hpp"
 #include "known_answer.hpp"
+#include "leaked_requests.hpp"
 
 namespace flotilla::comm {
 namespace {
@@ -32,9 +32,9 @@ struct Identity {
 std::uint64_t fingerprint(const program::Group& group) {
   std::string members = to_string(group.kind);
   for (const Rank member : group.members) members += text(' ', member);
-  for (const auto& level : group.teams) {
-    members += " teams";
-    for (const int team : level) members += text(' ', team);
+  for (const auto& level : group.subgroups) {
+    members += " subgroups";
+    for (const int subgroup : level) members += text(' ', subgroup);
   }
   return fnv1a(members);
 }
@@ -90,9 +90,9 @@ class Proof {
 
   void reduce(std::vector<float>& values, std::int64_t count, std::vector<float>& staging) {
     const Bytes size{count * 4};
-    const bool teams = !group_.value().teams.empty();
-    const Bytes staging_size = teams ? program::sum_staging(group_.value(), group_.index(), size, element_size(ElementType::fp32))
-                                     : all_reduce_staging(size, ElementType::fp32, group_.size());
+    const bool subgroups = !group_.value().subgroups.empty();
+    const Bytes staging_size = subgroups ? program::sum_staging(group_.value(), group_.index(), size, element_size(ElementType::fp32))
+                                         : all_reduce_staging(size, ElementType::fp32, group_.size());
     values.resize(static_cast<std::size_t>(count));
     staging.resize(static_cast<std::size_t>(staging_size.count / 4));
     fill_known(group_.index(), values);
@@ -137,7 +137,7 @@ void finish(const Proofs& proofs, Seconds deadline) {
 template <class Part>
 void prove(const World& world, std::unique_ptr<Proofs>& proofs, Seconds deadline, const Part& part) {
   const Outcome mine = outcome_of("verifying the groups", part);
-  if (!mine.ok) bury(std::move(proofs));  // messages to a silent member are still in flight
+  if (!mine.ok) keep_for_mpi(std::move(proofs));  // messages to a silent member are still in flight
   agree(world, mine, 2.0 * deadline + Seconds{1.0});
 }
 

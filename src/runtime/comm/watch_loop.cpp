@@ -7,7 +7,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/mpi/backoff.hpp"
-#include "graveyard.hpp"
+#include "leaked_requests.hpp"
 
 namespace flotilla::comm {
 namespace {
@@ -24,7 +24,7 @@ Watch::Loop::Loop(const World& world, WatchOptions options, OnTrouble on_trouble
       options_{options},
       on_trouble_{std::move(on_trouble)},
       tick_{std::max(options.interval / ticks_per_interval, shortest_tick)},
-      lines_{std::make_unique<std::vector<Line>>()},
+      lines_{std::make_unique<std::vector<PeerLine>>()},
       last_round_{now()} {
   const int first = is_hub() ? 1 : 0;
   const int end = is_hub() ? world.size() : 1;
@@ -121,7 +121,7 @@ void Watch::Loop::run() {
     running = !quit_ && !over_;
   }
   farewell();
-  if (!all_sent(Rank{})) bury(std::move(lines_));
+  if (!all_sent(Rank{})) keep_for_mpi(std::move(lines_));
   const std::lock_guard lock{mutex_};
   done_ = true;
   told_.notify_all();
@@ -131,16 +131,16 @@ void Watch::Loop::round() {
   const Seconds time = now();
   // Who was stopped himself (a suspended job, a debugger) has heard nobody, and it is nobody's fault.
   if (time - last_round_ > options_.deadline / 2.0)
-    for (Line& line : *lines_) line.set_heard(time);
+    for (PeerLine& line : *lines_) line.set_heard(time);
   last_round_ = time;
-  for (Line& line : *lines_) hear(line, time);
+  for (PeerLine& line : *lines_) hear(line, time);
   judge_silence(time);
   adopt_wishes();
   speak(time);
   told_.notify_all();
 }
 
-void Watch::Loop::hear(Line& line, Seconds time) {
+void Watch::Loop::hear(PeerLine& line, Seconds time) {
   try {
     while (const auto beat = line.receive(time)) learn(line, *beat);
   } catch (const Error& error) {
@@ -148,7 +148,7 @@ void Watch::Loop::hear(Line& line, Seconds time) {
   }
 }
 
-void Watch::Loop::learn(Line& line, const Beat& beat) {
+void Watch::Loop::learn(PeerLine& line, const Beat& beat) {
   const auto trouble = beat.trouble(world_);
   if (trouble) learn_trouble(*trouble);
   if (beat.leaving != 0) line.hang_up();
@@ -174,7 +174,7 @@ bool Watch::Loop::adopt(const std::optional<StopRequest>& request) {
 }
 
 void Watch::Loop::judge_silence(Seconds time) {
-  for (const Line& line : *lines_) {
+  for (const PeerLine& line : *lines_) {
     const Seconds silence = time - line.heard();
     if (!line.listening() || silence <= options_.deadline) continue;
     Trouble trouble{Trouble::Kind::silent, line.peer(), world_.host(line.peer()), silence, {ExitCode::lost_peer, ""}};
@@ -190,14 +190,14 @@ void Watch::Loop::learn_trouble(Trouble trouble) {
   news_ = true;
 }
 
-void Watch::Loop::cannot_reach(Line& line, const std::string& why) {
+void Watch::Loop::cannot_reach(PeerLine& line, const std::string& why) {
   line.give_up();
   learn_trouble({Trouble::Kind::failed, line.peer(), world_.host(line.peer()), {}, {ExitCode::lost_peer, why}});
 }
 
 /// What the owner asked for becomes this rank's, and at rank 0 the job's.
 void Watch::Loop::adopt_wishes() {
-  const bool all_left = std::ranges::none_of(*lines_, [](const Line& line) { return line.listening(); });
+  const bool all_left = std::ranges::none_of(*lines_, [](const PeerLine& line) { return line.listening(); });
   const std::lock_guard lock{mutex_};
   if (failure_ && !trouble_) trouble_ = Trouble{Trouble::Kind::failed, world_.rank(), world_.host(world_.rank()), {}, *failure_};
   if (!is_hub()) return;
@@ -225,16 +225,16 @@ void Watch::Loop::speak(Seconds time) {
     if (said_leaving_ || over_) return;
   }
   if (news || regular)
-    for (Line& line : *lines_) line.set_due();
+    for (PeerLine& line : *lines_) line.set_due();
   if (regular) last_beat_ = time;
   const Beat beat = compose();
-  for (Line& line : *lines_)
+  for (PeerLine& line : *lines_)
     if (line.due()) speak_on(line, beat);
   const std::lock_guard lock{mutex_};
   if (is_hub() && beat.trouble_rank >= 0) trouble_is_out_ = true;
 }
 
-void Watch::Loop::speak_on(Line& line, const Beat& beat) {
+void Watch::Loop::speak_on(PeerLine& line, const Beat& beat) {
   try {
     if (line.send(beat) && beat.leaving != 0) said_leaving_ = !is_hub();
   } catch (const Error& error) {
@@ -249,17 +249,17 @@ void Watch::Loop::farewell() {
   const bool over = beat.leaving != 0 && is_hub();
   if (!over && beat.trouble_rank < 0) return;
   if (over)
-    for (Line& line : *lines_) line.set_due();
+    for (PeerLine& line : *lines_) line.set_due();
   const Seconds end = now() + (over ? options_.deadline : options_.deadline / 2.0);
   for (mpi::Backoff backoff; now() < end; backoff.pause()) {
-    for (Line& line : *lines_)
+    for (PeerLine& line : *lines_)
       if (line.due()) speak_on(line, beat);
     if (all_sent(beat.trouble_silent != 0 ? Rank{beat.trouble_rank} : Rank{})) return;
   }
 }
 
 bool Watch::Loop::all_sent(Rank excused) {
-  return std::ranges::all_of(*lines_, [this, excused](Line& line) {
+  return std::ranges::all_of(*lines_, [this, excused](PeerLine& line) {
     try {
       return line.peer() == excused || (!line.due() && line.sent());
     } catch (const Error& error) {

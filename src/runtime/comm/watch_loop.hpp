@@ -33,16 +33,16 @@ class Watch::Loop {
   // On the thread. A round is: hear everybody, judge silence, speak, tell the owner.
   void run();
   void round();
-  void hear(Line& line, Seconds time);
-  void learn(Line& line, const Beat& beat);
+  void hear(PeerLine& line, Seconds time);
+  void learn(PeerLine& line, const Beat& beat);
   void judge_silence(Seconds time);
   void adopt_wishes();
   void speak(Seconds time);
-  void speak_on(Line& line, const Beat& beat);
+  void speak_on(PeerLine& line, const Beat& beat);
   void farewell();
   bool all_sent(Rank excused);
   Beat compose() const;
-  void cannot_reach(Line& line, const std::string& why);
+  void cannot_reach(PeerLine& line, const std::string& why);
   void learn_trouble(Trouble trouble);
   void call_owner();
   bool all_left() const;
@@ -69,7 +69,7 @@ class Watch::Loop {
   bool done_ = false;                 // the thread has ended
 
   // The thread's own.
-  std::unique_ptr<std::vector<Line>> lines_;  // rank 0: to everybody; others: to rank 0
+  std::unique_ptr<std::vector<PeerLine>> lines_;  // rank 0: to everybody; others: to rank 0
   Seconds last_round_, last_beat_;
   bool said_leaving_ = false, called_ = false;
 

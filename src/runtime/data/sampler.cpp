@@ -5,7 +5,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
-#include "flotilla/data/permutation.hpp"
+#include "permutation.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -17,12 +17,12 @@ constexpr std::uint64_t evaluation_purpose = fnv1a("evaluation order");
 /// From here on a section gives up one sequence so that its offset can be any: at most 1 token in 32 is not seen in an epoch.
 constexpr std::int64_t enough_to_shift_freely = 32;
 
-struct Cut {
+struct SequenceCut {
   std::int64_t sequences = 0;
   std::int64_t offsets = 1;  ///< the offset is one of 0 … offsets-1
 };
 
-Cut cut(std::int64_t tokens, std::int64_t length) {
+SequenceCut cut(std::int64_t tokens, std::int64_t length) {
   const auto whole = std::max<std::int64_t>(tokens - 1, 0) / length;
   if (whole == 0) return {};
   if (whole >= enough_to_shift_freely) return {whole - 1, length};

@@ -126,18 +126,18 @@ std::filesystem::path file_in(const std::filesystem::path& run_or_file) {
 }
 
 /// A step or a start: what moves the run's position.
-struct Move {
+struct FieldMove {
   int incarnation = 0;
   std::int64_t back_to = 0;  ///< steps after this one were lost or are done again
   const StepRecord* step = nullptr;
 };
 
-std::vector<Move> moves_in(const Metrics& metrics) {
-  std::vector<Move> moves;
+std::vector<FieldMove> moves_in(const Metrics& metrics) {
+  std::vector<FieldMove> moves;
   for (const auto& start : metrics.starts) moves.push_back({start.incarnation, start.step, nullptr});
   for (const auto& step : metrics.steps) moves.push_back({step.incarnation, step.step - 1, &step});
   // Stable: within an incarnation the start, then its steps in order. An old one that wrote late comes before who replaced it.
-  std::ranges::stable_sort(moves, {}, &Move::incarnation);
+  std::ranges::stable_sort(moves, {}, &FieldMove::incarnation);
   return moves;
 }
 

@@ -12,7 +12,7 @@
 #include "flotilla/topology/topology.hpp"
 #include "flotilla/ucx/worker.hpp"
 #include "rank_facts.hpp"
-#include "stretch.hpp"
+#include "throttling.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -84,7 +84,7 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
   found.memory.resize(facts.size());
   found.cache.resize(facts.size());
   found.crowded.resize(facts.size());
-  found.least_stretch.resize(facts.size());
+  found.least_throttling.resize(facts.size());
   for (const auto& [host, ranks] : by_host(world)) {
     std::vector<topology::CpuShare> shares;
     for (std::size_t r : ranks) shares.push_back(facts[r].cpus);
@@ -92,7 +92,7 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
       const std::size_t r = ranks[local];
       found.devices[r] = device(facts[r], Rank{static_cast<int>(r)}, host, static_cast<int>(local), shares);
       const Bytes share{facts[r].memory_available.count / static_cast<std::int64_t>(ranks.size())};
-      found.least_stretch[r] = least_stretch(found.devices[r].threads, facts[r].cpus.cpu_limit);
+      found.least_throttling[r] = least_throttling(found.devices[r].threads, facts[r].cpus.cpu_limit);
       found.cache[r] = {facts[r].last_level_cache.count / static_cast<std::int64_t>(ranks.size())};
       found.memory[r] = facts[r].memory_limit.count > 0 ? facts[r].memory_limit : share;
     }

@@ -54,9 +54,9 @@ void fill_ordinary(std::span<float> values, float scale) {
                    values.begin() + static_cast<std::ptrdiff_t>(i), [scale](float v) { return scale * v; });
 }
 
-int buffer_of(const program::Site& site, Role role) {
-  const auto found = std::ranges::find(site.accesses, role, &Access::role);
-  return found == site.accesses.end() ? -1 : found->buffer;
+int buffer_of(const program::Instruction& instruction, Role role) {
+  const auto found = std::ranges::find(instruction.accesses, role, &Access::role);
+  return found == instruction.accesses.end() ? -1 : found->buffer;
 }
 
 /// Replaces what came after the first `count` values by its mean.
@@ -118,8 +118,8 @@ Bytes FewBlocks::workspace_of_halves() const {
 
 double FewBlocks::flops() const {
   double sum = 0;
-  for (const auto& site : rank_class().sites)
-    if (site.op == Op::compute) sum += model::flops(model_, rank_class().shape, site.operation);
+  for (const auto& instruction : rank_class().instructions)
+    if (instruction.op == Op::compute) sum += model::flops(model_, rank_class().shape, instruction.operation);
   return sum;
 }
 
@@ -181,8 +181,8 @@ void FewBlocks::fill_tokens() {
 
 /// So that an operation may run without those before it: its inputs hold ordinary numbers.
 void FewBlocks::fill_activations() {
-  for (const auto& site : rank_class().sites)
-    for (const auto& access : site.accesses) {
+  for (const auto& instruction : rank_class().instructions)
+    for (const auto& access : instruction.accesses) {
       if (access.role != Role::input && access.role != Role::partial && access.role != Role::gradient) continue;
       const auto& buffer = rank_class().buffers[static_cast<std::size_t>(access.buffer)];
       const auto count = static_cast<std::size_t>(buffer.size.count / element_size(shape_.precision).count);
@@ -194,31 +194,33 @@ void FewBlocks::fill_activations() {
 
 /// The rows that an all-gather would bring: (maximum, sum of exponentials, logit of the target), finite.
 void FewBlocks::fill_other_members_stats() {
-  for (const auto& site : rank_class().sites) {
-    const int buffer = buffer_of(site, Role::gathered_stats);
-    if (site.op != Op::all_gather || buffer < 0) continue;
+  for (const auto& instruction : rank_class().instructions) {
+    const int buffer = buffer_of(instruction, Role::gathered_stats);
+    if (instruction.op != Op::all_gather || buffer < 0) continue;
     auto* rows = reinterpret_cast<float*>(at(buffer));
     const std::int64_t count = rank_class().shape.tokens() * shape_.tensor_parallel;
     for (std::int64_t i = 0; i < count; ++i) std::copy_n(std::array{0.0f, 1.0f, 0.0f}.data(), 3, rows + 3 * i);
   }
 }
 
-void FewBlocks::gather_stats(const program::Site& site) {
-  const std::byte* own = at(buffer_of(site, Role::stats));
-  std::copy_n(own, rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float)), at(buffer_of(site, Role::gathered_stats)));
+void FewBlocks::gather_stats(const program::Instruction& instruction) {
+  const std::byte* own = at(buffer_of(instruction, Role::stats));
+  std::copy_n(own, rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float)),
+              at(buffer_of(instruction, Role::gathered_stats)));
 }
 
-compute::Task FewBlocks::task(const program::Site& site) const {
+compute::Task FewBlocks::task(const program::Instruction& instruction) const {
   compute::Task task;
-  task.operation = site.operation;
-  task.layer = site.layer;
+  task.operation = instruction.operation;
+  task.layer = instruction.layer;
   task.sequences = shape_.sequences;
-  for (const auto& access : site.accesses) task.operands[static_cast<std::size_t>(access.role)] = at(access.buffer);
+  for (const auto& access : instruction.accesses) task.operands[static_cast<std::size_t>(access.role)] = at(access.buffer);
   const auto& parts = rank_class().parts;
-  if (site.part >= 0) task.part = &parts[static_cast<std::size_t>(site.part)];
-  const int word = buffer_of(site, Role::word_weights), word_gradients = buffer_of(site, Role::word_gradients);
+  if (instruction.part >= 0) task.part = &parts[static_cast<std::size_t>(instruction.part)];
+  const int token_embedding = buffer_of(instruction, Role::token_embedding_weights),
+            token_embedding_gradients = buffer_of(instruction, Role::token_embedding_gradients);
   for (const auto& part : parts)
-    if (part.weights == word || part.gradients == word_gradients) task.word_part = &part;
+    if (part.weights == token_embedding || part.gradients == token_embedding_gradients) task.token_embedding_part = &part;
   task.loss_scale = 1.0f / static_cast<float>(rank_class().shape.tokens());
   return task;
 }
@@ -242,10 +244,10 @@ void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>&
 void FewBlocks::pass(std::vector<std::vector<double>>& samples, Clock clock) {
   samples.resize(measured_count);
   const auto before = sizes_of(samples);
-  for (const auto& instruction : order_) {
-    const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
-    if (site.op == Op::all_gather && buffer_of(site, Role::stats) >= 0) gather_stats(site);
-    if (site.op == Op::compute) run(task(site), samples, clock);
+  for (const auto& issued : order_) {
+    const auto& instruction = rank_class().instructions[static_cast<std::size_t>(issued.instruction)];
+    if (instruction.op == Op::all_gather && buffer_of(instruction, Role::stats) >= 0) gather_stats(instruction);
+    if (instruction.op == Op::compute) run(task(instruction), samples, clock);
   }
   if (model_.windows.size() < 2) return;
   for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
@@ -264,12 +266,12 @@ void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
   samples.resize(measured_count);
   const auto before = sizes_of(samples);
   std::vector<compute::Task> of_weights;
-  for (const auto& instruction : order_) {
-    const auto& site = rank_class().sites[static_cast<std::size_t>(instruction.site)];
-    const auto split = std::ranges::find(splits, site.operation, &Split::whole);
-    if (site.op != Op::compute || split == splits.end()) continue;
-    run(half(task(site), split->input), samples, clock);
-    of_weights.push_back(half(task(site), split->weights));
+  for (const auto& issued : order_) {
+    const auto& instruction = rank_class().instructions[static_cast<std::size_t>(issued.instruction)];
+    const auto split = std::ranges::find(splits, instruction.operation, &Split::whole);
+    if (instruction.op != Op::compute || split == splits.end()) continue;
+    run(half(task(instruction), split->input), samples, clock);
+    of_weights.push_back(half(task(instruction), split->weights));
   }
   for (const auto& work : of_weights) run(work, samples, clock);
   if (model_.windows.size() < 2) return;
@@ -277,10 +279,11 @@ void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
 }
 
 Seconds FewBlocks::run(model::Operation operation) {
-  const auto& sites = rank_class().sites;
-  const auto site = std::ranges::find_if(sites, [&](const auto& s) { return s.op == Op::compute && s.operation == operation; });
-  FLOTILLA_ASSERT(site != sites.end(), "a program without ", model::to_string(operation));
-  const compute::Task work = task(*site);
+  const auto& instructions = rank_class().instructions;
+  const auto instruction =
+      std::ranges::find_if(instructions, [&](const auto& s) { return s.op == Op::compute && s.operation == operation; });
+  FLOTILLA_ASSERT(instruction != instructions.end(), "a program without ", model::to_string(operation));
+  const compute::Task work = task(*instruction);
   const Seconds start = now();
   backend_->run(work);
   return now() - start;

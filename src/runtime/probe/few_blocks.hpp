@@ -64,8 +64,8 @@ class FewBlocks {
   void fill_tokens();
   void fill_activations();
   void fill_other_members_stats();
-  void gather_stats(const program::Site&);
-  compute::Task task(const program::Site&) const;
+  void gather_stats(const program::Instruction&);
+  compute::Task task(const program::Instruction&) const;
   compute::Task half(compute::Task whole, model::Operation) const;
   void run(const compute::Task&, std::vector<std::vector<double>>& samples, Clock);
   Bytes kept_in_all() const;
@@ -76,7 +76,7 @@ class FewBlocks {
   Shape shape_;
   int threads_;
   program::Program program_;
-  std::vector<program::Instruction> order_;
+  std::vector<program::IssuedInstruction> order_;
   std::unique_ptr<Pages> arena_, beside_;  ///< beside: what halves keep, block by block, then their workspace
   std::unique_ptr<compute::Backend> backend_;
 };

@@ -6,7 +6,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "pairs.hpp"
 #include "ping_pong.hpp"
-#include "roll_call.hpp"
+#include "timed_all_gather.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -21,9 +21,9 @@ std::vector<cluster::LinkSample> unpack(const std::string& text) {
   return samples;
 }
 
-class Measurement {
+class LinkMeasurement {
  public:
-  Measurement(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget, Seconds deadline)
+  LinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget, Seconds deadline)
       : world_{world},
         devices_{devices},
         pairs_{pairs(devices)},
@@ -51,7 +51,7 @@ class Measurement {
 
   /// Pairs take turns here; whoever waits leaves the cores to the pair at work. False on every rank as soon as one has failed.
   bool everybody_well(const comm::Outcome& mine) {
-    const auto answers = roll_call(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
+    const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
     return std::ranges::all_of(answers, &Answer::well);
   }
 
@@ -99,7 +99,7 @@ class Measurement {
 std::vector<cluster::Link> measure_links(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget,
                                          Seconds deadline) {
   if (world.size() == 1) return {};
-  return Measurement{world, devices, budget, deadline}.run();
+  return LinkMeasurement{world, devices, budget, deadline}.run();
 }
 
 }  // namespace flotilla::probe

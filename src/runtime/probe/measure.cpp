@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "convoys.hpp"
+#include "concurrent_pairs.hpp"
 #include "coverage.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -60,11 +60,11 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
       world, "measuring this device",
       [&] { return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates, clock); },
       request.deadline + 10 * request.budget);
-  auto [shapes, stretch] = operation_times(world, request, here, request.budget * for_operations);
+  auto [shapes, throttling] = operation_times(world, request, here, request.budget * for_operations);
   mine.shapes = std::move(shapes);
-  mine.rates = stretched(std::move(mine.rates), stretch);
+  mine.rates = throttled(std::move(mine.rates), throttling);
   report_progress(request, "links");
-  const double uplinks_part = convoys(here.devices).empty() ? 0 : for_uplinks;
+  const double uplinks_part = pair_sets(here.devices).empty() ? 0 : for_uplinks;
   const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part), request.deadline);
   const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
   const auto all = everybodys(world, mine, request.deadline);

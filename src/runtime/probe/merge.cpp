@@ -11,20 +11,20 @@
 namespace flotilla::probe {
 namespace {
 
-/// Calls `visit` on every number, in order; `M` is Measured or const Measured.
-template <class M, class Visit>
-void for_numbers(M& m, Visit visit) {
-  visit(m.rates.peak_fp32.value);
-  visit(m.rates.peak_bf16.value);
-  visit(m.rates.memory_bandwidth.value);
+/// Calls `shape_sample` on every number, in order; `M` is Measured or const Measured.
+template <class M, class ShapeSample>
+void for_numbers(M& m, ShapeSample shape_sample) {
+  shape_sample(m.rates.peak_fp32.value);
+  shape_sample(m.rates.peak_bf16.value);
+  shape_sample(m.rates.memory_bandwidth.value);
   for (auto& elements : m.rates.elements)
     for (auto& element : elements) {
-      visit(element.per_million.value);
-      visit(element.relative_scatter);
+      shape_sample(element.per_million.value);
+      shape_sample(element.relative_scatter);
     }
   for (auto& shape : m.shapes) {
-    for (auto& s : shape.seconds) visit(s.value);
-    for (auto& s : shape.scatter) visit(s);
+    for (auto& s : shape.seconds) shape_sample(s.value);
+    for (auto& s : shape.scatter) shape_sample(s);
   }
 }
 

@@ -13,15 +13,15 @@ namespace flotilla::probe {
 namespace {
 
 constexpr int least_rounds = 3, most_rounds = 24;
-constexpr std::size_t visits_for_halves = 3;  // the first of so many: two thirds of a pass more
-constexpr double patience_with_others = 2;    // budgets, until undisturbed rounds are no longer waited for
-constexpr double slowest_flops = 1e9;         // per thread and second; a device slower than that is taken for lost
+constexpr std::size_t shape_samples_for_halves = 3;  // the first of so many: two thirds of a pass more
+constexpr double patience_with_others = 2;           // budgets, until undisturbed rounds are no longer waited for
+constexpr double slowest_flops = 1e9;                // per thread and second; a device slower than that is taken for lost
 
 /// A shape, its program and what was measured.
 struct Measuring {
   Shape shape;
   FewBlocks blocks;
-  std::vector<Visit> visits;
+  std::vector<ShapeSample> shape_samples;
 };
 
 /// How long the others may take for a visit: passes (the first visit makes two, one with halves less) at the slowest rate, beside the
@@ -49,7 +49,7 @@ class Series {
         threads_{here.devices[world.rank().index()].threads},
         memory_{here.memory[world.rank().index()]},
         crowded_{here.crowded[world.rank().index()] != 0},
-        stretch_{here.least_stretch[world.rank().index()]},
+        throttling_{here.least_throttling[world.rank().index()]},
         begin_{now()},
         budget_{budget} {}
 
@@ -64,16 +64,16 @@ class Series {
         world_, "measuring operations", [&] { require_every_precision(); }, request_.deadline);
     for (int rounds = 1; more(rounds); ++rounds)
       for (auto& measuring : all_) measure(measuring);
-    if (crowded_) log::debug("probe: work takes ", stretch_.all(), " times its processor time, by the quota ", stretch_.least());
+    if (crowded_) log::debug("probe: work takes ", throttling_.all(), " times its processor time, by the quota ", throttling_.least());
     warn_of_others();
-    return {summaries(), crowded_ ? stretch_.all() : 1};
+    return {summaries(), crowded_ ? throttling_.all() : 1};
   }
 
  private:
   Seconds elapsed() const { return now() - begin_; }
   Seconds round() const {
     Seconds sum{};
-    for (const auto& m : all_) sum += m.visits.back().took;
+    for (const auto& m : all_) sum += m.shape_samples.back().took;
     return sum;
   }
   /// Of what is measured already, the rounds that are still owed.
@@ -83,14 +83,14 @@ class Series {
   Seconds expected(const Shape& shape) const {
     for (const auto& m : all_)
       if (m.shape.precision == shape.precision && m.shape.tensor_parallel == shape.tensor_parallel)
-        return m.visits.front().took * (static_cast<double>(shape.sequences) / m.shape.sequences * least_rounds);
+        return m.shape_samples.front().took * (static_cast<double>(shape.sequences) / m.shape.sequences * least_rounds);
     return {};
   }
 
   /// Rank 0's word: until the budget is spent, at least three rounds, unless one is longer than the budget; beyond it while other
   /// processes disturbed more of them, on any rank.
   bool more(int rounds) {
-    const bool mine = std::ranges::all_of(all_, [&](const auto& m) { return settled(m.visits, least_rounds, crowded_); });
+    const bool mine = std::ranges::all_of(all_, [&](const auto& m) { return settled(m.shape_samples, least_rounds, crowded_); });
     const auto quiet = mpi::all_gather(world_.control(), static_cast<char>(mine), request_.deadline);
     const bool all_quiet = std::ranges::all_of(quiet, [](char q) { return q != 0; });
     const Seconds after = elapsed() + round();
@@ -115,15 +115,15 @@ class Series {
   }
 
   void measure(Measuring& m) {
-    const bool fresh = m.visits.empty(), halves = m.visits.size() % visits_for_halves == 0;
-    m.visits.push_back(comm::agree_on(
+    const bool fresh = m.shape_samples.empty(), halves = m.shape_samples.size() % shape_samples_for_halves == 0;
+    m.shape_samples.push_back(comm::agree_on(
         world_, "measuring operations",
         [&] {
-          return visit(m.blocks, m.shape, slice_, {fresh, halves, crowded_});
+          return shape_sample(m.blocks, m.shape, slice_, {fresh, halves, crowded_});
         },
         patience(request_, m.blocks, slice_)));
-    const Visit& last = m.visits.back();
-    add(stretch_, m.visits.size() - 1, last);
+    const ShapeSample& last = m.shape_samples.back();
+    add(throttling_, m.shape_samples.size() - 1, last);
     log::debug("probe: tensor parallel ", m.shape.tensor_parallel, ", ", m.shape.sequences, " sequences: a visit of ", last.took,
                ", computed ", last.busy, " of ", last.wall, ", block ",
                Seconds{last.seconds[static_cast<std::size_t>(model::Operation::mlp_forward)]}, crowded_ ? " of processor time" : "");
@@ -145,14 +145,15 @@ class Series {
 
   std::vector<ShapeTimes> summaries() const {
     std::vector<ShapeTimes> times;
-    for (const auto& m : all_) times.push_back(crowded_ ? summarize(m.shape, m.visits, stretch_) : summarize(m.shape, m.visits));
+    for (const auto& m : all_)
+      times.push_back(crowded_ ? summarize(m.shape, m.shape_samples, throttling_) : summarize(m.shape, m.shape_samples));
     return times;
   }
 
   void warn_of_others() const {
-    double worst = crowded_ ? stretch_.taken_by_others() : 0;
+    double worst = crowded_ ? throttling_.taken_by_others() : 0;
     for (const auto& m : all_)
-      if (!settled(m.visits, 1, crowded_)) worst = std::max(worst, m.visits.back().disturbance());
+      if (!settled(m.shape_samples, 1, crowded_)) worst = std::max(worst, m.shape_samples.back().disturbance());
     if (worst > 0)
       log::warning("probe: other work on ", world_.name(world_.rank()), " took up to ", std::lround(100 * worst),
                    " % of the processors' time; the times are too long and their error bars wide: measure on a quiet machine");
@@ -163,7 +164,7 @@ class Series {
   int threads_;
   Bytes memory_;
   bool crowded_;
-  Stretch stretch_;
+  ThrottlingFactor throttling_;
   Seconds begin_, budget_, slice_;
   std::vector<Measuring> all_;
 };
@@ -194,9 +195,9 @@ DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, 
   return rates;
 }
 
-DeviceRates stretched(DeviceRates rates, double stretch) {
+DeviceRates throttled(DeviceRates rates, double throttling) {
   for (auto& of_precision : rates.elements)
-    for (ElementTime& element : of_precision) element.per_million = element.per_million * stretch;
+    for (ElementTime& element : of_precision) element.per_million = element.per_million * throttling;
   return rates;
 }
 

@@ -4,14 +4,14 @@
 #include "coverage.hpp"
 #include "elements.hpp"
 #include "flotilla/comm/world.hpp"
-#include "visits.hpp"
+#include "shape_samples.hpp"
 
 namespace flotilla::probe {
 
 /// What a rank measured of its operations.
 struct OperationTimes {
   std::vector<ShapeTimes> shapes;
-  double stretch = 1;  ///< of this rank: 1 unless it is crowded
+  double throttling = 1;  ///< of this rank: 1 unless it is crowded
 };
 /// Every shape of the request that fits every rank's memory, as far as the budget lasts. All ranks run all the time: what they take from
 /// each other (memory bandwidth, shared cores, clock rate) they will take in training too. All shapes in turn, then all of them again: what
@@ -29,6 +29,6 @@ struct DeviceRates {
 DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget, FewBlocks::Clock clock);
 
 /// Elements' times in processor time -> what they take.
-DeviceRates stretched(DeviceRates, double stretch);
+DeviceRates throttled(DeviceRates, double throttling);
 
 }  // namespace flotilla::probe

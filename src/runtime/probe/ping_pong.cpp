@@ -80,7 +80,7 @@ LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* 
       hear_{comm::make_receive(world, peer, channel, note_.data(), {static_cast<std::int64_t>(note_.size())})},
       send_{comm::make_send(world, peer, channel + 1, out.data(), largest)},
       receive_{comm::make_receive(world, peer, channel + 1, in.data(), largest)},
-      courier_{deadline} {
+      comm_worker_{deadline} {
   if (pair == nullptr) return;
   reduced_.resize(2 * out.size());
   staging_.resize(out.size());
@@ -88,8 +88,8 @@ LinkEnd::LinkEnd(const comm::World& world, Rank peer, int channel, comm::Group* 
 }
 
 void LinkEnd::run(comm::Operation& operation, Bytes size) {
-  const Errand errand{&operation, size};
-  courier_.run({&errand, 1});
+  const CommTask comm_task{&operation, size};
+  comm_worker_.run({&comm_task, 1});
 }
 
 void LinkEnd::tell(std::span<const std::byte> note) {

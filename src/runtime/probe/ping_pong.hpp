@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "courier.hpp"
+#include "comm_worker.hpp"
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/group.hpp"
 
@@ -38,7 +38,7 @@ class LinkEnd {
   Rank peer_;
   std::vector<std::byte> note_, reduced_, staging_;
   std::unique_ptr<comm::Operation> tell_, hear_, send_, receive_, sum_;
-  Courier courier_;
+  CommWorker comm_worker_;
 };
 
 /// What one link measured: messages one way, and half the time of an all-reduce by the bytes that each end sends in a phase of it.

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <memory>
 
-#include "convoys.hpp"
+#include "concurrent_pairs.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "ping_pong.hpp"
-#include "roll_call.hpp"
+#include "timed_all_gather.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -17,20 +17,20 @@ namespace {
 constexpr int first_channel = 2;     // of world.messages(): links have the two before
 constexpr Bytes lead_in{128 << 10};  // what a shaped network lets through at once, and more
 
-class Measurement {
+class UplinkMeasurement {
  public:
-  Measurement(const comm::World& world, const Convoy& convoy, Seconds budget, Seconds deadline)
-      : world_{world}, convoy_{convoy}, budget_{budget}, deadline_{deadline} {
-    for (std::size_t p = 0; p < convoy.pairs.size(); ++p)
-      if (convoy.pairs[p].first == world.rank() || convoy.pairs[p].second == world.rank()) mine_ = static_cast<int>(p);
+  UplinkMeasurement(const comm::World& world, const PairSet& pair_set, Seconds budget, Seconds deadline)
+      : world_{world}, pair_set_{pair_set}, budget_{budget}, deadline_{deadline} {
+    for (std::size_t p = 0; p < pair_set.pairs.size(); ++p)
+      if (pair_set.pairs[p].first == world.rank() || pair_set.pairs[p].second == world.rank()) mine_ = static_cast<int>(p);
   }
 
   std::optional<BytesPerSecond> run() {
-    const int all = static_cast<int>(convoy_.pairs.size());
+    const int all = static_cast<int>(pair_set_.pairs.size());
     turn(0, all, {pilot_size, 0}, true);  // connects them
     const double rate = turn(0, 1, {pilot_size, 1}, true).front();
-    const Pace pace = of_rank_0(pace_of(pilot_size / BytesPerSecond{rate}, convoy_.pairs.size(), budget_));
-    std::vector<ConvoyRound> rounds(static_cast<std::size_t>(pace.rounds));
+    const Pace pace = of_rank_0(pace_of(pilot_size / BytesPerSecond{rate}, pair_set_.pairs.size(), budget_));
+    std::vector<PairSetRound> rounds(static_cast<std::size_t>(pace.rounds));
     bool outwards = true;
     for (auto& round : rounds) {
       for (int p = 0; p < pace.alone; ++p) round.alone.push_back(turn(p, p + 1, pace, outwards).front());
@@ -46,19 +46,19 @@ class Measurement {
     comm::Outcome outcome;
     Seconds took;
     if (first <= mine_ && mine_ < last) outcome = comm::outcome_of("measuring an uplink", [&] { took = pass(pace, outwards); });
-    const auto answers = roll_call(world_, outcome, took.value, 2 * deadline_ + 10 * budget_, deadline_);
+    const auto answers = timed_all_gather(world_, outcome, took.value, 2 * deadline_ + 10 * budget_, deadline_);
     if (!std::ranges::all_of(answers, &Answer::well)) comm::agree(world_, outcome, deadline_);
     std::vector<double> rates;
     const double bytes = static_cast<double>(pace.size.count) * pace.messages;
     for (int p = first; p < last; ++p) {
-      const auto& [a, b] = convoy_.pairs[static_cast<std::size_t>(p)];
+      const auto& [a, b] = pair_set_.pairs[static_cast<std::size_t>(p)];
       rates.push_back(bytes / std::max({answers[a.index()].number, answers[b.index()].number, 1e-9}));
     }
     return rates;
   }
 
   Seconds pass(const Pace& pace, bool outwards) {
-    const auto& [inside, outside] = convoy_.pairs[static_cast<std::size_t>(mine_)];
+    const auto& [inside, outside] = pair_set_.pairs[static_cast<std::size_t>(mine_)];
     const bool sends = (inside == world_.rank()) == outwards;
     if (!end_) end_ = std::make_unique<LinkEnd>(world_, inside == world_.rank() ? outside : inside, first_channel, nullptr, deadline_);
     const auto one = [&](Bytes size) { sends ? end_->send(size) : end_->receive(size); };
@@ -81,7 +81,7 @@ class Measurement {
   }
 
   const comm::World& world_;
-  const Convoy& convoy_;
+  const PairSet& pair_set_;
   Seconds budget_, deadline_;
   int mine_ = -1;  ///< the pair in which this rank stands
   std::unique_ptr<LinkEnd> end_;
@@ -91,12 +91,12 @@ class Measurement {
 
 std::vector<cluster::Uplink> measure_uplinks(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget,
                                              Seconds deadline) {
-  const auto all = convoys(devices);
+  const auto all = pair_sets(devices);
   std::vector<cluster::Uplink> uplinks;
-  for (const Convoy& convoy : all) {
-    const auto rate = Measurement{world, convoy, budget / static_cast<double>(all.size()), deadline}.run();
+  for (const PairSet& pair_set : all) {
+    const auto rate = UplinkMeasurement{world, pair_set, budget / static_cast<double>(all.size()), deadline}.run();
     if (!rate) continue;
-    for (const auto& zone : convoy.zones) uplinks.push_back({zone, *rate});
+    for (const auto& zone : pair_set.zones) uplinks.push_back({zone, *rate});
   }
   if (!all.empty()) comm::agree(world, {}, deadline);
   return uplinks;

@@ -15,7 +15,7 @@ namespace flotilla::train {
 
 /// One instruction of this rank with its operands resolved: what the executor runs.
 struct BoundInstruction {
-  const program::Site* site = nullptr;
+  const program::Instruction* instruction = nullptr;
   int microbatch = 0;
   int sequences = 0;
   std::vector<int> waits;                ///< positions in the list
@@ -35,17 +35,17 @@ class Binding {
   const program::RankClass& rank_class() const { return class_; }
   const program::RankBinding& rank_binding() const { return binding_; }
   Rank rank() const { return rank_; }
-  std::vector<BoundInstruction>& instructions() { return instructions_; }
+  std::vector<BoundInstruction>& issued_instructions() { return instructions_; }
   std::byte* buffer(int index, int microbatch = 0) const;
 
  private:
-  void bind(BoundInstruction&, const program::Instruction&);
+  void bind(BoundInstruction&, const program::IssuedInstruction&);
   void bind_message(BoundInstruction&);
   void bind_collective(BoundInstruction&);
   void bind_gather(BoundInstruction&, const program::Access&);
-  comm::Operation* make_collective(const program::Site&);
-  comm::Group& group_of(const program::Site&) const;
-  const program::Access* find(const program::Site&, program::Role) const;
+  comm::Operation* make_collective(const program::Instruction&);
+  comm::Group& group_of(const program::Instruction&) const;
+  const program::Access* find(const program::Instruction&, program::Role) const;
   comm::Operation* keep(std::unique_ptr<comm::Operation>);
 
   const program::Program& program_;
@@ -56,16 +56,17 @@ class Binding {
   const comm::World& world_;
   const comm::Groups& groups_;
   const int channel_base_;
-  int word_part_ = -1;
-  std::vector<std::vector<comm::Operation*>> of_site_;  ///< by site and instance: made once, started many times
+  int token_embedding_part_ = -1;
+  std::vector<std::vector<comm::Operation*>> of_instruction_;  ///< by instruction and instance: made once, started many times
   std::vector<std::unique_ptr<comm::Operation>> operations_;
   std::vector<BoundInstruction> instructions_;
 };
 
 /// Queues of messages and collectives run on the communication thread, compute and copy on the caller's.
-inline bool on_comm_thread(const program::Site& site) {
-  return site.queue == program::Queue::send || site.queue == program::Queue::receive || site.queue == program::Queue::reduce ||
-         site.queue == program::Queue::sum || site.queue == program::Queue::receive_back;
+inline bool on_comm_thread(const program::Instruction& instruction) {
+  return instruction.queue == program::Queue::send || instruction.queue == program::Queue::receive ||
+         instruction.queue == program::Queue::reduce || instruction.queue == program::Queue::sum ||
+         instruction.queue == program::Queue::receive_back;
 }
 
 }  // namespace flotilla::train

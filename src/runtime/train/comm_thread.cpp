@@ -18,12 +18,13 @@ CommThread::~CommThread() {
   thread_.join();
 }
 
-void CommThread::begin(Binding& binding, Progress& progress, Bell& finished, const std::function<bool(BoundInstruction&)>& before_start,
-                       std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin) {
+void CommThread::begin(Binding& binding, Progress& progress, EventCount& finished,
+                       const std::function<bool(BoundInstruction&)>& before_start, std::vector<Seconds>* started,
+                       std::vector<Seconds>* ended, Seconds origin) {
   if (queues_of_ != &binding) {
     queues_.assign(5, {});
-    for (int i = 0; i < static_cast<int>(binding.instructions().size()); ++i) {
-      const auto queue = binding.instructions()[static_cast<std::size_t>(i)].site->queue;
+    for (int i = 0; i < static_cast<int>(binding.issued_instructions().size()); ++i) {
+      const auto queue = binding.issued_instructions()[static_cast<std::size_t>(i)].instruction->queue;
       if (queue == Queue::send) queues_[0].list.push_back(i);
       if (queue == Queue::receive) queues_[1].list.push_back(i);
       if (queue == Queue::reduce) queues_[2].list.push_back(i);
@@ -112,8 +113,8 @@ void CommThread::run_pass() {
   }
 }
 
-bool CommThread::ready(int instruction) const {
-  const auto& waits = binding_->instructions()[static_cast<std::size_t>(instruction)].waits;
+bool CommThread::ready(int issued) const {
+  const auto& waits = binding_->issued_instructions()[static_cast<std::size_t>(issued)].waits;
   return std::all_of(waits.begin(), waits.end(), [&](int wait) { return progress_->done(wait); });
 }
 
@@ -121,12 +122,12 @@ bool CommThread::start_ready(InOrder& queue) {
   bool moved = false;
   while (queue.next < queue.list.size() && (queue.overlaps || queue.in_flight.empty()) && ready(queue.list[queue.next])) {
     const int i = queue.list[queue.next++];
-    auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
+    auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
     if (started_ != nullptr) (*started_)[static_cast<std::size_t>(i)] = now() - origin_;
-    if ((*before_start_)(instruction))
-      instruction.operation->start_hollow(instruction.size);
+    if ((*before_start_)(issued))
+      issued.operation->start_drained(issued.size);
     else
-      instruction.operation->start(instruction.size);
+      issued.operation->start(issued.size);
     queue.in_flight.push_back(i);
     moved = true;
   }
@@ -135,11 +136,11 @@ bool CommThread::start_ready(InOrder& queue) {
 
 bool CommThread::poll(InOrder& queue) {
   const auto finished = std::remove_if(queue.in_flight.begin(), queue.in_flight.end(), [&](int i) {
-    auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
-    if (!instruction.operation->progress()) return false;
+    auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
+    if (!issued.operation->progress()) return false;
     if (ended_ != nullptr) (*ended_)[static_cast<std::size_t>(i)] = now() - origin_;
     progress_->mark(i);
-    if (instruction.awaited_by_other_thread) finished_->ring();
+    if (issued.awaited_by_other_thread) finished_->ring();
     return true;
   });
   const bool moved = finished != queue.in_flight.end();
@@ -155,9 +156,9 @@ void CommThread::overdue() const {
   std::string waiting;
   for (const auto& queue : queues_)
     for (int i : queue.in_flight) {
-      const auto& instruction = binding_->instructions()[static_cast<std::size_t>(i)];
+      const auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
       if (waiting.empty())
-        waiting = text("'", instruction.site->name, "' microbatch ", instruction.microbatch, " (", instruction.operation->describe(), ")");
+        waiting = text("'", issued.instruction->name, "' microbatch ", issued.microbatch, " (", issued.operation->describe(), ")");
     }
   throw Error{ErrorKind::communication,
               text("nothing has moved for ", deadline_, ": ", waiting, "; a peer or link is down or very slow (--comm.deadline)")};

@@ -19,9 +19,9 @@ class CommThread {
   ~CommThread();
 
   /// Starts a pass over the communication instructions of `binding`. They are marked in `progress` as they end, and `finished` rung.
-  /// `before_start` is called on the thread when one starts and says whether it is to be hollow. Times since `origin` go to `started` and
+  /// `before_start` is called on the thread when one starts and says whether it is to be drained. Times since `origin` go to `started` and
   /// `ended` where they are given.
-  void begin(Binding& binding, Progress& progress, Bell& finished, const std::function<bool(BoundInstruction&)>& before_start,
+  void begin(Binding& binding, Progress& progress, EventCount& finished, const std::function<bool(BoundInstruction&)>& before_start,
              std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin);
   /// An instruction of the compute thread is done: queues that wait for one may go on.
   void wake() { bell_.ring(); }
@@ -42,7 +42,7 @@ class CommThread {
   void run_pass();
   bool start_ready(InOrder&);
   bool poll(InOrder&);
-  bool ready(int instruction) const;
+  bool ready(int issued) const;
   void check_deadline(Seconds last_movement) const;
   [[noreturn]] void overdue() const;
 
@@ -50,7 +50,7 @@ class CommThread {
   const Seconds deadline_;
   Binding* binding_ = nullptr;
   Progress* progress_ = nullptr;
-  Bell* finished_ = nullptr;
+  EventCount* finished_ = nullptr;
   const std::function<bool(BoundInstruction&)>* before_start_ = nullptr;
   std::vector<Seconds>* started_ = nullptr;
   std::vector<Seconds>* ended_ = nullptr;
@@ -58,9 +58,9 @@ class CommThread {
   std::vector<InOrder> queues_;
   const Binding* queues_of_ = nullptr;  ///< whose instructions `queues_` lists
 
-  Bell bell_;  ///< new pass, instruction done, or end
+  EventCount bell_;  ///< new pass, instruction done, or end
   std::atomic<int> passes_{0}, passes_done_{0};
-  Bell pass_done_;
+  EventCount pass_done_;
   std::atomic<bool> stop_{false}, failed_{false};
   std::exception_ptr error_;
   std::thread thread_;

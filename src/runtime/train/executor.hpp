@@ -6,7 +6,7 @@
 
 #include "binding.hpp"
 #include "comm_thread.hpp"
-#include "flotilla/program/share_pieces.hpp"
+#include "flotilla/program/optimizer_shards.hpp"
 #include "flotilla/train/trainer.hpp"
 #include "poison.hpp"
 #include "progress.hpp"
@@ -16,7 +16,7 @@ namespace flotilla::train {
 /// What the instructions that are not layers need from the step they are in.
 struct StepContext {
   std::int64_t step = 0;  ///< from 0; of dropout's key
-  Wishes wishes;
+  StepRequests step_requests;
   compute::AdamW adamw;
   double clip = 0;  ///< 0: no clipping
   /// Token ids of sequence `index` of the step (or of the evaluation).
@@ -28,7 +28,7 @@ struct StepContext {
 /// Runs a bound program, pass after pass: compute instructions on the calling thread, messages and collectives on the communication
 /// thread, each when what it waits for is done.
 ///
-/// A step that is given up is hollow from then on: messages and sums go on, though empty, so that nobody is left waiting, computations are
+/// A step that is given up is drained from then on: messages and sums go on, though empty, so that nobody is left waiting, computations are
 /// left out, and the step's sums say so; since every rank waits for these before it updates parameters, no rank updates any. A rank gives
 /// up before it has put in its own sums, or not at all.
 class Executor {
@@ -42,15 +42,15 @@ class Executor {
   const std::vector<Span>& timeline() const { return timeline_; }
 
  private:
-  enum class Pass : std::uint8_t { whole, hollow, summed };  ///< summed: too late to give up
+  enum class Pass : std::uint8_t { whole, drained, summed };  ///< summed: too late to give up
   void wait_for(const BoundInstruction&);
   bool leaves_out(const BoundInstruction&, const StepContext&);
-  bool hollow(const BoundInstruction&) const;
+  bool drained(const BoundInstruction&) const;
   void execute(BoundInstruction&, const StepContext&);
   void load_tokens(BoundInstruction&, const StepContext&);
   void copy_regions(BoundInstruction&);
   void zero(BoundInstruction&);
-  void take_share(BoundInstruction&);
+  void extract_shard(BoundInstruction&);
   void squared_norm(BoundInstruction&);
   double squared_norm_of_share(const BoundInstruction&);
   void optimize(BoundInstruction&, const StepContext&);
@@ -63,19 +63,19 @@ class Executor {
   compute::Backend& backend_;
   CommThread& comm_;
   Progress progress_;
-  Bell finished_;
+  EventCount finished_;
   Poison poison_;
   std::byte* scalars_ = nullptr;
   std::byte* totals_ = nullptr;
-  std::vector<std::vector<std::uint8_t>> decays_;                           ///< by part, by slot
-  std::vector<std::vector<std::uint8_t>> owned_;                            ///< by part, by slot: counts in this rank's squared norm
-  std::vector<program::SharePiece> pieces_;                                 ///< where optimizers are shared out
-  std::vector<std::vector<std::vector<program::ShareStretch>>> stretches_;  ///< by part and share
-  program::Part piece_part_;                                                ///< a piece as a part of one slot
+  std::vector<std::vector<std::uint8_t>> decays_;                          ///< by part, by slot
+  std::vector<std::vector<std::uint8_t>> owned_;                           ///< by part, by slot: counts in this rank's squared norm
+  std::vector<program::ShardPiece> pieces_;                                ///< where optimizers are sharded
+  std::vector<std::vector<std::vector<program::ShardRange>>> row_ranges_;  ///< by part and share
+  program::Part piece_part_;                                               ///< a piece as a part of one slot
   std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
   std::size_t sums_ = 0;                 ///< place of the instruction that puts in this rank's
-  std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it hollow, the communication thread ends the choice
+  std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it drained, the communication thread ends the choice
   bool record_;
   std::vector<Seconds> started_, ended_;
   std::vector<Span> timeline_;

@@ -19,9 +19,9 @@ static_assert(message_bytes % 4 == 0);  // a number's bytes stay together
 constexpr int tag = 0;                  // messages of one pair of ranks come in the order sent
 
 /// One direction of this rank: its transfers in the migration's order, cut into messages, the oldest of which ends first.
-class Lane {
+class TransferLane {
  public:
-  Lane(const comm::World& world, const Shelves& shelves, End end) : world_{world}, shelves_{shelves}, end_{end} {}
+  TransferLane(const comm::World& world, const Shelves& shelves, StreamEnd end) : world_{world}, shelves_{shelves}, end_{end} {}
 
   void add(const program::Transfer& transfer) { transfers_.push_back(&transfer); }
   void open() {
@@ -44,12 +44,12 @@ class Lane {
   std::string waiting_for() const {
     if (oldest_ == started_) return {};
     const auto& slot = slots_[static_cast<std::size_t>(oldest_ % program::migration_window)];
-    return text(end_ == End::from ? "send " : "receive ", Bytes{slot.bytes}, end_ == End::from ? " to " : " from ",
+    return text(end_ == StreamEnd::from ? "send " : "receive ", Bytes{slot.bytes}, end_ == StreamEnd::from ? " to " : " from ",
                 world_.name(Rank{slot.peer}));
   }
 
  private:
-  struct Slot {
+  struct TransferSlot {
     std::unique_ptr<std::array<std::byte, message_bytes>> message;
     mpi::Request request;
     int peer = -1;
@@ -62,7 +62,7 @@ class Lane {
     stream_.reset();
     if (at_ == transfers_.size()) return;
     const auto& transfer = *transfers_[at_++];
-    peer_ = (end_ == End::from ? transfer.to : transfer.from).value;
+    peer_ = (end_ == StreamEnd::from ? transfer.to : transfer.from).value;
     stream_ = std::make_shared<StateStream>(transfer, shelves_, end_);
     unstarted_ = stream_->left();
   }
@@ -72,7 +72,7 @@ class Lane {
     slot.bytes = std::min(message_bytes, unstarted_);
     slot.peer = peer_;
     slot.stream = stream_;
-    if (end_ == End::from) {
+    if (end_ == StreamEnd::from) {
       stream_->read(slot.values());
       slot.request = world_.messages().send(slot.values(), peer_, tag);
     } else {
@@ -87,7 +87,7 @@ class Lane {
     auto& slot = slots_[static_cast<std::size_t>(oldest_ % program::migration_window)];
     if (!slot.request.test()) return false;
     const Bytes size{slot.bytes};
-    if (end_ == End::to) {
+    if (end_ == StreamEnd::to) {
       FLOTILLA_REQUIRE(slot.request.received() == size, ErrorKind::internal, waiting_for(), ": ", slot.request.received().count,
                        " bytes came");
       slot.stream->write(slot.values());
@@ -100,18 +100,18 @@ class Lane {
 
   const comm::World& world_;
   const Shelves& shelves_;
-  const End end_;
+  const StreamEnd end_;
   std::vector<const program::Transfer*> transfers_;
   std::size_t at_ = 0;
   int peer_ = -1;
   std::shared_ptr<StateStream> stream_;  // of which messages are being started
   std::int64_t unstarted_ = 0;           // bytes of it
-  std::array<Slot, program::migration_window> slots_;
+  std::array<TransferSlot, program::migration_window> slots_;
   std::int64_t started_ = 0, oldest_ = 0;  // messages
   Bytes bytes_;
 };
 
-void finish(Lane& out, Lane& in, Seconds deadline) {
+void finish(TransferLane& out, TransferLane& in, Seconds deadline) {
   Seconds last_movement = now();
   for (mpi::Backoff backoff; !out.done() || !in.done();) {
     const bool sent = out.advance(), received = in.advance();
@@ -135,8 +135,8 @@ MoveReport move_state(const comm::World& world, const program::Migration& migrat
   const Seconds begin = now();
   const Shelves old{from}, fresh{to};
   // Given up when an error passes: a send that cannot be withdrawn goes on reading its buffer, and the job ends then.
-  auto out = std::make_unique<Lane>(world, old, End::from);
-  auto in = std::make_unique<Lane>(world, fresh, End::to);
+  auto out = std::make_unique<TransferLane>(world, old, StreamEnd::from);
+  auto in = std::make_unique<TransferLane>(world, fresh, StreamEnd::to);
   for (const auto& transfer : migration.transfers) {
     if (transfer.stays()) continue;
     if (transfer.from == world.rank()) out->add(transfer);

@@ -13,7 +13,7 @@ class Poison {
  public:
   Poison(Binding&, bool enabled);
   /// After a compute instruction, before it counts as done.
-  void after(std::size_t instruction) const;
+  void after(std::size_t issued) const;
 
  private:
   std::vector<std::vector<std::span<std::byte>>> dead_;  ///< by instruction

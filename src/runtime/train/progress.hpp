@@ -5,7 +5,7 @@
 #include <exception>
 #include <memory>
 
-#include "flotilla/comm/bell.hpp"
+#include "flotilla/comm/event_count.hpp"
 
 namespace flotilla::train {
 
@@ -13,14 +13,15 @@ namespace flotilla::train {
 /// passes do not count, so nothing is cleared.
 class Progress {
  public:
-  explicit Progress(std::size_t instructions) : done_{std::make_unique<std::atomic<std::uint32_t>[]>(instructions)}, count_{instructions} {
+  explicit Progress(std::size_t issued_instructions)
+      : done_{std::make_unique<std::atomic<std::uint32_t>[]>(issued_instructions)}, count_{issued_instructions} {
     for (std::size_t i = 0; i < count_; ++i) done_[i].store(0, std::memory_order_relaxed);
   }
 
   /// Before a pass, with both threads at rest.
   void begin_pass() { ++pass_; }
-  bool done(int instruction) const { return done_[static_cast<std::size_t>(instruction)].load(std::memory_order_acquire) == pass_; }
-  void mark(int instruction) { done_[static_cast<std::size_t>(instruction)].store(pass_, std::memory_order_release); }
+  bool done(int issued) const { return done_[static_cast<std::size_t>(issued)].load(std::memory_order_acquire) == pass_; }
+  void mark(int issued) { done_[static_cast<std::size_t>(issued)].store(pass_, std::memory_order_release); }
 
  private:
   std::unique_ptr<std::atomic<std::uint32_t>[]> done_;
@@ -28,6 +29,6 @@ class Progress {
   std::uint32_t pass_ = 0;
 };
 
-using comm::Bell;
+using comm::EventCount;
 
 }  // namespace flotilla::train

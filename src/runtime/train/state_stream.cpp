@@ -73,7 +73,7 @@ const LocalTensor& Shelves::part(int tensor, int piece) const {
   return *list[index];
 }
 
-StateStream::StateStream(const program::Transfer& transfer, const Shelves& shelves, End end)
+StateStream::StateStream(const program::Transfer& transfer, const Shelves& shelves, StreamEnd end)
     : transfer_{transfer}, shelves_{shelves}, end_{end}, left_{transfer.size().count} {}
 
 template <class Each>
@@ -82,9 +82,9 @@ void StateStream::advance(std::int64_t bytes, const Each& each) {
   while (bytes > 0) {
     const auto& run = transfer_.runs[run_];
     const Plane plane{run.carried, plane_};
-    const auto& part = shelves_.part(run.tensor, end_ == End::from ? run.from_piece : run.to_piece);
-    const std::int64_t offset = end_ == End::from ? run.from_offset : run.to_offset;
-    const std::int64_t stride = end_ == End::from ? run.from_stride : run.to_stride;
+    const auto& part = shelves_.part(run.tensor, end_ == StreamEnd::from ? run.from_piece : run.to_piece);
+    const std::int64_t offset = end_ == StreamEnd::from ? run.from_offset : run.to_offset;
+    const std::int64_t stride = end_ == StreamEnd::from ? run.from_stride : run.to_stride;
     const std::int64_t count = std::min(bytes / plane.width(), run.inner - column_);
     FLOTILLA_ASSERT(count > 0, bytes, " bytes of a number of ", plane.width());
     each(part, plane, offset + row_ * stride + column_, count);

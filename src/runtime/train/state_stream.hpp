@@ -19,13 +19,13 @@ class Shelves {
   std::vector<const checkpoint::LocalTensor*> by_tensor_, by_piece_;
 };
 
-enum class End { from, to };
+enum class StreamEnd { from, to };
 
 /// One end of a transfer as a row of bytes: run by run, in each the parameters, then the first and the second moments, or the weights, row
 /// by row. Both ends see the same row, each laid out as its own shard is.
 class StateStream {
  public:
-  StateStream(const program::Transfer&, const Shelves&, End);
+  StateStream(const program::Transfer&, const Shelves&, StreamEnd);
   std::int64_t left() const { return left_; }
   /// The next message.size() bytes, which must be left, a multiple of 4 unless they are the last: out of the state, or into it.
   void read(std::span<std::byte> message);
@@ -37,7 +37,7 @@ class StateStream {
 
   const program::Transfer& transfer_;
   const Shelves& shelves_;
-  const End end_;
+  const StreamEnd end_;
   std::size_t run_ = 0, plane_ = 0;
   std::int64_t row_ = 0, column_ = 0, left_ = 0;
 };

@@ -9,7 +9,7 @@
 #include "executor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/program/share_pieces.hpp"
+#include "flotilla/program/optimizer_shards.hpp"
 #include "initialize.hpp"
 
 namespace flotilla::train {
@@ -35,20 +35,20 @@ Bytes arena_size(const program::Program& program, Rank rank) {
 
 class Trainer::State {
  public:
-  State(const comm::World& crew, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
+  State(const comm::World& active, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
         std::optional<data::Sampler> validation_data, const Options& options)
-      : crew_{crew},
+      : active_{active},
         options_{options},
         training_{std::move(training)},
         evaluation_{std::move(evaluation)},
         training_data_{std::move(training_data)},
         validation_data_{std::move(validation_data)},
         arena_{comm::agree_on(
-            crew, "taking the arena", [&] { return std::make_unique<Arena>(needed()); }, options.deadline)},
-        groups_{comm::form(crew, training_.groups, options.deadline)},
-        backend_{compute::make_cpu_backend(setup_of(training_, crew.rank(), options))},
-        comm_{crew, options.deadline},
-        training_binding_{training_, crew.rank(), *arena_, crew, groups_, 0},
+            active, "taking the arena", [&] { return std::make_unique<Arena>(needed()); }, options.deadline)},
+        groups_{comm::form(active, training_.groups, options.deadline)},
+        backend_{compute::make_cpu_backend(setup_of(training_, active.rank(), options))},
+        comm_{active, options.deadline},
+        training_binding_{training_, active.rank(), *arena_, active, groups_, 0},
         training_executor_{training_binding_, *backend_, comm_, options.poison, options.record} {
     if (training_binding_.rank_class().scratch >= 0) {
       const int scratch = training_binding_.rank_class().scratch;
@@ -56,7 +56,7 @@ class Trainer::State {
       backend_->set_scratch({training_binding_.buffer(scratch), static_cast<std::size_t>(size.count)});
     }
     if (evaluation_) {
-      evaluation_binding_.emplace(*evaluation_, crew.rank(), *arena_, crew, groups_, channels_per_chunk * training_.plan.chunks);
+      evaluation_binding_.emplace(*evaluation_, active.rank(), *arena_, active, groups_, channels_per_chunk * training_.plan.chunks);
       evaluation_executor_.emplace(*evaluation_binding_, *backend_, comm_, options.poison, false);
     }
     read_training_ = [this](int index, std::span<std::int32_t> tokens) {
@@ -98,11 +98,11 @@ class Trainer::State {
   checkpoint::LocalState local_state() const { return {&training_.tensors, held_}; }
   std::int64_t optimizer_steps() const { return optimizer_steps_; }
 
-  StepResult step(std::int64_t step, const Wishes& wishes) {
+  StepResult step(std::int64_t step, const StepRequests& step_requests) {
     step_ = step;
     const double rate = learning_rate(options_.learning_rate, step);
     context_.step = step;
-    context_.wishes = wishes;
+    context_.step_requests = step_requests;
     context_.clip = options_.clip;
     context_.adamw = {static_cast<float>(rate),
                       static_cast<float>(options_.beta1),
@@ -115,8 +115,8 @@ class Trainer::State {
     return result(training_executor_.totals(), rate);
   }
 
-  void give_up_when(std::function<bool(std::int64_t step)> asked) {
-    give_up_ = std::move(asked);
+  void give_up_when(std::function<bool(std::int64_t step)> transfer_sources) {
+    give_up_ = std::move(transfer_sources);
     context_.give_up = [this] { return give_up_(step_); };
   }
 
@@ -143,7 +143,7 @@ class Trainer::State {
 
   std::vector<OwnedGradient> owned_gradients() const {
     std::vector<OwnedGradient> owned;
-    const auto pieces = program::share_pieces(training_, crew_.rank());
+    const auto pieces = program::shard_pieces(training_, active_.rank());
     for (const auto& held : held_) {
       if (!held.owner) continue;
       const auto boxes = held.boxes_in(training_.tensors[static_cast<std::size_t>(held.tensor)]);
@@ -173,8 +173,8 @@ class Trainer::State {
 
  private:
   Bytes needed() const {
-    const Bytes training = arena_size(training_, crew_.rank());
-    return evaluation_ ? std::max(training, arena_size(*evaluation_, crew_.rank())) : training;
+    const Bytes training = arena_size(training_, active_.rank());
+    return evaluation_ ? std::max(training, arena_size(*evaluation_, active_.rank())) : training;
   }
 
   void zero(int buffer) {
@@ -215,7 +215,7 @@ class Trainer::State {
 
   void collect_share_pieces() {
     const auto& c = training_binding_.rank_class();
-    const auto pieces = program::share_pieces(training_, crew_.rank());
+    const auto pieces = program::shard_pieces(training_, active_.rank());
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto& piece = pieces[i];
       const auto& part = c.parts[static_cast<std::size_t>(piece.part)];
@@ -226,7 +226,7 @@ class Trainer::State {
       checkpoint::LocalTensor local;
       local.tensor = piece.tensor;
       local.piece = static_cast<int>(i);
-      local.boxes = program::boxes_of(training_, crew_.rank(), piece);
+      local.boxes = program::boxes_of(training_, active_.rank(), piece);
       local.parameters = floats(share.parameters, share.parameters == part.parameters ? piece.summed : piece.kept);
       local.moment1 = floats(share.moment1, piece.kept);
       local.moment2 = floats(share.moment2, piece.kept);
@@ -251,7 +251,7 @@ class Trainer::State {
     return result;
   }
 
-  const comm::World& crew_;
+  const comm::World& active_;
   const Options options_;
   const program::Program training_;
   const std::optional<program::Program> evaluation_;
@@ -272,18 +272,18 @@ class Trainer::State {
   std::int64_t step_ = 0, optimizer_steps_ = 0;
 };
 
-Trainer::Trainer(const comm::World& crew, program::Program training, std::optional<program::Program> evaluation,
+Trainer::Trainer(const comm::World& active, program::Program training, std::optional<program::Program> evaluation,
                  data::Sampler training_data, std::optional<data::Sampler> validation_data, const Options& options)
-    : state_{std::make_unique<State>(crew, std::move(training), std::move(evaluation), std::move(training_data), std::move(validation_data),
-                                     options)} {}
+    : state_{std::make_unique<State>(active, std::move(training), std::move(evaluation), std::move(training_data),
+                                     std::move(validation_data), options)} {}
 Trainer::~Trainer() = default;
 
 void Trainer::initialize() { state_->initialize(); }
 void Trainer::adopt(std::int64_t optimizer_steps) { state_->adopt(optimizer_steps); }
 checkpoint::LocalState Trainer::state() { return state_->local_state(); }
 std::int64_t Trainer::optimizer_steps() const { return state_->optimizer_steps(); }
-StepResult Trainer::step(std::int64_t step, const Wishes& wishes) { return state_->step(step, wishes); }
-void Trainer::give_up_when(std::function<bool(std::int64_t step)> asked) { state_->give_up_when(std::move(asked)); }
+StepResult Trainer::step(std::int64_t step, const StepRequests& step_requests) { return state_->step(step, step_requests); }
+void Trainer::give_up_when(std::function<bool(std::int64_t step)> transfer_sources) { state_->give_up_when(std::move(transfer_sources)); }
 double Trainer::evaluate() { return state_->evaluate(); }
 std::span<const float> Trainer::gradient(int tensor) const { return state_->gradient(tensor); }
 std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return state_->owned_gradients(); }

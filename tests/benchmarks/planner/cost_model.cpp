@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
-#include "flotilla/simulate/sailor_artifact.hpp"
+#include "flotilla/sailor/artifact.hpp"
 #include "judge.hpp"
 #include "published_pools.hpp"
 
@@ -36,13 +36,13 @@ double median(std::vector<double> values) {
 }
 
 /// What planner.hpp promises of any answer.
-void check(const CostModel& cost, const search::PlanRequest& r, const cluster::Profile& library, Trial& trial) {
+void check(const CostModel& cost, const search::PlanRequest& r, const cluster::Profile& library, Evaluation& evaluation) {
   const auto expect = [&](bool good, const char* what) {
-    if (!good) trial.wrong.emplace_back(what);
+    if (!good) evaluation.wrong.emplace_back(what);
   };
-  const auto& a = trial.answer;
+  const auto& a = evaluation.answer;
   expect(a.bound_gap >= 0 && a.bound_gap <= 1, "the gap lies between 0 and 1");
-  expect(a.best || !a.no_plan_reason.empty() || trial.stopped, "a missing plan has its reason");
+  expect(a.best || !a.no_plan_reason.empty() || evaluation.stopped, "a missing plan has its reason");
   if (!a.best) return;
   const auto& best = *a.best;
   expect(a.considered >= 1, "a plan was worked out");
@@ -58,9 +58,8 @@ void check(const CostModel& cost, const search::PlanRequest& r, const cluster::P
 }  // namespace
 
 CostModel by_rules() {
-  return {
-      "rules", [](const auto& request, const auto& library) { return search::plan(request, simulate::SailorArtifact{library}); },
-      [](const plan::Plan& plan, const cluster::Profile& library) { return simulate::SailorArtifact{library}.forecast(plan).iteration; }};
+  return {"rules", [](const auto& request, const auto& library) { return search::plan(request, sailor::SailorArtifact{library}); },
+          [](const plan::Plan& plan, const cluster::Profile& library) { return sailor::SailorArtifact{library}.forecast(plan).iteration; }};
 }
 
 CostModel by_program(const std::string& runtime_name) {
@@ -78,26 +77,26 @@ CostModel by_program(const std::string& runtime_name) {
   return {runtime_name == "flotilla" ? "program" : runtime_name, plan, iteration};
 }
 
-Trial try_out(const CostModel& cost, search::PlanRequest request, const cluster::Profile& library, const Effort& effort) {
-  Trial trial;
+Evaluation try_out(const CostModel& cost, search::PlanRequest request, const cluster::Profile& library, const Effort& effort) {
+  Evaluation evaluation;
   std::vector<double> times;
   forget_peak();
   for (int run = 0; run < effort.runs; ++run) {
     const double start = cpu_seconds();
-    request.should_stop = [&] { return trial.stopped = cpu_seconds() - start > effort.limit_s; };
+    request.should_stop = [&] { return evaluation.stopped = cpu_seconds() - start > effort.limit_s; };
     try {
-      trial.answer = cost.plan(request, library);
+      evaluation.answer = cost.plan(request, library);
     } catch (const Error& error) {
-      trial.refusal = error.what();
-      return trial;
+      evaluation.refusal = error.what();
+      return evaluation;
     }
     times.push_back(1e3 * (cpu_seconds() - start));
     if (cpu_seconds() - start > effort.limit_s / 5) break;
   }
-  trial.cpu_ms = median(std::move(times));
-  trial.peak_mib = peak_mib();
-  if (effort.is_checked) check(cost, request, library, trial);
-  return trial;
+  evaluation.cpu_ms = median(std::move(times));
+  evaluation.peak_mib = peak_mib();
+  if (effort.is_checked) check(cost, request, library, evaluation);
+  return evaluation;
 }
 
 }  // namespace flotilla::benchmarks

@@ -22,7 +22,7 @@ CostModel by_rules();
 CostModel by_program(const std::string& runtime = "flotilla");
 
 /// What one search took and what is wrong with its answer.
-struct Trial {
+struct Evaluation {
   search::PlanAnswer answer;
   double cpu_ms = 0;               ///< median over the runs
   double peak_mib = 0;             ///< resident, the program and its data with it
@@ -37,6 +37,6 @@ struct Effort {
   bool is_checked = false;  ///< what is promised is worked out afresh
 };
 
-Trial try_out(const CostModel&, search::PlanRequest, const cluster::Profile&, const Effort&);
+Evaluation try_out(const CostModel&, search::PlanRequest, const cluster::Profile&, const Effort&);
 
 }  // namespace flotilla::benchmarks

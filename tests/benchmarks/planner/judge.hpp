@@ -9,7 +9,7 @@
 /// Our own forecast of anybody's plan.
 namespace flotilla::benchmarks {
 
-/// What stands beside the arena in a process of our runtime on a host of so many ranks, as src/app/forecasting.cpp states it.
+/// What stands beside the arena in a process of our runtime on a host of so many ranks, as src/app/common/forecasting.cpp states it.
 Bytes process_memory(int ranks);
 
 struct Judgement {

@@ -41,7 +41,7 @@ std::string execution(const plan::Plan& plan) {
 double attack_one(const Options& o, int seed) {
   const auto i = instance(o, seed);
   const double begin = cpu_seconds();
-  const auto answer = fixture::plan(i);
+  const auto answer = search::plan(i.request, simulate::ProgramForecaster{i.library, i.runtime, {}});
   const double ms = 1000 * (cpu_seconds() - begin);
   const auto result = tools::attack(i, answer, o.forecasts, seed);
   std::printf("%5d %6.2f %% %8.1f ms %6lld  %s\n", seed, 100 * result.gain(), ms, static_cast<long long>(answer.considered),

@@ -45,50 +45,51 @@ RankClass LayerClassBuilder::build() {
   for (int chunk = 0; chunk < plan_.chunks; ++chunk) add_chunk(chunk);
   out_.blocks = pass_loops(order(out_.microbatches), out_.microbatches, chunks_);
   Block closing{1, {}};
-  for (int site : closing_sites()) closing.steps.push_back({site, 0});
+  for (int instruction : closing_instructions()) closing.steps.push_back({instruction, 0});
   out_.blocks.push_back(std::move(closing));
   add_memory();
   return std::move(out_);
 }
 
-int LayerClassBuilder::add_site(Site site) {
-  out_.sites.push_back(std::move(site));
-  return static_cast<int>(out_.sites.size()) - 1;
+int LayerClassBuilder::add_instruction(Instruction instruction) {
+  out_.instructions.push_back(std::move(instruction));
+  return static_cast<int>(out_.instructions.size()) - 1;
 }
 
 int LayerClassBuilder::add_host(const std::string& name, Seconds time, bool per_microbatch, bool backward) {
-  Site site;
-  site.name = name;
-  site.op = Op::host_work;
-  site.host = time;
-  site.per_microbatch = per_microbatch;
-  site.backward = backward;
-  return add_site(std::move(site));
+  Instruction instruction;
+  instruction.name = name;
+  instruction.op = Op::host_work;
+  instruction.host = time;
+  instruction.per_microbatch = per_microbatch;
+  instruction.backward = backward;
+  return add_instruction(std::move(instruction));
 }
 
-void LayerClassBuilder::add_chunk(int chunk) { chunks_.push_back({pass_sites(chunk, false), pass_sites(chunk, true)}); }
+void LayerClassBuilder::add_chunk(int chunk) { chunks_.push_back({pass_instructions(chunk, false), pass_instructions(chunk, true)}); }
 
-PassSites LayerClassBuilder::pass_sites(int chunk, bool backward) {
+PassInstructions LayerClassBuilder::pass_instructions(int chunk, bool backward) {
   const bool receives = backward ? !is_last(chunk) : !is_first(chunk), sends = backward ? !is_first(chunk) : !is_last(chunk);
-  PassSites sites;
-  add_layers(sites.work, chunk, backward);
-  if (receives && talks(Op::receive, backward)) add_message(sites.receive, message(Op::receive, chunk, backward), sites.work.front());
-  if (receives && kind_.meets) add_meeting(sites.receive, backward, sites.work.front());
-  if (sends && talks(Op::send, backward)) add_message(sites.send, message(Op::send, chunk, backward), sites.work.back());
-  return sites;
+  PassInstructions instructions;
+  add_layers(instructions.work, chunk, backward);
+  if (receives && talks(Op::receive, backward))
+    add_message(instructions.receive, message(Op::receive, chunk, backward), instructions.work.front());
+  if (receives && kind_.meets) add_meeting(instructions.receive, backward, instructions.work.front());
+  if (sends && talks(Op::send, backward)) add_message(instructions.send, message(Op::send, chunk, backward), instructions.work.back());
+  return instructions;
 }
 
-void LayerClassBuilder::add_layers(std::vector<int>& sites, int chunk, bool backward) {
+void LayerClassBuilder::add_layers(std::vector<int>& instructions, int chunk, bool backward) {
   const auto& here = stage(chunk);
   for (int i = 0; i < here.last_layer - here.first_layer; ++i) {
-    Site site;
-    site.layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
-    site.op = backward ? Op::layer_backward : Op::layer_forward;
-    site.name = text(backward ? "backward " : "forward ", site.layer);
-    site.backward = backward;
-    site.recompute = backward && here.recompute != plan::Recompute::none && plan_.model.is_block(site.layer);
-    site.host = runtime_.profiler_host;
-    sites.push_back(add_site(std::move(site)));
+    Instruction instruction;
+    instruction.layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
+    instruction.op = backward ? Op::layer_backward : Op::layer_forward;
+    instruction.name = text(backward ? "backward " : "forward ", instruction.layer);
+    instruction.backward = backward;
+    instruction.recompute = backward && here.recompute != plan::Recompute::none && plan_.model.is_block(instruction.layer);
+    instruction.host = runtime_.profiler_host;
+    instructions.push_back(add_instruction(std::move(instruction)));
   }
 }
 
@@ -98,87 +99,89 @@ bool LayerClassBuilder::talks(Op op, bool backward) const {
 }
 
 /// Members without a message of their own wait here for those that have one.
-void LayerClassBuilder::add_meeting(std::vector<int>& sites, bool backward, int work_site) {
-  Site site;
-  site.name = backward ? "gradient is here" : "activation is here";
-  site.op = Op::all_gather;
-  site.queue = Queue::reduce;
-  site.group = slots_.tensor;
-  site.backward = backward;
-  for (int before : sites) site.waits.push_back({before, 0});
-  sites.push_back(add_site(std::move(site)));
-  out_.sites[static_cast<std::size_t>(work_site)].waits.push_back({sites.back(), 0});
+void LayerClassBuilder::add_meeting(std::vector<int>& instructions, bool backward, int work_instruction) {
+  Instruction instruction;
+  instruction.name = backward ? "gradient is here" : "activation is here";
+  instruction.op = Op::all_gather;
+  instruction.queue = Queue::reduce;
+  instruction.group = slots_.tensor;
+  instruction.backward = backward;
+  for (int before : instructions) instruction.waits.push_back({before, 0});
+  instructions.push_back(add_instruction(std::move(instruction)));
+  out_.instructions[static_cast<std::size_t>(work_instruction)].waits.push_back({instructions.back(), 0});
 }
 
 /// The boundary between virtual stages v and v + 1 has channels 2 v (activations) and 2 v + 1 (gradients).
-Site LayerClassBuilder::message(Op op, int chunk, bool backward) const {
+Instruction LayerClassBuilder::message(Op op, int chunk, bool backward) const {
   const int stage = chunk * depth_ + kind_.position;
   const bool forth = (op == Op::send) != backward;  // the other end is the next stage
-  Site site;
-  site.op = op;
-  site.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", plan_.chunks > 1 ? text(" ", chunk) : "");
-  site.layer = forth ? this->stage(chunk).last_layer - 1 : this->stage(chunk).first_layer;
-  site.peer = forth ? slots_.next : slots_.previous;
-  site.channel = 2 * (forth ? stage : stage - 1) + (backward ? 1 : 0);
-  site.backward = backward;
-  site.once = !runtime_.scattered;
-  return site;
+  Instruction instruction;
+  instruction.op = op;
+  instruction.name =
+      text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", plan_.chunks > 1 ? text(" ", chunk) : "");
+  instruction.layer = forth ? this->stage(chunk).last_layer - 1 : this->stage(chunk).first_layer;
+  instruction.peer = forth ? slots_.next : slots_.previous;
+  instruction.channel = 2 * (forth ? stage : stage - 1) + (backward ? 1 : 0);
+  instruction.backward = backward;
+  instruction.once = !runtime_.scattered;
+  return instruction;
 }
 
 /// In two parts where the runtime blocks: the first holds both ends, the last fits into the library's buffers: the sender goes on while it
 /// drains, the receiver needs it too.
-void LayerClassBuilder::add_message(std::vector<int>& sites, Site part, int work_site) {
+void LayerClassBuilder::add_message(std::vector<int>& instructions, Instruction part, int work_instruction) {
   const bool sends = part.op == Op::send;
   const std::int64_t sequence = sizes_.boundary().count / (runtime_.scattered ? kind_.tensor_parallel : 1);
   const std::int64_t buffered = runtime_.blocking ? std::min(sequence, runtime_.buffered.count / kind_.microbatch) : sequence;
-  if (runtime_.handshake.value > 0) sites.push_back(add_host("announce transfer", runtime_.handshake, true, part.backward));
+  if (runtime_.handshake.value > 0) instructions.push_back(add_host("announce transfer", runtime_.handshake, true, part.backward));
   std::vector<Wait> ready;
-  if (sends) ready = {{work_site, 0}};
+  if (sends) ready = {{work_instruction, 0}};
   // The receiver's buffers are free again when the pass before has taken its data.
-  if (!sends && runtime_.blocking) ready = {{work_site, 1}};
+  if (!sends && runtime_.blocking) ready = {{work_instruction, 1}};
   if (sequence > buffered) {
-    Site held = part;
+    Instruction held = part;
     held.queue = Queue::compute;
     held.bytes_per_sequence = {sequence - buffered};
-    sites.push_back(add_site(std::move(held)));
-    ready = {{sites.back(), 0}};
+    instructions.push_back(add_instruction(std::move(held)));
+    ready = {{instructions.back(), 0}};
   }
   if (buffered <= 0) return;
   part.queue = sends ? Queue::send : Queue::receive;
   part.bytes_per_sequence = {buffered};
   part.waits = ready;
-  sites.push_back(add_site(std::move(part)));
-  if (!sends) out_.sites[static_cast<std::size_t>(work_site)].waits.push_back({sites.back(), 0});
+  instructions.push_back(add_instruction(std::move(part)));
+  if (!sends) out_.instructions[static_cast<std::size_t>(work_instruction)].waits.push_back({instructions.back(), 0});
 }
 
 int LayerClassBuilder::add_once(const std::string& name, Op op, Queue queue, int group, Bytes bytes, int after) {
-  Site site;
-  site.name = name;
-  site.op = op;
-  site.queue = queue;
-  site.per_microbatch = false;
-  site.backward = op == Op::all_reduce;
-  site.group = group;
-  site.bytes = bytes;
-  site.waits = {{after, last_run}};
-  return add_site(std::move(site));
+  Instruction instruction;
+  instruction.name = name;
+  instruction.op = op;
+  instruction.queue = queue;
+  instruction.per_microbatch = false;
+  instruction.backward = op == Op::all_reduce;
+  instruction.group = group;
+  instruction.bytes = bytes;
+  instruction.waits = {{after, last_run}};
+  return add_instruction(std::move(instruction));
 }
 
 /// Everybody ends the pipeline together, sums gradients in buckets, then updates: nothing overlaps.
-std::vector<int> LayerClassBuilder::closing_sites() {
-  std::vector<int> sites{add_host("end of the passes", slots_.data >= 0 ? runtime_.reduction_host : Seconds{0}, false, true)};
-  sites.push_back(add_once("meet", Op::reduce_scalars, Queue::reduce, slots_.world, {8}, sites.back()));
+std::vector<int> LayerClassBuilder::closing_instructions() {
+  std::vector<int> instructions{add_host("end of the passes", slots_.data >= 0 ? runtime_.reduction_host : Seconds{0}, false, true)};
+  instructions.push_back(add_once("meet", Op::reduce_scalars, Queue::reduce, slots_.world, {8}, instructions.back()));
   const Bytes all = parameters(kind_.sum_parallel) * gradient_size;
   const Bytes most = runtime_.reduction_bucket.count > 0 ? runtime_.reduction_bucket : all;
   for (Bytes done{}; slots_.data >= 0 && done < all; done += most)
-    sites.push_back(add_once("sum gradients", Op::all_reduce, Queue::reduce, slots_.data, std::min(most, all - done), sites.back()));
+    instructions.push_back(
+        add_once("sum gradients", Op::all_reduce, Queue::reduce, slots_.data, std::min(most, all - done), instructions.back()));
   Part part;
   part.name = "all";
   part.elements = parameters(kind_.tensor_parallel);
   out_.parts.push_back(std::move(part));
-  sites.push_back(add_once("optimizer", Op::optimizer, Queue::compute, -1, {}, sites.back()));
-  out_.sites.back().part = 0;
-  return sites;
+  instructions.push_back(add_once("optimizer", Op::optimizer, Queue::compute, -1, {}, instructions.back()));
+  out_.instructions.back().part = 0;
+  return instructions;
 }
 
 std::int64_t LayerClassBuilder::parameters(int tensor_parallel) const {

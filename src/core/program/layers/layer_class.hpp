@@ -40,18 +40,18 @@ class LayerClassBuilder {
   /// The passes of so many microbatches.
   schedule::PassOrder order(int microbatches) const;
 
-  // Sites
+  // Instructions
   void add_chunk(int chunk);
-  PassSites pass_sites(int chunk, bool backward);
-  Site message(Op, int chunk, bool backward) const;
-  void add_message(std::vector<int>& sites, Site, int work_site);
-  void add_meeting(std::vector<int>& sites, bool backward, int work_site);
+  PassInstructions pass_instructions(int chunk, bool backward);
+  Instruction message(Op, int chunk, bool backward) const;
+  void add_message(std::vector<int>& instructions, Instruction, int work_instruction);
+  void add_meeting(std::vector<int>& instructions, bool backward, int work_instruction);
   bool talks(Op, bool backward) const;
-  void add_layers(std::vector<int>& sites, int chunk, bool backward);
-  std::vector<int> closing_sites();
+  void add_layers(std::vector<int>& instructions, int chunk, bool backward);
+  std::vector<int> closing_instructions();
   int add_host(const std::string& name, Seconds, bool per_microbatch, bool backward);
   int add_once(const std::string& name, Op, Queue, int group, Bytes, int after);
-  int add_site(Site);
+  int add_instruction(Instruction);
 
   // Memory
   void add_memory();
@@ -77,7 +77,7 @@ class LayerClassBuilder {
   const int depth_;
   const LayerSlots slots_;
   RankClass out_;
-  std::vector<ChunkSites> chunks_;
+  std::vector<ChunkInstructions> chunks_;
 };
 
 }  // namespace flotilla::program

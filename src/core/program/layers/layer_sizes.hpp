@@ -15,7 +15,7 @@ class LayerSizes {
  public:
   LayerSizes(const plan::Plan&, const std::vector<model::Tensor>&, const Runtime&);
 
-  /// Elements of layers [first, last). A word table that both ends of a stage use counts once.
+  /// Elements of layers [first, last). A token embedding that both ends of a stage use counts once.
   std::int64_t parameters(int first, int last, int tensor_parallel) const;
   /// From forward to backward pass of one microbatch.
   Bytes saved(int layer, const model::LayerShape&, plan::Recompute) const;

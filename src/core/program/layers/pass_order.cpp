@@ -7,13 +7,13 @@ namespace {
 
 void add(Block& block, std::initializer_list<const std::vector<int>*> parts, int microbatch) {
   for (const auto* part : parts)
-    for (int site : *part) block.steps.push_back({site, microbatch});
+    for (int instruction : *part) block.steps.push_back({instruction, microbatch});
 }
 
 /// The steady part: forward pass i and backward pass i - ahead; from the second on the gradient of the pass before goes out behind the
 /// next activation's coming in.
-std::vector<Block> one_f_one_b_loops(int ahead, int microbatches, const ChunkSites& sites) {
-  const auto& [f, b] = sites;
+std::vector<Block> one_f_one_b_loops(int ahead, int microbatches, const ChunkInstructions& instructions) {
+  const auto& [f, b] = instructions;
   const bool steady_exists = microbatches > ahead;
   Block warm_up{ahead, {}}, first{steady_exists ? 1 : 0, {}}, steady{microbatches - ahead - 1, {}}, last{first.repeat, {}},
       cool_down{ahead, {}};
@@ -34,12 +34,12 @@ std::vector<Block> one_f_one_b_loops(int ahead, int microbatches, const ChunkSit
 
 }  // namespace
 
-std::vector<Block> pass_loops(const schedule::PassOrder& order, int microbatches, const std::vector<ChunkSites>& chunks) {
+std::vector<Block> pass_loops(const schedule::PassOrder& order, int microbatches, const std::vector<ChunkInstructions>& chunks) {
   if (chunks.size() == 1) return one_f_one_b_loops(order.warm_up(), microbatches, chunks.front());
   Block all{1, {}};
   for (const schedule::Pass& pass : schedule::passes_of(order)) {
-    const auto& sites = chunks[static_cast<std::size_t>(pass.chunk)];
-    const auto& [receive, work, send] = pass.work == schedule::Work::backward ? sites.backward : sites.forward;
+    const auto& instructions = chunks[static_cast<std::size_t>(pass.chunk)];
+    const auto& [receive, work, send] = pass.work == schedule::Work::backward ? instructions.backward : instructions.forward;
     add(all, {&receive, &work, &send}, pass.microbatch);
   }
   return {all};

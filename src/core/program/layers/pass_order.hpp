@@ -6,16 +6,16 @@
 
 namespace flotilla::program {
 
-/// The sites of a pass. With blocking transfers the messages stand on the compute queue, and a stage takes the next activation before it
-/// sends the last gradient, as its neighbour does the opposite: else two stages would send to each other and wait.
-struct PassSites {
+/// The instructions of a pass. With blocking transfers the messages stand on the compute queue, and a stage takes the next activation
+/// before it sends the last gradient, as its neighbour does the opposite: else two stages would send to each other and wait.
+struct PassInstructions {
   std::vector<int> receive, work, send;
 };
-struct ChunkSites {
-  PassSites forward, backward;
+struct ChunkInstructions {
+  PassInstructions forward, backward;
 };
 
 /// Loops over the passes of 1F1B, in a few blocks whatever the number of microbatches; of several chunks, the passes as they are listed.
-std::vector<Block> pass_loops(const schedule::PassOrder&, int microbatches, const std::vector<ChunkSites>& chunks);
+std::vector<Block> pass_loops(const schedule::PassOrder&, int microbatches, const std::vector<ChunkInstructions>& chunks);
 
 }  // namespace flotilla::program

@@ -6,8 +6,8 @@
 namespace flotilla::search::bound {
 namespace {
 
-using pool::Soundings;
-using pool::Stock;
+using pool::DevicePool;
+using pool::LayerCostTable;
 
 constexpr double steps_of_an_octave = 512;  // times that are tried: powers of 2^(1/512), the same for all pools
 constexpr double rounding = 1 - 1e-9;
@@ -16,8 +16,8 @@ constexpr int farthest = 64 * 512;  // steps beyond the first guess: no plan of 
 
 double time_of(int step) { return std::exp2(step / steps_of_an_octave); }
 
-Space space_of(const Stock& stock, bool is_ours) {
-  const Constraints& constraints = stock.request.constraints;
+Space space_of(const DevicePool& device_pool, bool is_ours) {
+  const Constraints& constraints = device_pool.request.constraints;
   Space space;
   const auto may_be = [&](plan::ScheduleKind kind) { return constraints.schedule.value_or(kind) == kind; };
   space.unsplit = may_be(plan::ScheduleKind::one_f_one_b) || may_be(plan::ScheduleKind::gpipe);
@@ -62,19 +62,19 @@ Path cheapest_path(const StageDemand& demand, const std::vector<double>& price_o
 
 class FloorSearch {
  public:
-  FloorSearch(const Stock& stock, Soundings& soundings, int largest)
-      : stock_{stock},
-        costs_{layer_costs_of(stock, soundings, largest)},
-        sums_{stock, costs_},
-        bounds_{stock, costs_, sums_, space_of(stock, costs_.is_ours)} {}
+  FloorSearch(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest)
+      : device_pool_{device_pool},
+        costs_{layer_costs_of(device_pool, layer_cost_table, largest)},
+        sums_{device_pool, costs_},
+        bounds_{device_pool, costs_, sums_, space_of(device_pool, costs_.is_ours)} {}
 
   BoundProof run() {
     if (costs_.options.empty()) return {};
-    BoundProof floor = stock_.by_throughput() ? least_time() : least_expense();
+    BoundProof floor = device_pool_.by_throughput() ? least_time() : least_expense();
     floor.bound *= rounding;
-    floor.goal = stock_.request.objective.goal, floor.batch = stock_.request.global_batch, floor.layers = costs_.layers;
-    for (const pool::Type& type : stock_.types) floor.types.push_back(type.name);
-    if (stock_.request.wants_proof && !floor.prices.empty()) bounds_.list_replicas(floor.seconds, floor.replicas);
+    floor.goal = device_pool_.request.objective.goal, floor.batch = device_pool_.request.global_batch, floor.layers = costs_.layers;
+    for (const pool::PoolType& type : device_pool_.types) floor.types.push_back(type.name);
+    if (device_pool_.request.wants_proof && !floor.prices.empty()) bounds_.list_replicas(floor.seconds, floor.replicas);
     return floor;
   }
 
@@ -82,14 +82,15 @@ class FloorSearch {
   /// `within`: seconds, at least; what an iteration may cost limits the devices that it may hold for that long.
   std::vector<BoundProof::Resource> resources(double within) const {
     std::vector<BoundProof::Resource> all;
-    const auto types = stock_.types.size();
+    const auto types = device_pool_.types.size();
     for (std::size_t t = 0; t < types; ++t) {
-      all.push_back({"devices of " + stock_.types[t].name, static_cast<double>(stock_.types[t].count), std::vector<double>(types, 0)});
+      all.push_back(
+          {"devices of " + device_pool_.types[t].name, static_cast<double>(device_pool_.types[t].count), std::vector<double>(types, 0)});
       all.back().use[t] = 1;
     }
-    const Limits& limits = stock_.request.objective.limits;
+    const Limits& limits = device_pool_.request.objective.limits;
     std::vector<double> usd;
-    for (const pool::Type& type : stock_.types) usd.push_back(type.usd);
+    for (const pool::PoolType& type : device_pool_.types) usd.push_back(type.usd);
     if (limits.devices) all.push_back({"devices", static_cast<double>(*limits.devices), std::vector<double>(types, 1)});
     if (limits.usd_per_hour) all.push_back({"USD per hour", *limits.usd_per_hour / seconds_in_an_hour, usd});
     if (limits.usd_per_iteration) all.push_back({"USD per iteration", *limits.usd_per_iteration / within, usd});
@@ -128,7 +129,7 @@ class FloorSearch {
 
   /// Seconds in which all devices of the pool, each at its best, take the batch through all layers.
   double least_guess() const {
-    std::vector<double> fastest(stock_.types.size(), impossible);
+    std::vector<double> fastest(device_pool_.types.size(), impossible);
     for (const ReplicaOption& option : costs_.options)
       for (const MicrobatchCosts& m : option.microbatches) {
         const Interval all{0, costs_.layers};
@@ -137,8 +138,8 @@ class FloorSearch {
       }
     double speed = 0;
     for (std::size_t t = 0; t < fastest.size(); ++t)
-      if (fastest[t] < impossible) speed += stock_.types[t].count / fastest[t];
-    return stock_.request.global_batch / speed;
+      if (fastest[t] < impossible) speed += device_pool_.types[t].count / fastest[t];
+    return device_pool_.request.global_batch / speed;
   }
 
   /// All devices of the pool as fast at each kind of layer as the one that is best at it.
@@ -149,7 +150,7 @@ class FloorSearch {
       for (const MicrobatchCosts& m : option.microbatches)
         for (std::size_t k = 0; k < layer_kinds; ++k)
           least[k] = std::min(least[k], (m.forward[k] + m.backward[k]) * option.tensor / m.most);
-    return stock_.request.global_batch * costs_.of(least, {0, costs_.layers}) / stock_.devices;
+    return device_pool_.request.global_batch * costs_.of(least, {0, costs_.layers}) / device_pool_.devices;
   }
 
   static int step_before(double seconds) { return static_cast<int>(std::floor(std::log2(seconds) * steps_of_an_octave)); }
@@ -175,22 +176,22 @@ class FloorSearch {
   }
 
   BoundProof least_expense() {
-    const auto& limit = stock_.request.objective.limits.iterations_per_second;
+    const auto& limit = device_pool_.request.objective.limits.iterations_per_second;
     const double seconds = limit ? 1 / *limit : impossible;
     const StageDemand expense = bounds_.expense(seconds);
-    const Path path = cheapest_path(expense, std::vector<double>(stock_.types.size(), 1));
+    const Path path = cheapest_path(expense, std::vector<double>(device_pool_.types.size(), 1));
     BoundProof floor;
     floor.seconds = limit ? seconds : 0;
     floor.potentials = path.potentials;
     floor.bound = path.potentials.back();
-    for (int first = 0; stock_.request.wants_proof && first < costs_.layers; ++first)
+    for (int first = 0; device_pool_.request.wants_proof && first < costs_.layers; ++first)
       for (int last = first + 1; last <= costs_.layers; ++last)
         for (int type = 0; type < expense.types(); ++type)
           if (const double least = expense.of(first, last)[type]; least < impossible) floor.expenses.push_back({first, last, type, least});
     return floor;
   }
 
-  const Stock& stock_;
+  const DevicePool& device_pool_;
   LayerCosts costs_;
   SumTable sums_;
   StageBounds bounds_;
@@ -198,6 +199,8 @@ class FloorSearch {
 
 }  // namespace
 
-BoundProof floor_of(const Stock& stock, Soundings& soundings, int largest) { return FloorSearch{stock, soundings, largest}.run(); }
+BoundProof floor_of(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest) {
+  return FloorSearch{device_pool, layer_cost_table, largest}.run();
+}
 
 }  // namespace flotilla::search::bound

@@ -1,7 +1,7 @@
 #pragma once
-#include "../pool/soundings.hpp"
 #include "flotilla/search/bound_proof.hpp"
 #include "packing.hpp"
+#include "pool/layer_cost_table.hpp"
 #include "stage_demand.hpp"
 
 /// What no plan of a pool is below, and why. docs/design/planning-bound.md derives it.
@@ -9,6 +9,6 @@ namespace flotilla::search::bound {
 
 /// `largest`: sequences of the largest microbatch of the space. Infinite where no plan fits the memory. The proof's stages (replicas,
 /// expenses) are there only if the request asks for them.
-BoundProof floor_of(const pool::Stock&, pool::Soundings&, int largest);
+BoundProof floor_of(const pool::DevicePool&, pool::LayerCostTable&, int largest);
 
 }  // namespace flotilla::search::bound

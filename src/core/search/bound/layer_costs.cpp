@@ -10,9 +10,9 @@
 namespace flotilla::search::bound {
 namespace {
 
-using pool::Soundings;
-using pool::Stock;
-using pool::Type;
+using pool::DevicePool;
+using pool::LayerCostTable;
+using pool::PoolType;
 
 constexpr int unlimited = 1 << 20;  // blocks
 
@@ -28,15 +28,18 @@ struct StageBytes {
 
 class LayerCostsBuilder {
  public:
-  LayerCostsBuilder(const Stock& stock, Soundings& soundings, int largest)
-      : stock_{stock}, request_{stock.request}, soundings_{soundings}, largest_{std::min(largest, request_.global_batch)} {}
+  LayerCostsBuilder(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest)
+      : device_pool_{device_pool},
+        request_{device_pool.request},
+        layer_cost_table_{layer_cost_table},
+        largest_{std::min(largest, request_.global_batch)} {}
 
   LayerCosts run() {
     costs_.layers = request_.model.layers();
-    costs_.is_ours = soundings_.bounds() != nullptr;
+    costs_.is_ours = layer_cost_table_.bounds() != nullptr;
     count_elements();
-    for (int type = 0; type < static_cast<int>(stock_.types.size()); ++type) {
-      const Type& t = stock_.types[at(type)];
+    for (int type = 0; type < static_cast<int>(device_pool_.types.size()); ++type) {
+      const PoolType& t = device_pool_.types[at(type)];
       for (int tensor = 1; tensor <= std::min({t.widest, request_.model.groups(), t.count}); tensor *= 2) add(type, tensor);
       const int fixed = request_.constraints.tensor.value_or(1);
       if (!std::has_single_bit(static_cast<unsigned>(fixed)) && fixed <= t.count && costs_.is_ours) add(type, fixed);
@@ -49,7 +52,7 @@ class LayerCostsBuilder {
     for (const auto& tensor : model::tensors(one_block())) {
       const auto elements = static_cast<double>(tensor.elements());
       if (tensor.tied_layer >= 0)
-        costs_.elements.word += elements;
+        costs_.elements.token_embedding += elements;
       else
         costs_.elements.own[at(kind_of(tensor.layer))] += elements;
     }
@@ -92,11 +95,11 @@ class LayerCostsBuilder {
 
   bool add_seconds(int type, int tensor, bool sequence_parallel, bool known, MicrobatchCosts& costs) {
     if (!costs_.is_ours) {
-      const auto& pass = soundings_.least_pass(type, tensor, costs.most, plan::Recompute::none);
+      const auto& pass = layer_cost_table_.least_pass(type, tensor, costs.most, plan::Recompute::none);
       costs.backward = {pass.embedding, pass.block, pass.head};
       return pass.usable;
     }
-    const auto bounds = soundings_.layer_bounds(type, tensor, costs.most, plan::Recompute::none, sequence_parallel);
+    const auto bounds = layer_cost_table_.layer_bounds(type, tensor, costs.most, plan::Recompute::none, sequence_parallel);
     if (!bounds) return false;
     const auto least = [&](double& into, Seconds seconds) { into = known ? std::min(into, seconds.value) : seconds.value; };
     for (std::size_t k = 0; k < layer_kinds; ++k) {
@@ -105,14 +108,14 @@ class LayerCostsBuilder {
     }
     for (const auto mode : {plan::Recompute::selective, plan::Recompute::full}) {
       if (!needs_recompute(costs)) break;
-      const auto again = soundings_.layer_bounds(type, tensor, costs.most, mode, sequence_parallel);
+      const auto again = layer_cost_table_.layer_bounds(type, tensor, costs.most, mode, sequence_parallel);
       if (again) least(costs.recompute[static_cast<std::size_t>(mode)], (*again)[block].recompute);
     }
     return true;
   }
 
   void add_memory(int type, int tensor, MicrobatchCosts& costs) const {
-    const double limit = static_cast<double>(stock_.types[at(type)].memory.count);
+    const double limit = static_cast<double>(device_pool_.types[at(type)].memory.count);
     for (int mode = 0; mode < recompute_modes; ++mode) {
       auto& most = costs.most_blocks[at(mode)];
       most.fill(unlimited);
@@ -150,9 +153,11 @@ class LayerCostsBuilder {
   double least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute mode) const {
     double least = 1e300;
     for (const bool sequence_parallel : {false, true}) {
-      if (!may_be(request_.constraints.sequence_parallel, sequence_parallel) || (sequence_parallel && tensor == 1 && least < 1e300)) continue;
+      if (!may_be(request_.constraints.sequence_parallel, sequence_parallel) || (sequence_parallel && tensor == 1 && least < 1e300))
+        continue;
       const model::LayerShape shape{microbatch, request_.length, tensor, 0, request_.precision, sequence_parallel && tensor > 1};
-      least = std::min(least, static_cast<double>(soundings_.bounds()->memory_bound(request_.model, first, last, shape, mode, 1).count));
+      least =
+          std::min(least, static_cast<double>(layer_cost_table_.bounds()->memory_bound(request_.model, first, last, shape, mode, 1).count));
     }
     return least - (may_shard(request_) ? shardable_bytes({first, last}, tensor) : 0);
   }
@@ -162,8 +167,8 @@ class LayerCostsBuilder {
   /// Moments, and in half precision the fp32 parameters. Tensors that are not cut are whole on every device, so this counts a part too few.
   double shardable_bytes(const Interval& i, int tensor) const {
     const double bytes = request_.precision == Precision::fp32 ? 8 : 12;
-    const double word = costs_.begins(i) || costs_.ends(i) ? costs_.elements.word : 0;
-    return bytes * elements_of_a_device(costs_.of(costs_.elements.own, i) + word, i, tensor);
+    const double token_embedding = costs_.begins(i) || costs_.ends(i) ? costs_.elements.token_embedding : 0;
+    return bytes * elements_of_a_device(costs_.of(costs_.elements.own, i) + token_embedding, i, tensor);
   }
   /// At most: as though small tensors were whole.
   double elements_of_a_device(double all, const Interval& i, int tensor) const {
@@ -185,14 +190,15 @@ class LayerCostsBuilder {
     if (!costs_.is_ours) return;
     constexpr std::int64_t some = 1 << 20;
     const double each =
-        soundings_.bounds()->optimizer_bound(some, request_.precision, stock_.types[at(option.type)].name).value / static_cast<double>(some);
+        layer_cost_table_.bounds()->optimizer_bound(some, request_.precision, device_pool_.types[at(option.type)].name).value /
+        static_cast<double>(some);
     for (std::size_t k = 0; k < layer_kinds; ++k) option.update[k] = each * costs_.elements.own[k] / option.tensor;
-    option.word_update = each * costs_.elements.word / option.tensor;
+    option.token_embedding_update = each * costs_.elements.token_embedding / option.tensor;
   }
 
-  const Stock& stock_;
+  const DevicePool& device_pool_;
   const PlanRequest& request_;
-  Soundings& soundings_;
+  LayerCostTable& layer_cost_table_;
   int largest_;
   LayerCosts costs_;
   mutable std::vector<std::pair<std::array<int, 3>, StageBytes>> stage_bytes_;
@@ -200,6 +206,8 @@ class LayerCostsBuilder {
 
 }  // namespace
 
-LayerCosts layer_costs_of(const Stock& stock, Soundings& soundings, int largest) { return LayerCostsBuilder{stock, soundings, largest}.run(); }
+LayerCosts layer_costs_of(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest) {
+  return LayerCostsBuilder{device_pool, layer_cost_table, largest}.run();
+}
 
 }  // namespace flotilla::search::bound

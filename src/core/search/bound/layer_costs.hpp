@@ -2,14 +2,14 @@
 #include <array>
 #include <vector>
 
-#include "../pool/soundings.hpp"
+#include "pool/layer_cost_table.hpp"
 
 /// What layers cost at least, by type of device, tensor degree and microbatch: all that the bound knows of compute and memory.
 namespace flotilla::search::bound {
 
 using pool::at;
 
-enum LayerKind { embedding, block, head, layer_kinds };
+enum LayerCostKind { embedding, block, head, layer_kinds };
 using ByKind = std::array<double, layer_kinds>;
 
 inline constexpr int recompute_modes = 3;  ///< as plan::Recompute
@@ -23,8 +23,8 @@ struct Interval {
 /// Microbatches of more than half as many sequences as `most`, `most` at most. Seconds are of a microbatch of `most`, bytes of the least.
 struct MicrobatchCosts {
   int least = 1, most = 1;
-  ByKind forward{}, backward{};                        ///< seconds, what is recomputed left out
-  std::array<double, recompute_modes> recompute{};     ///< of a block, seconds
+  ByKind forward{}, backward{};                     ///< seconds, what is recomputed left out
+  std::array<double, recompute_modes> recompute{};  ///< of a block, seconds
   /// Blocks that fit the memory in a stage with neither end of the model, its beginning, its end, both; -1: not even none.
   std::array<std::array<int, 4>, recompute_modes> most_blocks{};
 };
@@ -33,14 +33,14 @@ struct MicrobatchCosts {
 struct ReplicaOption {
   int type = 0, tensor = 1;
   std::vector<MicrobatchCosts> microbatches;  ///< smallest first
-  ByKind update{};                            ///< seconds of the optimizer, the word table left out
-  double word_update = 0;
+  ByKind update{};                            ///< seconds of the optimizer, the token embedding left out
+  double token_embedding_update = 0;
 };
 
-/// Elements of which gradients are summed, over the whole tensor-parallel group; the word table's apart.
+/// Elements of which gradients are summed, over the whole tensor-parallel group; the token embedding's apart.
 struct Elements {
   ByKind own{};
-  double word = 0;
+  double token_embedding = 0;
 };
 
 struct LayerCosts {
@@ -58,6 +58,6 @@ struct LayerCosts {
 };
 
 /// `largest`: sequences of the largest microbatch of the space.
-LayerCosts layer_costs_of(const pool::Stock&, pool::Soundings&, int largest);
+LayerCosts layer_costs_of(const pool::DevicePool&, pool::LayerCostTable&, int largest);
 
 }  // namespace flotilla::search::bound

@@ -61,7 +61,7 @@ Packing pack(int resources, const Pricing& cheapest, Prices first) {
   Basis basis{resources};
   Prices prices = std::move(first);
   if (prices.empty()) prices.assign(static_cast<std::size_t>(resources), 1.0 / resources);
-  for (int column = 0; column < most_columns; ++column) {
+  for (int pipeline = 0; pipeline < most_columns; ++pipeline) {
     const auto use = cheapest(prices);
     if (!use) return {false, {}};
     const double cost = dot(prices, *use);
@@ -70,7 +70,8 @@ Packing pack(int resources, const Pricing& cheapest, Prices first) {
       return {false, std::move(prices)};
     }
     const auto reached = basis.prices();
-    if (column > 0 && cost >= 1 - slack && prices == reached) return {};  // nothing is cheaper: the program is solved, and one column fits
+    if (pipeline > 0 && cost >= 1 - slack && prices == reached)
+      return {};  // nothing is cheaper: the program is solved, and one column fits
     if (!basis.enter(*use) || basis.packed() >= 1) return {};
     prices = basis.prices();
   }

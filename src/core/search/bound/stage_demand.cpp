@@ -17,8 +17,8 @@ int sequences_within(double seconds, double each, int most) {
 
 }  // namespace
 
-StageBounds::StageBounds(const pool::Stock& stock, const LayerCosts& costs, SumTable& sums, const Space& space)
-    : stock_{stock}, costs_{costs}, sums_{sums}, space_{space} {
+StageBounds::StageBounds(const pool::DevicePool& device_pool, const LayerCosts& costs, SumTable& sums, const Space& space)
+    : device_pool_{device_pool}, costs_{costs}, sums_{sums}, space_{space} {
   set_waits();
 }
 
@@ -49,21 +49,21 @@ void StageBounds::set_waits() {
 
 /// A replica's optimizer, where it is not sharded.
 double StageBounds::update(const ReplicaOption& option, const Interval& i) const {
-  const bool has_word = costs_.begins(i) || costs_.ends(i);
-  return costs_.of(option.update, i) + (has_word ? option.word_update : 0);
+  const bool has_token_embedding = costs_.begins(i) || costs_.ends(i);
+  return costs_.of(option.update, i) + (has_token_embedding ? option.token_embedding_update : 0);
 }
 
 /// After the last pass of a replica that shares its stage with hosts beside its own: what cannot hide is the sum of what is whole last, and
 /// the optimizer; or, where it is sharded, the gathering of weights.
 double StageBounds::after_passes(const ReplicaOption& option, const Interval& i, int groups) const {
   const SumTimes& sums = sums_.between_hosts(option, groups);
-  const bool has_word = costs_.begins(i) || costs_.ends(i);
-  const double word = has_word ? sums.word : 0;
-  double least = update(option, i) + (costs_.begins(i) ? word + sums.own[embedding] : 0);
+  const bool has_token_embedding = costs_.begins(i) || costs_.ends(i);
+  const double token_embedding = has_token_embedding ? sums.token_embedding : 0;
+  double least = update(option, i) + (costs_.begins(i) ? token_embedding + sums.own[embedding] : 0);
   if (space_.sharded) {
-    const double gathered = stock_.request.precision == Precision::fp32 ? 0.5 : 0.25;
-    const double last = costs_.begins(i) ? word / 2 : 0;
-    least = std::min(least, last + gathered * (costs_.of(sums.own, i) + word));
+    const double gathered = device_pool_.request.precision == Precision::fp32 ? 0.5 : 0.25;
+    const double last = costs_.begins(i) ? token_embedding / 2 : 0;
+    least = std::min(least, last + gathered * (costs_.of(sums.own, i) + token_embedding));
   }
   return least;
 }
@@ -71,9 +71,9 @@ double StageBounds::after_passes(const ReplicaOption& option, const Interval& i,
 /// After the last microbatch's backward pass has left the stage's last layer: all sums, one after the other, and what follows them.
 double StageBounds::after_all(const ReplicaOption& option, const Interval& i, int groups) const {
   const SumTimes& sums = sums_.between_hosts(option, groups);
-  const double all = costs_.of(sums.own, i) + (costs_.begins(i) || costs_.ends(i) ? sums.word : 0);
+  const double all = costs_.of(sums.own, i) + (costs_.begins(i) || costs_.ends(i) ? sums.token_embedding : 0);
   double least = all + update(option, i);
-  if (space_.sharded) least = std::min(least, all * (stock_.request.precision == Precision::fp32 ? 1.0 : 0.75));
+  if (space_.sharded) least = std::min(least, all * (device_pool_.request.precision == Precision::fp32 ? 1.0 : 0.75));
   const bool pipelined = !costs_.begins(i) || !costs_.ends(i);
   if (pipelined && space_.chunks > 1) {  // of a device's interleaved stages only the first one's sums come last
     const double layers = static_cast<double>(i.last - i.first) / (2 * space_.chunks - 1) - (costs_.begins(i) ? 1 : 0);
@@ -101,7 +101,7 @@ void StageBounds::for_passes(const ReplicaOption& option, const Interval& i, Vis
 
 StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interval& i, double seconds, int groups) const {
   Share share;
-  const int batch = stock_.request.global_batch;
+  const int batch = device_pool_.request.global_batch;
   const double wait = waits_[at(i.first)], forward_wait = forward_waits_[at(i.first)];
   if (!(seconds - wait > 0)) return share;
   const double alone = seconds - wait - update(option, i), together = space_.sharded ? seconds - wait : alone;
@@ -123,8 +123,9 @@ int StageBounds::groups_needed(const Interval& i, double seconds) const {
   double hosts = impossible;
   for (const ReplicaOption& option : costs_.options) {
     const int most = share(option, i, seconds, 2).many;
-    if (most > 0) hosts = std::min(hosts, static_cast<double>(stock_.request.global_batch) / most * option.tensor /
-                                              stock_.types[at(option.type)].per_node);
+    if (most > 0)
+      hosts = std::min(hosts, static_cast<double>(device_pool_.request.global_batch) / most * option.tensor /
+                                  device_pool_.types[at(option.type)].per_node);
   }
   if (hosts == impossible) return 2;
   const int of_a_zone = static_cast<int>(std::ceil(std::ceil(hosts - nearly) / sums_.zones() - nearly));
@@ -132,7 +133,7 @@ int StageBounds::groups_needed(const Interval& i, double seconds) const {
 }
 
 StageDemand StageBounds::demand(double seconds) {
-  const int batch = stock_.request.global_batch, types = static_cast<int>(stock_.types.size());
+  const int batch = device_pool_.request.global_batch, types = static_cast<int>(device_pool_.types.size());
   StageDemand out{costs_.layers, types};
   for (int first = 0; first < costs_.layers; ++first)
     for (int last = first + 1; last <= costs_.layers; ++last) {
@@ -142,7 +143,7 @@ StageDemand StageBounds::demand(double seconds) {
       for (const ReplicaOption& option : costs_.options) {
         const Share most = share(option, i, seconds, groups);
         double& here = least[option.type];
-        const auto& type = stock_.types[at(option.type)];
+        const auto& type = device_pool_.types[at(option.type)];
         if (most.alone >= batch) here = std::min<double>(here, option.tensor);
         if (most.one_host > 0) {
           const int replicas = (batch + most.one_host - 1) / most.one_host;
@@ -163,7 +164,7 @@ void StageBounds::list_replicas(double seconds, std::vector<BoundProof::Replica>
       const int groups = costs_.is_ours ? groups_needed({first, last}, seconds) : 2;
       for (const ReplicaOption& option : costs_.options) {
         const Share most = share(option, {first, last}, seconds, groups);
-        const int host = stock_.types[at(option.type)].per_node;
+        const int host = device_pool_.types[at(option.type)].per_node;
         if (most.alone > 0 || most.one_host > 0 || most.many > 0)
           out.push_back({first, last, option.type, option.tensor, most.alone, most.one_host, most.many, host});
       }
@@ -172,7 +173,7 @@ void StageBounds::list_replicas(double seconds, std::vector<BoundProof::Replica>
 
 double StageBounds::expense_of(const ReplicaOption& option, const Interval& i, double seconds) const {
   const Share most = share(option, i, seconds, 2);
-  const double price = stock_.types[at(option.type)].price * option.tensor, batch = stock_.request.global_batch;
+  const double price = device_pool_.types[at(option.type)].price * option.tensor, batch = device_pool_.request.global_batch;
   const double wait = waits_[at(i.first)], last = update(option, i);
   double least = impossible;
   for_passes(option, i, [&](int, double rate, double) {
@@ -184,7 +185,7 @@ double StageBounds::expense_of(const ReplicaOption& option, const Interval& i, d
 }
 
 StageDemand StageBounds::expense(double seconds) {
-  StageDemand out{costs_.layers, static_cast<int>(stock_.types.size())};
+  StageDemand out{costs_.layers, static_cast<int>(device_pool_.types.size())};
   for (int first = 0; first < costs_.layers; ++first)
     for (int last = first + 1; last <= costs_.layers; ++last)
       for (const ReplicaOption& option : costs_.options) {

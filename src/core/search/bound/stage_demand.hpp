@@ -34,7 +34,7 @@ struct Space {
 
 class StageBounds {
  public:
-  StageBounds(const pool::Stock&, const LayerCosts&, SumTable&, const Space&);
+  StageBounds(const pool::DevicePool&, const LayerCosts&, SumTable&, const Space&);
 
   /// Within `seconds`.
   StageDemand demand(double seconds);
@@ -49,9 +49,9 @@ class StageBounds {
  private:
   /// What a replica may do within the time.
   struct Share {
-    int alone = 0;    ///< sequences, where no other replica holds the stage
-    int one_host = 0; ///< where all others stand on its host
-    int many = 0;     ///< where others stand on other hosts
+    int alone = 0;     ///< sequences, where no other replica holds the stage
+    int one_host = 0;  ///< where all others stand on its host
+    int many = 0;      ///< where others stand on other hosts
   };
   void set_waits();
   double update(const ReplicaOption&, const Interval&) const;
@@ -63,7 +63,7 @@ class StageBounds {
   int groups_needed(const Interval&, double seconds) const;
   double expense_of(const ReplicaOption&, const Interval&, double seconds) const;
 
-  const pool::Stock& stock_;
+  const pool::DevicePool& device_pool_;
   const LayerCosts& costs_;
   SumTable& sums_;
   Space space_;

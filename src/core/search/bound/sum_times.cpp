@@ -22,39 +22,43 @@ Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes)}; }
 
 double SumTable::Link::seconds(double bytes, int flows) const {
   if (fit) return fitted(*fit, bytes, flows);
-  const auto of = [&](double size) { return adds ? cluster::sum_time(*link, whole(size)).value : cluster::transfer_time(*link, whole(size)).value; };
+  const auto of = [&](double size) {
+    return adds ? cluster::sum_time(*link, whole(size)).value : cluster::transfer_time(*link, whole(size)).value;
+  };
   const double alone = of(bytes), latency = std::min(alone, of(0));
   return latency + std::max(1.0, static_cast<double>(flows) / std::max(1, link->lanes)) * (alone - latency);
 }
 
-SumTable::SumTable(const pool::Stock& stock, const LayerCosts& costs)
-    : stock_{stock},
+SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
+    : device_pool_{device_pool},
       costs_{costs},
-      zones_{static_cast<int>(stock.zones.size())},
-      between_(stock.types.size()),
-      inside_(stock.types.size()) {
-  for (const pool::Place& place : stock.places) {
-    const int per_node = stock.types[at(place.type)].per_node;
+      zones_{static_cast<int>(device_pool.zones.size())},
+      between_(device_pool.types.size()),
+      inside_(device_pool.types.size()) {
+  for (const pool::Place& place : device_pool.places) {
+    const int per_node = device_pool.types[at(place.type)].per_node;
     hosts_ += (place.count + per_node - 1) / per_node;
   }
   if (!costs.is_ours) return;
   for (std::size_t t = 0; t < between_.size(); ++t) {
     const int type = static_cast<int>(t);
-    for (const auto& link : stock.profile.links) {
+    for (const auto& link : device_pool.profile.links) {
       if (!touches(link.from, link.to, type)) continue;
       Links& links = link.level == cluster::LinkLevel::node ? inside_[t] : between_[t];
       links.push_back({&link, nullptr, false});
       if (!link.sum_pieces.empty()) links.push_back({&link, nullptr, true});
     }
-    for (const auto& fit : stock.profile.link_fits)
+    for (const auto& fit : device_pool.profile.link_fits)
       if (touches(fit.from_type, fit.to_type, type)) (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
   }
 }
 
 /// A link may be named by hosts, zones or types; it is another's only where it names types of the pool, and not this one.
 bool SumTable::touches(const std::string& from, const std::string& to, int type) const {
-  const auto& name = stock_.types[at(type)].name;
-  const auto is_type = [&](const std::string& word) { return std::ranges::find(stock_.types, word, &pool::Type::name) != stock_.types.end(); };
+  const auto& name = device_pool_.types[at(type)].name;
+  const auto is_type = [&](const std::string& token_embedding) {
+    return std::ranges::find(device_pool_.types, token_embedding, &pool::PoolType::name) != device_pool_.types.end();
+  };
   return from == name || to == name || !is_type(from) || !is_type(to);
 }
 
@@ -71,7 +75,7 @@ double SumTable::exchange(const Links& links, double bytes, int members, int flo
 /// All groups of a host's devices move their pieces over the same cards; inside a host every pair has a path of its own.
 double SumTable::all_reduce(const ReplicaOption& option, double elements, int groups) const {
   if (!(elements > 0)) return 0;
-  const int per_node = stock_.types[at(option.type)].per_node, on_host = std::min(option.tensor, per_node);
+  const int per_node = device_pool_.types[at(option.type)].per_node, on_host = std::min(option.tensor, per_node);
   const double shard = gradient_bytes * elements / option.tensor;
   double least = 1e300;
   for (int replicas = 1; replicas <= per_node / on_host; ++replicas) {
@@ -84,7 +88,7 @@ double SumTable::all_reduce(const ReplicaOption& option, double elements, int gr
 SumTimes SumTable::times(const ReplicaOption& option, int groups) const {
   SumTimes out;
   for (std::size_t k = 0; k < layer_kinds; ++k) out.own[k] = all_reduce(option, costs_.elements.own[k], groups);
-  out.word = all_reduce(option, costs_.elements.word, groups);
+  out.token_embedding = all_reduce(option, costs_.elements.token_embedding, groups);
   return out;
 }
 
@@ -97,7 +101,7 @@ const SumTimes& SumTable::between_hosts(const ReplicaOption& option, int groups)
     more = std::min(2 * more, hosts_);
     const SumTimes other = times(option, more);
     for (std::size_t k = 0; k < layer_kinds; ++k) least.own[k] = std::min(least.own[k], other.own[k]);
-    least.word = std::min(least.word, other.word);
+    least.token_embedding = std::min(least.token_embedding, other.token_embedding);
   }
   known_.push_back({option.type, option.tensor, groups, least});
   return known_.back().times;

@@ -7,10 +7,10 @@
 /// What gradient sums take at least, whoever takes part.
 namespace flotilla::search::bound {
 
-/// Seconds of the all-reduce of each kind of layer's gradients, and of the word table's.
+/// Seconds of the all-reduce of each kind of layer's gradients, and of the token embedding's.
 struct SumTimes {
   ByKind own{};
-  double word = 0;
+  double token_embedding = 0;
 };
 
 /// All-reduces of our runtime among replicas of which one is of a given type and degree. First those of a host have a sum of their own,
@@ -18,7 +18,7 @@ struct SumTimes {
 /// fastest that the type has, every number of replicas on its host is tried, and of G every one from the least on.
 class SumTable {
  public:
-  SumTable(const pool::Stock&, const LayerCosts&);
+  SumTable(const pool::DevicePool&, const LayerCosts&);
   /// Members on `groups` hosts or more (at least 2).
   const SumTimes& between_hosts(const ReplicaOption&, int groups);
   int hosts() const { return hosts_; }
@@ -38,7 +38,7 @@ class SumTable {
   static double exchange(const Links&, double bytes, int members, int flows);
   bool touches(const std::string& from, const std::string& to, int type) const;
 
-  const pool::Stock& stock_;
+  const pool::DevicePool& device_pool_;
   const LayerCosts& costs_;
   int zones_ = 1, hosts_ = 0;
   std::vector<Links> between_, inside_;  ///< hosts; by type

@@ -91,7 +91,7 @@ void BestFirst::yield_plan(Entry entry) {
 void BestFirst::offer(plan::Plan plan) { forecast(plan); }
 
 void BestFirst::forecast(const plan::Plan& plan) {
-  if (!obeys(plan, problem_.request.restrictions)) return;
+  if (!keeps_restrictions(plan, problem_.request.restrictions)) return;
   try {
     auto found = evaluate(problem_, plan);
     ++considered_;

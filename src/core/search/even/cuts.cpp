@@ -72,8 +72,8 @@ double least_hop(const Problem& problem, const Configuration& c, int stage) {
   return least;
 }
 
-/// What others keep at most of a device's optimizer state where it is shared out: moments, and in half precision fp32 parameters, over all
-/// replicas; as if all of it were in the word table, over those of the stage at its other end as well.
+/// What others keep at most of a device's optimizer state where it is sharded: moments, and in half precision fp32 parameters, over all
+/// replicas; as if all of it were in the token embedding, over those of the stage at its other end as well.
 Bytes kept_by_others(const Problem& problem, const Configuration& c, int first, int last) {
   if (!problem.shares_optimizers()) return {};
   const Bytes each{problem.request.precision == Precision::fp32 ? 8 : 12};

@@ -40,23 +40,23 @@ bool same_shape(const plan::Plan& a, const plan::Plan& b) {
   });
 }
 
-void Incumbents::insert(std::vector<Evaluated>& list, const Evaluated& candidate) const {
-  const auto like = std::ranges::find_if(list, [&](const Evaluated& e) { return same_shape(e.plan, candidate.plan); });
+void Incumbents::insert(std::vector<Evaluated>& list, const Evaluated& ranked) const {
+  const auto like = std::ranges::find_if(list, [&](const Evaluated& e) { return same_shape(e.plan, ranked.plan); });
   if (like != list.end()) {
-    if (!better(candidate, *like)) return;
+    if (!better(ranked, *like)) return;
     list.erase(like);
   }
-  list.insert(std::ranges::upper_bound(list, candidate, better), candidate);
+  list.insert(std::ranges::upper_bound(list, ranked, better), ranked);
   if (list.size() > kept_) list.pop_back();
 }
 
-void Incumbents::offer(Evaluated candidate) {
-  insert(candidate.fits() ? fitting_ : missing_, candidate);
-  if (candidate.fits()) return;
+void Incumbents::offer(Evaluated ranked) {
+  insert(ranked.fits() ? fitting_ : missing_, ranked);
+  if (ranked.fits()) return;
   const auto closer = [](const Evaluated& a, const Evaluated& b) {
     return a.excess() != b.excess() ? a.excess() < b.excess() : better(a, b);
   };
-  if (!nearest_ || closer(candidate, *nearest_)) nearest_ = std::move(candidate);
+  if (!nearest_ || closer(ranked, *nearest_)) nearest_ = std::move(ranked);
 }
 
 }  // namespace flotilla::search::even

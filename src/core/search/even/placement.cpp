@@ -84,27 +84,27 @@ std::vector<int> shares_by_speed(int batch, const std::vector<double>& seconds) 
   return shares;
 }
 
-std::int64_t word_elements(const model::Config& model, int tensor_parallel) {
+std::int64_t token_embedding_elements(const model::Config& model, int tensor_parallel) {
   std::int64_t elements = 0;
   for (const auto& tensor : model::tensors(model))
     if (tensor.tied_layer >= 0) elements += plan::shard(tensor, tensor_parallel, 0).elements();
   return elements;
 }
 
-/// The word table's gradient, whose last part the last backward pass made, is summed over the first and last stages; then every optimizer
-/// runs, the busiest on a stage's share of the parameters at least.
+/// The token embedding's gradient, whose last part the last backward pass made, is summed over the first and last stages; then every
+/// optimizer runs, the busiest on a stage's share of the parameters at least.
 double tail_of(const Problem& problem, const Placement& p) {
   const PlanRequest& request = problem.request;
   if (problem.shares_optimizers()) return 0;  // of the sum half is made before, and nobody knows who has how much to update
   std::vector<Rank> members;
   for (int r = 0; r < p.data; ++r) members.push_back(p.devices(0, r).front());
   for (int r = 0; p.pipeline > 1 && r < p.data; ++r) members.push_back(p.devices(p.pipeline - 1, r).front());
-  const Seconds word = problem.forecaster.sum_bound(word_elements(request.model, p.tensor), members);
+  const Seconds token_embedding = problem.forecaster.sum_bound(token_embedding_elements(request.model, p.tensor), members);
   const std::int64_t share = model::parameter_count(request.model) / (std::int64_t{p.pipeline} * p.tensor);
   Seconds update{std::numeric_limits<double>::infinity()};
   for (const auto& group : p.groups)
     update = std::min(update, problem.forecaster.optimizer_bound(share, request.precision, problem.device(group.front()).type));
-  return (word + update).value;
+  return (token_embedding + update).value;
 }
 
 /// With equal shares, and where speeds differ also with shares by speed.

@@ -10,7 +10,7 @@ struct Placement {
   int data = 1, pipeline = 1, tensor = 1;
   std::vector<std::vector<Rank>> groups;
   std::vector<int> sequences;  ///< of the global batch, by replica
-  double tail = 0;             ///< seconds after the last backward pass, at least: the word table's gradient sum and the optimizer
+  double tail = 0;             ///< seconds after the last backward pass, at least: the token embedding's gradient sum and the optimizer
 
   const std::vector<Rank>& devices(int stage, int replica) const { return groups[static_cast<std::size_t>(stage * data + replica)]; }
   int device_count() const { return data * pipeline * tensor; }

@@ -12,9 +12,9 @@ constexpr std::int64_t unreached = std::numeric_limits<std::int64_t>::max() / 4;
 constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 /// Begin, sources, sinks, end. Arcs lie in pairs: an arc and what may flow back.
-class Network {
+class FlowNetwork {
  public:
-  Network(const std::vector<std::int64_t>& sources, const std::vector<std::int64_t>& sinks, const std::vector<Lane>& lanes)
+  FlowNetwork(const std::vector<std::int64_t>& sources, const std::vector<std::int64_t>& sinks, const std::vector<Lane>& lanes)
       : end_{static_cast<int>(sources.size() + sinks.size()) + 1}, arcs_of_(at(end_) + 1), potential_(at(end_) + 1) {
     const auto sink = [&](int i) { return static_cast<int>(sources.size()) + 1 + i; };
     for (int i = 0; i < static_cast<int>(sources.size()); ++i) add(0, i + 1, sources[at(i)], 0);
@@ -40,12 +40,12 @@ class Network {
  private:
   struct Arc {
     int to;
-    std::int64_t room, cost;
+    std::int64_t sub_pool, cost;
   };
 
-  void add(int from, int to, std::int64_t room, std::int64_t cost) {
+  void add(int from, int to, std::int64_t sub_pool, std::int64_t cost) {
     arcs_of_[at(from)].push_back(static_cast<int>(arcs_.size()));
-    arcs_.push_back({to, room, cost});
+    arcs_.push_back({to, sub_pool, cost});
     arcs_of_[at(to)].push_back(static_cast<int>(arcs_.size()));
     arcs_.push_back({from, 0, -cost});
   }
@@ -65,7 +65,7 @@ class Network {
       for (const int a : arcs_of_[at(node)]) {
         const Arc& arc = arcs_[at(a)];
         const std::int64_t next = far + arc.cost + potential_[at(node)] - potential_[at(arc.to)];
-        if (arc.room <= 0 || next >= distance[at(arc.to)]) continue;
+        if (arc.sub_pool <= 0 || next >= distance[at(arc.to)]) continue;
         distance[at(arc.to)] = next;
         reached_by_[at(arc.to)] = a;
         open.push({next, arc.to});
@@ -81,8 +81,8 @@ class Network {
     const auto along_path = [&](const auto& visit) {
       for (int node = end_; node != 0; node = arcs_[at(reached_by_[at(node)] ^ 1)].to) visit(reached_by_[at(node)]);
     };
-    along_path([&](int a) { units = std::min(units, arcs_[at(a)].room); });
-    along_path([&](int a) { arcs_[at(a)].room -= units, arcs_[at(a ^ 1)].room += units; });
+    along_path([&](int a) { units = std::min(units, arcs_[at(a)].sub_pool); });
+    along_path([&](int a) { arcs_[at(a)].sub_pool -= units, arcs_[at(a ^ 1)].sub_pool += units; });
     return units;
   }
 
@@ -97,7 +97,7 @@ class Network {
 
 std::int64_t largest_gain(const std::vector<std::int64_t>& sources, const std::vector<std::int64_t>& sinks,
                           const std::vector<Lane>& lanes) {
-  return Network{sources, sinks, lanes}.largest_gain();
+  return FlowNetwork{sources, sinks, lanes}.largest_gain();
 }
 
 }  // namespace flotilla::search

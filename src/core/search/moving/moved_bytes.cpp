@@ -1,4 +1,4 @@
-#include "flotilla/search/moved_bytes.hpp"
+#include "moved_bytes.hpp"
 
 #include <tuple>
 
@@ -55,11 +55,13 @@ Bytes moved_bytes(const plan::Plan& previous, const plan::Plan& next) {
   return program::kept_per_parameter * missing;
 }
 
-std::optional<std::size_t> choose_near_best(std::span<const RankedPlan> candidates, double best_value, double share) {
-  const auto rank = [&](std::size_t i) { return std::tuple{candidates[i].moved, candidates[i].value, candidates[i].devices}; };
+std::optional<std::size_t> choose_near_best(std::span<const RankedPlan> ranked_candidates, double best_value, double share) {
+  const auto rank = [&](std::size_t i) {
+    return std::tuple{ranked_candidates[i].moved, ranked_candidates[i].value, ranked_candidates[i].devices};
+  };
   std::optional<std::size_t> chosen;
-  for (std::size_t i = 0; i < candidates.size(); ++i)
-    if (candidates[i].value <= (1 + share) * best_value && (!chosen || rank(i) < rank(*chosen))) chosen = i;
+  for (std::size_t i = 0; i < ranked_candidates.size(); ++i)
+    if (ranked_candidates[i].value <= (1 + share) * best_value && (!chosen || rank(i) < rank(*chosen))) chosen = i;
   return chosen;
 }
 

@@ -19,24 +19,24 @@ constexpr const char* space =
 
 Evaluated evaluated(const Forecasted& from) {
   Evaluated out;
-  out.plan = from.trial.plan;
-  out.forecast = from.trial.forecast;
+  out.plan = from.evaluation.plan;
+  out.forecast = from.evaluation.forecast;
   out.value = from.value;
-  out.devices = from.trial.devices;
-  if (from.trial.tightest) out.needed = from.trial.tightest->needed, out.limit = from.trial.tightest->limit;
+  out.devices = from.evaluation.devices;
+  if (from.evaluation.tightest) out.needed = from.evaluation.tightest->needed, out.limit = from.evaluation.tightest->limit;
   return out;
 }
 
-std::string type_of(const Trial& trial, Rank rank) {
-  for (const auto& kind : trial.forecast.kinds)
+std::string type_of(const Evaluation& evaluation, Rank rank) {
+  for (const auto& kind : evaluation.forecast.kinds)
     if (std::ranges::binary_search(kind.ranks, rank)) return kind.device_type;
   return "";
 }
 
 /// Which limit the nearest plan breaks, and by how much.
-std::string limits_in_words(const Stock& stock, const Trial& trial) {
-  const Limits& limits = stock.request.objective.limits;
-  const double seconds = trial.forecast.iteration.value, usd = trial.forecast.expense.usd().value_or(0);
+std::string limits_in_words(const DevicePool& device_pool, const Evaluation& evaluation) {
+  const Limits& limits = device_pool.request.objective.limits;
+  const double seconds = evaluation.forecast.iteration.value, usd = evaluation.forecast.expense.usd().value_or(0);
   std::string line;
   const auto add = [&](bool broken, const auto&... words) {
     if (broken) line += text(line.empty() ? "" : ", ", words...);
@@ -45,20 +45,20 @@ std::string limits_in_words(const Stock& stock, const Trial& trial) {
       limits.iterations_per_second.value_or(0), " are asked for");
   add(limits.usd_per_iteration && usd > *limits.usd_per_iteration, "costs ", usd, " USD an iteration where ",
       limits.usd_per_iteration.value_or(0), " are allowed");
-  const double hourly = trial.forecast.expense.device_usd.value_or(0) / seconds * 3600;
+  const double hourly = evaluation.forecast.expense.device_usd.value_or(0) / seconds * 3600;
   add(limits.usd_per_hour && hourly > *limits.usd_per_hour, "costs ", hourly, " USD an hour where ", limits.usd_per_hour.value_or(0),
       " are allowed");
-  add(limits.devices && trial.devices > *limits.devices, "takes ", trial.devices, " devices where ", limits.devices.value_or(0),
+  add(limits.devices && evaluation.devices > *limits.devices, "takes ", evaluation.devices, " devices where ", limits.devices.value_or(0),
       limits.devices.value_or(0) == 1 ? " is allowed" : " are allowed");
   return line;
 }
 
-Miss miss_of(const Trial& trial) {
-  const auto& short_of = *trial.tightest;
+Miss miss_of(const Evaluation& evaluation) {
+  const auto& short_of = *evaluation.tightest;
   Miss miss;
-  miss.plan = trial.plan;
+  miss.plan = evaluation.plan;
   miss.stage = short_of.stage;
-  miss.device_type = short_of.device_type.empty() ? type_of(trial, short_of.rank) : short_of.device_type;
+  miss.device_type = short_of.device_type.empty() ? type_of(evaluation, short_of.rank) : short_of.device_type;
   miss.needed = short_of.needed, miss.limit = short_of.limit;
   miss.memory = short_of.memory;
   miss.contributors = simulate::contributors_in_words(short_of.memory);
@@ -66,11 +66,12 @@ Miss miss_of(const Trial& trial) {
 }
 
 /// The change that makes the nearest plan fit.
-std::string change_that_fits(const Trial& miss, bool stopped, Bench& bench, const LargerPool& larger_pool) {
-  const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::Trial> {
-    const auto trial = bench.forecast(unbound(changed));
-    if (!trial) return std::nullopt;
-    return simulate::Trial{trial->forecast.iteration, trial->tightest ? trial->tightest->limit - trial->tightest->needed : Bytes{}};
+std::string change_that_fits(const Evaluation& miss, bool stopped, PlanEvaluator& evaluator, const LargerPool& larger_pool) {
+  const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::ChangedPlan> {
+    const auto evaluation = evaluator.forecast(unbound(changed));
+    if (!evaluation) return std::nullopt;
+    return simulate::ChangedPlan{evaluation->forecast.iteration,
+                                 evaluation->tightest ? evaluation->tightest->limit - evaluation->tightest->needed : Bytes{}};
   };
   if (const auto remedy = simulate::find_remedy(miss.plan, {miss.tightest->stage}, miss.forecast.iteration, attempt))
     return text(remedy->change, " would fit", remedy->more_devices > 0 ? text(", on ", remedy->more_devices, " more devices") : "");
@@ -78,27 +79,29 @@ std::string change_that_fits(const Trial& miss, bool stopped, Bench& bench, cons
   return "";
 }
 
-std::string why_none(const Stock& stock, const Refine& refine, bool stopped, Bench& bench, const std::optional<Miss>& miss) {
+std::string why_none(const DevicePool& device_pool, const Refine& refine, bool stopped, PlanEvaluator& evaluator,
+                     const std::optional<Miss>& miss) {
   if (refine.nearest_to_limits()) {
-    const Trial& nearest = refine.nearest_to_limits()->first;
+    const Evaluation& nearest = refine.nearest_to_limits()->first;
     return text("plans fit the memory, and none found keeps the limits; nearest: ", plan::summary(nearest.plan).substr(0, longest_summary),
-                " ", limits_in_words(stock, nearest), "; loosen the limit or widen the pool");
+                " ", limits_in_words(device_pool, nearest), "; loosen the limit or widen the pool");
   }
   if (!refine.nearest_miss())
     return stopped ? "stopped before any plan was found"
-           : bench.first_refusal().empty()
+           : evaluator.first_refusal().empty()
                ? "no plan of the space is as it was asked for: its stages have too few layers, or restrictions forbid it"
-               : text("no plan of the space can be forecast for the runtime '", bench.runtime().name, "': ", bench.first_refusal());
-  return text("no plan fits the memory of ", stock.devices, " devices; nearest: ", plan::summary(miss->plan).substr(0, longest_summary),
-              ": stage ", miss->stage, " needs ", miss->needed, " of ", miss->limit, " on ", miss->device_type, " (", miss->contributors,
-              ")", miss->change.empty() ? "" : "; " + miss->change);
+               : text("no plan of the space can be forecast for the runtime '", evaluator.runtime().name, "': ", evaluator.first_refusal());
+  return text("no plan fits the memory of ", device_pool.devices,
+              " devices; nearest: ", plan::summary(miss->plan).substr(0, longest_summary), ": stage ", miss->stage, " needs ", miss->needed,
+              " of ", miss->limit, " on ", miss->device_type, " (", miss->contributors, ")",
+              miss->change.empty() ? "" : "; " + miss->change);
 }
 
 }  // namespace
 
 std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
 
-PlanAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& effort, BoundProof floor, Bench& bench,
+PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const Effort& effort, BoundProof floor, PlanEvaluator& evaluator,
                      const LargerPool& larger_pool) {
   PlanAnswer answer;
   answer.space = space;
@@ -107,26 +110,27 @@ PlanAnswer answer_of(const Stock& stock, const Refine& refine, const Effort& eff
   answer.bound = floor.bound;
   if (refine.found().empty()) {
     if (refine.nearest_miss() && !refine.nearest_to_limits()) {
-      const Trial& nearest = refine.nearest_miss()->trial;
+      const Evaluation& nearest = refine.nearest_miss()->evaluation;
       answer.nearest_miss = miss_of(nearest);
-      answer.nearest_miss->change = change_that_fits(nearest, effort.stopped, bench, larger_pool);
+      answer.nearest_miss->change = change_that_fits(nearest, effort.stopped, evaluator, larger_pool);
     }
-    answer.no_plan_reason = why_none(stock, refine, effort.stopped, bench, answer.nearest_miss);
+    answer.no_plan_reason = why_none(device_pool, refine, effort.stopped, evaluator, answer.nearest_miss);
     return answer;
   }
   const Forecasted& best = refine.found().front();
   answer.best = ranked(evaluated(best));
-  answer.binding = binding_of(stock.request, stock.profile, *answer.best);
+  answer.binding = binding_of(device_pool.request, device_pool.profile, *answer.best);
   answer.bound_gap = std::clamp(1 - floor.bound / best.value, 0.0, 1.0);
-  if (stock.request.wants_proof && !floor.potentials.empty()) answer.proof = std::move(floor);
-  answer.finished = answer.bound_gap <= stock.request.tolerance;
+  if (device_pool.request.wants_proof && !floor.potentials.empty()) answer.proof = std::move(floor);
+  answer.finished = answer.bound_gap <= device_pool.request.tolerance;
   const auto tell = [&](const Forecasted& other) {
-    const auto same = [&](const RankedPlan& known) { return known.plan == other.trial.plan; };
+    const auto same = [&](const RankedPlan& known) { return known.plan == other.evaluation.plan; };
     if (same(*answer.best) || std::ranges::any_of(answer.alternatives, same)) return;
     answer.alternatives.push_back(ranked(evaluated(other)));
-    answer.alternatives.back().reason = why_lost(evaluated(other), evaluated(best), stock.request.objective.goal);
+    answer.alternatives.back().reason = why_lost(evaluated(other), evaluated(best), device_pool.request.objective.goal);
   };
-  for (std::size_t i = 1; i < refine.found().size() && static_cast<int>(i) <= stock.request.alternatives; ++i) tell(refine.found()[i]);
+  for (std::size_t i = 1; i < refine.found().size() && static_cast<int>(i) <= device_pool.request.alternatives; ++i)
+    tell(refine.found()[i]);
   for (const Forecasted& one : refine.kept()) tell(one);
   std::ranges::stable_sort(answer.alternatives, {}, &RankedPlan::value);
   return answer;

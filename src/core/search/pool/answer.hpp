@@ -11,7 +11,7 @@ struct Effort {
 
 /// How many times as large a pool must be to hold the model; nothing where no size tried does. Asked where no smaller change mends a plan.
 using LargerPool = std::function<std::optional<int>()>;
-PlanAnswer answer_of(const Stock&, const Refine&, const Effort&, BoundProof floor, Bench&, const LargerPool&);
+PlanAnswer answer_of(const DevicePool&, const Refine&, const Effort&, BoundProof floor, PlanEvaluator&, const LargerPool&);
 
 /// What may be forecast at first: forecasts of many devices take long.
 std::size_t shortlist_length(int devices);

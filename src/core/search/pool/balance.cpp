@@ -9,7 +9,7 @@ namespace flotilla::search::pool {
 namespace {
 
 /// One way to run a stage: what it takes beside its blocks, for a block, and how many its memory holds.
-struct Mode {
+struct BalanceMode {
   plan::Recompute recompute = plan::Recompute::none;
   double fixed = 0, block = 0;
   int most = 0;
@@ -19,20 +19,20 @@ struct Mode {
   }
 };
 
-struct Stage {
-  std::array<Mode, 2> kept{};  ///< what recomputes less first
-  std::size_t count = 0;       ///< of them that are any good
+struct BalancedStage {
+  std::array<BalanceMode, 2> kept{};  ///< what recomputes less first
+  std::size_t count = 0;              ///< of them that are any good
   int least = 0;
-  std::span<const Mode> modes() const { return {kept.data(), count}; }
+  std::span<const BalanceMode> modes() const { return {kept.data(), count}; }
   int within(double pace) const {
     int most = -1;
-    for (const Mode& mode : modes()) most = std::max(most, mode.within(pace));
+    for (const BalanceMode& mode : modes()) most = std::max(most, mode.within(pace));
     return most;
   }
   /// The mode that takes so many blocks in the least time.
-  const Mode& mode(int blocks) const {
-    const Mode* best = nullptr;
-    for (const Mode& mode : modes())
+  const BalanceMode& mode(int blocks) const {
+    const BalanceMode* best = nullptr;
+    for (const BalanceMode& mode : modes())
       if (mode.most >= blocks && (!best || mode.fixed + mode.block * blocks < best->fixed + best->block * blocks)) best = &mode;
     return best ? *best : kept[count - 1];
   }
@@ -41,13 +41,13 @@ struct Stage {
 
 class Balance {
  public:
-  Balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute most, int microbatches)
-      : estimator_{estimator}, network_{network}, column_{column}, blocks_{estimator.stock().request.model.blocks} {
-    stages_.reserve(column.slots.size());
+  Balance(Estimator& estimator, Network& network, const PipelineReplica& pipeline, plan::Recompute most, int microbatches)
+      : estimator_{estimator}, network_{network}, column_{pipeline}, blocks_{estimator.device_pool().request.model.blocks} {
+    stages_.reserve(pipeline.slots.size());
     for (int s = 0; s < count(); ++s) {
-      Stage stage;
+      BalancedStage stage;
       stage.least = s > 0 && s + 1 < count() ? 1 : 0;
-      const auto& fixed = estimator.stock().request.constraints.recompute;
+      const auto& fixed = estimator.device_pool().request.constraints.recompute;
       for (const plan::Recompute recompute : {fixed.value_or(plan::Recompute::none), plan::Recompute::full}) {
         if (stage.count > 0 && fixed) break;
         if (!fixed && recompute != plan::Recompute::none && most != recompute) break;
@@ -61,12 +61,12 @@ class Balance {
   }
 
   std::optional<Cut> run() const {
-    if (!usable_ || room(1e300) < blocks_) return std::nullopt;
+    if (!usable_ || sub_pool(1e300) < blocks_) return std::nullopt;
     double low = 0, high = 1e-9;
-    while (room(high) < blocks_) high *= 4;
+    while (sub_pool(high) < blocks_) high *= 4;
     for (int i = 0; i < 40 && high - low > 1e-4 * high; ++i) {
       const double middle = (low + high) / 2;
-      (room(middle) >= blocks_ ? high : low) = middle;
+      (sub_pool(middle) >= blocks_ ? high : low) = middle;
     }
     return cuts(high);
   }
@@ -74,24 +74,24 @@ class Balance {
  private:
   int count() const { return static_cast<int>(column_.slots.size()); }
 
-  std::optional<Mode> mode_of(int s, plan::Recompute recompute, int in_flight) const {
-    const Stock& stock = estimator_.stock();
+  std::optional<BalanceMode> mode_of(int s, plan::Recompute recompute, int in_flight) const {
+    const DevicePool& device_pool = estimator_.device_pool();
     const Slot& slot = column_.slots[at(s)];
-    const int type = stock.places[at(slot.place)].type;
-    const Sounding& sounding = estimator_.soundings().of(type, slot.tensor, column_.microbatch, recompute);
-    if (!sounding.usable) return std::nullopt;
+    const int type = device_pool.places[at(slot.place)].type;
+    const LayerCostSample& layer_cost = estimator_.layer_cost_table().of(type, slot.tensor, column_.microbatch, recompute);
+    if (!layer_cost.usable) return std::nullopt;
     const double away = estimator_.may_shard() ? 1 - 1.0 / column_.count : 0;
-    const auto bytes = [&](const Part& part) { return part.state - part.shareable * away + part.activations * in_flight; };
-    Mode mode{recompute, 0, sounding.block.pass, 0};
+    const auto bytes = [&](const LayerCost& part) { return part.state - part.shareable * away + part.activations * in_flight; };
+    BalanceMode mode{recompute, 0, layer_cost.block.pass, 0};
     const bool begins = s == 0, ends = s + 1 == count();
-    double held = sounding.beside + (begins ? 0 : sounding.neighbour) + (ends ? 0 : sounding.neighbour);
-    if (begins) mode.fixed += sounding.embedding.pass, held += bytes(sounding.embedding);
-    if (ends) mode.fixed += sounding.head.pass, held += bytes(sounding.head) - (begins ? sounding.shared : 0);
+    double held = layer_cost.beside + (begins ? 0 : layer_cost.neighbour) + (ends ? 0 : layer_cost.neighbour);
+    if (begins) mode.fixed += layer_cost.embedding.pass, held += bytes(layer_cost.embedding);
+    if (ends) mode.fixed += layer_cost.head.pass, held += bytes(layer_cost.head) - (begins ? layer_cost.shared : 0);
     mode.fixed += ((begins ? 0 : 2) + (ends ? 0 : 2)) * estimator_.handshake();
     if (estimator_.blocks_on(column_.microbatch)) mode.fixed += messages(s);
-    const double limit = static_cast<double>(stock.types[at(type)].memory.count);
-    const double room = limit > 0 ? std::floor((limit - held) / bytes(sounding.block)) : blocks_;
-    mode.most = static_cast<int>(std::clamp<double>(room, -1, blocks_));
+    const double limit = static_cast<double>(device_pool.types[at(type)].memory.count);
+    const double sub_pool = limit > 0 ? std::floor((limit - held) / bytes(layer_cost.block)) : blocks_;
+    mode.most = static_cast<int>(std::clamp<double>(sub_pool, -1, blocks_));
     return mode;
   }
 
@@ -114,9 +114,9 @@ class Balance {
   }
 
   /// Blocks that all stages take within `pace`; -1 where one cannot keep it.
-  int room(double pace) const {
+  int sub_pool(double pace) const {
     int all = 0;
-    for (const Stage& stage : stages_) {
+    for (const BalancedStage& stage : stages_) {
       const int some = stage.within(pace);
       if (some < stage.least) return -1;
       all += some;
@@ -128,7 +128,7 @@ class Balance {
     std::vector<int> counts;
     counts.reserve(stages_.size());
     int surplus = -blocks_;
-    for (const Stage& stage : stages_) {
+    for (const BalancedStage& stage : stages_) {
       counts.push_back(stage.within(pace));
       surplus += counts.back();
     }
@@ -154,19 +154,21 @@ class Balance {
 
   Estimator& estimator_;
   Network& network_;
-  const Column& column_;
+  const PipelineReplica& column_;
   int blocks_;
   bool usable_ = false;
-  std::vector<Stage> stages_;
+  std::vector<BalancedStage> stages_;
 };
 
 }  // namespace
 
-std::optional<Cut> balance(Estimator& estimator, Network& network, const Column& column, plan::Recompute most, int microbatches) {
-  const auto stages = column.slots.size();
-  if (estimator.stock().request.restrictions.even_layers)
-    return Cut{even_cuts(estimator.stock().request.model.blocks, static_cast<int>(stages)), std::vector<plan::Recompute>(stages, most)};
-  return Balance{estimator, network, column, most, microbatches}.run();
+std::optional<Cut> balance(Estimator& estimator, Network& network, const PipelineReplica& pipeline, plan::Recompute most,
+                           int microbatches) {
+  const auto stages = pipeline.slots.size();
+  if (estimator.device_pool().request.restrictions.even_layers)
+    return Cut{even_cuts(estimator.device_pool().request.model.blocks, static_cast<int>(stages)),
+               std::vector<plan::Recompute>(stages, most)};
+  return Balance{estimator, network, pipeline, most, microbatches}.run();
 }
 
 std::vector<int> even_cuts(int blocks, int stages) {

@@ -15,7 +15,7 @@ struct Cut {
 /// Layers for the stages of one column so that the slowest stage is as fast as it can be and every stage fits its memory; nothing where no
 /// cut fits. A stage
 /// recomputes at most `most`, and only where that lets it take more. `microbatches`: of the column, which bounds what it keeps in flight.
-std::optional<Cut> balance(Estimator&, Network&, const Column&, plan::Recompute most, int microbatches);
+std::optional<Cut> balance(Estimator&, Network&, const PipelineReplica&, plan::Recompute most, int microbatches);
 
 /// As many blocks everywhere, the first stages one more; with more stages than blocks the head stands alone, then the embedding.
 /// At most blocks + 2 stages.

@@ -12,17 +12,17 @@ int parts(int of, int size) { return (of + size - 1) / size; }
 
 class Moves {
  public:
-  Moves(const Sketch& sketch, const Stock& stock, bool levels, const std::function<bool(Sketch&&)>& visit)
-      : sketch_{sketch}, stock_{stock}, levels_{levels}, visit_{visit} {}
+  Moves(const CandidatePlan& candidate, const DevicePool& device_pool, bool balances, const std::function<bool(CandidatePlan&&)>& visit)
+      : candidate_{candidate}, device_pool_{device_pool}, levels_{balances}, visit_{visit} {}
 
   bool run() { return cuts() || recompute() || (level() ? turns() : microbatches()) || counts() || zones() || levelled(); }
 
  private:
   bool cuts() {
-    if (stock_.request.restrictions.even_layers) return false;
-    for (int s = 1; s < sketch_.stages(); ++s)
+    if (device_pool_.request.restrictions.even_layers) return false;
+    for (int s = 1; s < candidate_.stages(); ++s)
       for (const int step : {-1, 1}) {
-        Sketch other = sketch_;
+        CandidatePlan other = candidate_;
         other.cuts[at(s)] += step;
         const bool rises = other.cuts[at(s - 1)] < other.cuts[at(s)] && other.cuts[at(s)] < other.cuts[at(s + 1)];
         if (rises && visit_(std::move(other))) return true;
@@ -31,10 +31,10 @@ class Moves {
   }
 
   bool recompute() {
-    for (std::size_t s = 0; s < sketch_.recompute.size(); ++s) {
+    for (std::size_t s = 0; s < candidate_.recompute.size(); ++s) {
       for (const auto less : {plan::Recompute::none, plan::Recompute::selective}) {
-        if (sketch_.recompute[s] <= less) continue;
-        Sketch other = sketch_;
+        if (candidate_.recompute[s] <= less) continue;
+        CandidatePlan other = candidate_;
         other.recompute[s] = less;
         if (visit_(std::move(other))) return true;
       }
@@ -43,14 +43,14 @@ class Moves {
   }
 
   bool microbatches() {
-    const bool together = stock_.request.restrictions.one_microbatch_size;
-    for (std::size_t c = 0; c < (together ? 1 : sketch_.columns.size()); ++c)
+    const bool together = device_pool_.request.restrictions.one_microbatch_size;
+    for (std::size_t c = 0; c < (together ? 1 : candidate_.pipelines.size()); ++c)
       for (const bool larger : {false, true}) {
-        Sketch other = sketch_;
+        CandidatePlan other = candidate_;
         bool sensible = true;
-        for (std::size_t i = together ? 0 : c; i < (together ? other.columns.size() : c + 1); ++i) {
-          int& m = other.columns[i].microbatch;
-          sensible = sensible && (larger ? m * 2 <= std::min(stock_.request.global_batch, largest_microbatch) : m > 1);
+        for (std::size_t i = together ? 0 : c; i < (together ? other.pipelines.size() : c + 1); ++i) {
+          int& m = other.pipelines[i].microbatch;
+          sensible = sensible && (larger ? m * 2 <= std::min(device_pool_.request.global_batch, largest_microbatch) : m > 1);
           m = larger ? m * 2 : std::max(1, m / 2);
         }
         if (sensible && visit_(std::move(other))) return true;
@@ -58,19 +58,19 @@ class Moves {
     return false;
   }
 
-  bool level() const { return sketch_.dealing == Dealing::level; }
+  bool level() const { return candidate_.partition == BatchPartition::balanced; }
 
   /// One more microbatch in each share of a column, or one fewer.
   bool turns() {
-    for (std::size_t c = 0; c < sketch_.columns.size(); ++c) {
-      const Column& column = sketch_.columns[c];
-      const int each = parts(column.sequences, column.count), now = parts(each, column.microbatch);
+    for (std::size_t c = 0; c < candidate_.pipelines.size(); ++c) {
+      const PipelineReplica& pipeline = candidate_.pipelines[c];
+      const int each = parts(pipeline.sequences, pipeline.count), now = parts(each, pipeline.microbatch);
       for (const int turns : {now + 1, now - 1}) {
         if (turns < 1 || turns > each) continue;
         const int microbatch = parts(each, turns);
-        if (microbatch == column.microbatch || microbatch > largest_microbatch) continue;
-        Sketch other = sketch_;
-        other.columns[c].microbatch = microbatch;
+        if (microbatch == pipeline.microbatch || microbatch > largest_microbatch) continue;
+        CandidatePlan other = candidate_;
+        other.pipelines[c].microbatch = microbatch;
         if (visit_(std::move(other))) return true;
       }
     }
@@ -80,30 +80,30 @@ class Moves {
   /// With microbatches of at most the size that they have, of twice, and of half of it.
   bool levelled() {
     if (!levels_ || level()) return false;
-    const int most = std::min(stock_.request.global_batch, largest_microbatch);
+    const int most = std::min(device_pool_.request.global_batch, largest_microbatch);
     for (const auto& [times, part] : {std::pair{1, 1}, {2, 1}, {1, 2}}) {
-      Sketch other = sketch_;
-      other.dealing = Dealing::level;
-      for (Column& column : other.columns) column.microbatch = std::clamp(column.microbatch * times / part, 1, most);
+      CandidatePlan other = candidate_;
+      other.partition = BatchPartition::balanced;
+      for (PipelineReplica& pipeline : other.pipelines) pipeline.microbatch = std::clamp(pipeline.microbatch * times / part, 1, most);
       if (visit_(std::move(other))) return true;
     }
     return false;
   }
 
   bool counts() {
-    for (std::size_t c = 0; c < sketch_.columns.size(); ++c) {
-      const int count = sketch_.columns[c].count;
-      if (sketch_.columns.size() > 1) {
-        Sketch other = sketch_;
-        other.columns.erase(other.columns.begin() + static_cast<std::ptrdiff_t>(c));
+    for (std::size_t c = 0; c < candidate_.pipelines.size(); ++c) {
+      const int count = candidate_.pipelines[c].count;
+      if (candidate_.pipelines.size() > 1) {
+        CandidatePlan other = candidate_;
+        other.pipelines.erase(other.pipelines.begin() + static_cast<std::ptrdiff_t>(c));
         if (visit_(std::move(other))) return true;
       }
-      const int more = room_for(sketch_.columns[c]);
+      const int more = room_for(candidate_.pipelines[c]);
       for (const int other_count : {count - 1, count * 7 / 8, count / 2, count + 1, count + (more + 1) / 2, count + more}) {
         if (other_count < 1 || other_count == count || other_count > count + more) continue;
-        Sketch other = sketch_;
-        other.columns[c].count = other_count;
-        if (other_count > count && !stock_.holds(other)) continue;
+        CandidatePlan other = candidate_;
+        other.pipelines[c].count = other_count;
+        if (other_count > count && !device_pool_.holds(other)) continue;
         if (visit_(std::move(other))) return true;
       }
     }
@@ -112,149 +112,154 @@ class Moves {
 
   /// All that stands in one zone moves to another, which is as large in the types that it takes and of which nothing is used.
   bool zones() {
-    if (stock_.zones.size() > most_zones) return false;
-    for (const std::string& from : stock_.zones)
-      for (const std::string& to : stock_.zones) {
-        Sketch other = sketch_;
+    if (device_pool_.zones.size() > most_zones) return false;
+    for (const std::string& from : device_pool_.zones)
+      for (const std::string& to : device_pool_.zones) {
+        CandidatePlan other = candidate_;
         if (from != to && relocate(other, from, to) && visit_(std::move(other))) return true;
       }
     return false;
   }
 
-  bool relocate(Sketch& sketch, const std::string& from, const std::string& to) const {
+  bool relocate(CandidatePlan& candidate, const std::string& from, const std::string& to) const {
     bool moved = false;
-    for (Column& column : sketch.columns)
-      for (Slot& slot : column.slots) {
-        const Place& place = stock_.places[at(slot.place)];
+    for (PipelineReplica& pipeline : candidate.pipelines)
+      for (Slot& slot : pipeline.slots) {
+        const Place& place = device_pool_.places[at(slot.place)];
         if (place.zone == to) return false;
         if (place.zone != from) continue;
-        const auto& places = stock_.types[at(place.type)].places;
-        const auto there = std::ranges::find_if(places, [&](int p) { return stock_.places[at(p)].zone == to; });
+        const auto& places = device_pool_.types[at(place.type)].places;
+        const auto there = std::ranges::find_if(places, [&](int p) { return device_pool_.places[at(p)].zone == to; });
         if (there == places.end()) return false;
         slot.place = *there;
         moved = true;
       }
-    return moved && stock_.holds(sketch);
+    return moved && device_pool_.holds(candidate);
   }
 
   /// More such columns that the pool could hold.
-  int room_for(const Column& column) const {
-    std::vector<int> need(stock_.places.size(), 0), left;
-    for (const Place& place : stock_.places) left.push_back(place.count);
-    for (const Column& other : sketch_.columns)
+  int room_for(const PipelineReplica& pipeline) const {
+    std::vector<int> need(device_pool_.places.size(), 0), left;
+    for (const Place& place : device_pool_.places) left.push_back(place.count);
+    for (const PipelineReplica& other : candidate_.pipelines)
       for (const Slot& slot : other.slots) left[at(slot.place)] -= other.count * slot.tensor;
-    for (const Slot& slot : column.slots) need[at(slot.place)] += slot.tensor;
+    for (const Slot& slot : pipeline.slots) need[at(slot.place)] += slot.tensor;
     int more = 1 << 30;
     for (std::size_t p = 0; p < need.size(); ++p)
       if (need[p] > 0) more = std::min(more, std::max(0, left[p]) / need[p]);
     return more;
   }
 
-  const Sketch& sketch_;
-  const Stock& stock_;
+  const CandidatePlan& candidate_;
+  const DevicePool& device_pool_;
   bool levels_;
-  const std::function<bool(Sketch&&)>& visit_;
+  const std::function<bool(CandidatePlan&&)>& visit_;
 };
 
 class Trades {
  public:
-  Trades(const Sketch& sketch, const Stock& stock, const std::function<void(Sketch&&)>& visit)
-      : sketch_{sketch}, stock_{stock}, visit_{visit} {}
+  Trades(const CandidatePlan& candidate, const DevicePool& device_pool, const std::function<void(CandidatePlan&&)>& visit)
+      : candidate_{candidate}, device_pool_{device_pool}, visit_{visit} {}
 
   void run() {
     for (const auto more : {plan::Recompute::selective, plan::Recompute::full}) {
       recompute(more, 1);
-      if (sketch_.dealing == Dealing::level) recompute(more, 1.5);
+      if (candidate_.partition == BatchPartition::balanced) recompute(more, 1.5);
       recompute(more, 2);
-      for (std::size_t s = 0; s < sketch_.recompute.size() && sketch_.stages() > 1; ++s) recompute_one(more, s);
+      for (std::size_t s = 0; s < candidate_.recompute.size() && candidate_.stages() > 1; ++s) recompute_one(more, s);
     }
     for (const bool wider : {true, false}) {
-      if (!stock_.request.restrictions.one_tensor_degree_per_stage)
-        for (std::size_t c = 0; c < sketch_.columns.size(); ++c) regroup(c, c + 1, wider);
-      if (sketch_.columns.size() > 1 || stock_.request.restrictions.one_tensor_degree_per_stage) regroup(0, sketch_.columns.size(), wider);
+      if (!device_pool_.request.restrictions.one_tensor_degree_per_stage)
+        for (std::size_t c = 0; c < candidate_.pipelines.size(); ++c) regroup(c, c + 1, wider);
+      if (candidate_.pipelines.size() > 1 || device_pool_.request.restrictions.one_tensor_degree_per_stage)
+        regroup(0, candidate_.pipelines.size(), wider);
     }
   }
 
  private:
-  bool has_blocks(std::size_t s) const { return std::min(sketch_.cuts[s + 1], sketch_.cuts.back() - 1) > std::max(sketch_.cuts[s], 1); }
+  bool has_blocks(std::size_t s) const {
+    return std::min(candidate_.cuts[s + 1], candidate_.cuts.back() - 1) > std::max(candidate_.cuts[s], 1);
+  }
 
   void recompute(plan::Recompute more, double times) {
-    Sketch other = sketch_;
+    CandidatePlan other = candidate_;
     for (std::size_t s = 0; s < other.recompute.size(); ++s)
       if (has_blocks(s)) other.recompute[s] = std::max(other.recompute[s], more);
-    for (Column& column : other.columns) {
-      column.microbatch = static_cast<int>(column.microbatch * times);
-      if (column.microbatch > std::min(stock_.request.global_batch, largest_microbatch)) return;
+    for (PipelineReplica& pipeline : other.pipelines) {
+      pipeline.microbatch = static_cast<int>(pipeline.microbatch * times);
+      if (pipeline.microbatch > std::min(device_pool_.request.global_batch, largest_microbatch)) return;
     }
-    if (times > 1 || other.recompute != sketch_.recompute) visit_(std::move(other));
+    if (times > 1 || other.recompute != candidate_.recompute) visit_(std::move(other));
   }
 
   void recompute_one(plan::Recompute more, std::size_t stage) {
-    if (sketch_.recompute[stage] >= more || !has_blocks(stage)) return;
-    Sketch other = sketch_;
+    if (candidate_.recompute[stage] >= more || !has_blocks(stage)) return;
+    CandidatePlan other = candidate_;
     other.recompute[stage] = more;
     visit_(std::move(other));
   }
 
   /// Columns [first, last) in groups of twice the size, or of half.
   void regroup(std::size_t first, std::size_t last, bool wider) {
-    Sketch other = sketch_;
+    CandidatePlan other = candidate_;
     for (std::size_t c = first; c < last; ++c) {
-      Column& column = other.columns[c];
-      if (wider && column.count < 2) return;
-      column.count = wider ? column.count / 2 : column.count * 2;
-      for (Slot& slot : column.slots) {
-        if (wider ? slot.tensor * 2 > stock_.request.model.groups() : slot.tensor == 1) return;
+      PipelineReplica& pipeline = other.pipelines[c];
+      if (wider && pipeline.count < 2) return;
+      pipeline.count = wider ? pipeline.count / 2 : pipeline.count * 2;
+      for (Slot& slot : pipeline.slots) {
+        if (wider ? slot.tensor * 2 > device_pool_.request.model.groups() : slot.tensor == 1) return;
         slot.tensor = wider ? slot.tensor * 2 : slot.tensor / 2;
       }
     }
-    if (stock_.holds(other)) visit_(std::move(other));
+    if (device_pool_.holds(other)) visit_(std::move(other));
   }
 
-  const Sketch& sketch_;
-  const Stock& stock_;
-  const std::function<void(Sketch&&)>& visit_;
+  const CandidatePlan& candidate_;
+  const DevicePool& device_pool_;
+  const std::function<void(CandidatePlan&&)>& visit_;
 };
 
-bool fits_in_chunks(const Sketch& sketch) {
-  for (int s = 0; s < sketch.stages(); ++s)
-    if (sketch.cuts[at(s + 1)] - sketch.cuts[at(s)] < sketch.chunks) return false;
+bool fits_in_chunks(const CandidatePlan& candidate) {
+  for (int s = 0; s < candidate.stages(); ++s)
+    if (candidate.cuts[at(s + 1)] - candidate.cuts[at(s)] < candidate.chunks) return false;
   return true;
 }
 
 }  // namespace
 
-bool for_each_move(const Sketch& sketch, const Stock& stock, bool levels, const std::function<bool(Sketch&&)>& visit) {
-  return Moves{sketch, stock, levels, visit}.run();
+bool for_each_move(const CandidatePlan& candidate, const DevicePool& device_pool, bool balances,
+                   const std::function<bool(CandidatePlan&&)>& visit) {
+  return Moves{candidate, device_pool, balances, visit}.run();
 }
 
-void for_each_execution(const Sketch& sketch, const Stock& stock, bool may_shard, const std::function<void(Sketch&&)>& visit) {
-  const Constraints& fixed = stock.request.constraints;
-  if (may_shard && !fixed.shard_optimizer && columns_of(sketch) > 1) {
-    Sketch other = sketch;
-    other.shard_optimizer = !sketch.shard_optimizer.value_or(false);
+void for_each_execution(const CandidatePlan& candidate, const DevicePool& device_pool, bool may_shard,
+                        const std::function<void(CandidatePlan&&)>& visit) {
+  const Constraints& fixed = device_pool.request.constraints;
+  if (may_shard && !fixed.shard_optimizer && pipelines_of(candidate) > 1) {
+    CandidatePlan other = candidate;
+    other.shard_optimizer = !candidate.shard_optimizer.value_or(false);
     visit(std::move(other));
   }
-  if (!fixed.sequence_parallel && (sketch.sequence_parallel || has_tensor_groups(sketch))) {
-    Sketch other = sketch;
+  if (!fixed.sequence_parallel && (candidate.sequence_parallel || has_tensor_groups(candidate))) {
+    CandidatePlan other = candidate;
     other.sequence_parallel = !other.sequence_parallel;
     visit(std::move(other));
   }
   if (fixed.schedule) return;
   const auto offer = [&](plan::ScheduleKind schedule, int chunks) {
-    Sketch other = sketch;
+    CandidatePlan other = candidate;
     other.schedule = schedule, other.chunks = chunks;
-    if (!(other == sketch) && fits_in_chunks(other)) visit(std::move(other));
+    if (!(other == candidate) && fits_in_chunks(other)) visit(std::move(other));
   };
   using enum plan::ScheduleKind;
   for (const auto whole : {one_f_one_b, zero_bubble, gpipe})
-    if (sketch.stages() > 1 || (sketch.chunks > 1 && whole == one_f_one_b)) offer(whole, 1);
-  for (const int chunks : {sketch.chunks - 1, sketch.chunks + 1})
+    if (candidate.stages() > 1 || (candidate.chunks > 1 && whole == one_f_one_b)) offer(whole, 1);
+  for (const int chunks : {candidate.chunks - 1, candidate.chunks + 1})
     if (chunks > 1) offer(interleaved, chunks);
 }
 
-void for_each_trade(const Sketch& sketch, const Stock& stock, const std::function<void(Sketch&&)>& visit) {
-  Trades{sketch, stock, visit}.run();
+void for_each_trade(const CandidatePlan& candidate, const DevicePool& device_pool, const std::function<void(CandidatePlan&&)>& visit) {
+  Trades{candidate, device_pool, visit}.run();
 }
 
 }  // namespace flotilla::search::pool

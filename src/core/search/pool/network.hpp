@@ -6,17 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "bench.hpp"
+#include "candidate_plan.hpp"
 #include "flotilla/program/placement.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
-#include "sketch.hpp"
+#include "plan_evaluator.hpp"
 
 namespace flotilla::search::pool {
 
 /// What moving data between the pool's places takes. Estimates: the forecast of a plan says it exactly.
 class Network {
  public:
-  Network(const Stock&, const Bench&);
+  Network(const DevicePool&, const PlanEvaluator&);
 
   /// How the replicas of two neighbouring stages stand to one another.
   struct Way {
@@ -34,42 +34,42 @@ class Network {
     double embedding = 0, block = 0, head = 0;
   };
   /// `starts`, by stage and column: devices of its place that stand before.
-  const Sums& sums(const Sketch&, int stage, const std::vector<int>& starts);
+  const Sums& sums(const CandidatePlan&, int stage, const std::vector<int>& starts);
   /// Bytes that a device keeps for the sums of our runtime's gradients over so many replicas of a stage with layers [first, last);
   /// described runtimes say themselves what they keep.
   double staging(int first, int last, int replicas, int tensor) const;
-  /// Of the word table, which the first and the last stage share; described runtimes leave it out.
-  double word_sum(const Sketch&, const std::vector<int>& starts);
+  /// Of the token embedding, which the first and the last stage share; described runtimes leave it out.
+  double token_embedding_sum(const CandidatePlan&, const std::vector<int>& starts);
 
   /// Seconds in which a tensor-parallel group on the first devices of a place sums the activations of a microbatch.
   double tensor_sum(int place, int tensor, int microbatch) const;
 
   /// USD of what leaves a zone in one iteration; the columns' sequences must have been dealt.
-  double egress(const Sketch&) const;
+  double egress(const CandidatePlan&) const;
 
  private:
   double message_of(std::uint64_t key, const Way&, int microbatch, int across);
-  double egress_price(int from, int to) const { return prices_[at(from) * stock_.places.size() + at(to)]; }
-  double egress_of_sums(const Sketch&, int stage) const;
+  double egress_price(int from, int to) const { return prices_[at(from) * device_pool_.places.size() + at(to)]; }
+  double egress_of_sums(const CandidatePlan&, int stage) const;
   /// Replicas of one stage. Of many alike only those of a few nodes are listed, where the runtime's sums go by how members are joined.
   struct Members {
     std::vector<Rank> some;
     std::size_t all = 0;
   };
-  void add(const Column&, const Slot&, int start, Members&) const;
+  void add(const PipelineReplica&, const Slot&, int start, Members&) const;
   /// As the runtime sums among them.
   program::Group group_of(std::vector<Rank> members) const;
   /// `shares`: shards of a tensor-parallel group, which move at once through the same cards and uplinks. `some` of `all` members.
   double sum(std::int64_t elements, int shares, const program::Group& some, std::size_t all) const;
 
-  const Stock& stock_;
+  const DevicePool& device_pool_;
   simulate::ProfileCost cost_;
   program::Group group_;                ///< how the runtime sums, without members
   program::Placement placement_;        ///< of the stock's devices
   std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
-  std::int64_t word_ = 0;
+  std::int64_t token_embedding_ = 0;
   std::map<std::vector<int>, Sums> sums_;
-  std::map<std::vector<int>, double> word_sums_;
+  std::map<std::vector<int>, double> token_embedding_sums_;
   std::vector<int> key_;        ///< of the sum at hand
   std::vector<double> prices_;  ///< USD for a byte, by places
   std::unordered_map<std::uint64_t, double> messages_;

@@ -4,22 +4,22 @@
 #include <cmath>
 
 #include "../obedience.hpp"
-#include "families.hpp"
+#include "candidate_generator.hpp"
 #include "moves.hpp"
 #include "reshape.hpp"
 
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::ptrdiff_t most_starts = 6;                           // of local search
-constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;  // that local search may simulate: of large pools, of small ones
-constexpr int huge_pool = 10'000;                                    // devices
-constexpr std::size_t most_reshaped = 128;                           // stages x kinds of columns
-constexpr int most_steps = 40;                                       // of a local search by estimates
-constexpr double unknown_stratum = 0.06, unknown_stratum_of_few = 0.12;                  // of an estimate whose stratum has not been forecast yet
+constexpr std::ptrdiff_t most_starts = 6;                                // of local search
+constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;      // that local search may simulate: of large pools, of small ones
+constexpr int huge_pool = 10'000;                                        // devices
+constexpr std::size_t most_reshaped = 128;                               // stages x kinds of columns
+constexpr int most_steps = 40;                                           // of a local search by estimates
+constexpr double unknown_stratum = 0.06, unknown_stratum_of_few = 0.12;  // of an estimate whose stratum has not been forecast yet
 constexpr double known_stratum = 0.03;
-constexpr double worth_improving = 1.1;    // in large pools: of the best
-constexpr double worth_forecasting = 1.01;         // a move whose estimate is worse by more is not forecast
+constexpr double worth_improving = 1.1;     // in large pools: of the best
+constexpr double worth_forecasting = 1.01;  // a move whose estimate is worse by more is not forecast
 constexpr double unknown_worth_forecasting = 1.1, unknown_worth_forecasting_of_few = 1.3;  // of a stratum that has not been forecast yet
 
 /// Forecasts of local search.
@@ -29,19 +29,20 @@ int most_improvements(int devices) {
 
 bool smaller_first(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
-  if (a.trial.devices != b.trial.devices) return a.trial.devices < b.trial.devices;
-  return a.trial.forecast.iteration < b.trial.forecast.iteration;
+  if (a.evaluation.devices != b.evaluation.devices) return a.evaluation.devices < b.evaluation.devices;
+  return a.evaluation.forecast.iteration < b.evaluation.forecast.iteration;
 }
 
 /// Of microbatches through stages, columns of equal work once: what a forecast takes time for.
-std::int64_t passes_of(const Sketch& sketch) {
+std::int64_t passes_of(const CandidatePlan& candidate) {
   std::int64_t all = 0;
-  for (const Column& column : sketch.columns) all += (column.sequences / column.count + column.microbatch - 1) / column.microbatch;
-  return all * sketch.stages();
+  for (const PipelineReplica& pipeline : candidate.pipelines)
+    all += (pipeline.sequences / pipeline.count + pipeline.microbatch - 1) / pipeline.microbatch;
+  return all * candidate.stages();
 }
 
-double excess(const Trial& trial) {
-  return trial.tightest ? static_cast<double>((trial.tightest->needed - trial.tightest->limit).count) : 0;
+double excess(const Evaluation& evaluation) {
+  return evaluation.tightest ? static_cast<double>((evaluation.tightest->needed - evaluation.tightest->limit).count) : 0;
 }
 
 }  // namespace
@@ -52,14 +53,14 @@ bool Refine::stop() {
 }
 
 void Refine::polish(Shortlist& list) {
-  const auto begin = list.candidates();
-  for (const Candidate& candidate : begin) {
-    Candidate here = candidate;
+  const auto begin = list.ranked_candidates();
+  for (const RankedCandidate& ranked : begin) {
+    RankedCandidate here = ranked;
     for (int step = 0; step < most_steps && !stop(); ++step) {
-      const bool moved = for_each_move(here.sketch, stock_, estimate_.levels(), [&](Sketch&& other) {
+      const bool moved = for_each_move(here.candidate, device_pool_, estimate_.balances(), [&](CandidatePlan&& other) {
         if (stop()) return true;
         const Estimate estimate = estimate_(other, here.estimate.value);
-        if (!estimate.fits || other.columns.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
+        if (!estimate.fits || other.pipelines.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
         list.offer(other, estimate);
         here = {std::move(other), estimate};
         return true;
@@ -70,85 +71,88 @@ void Refine::polish(Shortlist& list) {
 }
 
 void Refine::forecast(const Shortlist& list) {
-  race(list.candidates());
-  for (const Candidate& candidate : list.tight()) {
-    if (!found_.empty() && (stop() || candidate.estimate.value * corrections_.factor(candidate.sketch) > found_.front().value)) break;
-    attempt(candidate);
+  race(list.ranked_candidates());
+  for (const RankedCandidate& ranked : list.tight()) {
+    if (!found_.empty() && (stop() || ranked.estimate.value * corrections_.factor(ranked.candidate) > found_.front().value)) break;
+    attempt(ranked);
   }
-  for (const Candidate& candidate : list.doubtful()) {
-    if (!found_.empty() && (stop() || candidate.estimate.value > found_.front().value)) continue;
-    attempt(candidate);
+  for (const RankedCandidate& ranked : list.doubtful()) {
+    if (!found_.empty() && (stop() || ranked.estimate.value > found_.front().value)) continue;
+    attempt(ranked);
   }
   if (found_.empty() && !broken_ && list.nearest_miss()) attempt(*list.nearest_miss());
 }
 
 /// Always the one that may be the best by its corrected estimate, less what that may err; strata that are not known yet err more.
-void Refine::race(std::vector<Candidate> field) {
-  const double unknown = stock_.devices <= small_pool ? unknown_stratum_of_few : unknown_stratum;
-  const auto least = [&](const Candidate& candidate) {
-    const int known = corrections_.forecasts(candidate.sketch);
+void Refine::race(std::vector<RankedCandidate> field) {
+  const double unknown = device_pool_.devices <= small_pool ? unknown_stratum_of_few : unknown_stratum;
+  const auto least = [&](const RankedCandidate& ranked) {
+    const int known = corrections_.forecasts(ranked.candidate);
     const double err = known == 0 ? unknown : known_stratum / std::sqrt(known);
-    return candidate.estimate.value * corrections_.factor(candidate.sketch) * (1 - err);
+    return ranked.estimate.value * corrections_.factor(ranked.candidate) * (1 - err);
   };
   while (!field.empty() && (found_.empty() || !stop())) {
     const auto next = std::ranges::min_element(field, {}, least);
-    const bool enough = static_cast<int>(found_.size()) > stock_.request.alternatives;
+    const bool enough = static_cast<int>(found_.size()) > device_pool_.request.alternatives;
     if (enough && least(*next) > found_.front().value) return;
-    if (!attempt(*next) && next->sketch.schedule == plan::ScheduleKind::zero_bubble) attempt(in_1f1b(*next));
+    if (!attempt(*next) && next->candidate.schedule == plan::ScheduleKind::zero_bubble) attempt(in_1f1b(*next));
     field.erase(next);
   }
 }
 
 /// What keeps no weight gradients for later: it needs less memory, and every runtime executes it.
-Candidate Refine::in_1f1b(Candidate candidate) {
-  candidate.sketch.schedule = plan::ScheduleKind::one_f_one_b;
-  candidate.estimate = estimate_(candidate.sketch);
-  return candidate;
+RankedCandidate Refine::in_1f1b(RankedCandidate ranked) {
+  ranked.candidate.schedule = plan::ScheduleKind::one_f_one_b;
+  ranked.estimate = estimate_(ranked.candidate);
+  return ranked;
 }
 
-std::optional<double> Refine::attempt(const Candidate& candidate) {
-  if (std::ranges::find(tried_, candidate.sketch) != tried_.end()) return std::nullopt;
-  tried_.push_back(candidate.sketch);
-  return attempt(candidate.sketch, plan_of(candidate.sketch, stock_), candidate.estimate.value);
+std::optional<double> Refine::attempt(const RankedCandidate& ranked) {
+  if (std::ranges::find(tried_, ranked.candidate) != tried_.end()) return std::nullopt;
+  tried_.push_back(ranked.candidate);
+  return attempt(ranked.candidate, plan_of(ranked.candidate, device_pool_), ranked.estimate.value);
 }
 
-std::optional<double> Refine::attempt(const Sketch& sketch) {
-  if (std::ranges::find(tried_, sketch) != tried_.end()) return std::nullopt;
-  tried_.push_back(sketch);
-  return attempt(sketch, plan_of(sketch, stock_), 0);
+std::optional<double> Refine::attempt(const CandidatePlan& candidate) {
+  if (std::ranges::find(tried_, candidate) != tried_.end()) return std::nullopt;
+  tried_.push_back(candidate);
+  return attempt(candidate, plan_of(candidate, device_pool_), 0);
 }
 
 std::optional<double> Refine::attempt(const plan::Plan& plan) { return attempt({}, plan, 0); }
 
-std::optional<double> Refine::attempt(const Sketch& sketch, const plan::Plan& plan, double estimated) {
-  const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.trial.plan == plan; });
-  if (known || !obeys(plan, stock_.request.restrictions) || !keeps(plan, stock_.request.constraints)) return std::nullopt;
-  auto trial = stock_.holds(plan) ? bench_.forecast(plan) : std::nullopt;
-  if (!trial) return std::nullopt;
-  return take({sketch, std::move(*trial), 0, estimated});
+std::optional<double> Refine::attempt(const CandidatePlan& candidate, const plan::Plan& plan, double estimated) {
+  const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.evaluation.plan == plan; });
+  if (known || !keeps_restrictions(plan, device_pool_.request.restrictions) || !keeps(plan, device_pool_.request.constraints))
+    return std::nullopt;
+  auto evaluation = device_pool_.holds(plan) ? evaluator_.forecast(plan) : std::nullopt;
+  if (!evaluation) return std::nullopt;
+  return take({candidate, std::move(*evaluation), 0, estimated});
 }
 
-void Refine::keep(const Sketch& sketch, const plan::Plan& plan) {
+void Refine::keep(const CandidatePlan& candidate, const plan::Plan& plan) {
   keeping_ = true;
-  attempt(sketch, plan, 0);
+  attempt(candidate, plan, 0);
   keeping_ = false;
 }
 
 std::optional<double> Refine::take(Forecasted&& fresh) {
-  if (!fresh.trial.fits()) {
-    if (!nearest_ || excess(fresh.trial) < excess(nearest_->trial)) nearest_ = std::move(fresh);
+  if (!fresh.evaluation.fits()) {
+    if (!nearest_ || excess(fresh.evaluation) < excess(nearest_->evaluation)) nearest_ = std::move(fresh);
     return std::nullopt;
   }
-  const auto value = value_of(fresh.trial.forecast, stock_.request.objective.goal);
+  const auto value = value_of(fresh.evaluation.forecast, device_pool_.request.objective.goal);
   if (!value) return std::nullopt;
-  corrections_.learn(fresh.sketch, fresh.estimated, *value);
-  if (const double broken = over_limits(fresh.trial.forecast, fresh.trial.devices, stock_.request.objective.limits); broken > 1) {
-    if (!broken_ || broken < broken_->second) broken_.emplace(std::move(fresh.trial), broken);
+  corrections_.learn(fresh.candidate, fresh.estimated, *value);
+  if (const double broken = over_limits(fresh.evaluation.forecast, fresh.evaluation.devices, device_pool_.request.objective.limits);
+      broken > 1) {
+    if (!broken_ || broken < broken_->second) broken_.emplace(std::move(fresh.evaluation), broken);
     return std::nullopt;
   }
   fresh.value = *value;
   if (keeping_) kept_.push_back(fresh);
-  const auto alike = std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.sketch, fresh.sketch, stock_); });
+  const auto alike =
+      std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.candidate, fresh.candidate, device_pool_); });
   if (alike != found_.end()) {
     if (!smaller_first(fresh, *alike)) return value;
     found_.erase(alike);
@@ -158,33 +162,33 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
 }
 
 /// In the order of their corrected estimates: the forecast is dear.
-std::vector<Candidate> Refine::promising_moves(const Sketch& from) {
-  Sketch here = from;
+std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) {
+  CandidatePlan here = from;
   const double most = estimate_(here).value * corrections_.factor(here);
-  std::vector<Candidate> moves;
-  const double unknown = stock_.devices <= small_pool ? unknown_worth_forecasting_of_few : unknown_worth_forecasting;
-  const auto expected = [&](const Sketch& sketch, double estimated) {  // of what is not known, better rather than worse
-    return estimated * corrections_.factor(sketch) * (corrections_.forecasts(sketch) > 0 ? 1 : 1 / unknown);
+  std::vector<RankedCandidate> moves;
+  const double unknown = device_pool_.devices <= small_pool ? unknown_worth_forecasting_of_few : unknown_worth_forecasting;
+  const auto expected = [&](const CandidatePlan& candidate, double estimated) {  // of what is not known, better rather than worse
+    return estimated * corrections_.factor(candidate) * (corrections_.forecasts(candidate) > 0 ? 1 : 1 / unknown);
   };
-  const auto consider = [&](Sketch&& other) {
+  const auto consider = [&](CandidatePlan&& other) {
     if (stop()) return true;
     const Estimate estimate = estimate_(other, most * worth_forecasting / expected(other, 1));
-    if (!estimate.fits || other.columns.empty()) return false;
+    if (!estimate.fits || other.pipelines.empty()) return false;
     if (expected(other, estimate.value) <= most * worth_forecasting) moves.push_back({std::move(other), estimate});
     return false;
   };
-  for_each_execution(from, stock_, estimate_.may_shard(), consider);
-  if (stock_.devices <= huge_pool) {
-    for_each_move(from, stock_, estimate_.levels(), consider);
-    for_each_trade(from, stock_, consider);
-    if (from.columns.size() * from.cuts.size() <= most_reshaped)
-      for_each_reshaping(from, stock_, abilities_of(bench_.runtime()).unlike_degrees_in_a_stage, consider);
+  for_each_execution(from, device_pool_, estimate_.may_shard(), consider);
+  if (device_pool_.devices <= huge_pool) {
+    for_each_move(from, device_pool_, estimate_.balances(), consider);
+    for_each_trade(from, device_pool_, consider);
+    if (from.pipelines.size() * from.cuts.size() <= most_reshaped)
+      for_each_reshaping(from, device_pool_, abilities_of(evaluator_.runtime()).unlike_degrees_in_a_stage, consider);
   }
-  std::ranges::stable_sort(moves, {}, [&](const Candidate& c) { return expected(c.sketch, c.estimate.value); });
+  std::ranges::stable_sort(moves, {}, [&](const RankedCandidate& c) { return expected(c.candidate, c.estimate.value); });
   return moves;
 }
 
-bool Refine::spent() { return bench_.forecasts() >= forecasts_end_ || passes_left_ < 0 || stop(); }
+bool Refine::spent() { return evaluator_.forecasts() >= forecasts_end_ || passes_left_ < 0 || stop(); }
 
 /// The next of the moves; the first that makes it better is taken.
 void Refine::step(Climb& climb) {
@@ -193,30 +197,30 @@ void Refine::step(Climb& climb) {
     climb.at_top = true;
     return;
   }
-  const Candidate& move = climb.moves[climb.next++];
-  const auto before = bench_.forecasts();
+  const RankedCandidate& move = climb.moves[climb.next++];
+  const auto before = evaluator_.forecasts();
   const auto reached = attempt(move);
-  if (bench_.forecasts() > before) passes_left_ -= passes_of(move.sketch);
+  if (evaluator_.forecasts() > before) passes_left_ -= passes_of(move.candidate);
   if (!reached || *reached >= climb.value) return;
-  climb.here = Sketch{move.sketch}, climb.value = *reached, climb.listed = false;
+  climb.here = CandidatePlan{move.candidate}, climb.value = *reached, climb.listed = false;
 }
 
 void Refine::climb(Climb& climb, int forecasts) {
-  for (const auto end = bench_.forecasts() + forecasts; !climb.at_top && bench_.forecasts() < end && !spent();) step(climb);
+  for (const auto end = evaluator_.forecasts() + forecasts; !climb.at_top && evaluator_.forecasts() < end && !spent();) step(climb);
 }
 
 /// From the best plans of several shapes: what is best now may be a dead end. Successive halving (Jamieson and Talwalkar 2016).
 void Refine::improve() {
-  const bool small = stock_.devices <= small_pool;
-  const int most = most_improvements(stock_.devices);
-  forecasts_end_ = bench_.forecasts() + most, passes_left_ = small ? many_passes : most_passes;
+  const bool small = device_pool_.devices <= small_pool;
+  const int most = most_improvements(device_pool_.devices);
+  forecasts_end_ = evaluator_.forecasts() + most, passes_left_ = small ? many_passes : most_passes;
   std::vector<Climb> climbs;
   for (const Forecasted& start : found_) {
     if (std::ssize(climbs) == most_starts || (!small && start.value > found_.front().value * worth_improving)) break;
-    if (!start.sketch.columns.empty()) climbs.push_back({start.sketch, start.value});
+    if (!start.candidate.pipelines.empty()) climbs.push_back({start.candidate, start.value});
   }
   while (!climbs.empty() && !spent()) {
-    const auto left = static_cast<int>(forecasts_end_ - bench_.forecasts());
+    const auto left = static_cast<int>(forecasts_end_ - evaluator_.forecasts());
     const int each = climbs.size() == 1 ? left : std::max(1, left / 2 / static_cast<int>(climbs.size()));
     for (Climb& one : climbs) climb(one, each);
     if (std::ranges::all_of(climbs, &Climb::at_top)) return;

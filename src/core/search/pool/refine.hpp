@@ -1,15 +1,15 @@
 #pragma once
 #include <functional>
 
-#include "bench.hpp"
 #include "corrections.hpp"
+#include "plan_evaluator.hpp"
 
 namespace flotilla::search::pool {
 
-/// A sketch whose plan was forecast.
+/// A candidate whose plan was forecast.
 struct Forecasted {
-  Sketch sketch;
-  Trial trial;
+  CandidatePlan candidate;
+  Evaluation evaluation;
   double value = 0;
   double estimated = 0;  ///< the value that was estimated; 0: none was
 };
@@ -17,60 +17,60 @@ struct Forecasted {
 /// Forecasts what a shortlist holds, and changes the best while that makes it better.
 class Refine {
  public:
-  Refine(const Stock& stock, Estimator& estimate, Bench& bench, const std::function<bool()>& should_stop)
-      : stock_{stock}, estimate_{estimate}, bench_{bench}, should_stop_{should_stop}, corrections_{stock} {}
+  Refine(const DevicePool& device_pool, Estimator& estimate, PlanEvaluator& evaluator, const std::function<bool()>& should_stop)
+      : device_pool_{device_pool}, estimate_{estimate}, evaluator_{evaluator}, should_stop_{should_stop}, corrections_{device_pool} {}
 
   /// Steps of local search by the estimate alone.
   void polish(Shortlist&);
   /// The best by their estimates, each stratum's (Corrections) in turn as long as one of it may still be the best.
   void forecast(const Shortlist&);
-  /// Changes the best plans in everything that sketches say, from several starts of which the worse half is given up again and again.
+  /// Changes the best plans in everything that candidates say, from several starts of which the worse half is given up again and again.
   void improve();
   /// Forecasts a plan that is told of whatever its shape: one that runs now.
-  void keep(const Sketch&, const plan::Plan&);
+  void keep(const CandidatePlan&, const plan::Plan&);
   const std::vector<Forecasted>& kept() const { return kept_; }
   /// Plans that fit and keep the limits, best first, of every shape one.
   const std::vector<Forecasted>& found() const { return found_; }
   /// Of those that do not fit the one that misses least.
   const std::optional<Forecasted>& nearest_miss() const { return nearest_; }
   /// Of the plans that fit and break a limit the one that breaks it least, and times the limit.
-  const std::optional<std::pair<Trial, double>>& nearest_to_limits() const { return broken_; }
+  const std::optional<std::pair<Evaluation, double>>& nearest_to_limits() const { return broken_; }
   bool stopped() const { return stopped_; }
 
   /// Its value; nothing where it does not fit, breaks a limit, cannot be executed, or was tried before.
-  std::optional<double> attempt(const Sketch&);
+  std::optional<double> attempt(const CandidatePlan&);
   std::optional<double> attempt(const plan::Plan&);
 
  private:
   /// A local search on its way: what is tried next from where it is.
   struct Climb {
-    Sketch here;
+    CandidatePlan here;
     double value = 0;
-    std::vector<Candidate> moves{};
+    std::vector<RankedCandidate> moves{};
     std::size_t next = 0;
     bool listed = false, at_top = false;
   };
-  std::optional<double> attempt(const Candidate&);
-  std::optional<double> attempt(const Sketch&, const plan::Plan&, double estimated);
+  std::optional<double> attempt(const RankedCandidate&);
+  std::optional<double> attempt(const CandidatePlan&, const plan::Plan&, double estimated);
   std::optional<double> take(Forecasted&&);
-  void race(std::vector<Candidate>);
-  Candidate in_1f1b(Candidate);
+  void race(std::vector<RankedCandidate>);
+  RankedCandidate in_1f1b(RankedCandidate);
   void climb(Climb&, int forecasts);
   void step(Climb&);
-  std::vector<Candidate> promising_moves(const Sketch&);
+  std::vector<RankedCandidate> promising_moves(const CandidatePlan&);
   bool spent();
   bool stop();
 
-  const Stock& stock_;
+  const DevicePool& device_pool_;
   Estimator& estimate_;
-  Bench& bench_;
+  PlanEvaluator& evaluator_;
   const std::function<bool()>& should_stop_;
   std::vector<Forecasted> found_, kept_;
   std::optional<Forecasted> nearest_;
-  std::vector<Sketch> tried_;
+  std::vector<CandidatePlan> tried_;
   Corrections corrections_;
   std::int64_t passes_left_ = 0, forecasts_end_ = 0;  ///< of local search
-  std::optional<std::pair<Trial, double>> broken_;
+  std::optional<std::pair<Evaluation, double>> broken_;
   bool stopped_ = false, keeping_ = false;
 };
 

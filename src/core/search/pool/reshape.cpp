@@ -7,12 +7,13 @@ namespace {
 
 class Reshaping {
  public:
-  Reshaping(const Sketch& sketch, const Stock& stock, bool unlike_degrees, const std::function<void(Sketch&&)>& visit)
-      : sketch_{sketch}, stock_{stock}, unlike_degrees_{unlike_degrees}, visit_{visit} {}
+  Reshaping(const CandidatePlan& candidate, const DevicePool& device_pool, bool unlike_degrees,
+            const std::function<void(CandidatePlan&&)>& visit)
+      : candidate_{candidate}, device_pool_{device_pool}, unlike_degrees_{unlike_degrees}, visit_{visit} {}
 
   void run() {
     for (std::size_t s = 0; s < stages(); ++s) {
-      for (std::size_t c = 0; c < sketch_.columns.size(); ++c) other_places(s, c);
+      for (std::size_t c = 0; c < candidate_.pipelines.size(); ++c) other_places(s, c);
       other_degrees(s);
       split(s);
       if (s + 1 < stages()) merge(s);
@@ -21,26 +22,26 @@ class Reshaping {
   }
 
  private:
-  std::size_t stages() const { return sketch_.columns.front().slots.size(); }
+  std::size_t stages() const { return candidate_.pipelines.front().slots.size(); }
 
-  void offer(Sketch&& other) {
-    if (stock_.holds(other)) visit_(std::move(other));
+  void offer(CandidatePlan&& other) {
+    if (device_pool_.holds(other)) visit_(std::move(other));
   }
 
   void other_places(std::size_t s, std::size_t c) {
-    for (int p = 0; p < static_cast<int>(stock_.places.size()); ++p) {
-      const Column& column = sketch_.columns[c];
-      if (column.slots[s].place == p) continue;
-      Sketch all = sketch_;
-      all.columns[c].slots[s].place = p;
+    for (int p = 0; p < static_cast<int>(device_pool_.places.size()); ++p) {
+      const PipelineReplica& pipeline = candidate_.pipelines[c];
+      if (pipeline.slots[s].place == p) continue;
+      CandidatePlan all = candidate_;
+      all.pipelines[c].slots[s].place = p;
       offer(std::move(all));
-      if (column.count == 1) continue;
-      Sketch one = sketch_;
-      --one.columns[c].count;
-      Column apart = column;
+      if (pipeline.count == 1) continue;
+      CandidatePlan one = candidate_;
+      --one.pipelines[c].count;
+      PipelineReplica apart = pipeline;
       apart.count = 1;
       apart.slots[s].place = p;
-      one.columns.insert(one.columns.begin() + static_cast<std::ptrdiff_t>(c) + 1, std::move(apart));
+      one.pipelines.insert(one.pipelines.begin() + static_cast<std::ptrdiff_t>(c) + 1, std::move(apart));
       offer(std::move(one));
     }
   }
@@ -49,16 +50,16 @@ class Reshaping {
     const bool end = s == 0 || s + 1 == stages();
     if (end && s > 0 && !unlike_degrees_) return;  // with the first
     for (const bool larger : {false, true}) {
-      Sketch other = sketch_;
+      CandidatePlan other = candidate_;
       if (change_degree(other, s, larger) && (!end || unlike_degrees_ || stages() == 1 || change_degree(other, stages() - 1, larger)))
         offer(std::move(other));
     }
   }
 
-  bool change_degree(Sketch& sketch, std::size_t s, bool larger) const {
-    for (Column& column : sketch.columns) {
-      int& tensor = column.slots[s].tensor;
-      if (larger ? tensor * 2 > stock_.request.model.groups() : tensor == 1) return false;
+  bool change_degree(CandidatePlan& candidate, std::size_t s, bool larger) const {
+    for (PipelineReplica& pipeline : candidate.pipelines) {
+      int& tensor = pipeline.slots[s].tensor;
+      if (larger ? tensor * 2 > device_pool_.request.model.groups() : tensor == 1) return false;
       tensor = larger ? tensor * 2 : tensor / 2;
     }
     return true;
@@ -66,47 +67,48 @@ class Reshaping {
 
   /// From one stage to another that is not beside it, either way: the stages between keep as many.
   void move_block(std::size_t s, std::size_t to) {
-    if (stock_.request.restrictions.even_layers) return;
+    if (device_pool_.request.restrictions.even_layers) return;
     for (const int step : {-1, 1}) {
-      Sketch other = sketch_;
+      CandidatePlan other = candidate_;
       for (std::size_t cut = s + 1; cut <= to; ++cut) other.cuts[cut] += step;
       if (other.cuts[s] < other.cuts[s + 1] && other.cuts[to] < other.cuts[to + 1]) offer(std::move(other));
     }
   }
 
   void split(std::size_t s) {
-    const int first = sketch_.cuts[s], last = sketch_.cuts[s + 1];
-    if (last - first < 2 || stock_.request.restrictions.even_layers) return;
-    Sketch other = sketch_;
+    const int first = candidate_.cuts[s], last = candidate_.cuts[s + 1];
+    if (last - first < 2 || device_pool_.request.restrictions.even_layers) return;
+    CandidatePlan other = candidate_;
     const auto at_s = static_cast<std::ptrdiff_t>(s);
     other.cuts.insert(other.cuts.begin() + at_s + 1, (first + last) / 2);
-    other.recompute.insert(other.recompute.begin() + at_s, sketch_.recompute[s]);
-    for (Column& column : other.columns) column.slots.insert(column.slots.begin() + at_s, column.slots[s]);
+    other.recompute.insert(other.recompute.begin() + at_s, candidate_.recompute[s]);
+    for (PipelineReplica& pipeline : other.pipelines) pipeline.slots.insert(pipeline.slots.begin() + at_s, pipeline.slots[s]);
     offer(std::move(other));
   }
 
   /// On the devices of the first of the two, and on those of the second.
   void merge(std::size_t s) {
-    if (stock_.request.restrictions.even_layers) return;
+    if (device_pool_.request.restrictions.even_layers) return;
     for (const std::size_t gone : {s + 1, s}) {
-      Sketch other = sketch_;
+      CandidatePlan other = candidate_;
       other.cuts.erase(other.cuts.begin() + static_cast<std::ptrdiff_t>(s) + 1);
       other.recompute.erase(other.recompute.begin() + static_cast<std::ptrdiff_t>(gone));
-      for (Column& column : other.columns) column.slots.erase(column.slots.begin() + static_cast<std::ptrdiff_t>(gone));
+      for (PipelineReplica& pipeline : other.pipelines) pipeline.slots.erase(pipeline.slots.begin() + static_cast<std::ptrdiff_t>(gone));
       offer(std::move(other));
     }
   }
 
-  const Sketch& sketch_;
-  const Stock& stock_;
+  const CandidatePlan& candidate_;
+  const DevicePool& device_pool_;
   bool unlike_degrees_;
-  const std::function<void(Sketch&&)>& visit_;
+  const std::function<void(CandidatePlan&&)>& visit_;
 };
 
 }  // namespace
 
-void for_each_reshaping(const Sketch& sketch, const Stock& stock, bool unlike_degrees, const std::function<void(Sketch&&)>& visit) {
-  if (!sketch.columns.empty()) Reshaping{sketch, stock, unlike_degrees, visit}.run();
+void for_each_reshaping(const CandidatePlan& candidate, const DevicePool& device_pool, bool unlike_degrees,
+                        const std::function<void(CandidatePlan&&)>& visit) {
+  if (!candidate.pipelines.empty()) Reshaping{candidate, device_pool, unlike_degrees, visit}.run();
 }
 
 }  // namespace flotilla::search::pool

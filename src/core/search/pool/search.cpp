@@ -5,11 +5,11 @@
 #include "../bound/floor.hpp"
 #include "../tuning.hpp"
 #include "answer.hpp"
-#include "families.hpp"
+#include "candidate_generator.hpp"
 #include "flotilla/base/error.hpp"
-#include "lines.hpp"
 #include "refine.hpp"
-#include "revive.hpp"
+#include "running_plan.hpp"
+#include "uneven_pipeline_search.hpp"
 #include "wide_groups.hpp"
 
 namespace flotilla::search::pool {
@@ -17,27 +17,27 @@ namespace {
 
 PlanAnswer search_for_plan(const PlanRequest&, const cluster::Profile& library, const program::Runtime&, const LargerPool&);
 
-/// A plan as a sketch, its batch dealt anew.
-std::optional<Sketch> revived(const plan::Plan& plan, Estimator& estimate) {
-  auto sketch = revive(plan, estimate.stock());
-  if (sketch) estimate(*sketch);
-  return sketch && !sketch->columns.empty() ? sketch : std::nullopt;
+/// A plan as a candidate, its batch dealt anew.
+std::optional<CandidatePlan> revived(const plan::Plan& plan, Estimator& estimate) {
+  auto candidate = from_running_plan(plan, estimate.device_pool());
+  if (candidate) estimate(*candidate);
+  return candidate && !candidate->pipelines.empty() ? candidate : std::nullopt;
 }
 
 /// What runs now as far as the pool still holds it: where local search starts, too.
 void offer_previous(const plan::Plan& previous, Estimator& estimate, Shortlist& list) {
-  auto sketch = revive(previous, estimate.stock());
-  if (sketch) list.offer(*sketch, estimate(*sketch));
+  auto candidate = from_running_plan(previous, estimate.device_pool());
+  if (candidate) list.offer(*candidate, estimate(*candidate));
 }
 
 /// Its own shares, and those that the estimate deals.
 void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refine) {
-  const Stock& stock = estimate.stock();
-  const auto sketch = revived(previous, estimate);
-  if (previous.model == stock.request.model && previous.length == stock.request.length &&
-      previous.global_batch == stock.request.global_batch && previous.precision == stock.request.precision)
-    refine.keep(sketch.value_or(Sketch{}), unbound(previous));
-  if (sketch) refine.keep(*sketch, plan_of(*sketch, stock));
+  const DevicePool& device_pool = estimate.device_pool();
+  const auto candidate = revived(previous, estimate);
+  if (previous.model == device_pool.request.model && previous.length == device_pool.request.length &&
+      previous.global_batch == device_pool.request.global_batch && previous.precision == device_pool.request.precision)
+    refine.keep(candidate.value_or(CandidatePlan{}), unbound(previous));
+  if (candidate) refine.keep(*candidate, plan_of(*candidate, device_pool));
 }
 
 /// The best plans for another request, forecast for this one.
@@ -48,7 +48,7 @@ void try_plans_for(const PlanRequest& other, const cluster::Profile& library, co
   std::vector<RankedPlan> all{*answer.best};
   all.insert(all.end(), answer.alternatives.begin(), answer.alternatives.end());
   for (const RankedPlan& one : all) {
-    if (const auto sketch = revived(one.plan, estimate)) refine.attempt(*sketch);
+    if (const auto candidate = revived(one.plan, estimate)) refine.attempt(*candidate);
     refine.attempt(one.plan);
   }
 }
@@ -79,21 +79,21 @@ void try_without_limits(PlanRequest other, const cluster::Profile& library, cons
 
 PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& library, const program::Runtime& runtime,
                            const LargerPool& larger_pool) {
-  Stock stock{request, library};
-  Bench bench{stock, runtime};
-  Soundings soundings{stock, bench};
-  Network network{stock, bench};
-  widen_groups(stock, soundings, network);
-  Estimator estimate{stock, soundings, network, runtime};
-  Shortlist list{stock, shortlist_length(stock.devices)};
+  DevicePool device_pool{request, library};
+  PlanEvaluator evaluator{device_pool, runtime};
+  LayerCostTable layer_cost_table{device_pool, evaluator};
+  Network network{device_pool, evaluator};
+  widen_groups(device_pool, layer_cost_table, network);
+  Estimator estimate{device_pool, layer_cost_table, network, runtime};
+  Shortlist list{device_pool, shortlist_length(device_pool.devices)};
   if (request.previous) offer_previous(*request.previous, estimate, list);
-  Families families{estimate, network, abilities_of(runtime), list, request.should_stop};
+  CandidateGenerator families{estimate, network, abilities_of(runtime), list, request.should_stop};
   families.run();
-  Refine refine{stock, estimate, bench, request.should_stop};
+  Refine refine{device_pool, estimate, evaluator, request.should_stop};
   refine.polish(list);
   if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
-  BoundProof floor = bound::floor_of(stock, soundings, estimate.sizes().back());
+  BoundProof floor = bound::floor_of(device_pool, layer_cost_table, estimate.sizes().back());
   const bool good_enough = !refine.found().empty() && floor.bound >= refine.found().front().value * (1 - request.tolerance);
   if (!good_enough) {
     PlanRequest other = request;
@@ -101,10 +101,10 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
     if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
     try_without_limits(other, library, runtime, estimate, refine);
     refine.improve();
-    try_lines(estimate, network, families.microbatches(), refine, bench);
+    try_uneven_pipelines(estimate, network, families.microbatches(), refine, evaluator);
   }
-  const Effort effort{estimate.count(), bench.forecasts(), families.stopped() || refine.stopped()};
-  return answer_of(stock, refine, effort, std::move(floor), bench, larger_pool);
+  const Effort effort{estimate.count(), evaluator.forecasts(), families.stopped() || refine.stopped()};
+  return answer_of(device_pool, refine, effort, std::move(floor), evaluator, larger_pool);
 }
 
 /// Whether a pool so many times as large holds a plan; nothing where it cannot be planned.

@@ -1,33 +1,30 @@
-// What of a box's stages can be part of a plan below the target, by sums that do not look at units.
+// What of a node's stages can be part of a plan below the target, by sums that do not look at units.
 #include <algorithm>
 
-#include "rest.hpp"
+#include "dp_relaxation.hpp"
 
 namespace flotilla::search::rules {
-namespace {
+namespace {}  // namespace
 
-
-}  // namespace
-
-std::vector<double> Rest::costs(What what) const {
+std::vector<double> DpRelaxation::costs(Quantity what) const {
   std::vector<double> all;
   all.reserve(moves_.size());
-  for (const Move& move : moves_) all.push_back(cost(what, move));
+  for (const StageMove& move : moves_) all.push_back(cost(what, move));
   return all;
 }
 
 /// Drops the moves of which no plan below the target can consist; false when that leaves none, and then the bound is known.
-bool Rest::filter(double target) {
+bool DpRelaxation::filter(double target) {
   const double update = family_.measures().least_update();
-  Sweep sweep{nodes_, sides_, !few()};
+  PathSweep sweep{nodes_, sides_, !few()};
   double product = 0;
   const auto times = costs(time_);
-  least_time_ = std::max(sweep.forward(moves_, times) * rounding + update, box_.above_time);
+  least_time_ = std::max(sweep.forward(moves_, times) * rounding + update, branch_node_.above_time);
   if (least_time_ == never) return false;
   if (value_.needs_prices()) {
-    Sweep others{nodes_, sides_, !few()};
-    least_price_ = std::max(others.forward(moves_, costs(price_)) * rounding, box_.above_price);
-    if (least_price_ > box_.price) return false;
+    PathSweep others{nodes_, sides_, !few()};
+    least_price_ = std::max(others.forward(moves_, costs(price_)) * rounding, branch_node_.above_price);
+    if (least_price_ > branch_node_.price) return false;
     product = value_of_blend(others.forward(moves_, costs(blend_)));
   }
   bound_ = value_.least(least_time_, least_price_, product);
@@ -39,8 +36,8 @@ bool Rest::filter(double target) {
   return true;
 }
 
-void Rest::filter_by_price(double target) {
-  Sweep sweep{nodes_, sides_, !few()};
+void DpRelaxation::filter_by_price(double target) {
+  PathSweep sweep{nodes_, sides_, !few()};
   const auto blends = costs(blend_);
   sweep.forward(moves_, blends);
   sweep.backward(moves_, blends);
@@ -48,7 +45,7 @@ void Rest::filter_by_price(double target) {
 }
 
 /// The moves through which some way's sum is at most so much.
-void Rest::keep(const Sweep& sweep, const std::vector<double>& costs, double most) {
+void DpRelaxation::keep(const PathSweep& sweep, const std::vector<double>& costs, double most) {
   if (most == never) return;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < moves_.size(); ++i)

@@ -2,24 +2,24 @@
 #include <algorithm>
 #include <numeric>
 
-#include "realise.hpp"
+#include "zone_assigner.hpp"
 
 namespace flotilla::search::rules {
 namespace {
 
 constexpr int most_rounds = 30;
 constexpr std::size_t few_to_swap = 16;  // among which swaps between regions are tried
-constexpr int most_shares = 4;           // of simulate::sailor_reduction: more degrees share no further
-constexpr double bucket = 5e8;           // of simulate::sailor_all_reduce
+constexpr int most_shares = 4;           // of sailor::sailor_reduction: more degrees share no further
+constexpr double bucket = 5e8;           // of sailor::sailor_all_reduce
 
-bool stands(const simulate::SailorRun& run, const Entry& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
+bool stands(const sailor::SailorRun& run, const PoolSlot& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
 
 }  // namespace
 
-Candidate Realiser::moved(const Candidate& from) {
+FormulaPlan ZoneAssigner::moved(const FormulaPlan& from) {
   best_ = from;
   for (bool better = from.value < never; better;) {
-    const Candidate before = best_;
+    const FormulaPlan before = best_;
     for (std::size_t s = 0; s + 1 < before.plan.stages.size(); ++s)
       for (const int by : {-2, -1, 1, 2}) {
         tried_ = before;
@@ -33,7 +33,7 @@ Candidate Realiser::moved(const Candidate& from) {
 }
 
 /// Puts rings in order, then swaps zones of the stages that decide the time, as long as that helps.
-void Realiser::improve() {
+void ZoneAssigner::improve() {
   for (std::size_t s = 0; s < best_.plan.stages.size(); ++s) {
     tried_ = best_;
     order_ring(s);
@@ -57,8 +57,8 @@ void Realiser::improve() {
   }
 }
 
-bool Realiser::improve_stage(std::size_t stage) {
-  const Candidate before = best_;
+bool ZoneAssigner::improve_stage(std::size_t stage) {
+  const FormulaPlan before = best_;
   std::vector<int> entries, all(p_.entries.size());
   std::iota(all.begin(), all.end(), 0);
   for (int e = 0; e < static_cast<int>(p_.entries.size()); ++e)
@@ -67,7 +67,7 @@ bool Realiser::improve_stage(std::size_t stage) {
   for (std::size_t other = 0; other < before.plan.stages.size(); ++other)
     for (const int entry : entries)
       for (const int into : across_ ? all : p_.groups[at(p_.entries[at(entry)].group)].entries)
-        for (const Part part : {Part::all, Part::half, Part::balance, Part::one}) {
+        for (const SwapPart part : {SwapPart::all, SwapPart::half, SwapPart::balance, SwapPart::one}) {
           if (entry == into || p_.entries[at(entry)].type != p_.entries[at(into)].type) continue;
           tried_ = before;
           if (try_swap(stage, other, entry, into, part)) consider();
@@ -77,8 +77,8 @@ bool Realiser::improve_stage(std::size_t stage) {
 
 /// Replicas of `stage` go from `entry` into another entry of their type: as many as there is room or as `other` gives way, half of these,
 /// half of those that stand there, or one.
-bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int into, Part part) {
-  const Entry &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
+bool ZoneAssigner::try_swap(std::size_t stage, std::size_t other, int entry, int into, SwapPart part) {
+  const PoolSlot &from = p_.entries[at(entry)], &to = p_.entries[at(into)];
   if (!across_ && from.region != to.region) return false;
   auto& stages = tried_.plan.stages;
   int tensor = 0, mine = 0, theirs = 0;
@@ -96,12 +96,15 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
       if (stands(run, to) && run.kind.tensor_parallel == tensor) theirs += run.count;
   }
   const int all = std::min(mine, theirs);
-  const int count = part == Part::all ? all : part == Part::half ? all / 2 : part == Part::balance ? std::min(all, mine / 2) : 1;
-  if (all <= 0 || count <= 0 || (part != Part::all && count == all)) return false;
-  const auto turn = [&](simulate::SailorStage& s, const Entry& x, const Entry& y) {
-    std::vector<simulate::SailorRun> runs;
+  const int count = part == SwapPart::all       ? all
+                    : part == SwapPart::half    ? all / 2
+                    : part == SwapPart::balance ? std::min(all, mine / 2)
+                                                : 1;
+  if (all <= 0 || count <= 0 || (part != SwapPart::all && count == all)) return false;
+  const auto turn = [&](sailor::SailorStage& s, const PoolSlot& x, const PoolSlot& y) {
+    std::vector<sailor::SailorRun> runs;
     int left = count;
-    for (simulate::SailorRun run : s.replicas) {
+    for (sailor::SailorRun run : s.replicas) {
       if (!stands(run, x)) {
         runs.push_back(run);
         continue;
@@ -121,23 +124,24 @@ bool Realiser::try_swap(std::size_t stage, std::size_t other, int entry, int int
 }
 
 /// Zones in the order in which they stand in the other stage.
-void Realiser::follow(std::size_t stage, std::size_t neighbour) {
+void ZoneAssigner::follow(std::size_t stage, std::size_t neighbour) {
   auto& runs = tried_.plan.stages[stage].replicas;
   const auto& others = tried_.plan.stages[neighbour].replicas;
-  const auto place = [&](const simulate::SailorRun& run) {
+  const auto place = [&](const sailor::SailorRun& run) {
     return std::ranges::find_if(others, [&](const auto& other) { return other.kind.zone == run.kind.zone; }) - others.begin();
   };
   std::stable_sort(runs.begin(), runs.end(), [&](const auto& x, const auto& y) { return place(x) < place(y); });
 }
 
 /// In the order of the fastest ring, where a stage has one degree of a type in an entry.
-void Realiser::order_ring(std::size_t stage) {
+void ZoneAssigner::order_ring(std::size_t stage) {
   auto& s = tried_.plan.stages[stage];
-  std::vector<Rings::Part> parts;
+  std::vector<Rings::RingPart> parts;
   std::vector<int> tensors(p_.entries.size(), 0);
   int least = most_shares;
   for (const auto& run : s.replicas) {
-    const auto entry = std::ranges::find_if(p_.entries, [&](const Entry& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
+    const auto entry =
+        std::ranges::find_if(p_.entries, [&](const PoolSlot& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
     int& tensor = tensors[at(entry - p_.entries.begin())];
     if (tensor != 0 && tensor != run.kind.tensor_parallel) return;
     tensor = run.kind.tensor_parallel;
@@ -145,10 +149,10 @@ void Realiser::order_ring(std::size_t stage) {
     parts.push_back({static_cast<int>(entry - p_.entries.begin()), run.count});
   }
   const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / least;
-  const int degree = simulate::degree(s);
+  const int degree = sailor::degree(s);
   s.replicas.clear();
   for (const auto& part : rings_.ordered(parts, std::min(bytes, bucket) / degree)) {
-    const Entry& e = p_.entries[at(part.entry)];
+    const PoolSlot& e = p_.entries[at(part.entry)];
     s.replicas.push_back({{e.type, e.zone, tensors[at(part.entry)]}, part.count});
   }
 }

@@ -6,7 +6,7 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double alone = 2e9, in_group = 3e9;  // what simulate::sailor_memory counts beside the tensors
+constexpr double alone = 2e9, in_group = 3e9;  // what sailor::sailor_memory counts beside the tensors
 constexpr double bytes_a_parameter = 24, bytes_an_element = 4;
 constexpr int deepest = 30'000;
 
@@ -36,11 +36,11 @@ void add_once(Fits& fits, const cluster::LinkFit* fit) {
 
 double message(const Fits& fits, double bytes) {
   double least = never;
-  for (const auto& fit : fits) least = std::min(least, simulate::sailor_message(fit, bytes).value);
+  for (const auto& fit : fits) least = std::min(least, sailor::sailor_message(fit, bytes).value);
   return least;
 }
 
-Links::Links(const Problem& p) : kinds{static_cast<int>(p.kinds.size())} {
+Links::Links(const FormulaProblem& p) : kinds{static_cast<int>(p.kinds.size())} {
   pairs.resize(at(kinds) * at(kinds));
   for (int k = 0; k < kinds; ++k)
     for (int o = 0; o < kinds; ++o)
@@ -48,9 +48,9 @@ Links::Links(const Problem& p) : kinds{static_cast<int>(p.kinds.size())} {
         for (const int f : p.kinds[at(o)].entries) add_once(pairs[at(k * kinds + o)], p.tables.link(p.at(k, e), p.at(o, f)));
 }
 
-Measures::Measures(const Problem& p, const Links& links, int sequences)
+Measures::Measures(const FormulaProblem& p, const Links& links, int sequences)
     : m_{sequences}, layers_{p.tables.layers()}, count_{static_cast<int>(p.kinds.size())}, regions_{p.regions} {
-  for (const Kind& kind : p.kinds) add_kind(p, kind);
+  for (const ReplicaKind& kind : p.kinds) add_kind(p, kind);
   depths_.assign(at(count_) * at(layers_) * at(layers_), 0);
   for (int k = 0; k < count_; ++k) add_depths(k);
   add_links(p, links);
@@ -66,10 +66,10 @@ Measures::Measures(const Problem& p, const Links& links, int sequences)
   add_rates(p);
 }
 
-void Measures::add_kind(const Problem& p, const Kind& kind) {
-  const Group& group = p.groups[at(kind.group)];
+void Measures::add_kind(const FormulaProblem& p, const ReplicaKind& kind) {
+  const TypeInRegion& group = p.groups[at(kind.group)];
   const int cell = p.tables.cell(group.type, kind.tensor, m_);
-  Times t;
+  KindTimes t;
   t.usable = cell >= 0;
   t.beside = kind.tensor == 1 ? alone : in_group;
   t.memory = group.memory;
@@ -83,9 +83,9 @@ void Measures::add_kind(const Problem& p, const Kind& kind) {
   kinds_.push_back(std::move(t));
 }
 
-/// As simulate::sailor_memory counts, in whole bytes of activations.
+/// As sailor::sailor_memory counts, in whole bytes of activations.
 void Measures::add_depths(int kind) {
-  const Times& t = kinds_[at(kind)];
+  const KindTimes& t = kinds_[at(kind)];
   if (!t.usable) return;
   for (int first = 0; first < layers_; ++first)
     for (int last = first + 1; last <= layers_; ++last) {
@@ -110,7 +110,7 @@ void Measures::add_times() {
       }
 }
 
-void Measures::add_links(const Problem& p, const Links& links) {
+void Measures::add_links(const FormulaProblem& p, const Links& links) {
   std::vector<double> sizes;
   for (int l = 0; l < layers_; ++l) {
     const double bytes = p.tables.output_bytes(l) * m_;
@@ -135,7 +135,7 @@ void Measures::add_links(const Problem& p, const Links& links) {
       }
 }
 
-void Measures::add_more(const Problem& p) {
+void Measures::add_more(const FormulaProblem& p) {
   const int sides = regions_ + 1;
   more_.assign(at(sides) * at(sides) * classes_, 0);
   for (int side = 0; side < sides && regions_ > 1; ++side)
@@ -152,7 +152,7 @@ void Measures::add_more(const Problem& p) {
       }
 }
 
-void Measures::add_rates(const Problem& p) {
+void Measures::add_rates(const FormulaProblem& p) {
   std::vector<std::vector<Hold>> all;
   for (int k = 0; k < count_; ++k) {
     all.push_back(holds(*this, k, layers_));
@@ -163,7 +163,7 @@ void Measures::add_rates(const Problem& p) {
   rates_.assign(p.groups.size() * paces_.size(), 0);
   prices_.assign(paces_.size(), never);
   for (int k = 0; k < count_; ++k) {
-    const Kind& kind = p.kinds[at(k)];
+    const ReplicaKind& kind = p.kinds[at(k)];
     const auto& best = all[at(k)];
     std::size_t i = 0;
     for (int j = 0; j < paces(); ++j) {

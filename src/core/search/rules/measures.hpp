@@ -13,7 +13,7 @@ void add_once(Fits&, const cluster::LinkFit*);
 
 /// The links between neighbouring stages, zones put together, by kind and kind.
 struct Links {
-  explicit Links(const Problem&);
+  explicit Links(const FormulaProblem&);
   const Fits& between(int kind, int other) const { return pairs[at(kind * kinds + other)]; }
   int kinds = 0;
   std::vector<Fits> pairs;
@@ -22,7 +22,7 @@ struct Links {
 /// Times, memory and least links of all kinds at one microbatch size, and how fast layers can go through devices at most.
 class Measures {
  public:
-  Measures(const Problem&, const Links&, int sequences);
+  Measures(const FormulaProblem&, const Links&, int sequences);
 
   int sequences() const { return m_; }
   bool usable(int kind) const { return kinds_[at(kind)].usable; }
@@ -59,23 +59,23 @@ class Measures {
   double price(int j) const { return prices_[at(j)]; }
 
  private:
-  struct Times {
+  struct KindTimes {
     bool usable = false;
     std::vector<double> compute, update;    ///< running sums; by layer
     std::vector<double> parameters, saved;  ///< running sums of elements
     double beside = 0, memory = 0;          ///< bytes
   };
-  void add_kind(const Problem&, const Kind&);
+  void add_kind(const FormulaProblem&, const ReplicaKind&);
   void add_depths(int kind);
   void add_times();
-  void add_links(const Problem&, const Links&);
-  void add_more(const Problem&);
-  void add_rates(const Problem&);
+  void add_links(const FormulaProblem&, const Links&);
+  void add_more(const FormulaProblem&);
+  void add_rates(const FormulaProblem&);
   std::size_t range(int kind, int first, int last) const { return at((kind * layers_ + first) * layers_ + last - 1); }
   std::size_t spot(int pair, int layer) const { return at(pair) * classes_ + at(class_of_[at(layer)]); }
 
   int m_, layers_, count_, regions_;
-  std::vector<Times> kinds_;
+  std::vector<KindTimes> kinds_;
   std::vector<std::int16_t> depths_;  ///< most `from_end` that fits, by kind and layers
   std::vector<double> times_;
   std::size_t classes_ = 0;

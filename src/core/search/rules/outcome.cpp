@@ -26,14 +26,14 @@ struct MemoryMiss {
 };
 
 /// Stages from the end, each as long as `factor` times the memory allows: the fewest stages.
-int stages_within(const Problem& p, int kind, int sequences, double factor) {
-  const Kind& k = p.kinds[at(kind)];
+int stages_within(const FormulaProblem& p, int kind, int sequences, double factor) {
+  const ReplicaKind& k = p.kinds[at(kind)];
   const double limit = p.groups[at(k.group)].memory * factor;
   int last = p.tables.layers(), stages = 0;
   while (last > 0) {
     int first = last;
     const auto needed = [&](int from) {
-      return static_cast<double>(simulate::sailor_memory(p.tables, k.tensor, sequences, from, last, 0, stages + 1)->peak().count);
+      return static_cast<double>(sailor::sailor_memory(p.tables, k.tensor, sequences, from, last, 0, stages + 1)->peak().count);
     };
     while (first > 0 && needed(first - 1) <= limit) --first;
     if (first == last) return 0;
@@ -43,7 +43,7 @@ int stages_within(const Problem& p, int kind, int sequences, double factor) {
   return stages;
 }
 
-MemoryMiss nearest_miss(const Problem& p) {
+MemoryMiss nearest_miss(const FormulaProblem& p) {
   MemoryMiss best;
   const Links links{p};
   for (const int sequences : p.sequences) {
@@ -68,13 +68,13 @@ bool has_limits(const Limits& l) { return l != Limits{}; }
 
 }  // namespace
 
-plan::Plan plan_of(const Problem& p, const simulate::SailorPlan& from) {
+plan::Plan plan_of(const FormulaProblem& p, const sailor::SailorPlan& from) {
   plan::Plan plan;
   plan.model = p.request.model;
   plan.length = p.request.length;
   plan.global_batch = from.global_batch;
   plan.quantum = std::gcd(from.sequences, from.global_batch);
-  const int replicas = simulate::degree(from.stages.front()), quanta = plan.global_batch / plan.quantum;
+  const int replicas = sailor::degree(from.stages.front()), quanta = plan.global_batch / plan.quantum;
   for (const auto& stage : from.stages) {
     plan.stages.push_back({stage.first_layer, stage.last_layer, plan::Recompute::none, {}});
     int number = 0;
@@ -92,7 +92,7 @@ plan::Plan plan_of(const Problem& p, const simulate::SailorPlan& from) {
   return plan;
 }
 
-RankedPlan pooled(const Problem& p, const Candidate& c) {
+RankedPlan pooled(const FormulaProblem& p, const FormulaPlan& c) {
   RankedPlan out;
   out.plan = plan_of(p, c.plan);
   out.iteration = c.estimate.iteration;
@@ -101,26 +101,26 @@ RankedPlan pooled(const Problem& p, const Candidate& c) {
   out.devices = c.devices;
   const int stages = static_cast<int>(c.plan.stages.size());
   for (int s = 0; s < stages; ++s) {
-    const simulate::SailorStage& stage = c.plan.stages[at(s)];
+    const sailor::SailorStage& stage = c.plan.stages[at(s)];
     for (const auto& run : stage.replicas)
       if (const auto memory =
-              simulate::sailor_memory(p.tables, run.kind.tensor_parallel, c.plan.sequences, stage.first_layer, stage.last_layer, s, stages))
+              sailor::sailor_memory(p.tables, run.kind.tensor_parallel, c.plan.sequences, stage.first_layer, stage.last_layer, s, stages))
         out.peak_memory = std::max(out.peak_memory, memory->peak());
   }
   return out;
 }
 
-std::string why_lost(const Problem& p, const Candidate& c, const Candidate& best) {
+std::string why_lost(const FormulaProblem& p, const FormulaPlan& c, const FormulaPlan& best) {
   static constexpr const char* words[] = {"slower", "more expensive", "more billing units", "more energy"};
   const double worse = c.value / best.value - 1;
-  const auto sum = [](const Candidate& x, auto part) {
+  const auto sum = [](const FormulaPlan& x, auto part) {
     double seconds = 0;
     for (const auto& stage : x.estimate.stages) seconds += part(stage).value;
     return seconds;
   };
   if (worse < 1e-9) return text("equally good with ", c.devices, " devices instead of ", best.devices);
   const double slower = c.estimate.iteration.value - best.estimate.iteration.value;
-  const auto sending = [](const simulate::SailorStageTimes& s) { return s.sending; };
+  const auto sending = [](const sailor::SailorStageTimes& s) { return s.sending; };
   const std::string line = text(rounded(100 * worse, 2), " % ", words[static_cast<int>(p.request.objective.goal)], ": ");
   if (slower <= 0) return line + text(c.devices, " devices instead of ", best.devices);
   const double of_reduction =
@@ -128,11 +128,11 @@ std::string why_lost(const Problem& p, const Candidate& c, const Candidate& best
   if (2 * of_reduction > slower) return line + text(rounded(of_reduction, 2), " s more reducing gradients");
   const double more = sum(c, sending) / static_cast<double>(c.estimate.stages.size()) -
                       sum(best, sending) / static_cast<double>(best.estimate.stages.size());
-  if (2 * more * simulate::microbatches(c.plan) > slower) return line + text(rounded(more, 2), " s more sending with every microbatch");
+  if (2 * more * sailor::microbatches(c.plan) > slower) return line + text(rounded(more, 2), " s more sending with every microbatch");
   return line + text(rounded(slower, 2), " s more in the pipeline");
 }
 
-std::string space_of(const Problem& p) {
+std::string space_of(const FormulaProblem& p) {
   const Restrictions& r = p.request.restrictions;
   std::string space = "one microbatch size, equally many replicas in every stage, layers cut ";
   space += r.even_layers ? "evenly" : "anywhere";
@@ -141,14 +141,14 @@ std::string space_of(const Problem& p) {
   return space + " (powers of two that divide the node)";
 }
 
-std::string why_none(const Problem& p, const cluster::Profile& library) {
+std::string why_none(const FormulaProblem& p, const cluster::Profile& library) {
   if (has_limits(p.request.objective.limits)) {
     PlanRequest free = p.request;
     free.objective.limits = {};
     // The limits that say the same of every plan: how fast, how cheap.
     const Limits& l = p.request.objective.limits;
     free.objective.goal = l.iterations_per_second ? Goal::throughput : Goal::cost;
-    const auto has_price = [&](const Group& g) { return p.tables.type(g.type).usd_per_hour > 0; };
+    const auto has_price = [&](const TypeInRegion& g) { return p.tables.type(g.type).usd_per_hour > 0; };
     if (!std::ranges::all_of(p.groups, has_price)) free.objective.goal = Goal::throughput;
     const auto nearest = plan_by_rules(free, library);
     if (nearest.best) {
@@ -161,8 +161,8 @@ std::string why_none(const Problem& p, const cluster::Profile& library) {
   }
   const MemoryMiss miss = nearest_miss(p);
   if (miss.factor >= never) return "no type of the pool was measured with this model at a microbatch that fits the batch; give other types";
-  const Kind& kind = p.kinds[at(miss.kind)];
-  const Group& group = p.groups[at(kind.group)];
+  const ReplicaKind& kind = p.kinds[at(miss.kind)];
+  const TypeInRegion& group = p.groups[at(kind.group)];
   return text("the model fits nowhere; nearest: ", miss.stages, " stages on ", p.tables.type(group.type).name, " at tensor degree ",
               kind.tensor, " and microbatches of ", miss.sequences, " need ", rounded(group.memory * miss.factor / gibibyte),
               " GiB of a device that has ", rounded(group.memory / gibibyte), " GiB; take devices with more memory, or more of them");

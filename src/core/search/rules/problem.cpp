@@ -49,7 +49,7 @@ std::vector<int> measured_sequences(const PlanRequest& r, const cluster::Profile
   return {all.begin(), all.end()};
 }
 
-void add_entry(Problem& p, const PoolEntry& from) {
+void add_entry(FormulaProblem& p, const PoolEntry& from) {
   const auto type = p.tables.type(from.device_type);
   FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the pool holds '", from.device_type, "', a device type that the library does not know");
   FLOTILLA_REQUIRE(from.count >= 0 && from.count <= most_devices && from.per_node >= 0, ErrorKind::bad_input, "the pool holds ", from.count,
@@ -61,23 +61,23 @@ void add_entry(Problem& p, const PoolEntry& from) {
                    "', a zone that the library does not know; these formulas take every link from it, so name one of its zones, or none");
   const int zone = known_zone.value_or(-1);
   const auto found =
-      std::ranges::find_if(p.entries, [&](const Entry& e) { return e.type == *type && e.zone == zone && e.per_node == per_node; });
+      std::ranges::find_if(p.entries, [&](const PoolSlot& e) { return e.type == *type && e.zone == zone && e.per_node == per_node; });
   if (found != p.entries.end())
     found->count += from.count;
   else
     p.entries.push_back({0, *type, zone, 0, from.count, per_node});
 }
 
-bool is_measured(const Problem& p, int type, int tensor) {
+bool is_measured(const FormulaProblem& p, int type, int tensor) {
   return std::ranges::any_of(p.sequences, [&](int m) { return p.tables.cell(type, tensor, m) >= 0; }) && p.tables.held(tensor, 0, 1);
 }
 
-void add_kinds(Problem& p, int group) {
-  const Group& g = p.groups[static_cast<std::size_t>(group)];
+void add_kinds(FormulaProblem& p, int group) {
+  const TypeInRegion& g = p.groups[static_cast<std::size_t>(group)];
   for (int tensor = 1; tensor <= p.request.model.groups() && tensor <= g.count; tensor *= 2) {
-    Kind kind{group, tensor, {}, 0};
+    ReplicaKind kind{group, tensor, {}, 0};
     for (const int e : g.entries) {
-      const Entry& entry = p.entries[static_cast<std::size_t>(e)];
+      const PoolSlot& entry = p.entries[static_cast<std::size_t>(e)];
       if (entry.per_node % tensor != 0 || entry.count < tensor) continue;
       kind.entries.push_back(e);
       kind.most_in_one = std::max(kind.most_in_one, entry.count / tensor);
@@ -87,9 +87,9 @@ void add_kinds(Problem& p, int group) {
 }
 
 /// The objective's goal and limits can be worked out for every type of the pool.
-void require_prices(const Problem& p) {
+void require_prices(const FormulaProblem& p) {
   const auto require = [&](bool wanted, const char* what, const char* lacks, auto figure) {
-    for (const Group& g : p.groups)
+    for (const TypeInRegion& g : p.groups)
       FLOTILLA_REQUIRE(!wanted || figure(p.tables.type(g.type)) > 0, ErrorKind::bad_input, "the objective asks for ", what, ", and '",
                        p.tables.type(g.type).name, "' has no ", lacks, " in the library");
   };
@@ -102,8 +102,8 @@ void require_prices(const Problem& p) {
 
 }  // namespace
 
-Problem::Problem(const PlanRequest& r, const cluster::Profile& library)
-    : request{r}, shared_tables{std::make_shared<const simulate::SailorTables>(library, r.model)}, tables{*shared_tables} {
+FormulaProblem::FormulaProblem(const PlanRequest& r, const cluster::Profile& library)
+    : request{r}, shared_tables{std::make_shared<const sailor::SailorTables>(library, r.model)}, tables{*shared_tables} {
   require_sense(r);
   sequences = measured_sequences(r, library);
   FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
@@ -117,7 +117,7 @@ Problem::Problem(const PlanRequest& r, const cluster::Profile& library)
   require_prices(*this);
 }
 
-Problem::Problem(const Problem& whole, const std::vector<int>& some)
+FormulaProblem::FormulaProblem(const FormulaProblem& whole, const std::vector<int>& some)
     : request{whole.request},
       shared_tables{whole.shared_tables},
       tables{*shared_tables},
@@ -128,41 +128,41 @@ Problem::Problem(const Problem& whole, const std::vector<int>& some)
 }
 
 /// Zones that are near are of one region, and those near to them.
-void Problem::add_regions() {
-  const auto time = [&](const Entry& x, const Entry& y) {
+void FormulaProblem::add_regions() {
+  const auto time = [&](const PoolSlot& x, const PoolSlot& y) {
     const auto* fit = tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
-    return fit ? simulate::sailor_message(*fit, probe_bytes).value : never;
+    return fit ? sailor::sailor_message(*fit, probe_bytes).value : never;
   };
   for (int e = 0; e < static_cast<int>(entries.size()); ++e) entries[rules::at(e)].region = e;
-  for (Entry& x : entries)
-    for (const Entry& y : entries) {
+  for (PoolSlot& x : entries)
+    for (const PoolSlot& y : entries) {
       if (x.region == y.region || (x.zone != y.zone && time(x, y) > far * std::max(time(x, x), time(y, y)))) continue;
       const int kept = y.region, gone = x.region;
-      for (Entry& e : entries)
+      for (PoolSlot& e : entries)
         if (e.region == gone) e.region = kept;
     }
   std::vector<int> numbers;
-  for (Entry& e : entries) {
+  for (PoolSlot& e : entries) {
     if (std::ranges::find(numbers, e.region) == numbers.end()) numbers.push_back(e.region);
     e.region = static_cast<int>(std::ranges::find(numbers, e.region) - numbers.begin());
   }
   regions = static_cast<int>(numbers.size());
   if (regions <= most_regions) return;
-  for (Entry& e : entries) e.region = 0;
+  for (PoolSlot& e : entries) e.region = 0;
   regions = 1;
 }
 
-void Problem::add_groups() {
+void FormulaProblem::add_groups() {
   std::size_t choices = 0;
-  for (const Entry& entry : entries) {
+  for (const PoolSlot& entry : entries) {
     devices += entry.count;
     for (int tensor = 1; tensor <= entry.count; tensor *= 2) choices += is_measured(*this, entry.type, tensor) ? 1 : 0;
   }
   tiny = devices <= few_devices && choices <= few_choices;
   if (!tiny) add_regions();
   for (int e = 0; e < static_cast<int>(entries.size()); ++e) {
-    Entry& entry = entries[rules::at(e)];
-    auto group = std::ranges::find_if(groups, [&](const Group& g) { return g.type == entry.type && g.region == entry.region; });
+    PoolSlot& entry = entries[rules::at(e)];
+    auto group = std::ranges::find_if(groups, [&](const TypeInRegion& g) { return g.type == entry.type && g.region == entry.region; });
     if (group == groups.end()) {
       const cluster::DeviceType& t = tables.type(entry.type);
       groups.push_back({entry.type, entry.region, 0, 0, 0, static_cast<double>(t.memory.count), price_of(t, request.objective.goal), {}});
@@ -173,24 +173,24 @@ void Problem::add_groups() {
     group->entries.push_back(e);
   }
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) add_kinds(*this, g);
-  for (Group& group : groups) add_apart(group);
+  for (TypeInRegion& group : groups) add_apart(group);
 }
 
 /// Only where all that stand beside them are of the type: then these have the same tensor degree.
-void Problem::add_apart(Group& group) const {
-  const auto linked = [&](const Entry& x, const Entry& y) {
+void FormulaProblem::add_apart(TypeInRegion& group) const {
+  const auto linked = [&](const PoolSlot& x, const PoolSlot& y) {
     return tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1}) != nullptr;
   };
-  std::vector<const Entry*> apart;
+  std::vector<const PoolSlot*> apart;
   for (const int e : group.entries) {
-    const Entry& entry = entries[rules::at(e)];
-    const auto is_linked = [&](const Entry* other) { return linked(entry, *other) || linked(*other, entry); };
+    const PoolSlot& entry = entries[rules::at(e)];
+    const auto is_linked = [&](const PoolSlot* other) { return linked(entry, *other) || linked(*other, entry); };
     if (!is_linked(&entry) && std::ranges::none_of(apart, is_linked)) apart.push_back(&entry);
   }
   if (apart.empty()) return;
-  for (const Entry* entry : apart) group.apart += entry->count;
-  for (const Entry& other : entries) {
-    const auto stands_beside = [&](const Entry* entry) { return linked(*entry, other) || linked(other, *entry); };
+  for (const PoolSlot* entry : apart) group.apart += entry->count;
+  for (const PoolSlot& other : entries) {
+    const auto stands_beside = [&](const PoolSlot* entry) { return linked(*entry, other) || linked(other, *entry); };
     if (std::ranges::none_of(apart, stands_beside)) continue;
     if (other.type != group.type) return void(group.apart = 0);
     group.beside += other.count;
@@ -198,16 +198,16 @@ void Problem::add_apart(Group& group) const {
 }
 
 /// In a ring they are at most one more than what stands beside them, and that only where their number is odd.
-int Problem::usable(int group, int replicas) const {
-  const Group& g = groups[rules::at(group)];
+int FormulaProblem::usable(int group, int replicas) const {
+  const TypeInRegion& g = groups[rules::at(group)];
   if (g.apart == 0 || replicas < 2) return g.count;
   const std::int64_t even = g.beside, odd = even * (replicas + 1) / (replicas - 1);
   return g.count - g.apart + static_cast<int>(std::min<std::int64_t>(g.apart, replicas % 2 == 0 ? even : odd));
 }
 
-int Problem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }
+int FormulaProblem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }
 
-Weights::Weights(const simulate::SailorTables& tables) : layers{tables.layers()}, numbers(rules::at(layers) * rules::at(layers)) {
+Weights::Weights(const sailor::SailorTables& tables) : layers{tables.layers()}, numbers(rules::at(layers) * rules::at(layers)) {
   for (int first = 0; first < layers; ++first)
     for (int last = first + 1; last <= layers; ++last) bytes.push_back(tables.weight_bytes(first, last));
   std::ranges::sort(bytes);
@@ -218,14 +218,14 @@ Weights::Weights(const simulate::SailorTables& tables) : layers{tables.layers()}
           static_cast<int>(std::ranges::lower_bound(bytes, tables.weight_bytes(first, last)) - bytes.begin());
 }
 
-simulate::SailorKind Problem::at(int kind, int entry) const {
-  const Kind& k = kinds[static_cast<std::size_t>(kind)];
+sailor::SailorKind FormulaProblem::at(int kind, int entry) const {
+  const ReplicaKind& k = kinds[static_cast<std::size_t>(kind)];
   return {groups[static_cast<std::size_t>(k.group)].type, entries[static_cast<std::size_t>(entry)].zone, k.tensor};
 }
 
-bool Problem::in_usd() const {
+bool FormulaProblem::in_usd() const {
   const Goal goal = request.objective.goal;
-  return (goal == Goal::cost || goal == Goal::throughput) && std::ranges::all_of(groups, [](const Group& g) { return g.price > 0; });
+  return (goal == Goal::cost || goal == Goal::throughput) && std::ranges::all_of(groups, [](const TypeInRegion& g) { return g.price > 0; });
 }
 
 }  // namespace flotilla::search::rules

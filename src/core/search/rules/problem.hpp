@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "flotilla/sailor/formulas.hpp"
 #include "flotilla/search/planner.hpp"
-#include "flotilla/simulate/sailor_rules.hpp"
 
 namespace flotilla::search::rules {
 
@@ -15,15 +15,15 @@ constexpr double an_hour = 3600;        ///< seconds
 constexpr double rounding = 1 - 1e-12;  ///< a bound that sums in another order than what it bounds stays below it
 
 /// Pool entries of one type and zone.
-struct Entry {
+struct PoolSlot {
   int group = 0;
   int type = 0, zone = -1;  ///< the tables' numbers
   int region = 0;
   int count = 0, per_node = 1;
 };
-/// All devices of one type in one region: zones among which messages take at most twice what they take inside. The search looks at zones
-/// only when it turns a shape into a plan.
-struct Group {
+/// All devices of one type in one region: zones among which messages take at most twice what they take inside. The search stage types at
+/// zones only when it turns a shape into a plan.
+struct TypeInRegion {
   int type = 0, region = 0;
   int count = 0;
   /// Of them, those in zones among which no link leads; and the devices of the type that links connect with these.
@@ -33,7 +33,7 @@ struct Group {
   std::vector<int> entries;
 };
 /// A way to run a replica, but for its zone.
-struct Kind {
+struct ReplicaKind {
   int group = 0, tensor = 1;
   std::vector<int> entries;  ///< whose nodes take it
   int most_in_one = 0;       ///< replicas that the largest of them takes
@@ -41,7 +41,7 @@ struct Kind {
 
 /// Bytes of the weights of contiguous layers; ranges of equal bytes have one number.
 struct Weights {
-  explicit Weights(const simulate::SailorTables&);
+  explicit Weights(const sailor::SailorTables&);
   int number(int first, int last) const { return numbers[at(first * layers + last - 1)]; }
   int layers = 0;
   std::vector<int> numbers;
@@ -49,12 +49,12 @@ struct Weights {
 };
 
 /// The request in the tables' numbers.
-struct Problem {
-  Problem(const PlanRequest&, const cluster::Profile&);
+struct FormulaProblem {
+  FormulaProblem(const PlanRequest&, const cluster::Profile&);
   /// The same with some of the entries only.
-  Problem(const Problem& whole, const std::vector<int>& entries);
+  FormulaProblem(const FormulaProblem& whole, const std::vector<int>& entries);
 
-  simulate::SailorKind at(int kind, int entry) const;
+  sailor::SailorKind at(int kind, int entry) const;
   /// Devices of a group, at most, that rings of so many replicas can hold: of those apart from each other each stands beside another one.
   int usable(int group, int replicas) const;
   /// Blocks among the layers [first, last).
@@ -65,12 +65,12 @@ struct Problem {
   bool in_usd() const;
 
   const PlanRequest& request;
-  std::shared_ptr<const simulate::SailorTables> shared_tables;
-  const simulate::SailorTables& tables;
+  std::shared_ptr<const sailor::SailorTables> shared_tables;
+  const sailor::SailorTables& tables;
   std::shared_ptr<const Weights> weights;
-  std::vector<Entry> entries;
-  std::vector<Group> groups;
-  std::vector<Kind> kinds;
+  std::vector<PoolSlot> entries;
+  std::vector<TypeInRegion> groups;
+  std::vector<ReplicaKind> kinds;
   std::vector<int> sequences;  ///< microbatch sizes that were measured, at most the global batch
   int devices = 0;             ///< in the pool
   int regions = 1;
@@ -79,7 +79,7 @@ struct Problem {
  private:
   void add_groups();
   void add_regions();
-  void add_apart(Group&) const;
+  void add_apart(TypeInRegion&) const;
 };
 
 }  // namespace flotilla::search::rules

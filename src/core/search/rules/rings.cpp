@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t few_entries = 8;  // whose rings are looked at link by link
 constexpr std::size_t orderable = 5;    // all orders of so many are tried
-constexpr double bucket = 5e8;          // of simulate::sailor_all_reduce
+constexpr double bucket = 5e8;          // of sailor::sailor_all_reduce
 
 using Row = std::uint32_t;
 
@@ -45,7 +45,7 @@ bool has_room(std::array<Row, few_entries> reach, std::size_t size, const std::a
   return false;
 }
 
-constexpr double slowest_rate = 1e-3;           // GB/s, of simulate::sailor_message
+constexpr double slowest_rate = 1e-3;           // GB/s, of sailor::sailor_message
 constexpr double smallest = -60, largest = 40;  // log2 of MB: beyond all messages
 
 double rate(const cluster::LinkFit& fit, double x) { return (fit.a * x + fit.b) * x + fit.c; }
@@ -65,7 +65,7 @@ void add_fast(std::vector<const cluster::LinkFit*>& fits, const cluster::LinkFit
   fits.push_back(fit);
 }
 
-/// simulate::sailor_all_reduce of many links: what does not depend on the link is worked out once.
+/// sailor::sailor_all_reduce of many links: what does not depend on the link is worked out once.
 class Reduction {
  public:
   Reduction(int members, double bytes) : rounds_{2.0 * (members - 1)}, full_{std::floor(bytes / bucket)} {
@@ -87,9 +87,9 @@ class Reduction {
 
 }  // namespace
 
-Rings::Rings(const Problem& p) : p_{p}, size_{p.entries.size()}, between_(p.groups.size() * p.groups.size()) {
-  for (const Entry& x : p.entries)
-    for (const Entry& y : p.entries) {
+Rings::Rings(const FormulaProblem& p) : p_{p}, size_{p.entries.size()}, between_(p.groups.size() * p.groups.size()) {
+  for (const PoolSlot& x : p.entries)
+    for (const PoolSlot& y : p.entries) {
       const auto* fit = p.tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
       links_.push_back(fit);
       if (!fit) continue;
@@ -106,21 +106,21 @@ double Rings::fastest(const Curves& curves, int members, double bytes) {
   return least;
 }
 
-double Rings::least(const Kind& kind, int members, double bytes) const {
+double Rings::least(const ReplicaKind& kind, int members, double bytes) const {
   if (members < 2) return 0;
   if (kind.entries.size() > few_entries) return fastest(between_[at(kind.group) * p_.groups.size() + at(kind.group)], members, bytes);
-  struct Edge {
+  struct RingEdge {
     double time;
     std::size_t from, to;
   };
-  std::array<Edge, few_entries * few_entries> edges;
+  std::array<RingEdge, few_entries * few_entries> edges;
   std::size_t count = 0;
   const Reduction reduction{members, bytes};
   for (std::size_t e = 0; e < kind.entries.size(); ++e)
     for (std::size_t f = 0; f < kind.entries.size(); ++f)
       if (const auto* fit = link(kind.entries[e], kind.entries[f])) edges[count++] = {reduction.time(*fit), e, f};
   std::sort(edges.begin(), edges.begin() + static_cast<std::ptrdiff_t>(count),
-            [](const Edge& x, const Edge& y) { return x.time < y.time; });
+            [](const RingEdge& x, const RingEdge& y) { return x.time < y.time; });
   std::array<std::int64_t, few_entries> room{};
   for (std::size_t e = 0; e < kind.entries.size(); ++e) room[e] = p_.entries[at(kind.entries[e])].count / kind.tensor;
   const auto enough = [&](std::size_t used) {
@@ -146,8 +146,8 @@ double Rings::least_between(int group, int other, int members, double bytes) con
 }
 
 /// Of the links of an order; a later place of a pair has no links of its own but to the next.
-double Rings::slowest(const Order& order, const std::vector<double>& times) const {
-  const auto time = [&](const Part& x, const Part& y) { return times[at(x.entry) * size_ + at(y.entry)]; };
+double Rings::slowest(const RingOrder& order, const std::vector<double>& times) const {
+  const auto time = [&](const RingPart& x, const RingPart& y) { return times[at(x.entry) * size_ + at(y.entry)]; };
   double most = 0;
   const auto& parts = order.parts;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -155,7 +155,7 @@ double Rings::slowest(const Order& order, const std::vector<double>& times) cons
     if (!in_turns && parts[i].count > 1) most = std::max(most, time(parts[i], parts[i]));
     std::size_t last = i;  // whose replica is the last
     if (in_turns) {
-      const Part &x = parts[i], &y = parts[i + 1];
+      const RingPart &x = parts[i], &y = parts[i + 1];
       most = std::max(most, time(x, y));
       if (y.count > 1 || x.count > 1) most = std::max(most, time(y, x));
       if (x.count > y.count + 1) most = std::max(most, time(x, x));
@@ -168,8 +168,8 @@ double Rings::slowest(const Order& order, const std::vector<double>& times) cons
   return most;
 }
 
-std::vector<Rings::Part> Rings::lined_up(const Order& order) {
-  std::vector<Part> line;
+std::vector<Rings::RingPart> Rings::lined_up(const RingOrder& order) {
+  std::vector<RingPart> line;
   const auto put = [&](int entry, int count) {
     if (count == 0) return;
     if (!line.empty() && line.back().entry == entry)
@@ -178,12 +178,12 @@ std::vector<Rings::Part> Rings::lined_up(const Order& order) {
       line.push_back({entry, count});
   };
   for (std::size_t i = 0; i < order.parts.size(); ++i) {
-    const Part& x = order.parts[i];
+    const RingPart& x = order.parts[i];
     if ((order.in_turns >> i & 1) == 0) {
       put(x.entry, x.count);
       continue;
     }
-    const Part& y = order.parts[++i];
+    const RingPart& y = order.parts[++i];
     const int turns = std::min(x.count, y.count), again = x.count > y.count ? 1 : 0;
     put(x.entry, x.count - turns - again);
     for (int t = 0; t < turns; ++t) put(x.entry, 1), put(y.entry, 1);
@@ -193,23 +193,23 @@ std::vector<Rings::Part> Rings::lined_up(const Order& order) {
   return line;
 }
 
-std::vector<Rings::Part> Rings::ordered(const std::vector<Part>& parts, double message_bytes) const {
+std::vector<Rings::RingPart> Rings::ordered(const std::vector<RingPart>& parts, double message_bytes) const {
   std::vector<double> times(size_ * size_, never);
-  std::vector<Part> sums;
-  for (const Part& part : parts) {
-    const auto found = std::ranges::find(sums, part.entry, &Part::entry);
+  std::vector<RingPart> sums;
+  for (const RingPart& part : parts) {
+    const auto found = std::ranges::find(sums, part.entry, &RingPart::entry);
     if (found == sums.end())
       sums.push_back(part);
     else
       found->count += part.count;
   }
   if (sums.size() > orderable) return parts;
-  for (const Part& x : sums)
-    for (const Part& y : sums)
+  for (const RingPart& x : sums)
+    for (const RingPart& y : sums)
       if (const auto* fit = link(x.entry, y.entry))
-        times[at(x.entry) * size_ + at(y.entry)] = simulate::sailor_message(*fit, std::min(message_bytes, bucket)).value;
-  std::ranges::sort(sums, {}, &Part::entry);
-  Order order{sums, 0}, best;
+        times[at(x.entry) * size_ + at(y.entry)] = sailor::sailor_message(*fit, std::min(message_bytes, bucket)).value;
+  std::ranges::sort(sums, {}, &RingPart::entry);
+  RingOrder order{sums, 0}, best;
   double least = never;
   do {
     for (std::uint32_t turns = 0; turns < (std::uint32_t{1} << (sums.size() - 1)); ++turns) {
@@ -218,7 +218,8 @@ std::vector<Rings::Part> Rings::ordered(const std::vector<Part>& parts, double m
       const double time = slowest(order, times);
       if (time < least * (1 - 1e-12)) least = time, best = order;
     }
-  } while (std::next_permutation(order.parts.begin(), order.parts.end(), [](const Part& x, const Part& y) { return x.entry < y.entry; }));
+  } while (std::next_permutation(order.parts.begin(), order.parts.end(),
+                                 [](const RingPart& x, const RingPart& y) { return x.entry < y.entry; }));
   return best.parts.empty() ? parts : lined_up(best);
 }
 

@@ -2,10 +2,10 @@
 #include <set>
 
 #include "../explain.hpp"
+#include "branch_and_bound.hpp"
 #include "flotilla/base/error.hpp"
 #include "outcome.hpp"
 #include "rules_planner.hpp"
-#include "search.hpp"
 
 namespace flotilla::search::rules {
 namespace {
@@ -22,14 +22,14 @@ void require_in_space(const PlanRequest& request) {
                    "degrees, cuts or microbatches; leave these open, or plan by the forecast of programs");
 }
 
-PlanAnswer answer(const Problem& p, const cluster::Profile& library, const Search& search) {
+PlanAnswer answer(const FormulaProblem& p, const cluster::Profile& library, const BranchAndBound& search) {
   PlanAnswer a;
   a.considered = search.considered();
   a.pruned = search.pruned();
   a.finished = search.finished();
   a.space = space_of(p);
   if (search.plans().empty()) return a;
-  const Candidate& best = search.plans().front();
+  const FormulaPlan& best = search.plans().front();
   a.best = pooled(p, best);
   a.binding = binding_of(p.request, library, *a.best);
   a.bound = std::min(search.least(), best.value);
@@ -66,8 +66,8 @@ void take_best_of_one_type(PlanAnswer& a, const PlanRequest& request, const clus
 
 PlanAnswer plan_by_rules(const PlanRequest& request, const cluster::Profile& library) {
   require_in_space(request);
-  const Problem problem{request, library};
-  Search search{problem};
+  const FormulaProblem problem{request, library};
+  BranchAndBound search{problem};
   search.run();
   PlanAnswer a = answer(problem, library, search);
   if (!a.best && !(request.should_stop && request.should_stop())) take_best_of_one_type(a, request, library, search.least());

@@ -18,7 +18,7 @@ std::int64_t input_token(const std::int32_t* tokens, std::int64_t length, std::i
 template <class E>
 void Operations<E>::embedding_forward(const Frame& f) {
   const std::int32_t* tokens = f.template at<std::int32_t>(Role::tokens);
-  const E* word = f.weight(Parameter::word);
+  const E* token_embedding = f.weight(Parameter::token_embedding);
   E* partial = f.at(Role::partial);
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
   const std::size_t row_bytes = sizeof(E) * static_cast<std::size_t>(w_);
@@ -26,7 +26,7 @@ void Operations<E>::embedding_forward(const Frame& f) {
     for (std::int64_t row = rows.first; row < rows.last; ++row) {
       const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
       if (token >= 0 && token < mine.count()) {
-        std::memcpy(partial + row * w_, word + token * w_, row_bytes);
+        std::memcpy(partial + row * w_, token_embedding + token * w_, row_bytes);
       } else {
         std::memset(static_cast<void*>(partial + row * w_), 0, row_bytes);
       }
@@ -74,8 +74,8 @@ void Operations<E>::embedding_begin_backward(const Frame& f) {
 
 template <class E>
 void Operations<E>::embedding_backward(const Frame& f) {
-  if (shares_) return word_gradient(f, f.at(Role::partial));
-  word_gradient(f, before_embedding(f, setup_.model.projects() ? f.workspace.template take<E>(f.n * w_) : nullptr));
+  if (shares_) return token_embedding_gradient(f, f.at(Role::partial));
+  token_embedding_gradient(f, before_embedding(f, setup_.model.projects() ? f.workspace.template take<E>(f.n * w_) : nullptr));
 }
 
 template <class E>
@@ -92,16 +92,17 @@ void Operations<E>::position_gradient(const Frame& f, const E* gradient) {
 
 /// Threads take columns, not tokens: each row's sum runs over the tokens in order, whatever the number of threads.
 template <class E>
-void Operations<E>::word_gradient(const Frame& f, const E* gradient) {
+void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
   const std::int32_t* tokens = f.template at<std::int32_t>(Role::tokens);
-  float* word = f.gradient(Parameter::word);
+  float* token_embedding = f.gradient(Parameter::token_embedding);
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
   constexpr std::int64_t line = 32;
   for_shares(setup_.threads, (w_ + line - 1) / line, [&](int, Rows lines) {
     const std::int64_t first = lines.first * line, count = std::min(lines.last * line, w_) - first;
     for (std::int64_t row = 0; row < f.n && count > 0; ++row) {
       const std::int64_t token = input_token(tokens, setup_.length, row) - mine.first;
-      if (token >= 0 && token < mine.count()) kernels_.add_to_floats(gradient + row * w_ + first, word + token * w_ + first, count);
+      if (token >= 0 && token < mine.count())
+        kernels_.add_to_floats(gradient + row * w_ + first, token_embedding + token * w_ + first, count);
     }
   });
 }
@@ -113,7 +114,7 @@ void Operations<E>::word_gradient(const Frame& f, const E* gradient) {
   template void Operations<E>::embedding_begin_backward(const Frame&);    \
   template void Operations<E>::embedding_backward(const Frame&);          \
   template void Operations<E>::position_gradient(const Frame&, const E*); \
-  template void Operations<E>::word_gradient(const Frame&, const E*);
+  template void Operations<E>::token_embedding_gradient(const Frame&, const E*);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
 #undef FLOTILLA_INSTANTIATE

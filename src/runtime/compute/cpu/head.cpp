@@ -32,7 +32,7 @@ HeadRows Operations<E>::head_rows(const Frame& f) const {
           t.loss_scale};
 }
 
-/// What the word table is multiplied with.
+/// What the token embedding is multiplied with.
 template <class E>
 const E* Operations<E>::head_input(const Frame& f) const {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
@@ -41,7 +41,7 @@ const E* Operations<E>::head_input(const Frame& f) const {
   return setup_.model.final_norm ? f.saved(layout.normed) : f.at(Role::input);
 }
 
-/// This rank's rows of what the word table is multiplied with.
+/// This rank's rows of what the token embedding is multiplied with.
 template <class E>
 const E* Operations<E>::head_rows_forward(const Frame& f) {
   const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
@@ -71,7 +71,7 @@ void Operations<E>::head_forward(const Frame& f) {
   ProductSpec to_logits = linear_forward(setup_.precision, f.n, vocabulary_, w_);
   to_logits.c_fp32 = true;
   to_logits.c_row = rows.pitch;
-  products_.run(to_logits, {.a = head_input(f), .b = f.weight(head_word_), .c = f.template at<float>(Role::logits)});
+  products_.run(to_logits, {.a = head_input(f), .b = f.weight(head_token_embedding_), .c = f.template at<float>(Role::logits)});
   for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_stats(rows, share); });
 }
 
@@ -103,16 +103,16 @@ void Operations<E>::logits_gradient(const Frame& f) {
 
 template <class E>
 void Operations<E>::head_backward_weights(const Frame& f) {
-  ProductSpec to_word = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
-  to_word.a_column = head_pitch(f);
-  products_.run(to_word, {.a = f.at(Role::logits), .b = head_input(f), .c = f.gradient(head_word_)});
+  ProductSpec to_token_embedding = linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
+  to_token_embedding.a_column = head_pitch(f);
+  products_.run(to_token_embedding, {.a = f.at(Role::logits), .b = head_input(f), .c = f.gradient(head_token_embedding_)});
 }
 
 template <class E>
 void Operations<E>::head_input_gradient(const Frame& f) {
   ProductSpec to_input = linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
   to_input.a_row = head_pitch(f);
-  products_.run(to_input, {.a = f.at(Role::logits), .b = f.weight(head_word_), .c = f.at(Role::partial)});
+  products_.run(to_input, {.a = f.at(Role::logits), .b = f.weight(head_token_embedding_), .c = f.at(Role::partial)});
 }
 
 template <class E>

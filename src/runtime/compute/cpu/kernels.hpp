@@ -26,7 +26,7 @@ struct Dropout {
 };
 
 /// Which (sequence, position) a row of a matrix of tokens is; `first_row`: of the microbatch's tokens, the one that row 0 is.
-struct Place {
+struct RowPlace {
   std::int64_t length = 1, first_sequence = 0, first_row = 0;
 };
 
@@ -38,7 +38,7 @@ struct AddResidual {
   E* sum;
   std::int64_t width;
   Dropout dropout;
-  Place place;
+  RowPlace place;
 };
 
 /// y = (x - mean) * rstd * weight + bias; stats (rows, 2) get mean and rstd. Without `bias` it is the root mean square's norm: mean and
@@ -71,7 +71,7 @@ struct DropBackward {
   float* sums;
   std::int64_t width;
   Dropout dropout;
-  Place place;
+  RowPlace place;
 };
 
 /// gradient *= activation'(saved) in place; sums (width), where there are any, += gradient. `saved` is the input of GELU, the output of

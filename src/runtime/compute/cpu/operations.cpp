@@ -29,17 +29,17 @@ Operations<E>::Frame::Frame(const Operations& o, const Task& t)
 
 template <class E>
 const E* Operations<E>::Frame::weight(Parameter kind) const {
-  const program::Part* part = is_tied(kind) ? task.word_part : task.part;
+  const program::Part* part = is_tied(kind) ? task.token_embedding_part : task.part;
   FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
-  const auto role = is_tied(kind) ? program::Role::word_weights : program::Role::weights;
+  const auto role = is_tied(kind) ? program::Role::token_embedding_weights : program::Role::weights;
   return at(role) + parameters_.offset(*part, is_tied(kind) ? 0 : task.layer, kind);
 }
 
 template <class E>
 float* Operations<E>::Frame::gradient(Parameter kind) const {
-  const program::Part* part = is_tied(kind) ? task.word_part : task.part;
+  const program::Part* part = is_tied(kind) ? task.token_embedding_part : task.part;
   FLOTILLA_ASSERT(part, model::to_string(task.operation), " lacks a part");
-  const auto role = is_tied(kind) ? program::Role::word_gradients : program::Role::gradients;
+  const auto role = is_tied(kind) ? program::Role::token_embedding_gradients : program::Role::gradients;
   return at<float>(role) + parameters_.offset(*part, is_tied(kind) ? 0 : task.layer, kind);
 }
 
@@ -58,7 +58,7 @@ Operations<E>::Operations(const Setup& setup)
       pre_norm_{setup.model.norm == model::NormPlacement::pre},
       rms_{setup.model.norm_kind == model::NormKind::rms},
       shares_{setup.sequence_parallel},
-      head_word_{setup.model.tied_head ? Parameter::word : Parameter::head_word},
+      head_token_embedding_{setup.model.tied_head ? Parameter::token_embedding : Parameter::lm_head},
       parameters_{setup.model},
       kernels_{kernels<E>()},
       products_{setup.threads},

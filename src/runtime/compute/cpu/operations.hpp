@@ -44,7 +44,7 @@ class Operations {
     bool gathers() const { return task.operand<std::byte>(program::Role::gathered) != nullptr; }
     /// Where this rank's rows begin in a buffer of all tokens, `width` elements each.
     E* own(program::Role role, std::int64_t width) const { return at(role) + first_row * width; }
-    Place place() const { return {shape.length, task.first_sequence, first_row}; }
+    RowPlace place() const { return {shape.length, task.first_sequence, first_row}; }
     const E* weight(Parameter) const;
     const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
     float* gradient(Parameter) const;
@@ -57,8 +57,8 @@ class Operations {
     mutable Workspace workspace;
 
    private:
-    /// A word table that two layers use is in a part of its own; it belongs to layer 0 even where the head uses it.
-    bool is_tied(Parameter kind) const { return kind == Parameter::word && tied_; }
+    /// A token embedding that two layers use is in a part of its own; it belongs to layer 0 even where the head uses it.
+    bool is_tied(Parameter kind) const { return kind == Parameter::token_embedding && tied_; }
 
     const model::Config& model_;
     const ParameterIndex& parameters_;
@@ -72,7 +72,7 @@ class Operations {
   void embedding_backward(const Frame&);
   E* before_embedding(const Frame&, E* words);
   void position_gradient(const Frame&, const E* gradient);
-  void word_gradient(const Frame&, const E* gradient);
+  void token_embedding_gradient(const Frame&, const E* gradient);
   // block_forward.cpp
   void attention_begin_forward(const Frame&);
   const E* attention_input(const Frame&);
@@ -149,7 +149,7 @@ class Operations {
   Setup setup_;
   std::int64_t d_, w_, heads_, groups_, attention_width_, qkv_width_, columns_, up_width_, vocabulary_;
   bool pre_norm_, rms_, shares_;  // shares_: tokens between products
-  Parameter head_word_;
+  Parameter head_token_embedding_;
   ParameterIndex parameters_;
   const Kernels<E>& kernels_;
   Products products_;

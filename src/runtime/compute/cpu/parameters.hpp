@@ -8,7 +8,7 @@ namespace flotilla::compute::cpu {
 
 /// A tensor's place in its layer.
 enum class Parameter {
-  word,
+  token_embedding,
   position,
   project_in,
   norm1_weight,
@@ -26,7 +26,7 @@ enum class Parameter {
   head_norm_weight,
   head_norm_bias,
   project_out,
-  head_word,
+  lm_head,
 };
 inline constexpr std::size_t parameter_kinds = 19;
 

@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "flotilla/monitor/self_check.hpp"
+#include "flotilla/session/active_plan.hpp"
+#include "flotilla/session/incarnation.hpp"
+#include "flotilla/session/segment_result.hpp"
+
+namespace flotilla::session {
+
+/// What the program around a run decides and says.
+struct RunHooks {
+  /// Makes a plan that somebody asks for this run's, bound to its ranks. `source` is for errors. Throws Error where that cannot be. On the
+  /// first rank of the active ranks.
+  std::function<plan::Plan(plan::Plan, const cluster::Profile&, const std::string& source)> bind;
+  /// Looks for a better plan where devices or links (ranks are the active ranks') have become slow, on a thread beside the steps, which a
+  /// stop request ends. On the first rank of the active ranks; empty: nobody plans again.
+  std::function<std::optional<NextPlan>(const ActivePlan&, std::span<const monitor::Slowness>, std::int64_t steps_left,
+                                        const std::stop_token&)>
+      plan_again;
+  /// Says what is going to run, once, before the first step. On the first rank of the active ranks.
+  std::function<void(const ActivePlan&, std::int64_t first_step)> introduce;
+};
+
+/// One incarnation of a run, from the plan that it starts with to its last checkpoint: segment after segment, each under a plan of its own,
+/// with a change of plan in place between two of them. docs/design/session.md.
+class Run {
+ public:
+  /// Collective over the world. `resumes`: from the newest checkpoint in the run directory. `ends`: of the job's time, on the clock of
+  /// flotilla::now(). What `place` refers to and the allocation outlive the run.
+  Run(const RunContext& place, Allocation&, RunHooks, bool resumes, std::optional<Seconds> ends);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  /// Trains. Collective; how it ended, the same on every rank. Throws comm::AgreedError where all ranks agree that it cannot begin.
+  SegmentResult run(const ChosenPlan&);
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace flotilla::session

@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/precision.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/data/format.hpp"
+#include "flotilla/model/config.hpp"
+
+namespace flotilla::session {
+
+/// What a run does, beside the plan that it does it under. docs/formats/job.md says what every field means.
+struct RunConfig {
+  struct Data {
+    std::vector<std::string> train, validation;
+    double validation_fraction = 0.05;
+    data::Format format = data::Format::automatic;
+  } data;
+  struct Training {
+    std::int64_t steps = 1000;
+    int global_batch = 16;  ///< sequences
+    int length = 0;         ///< tokens; 0 in the file means the model's positions, never 0 once read
+    Precision precision = Precision::fp32;
+    std::int64_t seed = 1;
+    double learning_rate = 3e-4, minimum_learning_rate = 3e-5;
+    std::int64_t warmup_steps = 0;
+    double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
+    double clip = 1.0;                ///< 0: off
+    std::int64_t evaluate_every = 0;  ///< steps; 0: off
+    std::int64_t evaluate_sequences = 64;
+    bool skip_non_finite = false;
+  } training;
+  struct Device {
+    Bytes memory;  ///< 0: what the machine has / ranks on it
+  } device;
+  struct Checkpoint {
+    std::int64_t every = 0;  ///< steps; 0: off
+    Seconds every_time;      ///< 0: off
+    int keep = 2;            ///< 0: all
+  } checkpoint;
+  struct Run {
+    std::string directory = "flotilla-run";
+    std::int64_t log_every = 1;  ///< steps
+    int threads = 0;             ///< compute threads of a rank; 0: its share of the CPUs
+    std::string zone;            ///< empty: the partition of the rank's hetjob component
+    Seconds time_limit;          ///< from the start of the process; 0: Slurm's, if it says
+    Seconds stop_slack{60};
+    Seconds grace{30};         ///< between SIGTERM and SIGKILL
+    bool part_of_job = false;  ///< a component of a heterogeneous job may have no rank
+  } run;
+  struct Watch {
+    Seconds interval{0.5}, deadline{10};
+  } watch;
+  struct Comm {
+    Seconds deadline{600};  ///< of a message, collective or agreement that does not move
+  } comm;
+  struct Report {
+    std::string timeline;    ///< file; empty: none
+    std::string prometheus;  ///< file; empty: none
+  } report;
+
+  /// Dropout included.
+  model::Config architecture;
+  /// The effective configuration as a job file, for provenance.
+  std::string configuration;
+};
+
+}  // namespace flotilla::session

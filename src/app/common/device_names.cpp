@@ -1,0 +1,80 @@
+#include "app/common/device_names.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/nearest.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr int usual_per_node = 8;
+
+}  // namespace
+
+DeviceNames::DeviceNames(const cluster::Profile& library, const cluster::Catalogue& catalogue) : library_{library}, catalogue_{catalogue} {
+  for (const auto& type : library.device_types) {
+    known_.push_back(type.name);
+    per_node_[type.name] = type.per_node;
+  }
+}
+
+std::string DeviceNames::type_called(const std::string& name) {
+  for (const auto& type : known_)
+    if (same_word(type, name)) return type;
+  const auto* entry = cluster::find(catalogue_, name);
+  if (entry == nullptr) return "";
+  for (const auto& type : known_)
+    if (name.find('+') == name.npos && type.find('+') == type.npos && cluster::find(catalogue_, type) == entry) return type;
+  known_.push_back(name);
+  per_node_[name] = static_cast<int>(entry->devices_per_node.value);
+  return name;
+}
+
+std::string DeviceNames::catalogued(const std::string& name) const {
+  const auto* entry = cluster::find(catalogue_, name);
+  return entry == nullptr ? "" : entry->name;
+}
+
+int DeviceNames::per_node(const std::string& type) const {
+  if (per_node_.at(type) > 0) return per_node_.at(type);
+  const auto* entry = cluster::find(catalogue_, type);
+  const int usual = entry == nullptr ? 0 : static_cast<int>(entry->devices_per_node.value);
+  return usual > 0 ? usual : usual_per_node;
+}
+
+bool DeviceNames::is_cpu(const std::string& type) const {
+  if (const auto* known = cluster::find_type(library_, type)) return known->kind == cluster::DeviceKind::cpu;
+  const auto* entry = cluster::find(catalogue_, type);
+  return entry != nullptr && entry->kind == cluster::DeviceKind::cpu;
+}
+
+std::vector<std::string> DeviceNames::longer(const std::string& word) const {
+  std::set<std::string> names;
+  for (const auto& entry : catalogue_)
+    if (word.size() > 1 && entry.name.size() > word.size() && same_word(entry.name.substr(0, word.size()), word)) names.insert(entry.name);
+  return {names.begin(), names.end()};
+}
+
+std::string DeviceNames::meant(const std::string& asked) const {
+  std::string words;
+  for (const auto& name : longer(asked)) words += text(words.empty() ? "; did you mean '" : " or '", name, "'");
+  if (!words.empty()) return words + "?";
+  auto all = known_;
+  for (const auto& entry : catalogue_) {
+    all.push_back(entry.name);
+    all.insert(all.end(), entry.aliases.begin(), entry.aliases.end());
+  }
+  return suggestion(asked, all);
+}
+
+std::string DeviceNames::listed() const {
+  std::set<std::string> once{known_.begin(), known_.end()};
+  for (const auto& entry : catalogue_) once.insert(entry.name);
+  std::string words;
+  for (const auto& name : once) words += (words.empty() ? "" : ", ") + name;
+  return words;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,59 @@
+#include "app/common/forecast_basis.hpp"
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+
+namespace flotilla::app {
+namespace {
+
+options::Choice<bool> cost_models() {
+  return {{"program", "sailor-artifact"},
+          [](const std::string& name) { return name == "sailor-artifact"; },
+          [](const bool& artifact) { return artifact ? "sailor-artifact" : "program"; }};
+}
+
+options::Choice<std::string> runtimes() {
+  return {program::runtime_names(), [](const std::string& name) { return name; }, [](const std::string& name) { return name; }};
+}
+
+}  // namespace
+
+void add_forecast_basis(options::Table& t, const std::string& section, ForecastBasis& b) {
+  const auto named = [&](const char* key) { return section + "." + key; };
+  t.add(named("profiles"), &b.profiles, "device measurements: a probe's profile or an imported library",
+        {.value = "FILE", .unset = "the catalogue alone", .alias = "profiles"});
+  t.add(named("runtime"), &b.runtime, "runtime that will execute the plan", runtimes(), {.alias = "runtime"});
+  t.add(named("cost-model"), &b.sailor_artifact,
+        "program: simulate the runtime's program; sailor-artifact: the closed formulas of the Sailor artifact", cost_models(),
+        {.alias = "cost-model"});
+  t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
+  t.add(named("billing"), &b.prices.billing, "billing units of a device (Slurm TRES weights), such as A100-40=16units/h",
+        {.value = "TYPE=units/h", .alias = "billing"});
+  t.add(named("egress"), &b.prices.egress, "egress price from one zone to another, such as zone-a:zone-b=0.02USD/GB",
+        {.value = "FROM:TO=USD/GB", .alias = "egress"});
+}
+
+void note_origins(const options::Table& t, const std::string& section, ForecastBasis& b) {
+  b.prices.devices_setting = t.describe(section + ".price");
+  b.prices.billing_setting = t.describe(section + ".billing");
+  b.prices.egress_setting = t.describe(section + ".egress");
+}
+
+files::Library known_devices(const ForecastBasis& b) {
+  FLOTILLA_REQUIRE(
+      !b.sailor_artifact || !b.profiles.empty(), ErrorKind::usage,
+      "--cost-model sailor-artifact needs measured layers; give a library (--profiles FILE), as flotilla import sailor-profiles "
+      "writes it");
+  return b.profiles.empty() ? files::Library{} : files::read_library(b.profiles);
+}
+
+cluster::Profile profile_for(cluster::Profile profile, const ForecastBasis& b, const model::Config& model, int length) {
+  if (drop_times_of_another_model(profile, model, length))
+    log::warning(b.profiles, ": measured for a model of another shape (", profile.model_fingerprint,
+                 "); its operation times are left out, and those of ", model.name, " estimated from the devices' peaks");
+  return profile;
+}
+
+ForecastSettings settings_of(const ForecastBasis& b) { return {program::runtime_named(b.runtime), b.sailor_artifact}; }
+
+}  // namespace flotilla::app

@@ -1,0 +1,33 @@
+#pragma once
+#include <string>
+
+#include "app/common/forecasting.hpp"
+#include "app/common/prices.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/options/table.hpp"
+
+namespace flotilla::app {
+
+/// What forecasts rest on, as options say it.
+struct ForecastBasis {
+  std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
+  std::string runtime = "flotilla";
+  bool sailor_artifact = false;  ///< --cost-model
+  Prices prices;
+};
+
+/// --profiles, --runtime, --cost-model, --price, --billing and --egress, in the table's section of that name.
+void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
+/// Once the table is read: who said the prices.
+void note_origins(const options::Table&, const std::string& section, ForecastBasis&);
+
+/// What the profiles say. Throws Error{usage} where a cost model needs measurements and there are none.
+files::Library known_devices(const ForecastBasis&);
+
+/// That profile without operation times that were measured with a model of another shape; a warning says so.
+cluster::Profile profile_for(cluster::Profile, const ForecastBasis&, const model::Config&, int length);
+
+/// Throws Error{usage} for an unknown runtime.
+ForecastSettings settings_of(const ForecastBasis&);
+
+}  // namespace flotilla::app

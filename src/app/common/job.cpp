@@ -1,0 +1,205 @@
+#include "app/common/job.hpp"
+
+#include <algorithm>
+
+#include "app/common/refuse.hpp"
+#include "app/common/submit_options.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/hugging_face.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/options/documents.hpp"
+
+namespace flotilla::app {
+namespace {
+
+const options::Setting& setting(const Job& job, const std::string& name) {
+  const auto found = std::find_if(job.settings.begin(), job.settings.end(), [&](const auto& s) { return s.name == name; });
+  FLOTILLA_ASSERT(found != job.settings.end(), name);
+  return *found;
+}
+
+/// Somebody asked for something else than the default. Writing the default down, as a printed configuration does, asks for nothing.
+bool is_set(const Job& job, const std::string& name) {
+  const auto& s = setting(job, name);
+  return s.origin != options::Origin::standard && s.value != s.default_value;
+}
+
+/// Throws the Error of an option whose value is right alone and wrong beside the others.
+template <class... Parts>
+[[noreturn]] void refuse(const Job& job, const std::string& name, const Parts&... what) {
+  const auto& s = setting(job, name);
+  app::refuse(s, s.value, text(what...));
+}
+
+/// The option of two that somebody set, the second if both.
+const std::string& blame(const Job& job, const std::string& first, const std::string& second) {
+  return is_set(job, second) || !is_set(job, first) ? second : first;
+}
+
+void check_training(const Job& job) {
+  const auto& t = job.training;
+  const int positions = job.architecture.positions;
+  if (t.length > positions)
+    refuse(job, "training.length", "longer than the ", positions, " positions of ", job.architecture.name, "; write at most ", positions);
+  if (t.minimum_learning_rate > t.learning_rate)
+    refuse(job, blame(job, "training.learning-rate", "training.minimum-learning-rate"), "the minimum learning rate ",
+           t.minimum_learning_rate, " is above the peak ", t.learning_rate,
+           "; write for example training.minimum-learning-rate = ", t.learning_rate / 10);
+  // A trial that cuts a job file's run short on the command line just stays in the warm-up.
+  const bool one_source = setting(job, "training.steps").origin == setting(job, "training.warmup-steps").origin;
+  if (t.warmup_steps >= t.steps && t.warmup_steps > 0 && one_source)
+    refuse(job, blame(job, "training.steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
+           " iterations does not end within the ", t.steps, " of the run; write at most ", t.steps - 1);
+}
+
+void check_degrees(const Job& job) {
+  const auto& p = job.plan;
+  const auto& model = job.architecture;
+  if (p.data > job.training.global_batch)
+    refuse(job, "plan.data", "more replicas than the ", job.training.global_batch, " sequences of a step; write at most that");
+  if (p.tensor > model.groups())
+    refuse(job, "plan.tensor", model.name, " has ", model.groups(),
+           model.shares_keys() ? " key and value heads, each on one rank with its queries" : " attention heads", "; write at most that");
+  if (p.pipeline > model.layers()) refuse(job, "plan.pipeline", model.name, " has ", model.layers(), " layers; write at most that");
+  if (p.chunks > model.layers() / std::max(p.pipeline, 1))
+    refuse(job, "plan.chunks", model.name, " has ", model.layers(), " layers for ", std::max(p.pipeline, 1),
+           p.pipeline > 1 ? " devices in a row; write at most " : " device; write at most ", model.layers() / std::max(p.pipeline, 1));
+  const int share = job.training.global_batch / std::max(p.data, 1);
+  if (p.microbatch > std::max(share, 1))
+    refuse(job, "plan.microbatch", "a replica handles ", share, " sequences of a step; write at most that");
+}
+
+void check_execution(const Job& job) {
+  const auto& p = job.plan;
+  if (p.chunks > 1 && p.schedule && *p.schedule != plan::ScheduleKind::interleaved)
+    refuse(job, blame(job, "plan.schedule", "plan.chunks"), "a device holds ", p.chunks,
+           " stages under the interleaved schedule alone; write plan.schedule = \"interleaved\" or plan.chunks = 1");
+}
+
+void check_cuts(const Job& job) {
+  const auto& cuts = job.plan.cuts;
+  if (cuts.empty()) return;
+  const int layers = job.architecture.layers();
+  const bool rising = std::adjacent_find(cuts.begin(), cuts.end(), std::greater_equal<>{}) == cuts.end();
+  if (cuts.size() < 2 || cuts.front() != 0 || cuts.back() != layers || !rising)
+    refuse(job, "plan.cuts", "expected rising layer numbers from 0 to ", layers, ", the layers of ", job.architecture.name,
+           "; write for example cuts = [0, ", layers / 2, ", ", layers, "]");
+  const int stages = static_cast<int>(cuts.size()) - 1;
+  const int chunks = settled(constraints_of(job.plan)).chunks.value_or(1);
+  if (stages % chunks != 0) refuse(job, "plan.cuts", "makes ", stages, " stages, which are not ", chunks, " for each device");
+  if (job.plan.pipeline > 0 && job.plan.pipeline * chunks != stages)
+    refuse(job, "plan.cuts", "makes ", stages, " stages, but plan.pipeline = ", job.plan.pipeline,
+           chunks > 1 ? text(" with ", chunks, " on each device") : "", "; change one of them");
+}
+
+void check_plan_file(const Job& job) {
+  if (job.plan.file.empty()) return;
+  if (job.plan.replan == Job::Replan::on_resume) refuse(job, "plan.file", "--replan would search for another plan; keep one of them");
+  const auto origin = setting(job, "plan.file").origin;
+  for (const char* name : {"plan.data", "plan.pipeline", "plan.tensor", "plan.microbatch", "plan.schedule", "plan.chunks",
+                           "plan.sequence-parallel", "plan.shard-optimizer", "plan.recompute", "plan.cuts"})
+    // --plan on the command line overrides what a job file says about the search.
+    if (is_set(job, name) && setting(job, name).origin >= origin)
+      refuse(job, name, "the plan of ", job.plan.file, " says this already; remove one of them");
+}
+
+void check_data(const Job& job) {
+  const auto& d = job.data;
+  if (d.train.empty())
+    throw Error{ErrorKind::usage, "no training data; write --data.train FILE, or train = [\"FILE\"] under [data] in the job file"};
+  for (const auto& file : d.validation)
+    if (std::find(d.train.begin(), d.train.end(), file) != d.train.end())
+      refuse(job, "data.validation", "'", file, "' is training data too; remove it from one of them");
+  if (!d.validation.empty() && is_set(job, "data.validation-fraction") && d.validation_fraction > 0)
+    refuse(job, "data.validation-fraction", "has no effect with data.validation; remove one of them");
+  if (job.training.evaluate_every > 0 && d.validation.empty() && d.validation_fraction == 0)
+    refuse(job, "training.evaluate-every", "there is no held-out data; give data.validation or a data.validation-fraction above 0");
+}
+
+void check_watch(const Job& job) {
+  if (job.watch.deadline < job.watch.interval * 3)
+    refuse(job, blame(job, "watch.interval", "watch.deadline"),
+           "a rank would count as lost between two heartbeats; write a watch.deadline of at least ", (job.watch.interval * 3).value, "s");
+}
+
+model::Config resolve(const Job& job) {
+  const auto& m = job.model;
+  model::Config config;
+  try {
+    config = m.config.empty() ? model::built_in(m.name) : files::read_hugging_face_config(m.config);
+  } catch (const Error& error) {
+    if (m.config.empty()) refuse(job, "model.name", error.what());
+    throw;
+  }
+  if (m.dropout) config.dropout = *m.dropout;
+  if (m.attention_dropout) config.attention_dropout = *m.attention_dropout;
+  model::check(config, m.config.empty() ? "model.name = " + m.name : m.config);
+  return config;
+}
+
+}  // namespace
+
+bool config_counts(const options::Table& table) {
+  const auto name = table.describe("model.name"), config = table.describe("model.config");
+  if (config.value.empty()) return false;
+  FLOTILLA_REQUIRE(name.origin != config.origin || name.value == name.default_value,
+                   config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input, config.source,
+                   ": model.config = ", config.value, " conflicts with model.name = ", name.value, "; keep one of them");
+  return name.origin <= config.origin;
+}
+
+void check(const Job& job, Need need) {
+  check_training(job);
+  check_degrees(job);
+  check_execution(job);
+  check_cuts(job);
+  check_plan_file(job);
+  check_watch(job);
+  if (need == Need::data) check_data(job);
+}
+
+Job read_job(std::span<const std::string> arguments, std::span<const std::string> environment, Need need) {
+  Job job;
+  SubmitOptions others;  // one job file serves train, plan and submit
+  auto table = job_table(job);
+  table.pass_over(submit_table(others));
+  const auto operands = table.read_command_line(arguments);
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file, got ", operands.size(), " operands ('", operands.front(),
+                   "', '", operands.at(1), "'); a list's option is repeated for each item: --data.train A --data.train B");
+  table.read_environment(environment);
+  if (!operands.empty()) {
+    job.job_file = operands[0];
+    table.read_file(job.job_file);
+  }
+  if (!config_counts(table)) job.model.config.clear();
+  job.settings = table.settings();
+  job.configuration = options::to_toml(table);
+  job.architecture = resolve(job);
+  if (job.training.length == 0) job.training.length = job.architecture.positions;
+  check(job, need);
+  return job;
+}
+
+Job read_job(std::span<const std::string> arguments, Need need) {
+  auto job = read_job(arguments, options::environment(), need);
+  log::set_level(job.output.log_level);
+  return job;
+}
+
+search::Constraints constraints_of(const Job::Plan& plan) {
+  const auto given = [](int value) { return value > 0 ? std::optional{value} : std::nullopt; };
+  return {given(plan.data), given(plan.pipeline), given(plan.tensor),     given(plan.microbatch), plan.schedule, plan.recompute,
+          plan.cuts,        given(plan.chunks),   plan.sequence_parallel, plan.shard_optimizer};
+}
+
+std::string shared_configuration(const Job& job) {
+  std::string out;
+  for (const auto& s : job.settings) {
+    const bool own =
+        s.name == "run.threads" || s.name == "run.zone" || s.name == "run.time-limit" || s.section == "device" || s.section == "output";
+    if (!own) out += text(s.name, " = ", s.toml, "\n");
+  }
+  return out;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,212 @@
+#include "app/common/job_table.hpp"
+
+#include <algorithm>
+
+namespace flotilla::app {
+namespace {
+
+using options::Choice;
+using options::Table;
+
+Choice<data::Format> formats() {
+  return {data::format_names(), [](const std::string& name) { return data::parse_format(name); },
+          [](const data::Format& f) { return data::to_string(f); }};
+}
+
+Choice<std::optional<plan::ScheduleKind>> schedules() {
+  using Value = std::optional<plan::ScheduleKind>;
+  return {{"auto", "1f1b", "gpipe", "interleaved", "zero-bubble"},
+          [](const std::string& name) { return name == "auto" ? Value{} : Value{plan::parse_schedule(name)}; },
+          [](const Value& s) { return s ? plan::to_string(*s) : "auto"; }};
+}
+
+Choice<std::optional<bool>> perhaps() {
+  using Value = std::optional<bool>;
+  return {{"auto", "false", "true"},
+          [](const std::string& name) { return name == "auto" ? Value{} : Value{name == "true"}; },
+          [](const Value& v) { return v ? std::string{*v ? "true" : "false"} : "auto"; }};
+}
+
+Choice<std::optional<plan::Recompute>> recomputes() {
+  using Value = std::optional<plan::Recompute>;
+  return {{"auto", "none", "selective", "full"},
+          [](const std::string& name) { return name == "auto" ? Value{} : Value{plan::parse_recompute(name)}; },
+          [](const Value& r) { return r ? plan::to_string(*r) : "auto"; }};
+}
+
+Choice<Job::Replan> replans() {
+  static const std::vector<std::string> names{"false", "true", "auto"};
+  return {names,
+          [](const std::string& name) { return static_cast<Job::Replan>(std::find(names.begin(), names.end(), name) - names.begin()); },
+          [](const Job::Replan& replan) { return names.at(static_cast<std::size_t>(replan)); }};
+}
+
+Choice<bool> output_formats() {
+  return {
+      {"table", "json"}, [](const std::string& name) { return name == "json"; }, [](const bool& json) { return json ? "json" : "table"; }};
+}
+
+Choice<log::Level> levels() {
+  static const std::vector<std::string> names{"error", "warning", "info", "debug"};
+  return {names,
+          [](const std::string& name) { return static_cast<log::Level>(std::find(names.begin(), names.end(), name) - names.begin()); },
+          [](const log::Level& level) { return names.at(static_cast<std::size_t>(level)); }};
+}
+
+std::string known_models() {
+  std::string names;
+  for (const auto& name : model::built_in_names()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+void add_model(Table& t, Job::Model& m) {
+  t.section("model", "The transformer");
+  t.add("model.name", &m.name, "a built-in model: " + known_models(), {.value = "NAME"});
+  t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
+        {.value = "FILE", .unset = "none"});
+  const options::Details share{.minimum = 0, .below = 1, .unset = "the model's own", .example = "0.1"};
+  t.add("model.dropout", &m.dropout, "dropout probability on the embedding output and on each residual branch", share);
+  t.add("model.attention-dropout", &m.attention_dropout, "dropout probability on the attention probabilities", share);
+}
+
+void add_data(Table& t, Job::Data& d) {
+  t.section("data", "Token files");
+  t.add("data.train", &d.train, "files to train on", {.value = "FILE", .unset = "none", .example = "text.txt"});
+  t.add("data.validation", &d.validation, "files to evaluate on", {.value = "FILE", .unset = "none", .example = "held-out.txt"});
+  t.add("data.validation-fraction", &d.validation_fraction,
+        "fraction at the end of every training file that is held out for evaluation if data.validation is empty",
+        {.minimum = 0, .below = 1});
+  t.add("data.format", &d.format, "token file format; text: raw bytes, no tokenizer (vocabulary of 256)", formats());
+}
+
+void add_training(Table& t, Job::Training& r) {
+  t.section("training", "The training run");
+  t.add("training.steps", &r.steps, "iterations to run, counted from the start of the run", {.minimum = 1});
+  t.add("training.global-batch", &r.global_batch, "global batch size in sequences per iteration", {.minimum = 1, .maximum = 1 << 24});
+  t.add("training.length", &r.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
+  t.add("training.precision", &r.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
+  t.add("training.seed", &r.seed, "random seed for initialization, data order and dropout", {.minimum = 0});
+  t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up", {.above = 0});
+  t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the cosine decay", {.minimum = 0});
+  t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0", {.minimum = 0, .unset = "off"});
+  t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only", {.minimum = 0});
+  t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .below = 1});
+  t.add("training.beta2", &r.beta2, "AdamW's decay rate of the second moment", {.minimum = 0, .below = 1});
+  t.add("training.epsilon", &r.epsilon, "AdamW's denominator term for numerical stability", {.above = 0});
+  t.add("training.clip", &r.clip, "gradient clipping threshold (global L2 norm); 0 disables clipping", {.minimum = 0});
+  t.add("training.evaluate-every", &r.evaluate_every, "iterations between evaluations on held-out data",
+        {.minimum = 0, .unset = "off", .example = "100"});
+  t.add("training.evaluate-sequences", &r.evaluate_sequences, "sequences per evaluation", {.minimum = 1});
+  t.add("training.skip-non-finite", &r.skip_non_finite,
+        "skip the optimizer step when the loss or gradients are NaN/Inf, instead of aborting");
+}
+
+void add_plan(Table& t, Job::Plan& p) {
+  t.section("plan", "Parallel layout; what is not given is searched");
+  t.add("plan.file", &p.file, "run this plan instead of searching for one", {.value = "FILE", .unset = "none", .alias = "plan"});
+  t.add(
+      "plan.replan", &p.replan,
+      "true: on resume, search again instead of keeping the checkpoint's plan; auto: change plan during the run if a device or a link has "
+      "become slow and the change pays off",
+      replans(), {.alias = "replan"});
+  add_constraints(t, p);
+}
+
+}  // namespace
+
+void add_constraints(Table& t, Job::Plan& p) {
+  const options::Details degree{.minimum = 0, .unset = "choose", .example = "2"};
+  t.add("plan.data", &p.data, "data-parallel degree (replicas)", degree);
+  t.add("plan.pipeline", &p.pipeline, "pipeline stages", degree);
+  t.add("plan.tensor", &p.tensor, "tensor-parallel degree: devices per layer", degree);
+  t.add("plan.microbatch", &p.microbatch, "micro-batch size in sequences", degree);
+  t.add("plan.schedule", &p.schedule, "pipeline schedule", schedules());
+  t.add("plan.chunks", &p.chunks, "virtual pipeline stages (model chunks) per device; more than one selects interleaved 1F1B",
+        {.minimum = 0, .maximum = 64, .unset = "choose", .example = "2"});
+  t.add("plan.sequence-parallel", &p.sequence_parallel,
+        "sequence parallelism: outside the tensor-parallel GEMMs, shard activations along the sequence dimension", perhaps());
+  t.add("plan.shard-optimizer", &p.shard_optimizer,
+        "shard optimizer states across data-parallel replicas (ZeRO-1); auto: only if nothing else fits in memory", perhaps());
+  t.add("plan.recompute", &p.recompute, "activation recomputation (checkpointing)", recomputes());
+  t.add("plan.cuts", &p.cuts,
+        "layer boundaries of all stages, from 0 to the number of layers (blocks + 2: embedding and head count as layers)",
+        {.minimum = 0, .unset = "choose", .example = "0,4,8"});
+}
+
+namespace {
+
+void add_running(Table& t, Job& job) {
+  t.section("device", "Devices");
+  t.add("device.memory", &job.device.memory, "memory that one device may use",
+        {.unset = "free memory of the node / its ranks", .example = "4GiB"});
+  t.section("checkpoint", "Checkpoints, in the run directory");
+  t.add("checkpoint.every", &job.checkpoint.every, "iterations between checkpoints; one is always saved at the end",
+        {.minimum = 0, .unset = "off", .example = "100"});
+  t.add("checkpoint.every-time", &job.checkpoint.every_time, "time between checkpoints", {.unset = "off", .example = "30min"});
+  t.add("checkpoint.keep", &job.checkpoint.keep, "number of newest checkpoints to keep; 0 keeps all", {.minimum = 0});
+  t.section("run", "The run");
+  t.add("run.directory", &job.run.directory, "run directory: checkpoints, metrics, profile, outcome; a run found there is resumed",
+        {.value = "DIRECTORY"});
+  t.add("run.log-every", &job.run.log_every, "iterations between progress lines", {.minimum = 1});
+  t.add("run.threads", &job.run.threads, "compute threads per rank",
+        {.minimum = 0, .maximum = 4096, .unset = "the rank's part of the CPUs"});
+  t.add("run.zone", &job.run.zone, "zone of this rank's device in plans and profiles: a partition, a switch, a cloud zone",
+        {.value = "NAME", .unset = "the rank's Slurm partition"});
+  t.add("run.time-limit", &job.run.time_limit, "maximum run time; the run saves and exits with 75 before it is over",
+        {.unset = "time left in the Slurm job", .example = "4h"});
+  t.add("run.stop-slack", &job.run.stop_slack, "safety margin before the time limit, in addition to the longest step and save measured");
+  t.add("run.grace", &job.run.grace,
+        "time from SIGTERM to SIGKILL; a step that cannot be completed and saved within it is abandoned, and the last completed step is "
+        "saved",
+        {.above = 0});
+  t.add("run.part-of-job", &job.run.part_of_job, "accept a run that leaves out components of a heterogeneous Slurm job; refused otherwise");
+}
+
+void add_watching(Table& t, Job& job) {
+  t.section("probe", "Measuring devices and links");
+  t.add("probe.file", &job.probe.file, "cluster profile to reuse while fresh, and to write",
+        {.value = "FILE", .unset = "profile.json in the run directory"});
+  t.add("probe.fresh-for", &job.probe.fresh_for,
+        "maximum age at which a profile of the same devices, software and model is reused; 0s always measures");
+  t.add("probe.budget", &job.probe.budget, "target time of the measurements", {.above = 0});
+  t.section("watch", "Lost peers");
+  t.add("watch.interval", &job.watch.interval, "time between heartbeats", {.minimum = 0.01, .maximum = 3600});
+  t.add("watch.deadline", &job.watch.deadline, "silence after which a rank is considered lost", {.above = 0});
+  t.section("comm", "Communication");
+  t.add("comm.deadline", &job.comm.deadline, "a message or collective without progress for this long is an error", {.above = 0});
+  t.section("report", "Reports");
+  t.add("report.timeline", &job.report.timeline, "write a timeline of the last iteration's instructions (Perfetto JSON)",
+        {.value = "FILE", .unset = "none"});
+  t.add("report.prometheus", &job.report.prometheus,
+        "keep the latest metrics in this file, in Prometheus text format, for node_exporter's textfile collector",
+        {.value = "FILE", .unset = "none", .example = "/var/lib/node_exporter/flotilla.prom"});
+}
+
+}  // namespace
+
+Choice<Precision> precisions() {
+  return {{"fp32", "bf16"}, [](const std::string& name) { return parse_precision(name); }, [](const Precision& p) { return to_string(p); }};
+}
+
+void add_output(Table& t, Job::Output& o) {
+  t.section("output", "Output");
+  t.add("output.file", &o.file, "write the result to this file",
+        {.value = "FILE", .unset = "standard output", .alias = "output", .letter = 'o'});
+  t.add("output.format", &o.json, "human-readable table, or JSON on standard output (and nothing else there)", output_formats(),
+        {.alias = "format"});
+  t.add("output.log-level", &o.log_level, "level of messages on standard error", levels(), {.alias = "log-level"});
+}
+
+Table job_table(Job& job) {
+  Table t;
+  add_model(t, job.model);
+  add_data(t, job.data);
+  add_training(t, job.training);
+  add_plan(t, job.plan);
+  add_running(t, job);
+  add_watching(t, job);
+  add_output(t, job.output);
+  return t;
+}
+
+}  // namespace flotilla::app

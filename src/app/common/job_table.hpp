@@ -1,0 +1,14 @@
+#pragma once
+#include "app/common/job.hpp"
+
+namespace flotilla::app {
+
+options::Choice<Precision> precisions();
+
+/// What is fixed of plans, in a section that is open: degrees, microbatch, schedule and so on to plan.cuts.
+void add_constraints(options::Table&, Job::Plan&);
+
+/// The options of commands that print something: -o, --format, --log-level.
+void add_output(options::Table&, Job::Output&);
+
+}  // namespace flotilla::app

@@ -1,0 +1,70 @@
+#include "app/common/plan_text.hpp"
+#include "app/common/stage_table.hpp"
+#include "flotilla/base/key_values.hpp"
+#include "flotilla/base/text.hpp"
+#include "flotilla/model/tensors.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// "0-3", "0,2,5": runs of neighbours together.
+std::string ranks_in_words(const std::vector<Rank>& ranks) {
+  if (ranks.empty()) return "(not bound)";
+  std::string words;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = last) {
+    last = first + 1;
+    while (last < ranks.size() && ranks[last].value == ranks[last - 1].value + 1) ++last;
+    words += text(first == 0 ? "" : ",", ranks[first]);
+    if (last - first > 1) words += text("-", ranks[last - 1]);
+  }
+  return words;
+}
+
+std::string sequences_of(const plan::Plan& plan, int stage, int replica) {
+  const int count = plan.stages[static_cast<std::size_t>(stage)].replicas[static_cast<std::size_t>(replica)].sequences;
+  return text(count, " of ", plan.global_batch);
+}
+
+std::int64_t parameters(const model::Config& config) {
+  std::int64_t sum = 0;
+  for (const auto& tensor : model::tensors(config)) sum += tensor.elements();
+  return sum;
+}
+
+std::string shared_keys(const model::Config& model) {
+  return model.shares_keys() ? text(" on ", model.groups(), " of keys and values") : std::string{};
+}
+
+}  // namespace
+
+std::string plan_text(const plan::Plan& plan, const Style& style) {
+  std::string out =
+      key_values({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ", plan.model.heads,
+                                 " heads", shared_keys(plan.model), ", ", parameters(plan.model), " parameters")},
+                  {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
+                  {"precision", to_string(plan.precision)},
+                  {"schedule", schedule_in_words(plan)},
+                  {"plan", plan::summary(plan)}});
+  TextTable table{{{"stage", Align::right},
+                   {"layers"},
+                   {"recompute"},
+                   {"replica", Align::right},
+                   {"device"},
+                   {"tensor", Align::right},
+                   {"ranks"},
+                   {"sequences"},
+                   {"microbatches"}}};
+  for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
+    const auto& stage = plan.stages[static_cast<std::size_t>(s)];
+    for (int r = 0; r < static_cast<int>(stage.replicas.size()); ++r) {
+      const auto& replica = stage.replicas[static_cast<std::size_t>(r)];
+      table.add({text(s), r == 0 ? layers_in_words(stage, plan.model) : "", r == 0 ? plan::to_string(stage.recompute) : "", text(r),
+                 replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone), text(replica.tensor_parallel),
+                 ranks_in_words(replica.devices), sequences_of(plan, s, r),
+                 text(replica.microbatches(plan.quantum), " x ", replica.quanta * plan.quantum)});
+    }
+  }
+  return out + "\n" + table.print(style);
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,187 @@
+#include "app/common/planning_options.hpp"
+
+#include <algorithm>
+
+#include "app/common/job_table.hpp"
+#include "app/common/refuse.hpp"
+#include "app/common/submit_options.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using options::Table;
+
+/// Of a choice that may be left open.
+options::Choice<std::optional<search::Goal>> goals(std::vector<std::string> names) {
+  using Value = std::optional<search::Goal>;
+  return {std::move(names), [](const std::string& name) { return Value{search::parse_goal(name)}; },
+          [](const Value& goal) { return goal ? search::to_string(*goal) : ""; }};
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string words;
+  for (const auto& name : names) words += (words.empty() ? "" : ", ") + name;
+  return words;
+}
+
+void add_model(Table& t, PlanningOptions& o) {
+  t.section("model", "The transformer");
+  t.add("model.name", &o.model.name, "a model of the library, or a built-in one", {.value = "NAME", .unset = "the library's only model"});
+  t.add("model.config", &o.model.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
+        {.value = "FILE", .unset = "none"});
+  t.section("training", "The training run");
+  t.add("training.global-batch", &o.global_batch, "global batch size in sequences per iteration",
+        {.minimum = 1, .maximum = 1 << 24, .unset = "must be given", .example = "1024"});
+  t.add("training.length", &o.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
+  t.add("training.precision", &o.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
+}
+
+void add_plan(Table& t, PlanningOptions& o) {
+  t.section("plan", "Device pool, and the data behind the forecast");
+  t.add("plan.pool", &o.pool, "available devices: COUNT of a type in a zone, NODE of them per node, such as A100-40@us-central1-a=32/4",
+        {.value = "TYPE[@ZONE]=COUNT[/NODE]",
+         .unset = "the devices of the profile",
+         .example = "A100-40@us-central1-a=32/4",
+         .alias = "pool"});
+  add_forecast_basis(t, "plan", o.basis);
+  t.add("plan.restrict", &o.restrict,
+        "restrictions on the plan, for runtimes that do not support everything: " + listed(search::restriction_names()),
+        {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
+  add_constraints(t, o.fixed);
+  t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
+        {.value = "FILE", .unset = "none", .alias = "write-plan"});
+}
+
+void add_objective(Table& t, PlanningOptions& o) {
+  t.section("objective", "Optimization objective; ties go to fewer devices");
+  t.add("objective.maximise", &o.maximise, "quantity to maximise", goals({"throughput"}), {.unset = "throughput"});
+  t.add("objective.minimise", &o.minimise, "quantity per iteration to minimise", goals({"cost", "billing", "energy"}),
+        {.unset = "nothing"});
+  t.section("limit", "Constraints on the plan");
+  t.add("limit.iteration-cost", &o.limit.iteration_cost, "maximum cost of an iteration, devices and egress",
+        {.above = 0, .unset = "none", .example = "1.2usd"});
+  t.add("limit.hourly-cost", &o.limit.hourly_cost, "maximum cost of an hour of the devices",
+        {.above = 0, .unset = "none", .example = "300usd"});
+  t.add("limit.iterations-per-second", &o.limit.iterations_per_second, "minimum iterations per second",
+        {.above = 0, .unset = "none", .example = "0.2"});
+  t.add("limit.devices", &o.limit.devices, "maximum number of devices", {.minimum = 1, .unset = "the pool's", .example = "64"});
+}
+
+void add_search(Table& t, PlanningOptions& o) {
+  t.section("search", "The search");
+  t.add("search.time-limit", &o.time_limit, "stop after this time with the best plan so far",
+        {.above = 0, .unset = "none", .example = "10s"});
+  t.add("search.alternatives", &o.alternatives, "number of runner-up plans to report", {.minimum = 0, .maximum = 100});
+  t.add("search.tolerance", &o.tolerance, "stop once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.add("search.certificate", &o.certificate, "write the proof of the lower bound to this file, for others to check",
+        {.value = "FILE", .unset = "none", .alias = "certificate"});
+  t.section("replan", "Replanning after the pool has changed");
+  t.add("replan.from", &o.previous, "the running plan: where the search starts", {.value = "FILE", .unset = "none"});
+  t.add("replan.within", &o.within, "among the plans at most this much worse than the best, choose the one that moves the fewest bytes",
+        {.below = 1, .example = "5%"});
+}
+
+bool given(const options::Setting& s) { return s.origin != options::Origin::standard; }
+
+}  // namespace
+
+const options::Setting& PlanningOptions::setting(const std::string& name) const {
+  const auto found = std::ranges::find(settings, name, &options::Setting::name);
+  FLOTILLA_ASSERT(found != settings.end(), name);
+  return *found;
+}
+
+Table planning_table(PlanningOptions& o) {
+  Table t;
+  add_model(t, o);
+  add_plan(t, o);
+  add_objective(t, o);
+  add_search(t, o);
+  add_output(t, o.output);
+  return t;
+}
+
+BoundTable planning_options() {
+  auto options = std::make_shared<PlanningOptions>();
+  auto table = planning_table(*options);
+  return {options, std::move(table)};
+}
+
+std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o, std::span<const std::string> arguments,
+                                       std::span<const std::string> environment) {
+  Job job;
+  SubmitSettings submit;
+  Table others = job_table(job);
+  add_submit(others, submit);
+  table.pass_over(others);
+  auto operands = table.read_command_line(arguments);
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file at most, got ", operands.size(), " operands ('",
+                   operands.front().substr(0, 60), "', '", operands.back().substr(0, 60), "')");
+  table.read_environment(environment);
+  if (!operands.empty()) table.read_file(operands[0]);
+  if (!config_counts(table)) o.model.config.clear();
+  log::set_level(o.output.log_level);
+  if (!operands.empty()) {
+    if (o.model.name.empty() && o.model.config.empty()) o.model.name = job.model.name;
+    if (o.global_batch == 0) o.global_batch = job.training.global_batch;
+  }
+  FLOTILLA_REQUIRE(o.global_batch > 0, ErrorKind::usage,
+                   "the sequences of an iteration are not given; write for example --training.global-batch 1024");
+  o.settings = table.settings();
+  note_origins(table, "plan", o.basis);
+  if (o.previous.empty() && o.setting("replan.within").origin == options::Origin::command_line)
+    log::warning("--replan.within ", o.setting("replan.within").value,
+                 " applies to replanning only; name the running plan: --replan.from PLAN");
+  return operands;
+}
+
+PlanningOptions read_planning_options(std::span<const std::string> arguments, std::span<const std::string> environment) {
+  PlanningOptions o;
+  auto table = planning_table(o);
+  read_planning(table, o, arguments, environment);
+  return o;
+}
+
+search::Constraints constraints_of(const PlanningOptions& o) {
+  const auto refuse_option = [&](const std::string& name, const std::string& why) { refuse(o.setting(name), o.setting(name).value, why); };
+  const auto& fixed = o.fixed;
+  if (fixed.chunks > 1 && fixed.schedule && *fixed.schedule != plan::ScheduleKind::interleaved)
+    refuse_option("plan.chunks",
+                  text("several stages per device need --plan.schedule interleaved; write it, or leave --plan.schedule out"));
+  auto constraints = constraints_of(fixed);
+  if (!o.basis.sailor_artifact) return constraints;
+  const char* only = "the cost model sailor-artifact supports 1f1b only; drop this option or --cost-model";
+  if (fixed.schedule && *fixed.schedule != plan::ScheduleKind::one_f_one_b) refuse_option("plan.schedule", only);
+  if (fixed.chunks > 1) refuse_option("plan.chunks", only);
+  if (fixed.sequence_parallel.value_or(false)) refuse_option("plan.sequence-parallel", only);
+  if (fixed.shard_optimizer.value_or(false)) refuse_option("plan.shard-optimizer", only);
+  const char* nothing =
+      "the search by the formulas of sailor-artifact fixes no degrees, cuts or microbatches; drop this option or --cost-model";
+  const std::pair<const char*, bool> others[] = {
+      {"plan.data", fixed.data > 0},
+      {"plan.pipeline", fixed.pipeline > 0},
+      {"plan.tensor", fixed.tensor > 0},
+      {"plan.microbatch", fixed.microbatch > 0},
+      {"plan.recompute", fixed.recompute.value_or(plan::Recompute::none) != plan::Recompute::none},
+      {"plan.cuts", !fixed.cuts.empty()}};
+  for (const auto& [name, given] : others)
+    if (given) refuse_option(name, nothing);
+  return constraints;
+}
+
+search::Objective objective_of(const PlanningOptions& o) {
+  const auto &maximise = o.setting("objective.maximise"), &minimise = o.setting("objective.minimise");
+  if (given(minimise) && minimise.origin == maximise.origin)
+    refuse(minimise, minimise.value,
+           text("conflicts with ", maximise.name, " ", maximise.value,
+                "; keep one, and bound the other by a limit (limit.iteration-cost, limit.iterations-per-second)"));
+  search::Objective objective;
+  objective.goal = minimise.origin > maximise.origin ? *o.minimise : search::Goal::throughput;
+  const auto value = [](const std::optional<UsDollars>& usd) { return usd ? std::optional{usd->value} : std::nullopt; };
+  objective.limits = {value(o.limit.iteration_cost), value(o.limit.hourly_cost), o.limit.iterations_per_second,
+                      o.limit.devices > 0 ? std::optional{o.limit.devices} : std::nullopt};
+  return objective;
+}
+
+}  // namespace flotilla::app

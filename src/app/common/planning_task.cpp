@@ -1,0 +1,132 @@
+#include "app/common/planning_task.hpp"
+
+#include "app/common/library_model.hpp"
+#include "app/common/live_line.hpp"
+#include "app/common/planning_checks.hpp"
+#include "app/common/pool.hpp"
+#include "app/common/refuse.hpp"
+#include "app/common/restrictions.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/files/hugging_face.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/search/binding.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr Seconds quiet_for{2}, shown_every{0.2};
+
+model::Config model_of(const PlanningOptions& o, const files::Library& library) {
+  if (!o.model.config.empty()) return files::read_hugging_face_config(o.model.config);
+  if (o.model.name.empty() && library.models.size() == 1) return library.models.front();
+  FLOTILLA_REQUIRE(!o.model.name.empty(), ErrorKind::usage, "the model is not given; write for example --model.name ",
+                   library.models.empty() ? "opt-350m" : library.models.front().name);
+  try {
+    return model_in(library, o.model.name);
+  } catch (const Error& error) {
+    refuse(o.setting("model.name"), o.model.name, error.what());
+  }
+}
+
+int length_of(const PlanningOptions& o, const model::Config& model) {
+  if (o.length > model.positions)
+    refuse(o.setting("training.length"), text(o.length),
+           text("longer than the ", model.positions, " positions of ", model.name, "; write at most ", model.positions));
+  return o.length > 0 ? o.length : model.positions;
+}
+
+search::Pool pool_of(const PlanningOptions& o, const cluster::Profile& profile, const cluster::Catalogue& catalogue) {
+  if (!o.pool.empty()) return read_pool(o.pool, o.setting("plan.pool"), profile, catalogue);
+  FLOTILLA_REQUIRE(
+      !profile.devices.empty(), ErrorKind::usage,
+      o.basis.profiles.empty() ? "no devices to plan for" : o.basis.profiles + " lists no devices",
+      "; write for example --pool A100-40@us-central1-a=32/4, or give the profile that flotilla probe wrote (--profiles FILE)");
+  return search::pool_of_devices(profile);
+}
+
+/// What does not depend on the pool.
+search::PlanRequest request_of(const PlanningOptions& o, const files::Library& library) {
+  search::PlanRequest request;
+  request.model = model_of(o, library);
+  model::check(request.model, request.model.name);
+  request.length = length_of(o, request.model);
+  request.global_batch = o.global_batch;
+  request.precision = o.precision;
+  request.objective = objective_of(o);
+  request.constraints = constraints_of(o);
+  request.restrictions = read_restrictions(o.restrict, o.setting("plan.restrict"));
+  request.tolerance = o.tolerance.value;
+  request.alternatives = o.alternatives;
+  request.near_best = o.within.value;
+  request.wants_proof = !o.certificate.empty();
+  if (request.wants_proof && o.basis.sailor_artifact)
+    refuse(o.setting("search.certificate"), o.certificate,
+           "the cost model sailor-artifact proves by enumeration; leave it out, or --cost-model");
+  if (!o.previous.empty()) request.previous = files::read_plan(o.previous);
+  request.process_memory = runtime_constant;
+  return request;
+}
+
+PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, const cluster::Profile& library,
+                     const cluster::Catalogue& catalogue, const Offer& offer) {
+  request.pool = offer.pool;
+  warn_of_missing_links(o, request.pool, library);
+  auto profile = without_devices(profile_for(library, o.basis, request.model, request.length), catalogue, request.pool);
+  for (auto& type : profile.device_types)
+    if (const auto units = offer.billing.find(type.name); units != offer.billing.end()) type.billing_weight = units->second;
+  profile = with_prices(std::move(profile), o.basis.prices);
+  require_figures(o, request.objective, request.pool, profile);
+  return {std::move(request), std::move(profile), settings_of(o.basis)};
+}
+
+}  // namespace
+
+PlanningTask planning_task(const PlanningOptions& o) {
+  const auto library = known_devices(o.basis);
+  const auto catalogue = files::built_in_catalogue();
+  auto request = request_of(o, library);
+  return task_of(o, std::move(request), library.profile, catalogue, {pool_of(o, library.profile, catalogue), {}});
+}
+
+PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
+  const auto library = known_devices(o.basis);
+  return task_of(o, request_of(o, library), library.profile, files::built_in_catalogue(), offer);
+}
+
+files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
+  files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
+  planning.again = task.request.previous.has_value();
+  LiveLine line;
+  const Seconds begin = now();
+  Seconds shown = begin + quiet_for;
+  task.request.should_stop = [&] {
+    const Seconds time = now();
+    if (time >= shown) {
+      line.show(text("searching: ", time - begin, o.time_limit.value > 0 ? text(" of ", o.time_limit, " at most") : ""));
+      shown = time + shown_every;
+    }
+    if (o.time_limit.value > 0 && time - begin >= o.time_limit) planning.cut_off = true;
+    return planning.cut_off;
+  };
+  planning.answer = search::plan(task.request, *forecaster_for_pools(task.profile, task.settings));
+  planning.searched = now() - begin;
+  if (planning.answer.finished) planning.cut_off = false;  // it was over when the time was
+  return planning;
+}
+
+simulate::Report forecast_of(const plan::Plan& plan, const PlanningTask& task) {
+  const Forecasting forecasting{subject_of(plan, task.profile, "the plan"), task.settings};
+  return report_on(forecasting, forecasting.forecast(), task.profile, task.settings);
+}
+
+std::string why_none(const files::Planning& planning, const PlanningOptions& o) {
+  std::string why = planning.answer.no_plan_reason;
+  if (why.empty()) why = "the search stopped before it found a plan";
+  if (planning.cut_off)
+    why += text("; stopped after ", planning.searched, " (--search.time-limit ", o.setting("search.time-limit").value, ")");
+  return why;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,104 @@
+#include "app/common/prices.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "app/common/refuse.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/nearest.hpp"
+#include "flotilla/files/catalogue_file.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// What stands before the '=' and the number between it and the unit.
+struct Priced {
+  std::string name;
+  double value = 0;
+};
+
+/// Reads words of one option.
+class PriceReader {
+ public:
+  PriceReader(const options::Setting& option, std::string_view unit, const char* example)
+      : option_{option}, unit_{unit}, example_{example} {}
+
+  Priced read(const std::string& word) const {
+    const auto equals = word.rfind('=');
+    if (equals == std::string::npos || equals == 0) refuse(word, "expected a name, '=' and a price");
+    Priced priced{word.substr(0, equals)};
+    const char *begin = word.data() + equals + 1, *end = word.data() + word.size();
+    const auto [rest, failed] = std::from_chars(begin, end, priced.value);
+    if (failed != std::errc{} || !std::isfinite(priced.value) || priced.value < 0)
+      refuse(word, "expected a number of at least 0 behind the '='");
+    const std::string_view given{rest, static_cast<std::size_t>(end - rest)};
+    if (given != unit_) refuse(word, text("expected the unit ", unit_, given.empty() ? ", got none" : text(", got '", given, "'")));
+    return priced;
+  }
+
+  [[noreturn]] void refuse(const std::string& word, const std::string& what) const {
+    const bool typed = option_.origin == options::Origin::command_line;
+    app::refuse(option_, word, text(what, "; write for example ", typed ? text("--", option_.alias, " ") : "", example_));
+  }
+
+ private:
+  const options::Setting& option_;
+  std::string_view unit_;
+  const char* example_;
+};
+
+/// The profile's type of that name, however it is spelled; nullptr where only the catalogue knows it. Multiplying in TF32 makes another
+/// type of a device: those are told apart by their spelling alone.
+cluster::DeviceType* type_called(cluster::Profile& profile, const std::string& name, const options::Setting& option,
+                                 const std::string& word) {
+  for (auto& type : profile.device_types)
+    if (same_word(type.name, name)) return &type;
+  const auto catalogue = files::built_in_catalogue();
+  const auto* entry = cluster::find(catalogue, name);
+  std::vector<std::string> names;
+  for (auto& type : profile.device_types) {
+    const bool plain = name.find('+') == name.npos && type.name.find('+') == type.name.npos;
+    if (entry != nullptr && plain && cluster::find(catalogue, type.name) == entry) return &type;
+    names.push_back(type.name);
+  }
+  if (entry != nullptr) return nullptr;
+  std::string listed;
+  for (const auto& type : names) listed += (listed.empty() ? "" : ", ") + type;
+  refuse(
+      option, word,
+      text("no such device type: '", name.substr(0, 60), "'", suggestion(name, names), "; there are ", listed.empty() ? "none" : listed));
+}
+
+cluster::EgressPrice egress(const PriceReader& reader, const std::string& word) {
+  constexpr double bytes_in_a_gigabyte = 1e9;
+  const auto priced = reader.read(word);
+  const auto colon = priced.name.find(':');
+  if (colon == std::string::npos) reader.refuse(word, "expected two zones with ':' between them");
+  return {priced.name.substr(0, colon), priced.name.substr(colon + 1), priced.value / bytes_in_a_gigabyte};
+}
+
+}  // namespace
+
+cluster::Profile with_prices(cluster::Profile profile, const Prices& prices) {
+  const PriceReader devices{prices.devices_setting, "USD/h", "A100-40=2.50USD/h"};
+  for (const auto& word : prices.devices) {
+    const auto priced = devices.read(word);
+    if (auto* type = type_called(profile, priced.name, prices.devices_setting, word)) type->usd_per_hour = priced.value;
+  }
+  const PriceReader billing{prices.billing_setting, "units/h", "A100-40=16units/h"};
+  for (const auto& word : prices.billing) {
+    const auto priced = billing.read(word);
+    if (auto* type = type_called(profile, priced.name, prices.billing_setting, word)) type->billing_weight = priced.value;
+  }
+  const PriceReader zones{prices.egress_setting, "USD/GB", "zone-a:zone-b=0.02USD/GB"};
+  for (const auto& word : prices.egress) {
+    auto price = egress(zones, word);
+    std::erase_if(profile.egress_prices, [&](const auto& p) { return p.from_zone == price.from_zone && p.to_zone == price.to_zone; });
+    profile.egress_prices.push_back(std::move(price));
+  }
+  return profile;
+}
+
+}  // namespace flotilla::app

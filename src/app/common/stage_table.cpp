@@ -1,0 +1,86 @@
+#include "app/common/stage_table.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "app/common/report_text.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// Replicas that differ at most in how much they handle.
+struct RowGroup {
+  plan::Replica replica;
+  int count = 0, sequences = 0;
+  int least = 0, most = 0;  ///< microbatches
+};
+
+std::vector<RowGroup> groups_of(const plan::Stage& stage, int quantum) {
+  std::vector<RowGroup> groups;
+  for (const auto& replica : stage.replicas) {
+    const auto key = [](const plan::Replica& r) { return std::tie(r.device_type, r.zone, r.tensor_parallel, r.quanta); };
+    auto group = std::ranges::find_if(groups, [&](const RowGroup& g) { return key(g.replica) == key(replica); });
+    const int microbatches = replica.microbatches(quantum);
+    if (group == groups.end()) group = groups.insert(group, {replica, 0, 0, microbatches, microbatches});
+    ++group->count;
+    group->sequences += replica.sequences;
+    group->least = std::min(group->least, microbatches);
+    group->most = std::max(group->most, microbatches);
+  }
+  return groups;
+}
+
+std::string microbatches_of(const RowGroup& g, int quantum) {
+  return text(g.least, g.least < g.most ? text("-", g.most) : "", " x ", g.replica.quanta * quantum);
+}
+
+}  // namespace
+
+std::string schedule_in_words(const plan::Plan& plan) {
+  std::string words = plan::to_string(plan.schedule);
+  if (plan.chunks > 1) words += text(" (", plan.chunks, " stages a device: 0 and ", plan::own_stages(plan), ", ...)");
+  return words + (plan.sequence_parallel ? ", sequence parallel" : "") + (plan.shard_optimizer ? ", sharded optimizer" : "");
+}
+
+std::string layers_in_words(const plan::Stage& stage, const model::Config& model) {
+  std::string words = text(stage.first_layer, "-", stage.last_layer - 1);
+  if (stage.first_layer == 0) words += " +embedding";
+  if (stage.last_layer == model.layers()) words += " +head";
+  return words;
+}
+
+std::string stage_table(const plan::Plan& plan, const Style& style) {
+  const bool recompute = std::ranges::any_of(plan.stages, [](const auto& stage) { return stage.recompute != plan::Recompute::none; });
+  std::vector<TextTable::Column> columns{{"stage", Align::right}, {"layers"}};
+  if (recompute) columns.push_back({"recompute"});
+  for (const auto& column : std::vector<TextTable::Column>{{"replicas", Align::right},
+                                                           {"device"},
+                                                           {"tensor", Align::right},
+                                                           {"microbatches", Align::right},
+                                                           {"sequences", Align::right},
+                                                           {"fraction", Align::right}})
+    columns.push_back(column);
+  TextTable table{columns};
+  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
+    const auto& stage = plan.stages[s];
+    bool first = true;
+    for (const RowGroup& group : groups_of(stage, plan.quantum)) {
+      const auto& replica = group.replica;
+      std::vector<std::string> row{first ? text(s) : "", first ? layers_in_words(stage, plan.model) : ""};
+      if (recompute) row.push_back(first ? plan::to_string(stage.recompute) : "");
+      row.push_back(text(group.count));
+      row.push_back(replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone));
+      row.push_back(text(replica.tensor_parallel));
+      row.push_back(microbatches_of(group, plan.quantum));
+      row.push_back(text(group.sequences));
+      row.push_back(percent(static_cast<double>(group.sequences) / plan.global_batch));
+      table.add(std::move(row));
+      first = false;
+    }
+  }
+  return table.print(style);
+}
+
+}  // namespace flotilla::app

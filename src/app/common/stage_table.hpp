@@ -1,0 +1,19 @@
+#pragma once
+#include <string>
+
+#include "app/common/table.hpp"
+#include "flotilla/plan/plan.hpp"
+
+namespace flotilla::app {
+
+/// Stages x replicas of a plan by type and zone: a row for the replicas of a stage that stand on the same type and zone with the same
+/// tensor degree and microbatch, with what they handle of the global batch.
+std::string stage_table(const plan::Plan&, const Style& = {});
+
+/// "0-12 +embedding": layers of a stage.
+std::string layers_in_words(const plan::Stage&, const model::Config&);
+
+/// "1f1b", "interleaved (2 stages a device: 0 and 4, ...), sequence parallel".
+std::string schedule_in_words(const plan::Plan&);
+
+}  // namespace flotilla::app

@@ -1,0 +1,35 @@
+#include "app/common/versions.hpp"
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/compute/backend.hpp"
+#include "flotilla/mpi/session.hpp"
+#include "flotilla/options/table.hpp"
+#include "flotilla/store/file.hpp"
+#include "flotilla/topology/topology.hpp"
+#include "flotilla/ucx/worker.hpp"
+
+namespace flotilla::app {
+namespace {
+
+/// The matrix library and what it picked for this CPU; --version answers on a CPU that cannot compute, too.
+std::string compute_version() {
+  compute::Setup setup;
+  setup.model = model::built_in("gpt2-tiny");
+  setup.length = setup.model.positions;
+  try {
+    return compute::make_cpu_backend(setup)->description();
+  } catch (const Error& error) {
+    return text("not usable here: ", error.what());
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> versions() {
+  return {{"flotilla", FLOTILLA_VERSION},  {"compiler", text("g++ ", __VERSION__)},
+          {"mpi", mpi::library_version()}, {"topology", topology::library_version()},
+          {"ucx", ucx::library_version()}, {"store", store::library_version()},
+          {"compute", compute_version()},  {"options", options::library_version()}};
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,121 @@
+#include "app/doctor/doctor.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/mpi/session.hpp"
+
+namespace flotilla::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Seconds answer_deadline{60};
+
+const char* variable(const char* name) { return std::getenv(name); }
+
+/// A file of rank 0 that every host must see while it is there.
+class Token {
+ public:
+  Token(const mpi::Communicator& world, const std::string& directory) {
+    auto folder = fs::absolute(directory);
+    std::error_code ignored;
+    while (!fs::is_directory(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
+    const std::string mine = (folder / text(".flotilla-doctor-", ::getpid(), "-all.tmp")).string();
+    if (world.rank() == 0) std::ofstream{mine} << "may be deleted\n" << std::flush;
+    path_ = mpi::broadcast_string(world, mine, 0, answer_deadline);
+    mpi::barrier(world, answer_deadline);
+  }
+  bool seen() const {
+    std::error_code ignored;
+    // Listing the folder makes NFS ask the server.
+    for (const auto& entry : fs::directory_iterator{path_.parent_path(), ignored})
+      if (entry.path() == path_) return true;
+    return false;
+  }
+  void remove(const mpi::Communicator& world) {
+    std::error_code ignored;
+    mpi::barrier(world, answer_deadline);
+    if (world.rank() == 0) fs::remove(path_, ignored);
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::vector<RankFacts> gather(const mpi::Communicator& world, const Job& job) {
+  Token token{world, job.run.directory};
+  auto mine = rank_facts(job);
+  mine.sees_token = token.seen();
+  std::vector<RankFacts> all;
+  for (const auto& json : mpi::all_gather_strings(world, to_json(mine), answer_deadline)) all.push_back(rank_facts_from(json));
+  token.remove(world);
+  return all;
+}
+
+void add(std::vector<Finding>& to, std::vector<Finding> more) { to.insert(to.end(), more.begin(), more.end()); }
+
+int answer(const Job& job, const std::vector<Finding>& findings) {
+  write_output(job.output, job.output.json ? doctor_json(findings) : doctor_text(findings, output_width()));
+  for (const auto& finding : findings)
+    if (finding.verdict == Verdict::problem) return static_cast<int>(ExitCode::unavailable);
+  return static_cast<int>(ExitCode::done);
+}
+
+/// Of several processes without one world, one speaks.
+bool speaks_alone() {
+  for (const char* name : {"SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char* rank = variable(name)) return std::string{rank} == "0";
+  return true;
+}
+
+int under_launcher(const Job& job, int launched) {
+  std::vector<Finding> findings;
+  try {
+    const mpi::Session session;
+    const auto& world = session.world();
+    const auto ranks = gather(world, job);
+    if (world.rank() != 0) return 0;
+    findings.push_back(judge_world(world.size(), launched, "", ranks));
+    findings.push_back(judge_components(slurm::read_allocation(options::environment()), ranks, variable));
+    add(findings, judge_ranks(ranks, job.run.directory));
+  } catch (const Error& error) {
+    if (!speaks_alone()) return static_cast<int>(ExitCode::unavailable);
+    findings.push_back(judge_world(1, launched, error.what(), {}));
+  }
+  add(findings, check_machine(job, variable));
+  return answer(job, findings);
+}
+
+int alone(const Job& job) {
+  const std::vector<RankFacts> here{rank_facts(job)};
+  std::vector<Finding> findings{{"world", Verdict::skipped,
+                                 "not started by a launcher: run it as the job's command to check the nodes of the job", "",
+                                 "srun --mpi=pmix flotilla doctor JOB, or mpirun -n RANKS flotilla doctor JOB"}};
+  findings.push_back(judge_components(slurm::read_allocation(options::environment()), here, variable));
+  findings.push_back(judge_directory(here, job.run.directory));
+  add(findings, check_machine(job, variable));
+  return answer(job, findings);
+}
+
+}  // namespace
+
+int doctor(std::span<const std::string> arguments) {
+  const auto job = read_job(arguments, Need::model);
+  if (const auto singletons = judge_singletons(variable)) {
+    if (!speaks_alone()) return static_cast<int>(ExitCode::unavailable);
+    std::vector<Finding> findings{*singletons};
+    add(findings, check_machine(job, variable));
+    return answer(job, findings);
+  }
+  const int launched = mpi::launched_processes(variable);
+  const bool has_launcher =
+      variable("PMIX_RANK") != nullptr || variable("PMI_RANK") != nullptr || variable("OMPI_COMM_WORLD_SIZE") != nullptr;
+  return has_launcher ? under_launcher(job, launched) : alone(job);
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,26 @@
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "app/common/commands.hpp"
+#include "app/common/job.hpp"
+#include "flotilla/files/profile_file.hpp"
+
+namespace flotilla::app {
+
+/// Options of `flotilla import`.
+struct ImportOptions {
+  Job::Output output;
+  std::string profiles;  ///< library that knows the plan's model and device types; empty: none
+  std::string model;     ///< empty: the one that the plan names
+  int global_batch = 0;  ///< sequences; 0: what the plan says
+};
+options::Table import_table(ImportOptions&);
+BoundTable import_options();
+
+/// `flotilla import WHAT FILE`: published data as files of ours. Local. What: sailor-profiles (a folder becomes a profile library),
+/// sailor-plan (a plan of that artifact becomes a plan). Throws Error{usage, bad_input}.
+int import_published(std::span<const std::string> arguments);
+
+}  // namespace flotilla::app

@@ -1,0 +1,107 @@
+#include "app/inspect/inspect.hpp"
+
+#include <iostream>
+
+#include "app/common/job_table.hpp"
+#include "app/common/plan_text.hpp"
+#include "app/common/planning_text.hpp"
+#include "app/common/report_text.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/forecast_file.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/planning_file.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What was found: the text to print, and whether it is whole.
+struct FormatFinding {
+  std::string text;
+  bool sound = true;
+};
+
+FormatFinding of_checkpoint(const fs::path& directory, const InspectOptions& o) {
+  const auto description = checkpoint::describe(directory, o.verify);
+  const bool sound = description.damaged_segments() == 0;
+  if (o.output.json) return {checkpoint_json(description, directory), sound};
+  return {checkpoint_text(description, directory, o.output.file.empty() ? output_style() : Style{}), sound};
+}
+
+FormatFinding of_directory(const fs::path& path, const InspectOptions& o) {
+  if (fs::exists(path / "manifest.json")) return of_checkpoint(path, o);
+  const auto steps = checkpoint::list(path);
+  FLOTILLA_REQUIRE(!steps.empty(), ErrorKind::bad_input, path.string(),
+                   ": neither a committed checkpoint (no manifest.json) nor a run directory that holds one (no step-N/manifest.json)");
+  return of_checkpoint(steps.back().directory, o);
+}
+
+FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
+  const auto document = files::Json::read(path);
+  const std::string format = document.is_object() && document.has("format") ? document.get_string("format") : "";
+  const Style style = o.output.file.empty() ? output_style() : Style{};
+  if (format == "flotilla-plan") {
+    const auto plan = files::plan_from_json(document);
+    return {o.output.json ? files::plan_to_json(plan) : plan_text(plan, style)};
+  }
+  if (format == "flotilla-profile") {
+    const auto library = files::library_from_json(document);
+    return {o.output.json ? files::library_to_json(library) : library_text(library, style)};
+  }
+  if (format == "flotilla-forecast") {
+    const auto report = files::forecast_from_json(document);
+    return {o.output.json ? files::forecast_to_json(report) : report_text(report, style)};
+  }
+  if (format == "flotilla-planning") {
+    const auto planning = files::planning_from_json(document);
+    return {o.output.json ? files::planning_to_json(planning) : planning_text(planning, style, output_width())};
+  }
+  document.refuse(
+      "expected \"format\": \"flotilla-plan\", \"flotilla-profile\", \"flotilla-forecast\" or \"flotilla-planning\", or a checkpoint's "
+      "folder");
+}
+
+FormatFinding look_at(const fs::path& path, const InspectOptions& o) {
+  std::error_code missing;
+  const auto status = fs::status(path, missing);
+  FLOTILLA_REQUIRE(fs::exists(status), ErrorKind::bad_input, path.string(), ": no such file or folder");
+  if (fs::is_directory(status)) return of_directory(path, o);
+  const bool in_checkpoint = path.filename() == "manifest.json" || path.filename() == "state.h5";
+  return in_checkpoint ? of_directory(path.has_parent_path() ? path.parent_path() : ".", o) : of_json(path, o);
+}
+
+}  // namespace
+
+options::Table inspect_table(InspectOptions& o) {
+  options::Table table;
+  table.section("inspect", "Inspecting");
+  table.add("inspect.verify", &o.verify, "read all of a checkpoint and compare its checksums", {.alias = "verify"});
+  add_output(table, o.output);
+  return table;
+}
+
+BoundTable inspect_options() {
+  auto options = std::make_shared<InspectOptions>();
+  auto table = inspect_table(*options);
+  return {options, std::move(table)};
+}
+
+int inspect(std::span<const std::string> arguments) {
+  InspectOptions o;
+  auto table = inspect_table(o);
+  const auto operands = table.read_command_line(arguments);
+  table.read_environment(options::environment());
+  FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one file or folder to inspect, got ", operands.size());
+  log::set_level(o.output.log_level);
+  const auto finding = look_at(operands[0], o);
+  write_output(o.output, finding.text);
+  if (finding.sound) return static_cast<int>(ExitCode::done);
+  log::error(text(operands[0], ": damaged; an older checkpoint of the run may be whole"));
+  return static_cast<int>(ExitCode::bad_input);
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,38 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "app/common/commands.hpp"
+#include "app/common/job.hpp"
+#include "app/common/table.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/plan/plan.hpp"
+
+namespace flotilla::app {
+
+/// Options of `flotilla inspect`.
+struct InspectOptions {
+  Job::Output output;
+  bool verify = false;  ///< read a checkpoint whole and compare its checksums
+};
+options::Table inspect_table(InspectOptions&);
+BoundTable inspect_options();
+
+/// `flotilla inspect FILE`: what a plan, profile or checkpoint (a run directory: its newest) holds. Local.
+/// Exit code bad_input after printing when --verify finds damage. Throws Error{usage, bad_input}.
+int inspect(std::span<const std::string> arguments);
+
+/// A profile for people: devices, links and operation times.
+std::string profile_text(const cluster::Profile&, const Style& = {});
+/// A profile library: besides, what is known of which model on which types, and of which links.
+std::string library_text(const files::Library&, const Style& = {});
+/// A checkpoint for people: where the run stands, its plan, its provenance, its tensors.
+std::string checkpoint_text(const checkpoint::Description&, const std::filesystem::path& directory, const Style& = {});
+
+/// The same for programs: one JSON document that ends in a newline. Plans and profiles are their own files' JSON.
+std::string checkpoint_json(const checkpoint::Description&, const std::filesystem::path& directory);
+
+}  // namespace flotilla::app

@@ -1,0 +1,116 @@
+#include <array>
+#include <cstdio>
+
+#include "app/inspect/inspect.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/key_values.hpp"
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::app {
+namespace {
+
+std::string percent(double share) {
+  std::array<char, 32> out{};
+  std::snprintf(out.data(), out.size(), "%.1f %%", 100 * share);
+  return out.data();
+}
+
+std::string flops(FlopsPerSecond rate) {
+  if (rate.value == 0) return "?";
+  std::array<char, 32> out{};
+  std::snprintf(out.data(), out.size(), "%.1f GFLOP/s", rate.value / 1e9);
+  return out.data();
+}
+
+std::string level_name(cluster::LinkLevel level) {
+  return level == cluster::LinkLevel::node ? "node" : level == cluster::LinkLevel::zone ? "zone" : "wide";
+}
+
+/// Figures that a probe does not take, where somebody gave them.
+std::string more_of(const cluster::DeviceType& t) {
+  std::string words;
+  const auto add = [&](bool given, const auto&... what) {
+    if (given) words += (words.empty() ? "" : ", ") + text(what...);
+  };
+  add(t.per_node > 0, t.per_node, " a node");
+  add(t.usd_per_hour > 0, t.usd_per_hour, " USD/h");
+  add(t.power_watts > 0, t.power_watts, " W");
+  add(t.billing_weight > 0, t.billing_weight, " units/h");
+  return words;
+}
+
+std::string types(const cluster::Profile& profile, const Style& style) {
+  TextTable table{{{"device type"},
+                   {"memory", Align::right},
+                   {"fp32", Align::right},
+                   {"bf16", Align::right},
+                   {"memory bandwidth", Align::right},
+                   {"source"},
+                   {"besides"}}};
+  for (const auto& t : profile.device_types)
+    table.add({t.name, to_string(t.memory), flops(t.peak_fp32), flops(t.peak_bf16),
+               t.memory_bandwidth.value == 0 ? "?" : to_string(t.memory_bandwidth), t.source, more_of(t)});
+  return table.print(style);
+}
+
+std::string devices(const cluster::Profile& profile, const Style& style) {
+  TextTable table{{{"rank", Align::right}, {"host"}, {"zone"}, {"local", Align::right}, {"threads", Align::right}, {"type"}}};
+  for (const auto& d : profile.devices) table.add({text(d.rank), d.host, d.zone, text(d.local_rank), text(d.threads), d.type});
+  return table.print(style);
+}
+
+std::string links(const cluster::Profile& profile, const Style& style) {
+  TextTable table{{{"link"},
+                   {"from"},
+                   {"to"},
+                   {"messages from", Align::right},
+                   {"latency", Align::right},
+                   {"bandwidth", Align::right},
+                   {"variability", Align::right}}};
+  for (const auto& link : profile.links)
+    for (const auto& piece : link.pieces) {
+      const bool first = &piece == &link.pieces.front();
+      table.add({first ? level_name(link.level) : "", first ? link.from : "", first ? link.to : "", to_string(piece.from),
+                 to_string(piece.latency), to_string(piece.bandwidth), first ? percent(link.relative_scatter) : ""});
+    }
+  return table.print(style);
+}
+
+std::string uplinks(const cluster::Profile& profile, const Style& style) {
+  TextTable table{{{"uplink of"}, {"bandwidth", Align::right}}};
+  for (const auto& uplink : profile.uplinks) table.add({uplink.zone, to_string(uplink.bandwidth)});
+  return table.print(style);
+}
+
+std::string operations(const cluster::Profile& profile, const Style& style) {
+  TextTable table{{{"operation"},
+                   {"device type"},
+                   {"precision"},
+                   {"tensor", Align::right},
+                   {"sequences", Align::right},
+                   {"length", Align::right},
+                   {"time", Align::right},
+                   {"variability", Align::right}}};
+  for (const auto& o : profile.operation_times)
+    table.add({o.operation, o.device_type, to_string(o.precision), text(o.tensor_parallel), text(o.sequences), text(o.length),
+               to_string(o.time), percent(o.relative_scatter)});
+  return table.print(style);
+}
+
+}  // namespace
+
+std::string profile_text(const cluster::Profile& profile, const Style& style) {
+  std::vector<std::pair<std::string, std::string>> head;
+  for (const auto& [key, value] :
+       {std::pair{"measured at", profile.measured_at}, {"software", profile.software}, {"model", profile.model_fingerprint}})
+    if (!value.empty()) head.emplace_back(key, value);
+  std::string out = (head.empty() ? "" : key_values(head) + "\n") + types(profile, style);
+  // One rank alone has no links; a library has no devices.
+  if (!profile.devices.empty()) out += "\n" + devices(profile, style);
+  if (!profile.links.empty()) out += "\n" + links(profile, style);
+  if (!profile.uplinks.empty()) out += "\n" + uplinks(profile, style);
+  if (!profile.operation_times.empty()) out += "\n" + operations(profile, style);
+  return out;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,34 @@
+#include "app/plan/planning.hpp"
+
+#include "app/common/planning_task.hpp"
+#include "app/common/planning_text.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/certificate_file.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::app {
+
+int find_plan(std::span<const std::string> arguments) {
+  const auto o = read_planning_options(arguments, options::environment());
+  auto task = planning_task(o);
+  auto planning = search_for(task, o);
+  if (!planning.answer.best) {
+    planning.answer.no_plan_reason = why_none(planning, o);
+    if (o.output.json) write_output(o.output, files::planning_to_json(planning));
+    throw Error{ErrorKind::no_plan, planning.answer.no_plan_reason};
+  }
+  planning.forecast = forecast_of(planning.answer.best->plan, task);
+  if (!o.write_plan.empty()) files::write_plan(o.write_plan, planning.answer.best->plan);
+  if (!o.certificate.empty()) {
+    FLOTILLA_REQUIRE(planning.answer.proof, ErrorKind::unavailable, "nothing is proven of this plan, so there is no certificate");
+    files::write_text(o.certificate, files::certificate_to_json(planning.answer));
+  }
+  const bool to_terminal = o.output.file.empty();
+  write_output(o.output, o.output.json ? files::planning_to_json(planning)
+                                       : planning_text(planning, to_terminal ? output_style() : Style{}, output_width()));
+  // The search knows no scratch memory of CPU libraries; the forecast does.
+  return static_cast<int>(planning.forecast->fits() ? ExitCode::done : ExitCode::no_plan);
+}
+
+}  // namespace flotilla::app

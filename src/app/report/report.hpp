@@ -1,0 +1,52 @@
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/common/commands.hpp"
+#include "app/common/job.hpp"
+#include "app/common/prices.hpp"
+#include "app/common/table.hpp"
+#include "flotilla/journal/history.hpp"
+
+namespace flotilla::app {
+
+/// Options of `flotilla report`.
+struct RunReportOptions {
+  std::vector<std::string> price;    ///< "A100-40=2.50USD/h"
+  std::vector<std::string> billing;  ///< "A100-40=16units/h"
+  Job::Output output;
+};
+BoundTable run_report_options();
+
+/// What an incarnation cost. A figure is absent where nobody knows a price that it takes.
+struct RunCost {
+  double device_hours = 0, node_hours = 0;
+  std::optional<double> billing_units, usd;
+};
+
+/// Billing units of a node-hour by partition, and of a device-hour and dollars of one by type.
+struct RunPrices {
+  std::map<std::string, double> node_units, device_units, device_usd;
+};
+/// From submission.json of the run directory where there is one, and from the options, which go before. Throws Error{usage, bad_input}.
+RunPrices prices_of_run(const std::filesystem::path& run, const std::vector<journal::IncarnationHistory>&, const Prices&);
+RunCost cost_of(const journal::IncarnationHistory&, const RunPrices&);
+
+/// A run and what its starts cost, side by side.
+struct RunReport {
+  std::string run;
+  std::vector<journal::IncarnationHistory> incarnations;
+  std::vector<RunCost> costs;
+};
+/// For people, within `width` columns.
+std::string run_report_text(const RunReport&, const Style&, int width);
+/// docs/report.md describes it.
+std::string run_report_json(const RunReport&);
+
+/// `flotilla report RUN`: what a run did, incarnation by incarnation. Local. Throws Error{usage, bad_input}.
+int report_run(std::span<const std::string> arguments);
+
+}  // namespace flotilla::app

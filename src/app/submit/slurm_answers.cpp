@@ -1,0 +1,48 @@
+#include "slurm_answers.hpp"
+
+#include <filesystem>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "flotilla/slurm/run_program.hpp"
+
+namespace flotilla::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// What one question brings where a site need not answer it: a site without accounting, an answer that was recorded before we asked for it.
+std::string ask_if_answered(const SubmitSettings& s, const std::string& file, const std::vector<std::string>& command) {
+  std::error_code none;
+  if (!s.answers.empty() && !fs::exists(fs::path{s.answers} / file, none)) return "";
+  try {
+    return ask_slurm_cluster(s, file, command);
+  } catch (const Error& error) {
+    log::debug(command.front(), " says nothing: ", error.what());
+    return "";
+  }
+}
+
+}  // namespace
+
+std::string ask_slurm_cluster(const SubmitSettings& s, const std::string& file, const std::vector<std::string>& command) {
+  if (!s.answers.empty()) return files::read_text(fs::path{s.answers} / file);
+  auto answer = slurm::answer_of(command);
+  if (s.record.empty()) return answer;
+  std::error_code failed;
+  fs::create_directories(s.record, failed);
+  FLOTILLA_REQUIRE(!failed, ErrorKind::unavailable, s.record, ": ", failed.message());
+  files::write_text(fs::path{s.record} / file, answer);
+  return answer;
+}
+
+slurm::SlurmAnswers slurm_cluster_answers(const SubmitSettings& s) {
+  slurm::SlurmAnswers answers;
+  for (const auto& question : slurm::slurm_queries())
+    answers.*question.answer = (question.optional ? ask_if_answered : ask_slurm_cluster)(s, question.file, question.command);
+  return answers;
+}
+
+}  // namespace flotilla::app

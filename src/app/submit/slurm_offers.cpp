@@ -1,0 +1,299 @@
+#include "slurm_offers.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "common/refuse.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/nearest.hpp"
+#include "flotilla/slurm/script.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr double gibibyte = 1024.0 * 1024.0 * 1024.0;
+
+/// GiB that Slurm gives with one device where nothing is asked: what the partition says, else the whole node's.
+double memory_each(const slurm::Partition& p, const slurm::SlurmNode& node, const NodeDevices& devices, Bytes asked) {
+  const double share = std::max(devices.count, 1);
+  if (asked.count > 0) return static_cast<double>(asked.count) / gibibyte / share;
+  if (p.cpu_memory) return static_cast<double>(p.cpu_memory->count) / gibibyte * devices.cpus_each;
+  return static_cast<double>((p.node_memory ? *p.node_memory : node.memory).count) / gibibyte / share;
+}
+
+double units_per_hour(const slurm::SlurmCluster& slurm_cluster, const slurm::Partition& p, const slurm::SlurmNode& node,
+                      const NodeDevices& devices, Bytes asked) {
+  const auto& w = p.weights;
+  double gres = 0;
+  for (const auto& [name, weight] : w.gres)
+    if (name == devices.gres || (devices.gres + ":").starts_with(name + ":")) gres += weight;
+  const double cpu = w.cpu * devices.cpus_each, memory = w.gibibyte * memory_each(p, node, devices, asked);
+  const double of_node = w.node / std::max(devices.count, 1);
+  return slurm_cluster.largest_counts ? std::max({gres, cpu, memory}) + of_node : gres + cpu + memory + of_node;
+}
+
+/// Devices of a node that a job may have.
+int available(const slurm::SlurmNode& node, const NodeDevices& devices, const slurm::Partition& p, bool wait) {
+  if (!node.usable) return 0;
+  const int by_cpus = devices.cpus_each > 0 ? node.cpus / devices.cpus_each : devices.count;
+  if (wait || node.idle) return std::min(devices.count, by_cpus);
+  if (!node.shared || p.exclusive) return 0;
+  return std::clamp(std::min(devices.count - devices.used, node.idle_cpus / devices.cpus_each), 0, by_cpus);
+}
+
+/// Nodes alike in what a job asks of them.
+struct Kind {
+  NodeDevices devices;
+  std::vector<int> available;  ///< devices of each node that are to be had
+  double units = 0;
+};
+
+/// So many of each node that most are had together: "4 of each of 3 nodes" goes before "1 of each of 10". Of equals the more.
+std::pair<int, int> best_share(const std::vector<int>& available) {
+  std::pair<int, int> best{0, 0};  // devices of a node, nodes
+  for (int each : std::set<int>(available.begin(), available.end())) {
+    const int nodes = static_cast<int>(std::ranges::count_if(available, [&](int has) { return has >= each; }));
+    if (each > 0 && each * nodes >= best.first * best.second) best = {each, nodes};
+  }
+  return best;
+}
+
+class Collector {
+ public:
+  Collector(const slurm::SlurmCluster& slurm_cluster, const SubmitOptions& o, DeviceNames& names)
+      : slurm_cluster_{slurm_cluster}, o_{o}, s_{o.submit}, devices_{o, names}, taken_(slurm_cluster.nodes.size(), false) {}
+
+  SlurmOffers collect() {
+    for (const auto* partition : in_order()) look_at(*partition);
+    share_limits();
+    level_nodes();
+    for (const auto& words : devices_.notes()) offers_.notes.push_back(words);
+    return std::move(offers_);
+  }
+
+ private:
+  void note(const std::string& words) { offers_.notes.push_back(words); }
+
+  std::vector<const slurm::Partition*> in_order() {
+    std::vector<const slurm::Partition*> order;
+    std::vector<std::string> names;
+    for (const auto& p : slurm_cluster_.partitions) names.push_back(p.name);
+    for (const auto& name : s_.partitions) {
+      const auto at = std::ranges::find(names, name);
+      if (at == names.end())
+        refuse(o_.planning.setting("submit.partitions"), name,
+               text("the site has no such partition, or you may not use it", suggestion(name, names)));
+      order.push_back(&slurm_cluster_.partitions[static_cast<std::size_t>(at - names.begin())]);
+    }
+    if (!order.empty()) return order;
+    for (const auto& p : slurm_cluster_.partitions) order.push_back(&p);
+    std::ranges::stable_sort(order, [&](const auto* a, const auto* b) {
+      // A partition of a higher tier preempts the jobs of others: not what somebody gets who did not ask for it.
+      return std::tuple(price(*a), a->tier, a->preemptible()) < std::tuple(price(*b), b->tier, b->preemptible());
+    });
+    return order;
+  }
+
+  /// Of the partition's first node with devices; to tell partitions apart that share nodes.
+  double price(const slurm::Partition& p) {
+    for (const auto n : p.nodes)
+      if (const auto devices = devices_.of(slurm_cluster_.nodes[n], p.name))
+        return units_per_hour(slurm_cluster_, p, slurm_cluster_.nodes[n], *devices, s_.memory);
+    return 0;
+  }
+
+  /// Why no job of ours may use it; "" where it may.
+  std::string why_not(const slurm::Partition& p) const {
+    if (!p.open) return "it accepts no jobs now";
+    if (p.limit && s_.time > *p.limit) return text("its time limit is ", *p.limit, ", the job asks for ", s_.time);
+    if (const auto most = limits_of(p).job.time; most && s_.time > *most)
+      return text("your account or QOS lets a job run for ", *most, ", the job asks for ", s_.time);
+    if (!slurm::is_plain(p.name)) return "its name cannot be used in a batch script";
+    return "";
+  }
+
+  slurm::JobLimits limits_of(const slurm::Partition& p) const { return slurm::limits_for(slurm_cluster_, p, s_.account, s_.qos); }
+
+  /// A reservation that a job starting now would meet on this node; those who can wait may have the node once it is over.
+  const slurm::Reservation* reservation_of(const slurm::SlurmNode& node, const slurm::Partition& p) const {
+    const auto length = s_.time.value > 0 ? std::optional{s_.time} : p.standard_time ? p.standard_time : p.limit;
+    for (const auto& r : slurm_cluster_.reservations)
+      if ((r.active || !s_.wait) && r.meets(slurm_cluster_.time, length) && std::ranges::find(r.nodes, node.name) != r.nodes.end())
+        return &r;
+    return nullptr;
+  }
+
+  void look_at(const slurm::Partition& p) {
+    if (const auto why = why_not(p); !why.empty())
+      return note(text("partition ", slurm::is_plain(p.name) ? p.name : "'?'", " is left out: ", why));
+    std::map<std::tuple<std::string, std::string, std::string>, Kind> kinds;
+    int broken = 0, kept = 0;
+    std::string keeper;
+    for (const auto n : p.nodes) {
+      const auto& node = slurm_cluster_.nodes[n];
+      const auto devices = devices_.of(node, p.name);
+      if (!devices || taken_[n]) continue;
+      if (!node.usable) ++broken;
+      const int has = available(node, *devices, p, s_.wait);
+      if (has == 0) continue;
+      if (const auto* reservation = reservation_of(node, p)) {
+        ++kept;
+        keeper = slurm::is_plain(reservation->name) ? reservation->name : "?";
+        continue;
+      }
+      taken_[n] = true;
+      auto& kind = kinds[{devices->type, devices->gres, devices->constraint}];
+      if (kind.available.empty()) kind = {*devices, {}, units_per_hour(slurm_cluster_, p, node, *devices, s_.memory)};
+      kind.devices.cpus_each = std::min(kind.devices.cpus_each, devices->cpus_each);
+      kind.available.push_back(has);
+    }
+    if (broken > 0)
+      note(text("partition ", p.name, ": ", broken, broken == 1 ? " node is" : " nodes are", " down, drained, reserved or failing"));
+    if (kept > 0)
+      note(text("partition ", p.name, ": ", kept, kept == 1 ? " free node is" : " free nodes are", " kept for a reservation (", keeper,
+                ") that the job would meet"));
+    for (const auto& [key, kind] : kinds) offer(p, kind);
+  }
+
+  void offer(const slurm::Partition& p, const Kind& kind) {
+    auto [per_node, found] = best_share(kind.available);
+    int nodes = std::min(found, p.most_nodes.value_or(found));
+    const auto limits = limits_of(p);
+    if (fit(limits.job, kind.devices, {}, per_node, nodes))
+      note(text("partition ", p.name, ": what your account or QOS lets a job have: ", nodes, " nodes with ", per_node, " ",
+                kind.devices.type, " each"));
+    if (per_node == 0 || nodes < std::max(p.fewest_nodes, 1)) return;
+    const auto& d = kind.devices;
+    if (!slurm::is_plain(d.gres + "x") || (!d.constraint.empty() && !slurm::is_plain(d.constraint)))
+      return note(text("partition ", p.name, ": names of its gres or features cannot be used in a batch script"));
+    const int rest = static_cast<int>(kind.available.size()) - nodes;
+    if (rest > 0)
+      note(text("partition ", p.name, ": ", rest, rest == 1 ? " node" : " nodes", " with ", d.type, " left out: ", per_node,
+                " devices of a node are asked for, or no more nodes may be"));
+    // Plans tell places apart by type and partition: of two gres that mean the same type there the one with more devices counts.
+    SlurmOffer offer{p.name,
+                     d.type,
+                     d.gres,
+                     d.constraint,
+                     nodes,
+                     per_node,
+                     d.cpus_each,
+                     d.count,
+                     kind.units,
+                     p.limit ? to_string(*p.limit) : "none",
+                     p.preemptible() ? p.preemption : "none"};
+    const auto same =
+        std::ranges::find_if(offers_.all, [&](const auto& other) { return other.partition == p.name && other.type == d.type; });
+    if (same == offers_.all.end()) return offers_.all.push_back(offer);
+    const auto& less = offer.devices() > same->devices() ? *same : offer;
+    note(text("partition ", p.name, ": ", less.devices(), " ", d.type, " left out, requested under another name: ", less.gres,
+              less.constraint.empty() ? "" : " with feature ", less.constraint));
+    if (offer.devices() > same->devices()) *same = offer;
+  }
+
+  /// What is taken already, of what limits count.
+  struct OfferSum {
+    int nodes = 0, cpus = 0;
+    std::map<std::string, int> gres;
+  };
+
+  /// Makes less of nodes and devices where a limit asks for it; whether it does.
+  static bool fit(const slurm::Limits& limits, const NodeDevices& d, const OfferSum& taken, int& per_node, int& nodes) {
+    const auto before = std::pair{per_node, nodes};
+    if (limits.nodes) nodes = std::min(nodes, std::max(*limits.nodes - taken.nodes, 0));
+    const auto at_most = [&](int devices) {
+      per_node = std::min(per_node, std::max(devices, 0));
+      nodes = per_node == 0 ? 0 : std::min(nodes, devices / per_node);
+    };
+    if (limits.cpus && d.cpus_each > 0) at_most((*limits.cpus - taken.cpus) / d.cpus_each);
+    for (const auto& [name, most] : limits.gres)
+      if (name == d.gres || d.gres.starts_with(name + ":")) {
+        const auto used = taken.gres.find(name);
+        at_most(most - (used == taken.gres.end() ? 0 : used->second));
+      }
+    return before != std::pair{per_node, nodes};
+  }
+
+  /// What all jobs of the account may have together bounds the components together, in their order.
+  void share_limits() {
+    OfferSum taken;
+    std::erase_if(offers_.all, [&](SlurmOffer& offer) {
+      const auto p = std::ranges::find(slurm_cluster_.partitions, offer.partition, &slurm::Partition::name);
+      const auto all = limits_of(*p).all;
+      const NodeDevices d{offer.type, offer.gres, offer.constraint, offer.of_node, 0, offer.cpus_each};
+      if (fit(all, d, taken, offer.per_node, offer.nodes))
+        note(text("partition ", offer.partition, ": what your account or QOS leaves: ", offer.nodes, " nodes with ", offer.per_node, " ",
+                  offer.type, " each"));
+      taken.nodes += offer.nodes;
+      taken.cpus += offer.devices() * offer.cpus_each;
+      for (const auto& [name, most] : all.gres)
+        if (name == d.gres || d.gres.starts_with(name + ":")) taken.gres[name] += offer.devices();
+      return offer.devices() == 0;
+    });
+  }
+
+  /// A plan knows one node size of a type: the largest that still has four fifths of the devices. What has less on a node is left out.
+  void level_nodes() {
+    std::map<std::string, std::set<int>> sizes;
+    for (const auto& offer : offers_.all) sizes[offer.type].insert(offer.per_node);
+    for (const auto& [type, each] : sizes) {
+      const auto had = [&, t = type](int size) {
+        int devices = 0;
+        for (const auto& offer : offers_.all)
+          if (offer.type == t) devices += offer.nodes * (offer.per_node / size) * size;
+        return devices;
+      };
+      int most = 0, size = *each.begin();
+      for (int s : each) most = std::max(most, had(s));
+      for (int s : each)
+        if (5 * had(s) >= 4 * most) size = s;
+      std::erase_if(offers_.all, [&, t = type](const SlurmOffer& offer) {
+        const bool less = offer.type == t && offer.per_node < size;
+        if (less)
+          note(text("partition ", offer.partition, ": ", offer.nodes, offer.nodes == 1 ? " node" : " nodes", " with ", offer.per_node,
+                    " free ", t, " each left out: elsewhere ", size, " of a node are had"));
+        return less;
+      });
+      for (auto& offer : offers_.all)
+        if (offer.type == type) offer.per_node -= offer.per_node % size;
+    }
+  }
+
+  const slurm::SlurmCluster& slurm_cluster_;
+  const SubmitOptions& o_;
+  const SubmitSettings& s_;
+  SlurmDevices devices_;
+  std::vector<bool> taken_;
+  SlurmOffers offers_;
+};
+
+std::string sentence_of(const std::vector<std::string>& notes) {
+  std::string words;
+  for (std::size_t n = 0; n < std::min<std::size_t>(notes.size(), 3); ++n) words += "; " + notes[n];
+  return words;
+}
+
+}  // namespace
+
+SlurmOffers offers_of(const slurm::SlurmCluster& slurm_cluster, const SubmitOptions& o, DeviceNames& names) {
+  auto offers = Collector{slurm_cluster, o, names}.collect();
+  FLOTILLA_REQUIRE(!offers.all.empty(), ErrorKind::unavailable,
+                   o.submit.wait ? "the site has no devices that a job may use" : "no device is free now",
+                   o.submit.wait ? "" : "; --submit.wait plans over what is busy too", sentence_of(offers.notes));
+  return offers;
+}
+
+Offer offer_of(const std::vector<SlurmOffer>& all) {
+  Offer offer;
+  for (const auto& one : all) {
+    offer.pool.push_back({one.type, one.partition, one.devices(), one.per_node});
+    auto& units = offer.billing[one.type];
+    units = std::max(units, one.units_per_hour);
+  }
+  std::erase_if(offer.billing, [](const auto& entry) { return entry.second <= 0; });
+  return offer;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,123 @@
+#include "app/submit/submit.hpp"
+
+#include <filesystem>
+
+#include "app/submit/resize.hpp"
+#include "app/submit/submit_text.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "flotilla/slurm/run_program.hpp"
+#include "slurm_answers.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr double any_plan = 0.99;  // tolerance of a try of fewer nodes: whether anything fits is all that is asked
+
+/// Whether a plan fits when every offer gives `nodes` nodes at most.
+bool fits_on(int nodes, const PlanningTask& task, const std::vector<Taken>& taken) {
+  PlanningTask small = task;
+  small.request.pool.clear();
+  for (const auto& t : taken)
+    small.request.pool.push_back({t.offer.type, t.offer.partition, std::min(nodes, t.nodes) * t.per_node, t.per_node});
+  small.request.alternatives = 0;
+  small.request.tolerance = any_plan;
+  small.request.objective = {};
+  small.request.should_stop = {};
+  return search::plan(small.request, *forecaster_for_pools(small.profile, small.settings)).best.has_value();
+}
+
+/// The fewest nodes of each that still hold the model when all are at their fewest, by doubling: a requeued job may start with these.
+void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
+  int most = 0;
+  for (const auto& t : taken) most = std::max(most, t.nodes);
+  int nodes = 1;
+  while (nodes < most && !fits_on(nodes, task, taken)) nodes *= 2;
+  // Of parts of nodes Slurm would give the fewest at once: those are asked for by number.
+  for (auto& t : taken) t.fewest_nodes = t.whole_nodes() ? std::min(nodes, t.nodes) : t.nodes;
+}
+
+void plan_over(Submission& s, const SubmitOptions& o) {
+  auto task = planning_task(o.planning, offer_of(s.offers.all));
+  s.planning = search_for(task, o.planning);
+  const auto& best = s.planning.answer.best;
+  FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
+                   s.waits ? "" : "; --submit.wait plans over what is busy, too");
+  s.planning.forecast = forecast_of(best->plan, task);
+  // The search knows no scratch memory of CPU libraries; the forecast does.
+  FLOTILLA_REQUIRE(s.planning.forecast->fits(), ErrorKind::no_plan,
+                   "the best plan found needs more memory than its devices have; flotilla plan with the same devices shows by how much");
+  if (!o.planning.write_plan.empty()) files::write_plan(o.planning.write_plan, best->plan);
+  s.taken = taken_by(best->plan, task, s.offers.all);
+  if (!o.submit.fixed_nodes) find_fewest(s.taken, task);
+}
+
+std::vector<std::string> remarks_of(const Submission& s) {
+  std::vector<std::string> remarks{"Written by flotilla submit. Options on sbatch's command line override those of this file."};
+  remarks.push_back("Plan: " + plan::summary(s.planning.answer.best->plan));
+  remarks.push_back(text("Forecast: ", s.planning.forecast->iteration, " an iteration"));
+  if (const auto price = price_in_words(s); !price.empty()) remarks.push_back("Price: " + price);
+  remarks.push_back("The job re-plans at every start for the nodes that it receives.");
+  return remarks;
+}
+
+std::filesystem::path script_file(const SubmitOptions& o) {
+  if (!o.submit.script.empty()) return o.submit.script;
+  std::error_code failed;
+  std::filesystem::create_directories(o.run_directory, failed);
+  FLOTILLA_REQUIRE(!failed, ErrorKind::unavailable, o.run_directory, ": ", failed.message(), "; choose another --run.directory");
+  return std::filesystem::path{o.run_directory} / "submit.sh";
+}
+
+/// "Submitted" as sbatch --parsable says it: the number, and the cluster behind a ';' where there are several.
+std::string sent(const std::filesystem::path& file) {
+  auto answer = slurm::answer_of({"sbatch", "--parsable", std::filesystem::absolute(file).string()});
+  answer.erase(std::min(answer.find_first_of(";\n"), answer.size()));
+  return answer;
+}
+
+void write_script(Submission& s, const SubmitOptions& o) {
+  if (o.submit.dry_run && o.submit.script.empty()) return;
+  const auto file = script_file(o);
+  files::write_text(file, s.script);
+  s.file = file.string();
+}
+
+void show(const Submission& s, const SubmitOptions& o) {
+  const bool to_terminal = o.planning.output.file.empty();
+  if (o.planning.output.json) return write_output(o.planning.output, submission_json(s));
+  auto words = submission_text(s, to_terminal ? output_style() : Style{}, output_width());
+  if (s.file.empty()) words += "\n" + s.script;
+  write_output(o.planning.output, words);
+}
+
+}  // namespace
+
+int submit(const SubmitOptions& o) {
+  Submission s;
+  s.slurm_cluster = slurm::read_slurm_cluster(slurm_cluster_answers(o.submit));
+  s.waits = o.submit.wait;
+  s.steps = o.steps;
+  const auto library = known_devices(o.planning.basis);
+  const auto catalogue = files::built_in_catalogue();
+  DeviceNames names{library.profile, catalogue};
+  s.offers = offers_of(s.slurm_cluster, o, names);
+  plan_over(s, o);
+  s.script = slurm::script_text(script_for(s.taken, o, remarks_of(s)));
+  write_script(s, o);
+  if (s.file.size() > 0 && o.submit.script.empty())
+    files::write_text(std::filesystem::path{o.run_directory} / "submission.json", submission_json(s));
+  if (!o.submit.dry_run) s.job = sent(s.file);
+  show(s, o);
+  return static_cast<int>(ExitCode::done);
+}
+
+int submit(std::span<const std::string> arguments) {
+  const auto o = read_submit_options(arguments, options::environment());
+  return o.submit.resize.empty() ? submit(o) : resize(o);
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,36 @@
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/probe/probe.hpp"
+#include "flotilla/search/planner.hpp"
+#include "flotilla/session/chosen_plan.hpp"
+
+namespace flotilla::app {
+
+/// What a job starts with.
+struct ChoiceRequest {
+  search::PlanRequest search;
+  probe::ProbeRequest probe;
+  std::filesystem::path file;     ///< --plan; empty: none
+  std::filesystem::path profile;  ///< where a profile is kept or found
+  probe::ReusePolicy reuse;
+  bool replan = false;
+  std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
+  program::Runtime runtime;
+  Bytes runtime_constant;
+};
+
+/// The given plan, else the checkpoint's while its devices and software are the present ones, else the best that the planner finds for the
+/// ranks of the (reused or newly measured) profile. Collective; the same on every rank, and lowered without error. Throws
+/// comm::AgreedError{no_plan} when nothing fits, with the nearest miss and the change that would mend it.
+session::ChosenPlan choose_plan(const comm::World&, const ChoiceRequest&, Seconds deadline);
+
+/// A plan from elsewhere, for this job on these ranks: dropout as the job says, bound to the profile's devices. Throws Error{bad_input,
+/// no_plan} naming `source` where it is for another job or does not find its devices.
+plan::Plan for_job(plan::Plan, const search::PlanRequest& job, const cluster::Profile&, int ranks, const std::string& source);
+
+}  // namespace flotilla::app

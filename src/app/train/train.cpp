@@ -1,0 +1,216 @@
+#include "app/train/train.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "app/common/batch_job.hpp"
+#include "app/common/components.hpp"
+#include "app/common/forecasting.hpp"
+#include "app/common/job.hpp"
+#include "app/common/plan_text.hpp"
+#include "app/train/forecast_text.hpp"
+#include "app/train/plan_choice.hpp"
+#include "app/train/replan.hpp"
+#include "app/train/training_setup.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/key_values.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/comm/fail_world.hpp"
+#include "flotilla/mpi/communicator.hpp"
+#include "flotilla/mpi/session.hpp"
+#include "flotilla/session/run.hpp"
+#include "flotilla/session/same_run.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr Seconds start_deadline{120};  // before the job file is read: ranks of a large job do not start at once
+
+/// One start of a run, from reading the job to its last checkpoint.
+class Training {
+ public:
+  /// `left`: of the job's time, on the rank that asked for it.
+  Training(const comm::World& world, const Job& job, std::optional<Seconds> left)
+      : world_{world},
+        job_{job},
+        deadline_{job.comm.deadline},
+        batch_{read_batch_job(left)},
+        data_{open()},
+        allocation_{world, job, batch_.id},
+        place_{world, job, data_, {}, {}, 1, !job.plan.file.empty()} {}
+
+  session::SegmentResult run() {
+    find_checkpoint();
+    const auto chosen = choose();
+    run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
+    return run_->run(chosen);
+  }
+
+  session::Allocation& allocation() { return allocation_; }
+
+ private:
+  BatchJob read_batch_job(std::optional<Seconds> left) const {
+    auto batch = comm::agree_on(
+        world_, "reading the batch system's variables", [&] { return batch_job(job_); }, deadline_);
+    require_components(batch);
+    for (const double theirs : mpi::all_gather(world_.control(), left ? left->value : -1.0, deadline_))
+      if (theirs >= 0 && !batch.ends) batch.ends = now() + Seconds{theirs};
+    return batch;
+  }
+
+  /// In a heterogeneous job mpirun, and srun by itself, start ranks in the first component only.
+  void require_components(const BatchJob& batch) const {
+    const auto& job = batch.allocation;
+    const auto mine = job ? slurm::component_of(*job, job->host) : std::nullopt;
+    std::vector<std::optional<std::size_t>> places;
+    for (const int place : mpi::all_gather(world_.control(), mine ? static_cast<int>(*mine) : -1, deadline_))
+      places.push_back(place < 0 ? std::nullopt : std::optional{static_cast<std::size_t>(place)});
+    comm::agree_on(
+        world_, "looking for the components of the job",
+        [&] {
+          if (!job || job_.run.part_of_job) return;
+          const auto missing = component_without_ranks(*job, places);
+          FLOTILLA_REQUIRE(
+              !missing, ErrorKind::usage, "component ", *missing, " (", job->components[*missing].partition,
+              ") of this heterogeneous job has no rank in the run: mpirun, and srun without --het-group, start component 0 only; "
+              "start it with: ",
+              launch_line(*job), " (or say --run.part-of-job)");
+        },
+        deadline_);
+  }
+
+  session::TrainingData open() {
+    auto samplers = comm::agree_on(
+        world_, "opening the data", [&] { return session::open_data(job_); }, deadline_);
+    comm::require_same(world_, "the training data", samplers.fingerprint, deadline_);
+    if (const auto unused = samplers.training.unused(); world_.rank() == Rank{0} && !unused.empty()) log::warning(unused);
+    return samplers;
+  }
+
+  void find_checkpoint() {
+    comm::agree_on(
+        world_, "looking for a checkpoint",
+        [&] {
+          if (world_.rank() != Rank{0}) return;
+          saved_ = checkpoint::latest(allocation_.run());
+          if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
+        },
+        deadline_);
+    resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
+  }
+
+  session::ChosenPlan choose() {
+    auto probing = probe_request(job_);
+    probing.zone = batch_.zone;
+    ChoiceRequest request;
+    request.search = search_request(job_);
+    request.probe = probing;
+    request.file = job_.plan.file;
+    request.profile = job_.probe.file.empty() ? allocation_.run() / "profile.json" : std::filesystem::path{job_.probe.file};
+    request.reuse.longest_age = job_.probe.fresh_for;
+    request.replan = job_.plan.replan == Job::Replan::on_resume;
+    request.resume = saved_;
+    const auto here = probe::discover(world_, probing);
+    place_.threads = here.devices[world_.rank().index()].threads;
+    for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
+    place_.runtime.library_scratch = session::least_scratch(place_);
+    place_.runtime.placement = program::placement_of(here.devices);
+    request.runtime = place_.runtime;
+    place_.runtime_constant = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
+    return choose_plan(world_, request, deadline_);
+  }
+
+  session::RunHooks hooks() {
+    session::RunHooks hooks;
+    hooks.bind = [this](plan::Plan plan, const cluster::Profile& profile, const std::string& source) {
+      return for_job(std::move(plan), search_request(job_), profile, world_.size(), source);
+    };
+    if (job_.plan.replan == Job::Replan::automatic)
+      hooks.plan_again = [this](const session::ActivePlan& work, std::span<const monitor::Slowness> slow, std::int64_t steps_left,
+                                const std::stop_token& stop) { return plan_again(place_, job_, work, slow, steps_left, stop); };
+    hooks.introduce = [this](const session::ActivePlan& work, std::int64_t first_step) { introduce(work, first_step); };
+    return hooks;
+  }
+
+  void introduce(const session::ActivePlan& work, std::int64_t first_step) const {
+    std::string table = plan_text(work.chosen.plan);
+    if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
+    table += key_values({{"plan source", work.chosen.origin}});
+    std::fputs(table.c_str(), stdout);
+    std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
+    if (first_step >= job_.training.steps)
+      std::printf("all %lld steps are already done: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
+    else if (first_step > 0)
+      std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
+    std::fflush(stdout);
+  }
+
+  const comm::World& world_;
+  const Job& job_;
+  const Seconds deadline_;
+  const BatchJob batch_;
+  session::TrainingData data_;
+  session::Allocation allocation_;
+  session::RunContext place_;
+  std::optional<checkpoint::Loaded> saved_;  ///< rank 0
+  bool resumes_ = false;
+  std::optional<session::Run> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
+};
+
+int run_job(const comm::World& world, std::span<const std::string> arguments, std::optional<Seconds> left) {
+  const Job job = comm::agree_on(
+      world, "reading the job",
+      [&] {
+        auto read = read_job(arguments);
+        FLOTILLA_REQUIRE(
+            !read.output.json && read.output.file.empty(), ErrorKind::usage,
+            "flotilla train has no JSON output; its metrics are in metrics.jsonl of the run directory, so omit --format and -o");
+        return read;
+      },
+      start_deadline);
+  comm::require_same(world, "the job", shared_configuration(job), start_deadline);
+  std::optional<Training> training;
+  try {
+    training.emplace(world, job, left);
+    const auto segment_result = training->run();
+    if (world.rank() == Rank{0}) {
+      training->allocation().write_outcome(segment_result.code, segment_result.reason);
+      const bool good = segment_result.code == ExitCode::done || segment_result.code == ExitCode::requeue;
+      log::write(good ? log::Level::info : log::Level::error, segment_result.reason);
+    }
+    training->allocation().close();
+    return static_cast<int>(segment_result.code);
+  } catch (const comm::AgreedError& error) {
+    // Everybody is here and knows the same: one speaks, all end in good order.
+    if (training) {
+      if (world.rank() == Rank{0}) training->allocation().write_outcome(exit_code(error.kind()), error.what());
+      training->allocation().close();
+    }
+    throw;
+  } catch (...) {
+    const auto words = comm::last_words();
+    comm::fail_world(&world, training ? training->allocation().watch() : nullptr, words, [&](const comm::LastWords& last) {
+      if (training) training->allocation().write_outcome(last.code, last.line);
+    });
+  }
+}
+
+}  // namespace
+
+int train(std::span<const std::string> arguments) {
+  const Seconds begin = now();
+  auto left = time_left_of_job(options::environment());
+  mpi::Session session;
+  const comm::World world{session.world(), start_deadline};
+  if (left) *left = *left - (now() - begin);
+  try {
+    return run_job(world, arguments, left);
+  } catch (const comm::AgreedError& error) {
+    if (world.rank() == Rank{0}) log::error(error.what());
+    return static_cast<int>(exit_code(error.kind()));
+  }
+}
+
+}  // namespace flotilla::app

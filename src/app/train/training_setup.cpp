@@ -1,0 +1,28 @@
+#include "app/train/training_setup.hpp"
+
+namespace flotilla::app {
+
+search::PlanRequest search_request(const Job& job) {
+  search::PlanRequest request;
+  request.model = job.architecture;
+  request.length = job.training.length;
+  request.global_batch = job.training.global_batch;
+  request.precision = job.training.precision;
+  request.constraints = constraints_of(job.plan);
+  if (job.device.memory.count > 0) request.memory_limit = job.device.memory;
+  return request;
+}
+
+probe::ProbeRequest probe_request(const Job& job) {
+  probe::ProbeRequest request;
+  request.model = job.architecture;
+  request.length = job.training.length;
+  request.precisions = {job.training.precision};
+  request.threads = job.run.threads;
+  request.memory_limit = job.device.memory;
+  request.budget = job.probe.budget;
+  request.deadline = job.comm.deadline;
+  return request;
+}
+
+}  // namespace flotilla::app

@@ -1,9 +1,0 @@
-#pragma once
-#include "class_draft.hpp"
-
-/// Builds one class: first the parts and buffers, then the sites of the forward, backward and closing phases, then the loops over them.
-namespace flotilla::program {
-
-RankClass build_class(const ClassInput& in);
-
-}  // namespace flotilla::program

@@ -1,0 +1,97 @@
+#include "candidate_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "flotilla/search/constraints.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+/// Sequences of each column of a kind, as even as they go: where microbatches do not come out, all of them end with a short one.
+std::vector<int> shares(const PipelineReplica& pipeline) {
+  std::vector<int> out(at(pipeline.count), pipeline.sequences / pipeline.count);
+  for (int i = 0; i < pipeline.sequences % pipeline.count; ++i) ++out[at(i)];
+  return out;
+}
+
+template <class Price>
+double sum(const CandidatePlan& candidate, const DevicePool& device_pool, Price price) {
+  double all = 0;
+  for (const PipelineReplica& pipeline : candidate.pipelines)
+    for (const Slot& slot : pipeline.slots)
+      all += pipeline.count * slot.tensor * price(device_pool.types[at(device_pool.places[at(slot.place)].type)]);
+  return all;
+}
+
+/// What was fixed, and of the rest what the candidate says.
+Constraints constraints_of(const CandidatePlan& candidate, Constraints fixed) {
+  if (!fixed.schedule) fixed.schedule = candidate.schedule, fixed.chunks = candidate.chunks;
+  if (!fixed.sequence_parallel) fixed.sequence_parallel = candidate.sequence_parallel;
+  if (!fixed.shard_optimizer) fixed.shard_optimizer = candidate.shard_optimizer.value_or(false);
+  return fixed;
+}
+
+}  // namespace
+
+int pipelines_of(const CandidatePlan& candidate) {
+  int all = 0;
+  for (const PipelineReplica& pipeline : candidate.pipelines) all += pipeline.count;
+  return all;
+}
+
+int devices_of(const CandidatePlan& candidate) {
+  int all = 0;
+  for (const PipelineReplica& pipeline : candidate.pipelines)
+    for (const Slot& slot : pipeline.slots) all += pipeline.count * slot.tensor;
+  return all;
+}
+
+bool has_tensor_groups(const CandidatePlan& candidate) {
+  return std::ranges::any_of(candidate.pipelines, [](const PipelineReplica& pipeline) {
+    return std::ranges::any_of(pipeline.slots, [](const Slot& slot) { return slot.tensor > 1; });
+  });
+}
+
+double price_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
+  return sum(candidate, device_pool, [](const PoolType& type) { return type.price; });
+}
+double usd_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
+  return sum(candidate, device_pool, [](const PoolType& type) { return type.usd; });
+}
+
+plan::Plan plan_without_stages(const PlanRequest& request) {
+  plan::Plan plan;
+  plan.model = request.model;
+  plan.length = request.length;
+  plan.global_batch = request.global_batch;
+  plan.precision = request.precision;
+  return plan;
+}
+
+plan::Plan plan_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
+  const PlanRequest& request = device_pool.request;
+  plan::Plan plan = plan_without_stages(request);
+  std::vector<std::vector<int>> sequences;
+  plan.quantum = request.global_batch;
+  for (const PipelineReplica& pipeline : candidate.pipelines) {
+    sequences.push_back(shares(pipeline));
+    plan.quantum = std::gcd(plan.quantum, pipeline.microbatch);
+    for (const int share : sequences.back()) plan.quantum = std::gcd(plan.quantum, share);
+  }
+  for (int s = 0; s < candidate.stages(); ++s) {
+    plan::Stage stage{candidate.cuts[at(s)], candidate.cuts[at(s + 1)], candidate.recompute[at(s)], {}};
+    for (std::size_t c = 0; c < candidate.pipelines.size(); ++c) {
+      const PipelineReplica& pipeline = candidate.pipelines[c];
+      const Slot& slot = pipeline.slots[at(s)];
+      const Place& place = device_pool.places[at(slot.place)];
+      for (const int share : sequences[c])
+        stage.replicas.push_back(
+            {device_pool.types[at(place.type)].name, place.zone, slot.tensor, {}, pipeline.microbatch / plan.quantum, share});
+    }
+    plan.stages.push_back(std::move(stage));
+  }
+  return constrained(std::move(plan), constraints_of(candidate, request.constraints));
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,81 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "flotilla/search/planner.hpp"
+
+namespace flotilla::search::pool {
+
+constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+constexpr int most_nodes_of_a_group = 8;  ///< that a tensor-parallel group may span
+
+constexpr int small_pool = 40;  ///< devices up to which estimates err most and forecasts take least: more of it is looked at
+
+struct CandidatePlan;
+
+/// Devices of one type in one zone.
+struct Place {
+  int type = 0;  ///< of DevicePool::types
+  std::string zone;
+  int count = 0;
+  Rank first;           ///< of its devices in DevicePool::profile
+  int zone_number = 0;  ///< of DevicePool::zones
+};
+
+struct PoolType {
+  std::string name;
+  int count = 0, per_node = 1;
+  int widest = 1;  ///< most devices of a tensor-parallel group: a node's, or those of several nodes where links let them (wide_groups.hpp)
+  Bytes memory;
+  double usd = 0;    ///< of one device, per second; 0: not known
+  double price = 0;  ///< the same in the objective's unit: USD, billing units, joules; seconds' worth nothing where it is throughput
+  std::vector<int> places;
+};
+
+/// What may be taken, and what taking it costs.
+class DevicePool {
+ public:
+  /// Of a checked request; throws Error{bad_input} where a price is missing. The pool's devices are listed in `profile`, place by place,
+  /// node by node.
+  DevicePool(const PlanRequest&, const cluster::Profile& library);
+
+  /// Tensor-parallel groups of that degree, a power of two, each inside a node or in whole ones.
+  int groups(int place, int tensor) const { return groups(place, tensor, places[at(place)].count); }
+  /// The same of `some` of the place's devices.
+  int groups(int place, int tensor, int some) const;
+  /// Whether the nodes of the pool hold the devices, every tensor-parallel group inside one node or in whole ones.
+  bool holds(const plan::Plan&) const;
+  bool holds(const CandidatePlan&) const;
+  bool by_throughput() const { return request.objective.goal == Goal::throughput; }
+
+  const PlanRequest& request;
+  std::vector<PoolType> types;
+  std::vector<Place> places;
+  std::vector<std::string> zones;
+  cluster::Profile profile;
+  std::vector<int> cuts;  ///< by constraints: layer boundaries of all stages; empty: searched
+  int devices = 0;
+
+ private:
+  /// Tensor-parallel groups of one degree.
+  struct Groups {
+    int place = 0, tensor = 1;
+    std::int64_t count = 0;
+  };
+  bool holds(std::vector<Groups>&) const;
+  static int groups_of_nodes(int per_node, int tensor, int devices);
+
+  /// Devices of one type in one zone that fill nodes of the type's size in this pool, and those of one more node.
+  struct Nodes {
+    int devices = 0, rest = 0;
+  };
+  void count_nodes(const PoolEntry&, const cluster::Profile& library, Nodes&) const;
+  void add(const std::string& device_type, const std::string& zone, int count);
+  void list_devices();
+  void forget_the_rest();
+  void set_prices();
+};
+
+}  // namespace flotilla::search::pool

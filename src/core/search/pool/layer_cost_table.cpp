@@ -1,0 +1,274 @@
+#include "layer_cost_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "candidate_plan.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/model/tensors.hpp"
+
+namespace flotilla::search::pool {
+namespace {
+
+using simulate::Activity;
+
+constexpr double bytes_of_moments = 8, bytes_of_fp32_copy = 4;  // bytes for an element, of Adam
+constexpr int microbatches = 3;                                 // of the small plan: stage s of 3 keeps 3 - s of them
+constexpr std::size_t degrees = 16, modes = 3, layouts = 2;     // layouts: of tokens, whole or shared
+
+std::size_t logarithm(int power_of_two) { return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(power_of_two)) - 1); }
+
+double bytes(const simulate::MemoryForecast& memory, program::Category category) {
+  return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
+}
+
+LayerCost part_of(const simulate::RankKind& kind, int layers, Precision precision) {
+  using enum program::Category;
+  const auto& b = kind.breakdown;
+  const Seconds passes = b[Activity::forward] + b[Activity::backward] + b[Activity::recompute] + b[Activity::tensor_collective];
+  LayerCost part;
+  part.pass = passes.value / microbatches / layers;
+  part.update = b[Activity::optimizer].value / layers;
+  const auto& m = kind.memory;
+  part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer)) / layers;
+  // Of the parameters in half precision 4 of 6 bytes are the fp32 ones that the optimizer updates.
+  const double masters = precision == Precision::fp32 ? 0 : bytes(m, parameters) * 4 / 6;
+  part.shareable = (bytes(m, optimizer) + masters) / layers;
+  return part;
+}
+
+/// The profile with the first nodes of each type's first place alone.
+cluster::Profile first_devices(const DevicePool& device_pool) {
+  cluster::Profile few = device_pool.profile;
+  few.devices.clear();
+  for (const PoolType& type : device_pool.types) {
+    const Place& place = device_pool.places[at(type.places.front())];
+    const auto first = device_pool.profile.devices.begin() + place.first.value;
+    few.devices.insert(few.devices.end(), first, first + std::min(place.count, type.per_node * most_nodes_of_a_group));
+  }
+  return few;
+}
+
+/// One kind of each stage of a small plan.
+std::array<const simulate::RankKind*, 3> stages_of(const Evaluation& evaluation) {
+  std::array<const simulate::RankKind*, 3> out{};
+  for (const auto& kind : evaluation.forecast.kinds)
+    if (!out[at(kind.stage)]) out[at(kind.stage)] = &kind;
+  return out;
+}
+
+model::LayerShape shape_of(const PlanRequest& request, int tensor, int microbatch, bool shares_tokens) {
+  return {microbatch, request.length, tensor, 0, request.precision, shares_tokens};
+}
+
+}  // namespace
+
+LayerCostTable::LayerCostTable(const DevicePool& device_pool, PlanEvaluator& evaluator) : device_pool_{device_pool}, evaluator_{evaluator} {
+  references_.resize(device_pool.types.size() * degrees * modes * layouts);
+  known_.resize(references_.size() * numbers_of_sizes);
+  least_passes_.resize(known_.size());
+  held_.resize(degrees * modes * layouts);
+  if (!evaluator.runtime().layers) {
+    first_devices_ = first_devices(device_pool);
+    bounds_ = std::make_unique<simulate::ProgramForecaster>(first_devices_, evaluator.runtime(), Bytes{}, evaluator.types());
+  }
+  double token_embedding = 0, all = 0;
+  for (const auto& tensor : model::tensors(device_pool.request.model)) {
+    if (tensor.layer <= 1) elements_[at(tensor.layer)] += static_cast<double>(tensor.elements());
+    if (tensor.layer + 1 == device_pool.request.model.layers()) elements_[2] += static_cast<double>(tensor.elements());
+    if (tensor.layer != 0) continue;
+    all += static_cast<double>(tensor.elements());
+    if (tensor.tied_layer >= 0) token_embedding += static_cast<double>(tensor.elements());
+  }
+  token_embedding_share_ = all > 0 ? token_embedding / all : 0;
+}
+
+std::size_t LayerCostTable::index(const Way& way) const {
+  return ((at(way.type) * degrees + logarithm(way.tensor)) * modes + static_cast<std::size_t>(way.recompute)) * layouts +
+         (way.shares_tokens ? 1 : 0);
+}
+
+std::size_t LayerCostTable::index(const Way& way, int microbatch) const {
+  return index(way) * numbers_of_sizes + number_of_size(microbatch);
+}
+
+const LeastPassTime& LayerCostTable::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
+  const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
+  auto& known = least_passes_[index(way, microbatch)];
+  if (!known) known = bound(way, microbatch);
+  if (!known) {
+    const LayerCostSample& s = of(type, tensor, microbatch, recompute, shared);
+    known = LeastPassTime{s.usable, s.embedding.pass, s.block.pass, s.head.pass};
+  }
+  return *known;
+}
+
+std::optional<LeastPassTime> LayerCostTable::bound(const Way& way, int microbatch) const {
+  const auto of = layer_bounds(way.type, way.tensor, microbatch, way.recompute, way.shares_tokens);
+  if (!of) return std::nullopt;
+  const auto seconds = [](const simulate::LayerBound& b) { return (b.forward + b.backward + b.recompute).value; };
+  return LeastPassTime{true, seconds((*of)[0]), seconds((*of)[1]), seconds((*of)[2])};
+}
+
+std::optional<std::array<simulate::LayerBound, 3>> LayerCostTable::layer_bounds(int type, int tensor, int microbatch,
+                                                                                plan::Recompute recompute, bool sequence_parallel) const {
+  if (!bounds_) return std::nullopt;
+  const PlanRequest& request = device_pool_.request;
+  const std::string& name = device_pool_.types[at(type)].name;
+  std::vector<Rank> group;
+  for (const auto& device : first_devices_.devices)
+    if (device.type == name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
+  if (static_cast<int>(group.size()) < tensor) return std::nullopt;
+  const model::LayerShape shape = shape_of(request, tensor, microbatch, sequence_parallel && tensor > 1);
+  const auto of = [&](int layer) { return bounds_->layer_bound(request.model, layer, shape, recompute, name, group); };
+  try {
+    return std::array{of(0), of(1), of(request.model.layers() - 1)};
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return std::nullopt;
+  }
+}
+
+double LayerCostTable::least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute recompute) const {
+  const PlanRequest& request = device_pool_.request;
+  if (!bounds_) return 0;
+  const model::LayerShape shape = shape_of(request, tensor, microbatch, shares_tokens(tensor, false));
+  const double whole = static_cast<double>(bounds_->memory_bound(request.model, first, last, shape, recompute, 1).count);
+  if (!request.constraints.shard_optimizer.value_or(true)) return whole;
+  double elements = 0;  // whose moments, and fp32 copies, many replicas may shard until next to nothing is left
+  for (int layer = first; layer < last; ++layer) elements += elements_[layer == 0 ? 0 : layer + 1 == request.model.layers() ? 2 : 1];
+  return whole - elements / tensor * (request.precision == Precision::fp32 ? bytes_of_moments : bytes_of_moments + bytes_of_fp32_copy);
+}
+
+const LayerCostSample& LayerCostTable::of(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
+  const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
+  auto& known = known_[index(way, microbatch)];
+  if (!known) known = take(way, microbatch);
+  return *known;
+}
+
+std::optional<Evaluation> LayerCostTable::small_plan(const Way& way, int microbatch, int count) {
+  const PlanRequest& request = device_pool_.request;
+  const auto [type, tensor, recompute, shared] = way;
+  const PoolType& of = device_pool_.types[at(type)];
+  plan::Plan plan;
+  plan.model = request.model;
+  plan.length = request.length;
+  plan.precision = request.precision;
+  plan.sequence_parallel = shared || request.constraints.sequence_parallel.value_or(false);
+  plan.global_batch = count * microbatch;
+  plan.quantum = microbatch;
+  const int last = request.model.layers() - 1;
+  for (const auto& [begin, end] : {std::pair{0, 1}, {1, last}, {last, last + 1}})
+    plan.stages.push_back(
+        {begin, end, recompute, {{of.name, device_pool_.places[at(of.places.front())].zone, tensor, {}, 1, plan.global_batch}}});
+  auto evaluation = evaluator_.forecast(plan);
+  if (evaluation || tensor > of.per_node) return evaluation;
+  return evaluator_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
+}
+
+/// Activations grow with microbatches in flight and with their size; the part that does not grow with the former is learnt once, from
+/// plans of one sequence in each microbatch, as a share of what every further one takes.
+const std::array<double, 3>* LayerCostTable::held_once(const Way& way, const Evaluation* of_one_sequence) {
+  auto& known = held_[index({0, way.tensor, way.recompute, way.shares_tokens})];
+  if (known) return &*known;
+  std::optional<Evaluation> own;
+  if (!of_one_sequence) own = small_plan(way, 1, microbatches);
+  const Evaluation* many = of_one_sequence ? of_one_sequence : own ? &*own : nullptr;
+  const auto one = many ? small_plan(way, 1, 1) : std::nullopt;
+  if (!one) return nullptr;
+  const auto kinds = stages_of(*many), alone = stages_of(*one);
+  known.emplace();
+  for (std::size_t s = 0; s < kinds.size(); ++s) {
+    const double all = bytes(kinds[s]->memory, program::Category::activations);
+    const double first = bytes(alone[s]->memory, program::Category::activations);
+    const int in_flight = microbatches - static_cast<int>(s);
+    const double each = in_flight > 1 ? (all - first) / (in_flight - 1) : all;
+    (*known)[s] = each > 0 ? std::max(0.0, all / each - in_flight) : 0;
+  }
+  return &*known;
+}
+
+std::unique_ptr<LayerCostSample> LayerCostTable::take(const Way& way, int microbatch) {
+  if (const auto pass = bound(way, microbatch))
+    if (const auto& known = reference(way); known.usable()) return from_reference(known, way.type, microbatch, *pass);
+  return measure_plan(way, microbatch);
+}
+
+const LayerCostTable::Reference& LayerCostTable::reference(const Way& way) {
+  const int nodes = device_pool_.types[at(way.type)].per_node;
+  const auto first =
+      std::ranges::find_if(device_pool_.types, [&](const PoolType& t) { return t.per_node == nodes && t.count >= way.tensor; });
+  Way like = way;
+  like.type = static_cast<int>(first - device_pool_.types.begin());
+  auto& known = references_[index(like)];
+  if (known) return *known;
+  const auto batch = static_cast<unsigned>(device_pool_.request.global_batch);
+  known = Reference{like.type, std::min(largest_microbatch, static_cast<int>(std::bit_floor(batch))), nullptr, nullptr};
+  known->one = measure_plan(like, 1);
+  known->many = measure_plan(like, known->most);
+  return *known;
+}
+
+std::unique_ptr<LayerCostSample> LayerCostTable::from_reference(const Reference& known, int type, int microbatch,
+                                                                const LeastPassTime& pass) const {
+  const double way = known.most > 1 ? (microbatch - 1.0) / (known.most - 1) : 0;
+  const auto between = [&](double one, double many) { return one + way * (many - one); };
+  constexpr std::int64_t some_elements = 1 << 20;
+  const auto update = [&](int of) {
+    return bounds_->optimizer_bound(some_elements, device_pool_.request.precision, device_pool_.types[at(of)].name).value;
+  };
+  const double slower = type == known.type || update(known.type) <= 0 ? 1 : update(type) / update(known.type);
+  auto layer_cost = std::make_unique<LayerCostSample>(*known.one);
+  for (const auto part : {&LayerCostSample::embedding, &LayerCostSample::block, &LayerCostSample::head}) {
+    LayerCost& here = (*layer_cost).*part;
+    here.update *= slower;
+    here.activations = between(here.activations, ((*known.many).*part).activations);
+  }
+  layer_cost->embedding.pass = pass.embedding, layer_cost->block.pass = pass.block, layer_cost->head.pass = pass.head;
+  layer_cost->beside = between(known.one->beside, known.many->beside);
+  return layer_cost;
+}
+
+std::unique_ptr<LayerCostSample> LayerCostTable::measure_plan(const Way& way, int microbatch) {
+  ++taken_;
+  auto layer_cost = std::make_unique<LayerCostSample>();
+  const auto evaluation = small_plan(way, microbatch, microbatches);
+  const auto* held = evaluation ? held_once(way, microbatch == 1 ? &*evaluation : nullptr) : nullptr;
+  if (!held) return layer_cost;
+  layer_cost->usable = true;
+  const auto kinds = stages_of(*evaluation);
+  const std::array layers{1, device_pool_.request.model.blocks, 1};
+  const std::array parts{&layer_cost->embedding, &layer_cost->block, &layer_cost->head};
+  double once = 0;
+  for (std::size_t s = 0; s < parts.size(); ++s) {
+    const auto& memory = kinds[s]->memory;
+    const int in_flight = microbatches - static_cast<int>(s);
+    const double each = bytes(memory, program::Category::activations) / (in_flight + (*held)[s]);
+    *parts[s] = part_of(*kinds[s], layers[s], device_pool_.request.precision);
+    parts[s]->activations = each / layers[s];
+    once = std::max(once, each * (*held)[s]);
+    layer_cost->beside =
+        std::max(layer_cost->beside, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
+  }
+  layer_cost->beside += once;
+  add_communication(*layer_cost, kinds[1]->memory, way.tensor);
+  layer_cost->shared = layer_cost->embedding.state * token_embedding_share_;
+  return layer_cost;
+}
+
+void LayerCostTable::add_communication(LayerCostSample& layer_cost, const simulate::MemoryForecast& block, int tensor) const {
+  const auto& described = evaluator_.runtime().layers;
+  if (!described) {
+    if (tensor > 1) layer_cost.beside += bytes(block, program::Category::communication);
+    return;
+  }
+  if (tensor > 1) layer_cost.beside += static_cast<double>(described->tensor_group.count);
+  layer_cost.neighbour = static_cast<double>(described->neighbour.count);
+  const auto& each = device_pool_.request.precision == Precision::fp32 ? described->in_fp32 : described->in_half;
+  const double copies = static_cast<double>(each.communication.count), others = static_cast<double>(each.total().count) - copies;
+  for (LayerCost* part : {&layer_cost.embedding, &layer_cost.block, &layer_cost.head}) part->state *= 1 + copies / others;
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,102 @@
+#pragma once
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "plan_evaluator.hpp"
+
+namespace flotilla::search::pool {
+
+/// What a layer takes of one replica's device.
+struct LayerCost {
+  double pass = 0;         ///< seconds of one microbatch, forward and backward, with what is recomputed and the group's collectives
+  double update = 0;       ///< seconds of the optimizer
+  double state = 0;        ///< bytes from step to step: weights, gradients, moments, and a described runtime's copies of them
+  double activations = 0;  ///< bytes for every microbatch in flight
+  double shareable = 0;    ///< of `state`: what replicas may share out among them (plan::Plan::shard_optimizer)
+};
+
+/// The layers of a model on one type of device, at one tensor degree and microbatch.
+struct LayerCostSample {
+  bool usable = false;
+  LayerCost embedding, block, head;
+  double shared = 0;     ///< bytes of state that embedding and head both count: the token embedding, where one stage holds both
+  double beside = 0;     ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
+  double neighbour = 0;  ///< bytes for every neighbouring stage
+};
+
+/// Seconds of one microbatch through a layer, forward and backward, at least: what a layer cost sample finds, without its small plan. Only
+/// times.
+struct LeastPassTime {
+  bool usable = false;
+  double embedding = 0, block = 0, head = 0;
+};
+
+/// Learns what layers cost from forecasts of small plans (embedding, blocks and head as three stages of one replica, three microbatches),
+/// so whatever runtime the forecast knows, the search knows. A device's passes do not depend on its neighbours, so that they are the whole
+/// plan's. Our runtime's memory does not depend on the type and grows evenly with the microbatch: two sizes on one type tell it for all,
+/// and times come from the forecaster's bound of a layer, which leaves out only what members of a tensor-parallel group wait for each other
+/// (0.3 % of a block).
+class LayerCostTable {
+ public:
+  LayerCostTable(const DevicePool&, PlanEvaluator&);
+
+  /// `shares_tokens`: sequence parallelism, which the request may fix for all.
+  const LayerCostSample& of(int type, int tensor, int microbatch, plan::Recompute, bool shares_tokens = false);
+  /// For what is to be ranked or ruled out: a small fraction of the work of a layer cost sample where the runtime is ours.
+  const LeastPassTime& least_pass(int type, int tensor, int microbatch, plan::Recompute, bool shares_tokens = false);
+  /// Bytes of a device with layers [first, last) and one microbatch, at least; 0 where nothing is known without a layer cost sample.
+  double least_bytes(int first, int last, int tensor, int microbatch, plan::Recompute) const;
+  /// What the forecaster's bound of a plan says of embedding, a block and the head; nothing where it knows too little.
+  std::optional<std::array<simulate::LayerBound, 3>> layer_bounds(int type, int tensor, int microbatch, plan::Recompute,
+                                                                  bool sequence_parallel) const;
+  /// Of our runtime; nullptr for a described one.
+  const simulate::BoundedForecaster* bounds() const { return bounds_.get(); }
+  bool knows(int type, int tensor, int microbatch, plan::Recompute recompute) const {
+    return known_[index({type, tensor, recompute, shares_tokens(tensor, false)}, microbatch)] != nullptr;
+  }
+  std::int64_t taken() const { return taken_; }
+
+ private:
+  /// What layers run on, and how.
+  struct Way {
+    int type = 0, tensor = 1;
+    plan::Recompute recompute = plan::Recompute::none;
+    bool shares_tokens = false;
+  };
+  bool shares_tokens(int tensor, bool asked) const {
+    return tensor > 1 && device_pool_.request.constraints.sequence_parallel.value_or(asked);
+  }
+  std::size_t index(const Way&) const;
+  std::size_t index(const Way&, int microbatch) const;
+  std::optional<LeastPassTime> bound(const Way&, int microbatch) const;
+  std::unique_ptr<LayerCostSample> take(const Way&, int microbatch);
+  std::unique_ptr<LayerCostSample> measure_plan(const Way&, int microbatch);
+  /// Of microbatches of one sequence and of as many as are looked at, on the first type with nodes of this one's size.
+  struct Reference {
+    int type = 0, most = 1;
+    std::unique_ptr<LayerCostSample> one, many;
+    bool usable() const { return one && one->usable && many->usable; }
+  };
+  const Reference& reference(const Way&);
+  std::unique_ptr<LayerCostSample> from_reference(const Reference&, int type, int microbatch, const LeastPassTime&) const;
+  const std::array<double, 3>* held_once(const Way&, const Evaluation* of_one_sequence);
+  void add_communication(LayerCostSample&, const simulate::MemoryForecast& block, int tensor) const;
+  std::optional<Evaluation> small_plan(const Way&, int microbatch, int microbatches);
+
+  const DevicePool& device_pool_;
+  PlanEvaluator& evaluator_;
+  cluster::Profile first_devices_;                          ///< of each type
+  std::unique_ptr<simulate::ProgramForecaster> bounds_;     ///< of what runs on them
+  std::vector<std::optional<LeastPassTime>> least_passes_;  ///< as known_
+  std::vector<std::unique_ptr<LayerCostSample>>
+      known_;  ///< by way (type, logarithm of the degree, recomputation, shared tokens) and size of microbatch
+  std::vector<std::optional<std::array<double, 3>>> held_;  ///< by way, on whatever type
+  std::vector<std::optional<Reference>> references_;        ///< by way
+  std::array<double, 3> elements_{};                        ///< of embedding, a block and the head
+  double token_embedding_share_ = 0;                        ///< of the embedding's elements
+  std::int64_t taken_ = 0;
+};
+
+}  // namespace flotilla::search::pool

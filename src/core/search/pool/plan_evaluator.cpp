@@ -1,0 +1,54 @@
+#include "plan_evaluator.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/allocate.hpp"
+
+namespace flotilla::search::pool {
+
+PlanEvaluator::PlanEvaluator(const DevicePool& device_pool, const program::Runtime& runtime)
+    : device_pool_{device_pool}, runtime_{runtime}, profile_{device_pool.profile}, types_{simulate::type_costs_of(profile_)} {
+  profile_.devices.clear();
+}
+
+Bytes PlanEvaluator::process_memory(const std::vector<cluster::Device>& devices) const {
+  if (!device_pool_.request.process_memory) return {};
+  std::map<std::string_view, int> count;
+  int most = 1;
+  for (const auto& device : devices) most = std::max(most, ++count[device.host]);
+  return device_pool_.request.process_memory(most);
+}
+
+std::optional<Evaluation> PlanEvaluator::forecast(const plan::Plan& plan) {
+  try {
+    auto allocation = plan::allocate(plan, profile_);
+    profile_.devices = std::move(allocation.devices);
+    const simulate::ProgramForecaster forecaster{profile_, runtime_, process_memory(profile_.devices), types_};
+    ++forecasts_;
+    Evaluation evaluation{plan, forecaster.forecast(allocation.plan), {}, static_cast<int>(profile_.devices.size())};
+    evaluation.tightest = simulate::tightest(evaluation.forecast, [&](Rank rank) -> std::optional<Bytes> {
+      const auto* type = cluster::find_type(profile_, profile_.devices[rank.index()].type);
+      return type && type->memory.count > 0 ? std::optional{type->memory} : std::nullopt;
+    });
+    return evaluation;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    if (first_refusal_.empty()) first_refusal_ = error.what();
+    return std::nullopt;
+  }
+}
+
+std::optional<Evaluation> PlanEvaluator::forecast_on_one_host(const plan::Plan& plan) {
+  const auto types = profile_.device_types;
+  int devices = 0;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) devices += replica.tensor_parallel;
+  for (auto& type : profile_.device_types) type.per_node = std::max(type.per_node, devices);
+  auto evaluation = forecast(plan);
+  profile_.device_types = types;
+  return evaluation;
+}
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,49 @@
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "device_pool.hpp"
+#include "evaluated.hpp"
+#include "flotilla/simulate/forecaster.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
+#include "flotilla/simulate/why_not.hpp"
+
+namespace flotilla::search::pool {
+
+/// An unbound plan on devices that are invented for it.
+struct Evaluation {
+  plan::Plan plan;  ///< unbound
+  simulate::Forecast forecast;
+  std::optional<simulate::Shortage> tightest;  ///< the device with the least memory to spare
+  int devices = 0;
+  bool fits() const { return !tightest || tightest->needed <= tightest->limit; }
+};
+
+/// Forecasts unbound plans.
+class PlanEvaluator {
+ public:
+  PlanEvaluator(const DevicePool&, const program::Runtime&);
+
+  /// Nothing where the runtime cannot execute the plan or the profile lacks a figure that it takes.
+  std::optional<Evaluation> forecast(const plan::Plan&);
+  /// All of it on one host, however large: for profiles of a single host, which know no links between hosts.
+  std::optional<Evaluation> forecast_on_one_host(const plan::Plan&);
+  std::int64_t forecasts() const { return forecasts_; }
+  /// Why the first plan that was not forecast could not be.
+  const std::string& first_refusal() const { return first_refusal_; }
+  const program::Runtime& runtime() const { return runtime_; }
+  /// Of the stock's profile.
+  const std::shared_ptr<simulate::TypeCosts>& types() const { return types_; }
+
+ private:
+  Bytes process_memory(const std::vector<cluster::Device>&) const;
+
+  const DevicePool& device_pool_;
+  program::Runtime runtime_;
+  cluster::Profile profile_;  ///< its devices are the last plan's
+  std::shared_ptr<simulate::TypeCosts> types_;
+  std::int64_t forecasts_ = 0;
+  std::string first_refusal_;
+};
+
+}  // namespace flotilla::search::pool

@@ -1,0 +1,344 @@
+#include "flotilla/simulate/profile_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/philox.hpp"
+#include "flotilla/program/collectives.hpp"
+#include "layer_estimate.hpp"
+#include "network/library_collective.hpp"
+#include "network/paths.hpp"
+#include "network/subgroup_shape.hpp"
+#include "operation_cost.hpp"
+#include "type_costs.hpp"
+
+namespace flotilla::simulate {
+namespace {
+
+using program::Op;
+
+constexpr std::int64_t fp32_bytes = 4;
+
+/// Bytes that AdamW moves for an element: reads weight, gradient and two moments, writes weight and moments, all fp32, and the copy.
+std::int64_t adamw_bytes(Precision precision) {
+  return 7 * fp32_bytes + (precision == Precision::fp32 ? 0 : element_size(precision).count);
+}
+
+std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix(seed ^ Philox::mix(value)); }
+
+}  // namespace
+
+struct ProfileCost::State {
+  State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
+      : profile{p}, types{of_types ? std::move(of_types) : type_costs_of(p)}, paths{p, types->fits()} {}
+
+  const cluster::Profile& profile;
+  std::shared_ptr<TypeCosts> types;
+  Paths paths;
+  Execution execution;  // of whole layers that were not measured
+  Bytes update_half{};  // a described runtime's traffic for a parameter's update; 0: AdamW's own
+  SubgroupShapeCache subgroup_shapes;
+
+  Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
+
+  /// Adding `count` numbers of `element` bytes to as many others.
+  Cost add(const std::string& type, double count, Bytes element) {
+    const auto measured = types->per_element(type, "add", element.count == 2 ? Precision::bf16 : Precision::fp32);
+    if (measured) return {measured->time * count, measured->relative_error, false};
+    return streamed(type, {static_cast<std::int64_t>(count * 3) * element.count});
+  }
+
+  /// Messages that a member of a group sends along a path when it has one for each of the others, and how many leave its host at once.
+  struct CardLoad {
+    int messages = 1, flows = 1;
+  };
+  /// Of a member on the fullest host, whose cards it shares with most, and of one on the emptiest, which sends most to others.
+  std::array<CardLoad, 2> loads_of(const Paths::GroupTopology& group_topology, std::size_t members, const Route& route,
+                                   const Flows& flows) const {
+    const auto load = [&](int here) {
+      if (route.inside_host) return CardLoad{std::max(1, here - 1), flows.cards};
+      return CardLoad{std::max(1, static_cast<int>(members) - here), flows.cards * here};
+    };
+    return {load(group_topology.most_of_a_host), load(group_topology.least_of_a_host)};
+  }
+
+  /// The longest of `time(flows)` for the first message and what each further one adds to it without the latency.
+  template <class Time>
+  Seconds longest(const std::array<CardLoad, 2>& loads, Seconds latency, Time time) const {
+    Seconds most;
+    for (const CardLoad& load : loads) {
+      const Seconds one = time(load.flows), further = std::max(Seconds{0}, one - latency);
+      most = std::max(most, one + static_cast<double>(load.messages - 1) * further);
+    }
+    return most;
+  }
+
+  /// What `size` from everybody to everybody takes through the fullest uplink, each way: from every member behind it to every other one.
+  /// `alone`: what the bytes of one message take on its link, which was measured over the uplink.
+  Seconds through_uplinks(const Paths::GroupTopology& group_topology, Bytes size, std::size_t members, const Flows& flows,
+                          Seconds alone) const {
+    Seconds longest;
+    const double all = static_cast<double>(members), scale = all / group_topology.members;  // of members that stand for many
+    for (const auto& behind : group_topology.behind) {
+      const double here = scale * behind.members, messages = flows.out * here * (all - here);
+      longest = std::max(longest, messages * std::min(size / behind.uplink, alone));
+    }
+    return longest;
+  }
+
+  /// Everybody sends `size` to each of the other members at once: a member's messages share its own link, its host's cards with those of
+  /// the members beside it, and its zone's uplink with those of all who stand behind it. The slowest pair decides.
+  Cost exchange(const Paths::GroupTopology& group_topology, Bytes size, std::size_t members, const Flows& flows) const {
+    Cost slowest;
+    for (int path : group_topology.paths) {
+      const auto& route = paths.route(path);
+      const auto loads = loads_of(group_topology, members, route, flows);
+      const Seconds latency = route.time({0}, 1);
+      Seconds all = longest(loads, latency, [&](int at_once) { return route.time(size, over_cards(at_once)); });
+      const Seconds alone = route.time(size, 1) - latency;
+      if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(group_topology, size, members, flows, alone));
+      if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
+    }
+    return slowest;
+  }
+  /// What passes uplinks is counted for all members together.
+  static Flows over_cards(int at_once) { return {at_once, 0, 0}; }
+
+  /// Half an all-reduce as it was measured between two, each further member adding what the bytes take. The slowest pair decides. Absent
+  /// where some pair's was not measured.
+  std::optional<Cost> half_sum(const Paths::GroupTopology& group_topology, Bytes piece, std::size_t members, const Flows& flows) const {
+    Cost slowest;
+    for (int path : group_topology.paths) {
+      const auto& route = paths.route(path);
+      if (!route.measures_sums()) return std::nullopt;
+      const auto loads = loads_of(group_topology, members, route, flows);
+      const Seconds latency = route.sum_time({0}, 1);
+      Seconds all = longest(loads, latency, [&](int at_once) { return route.sum_time(piece, at_once); });
+      const Seconds alone = route.sum_time(piece, 1) - latency;
+      if (route.passes_uplinks()) all = std::max(all, latency + through_uplinks(group_topology, piece, members, flows, alone));
+      if (all >= slowest.time) slowest = {all, route.relative_scatter(), false};
+    }
+    return slowest;
+  }
+
+  /// The "direct" sum (program/collectives.hpp): pieces to their owners, sums of G contributions, sums to everybody.
+  Cost all_reduce(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) {
+    return sum(some, members, bytes, element, flows, true);
+  }
+  /// Its first half, up to the sums.
+  Cost reduce_scatter(const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
+    return sum(group.members, group.members.size(), bytes, element, flows, false);
+  }
+
+  /// Everybody's contribution to everybody, both ways at once as in a sum: where that was measured, half of it, since a message one way
+  /// does not show what two that meet take from each other.
+  Cost all_gather(const program::Group& group, Bytes bytes, const Flows& flows) {
+    const auto& group_topology = paths.group_topology(group.members);
+    const auto half = half_sum(group_topology, bytes, group.members.size(), flows);
+    return half ? *half : exchange(group_topology, bytes, group.members.size(), flows);
+  }
+
+  Cost sum(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows, bool to_everybody) {
+    const auto owners = static_cast<std::int64_t>(members);
+    const std::int64_t piece = (bytes.count / element.count + owners - 1) / owners;
+    const auto& group_topology = paths.group_topology(some);
+    if (const auto half = half_sum(group_topology, piece * element, members, flows))
+      return to_everybody ? combine(*half, *half, {}) : *half;
+    const Cost exchanged = exchange(group_topology, piece * element, members, flows);
+    Cost sum;
+    for (const auto& type : group_topology.types) {
+      const Cost here = add(type, static_cast<double>(piece * (owners - 1)), element);
+      if (here.time >= sum.time) sum = here;
+    }
+    return combine(exchanged, to_everybody ? exchanged : Cost{}, sum);
+  }
+
+  /// One way of a level of a sum hierarchically: the holders of each piece in one subgroup's inner ones exchange it; those who stand on one
+  /// host do so over the same cards. The slowest subgroup decides.
+  Cost level_of(const std::vector<SubgroupShape>& subgroups, bool gives_back, bool adds, Bytes bytes, Bytes element, const Flows& flows) {
+    Cost slowest;
+    for (const SubgroupShape& subgroup : subgroups)
+      for (const SubgroupShape::Inner& inner : subgroup.inner) {
+        const auto divided = std::int64_t{inner.members} * subgroup.subgroups();
+        const std::int64_t piece = (bytes.count / element.count + divided - 1) / divided;
+        const auto others = static_cast<std::size_t>(subgroup.subgroups());
+        const Cost here =
+            sum_of(subgroup.firsts, piece, element, others, {flows.cards * inner.beside, flows.out * inner.behind}, gives_back, adds);
+        if (here.time >= slowest.time) slowest = here;
+      }
+    return slowest;
+  }
+
+  /// Pieces to their owners (where something is added), sums of all contributions, sums back.
+  Cost sum_of(const std::vector<Rank>& members, std::int64_t piece, Bytes element, std::size_t subgroups, const Flows& flows,
+              bool gives_back, bool adds) {
+    const auto& group_topology = paths.group_topology(members);
+    if (const auto half = adds ? half_sum(group_topology, piece * element, subgroups, flows) : std::nullopt)
+      return combine(*half, gives_back ? *half : Cost{}, {});
+    const Cost exchanged = exchange(group_topology, piece * element, subgroups, flows);
+    Cost sum;
+    for (const auto& type : group_topology.types) {
+      const Cost here = adds ? add(type, static_cast<double>(piece) * static_cast<double>(subgroups - 1), element) : Cost{};
+      if (here.time >= sum.time) sum = here;
+    }
+    return combine(exchanged, adds && gives_back ? exchanged : Cost{}, sum);
+  }
+
+  const SubgroupShapes& shapes_of(const program::Group& group) {
+    return subgroup_shapes.of(
+        group, [&](Rank rank) { return paths.host(rank); }, [&](Rank rank) { return paths.uplink(rank); });
+  }
+
+  Cost in_subgroups(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
+    Cost all;
+    for (const auto& subgroups : shapes_of(group))
+      all = combine(all, level_of(subgroups, op == Op::all_reduce, op != Op::all_gather_shards, bytes, element, flows), {});
+    return all;
+  }
+
+  Cost library(Op op, const program::Group& group, Bytes bytes, const Flows& flows) {
+    double scatter = 0;
+    for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
+    if (op == Op::all_reduce) return {library_all_reduce(paths, group, bytes, flows), scatter, false};
+    return {library_exchange(paths, group, bytes, flows), scatter, false};
+  }
+
+  /// A whole layer's pass, with what it computes again.
+  Cost layer(const program::Program& program, const program::RankClass& c, const program::Instruction& instruction, int sequences) {
+    const LayerCosts::LayerKey what{program.plan.model.name, c.device_type, instruction.layer, c.shape.tensor_parallel,
+                                    program.plan.precision};
+    const bool backward = instruction.op == Op::layer_backward;
+    model::LayerShape shape = c.shape;
+    shape.sequences = sequences;
+    const LayerWork work{program.plan.model, c.device_type, instruction.layer, shape, program.plan.sequence_parallel};
+    const auto recompute = instruction.recompute ? recompute_of(program.plan, instruction.layer) : plan::Recompute::none;
+    const auto measured =
+        types->layers().pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, instruction.host);
+    const Cost pass = measured ? *measured : estimated_pass(profile, types->fits(), execution, work, backward);
+    const auto forward = recompute == plan::Recompute::full
+                             ? types->layers().pass(what, LayerCosts::Pass::forward, sequences, instruction.host)
+                             : std::nullopt;
+    return combine(pass, forward ? *forward : estimated_recompute(profile, types->fits(), execution, work, recompute), {});
+  }
+
+  static plan::Recompute recompute_of(const plan::Plan& plan, int layer) {
+    for (const auto& stage : plan.stages)
+      if (stage.first_layer <= layer && layer < stage.last_layer) return stage.recompute;
+    return plan::Recompute::none;
+  }
+
+  Cost update(const program::Program& program, const program::RankClass& c, std::int64_t parameters, const ProfileCost& cost) {
+    const LayerCosts::LayerKey what{program.plan.model.name, c.device_type, 0, c.shape.tensor_parallel, program.plan.precision};
+    if (const auto measured = types->layers().update(what, program.plan.model.layers(), parameters)) return *measured;
+    if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, parameters * update_half);
+    return cost.adamw(c.device_type, parameters, program.plan.precision);
+  }
+
+  static Cost combine(const Cost& a, const Cost& b, const Cost& c) {
+    const Seconds time = a.time + b.time + c.time;
+    if (!(time.value > 0)) return {};
+    const Seconds error = a.time * a.relative_error + b.time * b.relative_error + c.time * c.relative_error;
+    const bool estimated = (c.estimated && c.time > a.time + b.time) || (a.estimated && b.estimated) || (a.estimated && b.time.value == 0);
+    return {time, error / time, estimated};
+  }
+};
+
+ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> types)
+    : state_{std::make_unique<State>(profile, std::move(types))} {}
+ProfileCost::ProfileCost(const cluster::Profile& profile, const program::LayerRuntime& runtime, std::shared_ptr<TypeCosts> types)
+    : ProfileCost{profile, std::move(types)} {
+  state_->execution = {runtime.score_passes_forward, runtime.score_passes_backward, runtime.kernel_host};
+  state_->update_half = runtime.update_half;
+}
+ProfileCost::~ProfileCost() = default;
+
+Cost ProfileCost::operation(const model::Config& model, const std::string& device_type, model::Operation operation,
+                            const model::LayerShape& shape) const {
+  return state_->types->operation(model, device_type, operation, shape);
+}
+
+Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, Precision precision) const {
+  if (elements <= 0) return {};
+  const auto measured = state_->types->per_element(device_type, "adamw", precision);
+  if (measured) return {measured->time * static_cast<double>(elements), measured->relative_error, false};
+  return state_->streamed(device_type, {elements * adamw_bytes(precision)});
+}
+
+Cost ProfileCost::compute(const program::Program& program, const program::RankClass& c, const program::Instruction& instruction,
+                          int sequences) const {
+  const auto part_elements = [&]() -> std::int64_t {
+    if (instruction.part < 0) return 0;
+    const auto& part = c.parts.at(static_cast<std::size_t>(instruction.part));
+    return instruction.share < 0 ? part.elements : part.shares.at(static_cast<std::size_t>(instruction.share)).most;
+  };
+  switch (instruction.op) {
+    case Op::compute: {
+      model::LayerShape shape = c.shape;
+      shape.sequences = sequences;
+      return operation(program.plan.model, c.device_type, instruction.operation, shape);
+    }
+    case Op::load_tokens: return state_->streamed(c.device_type, {2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)});
+    case Op::zero:
+    case Op::squared_norm: return state_->streamed(c.device_type, {std::max<std::int64_t>(1, part_elements()) * fp32_bytes});
+    case Op::pack:
+    case Op::extract_shard:
+    case Op::unpack: return state_->streamed(c.device_type, 2 * instruction.bytes);
+    case Op::optimizer: return state_->update(program, c, part_elements(), *this);
+    case Op::layer_forward:
+    case Op::layer_backward: return state_->layer(program, c, instruction, sequences);
+    case Op::host_work: return {instruction.host};
+    default: break;
+  }
+  throw Error{ErrorKind::internal, text("\"", instruction.name, "\" of the program is no computation, but is on a compute queue")};
+}
+
+Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {
+  const auto& route = state_->paths.route(state_->paths.between(from, to));
+  return {route.time(size, flows), route.relative_scatter(), false};
+}
+
+Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
+  if (group.members.size() < 2) return {};
+  if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
+  const bool halves = op == Op::reduce_scatter_shards || op == Op::all_gather_shards;
+  if (halves || (op == Op::all_reduce && !group.subgroups.empty())) return state_->in_subgroups(op, group, bytes, element, flows);
+  if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
+  if (op == Op::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
+  if (op == Op::all_gather) return state_->all_gather(group, bytes, flows);
+  return state_->exchange(state_->paths.group_topology(group.members), bytes, group.members.size(), flows);
+}
+
+Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const {
+  return members < 2 ? Cost{} : state_->all_reduce(some, members, bytes, element, flows);
+}
+
+std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
+
+int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(state_->paths.between(from, to)).lanes(); }
+
+int ProfileCost::uplink(Rank rank) const { return state_->paths.uplink(rank); }
+
+std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
+
+std::uint64_t ProfileCost::path(const program::Group& group) const {
+  std::uint64_t hash = state_->paths.group_topology(group.members).hash;
+  if (group.subgroups.empty()) return hash;
+  std::uint64_t level_number = 0;
+  for (const auto& level : state_->shapes_of(group)) {
+    std::uint64_t subgroups = ++level_number;
+    for (const SubgroupShape& subgroup : level) {  // in any order: which subgroup decides does not depend on it
+      std::uint64_t one = static_cast<std::uint64_t>(subgroup.subgroups());
+      for (const auto& inner : subgroup.inner)
+        one = join(join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside)),
+                   static_cast<std::uint64_t>(inner.behind));
+      one = join(one, state_->paths.group_topology(subgroup.firsts).hash);
+      subgroups += Philox::mix(one);
+    }
+    hash = join(hash, subgroups);
+  }
+  return hash;
+}
+
+}  // namespace flotilla::simulate

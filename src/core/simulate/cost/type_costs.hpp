@@ -1,0 +1,46 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/model/config.hpp"
+#include "flotilla/model/operations.hpp"
+#include "flotilla/simulate/instruction_cost.hpp"
+#include "layer_cost.hpp"
+#include "network/route.hpp"
+
+namespace flotilla::simulate {
+
+/// What a profile says of its device types, whichever devices it lists: looked up once for many forecasts of profiles that differ in
+/// their devices alone. Holds a reference: the profile must outlive it. Remembers what it was asked; threads need one each.
+class TypeCosts {
+ public:
+  explicit TypeCosts(const cluster::Profile& profile) : profile_{profile}, fits_{profile}, layers_{profile} {}
+  TypeCosts(const TypeCosts&) = delete;
+  TypeCosts& operator=(const TypeCosts&) = delete;
+
+  /// As ProfileCost::operation.
+  Cost operation(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&);
+  /// Of an operation that was measured per element; nothing where it was not.
+  std::optional<Cost> per_element(const std::string& device_type, std::string_view operation, Precision);
+
+  const FitsByTypes& fits() const { return fits_; }
+  const LayerCosts& layers() const { return layers_; }
+
+ private:
+  using Key = std::tuple<std::string, int, int, int, int, int, Precision, bool>;
+  Cost unknown(const model::Config&, const std::string& device_type, model::Operation, const model::LayerShape&) const;
+
+  const cluster::Profile& profile_;
+  const FitsByTypes fits_;
+  const LayerCosts layers_;
+  model::Config model_;  ///< of `operations_`
+  std::map<Key, Cost> operations_;
+  std::map<std::tuple<std::string, std::string, Precision>, std::optional<Cost>, std::less<>> elements_;
+};
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,50 @@
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "wires.hpp"
+
+namespace flotilla::simulate {
+
+/// What moves over shared wires, in order of time. Flows share a wire's lanes evenly while they want more of them than there are; each of
+/// a user's flows moves at what the fullest of its wires allows. (What a flow leaves of one wire because another holds it back is not
+/// given to others.) So moments change little when little changes: nobody is overtaken.
+class Traffic {
+ public:
+  explicit Traffic(const Wires&);
+
+  /// `user` begins to move what takes `seconds` while nobody else is on its wires; it moves nothing else yet. Times never fall from call
+  /// to call of begin() and end_next().
+  void begin(int user, double at, double seconds);
+
+  /// When the next user is done, if nobody begins before; infinity when nothing moves.
+  double next_end();
+  /// Which one; it moves no more.
+  int end_next();
+
+ private:
+  struct Flow {
+    double left = 0, rate = 0, since = 0;
+    double end = std::numeric_limits<double>::infinity();
+    std::uint32_t version = 0;  ///< entries of the heap with another one are void
+  };
+  struct FlowEnd {
+    double end;
+    int user;
+    std::uint32_t version;
+    bool operator>(const FlowEnd& o) const { return end > o.end || (end == o.end && user > o.user); }
+  };
+
+  void load_wires(int user, double at, double sign);
+  void settle(int user, double at);
+  double rate_of(int user) const;
+
+  const Wires& wires_;
+  std::vector<double> wanted_;             ///< by wire, of what moves
+  std::vector<std::vector<int>> on_wire_;  ///< users that move there on their own account
+  std::vector<Flow> moves_;                ///< by user
+  std::vector<FlowEnd> heap_;
+};
+
+}  // namespace flotilla::simulate

@@ -1,0 +1,135 @@
+#include "subgroup_shape.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+namespace flotilla::simulate {
+namespace {
+
+constexpr std::size_t most_remembered_ranks = 1 << 20;  // ranks
+
+std::uint64_t hash_of(const program::Group& group) {
+  constexpr std::uint64_t factor = 0x9E3779B97F4A7C15u;
+  std::uint64_t hash = group.members.size();
+  for (Rank rank : group.members) hash = hash * factor + static_cast<std::uint64_t>(rank.value);
+  for (const auto& level : group.subgroups)
+    for (int subgroup : level) hash = hash * factor + static_cast<std::uint64_t>(subgroup);
+  return hash;
+}
+
+/// How often the most frequent of them is there. Sorts them.
+int most_alike(std::vector<int>& values) {
+  if (std::ranges::adjacent_find(values, std::ranges::not_equal_to{}) == values.end()) return static_cast<int>(values.size());
+  std::ranges::sort(values);
+  int most = 0;
+  for (auto here = values.begin(); here != values.end();) {
+    const auto end = std::find_if(here, values.end(), [&](int value) { return value != *here; });
+    most = std::max(most, static_cast<int>(end - here));
+    here = end;
+  }
+  return most;
+}
+
+/// Subgroups of one level, made of the `below` ones.
+class SubgroupLevel {
+ public:
+  SubgroupLevel(const std::vector<Rank>& members, const std::vector<int>& subgroups, const std::vector<int>& below)
+      : members_{members}, subgroups_{subgroups}, below_{below}, order_(members.size()) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    order_by(below_);
+    order_by(subgroups_);
+  }
+
+  /// Of subgroups of two inner ones and more.
+  std::vector<SubgroupShape> shapes(const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) const {
+    std::vector<SubgroupShape> all;
+    for (std::size_t begin = 0; begin < order_.size();) {
+      const auto end = end_of(begin, subgroups_);
+      if (below_[order_[begin]] != below_[order_[end - 1]]) all.push_back(shape(begin, end, host, uplink));
+      begin = end;
+    }
+    return all;
+  }
+
+ private:
+  SubgroupShape shape(std::size_t begin, std::size_t end, const std::function<int(Rank)>& host,
+                      const std::function<int(Rank)>& uplink) const {
+    SubgroupShape shape;
+    for (std::size_t here = begin; here < end;) {
+      const auto next = std::min(end, end_of(here, below_));
+      const auto inner = alike(here, next, host, uplink);
+      shape.firsts.push_back(member(here));
+      if (shape.inner.empty() || shape.inner.back() != inner) shape.inner.push_back(inner);
+      here = next;
+    }
+    std::ranges::sort(shape.inner);
+    shape.inner.erase(std::ranges::unique(shape.inner).begin(), shape.inner.end());
+    return shape;
+  }
+
+  /// Members of one inner subgroup.
+  SubgroupShape::Inner alike(std::size_t begin, std::size_t end, const std::function<int(Rank)>& host,
+                             const std::function<int(Rank)>& uplink) const {
+    if (end - begin == 1) return {1, 1, 1};
+    const auto most = [&](const std::function<int(Rank)>& place) {
+      std::vector<int> places;
+      places.reserve(end - begin);
+      for (std::size_t m = begin; m < end; ++m) places.push_back(place(member(m)));
+      return most_alike(places);
+    };
+    return {static_cast<int>(end - begin), most(host), most(uplink)};
+  }
+
+  /// Stable, by counting: subgroups are numbered from 0 without gaps.
+  void order_by(const std::vector<int>& numbers) {
+    const auto number = [&](std::size_t m) { return static_cast<std::size_t>(numbers[m]); };
+    if (std::ranges::is_sorted(order_, {}, number)) return;
+    std::vector<std::size_t> begin(static_cast<std::size_t>(*std::ranges::max_element(numbers)) + 2, 0);
+    for (const std::size_t m : order_) ++begin[number(m) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<std::size_t> ordered(order_.size());
+    for (const std::size_t m : order_) ordered[begin[number(m)]++] = m;
+    order_ = std::move(ordered);
+  }
+  Rank member(std::size_t position) const { return members_[order_[position]]; }
+  /// Of those that are equal by `number`.
+  std::size_t end_of(std::size_t begin, const std::vector<int>& number) const {
+    std::size_t end = begin;
+    while (end < order_.size() && number[order_[end]] == number[order_[begin]]) ++end;
+    return end;
+  }
+
+  const std::vector<Rank>& members_;
+  const std::vector<int>&subgroups_, &below_;
+  std::vector<std::size_t> order_;  ///< of members: by subgroup, inner subgroup, as they stand in the group
+};
+
+}  // namespace
+
+SubgroupShapes subgroup_shapes(const program::Group& group, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink) {
+  std::vector<int> members(group.members.size());
+  std::iota(members.begin(), members.end(), 0);
+  const std::vector<int> all(group.members.size(), 0);
+  SubgroupShapes levels;
+  const std::vector<int>* below = &members;
+  for (const auto& level : group.subgroups) {
+    levels.push_back(SubgroupLevel{group.members, level, *below}.shapes(host, uplink));
+    below = &level;
+  }
+  levels.push_back(SubgroupLevel{group.members, all, *below}.shapes(host, uplink));
+  return levels;
+}
+
+const SubgroupShapes& SubgroupShapeCache::of(const program::Group& group, const std::function<int(Rank)>& host,
+                                             const std::function<int(Rank)>& uplink) {
+  const auto hash = hash_of(group);
+  const auto found = known_.find(hash);
+  if (found != known_.end() && found->second.members == group.members && found->second.subgroups == group.subgroups)
+    return found->second.shapes;
+  if (ranks_ > most_remembered_ranks) known_.clear(), ranks_ = 0;
+  ranks_ += group.members.size();
+  return (known_[hash] = {group.members, group.subgroups, subgroup_shapes(group, host, uplink)}).shapes;
+}
+
+}  // namespace flotilla::simulate

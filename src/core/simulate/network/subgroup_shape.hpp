@@ -1,0 +1,46 @@
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "flotilla/program/program.hpp"
+
+namespace flotilla::simulate {
+
+/// A subgroup that sums at one level (program/hierarchical_all_reduce.hpp), as far as its time depends on it.
+struct SubgroupShape {
+  /// Inner subgroups that are alike.
+  struct Inner {
+    int members = 0;
+    int beside = 0;  ///< most of them on one host: they move their pieces over the same cards
+    int behind = 0;  ///< most of them behind one uplink, or behind none
+    auto operator<=>(const Inner&) const = default;
+  };
+  std::vector<Rank> firsts;  ///< a member of each inner subgroup, one after the other
+  std::vector<Inner> inner;  ///< distinct
+  int subgroups() const { return static_cast<int>(firsts.size()); }
+};
+
+/// By level, from the inside out, the subgroups of two or more inner ones.
+using SubgroupShapes = std::vector<std::vector<SubgroupShape>>;
+/// `host`, `uplink`: equal numbers for ranks on one host, behind one uplink.
+SubgroupShapes subgroup_shapes(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
+
+/// Remembers them: programs and searches ask for the same groups again and again, with other numbers of bytes.
+class SubgroupShapeCache {
+ public:
+  /// `host` and `uplink` must be the same functions each time. The answer holds until the next call.
+  const SubgroupShapes& of(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
+
+ private:
+  struct Known {
+    std::vector<Rank> members;
+    std::vector<std::vector<int>> subgroups;
+    SubgroupShapes shapes;
+  };
+  std::unordered_map<std::uint64_t, Known> known_;  ///< by a hash of members and subgroups
+  std::size_t ranks_ = 0;                           ///< that are remembered
+};
+
+}  // namespace flotilla::simulate

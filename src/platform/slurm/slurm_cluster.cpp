@@ -1,0 +1,268 @@
+#include "flotilla/slurm/slurm_cluster.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+
+#include "answer_fields.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/slurm/time.hpp"
+#include "host_list.hpp"
+
+namespace flotilla::slurm {
+namespace {
+
+constexpr std::size_t node_columns = 9;
+
+/// What sinfo is asked for, column by column, with what the columns are.
+const char* const node_format = "%N|%R|%a|%T|%c|%m|%G|%f|%C";
+
+/// Prefixes what went wrong with where it stood.
+template <class Read>
+auto read_at(const std::string& place, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error{ErrorKind::bad_input, text(place, ": ", error.what())};
+  }
+}
+
+bool any_of(const std::set<std::string>& words, std::initializer_list<const char*> these) {
+  return std::ranges::any_of(these, [&](const char* word) { return words.contains(word); });
+}
+
+/// Words of a state and its flags: "IDLE*+DRAIN" and "idle-" end in signs that are words elsewhere.
+std::set<std::string> state_words(const std::string& state) {
+  std::set<std::string> words;
+  for (auto word : split(upper(state), '+')) {
+    while (!word.empty() && std::string{"*~#!%$@^-"}.find(word.back()) != std::string::npos) {
+      switch (word.back()) {
+        case '*': words.insert("NOT_RESPONDING"); break;
+        case '$': words.insert("MAINT"); break;
+        case '-': words.insert("PLANNED"); break;
+        case '@':
+        case '^': words.insert("REBOOT"); break;
+        case '!':
+        case '%': words.insert("POWERING_DOWN"); break;
+        default: break;  // asleep or waking up: Slurm starts jobs on it
+      }
+      word.pop_back();
+    }
+    if (!word.empty()) words.insert(word);
+  }
+  return words;
+}
+
+/// What a node may be used for, from what sinfo and scontrol say of it.
+void judge(SlurmNode& node, const std::string& flags) {
+  auto words = state_words(node.state);
+  words.merge(state_words(flags));
+  node.usable = !any_of(words, {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR", "UNKNOWN", "FUTURE", "INVAL", "MAINT",
+                                "MAINTENANCE", "RESERVED", "NOT_RESPONDING", "INVALID_REG", "INVALID", "BLOCKED"});
+  const bool later = any_of(
+      words, {"COMPLETING", "PLANNED", "REBOOT", "REBOOT_REQUESTED", "REBOOT_ISSUED", "POWERING_DOWN", "POWER_DOWN", "ALLOCATED", "ALLOC"});
+  const bool mixed = any_of(words, {"MIXED", "MIX"});
+  const bool idle = any_of(words, {"IDLE", "POWERED_DOWN", "POWERING_UP"});
+  node.idle = node.usable && !later && idle && !mixed;
+  node.shared = node.usable && !later && mixed;
+}
+
+/// Reads the lines of the answers one after the other.
+class Reader {
+ public:
+  SlurmCluster slurm_cluster;
+
+  void configuration(const std::string& answer) {
+    for (auto line : lines_of(answer)) {
+      if (const std::string_view mark{"Configuration data as of "}; line.starts_with(mark))
+        slurm_cluster.time = parse_wall_clock(std::string{line.substr(mark.size())});
+      const auto equals = line.find('=');
+      if (equals == line.npos) continue;
+      std::string key{line.substr(0, equals)}, value{line.substr(equals + 1)};
+      key.erase(key.find_last_not_of(' ') + 1);
+      value.erase(0, std::min(value.find_first_not_of(' '), value.size()));
+      if (key == "SLURM_VERSION") slurm_cluster.version = value;
+      if (key == "PriorityFlags") slurm_cluster.largest_counts = value.find("MAX_TRES") != value.npos;
+      if (key == "KillWait" && number_of(value.substr(0, value.find(' '))) >= 0)
+        slurm_cluster.kill_wait = {static_cast<double>(number_of(value.substr(0, value.find(' '))))};
+    }
+  }
+
+  void partitions(const std::string& answer) {
+    int number = 0;
+    for (auto line : lines_of(answer)) {
+      const auto place = text("scontrol show partition, line ", ++number);
+      read_at(place, [&] { partition(record_of(line)); });
+    }
+  }
+
+  void details(const std::string& answer) {
+    for (auto line : lines_of(answer)) {
+      auto record = record_of(line);
+      const auto name = field(record, "NodeName");
+      if (!name.empty()) details_.emplace(name, std::move(record));
+    }
+  }
+
+  void nodes(const std::string& answer) {
+    int number = 0;
+    for (auto line : lines_of(answer)) {
+      const auto place = text("sinfo, line ", ++number);
+      read_at(place, [&] { node(split(line, '|')); });
+    }
+  }
+
+ private:
+  void partition(const std::map<std::string, std::string>& record) {
+    Partition p;
+    p.name = field(record, "PartitionName");
+    FLOTILLA_REQUIRE(!p.name.empty(), ErrorKind::bad_input, "expected PartitionName=...");
+    FLOTILLA_REQUIRE(!places_.contains(p.name), ErrorKind::bad_input, "partition '", shown(p.name), "' is listed twice");
+    p.open = upper(field(record, "State")) == "UP" && field(record, "RootOnly") != "YES" && field(record, "ReqResv") != "YES";
+    p.limit = parse_time(field(record, "MaxTime"));
+    p.standard_time = parse_time(field(record, "DefaultTime"));
+    p.grace = {static_cast<double>(std::max(number_of(field(record, "GraceTime")), 0))};
+    p.preemption = upper(field(record, "PreemptMode"));
+    p.tier = std::max(number_of(field(record, "PriorityTier")), 0);
+    p.fewest_nodes = std::max(number_of(field(record, "MinNodes")), 0);
+    if (const int most = number_of(field(record, "MaxNodes")); most >= 0) p.most_nodes = most;
+    p.exclusive = upper(field(record, "OverSubscribe")).starts_with("EXCLUSIVE") || field(record, "ExclusiveUser") == "YES";
+    p.cpu_memory = memory_limit(field(record, "DefMemPerCPU"));
+    p.node_memory = memory_limit(field(record, "DefMemPerNode"));
+    p.qos = field(record, "QoS");
+    p.weights = parse_billing_weights(field(record, "TRESBillingWeights"));
+    places_[p.name] = slurm_cluster.partitions.size();
+    slurm_cluster.partitions.push_back(std::move(p));
+  }
+
+  static std::optional<Bytes> memory_limit(const std::string& word) {
+    return word.empty() || upper(word) == "UNLIMITED" ? std::nullopt : std::optional{memory_of(word)};
+  }
+
+  void node(const std::vector<std::string>& columns) {
+    FLOTILLA_REQUIRE(columns.size() == node_columns, ErrorKind::bad_input, "expected ", node_columns, " columns between '|' (", node_format,
+                     "), got ", columns.size());
+    FLOTILLA_REQUIRE(!columns[0].empty() && !columns[1].empty(), ErrorKind::bad_input, "expected a node and a partition");
+    const auto partition = places_.find(columns[1]);
+    FLOTILLA_REQUIRE(partition != places_.end(), ErrorKind::bad_input, "partition '", shown(columns[1]),
+                     "' is not listed by scontrol show partition");
+    auto& p = slurm_cluster.partitions[partition->second];
+    if (upper(columns[2]) != "UP") p.open = false;
+    // One node with --Node; answers that were recorded without it hold lists.
+    const bool list = columns[0].find_first_of("[,") != std::string::npos;
+    const auto names = list ? expand_host_list(columns[0], "the node list") : std::vector{columns[0]};
+    for (const auto& name : names) {
+      const auto [known, is_new] = numbers_.emplace(name, slurm_cluster.nodes.size());
+      if (is_new) slurm_cluster.nodes.push_back(facts(name, columns, static_cast<int>(names.size())));
+      if (members_.insert({partition->second, known->second}).second) p.nodes.push_back(known->second);
+    }
+  }
+
+  /// `alike` nodes stand in one line, which sums up their CPUs in use.
+  SlurmNode facts(const std::string& name, const std::vector<std::string>& columns, int alike) const {
+    SlurmNode n;
+    n.name = name;
+    n.state = columns[3];
+    n.cpus = number_of(columns[4]);
+    FLOTILLA_REQUIRE(n.cpus >= 0, ErrorKind::bad_input, "expected a number of CPUs, got '", shown(columns[4]), "'");
+    n.memory = memory_of(columns[5]);
+    n.gres = parse_gres(columns[6]);
+    if (columns[7] != "(null)")
+      for (auto& feature : split(columns[7], ','))
+        if (!feature.empty()) n.features.push_back(feature);
+    const auto cpus = split(columns[8], '/');  // allocated, idle, other, total
+    n.idle_cpus = cpus.size() == 4 ? std::max(number_of(cpus[1]), 0) / alike : 0;
+    const auto more = details_.find(n.name);
+    if (more != details_.end()) n.used = parse_gres(field(more->second, "GresUsed"));
+    judge(n, more == details_.end() ? "" : field(more->second, "State"));
+    return n;
+  }
+
+  std::map<std::string, std::size_t> places_, numbers_;
+  std::map<std::string, std::map<std::string, std::string>> details_;
+  std::set<std::pair<std::size_t, std::size_t>> members_;
+};
+
+/// Whose limits are asked for; "" where the machine has no name for this process's user.
+std::string user_name() {
+  const auto* entry = ::getpwuid(::geteuid());
+  return entry == nullptr ? "" : entry->pw_name;
+}
+
+}  // namespace
+
+std::vector<SlurmQuery> slurm_queries() {
+  return {{"sinfo.txt", {"sinfo", "--noheader", "--Node", text("--format=", node_format)}, &SlurmAnswers::nodes},
+          {"partitions.txt", {"scontrol", "--oneliner", "show", "partition"}, &SlurmAnswers::partitions},
+          {"nodes.txt", {"scontrol", "--details", "--oneliner", "show", "node"}, &SlurmAnswers::details},
+          {"config.txt", {"scontrol", "show", "config"}, &SlurmAnswers::configuration},
+          {"reservations.txt", {"scontrol", "--oneliner", "show", "reservation"}, &SlurmAnswers::reservations, true},
+          {"accounts.txt",
+           {"sacctmgr", "--noheader", "--parsable2", "show", "user", "where", text("name=", user_name()), "withassoc",
+            "format=DefaultAccount,Account,Partition,DefaultQOS,MaxTRES,MaxWall,MaxNodes,GrpTRES"},
+           &SlurmAnswers::accounts,
+           true},
+          {"qos.txt",
+           {"sacctmgr", "--noheader", "--parsable2", "show", "qos", "format=Name,MaxTRES,MaxWall,MaxTRESPU,GrpTRES"},
+           &SlurmAnswers::qualities,
+           true}};
+}
+
+SlurmCluster read_slurm_cluster(const SlurmAnswers& answers) {
+  Reader reader;
+  reader.configuration(answers.configuration);
+  reader.partitions(answers.partitions);
+  reader.details(answers.details);
+  reader.nodes(answers.nodes);
+  auto slurm_cluster = std::move(reader.slurm_cluster);
+  slurm_cluster.reservations = read_reservations(answers.reservations);
+  slurm_cluster.accounts = read_account_limits(answers.accounts);
+  slurm_cluster.qualities = read_qos_limits(answers.qualities);
+  return slurm_cluster;
+}
+
+JobLimits limits_for(const SlurmCluster& slurm_cluster, const Partition& partition, const std::string& account, const std::string& qos) {
+  const AccountLimits* here = nullptr;
+  for (const auto& a : slurm_cluster.accounts) {
+    const bool ours = account.empty() ? a.standard : a.account == account;
+    if (ours && (a.partition == partition.name || (a.partition.empty() && here == nullptr))) here = &a;
+  }
+  JobLimits limits;
+  if (here != nullptr) limits = {here->job, here->all};
+  const auto before = [&](const std::string& name) {
+    const auto found = std::ranges::find(slurm_cluster.qualities, name, &QosLimits::name);
+    if (found != slurm_cluster.qualities.end()) limits = {first_of(found->job, limits.job), first_of(found->all, limits.all)};
+  };
+  before(!qos.empty() || here == nullptr ? qos : here->standard_qos);
+  before(partition.qos);
+  return limits;
+}
+
+std::vector<JobRecord> read_jobs(const std::string& answer) {
+  std::vector<JobRecord> jobs;
+  int number = 0;
+  for (auto line : lines_of(answer)) {
+    const auto record = record_of(line);
+    const auto place = text("scontrol show job, line ", ++number);
+    FLOTILLA_REQUIRE(record.contains("JobId"), ErrorKind::bad_input, place, ": expected JobId=..., got '", shown(line), "'");
+    JobRecord job;
+    job.id = field(record, "JobId");
+    job.leader = field(record, "HetJobId");
+    job.offset = std::max(number_of(field(record, "HetJobOffset")), 0);
+    job.state = field(record, "JobState");
+    job.reason = field(record, "Reason");
+    job.partition = field(record, "Partition");
+    const auto range = split(field(record, "NumNodes"), '-');
+    job.fewest_nodes = std::max(number_of(range.front()), 0);
+    job.most_nodes = std::max(number_of(range.back()), 0);
+    job.gres = read_at(place, [&] { return parse_gres(field(record, "TresPerNode")); });
+    job.features = field(record, "Features");
+    jobs.push_back(std::move(job));
+  }
+  std::ranges::stable_sort(jobs, {}, &JobRecord::offset);
+  return jobs;
+}
+
+}  // namespace flotilla::slurm

@@ -1,0 +1,86 @@
+#include "flotilla/session/incarnation.hpp"
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/comm/fail_world.hpp"
+#include "flotilla/journal/outcome.hpp"
+#include "flotilla/mpi/communicator.hpp"
+
+namespace flotilla::session {
+
+Allocation::Allocation(const comm::World& world, const RunConfig& config, std::string job)
+    : world_{world}, deadline_{config.comm.deadline}, job_{std::move(job)} {
+  comm::agree_on(
+      world, "opening the run directory",
+      [&] {
+        if (world.rank() != Rank{0}) return;
+        journal::LockOptions options;
+        options.job = job_;
+        lock_.emplace(journal::RunDirectory::open(config.run.directory, options));
+        if (!lock_->note().empty()) log::warning(lock_->note());
+      },
+      deadline_);
+  const auto shared = [&](const std::string& text) { return mpi::broadcast_string(world.control(), text, 0, deadline_); };
+  run_ = shared(lock_ ? lock_->path().string() : "");
+  incarnation_ = std::stoi(shared(lock_ ? std::to_string(lock_->incarnation()) : ""));
+  // On the watch's thread: the main thread may be stuck in a step that will never end.
+  const auto on_trouble =
+      comm::end_world_on_trouble(world, [this](const comm::LastWords& words) { write_outcome(words.code, words.line); });
+  watch_ = std::make_unique<comm::Watch>(world, comm::WatchOptions{config.watch.interval, config.watch.deadline}, on_trouble);
+}
+
+std::optional<std::string> Allocation::stop_wanted() {
+  if (const auto signal = signals_.received()) return signals::signal_name(signal->number) + " on " + world_.name(world_.rank());
+  if (const auto request = watch_->stop_requested()) return request->reason;
+  return std::nullopt;
+}
+
+void Allocation::relay_signals() {
+  relay_urgent_signals();
+  if (!signals_.received() || relayed_.exchange(true)) return;
+  watch_->request_stop(signals::signal_name(signals_.received()->number) + " on " + world_.name(world_.rank()));
+}
+
+std::optional<signals::StopSignal> Allocation::urgent_signal() const {
+  const auto term = signals_.received(SIGTERM);
+  return term ? term : signals_.received(SIGINT);
+}
+
+void Allocation::relay_urgent_signals() {
+  const auto signal = urgent_signal();
+  if (!signal || relayed_urgent_.exchange(true)) return;
+  watch_->request_stop(signals::signal_name(signal->number) + " on " + world_.name(world_.rank()), true);
+}
+
+std::optional<Seconds> Allocation::urgent_since() {
+  if (const auto signal = urgent_signal()) return signal->when;
+  if (!heard_urgent_)
+    if (const auto request = watch_->stop_requested(); request && request->urgent) heard_urgent_ = now();
+  return heard_urgent_;
+}
+
+void Allocation::require_lock() const {
+  if (lock_) lock_->require_mine();
+}
+
+void Allocation::write_outcome(ExitCode code, const std::string& reason) noexcept {
+  journal::Outcome outcome;
+  outcome.incarnation = incarnation_;
+  outcome.rank = world_.rank().value;
+  outcome.exit_code = code;
+  outcome.reason = reason;
+  outcome.step = step_;
+  try {
+    outcome.host = world_.host(world_.rank());
+  } catch (...) {
+  }
+  journal::write_outcome(run_, std::move(outcome));
+}
+
+void Allocation::close() {
+  watch_->close(deadline_);
+  if (lock_) lock_->release();
+}
+
+}  // namespace flotilla::session

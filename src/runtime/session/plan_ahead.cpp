@@ -1,0 +1,177 @@
+#include "plan_ahead.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/mpi/communicator.hpp"
+#include "flotilla/simulate/forecaster.hpp"
+#include "memory_need.hpp"
+
+namespace flotilla::session {
+namespace {
+
+constexpr int invitations = 0;  // tag
+constexpr std::byte invitation{1};
+
+/// The plan at work, as far as the next one depends on it. A copy: steps go on meanwhile.
+struct Before {
+  plan::Plan plan;
+  cluster::Profile profile;
+  Bytes arena;  ///< on this rank
+};
+
+/// The active ranks' first rank holds its steps against the forecast.
+ChosenPlan chosen_next(const RunContext& place, const Before& before, const NextPlan& next, const Lowered& lowered) {
+  return comm::agree_on(
+      place.world, "forecasting the new plan",
+      [&] {
+        ChosenPlan chosen;
+        chosen.plan = next.plan;
+        chosen.profile = before.profile;
+        chosen.origin = next.reason;
+        if (place.world.rank() == lowered.active.front())
+          chosen.forecast = simulate::ProgramForecaster{chosen.profile, place.runtime, place.runtime_constant}.forecast(chosen.plan, true);
+        return chosen;
+      },
+      place.config.comm.deadline);
+}
+
+MemoryNeed need_here(const RunContext& place, const Before& before, const Lowered& lowered) {
+  const auto here = place.world.rank();
+  const auto* type = cluster::find_type(before.profile, before.profile.devices.at(here.index()).type);
+  const Bytes limit = memory_limit(place.config.device.memory, type == nullptr ? Bytes{} : type->memory);
+  return {(program::migration_peak(before.arena, lowered.arena(here)) + place.runtime_constant).count, limit.count};
+}
+
+/// The speaker's, on every rank.
+NextPlan shared(const RunContext& place, Rank speaker, const std::optional<NextPlan>& next) {
+  const auto say = [&](const std::string& mine) {
+    return mpi::broadcast_string(place.world.control(), mine, speaker.value, place.config.comm.deadline);
+  };
+  const auto plan = say(next ? files::plan_to_json(next->plan) : "");
+  const auto reason = say(next ? next->reason : "");
+  return comm::agree_on(
+      place.world, "reading the new plan",
+      [&] {
+        return NextPlan{files::plan_from_json(plan, reason), reason, ""};
+      },
+      place.config.comm.deadline);
+}
+
+}  // namespace
+
+class PlanAhead::Thread {
+ public:
+  Thread(const RunContext& place, Before before, Rank speaker, std::optional<NextPlan> next)
+      : state_{std::make_shared<State>(place, std::move(before), speaker, std::move(next))}, thread_{[state = state_] { state->run(); }} {}
+  ~Thread() {
+    if (!thread_.joinable()) return;
+    static_cast<void>(new std::shared_ptr<State>{state_});  // what it holds is not given back while the job ends
+    thread_.detach();
+  }
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  bool over() const noexcept { return state_->over.load(std::memory_order_acquire); }
+  void abandon() noexcept { state_->abandoned = true; }
+  ReadyPlan& wait() {
+    if (thread_.joinable()) thread_.join();
+    if (state_->error) std::rethrow_exception(state_->error);
+    return state_->ready;
+  }
+
+ private:
+  struct State {
+    State(const RunContext& where, Before old, Rank who, std::optional<NextPlan> plan)
+        : place{where}, before{std::move(old)}, speaker{who}, next{std::move(plan)} {}
+
+    void run() noexcept {
+      try {
+        make_ready();
+      } catch (const comm::AgreedError& refusal) {
+        ready.work = {};
+        ready.refused = refusal.what();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      over.store(true, std::memory_order_release);
+    }
+
+    void make_ready() {
+      ready.next = shared(place, speaker, next);
+      const auto& plan = ready.next.plan;
+      auto lowered = lower(place, plan);
+      auto mine = need_here(place, before, lowered);
+      mine.abandoned = abandoned;
+      const auto needs = mpi::all_gather(place.world.control(), mine, place.config.comm.deadline);
+      const auto readiness = readiness_of(needs, place.plan_is_given, [this](Rank rank) { return place.world.name(rank); });
+      if (readiness.verdict == Readiness::Verdict::refuse) {
+        ready.refused = readiness.why;
+      } else if (readiness.verdict == Readiness::Verdict::save) {
+        ready.too_large = readiness.why;
+      } else {
+        ready.migration = program::migrate(before.plan, plan, place.runtime.placement);
+        const auto chosen = chosen_next(place, before, ready.next, lowered);
+        ready.work = activate(place, chosen, std::move(lowered));
+      }
+    }
+
+    const RunContext place;
+    const Before before;
+    const Rank speaker;
+    const std::optional<NextPlan> next;
+    ReadyPlan ready;
+    std::exception_ptr error;
+    std::atomic<bool> over{false}, abandoned{false};
+  };
+
+  std::shared_ptr<State> state_;
+  std::thread thread_;
+};
+
+PlanAhead::PlanAhead(const comm::World& all, Seconds deadline) : world_{all.control(), deadline} {}
+PlanAhead::~PlanAhead() = default;
+
+void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank speaker, const std::optional<NextPlan>& next) {
+  FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
+  const RunContext beside{world_, place.config, place.data, place.runtime, place.runtime_constant, place.threads, place.plan_is_given};
+  thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena}, speaker, next);
+}
+
+bool PlanAhead::over() const noexcept { return thread_ && thread_->over(); }
+
+void PlanAhead::abandon() noexcept {
+  if (thread_) thread_->abandon();
+}
+
+const ReadyPlan* PlanAhead::wait() { return thread_ ? &thread_->wait() : nullptr; }
+
+ReadyPlan PlanAhead::take() {
+  FLOTILLA_ASSERT(thread_, "no plan was made ready");
+  ReadyPlan ready = std::move(thread_->wait());
+  thread_.reset();
+  return ready;
+}
+
+void PlanAhead::drop() {
+  if (thread_) static_cast<void>(take());
+}
+
+PlanAhead::Invitation::Invitation(const PlanAhead& ahead, Rank speaker)
+    : request_{ahead.world_.messages().receive({&token_embedding_, 1}, speaker.value, invitations)} {}
+
+bool PlanAhead::Invitation::came() { return request_.active() && request_.test(); }
+
+void PlanAhead::invite(const std::vector<Rank>& active) const {
+  for (int r = 0; r < world_.size(); ++r)
+    if (!std::ranges::binary_search(active, Rank{r})) {
+      auto request = world_.messages().send({&invitation, 1}, r, invitations);
+      mpi::wait(request, Seconds{10}, "inviting a rank without work");
+    }
+}
+
+}  // namespace flotilla::session

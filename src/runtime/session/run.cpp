@@ -1,0 +1,236 @@
+#include "flotilla/session/run.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "control_requests.hpp"
+#include "device_inventory.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/monitor/measured_timeline.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "flotilla/mpi/communicator.hpp"
+#include "flotilla/probe/freshness.hpp"
+#include "flotilla/session/same_run.hpp"
+#include "flotilla/topology/resident.hpp"
+#include "plan_ahead.hpp"
+#include "plan_change.hpp"
+#include "training_loop.hpp"
+
+#ifndef FLOTILLA_VERSION
+#error "the build defines FLOTILLA_VERSION"
+#endif
+
+namespace flotilla::session {
+namespace {
+
+std::vector<std::pair<std::string, std::string>> provenance(const RunConfig& config, const Allocation& allocation, const ChosenPlan& chosen,
+                                                            const train::Trainer& trainer, const comm::World& active) {
+  std::string hosts;
+  for (int r = 0; r < active.size(); ++r)
+    if (r == 0 || active.host(Rank{r}) != active.host(Rank{r - 1})) hosts += (hosts.empty() ? "" : ", ") + active.host(Rank{r});
+  std::string devices;
+  for (const auto& type : chosen.profile.device_types) devices += (devices.empty() ? "" : ", ") + type.name;
+  return {{"flotilla", FLOTILLA_VERSION},
+          {"software", chosen.profile.software},
+          {"compute", trainer.description()},
+          {"device types", devices},
+          {"hosts", hosts},
+          {"ranks", std::to_string(active.size())},
+          {"incarnation", std::to_string(allocation.incarnation())},
+          {"started", probe::utc_now()},
+          {"configuration", config.configuration}};
+}
+
+}  // namespace
+
+class Run::State {
+ public:
+  State(const RunContext& place, Allocation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
+      : place_{place},
+        allocation_{allocation},
+        hooks_{std::move(hooks)},
+        resumes_{resumes},
+        ends_{ends},
+        ahead_{place.world, place.config.comm.deadline} {}
+
+  SegmentResult run(const ChosenPlan& chosen) {
+    auto work = activate(place_, chosen, lower(place_, chosen.plan));
+    std::optional<PlanChange> change;
+    std::optional<Seconds> longest_save;
+    for (;;) {
+      std::optional<TrainingLoop> loop;
+      SegmentResult segment_result;
+      try {
+        if (work.trainer) {
+          const auto first_step = change ? change->step : fill(work);
+          loop.emplace(input(work, first_step, change, longest_save));
+          loop->note_devices(device_inventory(work.chosen.profile, work.active_ranks), work.chosen.origin);
+          segment_result = loop->run();
+          if (!segment_result.next) close(work);
+        }
+      } catch (const comm::AgreedError& error) {  // agreed by the active ranks: the ranks that wait must hear of it, too
+        segment_result = {exit_code(error.kind()), error.what(), 0, false, now(), 0};
+      }
+      if (work.trainer && !segment_result.next) let_go_of_next();
+      segment_result = meet(segment_result, work);
+      if (!segment_result.next) return segment_result;
+      if (loop && work.active->rank() == Rank{0}) longest_save = loop->longest_save();
+      change = change_plan(place_, work, loop ? &*loop : nullptr, ahead_.take(), segment_result);
+      if (change->segment_result) return meet(*change->segment_result, work);
+    }
+  }
+
+ private:
+  Seconds deadline() const { return place_.config.comm.deadline; }
+
+  /// The training state at the start of this incarnation: steps done.
+  std::int64_t fill(ActivePlan& work) {
+    topology::forget_peak_resident();  // what the probe took is given back; it looked itself whether there was room
+    std::int64_t first_step = 0;
+    if (resumes_) {
+      const auto loaded = checkpoint::load_newest_good(*work.active, allocation_.run(), work.trainer->state(), {deadline()});
+      first_step = loaded.manifest.step;
+      work.trainer->adopt(loaded.manifest.optimizer_steps);
+    } else {
+      work.trainer->initialize();
+    }
+    if (work.active->rank() == Rank{0}) hooks_.introduce(work, first_step);
+    return first_step;
+  }
+
+  LoopInput input(ActivePlan& work, std::int64_t first_step, const std::optional<PlanChange>& change, std::optional<Seconds> longest_save) {
+    return {place_.config,
+            allocation_,
+            *work.active,
+            *work.trainer,
+            manifest(work),
+            first_step,
+            peak_flops(work),
+            plan::summary(work.chosen.plan),
+            work.chosen.forecast,
+            ends_,
+            change,
+            longest_save,
+            work.active_ranks,
+            work.chosen.profile,
+            requests(work),
+            replanner(work),
+            &ahead_,
+            [this, &work](const std::optional<NextPlan>& next) {
+              if (work.active->rank() == Rank{0}) ahead_.invite(work.active_ranks);
+              ahead_.begin(place_, work, work.active_ranks.front(), next);
+            }};
+  }
+
+  /// The run ends, and a plan may be half ready.
+  void let_go_of_next() {
+    ahead_.abandon();
+    ahead_.drop();
+  }
+
+  std::function<std::optional<NextPlan>()> requests(const ActivePlan& work) const {
+    if (work.active->rank() != Rank{0}) return {};
+    auto bind = [this, profile = work.chosen.profile](plan::Plan plan, const std::string& source) {
+      return hooks_.bind(std::move(plan), profile, source);
+    };
+    const auto requests = std::make_shared<PlanRequests>(allocation_.run(), std::move(bind), work.chosen.plan);
+    return [requests] { return requests->look(); };
+  }
+
+  Replanner replanner(const ActivePlan& work) const {
+    if (work.active->rank() != Rank{0} || !hooks_.plan_again) return {};
+    return [this, &work](const std::vector<monitor::Slowness>& slow, std::int64_t steps_left, const std::stop_token& stop) {
+      return hooks_.plan_again(work, slow, steps_left, stop);
+    };
+  }
+
+  void close(const ActivePlan& work) const {
+    account_memory(*work.active, work.arena);
+    if (!place_.config.report.timeline.empty())
+      monitor::write_measured_timeline(place_.config.report.timeline, *work.active, *work.trainer, deadline());
+  }
+
+  /// What the processes held beside their arenas, against the bound that the plan was made with.
+  void account_memory(const comm::World& active, Bytes arena) const {
+    const std::int64_t mine = (topology::peak_resident() - arena).count;
+    std::int64_t most = 0;
+    for (auto theirs : mpi::all_gather(active.control(), mine, deadline())) most = std::max(most, theirs);
+    if (active.rank() != Rank{0} || most <= 0) return;
+    const Bytes bound = place_.runtime_constant;
+    std::printf("memory outside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
+                to_string(bound).c_str());
+    std::fflush(stdout);
+    if (most > bound.count) log::warning("processes use more memory than the plan assumed: lower --device.memory by ", Bytes{most} - bound);
+  }
+
+  checkpoint::Manifest manifest(const ActivePlan& work) const {
+    checkpoint::Manifest manifest;
+    manifest.seed = static_cast<std::uint64_t>(place_.config.training.seed);
+    manifest.training = training_identity(place_.config);
+    manifest.data_fingerprint = place_.data.fingerprint;
+    manifest.plan = files::plan_to_json(work.chosen.plan);
+    manifest.profile = files::profile_to_json(work.chosen.profile);
+    manifest.provenance = provenance(place_.config, allocation_, work.chosen, *work.trainer, *work.active);
+    return manifest;
+  }
+
+  double peak_flops(const ActivePlan& work) const {
+    const auto& profile = work.chosen.profile;
+    double sum = 0;
+    for (Rank rank : work.active_ranks)
+      if (const auto* type = cluster::find_type(profile, profile.devices.at(rank.index()).type))
+        sum += (place_.config.training.precision == Precision::fp32 ? type->peak_fp32 : type->peak_bf16).value;
+    return sum;
+  }
+
+  /// Ranks without work wait here for those with work, pass signals on, make the next plan ready with them, and learn how it ended.
+  SegmentResult meet(const SegmentResult& mine, const ActivePlan& work) {
+    wait_for_all(work);
+    const Rank speaker = work.active_ranks.front();
+    const auto words = mpi::broadcast_string(place_.world.control(), to_text(mine), speaker.value, deadline());
+    SegmentResult theirs = segment_result_from_text(words);
+    theirs.since = mine.next ? mine.since : now();
+    if (!theirs.next && !work.trainer) let_go_of_next();
+    return theirs;
+  }
+
+  void wait_for_all(const ActivePlan& work) {
+    std::optional<PlanAhead::Invitation> invitation;
+    if (!work.trainer) invitation.emplace(ahead_, work.active_ranks.front());
+    auto arrived = place_.world.control().barrier();
+    for (mpi::Backoff backoff; !arrived.test();) {
+      allocation_.relay_signals();
+      if (invitation && invitation->came()) ahead_.begin(place_, work, work.active_ranks.front(), {});
+      if (invitation && ahead_.over() && !ahead_.wait()->refused.empty()) {
+        ahead_.drop();
+        invitation.emplace(ahead_, work.active_ranks.front());
+      }
+      if (work.trainer || ahead_.over())
+        backoff.pause();  // the others come soon
+      else
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+  }
+
+  const RunContext& place_;
+  Allocation& allocation_;
+  const RunHooks hooks_;
+  const bool resumes_;
+  const std::optional<Seconds> ends_;
+  PlanAhead ahead_;
+};
+
+Run::Run(const RunContext& place, Allocation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
+    : state_{std::make_unique<State>(place, allocation, std::move(hooks), resumes, ends)} {}
+Run::~Run() = default;
+
+SegmentResult Run::run(const ChosenPlan& chosen) { return state_->run(chosen); }
+
+}  // namespace flotilla::session

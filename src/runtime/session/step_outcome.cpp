@@ -1,0 +1,21 @@
+#include "step_outcome.hpp"
+
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::session {
+
+StepOutcome outcome_of(const train::StepResult& result, std::int64_t done, std::int64_t steps, const SaveSchedule& schedule) {
+  using Then = StepOutcome::Then;
+  if (done == steps) return {Then::finish, true};
+  if (result.stop) return {Then::stop, true};
+  return {result.change ? Then::change_plan : Then::next_step, result.save || schedule.due_after(done)};
+}
+
+std::string not_finite_in_words(const train::StepResult& result, std::int64_t step, const std::function<std::string(Rank)>& name) {
+  const std::string where = result.not_finite_ranks == 1  ? "first on " + name(result.not_finite_rank)
+                            : result.not_finite_ranks > 1 ? text("on ", result.not_finite_ranks, " ranks")
+                                                          : "in the sum over the ranks";
+  return text("step ", step, ": loss ", result.loss, ", gradient norm ", result.gradient_norm, ": not finite, ", where);
+}
+
+}  // namespace flotilla::session

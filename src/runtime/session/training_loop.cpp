@@ -1,0 +1,333 @@
+#include "training_loop.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/key_values.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/journal/console.hpp"
+#include "flotilla/journal/run_directory.hpp"
+#include "flotilla/monitor/measured_timeline.hpp"
+#include "flotilla/mpi/communicator.hpp"
+#include "step_outcome.hpp"
+
+#ifndef FLOTILLA_VERSION
+#error "the build defines FLOTILLA_VERSION"
+#endif
+
+namespace flotilla::session {
+namespace {
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(LoopInput input)
+    : in_{std::move(input)},
+      schedule_{in_.config.checkpoint.every, in_.config.checkpoint.every_time},
+      done_{in_.first_step},
+      saved_{in_.change ? -1 : in_.first_step},
+      last_save_{now()},
+      guard_{surroundings(), in_.active.rank() == Rank{0}, in_.config.run.grace, in_.ends},
+      search_{in_.plan_again} {
+  in_.trainer.give_up_when([this](std::int64_t step) { return in_.allocation.watch()->given_up() == step; });
+  const auto& plan = in_.trainer.program().plan;
+  flops_per_step_ = model::training_flops_per_token(plan.model, plan.length) * plan.length * plan.global_batch;
+  if (in_.active.rank() == Rank{0}) {
+    begin_metrics();
+    check_ = monitor::ForecastCheck{in_.forecast, in_.active_ranks.front()};
+    time_left_ = {in_.ends, in_.config.run.stop_slack, {}, in_.longest_save ? *in_.longest_save : longest_save_so_far()};
+  }
+  speed_.emplace(monitor::SpeedWatch::Work{in_.active, in_.trainer, in_.profile, in_.active_ranks, in_.config.comm.deadline}, in_.forecast,
+                 metrics_ ? &*metrics_ : nullptr);
+}
+
+StepGuard::Surroundings TrainingLoop::surroundings() {
+  auto& allocation = in_.allocation;
+  return {[&allocation] { allocation.relay_urgent_signals(); }, [&allocation] { return allocation.urgent_since(); },
+          [&allocation] { return allocation.stop_wanted().has_value(); },
+          [&allocation](std::int64_t step) { allocation.watch()->give_up(step); }};
+}
+
+void TrainingLoop::note_devices(std::vector<journal::DeviceGroup> devices, const std::string& origin) {
+  if (!speaks()) return;
+  journal::DevicesRecord record;
+  record.step = done_;
+  record.launched = journal::this_process_began();
+  record.origin = origin;
+  record.devices = std::move(devices);
+  metrics_->write(record);
+}
+
+void TrainingLoop::begin_metrics() {
+  metrics_.emplace(in_.allocation.run(), in_.allocation.incarnation());
+  if (const auto& file = in_.config.report.prometheus; !file.empty())
+    prometheus_.emplace(file, in_.allocation.run().string(), in_.allocation.job());
+  if (in_.change) return tell(*in_.change);
+  journal::StartRecord start;
+  start.step = done_;
+  start.ranks = in_.active.size();
+  start.plan = in_.plan_summary;
+  start.host = in_.active.host(Rank{0});
+  start.version = FLOTILLA_VERSION;
+  metrics_->write(start);
+}
+
+void TrainingLoop::tell(const PlanChange& change) {
+  journal::PlanRecord record;
+  record.step = change.step;
+  record.plan = in_.plan_summary;
+  record.reason = change.reason;
+  record.refused = change.refused;
+  record.moved_bytes = change.moved.count;
+  record.pause_seconds = (now() - change.since).value;
+  metrics_->write(record);
+  if (!change.refused.empty()) return log::warning("the plan is kept (", change.reason, "): ", change.refused);
+  say(text("plan changed after step ", change.step, " (", change.reason, "): ", change.moved, " moved, pause ",
+           Seconds{record.pause_seconds}, "\nplan      ", in_.plan_summary));
+}
+
+SegmentResult TrainingLoop::run() {
+  auto segment_result = run_steps();
+  search_.end();
+  return segment_result;
+}
+
+SegmentResult TrainingLoop::run_steps() {
+  const auto& config = in_.config;
+  in_.allocation.set_step(done_);
+  while (done_ < config.training.steps) {
+    const Seconds begin = now();
+    const auto result = one_step();
+    if (result.given_up) return leave_step();
+    require_finite(result);
+    ++done_;
+    in_.allocation.set_step(done_);
+    const Seconds took = now() - begin;
+    report(result, took);
+    check_forecast(took);
+    check_speed(took);
+    evaluate_if_due();
+    const auto outcome = outcome_of(result, done_, config.training.steps, schedule_);
+    if (outcome.ends()) in_.ahead->abandon();
+    if (outcome.save) save();
+    if (outcome.then == StepOutcome::Then::stop) return ended(ExitCode::requeue, text(why_stopped(), ": saved at step ", done_));
+    if (outcome.then == StepOutcome::Then::change_plan)
+      if (auto segment_result = advance_change()) return *segment_result;
+  }
+  return ended(ExitCode::done, "finished");
+}
+
+std::optional<SegmentResult> TrainingLoop::advance_change() {
+  if (switch_.advance() == PlanSwitch::Advance::prepare) {
+    in_.make_ready(switch_.wanted());
+    return std::nullopt;
+  }
+  const Seconds since = now();
+  const auto* ready = in_.ahead->wait();
+  if (ready->refused.empty())
+    return SegmentResult{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps()};
+  if (speaks()) tell(PlanChange{done_, ready->next.reason, since, {}, ready->refused, {}});
+  switch_.refuse();
+  in_.ahead->drop();
+  return std::nullopt;
+}
+
+SegmentResult TrainingLoop::leave_step() {
+  notes_stop();
+  in_.ahead->abandon();
+  save();
+  const auto kept = done_ > 0 ? text("; saved at step ", done_) : ", and none is done yet";
+  return ended(ExitCode::requeue, text(why_stopped(), ": no time for step ", done_ + 1, " and a save", kept));
+}
+
+bool TrainingLoop::notes_stop() {
+  const auto stop = in_.allocation.stop_wanted();
+  if (stop && stop_reason_.empty()) stop_reason_ = *stop;
+  return stop.has_value();
+}
+
+train::StepRequests TrainingLoop::step_requests() {
+  train::StepRequests step_requests;
+  step_requests.stop = notes_stop();
+  if (speaks() && time_left_.last_step(now())) {
+    if (stop_reason_.empty()) stop_reason_ = "the job's time is nearly over";
+    step_requests.stop = true;
+  }
+  if (speaks()) look_for_next_plan();
+  step_requests.change = switch_.tells(in_.ahead->over());
+  step_requests.save = in_.active.rank() == Rank{0} && schedule_.due_at(now(), last_save_);
+  return step_requests;
+}
+
+void TrainingLoop::look_for_next_plan() {
+  disturbed_ = disturbed_ || switch_.preparing() || search_.under_way();
+  if (switch_.wanted()) return;
+  auto transfer_sources = in_.next_plan ? in_.next_plan() : std::nullopt;
+  if (transfer_sources && !transfer_sources->refused.empty()) {
+    tell(PlanChange{done_, transfer_sources->reason, now(), {}, transfer_sources->refused, {}});
+    transfer_sources.reset();
+  }
+  if (!transfer_sources) transfer_sources = search_.answer();
+  if (transfer_sources) switch_.want(std::move(*transfer_sources));
+}
+
+std::string TrainingLoop::why_stopped() const {
+  // A signal reaches one rank, and the one that keeps the books is seldom it.
+  for (auto& reason : mpi::all_gather_strings(in_.active.control(), stop_reason_, in_.config.comm.deadline))
+    if (!reason.empty()) return reason;
+  return "a stop was requested";
+}
+
+train::StepResult TrainingLoop::one_step() {
+  const auto wanted = step_requests();
+  guard_.begin(done_, time_left_, wanted.stop);
+  const auto result = in_.trainer.step(done_, wanted);
+  guard_.end();
+  return result;
+}
+
+void TrainingLoop::require_finite(const train::StepResult& result) const {
+  if (result.finite) return;
+  const auto line = not_finite_in_words(result, done_ + 1, [this](Rank rank) { return in_.active.name(rank); });
+  if (in_.config.training.skip_non_finite) {
+    if (speaks()) log::warning(line, "; the optimizer step is skipped");
+    return;
+  }
+  // Every rank comes here with the same totals, so agreement is immediate and the parameters are those of the step before.
+  throw comm::AgreedError{ErrorKind::bad_input,
+                          line + "; the last checkpoint is good: lower --training.learning-rate or set --training.skip-non-finite"};
+}
+
+void TrainingLoop::report(const train::StepResult& result, Seconds took) {
+  if (!speaks()) return;
+  recent_.add(took);
+  time_left_.step = recent_.longest();
+  const auto& plan = in_.trainer.program().plan;
+  journal::StepRecord record;
+  record.step = done_;
+  record.loss = result.loss;
+  record.tokens_per_second = static_cast<double>(plan.global_batch) * plan.length / took.value;
+  record.step_seconds = took.value;
+  record.share_of_peak = in_.peak_flops > 0 ? flops_per_step_ / (took.value * in_.peak_flops) : 0;
+  record.learning_rate = result.learning_rate;
+  record.gradient_norm = result.gradient_norm;
+  record.eta_seconds = journal::remaining_time(recent_.seconds(), in_.config.training.steps - done_).value;
+  record.incarnation = in_.allocation.incarnation();
+  metrics_->write(record);
+  if (prometheus_) prometheus_->update(record, done_ == in_.config.training.steps || result.stop);
+  // mpirun gives ranks a terminal of its own whatever its output is, so the terminal says nothing: log-every decides alone.
+  if (journal::gets_line(done_, in_.first_step + 1, in_.config.training.steps, in_.config.run.log_every, false))
+    say(journal::step_line(record, in_.config.training.steps));
+}
+
+void TrainingLoop::check_forecast(Seconds took) {
+  if (!check_.open()) return;
+  if (const auto comparison = check_.add(took, monitor::measured_spans(in_.trainer, in_.active.rank()))) tell(*comparison);
+}
+
+void TrainingLoop::check_speed(Seconds took) {
+  const auto window = speed_->add(done_, took, disturbed_);
+  if (window == monitor::SpeedWatch::Window::open) return;
+  disturbed_ = false;
+  if (window == monitor::SpeedWatch::Window::tells) search_again();
+}
+
+void TrainingLoop::search_again() {
+  if (!switch_.wanted()) search_.begin(speed_->slow_now(), in_.config.training.steps - done_);
+}
+
+void TrainingLoop::tell(const monitor::Comparison& c) {
+  std::fputs(key_values({{"forecast", in_words(c)}}).c_str(), stdout);
+  std::fflush(stdout);
+  journal::ForecastRecord record;
+  record.step = done_;
+  record.forecast_seconds = c.forecast.value;
+  record.relative_error = c.relative_error;
+  record.measured_seconds = c.measured.value;
+  record.iterations = static_cast<std::int64_t>(c.iterations);
+  record.inside_error_bar = c.inside_error_bar();
+  metrics_->write(record);
+  if (!c.inside_error_bar())
+    log::warning("iterations take ", percent(std::abs(c.deviation())), c.deviation() > 0 ? " longer" : " less",
+                 " than forecast, outside its error bar of ", percent(c.relative_error),
+                 "; other work on the devices, or a stale profile: --probe.fresh-for=0s measures again");
+}
+
+void TrainingLoop::evaluate_if_due() {
+  const auto every = in_.config.training.evaluate_every;
+  if (every <= 0 || (done_ % every != 0 && done_ != in_.config.training.steps)) return;
+  const Seconds begin = now();
+  journal::EvaluationRecord record;
+  record.step = done_;
+  record.loss = in_.trainer.evaluate();
+  record.sequences = in_.config.training.evaluate_sequences;
+  record.seconds = (now() - begin).value;
+  if (!speaks()) return;
+  metrics_->write(record);
+  say(journal::evaluation_line(record, in_.config.training.steps));
+}
+
+Seconds TrainingLoop::longest_save_so_far() const {
+  Seconds longest;
+  for (const auto& save : journal::read_metrics(in_.allocation.run()).checkpoints) longest = std::max(longest, Seconds{save.seconds});
+  return longest;
+}
+
+void TrainingLoop::save() {
+  if (saved_ != done_) save(in_.manifest);
+}
+
+void TrainingLoop::save(checkpoint::Manifest manifest) {
+  in_.ahead->wait();  // it makes communicators, and so does the file
+  comm::agree_on(
+      in_.active, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.config.comm.deadline);
+  manifest.step = done_;
+  manifest.optimizer_steps = in_.trainer.optimizer_steps();
+  manifest.sequences = done_ * in_.config.training.global_batch;
+  checkpoint::SaveOptions options;
+  options.keep = in_.config.checkpoint.keep;
+  options.deadline = in_.config.comm.deadline;
+  const auto report = checkpoint::save(in_.active, in_.allocation.run(), in_.trainer.state(), manifest, options);
+  saved_ = done_;
+  last_save_ = now();
+  if (!speaks()) return;
+  journal::CheckpointRecord record;
+  record.step = done_;
+  record.bytes = report.size.count;
+  record.seconds = report.total.value;
+  time_left_.save = std::max(time_left_.save, report.total);
+  metrics_->write(record);
+  if (prometheus_) prometheus_->saved(done_);
+  say(journal::checkpoint_line(record, in_.config.training.steps));
+}
+
+SegmentResult TrainingLoop::hand_over(const plan::Plan& plan, const std::string& why) {
+  auto manifest = in_.manifest;
+  manifest.plan = files::plan_to_json(plan);
+  save(std::move(manifest));
+  return ended(ExitCode::requeue, text(why, ": saved at step ", done_, " under the next plan"));
+}
+
+SegmentResult TrainingLoop::ended(ExitCode code, std::string reason) {
+  if (speaks()) {
+    if (const auto comparison = check_.finish()) tell(*comparison);
+    journal::StopRecord stop;
+    stop.step = done_;
+    stop.exit_code = code;
+    stop.reason = reason;
+    metrics_->write(stop);
+  }
+  return {code, std::move(reason), done_, false, now(), 0};
+}
+
+}  // namespace flotilla::session

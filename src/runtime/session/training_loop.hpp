@@ -1,0 +1,115 @@
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/journal/metrics.hpp"
+#include "flotilla/journal/prometheus.hpp"
+#include "flotilla/monitor/forecast_check.hpp"
+#include "flotilla/monitor/speed_watch.hpp"
+#include "flotilla/session/incarnation.hpp"
+#include "flotilla/session/run_config.hpp"
+#include "flotilla/session/segment_result.hpp"
+#include "flotilla/train/trainer.hpp"
+#include "plan_ahead.hpp"
+#include "plan_search.hpp"
+#include "plan_switch.hpp"
+#include "recent_steps.hpp"
+#include "save_schedule.hpp"
+#include "step_guard.hpp"
+#include "time_left.hpp"
+
+namespace flotilla::session {
+
+/// What the loop needs beside the trainer; all of it decided before the first step.
+struct LoopInput {
+  const RunConfig& config;
+  Allocation& allocation;
+  const comm::World& active;
+  train::Trainer& trainer;
+  checkpoint::Manifest manifest;  ///< what every checkpoint of this incarnation says; step, sequences and time are filled in
+  std::int64_t first_step = 0;    ///< steps already done
+  double peak_flops = 0;          ///< of all devices of the active ranks together, FLOP/s
+  std::string plan_summary;
+  simulate::Forecast forecast;          ///< of the plan, with its timeline; the active ranks' rank 0 has it
+  std::optional<Seconds> ends;          ///< of the job's time, on the clock of flotilla::now()
+  std::optional<PlanChange> change;     ///< the run goes on after this
+  std::optional<Seconds> longest_save;  ///< that this run has measured; empty: its metrics say
+  std::vector<Rank> active_ranks;       ///< of the job, by rank of the active ranks
+  cluster::Profile profile;             ///< of the job's devices
+  /// Asked before each step, on the active ranks' rank 0.
+  std::function<std::optional<NextPlan>()> next_plan;
+  /// Asked when a device or a link has been slow for a while, or is so no longer; empty: nobody plans again.
+  Replanner plan_again;
+  PlanAhead* ahead = nullptr;
+  /// Begins to make a plan ready, on every rank of the active ranks; the first one gives the plan.
+  std::function<void(const std::optional<NextPlan>&)> make_ready;
+};
+
+/// Steps, evaluations, checkpoints and the lines about them, until the last step or a stop. Collective over the active ranks.
+class TrainingLoop {
+ public:
+  explicit TrainingLoop(LoopInput);
+  /// With SegmentResult::next where another plan is to go on, which is ready: nothing has been saved for that, and nobody has left.
+  SegmentResult run();
+  /// Of the active ranks' first rank.
+  Seconds longest_save() const { return time_left_.save; }
+  /// For the record: what the active ranks works on and where its plan comes from. Once, before run().
+  void note_devices(std::vector<journal::DeviceGroup>, const std::string& origin);
+  /// After that: saves for a restart under another plan.
+  SegmentResult hand_over(const plan::Plan&, const std::string& why);
+
+ private:
+  void begin_metrics();
+  void tell(const PlanChange&);
+  SegmentResult run_steps();
+  StepGuard::Surroundings surroundings();
+  train::StepRequests step_requests();
+  /// What the planner or somebody else wants next; on the active ranks' first rank.
+  void look_for_next_plan();
+  /// All ranks of the active ranks know of another plan: makes it ready while steps go on; then, when it is ready, leaves for it.
+  std::optional<SegmentResult> advance_change();
+  bool notes_stop();
+  /// The step in hand was given up: saves the state of the one before.
+  SegmentResult leave_step();
+  /// The first rank's reason that has one. Collective.
+  std::string why_stopped() const;
+  train::StepResult one_step();
+  void report(const train::StepResult&, Seconds took);
+  void check_forecast(Seconds took);
+  void check_speed(Seconds took);
+  /// Plans again beside the steps, with what is slow now.
+  void search_again();
+  void tell(const monitor::Comparison&);
+  void require_finite(const train::StepResult&) const;
+  void evaluate_if_due();
+  void save();
+  void save(checkpoint::Manifest);
+  /// The longest save that earlier incarnations measured.
+  Seconds longest_save_so_far() const;
+  bool speaks() const { return metrics_.has_value(); }
+  SegmentResult ended(ExitCode, std::string reason);
+
+  LoopInput in_;
+  const SaveSchedule schedule_;
+  std::int64_t done_;   ///< steps
+  std::int64_t saved_;  ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
+  Seconds last_save_;
+  std::string stop_reason_;
+  PlanSwitch switch_;
+  bool disturbed_ = false;                         ///< planning or preparing went on in this window; rank 0
+  std::optional<journal::MetricsWriter> metrics_;  ///< the active ranks' rank 0
+  std::optional<journal::PrometheusFile> prometheus_;
+  RecentSteps recent_;
+  double flops_per_step_ = 0;
+  monitor::ForecastCheck check_;  ///< the active ranks' rank 0
+  TimeLeft time_left_;            ///< the active ranks' rank 0 decides by it
+  StepGuard guard_;
+  std::optional<monitor::SpeedWatch> speed_;
+  PlanSearch search_;  ///< rank 0 of the active ranks
+};
+
+}  // namespace flotilla::session

@@ -1,0 +1,45 @@
+// Whether two plans fit side by side, and what happens where they do not.
+#include "memory_need.hpp"
+
+#include <gtest/gtest.h>
+
+namespace flotilla::session {
+namespace {
+
+using Verdict = Readiness::Verdict;
+
+Readiness readiness(std::vector<MemoryNeed> needs, bool plan_is_given = false) {
+  return readiness_of(needs, plan_is_given, [](Rank rank) { return "n" + std::to_string(rank.value); });
+}
+
+TEST(MemoryNeed, TheSmallerLimitCounts) {
+  EXPECT_EQ(memory_limit(Bytes{5}, Bytes{7}), Bytes{5});
+  EXPECT_EQ(memory_limit(Bytes{9}, Bytes{7}), Bytes{7});
+  EXPECT_EQ(memory_limit(Bytes{0}, Bytes{7}), Bytes{7});
+  EXPECT_EQ(memory_limit(Bytes{5}, Bytes{0}), Bytes{5});
+  EXPECT_EQ(memory_limit(Bytes{0}, Bytes{0}), Bytes{0});
+}
+
+TEST(MemoryNeed, AllRanksMustHoldBothPlans) {
+  EXPECT_EQ(readiness({{10, 10, false}, {99, 0, false}}).verdict, Verdict::go_on) << "a limit that nobody knows excludes nothing";
+  const auto lacks = readiness({{10, 10, false}, {2048, 1024, false}, {4096, 1024, false}});
+  EXPECT_EQ(lacks.verdict, Verdict::save);
+  EXPECT_EQ(lacks.why, "n1 needs 2.00 KiB for both plans and may use 1.00 KiB");
+}
+
+TEST(MemoryNeed, WhereARestartWouldTakeTheOldPlanAgainTheNewOneIsRefused) {
+  const auto refused = readiness({{2048, 1024, false}}, true);
+  EXPECT_EQ(refused.verdict, Verdict::refuse);
+  EXPECT_NE(refused.why.find("; a restart would take --plan again, so give it the new plan"), std::string::npos);
+  EXPECT_EQ(readiness({{10, 10, false}}, true).verdict, Verdict::go_on);
+}
+
+TEST(MemoryNeed, ARunThatEndsMakesNothingReady) {
+  const auto ends = readiness({{10, 10, false}, {10, 10, true}});
+  EXPECT_EQ(ends.verdict, Verdict::refuse);
+  EXPECT_EQ(ends.why, "the run ends");
+  EXPECT_EQ(readiness({{2048, 1024, true}}).verdict, Verdict::refuse) << "nor is it saved under a plan that it will not need";
+}
+
+}  // namespace
+}  // namespace flotilla::session
