@@ -41,14 +41,27 @@ std::vector<plan::Plan> bound_plans(const PlanAnswer& pooled, const cluster::Pro
   return out;
 }
 
+/// The types and links of some ranks for plans over a pool, whose hosts are invented type by type. Ranks of one host know no links between
+/// hosts, those of one zone none between zones: what is invented for them is joined as they are.
+cluster::Profile library_of_ranks(const cluster::Profile& profile, const Pool& pool) {
+  using cluster::LinkLevel;
+  auto library = with_node_sizes(profile, pool);
+  library.devices.clear();
+  for (const auto& [level, below] : {std::pair{LinkLevel::zone, LinkLevel::node}, std::pair{LinkLevel::wide, LinkLevel::zone}}) {
+    if (std::ranges::find(library.links, level, &cluster::Link::level) != library.links.end()) continue;
+    const auto links = library.links;
+    for (auto link : links)
+      if (link.level == below) link.level = level, library.links.push_back(std::move(link));
+  }
+  return library;
+}
+
 /// By the candidate generators that know types and zones alone.
 PlanAnswer plan_over_devices(const PlanRequest& request, const cluster::Profile& profile, const simulate::ProgramForecaster& forecaster) {
   PlanRequest over = request;
   over.alternatives = std::max(request.alternatives, tuning::bound_alternatives);
   over.process_memory = [constant = forecaster.runtime_constant()](int) { return constant; };
-  auto library = with_node_sizes(profile, request.pool);
-  library.devices.clear();
-  return pool::plan_over_pool(over, library, for_other_devices(forecaster.runtime()));
+  return pool::plan_over_pool(over, library_of_ranks(profile, request.pool), for_other_devices(forecaster.runtime()));
 }
 
 /// One answer of all generators: what is bound to ranks is forecast there, so that all are held against each other by the same figures.
