@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cost/elements.hpp"
+#include "elements.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "operations.hpp"

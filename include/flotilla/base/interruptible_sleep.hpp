@@ -9,7 +9,7 @@
 namespace flotilla {
 
 /// Sleeps so long, or until a stop is asked for: whoever waits for the thread to end need not wait for its sleep.
-inline void nap(const std::stop_token& stop, Seconds time) {
+inline void interruptible_sleep(const std::stop_token& stop, Seconds time) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock{mutex};

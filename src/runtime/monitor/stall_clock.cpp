@@ -6,7 +6,7 @@
 namespace flotilla::monitor {
 namespace {
 
-constexpr Seconds length{0.010};  // of a nap
+constexpr Seconds length{0.010};  // of one sleep
 constexpr Seconds usual_lateness{0.005};
 
 }  // namespace
