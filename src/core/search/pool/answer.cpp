@@ -12,10 +12,10 @@ constexpr std::size_t longest_summary = 160;
 constexpr const char* space =
     "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two, over several nodes "
     "only if their links make a block faster), "
-    "microbatch size (powers of two up to 16; for the best plans any size up to 16) and batch fraction; stages with replica counts "
+    "microbatch size (up to 64) and batch fraction; stages with replica counts "
     "of their own, "
-    "each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe "
-    "(for the best plans: zero-bubble, interleaved, sequence parallelism, if the runtime supports them)";
+    "each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe, "
+    "zero-bubble, interleaved, sequence parallelism and sharded optimizer, if the runtime supports them";
 
 Evaluated evaluated(const Forecasted& from) {
   Evaluated out;
