@@ -435,9 +435,9 @@ TEST_F(Plan, ALibrarysOnlyModelIsMeant) {
 }
 
 TEST_F(Plan, EveryKeyIsDocumentedAndTheExampleReads) {
-  const std::filesystem::path source{FLOTILLA_SOURCE};
-  const auto page = content(source / "docs/formats/planning.md");
-  const auto elsewhere = content(source / "docs/formats/plan.md") + content(source / "docs/formats/forecast.md");
+  const std::filesystem::path tree{FLOTILLA_SOURCE};
+  const auto page = content(tree / "docs/formats/planning.md");
+  const auto elsewhere = content(tree / "docs/formats/plan.md") + content(tree / "docs/formats/forecast.md");
   expect_documented(page + elsewhere, json(small_));
   for (const auto& key : files::Json::parse(out_, "stdout").keys()) EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
   EXPECT_TRUE(files::planning_from_json(tests::json_block(page), "the page").answer.best);

@@ -40,26 +40,26 @@ std::vector<Rank> first(int ranks) {
 }
 
 struct Sum {
-  int sites = 0;
+  int instructions = 0;
   double seconds = 0;
 };
 template <class Which>
-Sum sum_of(const std::vector<SiteTraffic>& all, Which which) {
+Sum sum_of(const std::vector<InstructionTraffic>& all, Which which) {
   Sum sum;
-  for (const auto& site : all)
-    if (which(site)) ++sum.sites, sum.seconds += site.forecast[0].value;
+  for (const auto& instruction : all)
+    if (which(instruction)) ++sum.instructions, sum.seconds += instruction.forecast[0].value;
   return sum;
 }
-bool sends(const SiteTraffic& site) { return site.peer >= 0; }
-bool sums(const SiteTraffic& site) { return site.group >= 0; }
+bool sends(const InstructionTraffic& instruction) { return instruction.peer >= 0; }
+bool sums(const InstructionTraffic& instruction) { return instruction.group >= 0; }
 
 TEST(Traffic, StagesSendAndReplicasSum) {
   const auto profile = ranks_on_hosts(2, 1);
-  const auto staged = traffic_of_sites(program::lower(even_plan(1, 2, 1), {}), Rank{0}, profile, first(2));
-  EXPECT_GT(sum_of(staged, sends).sites, 0);
-  EXPECT_EQ(sum_of(staged, sends).sites, sum_of(staged, [](const SiteTraffic& site) { return site.peer == 1; }).sites);
-  const auto replicated = traffic_of_sites(program::lower(even_plan(2, 1, 1), {}), Rank{0}, profile, first(2));
-  EXPECT_EQ(sum_of(replicated, sends).sites, 0);
+  const auto staged = traffic_of_instructions(program::lower(even_plan(1, 2, 1), {}), Rank{0}, profile, first(2));
+  EXPECT_GT(sum_of(staged, sends).instructions, 0);
+  EXPECT_EQ(sum_of(staged, sends).instructions, sum_of(staged, [](const InstructionTraffic& instruction) { return instruction.peer == 1; }).instructions);
+  const auto replicated = traffic_of_instructions(program::lower(even_plan(2, 1, 1), {}), Rank{0}, profile, first(2));
+  EXPECT_EQ(sum_of(replicated, sends).instructions, 0);
   EXPECT_GT(sum_of(replicated, sums).seconds, 0);
 }
 
@@ -67,17 +67,17 @@ TEST(Traffic, TakesTheLinksOfTheJobsRanks) {
   // The active ranks' ranks are 1 and 2 of the job: on two hosts, where 0 and 1 share one.
   const auto profile = ranks_on_hosts(4, 2);
   const auto program = program::lower(even_plan(2, 1, 1), {});
-  const auto near = sum_of(traffic_of_sites(program, Rank{0}, profile, {Rank{0}, Rank{1}}), sums);
-  const auto far = sum_of(traffic_of_sites(program, Rank{0}, profile, {Rank{1}, Rank{2}}), sums);
+  const auto near = sum_of(traffic_of_instructions(program, Rank{0}, profile, {Rank{0}, Rank{1}}), sums);
+  const auto far = sum_of(traffic_of_instructions(program, Rank{0}, profile, {Rank{1}, Rank{2}}), sums);
   EXPECT_GT(far.seconds, 3 * near.seconds);
 }
 
 TEST(Traffic, GroupsBesideEachOtherShareTheCards) {
-  const auto one = sum_of(traffic_of_sites(program::lower(even_plan(2, 1, 1), {}), Rank{0}, ranks_on_hosts(2, 1), first(2)), sums);
+  const auto one = sum_of(traffic_of_instructions(program::lower(even_plan(2, 1, 1), {}), Rank{0}, ranks_on_hosts(2, 1), first(2)), sums);
   // Two tensor-parallel replicas: two groups over the same two hosts, each with about half of the gradients.
-  const auto two = traffic_of_sites(program::lower(even_plan(2, 1, 2), {}), Rank{0}, ranks_on_hosts(4, 2), first(4));
+  const auto two = traffic_of_instructions(program::lower(even_plan(2, 1, 2), {}), Rank{0}, ranks_on_hosts(4, 2), first(4));
   const auto program = program::lower(even_plan(2, 1, 2), {});
-  const auto data = sum_of(two, [&](const SiteTraffic& s) {
+  const auto data = sum_of(two, [&](const InstructionTraffic& s) {
     return sums(s) && program.groups[static_cast<std::size_t>(s.group)].kind == program::Group::Kind::data;
   });
   EXPECT_GT(data.seconds, 0.8 * one.seconds);

@@ -25,12 +25,12 @@ class Recorder : public ::testing::Test {
     profile_.links = {link};
     program_ = program::lower(plan::even_plan(model::built_in("gpt2-tiny"), 32, 8, Precision::fp32, 2, 2, 1, 2), {});
     recorder_.emplace(program_, profile_, std::vector<Rank>{Rank{0}, Rank{1}, Rank{2}, Rank{3}}, Rank{0});
-    const auto& sites = program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)].sites;
-    for (std::size_t i = 0; i < sites.size(); ++i) {
-      const auto op = sites[i].op;
+    const auto& instructions = program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)].instructions;
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      const auto op = instructions[i].op;
       if (op == program::Op::send) send_ = static_cast<int>(i);
-      if (sites[i].queue == program::Queue::compute && sites[i].per_microbatch) compute_ = static_cast<int>(i);
-      const int group = sites[i].group < 0 ? -1 : program_.ranks[0].groups[static_cast<std::size_t>(sites[i].group)];
+      if (instructions[i].queue == program::Queue::compute && instructions[i].per_microbatch) compute_ = static_cast<int>(i);
+      const int group = instructions[i].group < 0 ? -1 : program_.ranks[0].groups[static_cast<std::size_t>(instructions[i].group)];
       if (op == program::Op::all_reduce && group >= 0 &&
           program_.groups[static_cast<std::size_t>(group)].kind == program::Group::Kind::data)
         sum_ = static_cast<int>(i), group_ = group;

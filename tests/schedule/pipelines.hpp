@@ -28,7 +28,7 @@ inline std::vector<Pass> passes_of(const ScheduledDevice& device) { return {devi
 class Column {
  public:
   Column(int devices, int microbatches, int chunks = 1) : chunks_{chunks} {
-    plan::BatchPartition partition_batch(1);
+    plan::BatchPartition batch_partition(1);
     for (int m = 0; m < microbatches; ++m) batch_partition.front().push_back({m, 1});
     batch_partitions_.assign(static_cast<std::size_t>(devices), batch_partition);
     boundaries_.resize(batch_partitions_.size());

@@ -12,7 +12,7 @@ TEST(PlanSwitch, TellsOfAWishAndAgainWhenItIsReady) {
   PlanSwitch first;
   EXPECT_FALSE(first.tells(false));
   first.want(wish("asked for"));
-  EXPECT_TRUE(first.tells(false)) << "the next step tells the crew";
+  EXPECT_TRUE(first.tells(false)) << "the next step tells the active ranks";
   EXPECT_EQ(first.advance(), PlanSwitch::Advance::prepare);
   EXPECT_TRUE(first.preparing());
   EXPECT_FALSE(first.tells(false)) << "steps go on meanwhile";
