@@ -39,6 +39,11 @@ SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
     const int per_node = device_pool.types[at(place.type)].per_node;
     hosts_ += (place.count + per_node - 1) / per_node;
   }
+  for (int groups = 2; groups <= std::max(2, hosts_); groups *= 2) {
+    groups_.push_back(groups);
+    if (groups / 2 * 3 <= hosts_) groups_.push_back(groups / 2 * 3);
+  }
+  if (groups_.back() < hosts_) groups_.push_back(hosts_);
   if (!costs.is_ours) return;
   for (std::size_t t = 0; t < between_.size(); ++t) {
     const int type = static_cast<int>(t);
@@ -50,6 +55,8 @@ SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
     }
     for (const auto& fit : device_pool.profile.link_fits)
       if (touches(fit.from_type, fit.to_type, type)) (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
+    for (Links* links : {&inside_[t], &between_[t]})
+      for (Link& link : *links) link.empty = link.seconds(0, 1);
   }
 }
 
@@ -66,7 +73,7 @@ bool SumTable::touches(const std::string& from, const std::string& to, int type)
 double SumTable::exchange(const Links& links, double bytes, int members, int flows) {
   double least = 1e300;
   for (const Link& link : links) {
-    const double one = link.seconds(bytes, flows), further = std::max(0.0, one - link.seconds(0, 1));
+    const double one = link.seconds(bytes, flows), further = std::max(0.0, one - link.empty);
     least = std::min(least, one + (members - 2) * further);
   }
   return least < 1e300 ? least : 0;
@@ -92,19 +99,24 @@ SumTimes SumTable::times(const ReplicaOption& option, int groups) const {
   return out;
 }
 
-const SumTimes& SumTable::between_hosts(const ReplicaOption& option, int groups) {
+/// More hosts send more, but in smaller messages: whichever is least.
+const SumTable::Known& SumTable::known(const ReplicaOption& option) {
   for (const Known& known : known_)
-    if (known.type == option.type && known.tensor == option.tensor && known.groups == groups) return known.times;
-  // More hosts send more, but in smaller messages: whichever is least.
-  SumTimes least = times(option, groups);
-  for (int more = groups; more < hosts_;) {
-    more = std::min(2 * more, hosts_);
-    const SumTimes other = times(option, more);
-    for (std::size_t k = 0; k < layer_kinds; ++k) least.own[k] = std::min(least.own[k], other.own[k]);
-    least.token_embedding = std::min(least.token_embedding, other.token_embedding);
+    if (known.type == option.type && known.tensor == option.tensor) return known;
+  Known fresh{option.type, option.tensor, {}};
+  for (const int groups : groups_) fresh.times.push_back(times(option, groups));
+  for (std::size_t g = groups_.size() - 1; g-- > 0;) {
+    SumTimes& here = fresh.times[g];
+    const SumTimes& above = fresh.times[g + 1];
+    for (std::size_t k = 0; k < layer_kinds; ++k) here.own[k] = std::min(here.own[k], above.own[k]);
+    here.token_embedding = std::min(here.token_embedding, above.token_embedding);
   }
-  known_.push_back({option.type, option.tensor, groups, least});
-  return known_.back().times;
+  return known_.emplace_back(std::move(fresh));
+}
+
+const SumTimes& SumTable::between_hosts(const ReplicaOption& option, int groups) {
+  const auto above = std::ranges::upper_bound(groups_, std::max(groups, groups_.front()));
+  return known(option).times[static_cast<std::size_t>(above - groups_.begin()) - 1];
 }
 
 }  // namespace flotilla::search::bound

@@ -15,7 +15,8 @@ struct SumTimes {
 
 /// All-reduces of our runtime among replicas of which one is of a given type and degree. First those of a host have a sum of their own,
 /// then G inner groups exchange pieces of n / (members of one x G) elements, each level twice (docs/design/forecast.md). The links are the
-/// fastest that the type has, every number of replicas on its host is tried, and of G every one from the least on.
+/// fastest that the type has and every number of replicas on its host is tried. Of G it is 2, 3, 4, 6, 8, 12, ... from the last that is not
+/// above the least on, so that a lookup costs nothing and more hosts never make the bound smaller.
 class SumTable {
  public:
   SumTable(const pool::DevicePool&, const LayerCosts&);
@@ -30,6 +31,7 @@ class SumTable {
     const cluster::Link* link = nullptr;
     const cluster::LinkFit* fit = nullptr;
     bool adds = false;  ///< measured as half a sum
+    double empty = 0;   ///< seconds(0, 1)
     double seconds(double bytes, int flows) const;
   };
   using Links = std::vector<Link>;
@@ -42,10 +44,13 @@ class SumTable {
   const LayerCosts& costs_;
   int zones_ = 1, hosts_ = 0;
   std::vector<Links> between_, inside_;  ///< hosts; by type
+  /// Of one type and degree: for each number of groups, the least over it and all larger ones.
   struct Known {
-    int type, tensor, groups;
-    SumTimes times;
+    int type, tensor;
+    std::vector<SumTimes> times;
   };
+  const Known& known(const ReplicaOption&);
+  std::vector<int> groups_;  ///< numbers of groups that are tried, ascending
   std::deque<Known> known_;
 };
 
