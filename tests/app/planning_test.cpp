@@ -224,7 +224,7 @@ TEST_F(Plan, AWideGapIsNotToldAsASmallOne) {
   auto planning = files::planning_from_json(out_, "stdout");
   planning.answer.bound_gap = 0.97, planning.answer.finished = false;
   const auto words = planning_text(planning, Style{}, 120);
-  EXPECT_NE(words.find(" at most 34 times better\n"), std::string::npos) << words;
+  EXPECT_NE(words.find(" up to 34 times better\n"), std::string::npos) << words;
 }
 
 TEST_F(Plan, RestrictionsAreKeptAndTold) {

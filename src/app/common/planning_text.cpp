@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "app/common/pool.hpp"
@@ -166,6 +167,23 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// What a plan's execution options are where they differ from the best plan's.
+std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
+  std::string words;
+  if (plan.schedule != best.schedule) words += ", " + plan::to_string(plan.schedule);
+  if (plan.sequence_parallel != best.sequence_parallel) words += plan.sequence_parallel ? ", sequence parallel" : ", not sequence parallel";
+  if (plan.shard_optimizer != best.shard_optimizer) words += plan.shard_optimizer ? ", sharded optimizer" : ", unsharded optimizer";
+  const auto modes = [](const plan::Plan& of) {
+    std::set<plan::Recompute> all;
+    for (const auto& stage : of.stages) all.insert(stage.recompute);
+    return all;
+  };
+  if (modes(plan) == modes(best)) return words;
+  std::vector<std::string> names;
+  for (const auto mode : modes(plan)) names.push_back(plan::to_string(mode));
+  return words + ", recompute " + joined(names, " and ");
+}
+
 /// Why a plan lost may take a line of its own: it stands below the plan.
 std::string alternatives_table(const files::Planning& planning, const Style& style, int width) {
   const auto& all = planning.answer.alternatives;
@@ -179,10 +197,8 @@ std::string alternatives_table(const files::Planning& planning, const Style& sty
   TextTable table{columns};
   const auto& best = planning.answer.best->plan;
   for (const auto& plan : all) {
-    const bool alike = plan.plan.schedule == best.schedule && plan.plan.sequence_parallel == best.sequence_parallel;
-    const auto schedule =
-        alike ? "" : text(", ", plan::to_string(plan.plan.schedule), plan.plan.sequence_parallel ? ", sequence parallel" : "");
-    std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)) + schedule, to_string(plan.iteration)};
+    std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)) + options_in_words(plan.plan, best),
+                                 to_string(plan.iteration)};
     if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
     if (counted) row.push_back(goal == search::Goal::energy ? energy(plan.value) : billing(plan.value));
     row.push_back(to_string(plan.peak_memory));

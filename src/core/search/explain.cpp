@@ -27,6 +27,7 @@ std::string why_slower(const Evaluated& other, const Evaluated& best) {
   for (std::size_t a = 1; a < theirs.seconds.size(); ++a)
     if (more(a) > more(worst)) worst = a;
   const double slower = other.forecast.iteration / best.forecast.iteration - 1;
+  if (!(slower > 0) && other.devices == best.devices) return "equally fast";
   if (!(slower > 0)) return text("equally fast with ", other.devices, " devices instead of ", best.devices);
   return text(percent(slower), " slower: ", to_string(more(worst)), " more ", words(static_cast<simulate::Activity>(worst)), " per device");
 }

@@ -1,6 +1,9 @@
 #include "answer.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
 
 #include "../explain.hpp"
 #include "flotilla/base/error.hpp"
@@ -97,6 +100,27 @@ std::string why_none(const DevicePool& device_pool, const Refine& refine, bool s
               miss->change.empty() ? "" : "; " + miss->change);
 }
 
+/// What tells shapes apart: devices by type and zone, and recomputation anywhere.
+struct Shape {
+  std::map<std::pair<std::string, std::string>, int> devices;
+  std::set<plan::Recompute> recompute;
+  bool operator==(const Shape&) const = default;
+};
+Shape shape_of(const plan::Plan& plan) {
+  Shape shape;
+  for (const auto& stage : plan.stages) {
+    shape.recompute.insert(stage.recompute);
+    for (const auto& replica : stage.replicas) shape.devices[{replica.device_type, replica.zone}] += replica.tensor_parallel;
+  }
+  return shape;
+}
+
+/// Of one shape, and with the same execution options.
+bool alike(const plan::Plan& a, const plan::Plan& b) {
+  return a.stages.size() == b.stages.size() && a.schedule == b.schedule && a.sequence_parallel == b.sequence_parallel &&
+         a.shard_optimizer == b.shard_optimizer && shape_of(a) == shape_of(b);
+}
+
 }  // namespace
 
 std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
@@ -124,12 +148,14 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
   if (device_pool.request.wants_proof && !floor.potentials.empty()) answer.proof = std::move(floor);
   answer.finished = answer.bound_gap <= device_pool.request.tolerance;
   const auto tell = [&](const Forecasted& other) {
-    const auto same = [&](const RankedPlan& known) { return known.plan == other.evaluation.plan; };
+    const auto same = [&](const RankedPlan& known) {  // plans of one shape may differ in what a change to them moves
+      return device_pool.request.previous ? known.plan == other.evaluation.plan : alike(known.plan, other.evaluation.plan);
+    };
     if (same(*answer.best) || std::ranges::any_of(answer.alternatives, same)) return;
     answer.alternatives.push_back(ranked(evaluated(other)));
     answer.alternatives.back().reason = why_lost(evaluated(other), evaluated(best), device_pool.request.objective.goal);
   };
-  for (std::size_t i = 1; i < refine.found().size() && static_cast<int>(i) <= device_pool.request.alternatives; ++i)
+  for (std::size_t i = 1; i < refine.found().size() && std::ssize(answer.alternatives) < device_pool.request.alternatives; ++i)
     tell(refine.found()[i]);
   for (const Forecasted& one : refine.kept()) tell(one);
   std::ranges::stable_sort(answer.alternatives, {}, &RankedPlan::value);

@@ -255,7 +255,7 @@ void for_each_execution(const CandidatePlan& candidate, const DevicePool& device
   for (const auto whole : {one_f_one_b, zero_bubble, gpipe})
     if (candidate.stages() > 1 || (candidate.chunks > 1 && whole == one_f_one_b)) offer(whole, 1);
   for (const int chunks : {candidate.chunks - 1, candidate.chunks + 1})
-    if (chunks > 1) offer(interleaved, chunks);
+    if (chunks > 1 && candidate.stages() > 1) offer(interleaved, chunks);
 }
 
 void for_each_trade(const CandidatePlan& candidate, const DevicePool& device_pool, const std::function<void(CandidatePlan&&)>& visit) {

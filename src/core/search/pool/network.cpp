@@ -209,8 +209,9 @@ double Network::egress_of_sums(const CandidatePlan& candidate, int stage) const 
   const double elements = (first == 0 ? static_cast<double>(elements_[0]) : 0) + blocks * static_cast<double>(elements_[1]) +
                           (last == layers ? static_cast<double>(elements_[2]) : 0) +
                           (first == 0 || last == layers ? static_cast<double>(token_embedding_) : 0);
-  constexpr double fp32_bytes = 4;
-  return usd * elements * fp32_bytes;
+  // Gradients travel in fp32 both ways; of a sharded optimizer the refreshed weights come back in the precision of the passes.
+  const double bytes_back = candidate.shard_optimizer.value_or(false) ? static_cast<double>(element_size(device_pool_.request.precision).count) : 4;
+  return usd * elements * (4 + bytes_back) / 2;
 }
 
 double Network::egress(const CandidatePlan& candidate) const {
