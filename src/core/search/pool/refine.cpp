@@ -79,7 +79,7 @@ void Refine::forecast(const Shortlist& list) {
   }
   for (const RankedCandidate& ranked : list.tight()) {
     if (!found_.empty() && (stop() || ranked.estimate.value * corrections_.factor(ranked.candidate) > found_.front().value)) break;
-    attempt(ranked);
+    attempt_or_spare(ranked);
   }
   for (const RankedCandidate& ranked : list.doubtful()) {
     if (!found_.empty() && (stop() || ranked.estimate.value > found_.front().value)) continue;
@@ -100,9 +100,25 @@ void Refine::race(std::vector<RankedCandidate> field) {
     const auto next = std::ranges::min_element(field, {}, least);
     const bool enough = static_cast<int>(found_.size()) > device_pool_.request.alternatives;
     if (enough && least(*next) > found_.front().value) return;
-    if (!attempt(*next) && next->candidate.schedule == plan::ScheduleKind::zero_bubble) attempt(in_1f1b(*next));
+    attempt_or_spare(*next);
     field.erase(next);
   }
+}
+
+/// What does not fit by its forecast may with less memory: with whole backward passes, or with norms and activations recomputed.
+void Refine::attempt_or_spare(const RankedCandidate& ranked) {
+  if (attempt(ranked)) return;
+  if (ranked.candidate.schedule == plan::ScheduleKind::zero_bubble) attempt(in_1f1b(ranked));
+  if (const auto sparing = recomputing(ranked)) attempt(*sparing);
+}
+
+/// With selective recomputation wherever there is none; nothing where that changes nothing or may not be.
+std::optional<RankedCandidate> Refine::recomputing(RankedCandidate ranked) {
+  auto& modes = ranked.candidate.recompute;
+  if (device_pool_.request.constraints.recompute || std::ranges::find(modes, plan::Recompute::none) == modes.end()) return std::nullopt;
+  std::ranges::replace(modes, plan::Recompute::none, plan::Recompute::selective);
+  ranked.estimate = estimate_(ranked.candidate);
+  return ranked.estimate.fits ? std::optional{std::move(ranked)} : std::nullopt;
 }
 
 /// What keeps no weight gradients for later: it needs less memory, and every runtime executes it.

@@ -54,6 +54,8 @@ class Refine {
   std::optional<double> attempt(const CandidatePlan&, const plan::Plan&, double estimated);
   std::optional<double> take(Forecasted&&);
   void race(std::vector<RankedCandidate>);
+  void attempt_or_spare(const RankedCandidate&);
+  std::optional<RankedCandidate> recomputing(RankedCandidate);
   RankedCandidate in_1f1b(RankedCandidate);
   void climb(Climb&, int forecasts);
   void step(Climb&);
