@@ -37,8 +37,8 @@ TEST(PoolProperties, EstimatesAreClose) { expect_close_estimates({1000, 1100}, a
 TEST(PoolProperties, IsDeterministic) { expect_deterministic({1000, 1030}, {}); }
 TEST(PoolProperties, IsAsGoodAsEnumeration) { expect_as_good_as_enumeration({1000, 1200}, few_devices(), 0.03, 0.95); }
 TEST(PoolProperties, TheFloorIsMonotone) { expect_monotone_floor({4000, 4120}, a_few_dozen()); }
-/// The aim is that none is. Measured: 94.6 % of the pairs within 0.5 %, the worst 35 % (docs/measurements/planner-quality.md).
-TEST(PoolProperties, AFixedOptionIsHardlyEverBetter) { expect_no_fixed_option_better({1000, 1060}, a_few_dozen(), 0.005, 0.93); }
+/// The aim is that none is. Measured: 95 % of the pairs equal, 99 % within 2.7 %, the worst 35 % (docs/measurements/planner-quality.md).
+TEST(PoolProperties, AFixedOptionIsHardlyEverBetter) { expect_no_fixed_option_better({1000, 1060}, a_few_dozen(), 0.005, 0.95); }
 TEST(PoolProperties, RelaxedConstraintsKeepTheAnswerAsGood) { expect_monotone({1000, 1200}, a_few_dozen(), 0.02, 0.97); }
 
 }  // namespace
