@@ -16,20 +16,20 @@ constexpr int even_cuts = 128;
 /// Tuned on: find_plan_test, whose answers have all four alternatives.
 constexpr int even_comparisons = 24;
 /// Forecasts, and steps of the search (bounds, most of them). What is left then is in the answer's bound_gap.
-/// Tuned on: GPT-2 on 32 and 64 ranks of one and of two types, which end within a tenth of it.
+/// Set, not tuned: no measurement backs it yet.
 constexpr std::int64_t even_forecasts = 4'000;
 constexpr int even_steps = 400'000;
 /// Configurations that the memory bound excludes which are forecast to find the nearest miss.
 /// Tuned on: find_plan_test.
 constexpr std::size_t even_misses = 6;
 /// A microbatch is believed up to so many times the largest one that was measured.
-/// Tuned on: CPU profiles of gpt2-mini and opt-125m with microbatches of 1 to 16 sequences measured.
+/// Set, not tuned: no measurement backs it yet.
 constexpr std::int64_t believed_microbatch = 16;
 
 // Bound ranks.
 
 /// Plans over the pool of the ranks' devices that are bound to the ranks and forecast there.
-/// Tuned on: the mixed CPU cluster of tests/benchmarks/mixed_cluster_benchmark.sh: the best bound plan was among the first three.
+/// Set, not tuned: no measurement backs it yet.
 constexpr int bound_alternatives = 8;
 
 // Answers.
@@ -38,7 +38,7 @@ constexpr int bound_alternatives = 8;
 constexpr double at_limit = 0.99;
 
 // A pool in which nothing fits: how many times as large pools are tried, and how many devices they may hold.
-// Tuned on: pool_planner_test and the published pools' models on devices of an eighth of their memory.
+// Set, not tuned: no measurement backs them yet.
 constexpr int largest_larger_pool = 64;
 constexpr int most_devices_of_larger_pool = 1'000'000;
 
