@@ -9,7 +9,8 @@ ExitCode exit_code(ErrorKind kind) noexcept {
   switch (kind) {
     case ErrorKind::usage: return ExitCode::usage;
     case ErrorKind::bad_input: return ExitCode::bad_input;
-    case ErrorKind::unavailable: return ExitCode::unavailable;
+    case ErrorKind::unavailable:
+    case ErrorKind::temporary: return ExitCode::unavailable;
     case ErrorKind::no_plan: return ExitCode::no_plan;
     case ErrorKind::communication: return ExitCode::lost_peer;
     case ErrorKind::internal: break;

@@ -21,12 +21,12 @@ TEST_F(Together, AFailedWriteIsToldAndLeavesNothing) {
     const rlimit limit{1 << 16, RLIM_INFINITY};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
   };
-  const auto message = refusal(ErrorKind::unavailable, [&] { save(holding, 2, options); });
+  const auto message = refusal(ErrorKind::temporary, [&] { save(holding, 2, options); });
   expect_names(message, "write failed");
   EXPECT_TRUE(store::poisoned());
   EXPECT_EQ(steps(), std::vector<std::int64_t>{1});
   EXPECT_FALSE(std::filesystem::exists(step_directory(run_, 2)));
-  expect_names(refusal(ErrorKind::unavailable, [&] { save(holding, 2); }), "HDF5 cannot be used any more");
+  expect_names(refusal(ErrorKind::temporary, [&] { save(holding, 2); }), "HDF5 cannot be used any more");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class FullDisk : public Together {
     return random_plan(random, odd_model(), size());
   }
   void expect_refused_and_clean(std::int64_t step) {
-    const auto message = refusal(ErrorKind::unavailable, [&] { save(holding_, step, {.keep = 0}); });
+    const auto message = refusal(ErrorKind::temporary, [&] { save(holding_, step, {.keep = 0}); });
     expect_names(message, "the disk is too small");
     expect_names(message, step_directory(run_, step).string());
     expect_names(message, "free");

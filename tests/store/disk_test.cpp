@@ -46,7 +46,7 @@ TEST(Disk, TooMuchIsRefusedWithBothNumbers) {
     reserve(path, more);
     FAIL() << "reserved more than there is";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_EQ(error.kind(), ErrorKind::temporary);
     const std::string message = error.what();
     EXPECT_NE(message.find(path.string()), std::string::npos) << message;
     EXPECT_NE(message.find(std::to_string(more.count)), std::string::npos) << message;

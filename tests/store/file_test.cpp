@@ -158,12 +158,12 @@ void fail_a_write(const std::filesystem::path& path) {
   try {
     data.write(values, whole(count));
   } catch (const Error& error) {
-    const bool refused = error.kind() == ErrorKind::unavailable && std::string{error.what()}.find(": x: ") != std::string::npos;
+    const bool refused = error.kind() == ErrorKind::temporary && std::string{error.what()}.find(": x: ") != std::string::npos;
     try {
       File::open_for_reading(path);
     } catch (const Error& again) {
       std::filesystem::remove_all(path.parent_path());  // the child made it anew, and leaves without destructors
-      std::exit(refused && poisoned() && again.kind() == ErrorKind::unavailable ? 0 : 2);
+      std::exit(refused && poisoned() && again.kind() == ErrorKind::temporary ? 0 : 2);
     }
   }
   std::exit(1);

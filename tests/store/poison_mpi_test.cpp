@@ -28,7 +28,7 @@ bool write_fails(const File& file, const model::UnitRange& mine) {
   try {
     file.dataset("x").write(values, {.outer = 1, .inner = mine.count(), .global_offset = mine.first});
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_EQ(error.kind(), ErrorKind::temporary);
     return true;
   }
   return false;
@@ -58,7 +58,7 @@ TEST(Poison, AFailedParallelWriteLeavesNobodyHanging) {
     File::open_for_reading(path);
     FAIL() << "HDF5 was entered again";
   } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_EQ(error.kind(), ErrorKind::temporary);
   }
 }
 

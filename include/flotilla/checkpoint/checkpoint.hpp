@@ -39,8 +39,8 @@ Bytes predicted_size(const std::vector<model::Tensor>&);
 /// Commits `state` as `run`/step-<manifest.step>. Collective over the world, one thread, same arguments on every rank (the manifest counts
 /// on rank 0 alone); nobody may change the state meanwhile. Removes what dead incarnations left uncommitted, so the caller holds the run
 /// directory's lock. A committed step of the same number is replaced at once, where the file system can do that.
-/// All ranks return, or all throw the same comm::AgreedError: unavailable when the disk is too small (nothing is left behind) or a write
-/// failed (HDF5 is then poisoned: save and load no more); every committed checkpoint stays.
+/// All ranks return, or all throw the same comm::AgreedError: temporary when the disk is too small or away. Nothing is left behind, every
+/// committed checkpoint stays, and the same save may work later; not in this process once store::poisoned(): then a write failed.
 SaveReport save(const comm::World&, const std::filesystem::path& run, const LocalState& state, const Manifest&, const SaveOptions& = {});
 
 struct LoadOptions {
@@ -48,7 +48,7 @@ struct LoadOptions {
 };
 
 /// Fills every part of `state` and returns the manifest. Collective. Every byte is checked against the checksums by the rank that uses it.
-/// All ranks return, or all throw the same comm::AgreedError{bad_input} (damaged, or of another model) or {unavailable} (cannot be read);
+/// All ranks return, or all throw the same comm::AgreedError{bad_input} (damaged, or of another model) or {unavailable, temporary} (cannot be read);
 /// `state` is then undefined.
 Manifest load(const comm::World&, const std::filesystem::path& step_directory, const LocalState& state, const LoadOptions& = {});
 

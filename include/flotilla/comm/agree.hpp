@@ -28,8 +28,8 @@ class AgreedError : public Error {
   using Error::Error;
 };
 
-/// Which kind wins when ranks fail differently: internal, usage, bad_input, unavailable, no_plan, communication (which is mostly the
-/// consequence of another rank's failure). True when `a` comes before `b`.
+/// Which kind wins when ranks fail differently: internal, usage, bad_input, unavailable, temporary, no_plan, communication (which is
+/// mostly the consequence of another rank's failure). True when `a` comes before `b`.
 bool outranks(ErrorKind a, ErrorKind b) noexcept;
 
 /// Returns when every rank says ok. Otherwise every rank throws the same AgreedError: the kind that wins, the failing ranks and hosts (a

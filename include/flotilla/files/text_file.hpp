@@ -14,7 +14,7 @@ inline constexpr Bytes text_limit{64 << 20};
 std::string read_text(const std::filesystem::path&, Bytes limit = text_limit);
 
 /// Writes all or nothing: a temporary file in the same folder, flushed to the disk, then renamed over `path`; the folder is flushed
-/// too. Throws Error{unavailable} and leaves an older file as it was.
+/// too. Throws Error{unavailable or temporary} and leaves an older file as it was.
 void write_text(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace flotilla::files

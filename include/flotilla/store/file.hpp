@@ -13,14 +13,14 @@
 
 /// HDF5 files: tensors in their global shape, written by all ranks at once and readable by h5dump and h5py. HDF5 is not thread-safe: all
 /// calls come from one thread of the process. Every failure is an Error of one line with file, dataset and HDF5's innermost message:
-/// bad_input when reading, unavailable when writing.
+/// bad_input when reading, temporary when writing: what is below HDF5 failed.
 namespace flotilla::store {
 
 /// "HDF5 1.10.8", as linked.
 std::string library_version();
 
 /// True once a write has failed: from then on HDF5 may hang or crash when it touches what could not be written, so nothing enters it
-/// again in this process. Open files stay open, their destructors do nothing, every other call throws Error{unavailable}. Neither
+/// again in this process. Open files stay open, their destructors do nothing, every other call throws Error{temporary}: a new process may go on. Neither
 /// exit() nor MPI_Finalize() enters HDF5 either.
 bool poisoned() noexcept;
 /// For ranks that learn from others that a collective write failed.

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/unique_handle.hpp"
 
 namespace flotilla::files {
@@ -94,11 +94,11 @@ std::string read_text(const std::filesystem::path& path, Bytes limit) {
 
 void write_text(const std::filesystem::path& path, std::string_view content) {
   Temporary temporary{path};
-  FLOTILLA_REQUIRE(temporary.opened(), ErrorKind::unavailable, path.string(), ": cannot be created: ", reason(),
+  FLOTILLA_REQUIRE(temporary.opened(), io_error_kind(errno), path.string(), ": cannot be created: ", reason(),
                    "; is there such a folder, and may you write in it?");
-  FLOTILLA_REQUIRE(temporary.write(content), ErrorKind::unavailable, path.string(), ": cannot be written: ", reason(),
+  FLOTILLA_REQUIRE(temporary.write(content), io_error_kind(errno), path.string(), ": cannot be written: ", reason(),
                    "; an older file is as it was");
-  FLOTILLA_REQUIRE(temporary.rename_to(path), ErrorKind::unavailable, path.string(), ": cannot be replaced: ", reason());
+  FLOTILLA_REQUIRE(temporary.rename_to(path), io_error_kind(errno), path.string(), ": cannot be replaced: ", reason());
   flush_folder(path);
 }
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/unique_handle.hpp"
 
 namespace flotilla::store {
@@ -19,10 +19,10 @@ struct DescriptorTraits {
 /// An open POSIX file.
 using Descriptor = UniqueHandle<DescriptorTraits>;
 
-/// Throws Error{unavailable} with the system's reason.
+/// Throws Error{unavailable or temporary} with the system's reason.
 inline Descriptor open_descriptor(const std::filesystem::path& path, int flags) {
   Descriptor descriptor{::open(path.c_str(), flags | O_CLOEXEC, 0666)};
-  FLOTILLA_REQUIRE(descriptor, ErrorKind::unavailable, path.string(), ": ", std::strerror(errno));
+  FLOTILLA_REQUIRE(descriptor, io_error_kind(errno), path.string(), ": ", std::strerror(errno));
   return descriptor;
 }
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "descriptor.hpp"
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -45,7 +45,7 @@ struct DiskExtent {
 
 DiskExtent extent_of(int file, const std::filesystem::path& path) {
   struct stat facts {};
-  FLOTILLA_REQUIRE(::fstat(file, &facts) == 0, ErrorKind::unavailable, path.string(), ": ", std::strerror(errno));
+  FLOTILLA_REQUIRE(::fstat(file, &facts) == 0, io_error_kind(errno), path.string(), ": ", std::strerror(errno));
   return {{facts.st_size}, {facts.st_blocks * std::int64_t{512}}};
 }
 
@@ -55,7 +55,7 @@ bool means_full(int error) { return error == ENOSPC || error == EDQUOT || error 
 
 Bytes free_space(const std::filesystem::path& path) {
   struct statvfs facts {};
-  FLOTILLA_REQUIRE(::statvfs(path.c_str(), &facts) == 0, ErrorKind::unavailable, path.string(),
+  FLOTILLA_REQUIRE(::statvfs(path.c_str(), &facts) == 0, io_error_kind(errno), path.string(),
                    ": the file system does not say how much is free: ", std::strerror(errno));
   return {static_cast<std::int64_t>(facts.f_bavail) * static_cast<std::int64_t>(facts.f_frsize)};
 }
@@ -68,16 +68,16 @@ void reserve(const std::filesystem::path& file, Bytes size) {
   int error = size - extent.allocated > free ? ENOSPC : 0;
   if (error == 0 && size.count > 0) error = allocate(descriptor.get(), size.count);
   if (error == EOPNOTSUPP || error == ENOSYS || error == EINVAL) error = write_zeros(descriptor.get(), extent.length.count, size.count);
-  FLOTILLA_REQUIRE(!means_full(error), ErrorKind::unavailable, file.string(), ": the disk is too small: ", size, " (", size.count,
+  FLOTILLA_REQUIRE(!means_full(error), ErrorKind::temporary, file.string(), ": the disk is too small: ", size, " (", size.count,
                    " bytes) are needed, ", free, " (", free.count, " bytes) are free: ", std::strerror(error));
-  FLOTILLA_REQUIRE(error == 0, ErrorKind::unavailable, file.string(), ": cannot reserve ", size, ": ", std::strerror(error));
+  FLOTILLA_REQUIRE(error == 0, io_error_kind(error), file.string(), ": cannot reserve ", size, ": ", std::strerror(error));
 }
 
 void flush(const std::filesystem::path& file_or_folder) {
   const Descriptor descriptor = open_descriptor(file_or_folder, O_RDONLY);
   const int status = ::fsync(descriptor.get());
   // Some network file systems have nothing to flush for a folder and say EINVAL.
-  FLOTILLA_REQUIRE(status == 0 || errno == EINVAL, ErrorKind::unavailable, file_or_folder.string(),
+  FLOTILLA_REQUIRE(status == 0 || errno == EINVAL, io_error_kind(errno), file_or_folder.string(),
                    ": cannot be flushed to the disk: ", std::strerror(errno));
 }
 

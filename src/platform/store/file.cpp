@@ -43,7 +43,7 @@ std::vector<char> empty_image(const std::string& path) {
 void write_image(const std::filesystem::path& path, const std::vector<char>& image) {
   const auto file = open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC);
   const auto count = ::pwrite(file.get(), image.data(), image.size(), 0);
-  FLOTILLA_REQUIRE(count == static_cast<ssize_t>(image.size()), ErrorKind::unavailable, path.string(),
+  FLOTILLA_REQUIRE(count == static_cast<ssize_t>(image.size()), count < 0 ? io_error_kind(errno) : ErrorKind::temporary, path.string(),
                    ": cannot write: ", count < 0 ? std::strerror(errno) : std::strerror(ENOSPC));
 }
 

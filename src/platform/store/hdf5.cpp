@@ -34,7 +34,7 @@ bool poisoned() noexcept { return write_failed; }
 void enter() {
   static const auto owner = std::this_thread::get_id();
   FLOTILLA_ASSERT(owner == std::this_thread::get_id(), "HDF5 is used from two threads");
-  FLOTILLA_REQUIRE(!poisoned(), ErrorKind::unavailable,
+  FLOTILLA_REQUIRE(!poisoned(), ErrorKind::temporary,
                    "HDF5 cannot be used any more in this process because a write failed earlier; end it and start again");
 }
 
@@ -49,7 +49,7 @@ std::string innermost_message() {
 void fail(Doing doing, std::string_view place, std::string_view what) {
   const auto message = text(place, ": ", what, ": ", innermost_message());
   if (doing == Doing::writing) poison();
-  throw Error{doing == Doing::writing ? ErrorKind::unavailable : ErrorKind::bad_input, message};
+  throw Error{doing == Doing::writing ? ErrorKind::temporary : ErrorKind::bad_input, message};
 }
 
 std::string library_version() {

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "directory.hpp"
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -40,7 +40,7 @@ StateFile require_state_file(const fs::path& directory, const Manifest& manifest
   std::error_code error;
   const auto size = fs::file_size(path, error);
   FLOTILLA_REQUIRE(error != std::errc::no_such_file_or_directory, ErrorKind::bad_input, path.string(), ": the file is missing");
-  FLOTILLA_REQUIRE(!error, ErrorKind::unavailable, path.string(), ": ", error.message());
+  FLOTILLA_REQUIRE(!error, io_error_kind(error.value()), path.string(), ": ", error.message());
   const auto& expected = manifest.files.front();
   FLOTILLA_REQUIRE(static_cast<std::int64_t>(size) == expected.size.count, ErrorKind::bad_input, path.string(), ": the file has ", size,
                    " bytes, the manifest says ", expected.size.count);

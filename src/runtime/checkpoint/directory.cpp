@@ -12,7 +12,7 @@
 #include <fstream>
 #include <string>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/store/disk.hpp"
 
 namespace flotilla::checkpoint {
@@ -48,7 +48,7 @@ bool committed(const fs::path& directory) {
 
 /// `status` of a system call, 0 when it worked.
 void require_done(int status, const fs::path& path, std::string_view what) {
-  FLOTILLA_REQUIRE(status == 0, ErrorKind::unavailable, path.string(), ": cannot ", what, ": ", std::strerror(errno));
+  FLOTILLA_REQUIRE(status == 0, io_error_kind(errno), path.string(), ": cannot ", what, ": ", std::strerror(errno));
 }
 
 fs::path temporary_manifest(const fs::path& directory) { return directory / text(manifest_name, temporary); }
@@ -99,7 +99,7 @@ void prepare_manifest(const fs::path& working, std::string_view content) {
   std::ofstream out{path, std::ios::binary | std::ios::trunc};
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
-  FLOTILLA_REQUIRE(out, ErrorKind::unavailable, path.string(), ": cannot write ", content.size(), " bytes: ", std::strerror(errno));
+  FLOTILLA_REQUIRE(out, io_error_kind(errno), path.string(), ": cannot write ", content.size(), " bytes: ", std::strerror(errno));
   store::flush(path);
 }
 
@@ -119,7 +119,7 @@ void remove_step(const fs::path& directory) {
   }
   std::error_code error;
   fs::remove_all(directory, error);
-  FLOTILLA_REQUIRE(!error, ErrorKind::unavailable, directory.string(), ": cannot remove it: ", error.message());
+  FLOTILLA_REQUIRE(!error, io_error_kind(error.value()), directory.string(), ": cannot remove it: ", error.message());
 }
 
 std::vector<fs::path> beyond_keep(const fs::path& run, std::int64_t step, int keep) {

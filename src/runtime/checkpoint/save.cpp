@@ -165,7 +165,7 @@ class Saver {
     std::vector<float> values(static_cast<std::size_t>(segments.most_elements()));
     for (std::int64_t s = first; s < segments.count(); s += world_.size()) {
       const auto found = read_segment(data, segments, s, values), expected = checksums_[index_.at(kind, tensor, s)];
-      FLOTILLA_REQUIRE(found == expected, ErrorKind::unavailable,
+      FLOTILLA_REQUIRE(found == expected, ErrorKind::temporary,
                        describe_mismatch(state_path().string(), data.name(), segments, s, found, expected),
                        ": what was read back is not what was written");
     }

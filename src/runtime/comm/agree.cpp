@@ -15,10 +15,11 @@ int place(ErrorKind kind) noexcept {
     case ErrorKind::usage: return 1;
     case ErrorKind::bad_input: return 2;
     case ErrorKind::unavailable: return 3;
-    case ErrorKind::no_plan: return 4;
+    case ErrorKind::temporary: return 4;
+    case ErrorKind::no_plan: return 5;
     case ErrorKind::communication: break;
   }
-  return 5;
+  return 6;
 }
 
 constexpr char phase_mark = 'A';  // against a rank that is in another kind of agreement
@@ -28,7 +29,8 @@ std::string encode(const Outcome& outcome) {
 }
 
 ErrorKind kind_at(int place_) {
-  for (const auto kind : {ErrorKind::internal, ErrorKind::usage, ErrorKind::bad_input, ErrorKind::unavailable, ErrorKind::no_plan})
+  for (const auto kind :
+       {ErrorKind::internal, ErrorKind::usage, ErrorKind::bad_input, ErrorKind::unavailable, ErrorKind::temporary, ErrorKind::no_plan})
     if (place(kind) == place_) return kind;
   return ErrorKind::communication;
 }

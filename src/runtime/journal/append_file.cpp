@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 
 namespace flotilla::journal {
 namespace {
@@ -38,10 +38,10 @@ std::int64_t end_of_lines(int file, std::int64_t size) {
 void DescriptorTraits::destroy(Raw descriptor) noexcept { ::close(descriptor); }
 
 AppendFile::AppendFile(const std::filesystem::path& path) : file_{::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)} {
-  FLOTILLA_REQUIRE(file_, ErrorKind::unavailable, path.string(), ": cannot be opened for writing: ", std::strerror(errno));
+  FLOTILLA_REQUIRE(file_, io_error_kind(errno), path.string(), ": cannot be opened for writing: ", std::strerror(errno));
   const auto size = size_of(file_.get()), whole = end_of_lines(file_.get(), size);
   if (whole == size) return;
-  FLOTILLA_REQUIRE(::ftruncate(file_.get(), whole) == 0, ErrorKind::unavailable, path.string(), ": byte ", whole,
+  FLOTILLA_REQUIRE(::ftruncate(file_.get(), whole) == 0, io_error_kind(errno), path.string(), ": byte ", whole,
                    ": the line that a killed writer left half-written cannot be cut off: ", std::strerror(errno));
   repaired_bytes_ = size - whole;
 }

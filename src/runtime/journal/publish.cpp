@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "process.hpp"
 
@@ -41,11 +41,11 @@ class PrivateFile {
 bool create_exclusively(const std::filesystem::path& path, std::string_view content) {
   const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
   if (file < 0 && errno == EEXIST) return false;
-  FLOTILLA_REQUIRE(file >= 0, ErrorKind::unavailable, path.string(), ": cannot be created: ", std::strerror(errno));
+  FLOTILLA_REQUIRE(file >= 0, io_error_kind(errno), path.string(), ": cannot be created: ", std::strerror(errno));
   const bool written = ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size());
   const bool closed = ::close(file) == 0;
   if (!written || !closed) ::unlink(path.c_str());
-  FLOTILLA_REQUIRE(written && closed, ErrorKind::unavailable, path.string(), ": cannot be written; is there space on the disk?");
+  FLOTILLA_REQUIRE(written && closed, ErrorKind::temporary, path.string(), ": cannot be written; is there space on the disk?");
   return true;
 }
 
@@ -59,7 +59,7 @@ bool publish_once(const std::filesystem::path& path, std::string_view content) {
   struct ::stat facts {};
   if (::stat(own.path().c_str(), &facts) == 0 && facts.st_nlink == 2) return true;
   if (error == EEXIST) return false;
-  FLOTILLA_REQUIRE(error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK, ErrorKind::unavailable, path.string(),
+  FLOTILLA_REQUIRE(error == EPERM || error == EOPNOTSUPP || error == ENOSYS || error == EMLINK, io_error_kind(error), path.string(),
                    ": cannot be created: ", std::strerror(error));
   return create_exclusively(path, content);
 }
@@ -67,12 +67,12 @@ bool publish_once(const std::filesystem::path& path, std::string_view content) {
 double file_system_clock(const std::filesystem::path& folder) {
   const auto path = private_name(folder / "clock");
   const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-  FLOTILLA_REQUIRE(file >= 0, ErrorKind::unavailable, path.string(), ": cannot be created: ", std::strerror(errno));
+  FLOTILLA_REQUIRE(file >= 0, io_error_kind(errno), path.string(), ": cannot be created: ", std::strerror(errno));
   struct ::stat facts {};
   const bool known = ::fstat(file, &facts) == 0;
   ::close(file);
   ::unlink(path.c_str());
-  FLOTILLA_REQUIRE(known, ErrorKind::unavailable, path.string(), ": cannot be examined");
+  FLOTILLA_REQUIRE(known, ErrorKind::temporary, path.string(), ": cannot be examined");
   return static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
 }
 
