@@ -27,13 +27,12 @@ class Recorder : public ::testing::Test {
     recorder_.emplace(program_, profile_, std::vector<Rank>{Rank{0}, Rank{1}, Rank{2}, Rank{3}}, Rank{0});
     const auto& instructions = program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)].instructions;
     for (std::size_t i = 0; i < instructions.size(); ++i) {
-      const auto op = instructions[i].op;
-      if (op == program::Op::send) send_ = static_cast<int>(i);
+      if (instructions[i].sends()) send_ = static_cast<int>(i);
       if (instructions[i].queue == program::Queue::compute && instructions[i].per_microbatch) compute_ = static_cast<int>(i);
-      const int group = instructions[i].group < 0 ? -1 : program_.ranks[0].groups[static_cast<std::size_t>(instructions[i].group)];
-      if (op == program::Op::all_reduce && group >= 0 &&
-          program_.groups[static_cast<std::size_t>(group)].kind == program::Group::Kind::data)
-        sum_ = static_cast<int>(i), group_ = group;
+      const auto* collective = instructions[i].as<program::Collective>();
+      if (collective == nullptr || collective->kind != program::CollectiveKind::all_reduce) continue;
+      const int group = program_.ranks[0].groups[static_cast<std::size_t>(collective->group)];
+      if (program_.groups[static_cast<std::size_t>(group)].kind == program::Group::Kind::data) sum_ = static_cast<int>(i), group_ = group;
     }
   }
 
@@ -43,7 +42,9 @@ class Recorder : public ::testing::Test {
   int send_ = -1, compute_ = -1, sum_ = -1, group_ = -1;
 };
 
-train::Span span(int site, int microbatch, double start, double end) { return {site, microbatch, Seconds{start}, Seconds{end}}; }
+train::Span span(int instruction, int microbatch, double start, double end) {
+  return {instruction, microbatch, Seconds{start}, Seconds{end}};
+}
 
 TEST_F(Recorder, WithoutAStepThereIsNothingToReport) {
   const auto window = recorder_->take();

@@ -65,8 +65,7 @@ std::map<std::pair<int, bool>, int> passes(const Program& program, Rank rank) {
   const auto& c = program.classes[static_cast<std::size_t>(program.ranks[rank.index()].rank_class)];
   for (const auto& issued : expand(program, rank)) {
     const auto& instruction = c.instructions[static_cast<std::size_t>(issued.instruction)];
-    if (instruction.op == Op::layer_forward || instruction.op == Op::layer_backward)
-      ++count[{instruction.layer, instruction.op == Op::layer_backward}];
+    if (const auto* pass = instruction.as<LayerPass>()) ++count[{pass->layer, instruction.backward}];
   }
   return count;
 }

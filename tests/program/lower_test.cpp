@@ -28,8 +28,10 @@ TEST(Lower, EveryInstructionRunsOncePerMicrobatchOrStep) {
       for (const auto& issued : expand(program, Rank{static_cast<int>(r)})) ++runs[issued.instruction];
       for (std::size_t s = 0; s < c.instructions.size(); ++s) {
         int expected = c.instructions[s].per_microbatch ? c.microbatches : 1;
-        if (!c.instructions[s].runs.empty()) expected = 0;
-        for (const auto& some : c.instructions[s].runs) expected += some.count;
+        if (const auto* message = c.instructions[s].as<MessageEnd>(); message != nullptr && !message->runs.empty()) {
+          expected = 0;
+          for (const auto& some : message->runs) expected += some.count;
+        }
         ASSERT_EQ(runs[static_cast<int>(s)], expected) << c.instructions[s].name;
       }
     }
@@ -49,13 +51,10 @@ TEST(Lower, OneFOneBKeepsAtMostTheStagesLeftInFlight) {
     int ahead = 0, most = 0;
     const Rank rank{c.stage};
     for (const auto& i : expand(program, rank)) {
-      const auto& instruction = c.instructions[static_cast<std::size_t>(i.instruction)];
-      if (instruction.operation == model::Operation::attention_forward && instruction.op == Op::compute &&
-          instruction.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
-        most = std::max(most, ++ahead);
-      if (instruction.operation == model::Operation::attention_backward && instruction.op == Op::compute &&
-          instruction.layer == program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1)
-        --ahead;
+      const auto* work = c.instructions[static_cast<std::size_t>(i.instruction)].as<LayerOperation>();
+      if (work == nullptr || work->layer != program.plan.stages[static_cast<std::size_t>(c.stage)].last_layer - 1) continue;
+      if (work->operation == model::Operation::attention_forward) most = std::max(most, ++ahead);
+      if (work->operation == model::Operation::attention_backward) --ahead;
     }
     EXPECT_LE(most, 3 - c.stage);
   }
@@ -98,11 +97,12 @@ std::vector<std::tuple<int, int, bool>> passes(const Program& program, Rank rank
   const auto& c = program.classes[static_cast<std::size_t>(program.ranks[rank.index()].rank_class)];
   for (const auto& i : expand(program, rank)) {
     const auto& instruction = c.instructions[static_cast<std::size_t>(i.instruction)];
-    const bool head = instruction.op == Op::compute && program.plan.model.is_head(instruction.layer) &&
-                      !instruction.backward;  // forward, at the start of backward
-    const bool pass = instruction.op == Op::compute || instruction.op == Op::layer_forward || instruction.op == Op::layer_backward;
-    if (!pass || head) continue;
-    const std::tuple here{instruction.layer / 2 / plan::own_stages(program.plan), i.microbatch, instruction.backward};
+    const auto* ours = instruction.as<LayerOperation>();
+    const auto* theirs = instruction.as<LayerPass>();
+    if (ours == nullptr && theirs == nullptr) continue;
+    if (ours != nullptr && program.plan.model.is_head(ours->layer) && !instruction.backward) continue;  // forward, at the start of backward
+    const std::tuple here{(ours != nullptr ? ours->layer : theirs->layer) / 2 / plan::own_stages(program.plan), i.microbatch,
+                          instruction.backward};
     if (found.empty() || found.back() != here) found.push_back(here);
   }
   return found;

@@ -78,13 +78,13 @@ struct Reading {
       const auto& parts = program.classes.at(static_cast<std::size_t>(program.ranks[Rank{r}.index()].rank_class)).parts;
       for (const auto& part : parts)
         for (const auto& slot : part.slots)
-          if (!part.shares.empty()) in_pieces.insert({Rank{r}, slot.tensor});
+          if (!part.shards.empty()) in_pieces.insert({Rank{r}, slot.tensor});
       const auto pieces = shard_pieces(program, Rank{r});
       for (int p = 0; p < static_cast<int>(pieces.size()); ++p) {
         const auto& piece = pieces[static_cast<std::size_t>(p)];
         const auto& part = parts[static_cast<std::size_t>(piece.part)];
         add_boxes(boxes_of(program, Rank{r}, piece), piece.count, places[{Rank{r}, piece.tensor, p}]);
-        if (part.shares[static_cast<std::size_t>(piece.share)].parameters == part.parameters) in_place.insert({Rank{r}, piece.tensor, p});
+        if (part.shards[static_cast<std::size_t>(piece.shard)].parameters == part.parameters) in_place.insert({Rank{r}, piece.tensor, p});
       }
     }
   }

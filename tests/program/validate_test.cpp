@@ -20,10 +20,15 @@ Program pipeline_program(int stages = 2, int tensor = 1, int data = 1) {
   return lower(plan::even_plan(model::built_in("gpt2-tiny"), 16, 8 * data, Precision::fp32, data, stages, tensor, 1), Runtime{});
 }
 
+bool is_a(const Instruction& instruction, CollectiveKind kind) {
+  const auto* collective = instruction.as<Collective>();
+  return collective != nullptr && collective->kind == kind;
+}
+
 Instruction& instruction_named(Program& program, std::size_t c, const std::string& name) {
   for (auto& instruction : program.classes.at(c).instructions)
     if (instruction.name == name) return instruction;
-  throw std::runtime_error{"no site " + name};
+  throw std::runtime_error{"no instruction " + name};
 }
 
 plan::Plan shared_or_not(plan::Plan plan, std::mt19937& random) {
@@ -125,13 +130,15 @@ void expect_removed_gathers_noticed(plan::ScheduleKind schedule) {
   for (std::size_t c = 0; c < whole.classes.size(); ++c)
     for (std::size_t s = 0; s < whole.classes[c].instructions.size(); ++s) {
       const auto& instruction = whole.classes[c].instructions[s];
-      if (!instruction.per_microbatch || (instruction.op != Op::all_gather && instruction.op != Op::reduce_scatter)) continue;
+      if (!instruction.per_microbatch ||
+          (!is_a(instruction, CollectiveKind::all_gather) && !is_a(instruction, CollectiveKind::reduce_scatter)))
+        continue;
       ++gathers;
       // Of two gathers behind one operation the first is waited for by the second one's queue, and the second starts behind the first.
       const auto& instructions = whole.classes[c].instructions;
       const auto pairs = [&](std::size_t a, std::size_t b) {
-        return b < instructions.size() && instructions[a].op == Op::all_gather && instructions[b].op == Op::all_gather &&
-               instructions[a].waits == instructions[b].waits;
+        return b < instructions.size() && is_a(instructions[a], CollectiveKind::all_gather) &&
+               is_a(instructions[b], CollectiveKind::all_gather) && instructions[a].waits == instructions[b].waits;
       };
       const bool first_of_two = pairs(s, s + 1), second_of_two = s > 0 && pairs(s - 1, s);
       auto before = whole;  // it begins before its operand is made
@@ -155,14 +162,14 @@ TEST(Validate, MissingMessageIsRefused) {
   auto& blocks = program.classes[0].blocks;
   for (auto& block : blocks)
     std::erase_if(block.steps, [&](const Block::Step& s) {
-      return program.classes[0].instructions[static_cast<std::size_t>(s.instruction)].op == Op::send && block.repeat == 1;
+      return program.classes[0].instructions[static_cast<std::size_t>(s.instruction)].sends() && block.repeat == 1;
     });
   EXPECT_TRUE(broken(program, Violation::Rule::message_order)) << first(validate(program));
 }
 
 TEST(Validate, MessageOfAnotherSizeIsRefused) {
   auto program = pipeline_program();
-  instruction_named(program, 0, "send activation").bytes_per_sequence += Bytes{4};
+  instruction_named(program, 0, "send activation").as<MessageEnd>()->size.per_sequence += Bytes{4};
   EXPECT_TRUE(broken(program, Violation::Rule::message_order));
 }
 
@@ -217,15 +224,16 @@ TEST(Validate, RendezvousCycleIsRefused) {
     rank_class.blocks.clear();
     Instruction send, receive;
     send.name = "send";
-    send.op = Op::send;
     send.queue = Queue::compute;  // a queue that runs one at a time: blocking
-    send.peer = 0;
-    send.channel = 7;
+    MessageEnd end;
+    end.peer = 0;
+    end.channel = 7;
+    end.size.per_sequence = {1 << 20};
+    send.work = end;
     send.per_microbatch = false;
-    send.bytes_per_sequence = {1 << 20};
     receive = send;
     receive.name = "receive";
-    receive.op = Op::receive;
+    receive.as<MessageEnd>()->direction = MessageEnd::Direction::receive;
     rank_class.instructions = {send, receive};
     rank_class.blocks = {{1, {{0, 0}, {1, 0}}}};
   }
@@ -259,7 +267,7 @@ TEST(Validate, GroupsInDifferentOrderAreRefused) {
   auto& closing = second.blocks.back().steps;
   std::vector<std::size_t> reductions;
   for (std::size_t i = 0; i < closing.size(); ++i)
-    if (second.instructions[static_cast<std::size_t>(closing[i].instruction)].op == Op::all_reduce) reductions.push_back(i);
+    if (is_a(second.instructions[static_cast<std::size_t>(closing[i].instruction)], CollectiveKind::all_reduce)) reductions.push_back(i);
   ASSERT_GE(reductions.size(), 2u);
   std::swap(closing[reductions[0]], closing[reductions[1]]);
   program.classes.push_back(second);

@@ -11,14 +11,14 @@ namespace {
 using fixture::compute;
 using fixture::message;
 using fixture::rank_class;
+using fixture::receive;
 using fixture::sum;
-using program::Op;
 using program::RankClass;
 
 /// Of the class's only block; all instructions but messages are local unless told.
 std::vector<int> continued(const RankClass& c, std::vector<char> local = {}) {
   if (local.empty())
-    for (const auto& instruction : c.instructions) local.push_back(instruction.op == Op::send || instruction.op == Op::receive ? 0 : 1);
+    for (const auto& instruction : c.instructions) local.push_back(instruction.as<program::MessageEnd>() != nullptr ? 0 : 1);
   const auto found = simulate::continued_steps(c, local);
   return {found.at(0).begin(), found.at(0).end()};
 }
@@ -40,7 +40,7 @@ TEST(Chains, ASumThatNobodyWaitedForMayStillRun) {
 }
 
 TEST(Chains, AWaitForAnotherQueueBeginsANewOne) {
-  const auto c = rank_class({message("r", Op::receive, 0), compute("a"), compute("b", {{0, 0}}), compute("c")}, 4);
+  const auto c = rank_class({message("r", receive, 0), compute("a"), compute("b", {{0, 0}}), compute("c")}, 4);
   EXPECT_EQ(continued(c), (std::vector{0, 0, 0, 1}));
 }
 

@@ -81,11 +81,11 @@ TEST(ContentionProperty, NoCardMovesMoreThanItCan) {
       const Rank from{static_cast<int>(r)};
       const auto& about = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
       for (const auto& issued : program::expand(program, from)) {
-        const auto& instruction = about.instructions[static_cast<std::size_t>(issued.instruction)];
-        if (instruction.op != program::Op::send) continue;
-        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(instruction.peer)];
+        const auto* message = about.instructions[static_cast<std::size_t>(issued.instruction)].as<program::MessageEnd>();
+        if (message == nullptr || !message->sends()) continue;
+        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(message->peer)];
         if (cost.host(from) == cost.host(to)) continue;
-        const Bytes bytes = instruction.bytes_per_sequence * about.sequences(issued.microbatch);
+        const Bytes bytes = message->size.per_sequence * about.sequences(issued.microbatch);
         const double busy = (cost.message(from, to, bytes).time - cost.message(from, to, {0}).time).value / cost.lanes(from, to);
         out[cost.host(from)] += busy;
         in[cost.host(to)] += busy;

@@ -12,20 +12,21 @@ using fixture::compute;
 using fixture::FakeCost;
 using fixture::message;
 using fixture::rank_class;
+using fixture::receive;
 using fixture::seconds_by_name;
+using fixture::send;
 using fixture::span_of;
 using fixture::sum;
-using program::Op;
 using program::Program;
 using simulate::Forecast;
 
 /// Ranks 0 and 2 stand on host 0 and send to ranks 1 and 3 on hosts of their own, the second after `later` seconds.
 Program two_streams(const std::string& later) {
   Program p;
-  add_rank(p, rank_class({message("s", Op::send, 0)}), {1});
-  add_rank(p, rank_class({message("r", Op::receive, 0)}), {0});
-  add_rank(p, rank_class({compute(later), message("s", Op::send, 0, {{0, 0}})}), {3});
-  add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
+  add_rank(p, rank_class({message("s", send, 0)}), {1});
+  add_rank(p, rank_class({message("r", receive, 0)}), {0});
+  add_rank(p, rank_class({compute(later), message("s", send, 0, {{0, 0}})}), {3});
+  add_rank(p, rank_class({message("r", receive, 0)}), {2});
   return p;
 }
 
@@ -67,7 +68,7 @@ TEST(Contention, MessagesIntoOneHostShareItsCardsToo) {
 
 TEST(Contention, OutAndInDoNotDisturbEachOther) {
   Program p;  // both ends send and receive at once
-  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", Op::receive, 0), message("s", Op::send, 0)}), {1 - r});
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", receive, 0), message("s", send, 0)}), {1 - r});
   EXPECT_EQ(interpret(p, on_hosts({0, 1})).iteration.value, 0.25);
 }
 
@@ -84,8 +85,8 @@ TEST(Contention, TheFullestWireDecides) {
   Program p = two_streams("0");
   for (int pair = 0; pair < 2; ++pair) {
     const int sender = static_cast<int>(p.ranks.size());
-    add_rank(p, rank_class({message("s", Op::send, 0)}), {sender + 1});
-    add_rank(p, rank_class({message("r", Op::receive, 0)}), {sender});
+    add_rank(p, rank_class({message("s", send, 0)}), {sender + 1});
+    add_rank(p, rank_class({message("r", receive, 0)}), {sender});
   }
   const Forecast f = interpret(p, on_hosts({0, 1, 0, 2, 3, 1, 4, 1}), {true, {}});
   EXPECT_EQ(span_of(f, 3, "r").end.value, 0.5);
@@ -96,7 +97,7 @@ TEST(Contention, TheFullestWireDecides) {
 /// Two ranks of one class on host 0 that send to two of another on host 1.
 Program two_equal_pairs() {
   Program p;
-  p.classes = {rank_class({message("s", Op::send, 0)}), rank_class({message("r", Op::receive, 0)})};
+  p.classes = {rank_class({message("s", send, 0)}), rank_class({message("r", receive, 0)})};
   for (int r = 0; r < 4; ++r) {
     program::RankBinding binding;
     binding.rank_class = r / 2;
@@ -123,7 +124,7 @@ TEST(Contention, OneMessageForATensorGroupIsOneFlow) {
   Program p = two_equal_pairs();
   for (auto& c : p.classes) {
     c.shape.tensor_parallel = 2;
-    c.instructions[0].once = true;
+    c.instructions[0].as<program::MessageEnd>()->once = true;
   }
   EXPECT_EQ(interpret(p, on_hosts({0, 0, 1, 1})).iteration.value, 0.25);
 }
@@ -131,7 +132,7 @@ TEST(Contention, OneMessageForATensorGroupIsOneFlow) {
 TEST(Contention, RanksOnFullerHostsAreAKindOfTheirOwn) {
   // Rank 2 shares its host with nobody: its message takes its own time.
   Program p;
-  p.classes = {rank_class({message("s", Op::send, 0)}), rank_class({message("r", Op::receive, 0)})};
+  p.classes = {rank_class({message("s", send, 0)}), rank_class({message("r", receive, 0)})};
   for (int r = 0; r < 6; ++r) {
     program::RankBinding binding;
     binding.rank_class = r / 3;
@@ -212,8 +213,8 @@ TEST(Contention, ASumAndAMessageShareTheUplink) {
   p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
   add_rank(p, rank_class({sum("a", 0)}), {}, {0});
   add_rank(p, rank_class({compute("0.125"), sum("a", 0, {{0, 0}})}), {}, {0});
-  add_rank(p, rank_class({message("s", Op::send, 0)}), {3});
-  add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
+  add_rank(p, rank_class({message("s", send, 0)}), {3});
+  add_rank(p, rank_class({message("r", receive, 0)}), {2});
   const Forecast f = interpret(p, behind({0, 1, 1, 2}, 1), {true, {}});
   EXPECT_EQ(span_of(f, 3, "r").end.value, 0.375);
   EXPECT_EQ(f.iteration.value, 0.75);
@@ -224,8 +225,8 @@ TEST(Contention, ACollectiveSharesTheCardsOfAllItsHosts) {
   p.groups = {{program::Group::Kind::data, {Rank{0}, Rank{1}}}};
   add_rank(p, rank_class({sum("a", 0)}), {}, {0});
   add_rank(p, rank_class({compute("0.125"), sum("a", 0, {{0, 0}})}), {}, {0});
-  add_rank(p, rank_class({message("s", Op::send, 0)}), {3});
-  add_rank(p, rank_class({message("r", Op::receive, 0)}), {2});
+  add_rank(p, rank_class({message("s", send, 0)}), {3});
+  add_rank(p, rank_class({message("r", receive, 0)}), {2});
   const Forecast f = interpret(p, on_hosts({0, 1, 1, 2}), {true, {}});
   EXPECT_EQ(span_of(f, 0, "a").start.value, 0.125);
   EXPECT_EQ(span_of(f, 3, "r").end.value, 0.375);

@@ -30,7 +30,8 @@ struct FakeCost : simulate::InstructionCost {
   simulate::Cost message(Rank, Rank, Bytes bytes, const simulate::Flows& flows) const override {
     return {{shared(message_seconds, bytes, flows)}, 0.1, false};
   }
-  simulate::Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes, const simulate::Flows& flows) const override {
+  simulate::Cost collective(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes,
+                            const simulate::Flows& flows) const override {
     return {{shared(collective_seconds, bytes, flows)}, 0.1, false};
   }
   std::uint64_t host(Rank rank) const override { return host_of.empty() ? 0 : host_of.at(rank.index()); }

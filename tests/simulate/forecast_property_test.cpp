@@ -74,7 +74,7 @@ TEST_P(ForecastProperty, NeverBelowTheWorkOfAnyRank) {
     double work = 0;
     for (const auto& issued : program::expand(program, kind.ranks.front())) {
       const auto& instruction = about.instructions[static_cast<std::size_t>(issued.instruction)];
-      if (instruction.op == program::Op::compute)
+      if (instruction.as<program::LayerOperation>() != nullptr)
         work += cost.compute(program, about, instruction, about.sequences(issued.microbatch)).time.value;
     }
     EXPECT_GE(f.iteration.value, work * (1 - 1e-12));

@@ -14,11 +14,12 @@ using fixture::compute;
 using fixture::FakeCost;
 using fixture::message;
 using fixture::rank_class;
+using fixture::receive;
 using fixture::seconds_by_name;
+using fixture::send;
 using fixture::span_of;
 using fixture::sum;
 using program::Instruction;
-using program::Op;
 using program::Program;
 using program::Queue;
 using program::RankClass;
@@ -58,8 +59,8 @@ TEST(Machine, TheShortLastMicrobatchCostsItsOwnSize) {
 
 TEST(Machine, MessageMovesWhenBothEndsHaveStarted) {
   Program p;
-  add_rank(p, rank_class({compute("1"), message("s", Op::send, 0, {{0, 0}})}), {1});
-  add_rank(p, rank_class({compute("3"), message("r", Op::receive, 0, {{0, 0}}), compute("2", {{1, 0}})}), {0});
+  add_rank(p, rank_class({compute("1"), message("s", send, 0, {{0, 0}})}), {1});
+  add_rank(p, rank_class({compute("3"), message("r", receive, 0, {{0, 0}}), compute("2", {{1, 0}})}), {0});
   const Forecast f = interpret(p, seconds_by_name(), {true, {}});
   EXPECT_EQ(span_of(f, 0, "s").start.value, 3);
   EXPECT_EQ(span_of(f, 1, "r").end.value, 3.25);
@@ -70,8 +71,8 @@ TEST(Machine, MessageMovesWhenBothEndsHaveStarted) {
 
 TEST(Machine, SendNeverBlocksItsQueueAndReceiveIsPostedEarly) {
   Program p;  // the receive waits for nothing: the sender's data arrives while the receiver computes
-  add_rank(p, rank_class({compute("1"), message("s", Op::send, 0, {{0, 0}}), compute("4")}), {1});
-  add_rank(p, rank_class({message("r", Op::receive, 0), compute("3"), compute("2", {{0, 0}})}), {0});
+  add_rank(p, rank_class({compute("1"), message("s", send, 0, {{0, 0}}), compute("4")}), {1});
+  add_rank(p, rank_class({message("r", receive, 0), compute("3"), compute("2", {{0, 0}})}), {0});
   const Forecast f = interpret(p, seconds_by_name(), {true, {}});
   EXPECT_EQ(span_of(f, 1, "r").end.value, 1.25);
   EXPECT_EQ(span_of(f, 0, "4").start.value, 1);
@@ -80,15 +81,15 @@ TEST(Machine, SendNeverBlocksItsQueueAndReceiveIsPostedEarly) {
 
 TEST(Machine, MessagesBetweenTwoRanksShareTheirPath) {
   Program p;
-  add_rank(p, rank_class({message("s", Op::send, 0)}, 4), {1});
-  add_rank(p, rank_class({message("r", Op::receive, 0)}, 4), {0});
+  add_rank(p, rank_class({message("s", send, 0)}, 4), {1});
+  add_rank(p, rank_class({message("r", receive, 0)}, 4), {0});
   EXPECT_EQ(interpret(p, FakeCost{}).iteration.value, 4 * 0.25);
 }
 
 TEST(Machine, BlockingMessageHoldsTheComputeQueueOfBothEnds) {
   Program p;
-  add_rank(p, rank_class({compute("1"), blocking("s", Op::send, 0), compute("4")}), {1});
-  add_rank(p, rank_class({compute("3"), blocking("r", Op::receive, 0), compute("2")}), {0});
+  add_rank(p, rank_class({compute("1"), blocking("s", send, 0), compute("4")}), {1});
+  add_rank(p, rank_class({compute("3"), blocking("r", receive, 0), compute("2")}), {0});
   const Forecast f = interpret(p, seconds_by_name(), {true, {}});
   EXPECT_EQ(span_of(f, 0, "s").start.value, 3);
   EXPECT_EQ(span_of(f, 0, "4").start.value, 3.25);
@@ -100,8 +101,8 @@ TEST(Machine, BlockingMessageHoldsTheComputeQueueOfBothEnds) {
 
 TEST(Machine, BlockingMessageMeetsAPostedOne) {
   Program p;  // the receiver has posted, so only the sender's compute queue stands
-  add_rank(p, rank_class({compute("1"), blocking("s", Op::send, 0), compute("1")}, 2), {1});
-  add_rank(p, rank_class({message("r", Op::receive, 0), compute("0.5")}, 2), {0});
+  add_rank(p, rank_class({compute("1"), blocking("s", send, 0), compute("1")}, 2), {1});
+  add_rank(p, rank_class({message("r", receive, 0), compute("0.5")}, 2), {0});
   const Forecast f = interpret(p, seconds_by_name(), {true, {}});
   EXPECT_EQ(span_of(f, 0, "s", 1).start.value, 3.25);
   EXPECT_EQ(f.iteration.value, 4.5);
@@ -110,7 +111,7 @@ TEST(Machine, BlockingMessageMeetsAPostedOne) {
 
 TEST(Machine, BlockingMessagesThatCrossNeverEnd) {
   Program p;  // both send first and receive then: each stands at its send
-  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({blocking("s", Op::send, 0), blocking("r", Op::receive, 0)}), {1 - r});
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({blocking("s", send, 0), blocking("r", receive, 0)}), {1 - r});
   EXPECT_NE(error_of(p, FakeCost{}).find("never ends: rank 0 cannot finish \"s\" of microbatch 0, which waits for its other end"),
             std::string::npos)
       << error_of(p, FakeCost{});
@@ -118,9 +119,9 @@ TEST(Machine, BlockingMessagesThatCrossNeverEnd) {
 
 TEST(Machine, ReceivesFromTwoRanksFinishInAnyOrder) {
   Program p;
-  add_rank(p, rank_class({compute("9"), message("s", Op::send, 0, {{0, 0}})}), {2});
-  add_rank(p, rank_class({message("s", Op::send, 0)}), {2});
-  add_rank(p, rank_class({message("late", Op::receive, 0), message("early", Op::receive, 1), compute("1", {{1, 0}})}), {0, 1});
+  add_rank(p, rank_class({compute("9"), message("s", send, 0, {{0, 0}})}), {2});
+  add_rank(p, rank_class({message("s", send, 0)}), {2});
+  add_rank(p, rank_class({message("late", receive, 0), message("early", receive, 1), compute("1", {{1, 0}})}), {0, 1});
   const Forecast f = interpret(p, seconds_by_name(), {true, {}});
   EXPECT_EQ(span_of(f, 2, "early").end.value, 0.25);
   EXPECT_EQ(span_of(f, 2, "1").start.value, 0.25);
@@ -153,13 +154,13 @@ TEST(Machine, WaitsNameEarlierMicrobatches) {
 
 TEST(Machine, CrossedMessagesAreRefusedNotWaitedFor) {
   Program p;  // each sends only after it has received
-  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", Op::receive, 0), message("s", Op::send, 0, {{0, 0}})}), {1 - r});
+  for (int r = 0; r < 2; ++r) add_rank(p, rank_class({message("r", receive, 0), message("s", send, 0, {{0, 0}})}), {1 - r});
   EXPECT_NE(error_of(p, FakeCost{}).find("never ends"), std::string::npos) << error_of(p, FakeCost{});
 }
 
 TEST(Machine, MessageWithoutItsOtherEndIsRefused) {
   Program p;
-  add_rank(p, rank_class({message("lonely", Op::send, 0)}), {1});
+  add_rank(p, rank_class({message("lonely", send, 0)}), {1});
   add_rank(p, rank_class({compute("1")}), {0});
   EXPECT_NE(error_of(p, seconds_by_name()).find("\"lonely\" of microbatch 0 of rank 0 never meets its other end"), std::string::npos);
 }
@@ -174,7 +175,7 @@ TEST(Machine, CollectivesInAnotherOrderAreRefused) {
 
 TEST(Machine, WrongReferencesAreRefused) {
   Program p;
-  add_rank(p, rank_class({message("s", Op::send, 3)}), {0});
+  add_rank(p, rank_class({message("s", send, 3)}), {0});
   EXPECT_NE(error_of(p, FakeCost{}).find("peer slot 3"), std::string::npos);
   Program q;
   add_rank(q, rank_class({compute("1", {{7, 0}})}));

@@ -80,27 +80,30 @@ class Oracle {
 
   bool may_finish(Id id) {
     const auto& s = instruction(id);
-    if (s.op == program::Op::send || s.op == program::Op::receive) return may_move(id);
-    if (s.queue == program::Queue::reduce || s.queue == program::Queue::sum) return may_meet(id);
+    if (s.as<program::MessageEnd>() != nullptr) return may_move(id);
+    if (s.as<program::Collective>() != nullptr) return may_meet(id);
     finished_[id.first][id.second] =
         started_[id.first][id.second] + cost_.compute(program_, class_of(id.first), s, sequences(id)).time.value;
     return true;
   }
 
-  std::size_t peer_of(Id id) const { return program_.ranks[id.first].peers[static_cast<std::size_t>(instruction(id).peer)].index(); }
+  const program::MessageEnd& message(Id id) const { return *instruction(id).as<program::MessageEnd>(); }
+  const program::Collective& collective(Id id) const { return *instruction(id).as<program::Collective>(); }
+  std::size_t peer_of(Id id) const { return program_.ranks[id.first].peers[static_cast<std::size_t>(message(id).peer)].index(); }
 
   /// Instructions of a rank that send to (or receive from) `peer`, in order.
-  std::vector<Id> messages(std::size_t rank, std::size_t peer, program::Op op) const {
+  std::vector<Id> messages(std::size_t rank, std::size_t peer, bool sends) const {
     std::vector<Id> found;
     for (std::size_t i = 0; i < lists_[rank].size(); ++i)
-      if (instruction({rank, i}).op == op && peer_of({rank, i}) == peer) found.push_back({rank, i});
+      if ((sends ? instruction({rank, i}).sends() : instruction({rank, i}).receives()) && peer_of({rank, i}) == peer)
+        found.push_back({rank, i});
     return found;
   }
 
   bool may_move(Id id) {
-    const bool sends = instruction(id).op == program::Op::send;
+    const bool sends = message(id).sends();
     const std::size_t from = sends ? id.first : peer_of(id), to = sends ? peer_of(id) : id.first;
-    const auto sent = messages(from, to, program::Op::send), received = messages(to, from, program::Op::receive);
+    const auto sent = messages(from, to, true), received = messages(to, from, false);
     const auto& own = sends ? sent : received;
     const auto n = static_cast<std::size_t>(std::ranges::find(own, id) - own.begin());
     if (n >= sent.size() || n >= received.size()) return false;
@@ -109,20 +112,20 @@ class Oracle {
     if (started_[sr][si] < 0 || started_[rr][ri] < 0) return false;
     const double before = n == 0 ? 0 : finished_[sr][sent[n - 1].second];
     if (before < 0) return false;
-    const Bytes bytes = instruction(sent[n]).size(sequences(sent[n]));
+    const Bytes bytes = message(sent[n]).size.of(sequences(sent[n]));
     finished_[sr][si] = finished_[rr][ri] = std::max({started_[sr][si], started_[rr][ri], before}) +
                                             cost_.message(Rank{static_cast<int>(from)}, Rank{static_cast<int>(to)}, bytes).time.value;
     return true;
   }
 
-  int group_of(Id id) const { return program_.ranks[id.first].groups[static_cast<std::size_t>(instruction(id).group)]; }
+  int group_of(Id id) const { return program_.ranks[id.first].groups[static_cast<std::size_t>(collective(id).group)]; }
 
   bool may_meet(Id id) {
     const int group = group_of(id);
     const auto collectives = [&](std::size_t rank) {
       std::vector<Id> found;
       for (std::size_t i = 0; i < lists_[rank].size(); ++i)
-        if (instruction({rank, i}).group >= 0 && group_of({rank, i}) == group) found.push_back({rank, i});
+        if (instruction({rank, i}).as<program::Collective>() != nullptr && group_of({rank, i}) == group) found.push_back({rank, i});
       return found;
     };
     const auto own = collectives(id.first);
@@ -141,13 +144,15 @@ class Oracle {
   }
 
   double collective_seconds(Id id, int group) const {
-    const auto& s = instruction(id);
-    const Bytes bytes = s.size(s.per_microbatch ? sequences(id) : 0);
-    const bool in_passes = (s.op == program::Op::all_reduce || s.op == program::Op::reduce_scatter) && s.per_microbatch;
-    const Bytes element = s.op == program::Op::reduce_scalars                   ? Bytes{8}
-                          : in_passes || s.op == program::Op::all_gather_shards ? element_size(program_.plan.precision)
-                                                                                : Bytes{4};
-    return cost_.collective(s.op, program_.groups[static_cast<std::size_t>(group)], bytes, element).time.value;
+    using enum program::CollectiveKind;
+    const bool per_microbatch = instruction(id).per_microbatch;
+    const auto kind = collective(id).kind;
+    const Bytes bytes = collective(id).size.of(per_microbatch ? sequences(id) : 0);
+    const bool in_passes = (kind == all_reduce || kind == reduce_scatter) && per_microbatch;
+    const Bytes element = kind == reduce_scalars                   ? Bytes{8}
+                          : in_passes || kind == all_gather_shards ? element_size(program_.plan.precision)
+                                                                   : Bytes{4};
+    return cost_.collective(kind, program_.groups[static_cast<std::size_t>(group)], bytes, element).time.value;
   }
 
   const program::Program& program_;

@@ -24,11 +24,11 @@ program::Group group(std::vector<int> ranks) {
 
 TEST(ProfileCost, MeasuredSumsAreTakenAsTheyAre) {
   auto profile = fixture::uniform_cluster(1, 4);
-  const double made_up = ProfileCost{profile}.collective(program::Op::all_reduce, group({0, 1}), {16000}, {4}, 1).time.value;
+  const double made_up = ProfileCost{profile}.collective(program::CollectiveKind::all_reduce, group({0, 1}), {16000}, {4}, 1).time.value;
   for (auto& link : profile.links) link.sum_pieces = {{Bytes{0}, Seconds{50e-6}, {1e9}}};
   const ProfileCost costs{profile};
   const auto sum = [&](std::vector<int> ranks) {
-    return costs.collective(program::Op::all_reduce, group(std::move(ranks)), {16000}, {4}, 1).time.value;
+    return costs.collective(program::CollectiveKind::all_reduce, group(std::move(ranks)), {16000}, {4}, 1).time.value;
   };
   EXPECT_NEAR(sum({0, 1}), 2 * (50e-6 + 8e-6), 1e-15) << "two halves of 8000 bytes each way";
   EXPECT_NEAR(sum({0, 1, 2, 3}), 2 * (50e-6 + 3 * 4e-6), 1e-15) << "two further members add what the bytes take";
@@ -40,17 +40,17 @@ TEST(ProfileCost, TokensThatAreSharedTakeHalvesOfAMeasuredSum) {
   auto profile = fixture::uniform_cluster(1, 4);
   for (auto& link : profile.links) link.sum_pieces = {{Bytes{0}, Seconds{50e-6}, {1e9}}};
   const ProfileCost costs{profile};
-  const auto seconds = [&](program::Op op, int members, std::int64_t bytes) {
+  const auto seconds = [&](program::CollectiveKind kind, int members, std::int64_t bytes) {
     std::vector<int> ranks(static_cast<std::size_t>(members));
     std::iota(ranks.begin(), ranks.end(), 0);
-    return costs.collective(op, group(std::move(ranks)), {bytes}, {4}).time.value;
+    return costs.collective(kind, group(std::move(ranks)), {bytes}, {4}).time.value;
   };
-  EXPECT_NEAR(seconds(program::Op::all_gather, 2, 8000), 50e-6 + 8e-6, 1e-15);
-  EXPECT_NEAR(seconds(program::Op::all_gather, 4, 4000), 50e-6 + 3 * 4e-6, 1e-15);
-  EXPECT_NEAR(seconds(program::Op::reduce_scatter, 4, 16000), 50e-6 + 3 * 4e-6, 1e-15);
-  EXPECT_NEAR(seconds(program::Op::all_gather, 4, 4000) + seconds(program::Op::reduce_scatter, 4, 16000),
-              seconds(program::Op::all_reduce, 4, 16000), 1e-15);
-  EXPECT_NEAR(seconds(program::Op::reduce_scalars, 2, 8), 5e-6 + 8e-9, 1e-15) << "one message, which needs no such thing";
+  EXPECT_NEAR(seconds(program::CollectiveKind::all_gather, 2, 8000), 50e-6 + 8e-6, 1e-15);
+  EXPECT_NEAR(seconds(program::CollectiveKind::all_gather, 4, 4000), 50e-6 + 3 * 4e-6, 1e-15);
+  EXPECT_NEAR(seconds(program::CollectiveKind::reduce_scatter, 4, 16000), 50e-6 + 3 * 4e-6, 1e-15);
+  EXPECT_NEAR(seconds(program::CollectiveKind::all_gather, 4, 4000) + seconds(program::CollectiveKind::reduce_scatter, 4, 16000),
+              seconds(program::CollectiveKind::all_reduce, 4, 16000), 1e-15);
+  EXPECT_NEAR(seconds(program::CollectiveKind::reduce_scalars, 2, 8), 5e-6 + 8e-9, 1e-15) << "one message, which needs no such thing";
 }
 
 TEST(ProfileCost, MeasuredTimesAreTakenAsTheyAre) {
@@ -165,10 +165,10 @@ TEST(ProfileCost, DirectSumByHand) {
   const ProfileCost costs{profile};
   // 4000 numbers over 4 members: pieces of 1000 numbers, 4000 bytes. A phase: 5 us latency and three messages of 4 us.
   const double phase = 5e-6 + 3 * 4e-6, add = 3 * 1000 * 1e-9;
-  EXPECT_NEAR(costs.collective(program::Op::all_reduce, group({0, 1, 2, 3}), {16000}, {4}).time.value, 2 * phase + add, 1e-15);
-  EXPECT_EQ(costs.collective(program::Op::all_reduce, group({2}), {16000}, {4}).time.value, 0);
-  EXPECT_NEAR(costs.collective(program::Op::reduce_scatter, group({0, 1, 2, 3}), {16000}, {4}).time.value, phase + add, 1e-15);
-  EXPECT_NEAR(costs.collective(program::Op::all_gather, group({0, 1}), {4000}, {4}).time.value, 5e-6 + 4e-6, 1e-15);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::all_reduce, group({0, 1, 2, 3}), {16000}, {4}).time.value, 2 * phase + add, 1e-15);
+  EXPECT_EQ(costs.collective(program::CollectiveKind::all_reduce, group({2}), {16000}, {4}).time.value, 0);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::reduce_scatter, group({0, 1, 2, 3}), {16000}, {4}).time.value, phase + add, 1e-15);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::all_gather, group({0, 1}), {4000}, {4}).time.value, 5e-6 + 4e-6, 1e-15);
 }
 
 TEST(ProfileCost, SumInTeamsByHand) {
@@ -176,16 +176,18 @@ TEST(ProfileCost, SumInTeamsByHand) {
   profile.operation_times.push_back({"slow", "add", 1, 1, 1, Precision::fp32, {1e-3}, 0});  // 1 ns an element
   const ProfileCost costs{profile};
   auto nodes = group({0, 1, 2, 3});
-  const double direct = costs.collective(program::Op::all_reduce, nodes, {1'600'000}, {4}).time.value;
+  const double direct = costs.collective(program::CollectiveKind::all_reduce, nodes, {1'600'000}, {4}).time.value;
   nodes.subgroups = program::subgroups_of({nodes.members}, program::placement_of(profile.devices));
   ASSERT_EQ(nodes.subgroups.size(), 1u);
   // 400,000 numbers: inside a node halves of 800 kB at 1 GB/s; between two, quarters of 400 kB at 0.1 GB/s, two at once over one card.
   const double inside = 5e-6 + 8e-4, between = 50e-6 + 2 * 4e-3, add = (200'000 + 100'000) * 1e-9;
-  const double sum = costs.collective(program::Op::all_reduce, nodes, {1'600'000}, {4}).time.value;
+  const double sum = costs.collective(program::CollectiveKind::all_reduce, nodes, {1'600'000}, {4}).time.value;
   EXPECT_NEAR(sum, 2 * (inside + between) + add, 1e-12);
   EXPECT_LT(sum, direct);
-  EXPECT_NEAR(costs.collective(program::Op::reduce_scatter_shards, nodes, {1'600'000}, {4}).time.value, inside + between + add, 1e-12);
-  EXPECT_NEAR(costs.collective(program::Op::all_gather_shards, nodes, {800'000}, {2}).time.value, 5e-6 + 4e-4 + 50e-6 + 2 * 2e-3, 1e-12);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::reduce_scatter_shards, nodes, {1'600'000}, {4}).time.value, inside + between + add,
+              1e-12);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::all_gather_shards, nodes, {800'000}, {2}).time.value,
+              5e-6 + 4e-4 + 50e-6 + 2 * 2e-3, 1e-12);
   EXPECT_NE(costs.path(nodes), costs.path(group({0, 1, 2, 3})));
 }
 
@@ -193,7 +195,7 @@ TEST(ProfileCost, SlowestPairDecides) {
   const auto profile = fixture::uniform_cluster(2, 2);
   const ProfileCost costs{profile};
   const auto seconds = [&](std::vector<int> ranks) {
-    return costs.collective(program::Op::all_gather, group(std::move(ranks)), {100'000}, {4}).time.value;
+    return costs.collective(program::CollectiveKind::all_gather, group(std::move(ranks)), {100'000}, {4}).time.value;
   };
   EXPECT_DOUBLE_EQ(seconds({0, 1}), 5e-6 + 1e-4);
   EXPECT_DOUBLE_EQ(seconds({0, 2}), 50e-6 + 1e-3);
@@ -248,18 +250,18 @@ TEST(ProfileCost, WithoutAnUplinkOrWithAHugeOneNothingChanges) {
   EXPECT_LT(plain.uplink(Rank{0}), 0);
   EXPECT_EQ(costs.message(Rank{0}, Rank{3}, {1000}, {2, 3, 4}).time, plain.message(Rank{0}, Rank{3}, {1000}, {2, 3, 4}).time);
   auto all = group({0, 1, 2, 3});
-  EXPECT_EQ(costs.collective(program::Op::all_reduce, all, {16000}, {4}, 2).time,
-            plain.collective(program::Op::all_reduce, all, {16000}, {4}, 2).time);
+  EXPECT_EQ(costs.collective(program::CollectiveKind::all_reduce, all, {16000}, {4}, 2).time,
+            plain.collective(program::CollectiveKind::all_reduce, all, {16000}, {4}, 2).time);
   all.subgroups = program::subgroups_of({all.members}, program::placement_of(huge.devices));
-  EXPECT_EQ(costs.collective(program::Op::all_reduce, all, {16000}, {4}, {2, 2}).time,
-            plain.collective(program::Op::all_reduce, all, {16000}, {4}, {2, 2}).time);
+  EXPECT_EQ(costs.collective(program::CollectiveKind::all_reduce, all, {16000}, {4}, {2, 2}).time,
+            plain.collective(program::CollectiveKind::all_reduce, all, {16000}, {4}, {2, 2}).time);
 }
 
 TEST(ProfileCost, SumsShareUplinksByHand) {
   const auto profile = behind_uplinks(1e8);
   const ProfileCost costs{profile};
   const auto sum = [&](const program::Group& g, const simulate::Flows& flows) {
-    return costs.collective(program::Op::all_reduce, g, {1'600'000}, {4}, flows).time.value;
+    return costs.collective(program::CollectiveKind::all_reduce, g, {1'600'000}, {4}, flows).time.value;
   };
   // 400,000 numbers. Between two hosts halves of 800 kB: one message each way over the uplink, as its link was measured.
   EXPECT_NEAR(sum(group({0, 2}), {}), 2 * (50e-6 + 8e-3) + 200'000e-9, 1e-12);
@@ -276,10 +278,11 @@ TEST(ProfileCost, SumsShareUplinksByHand) {
   auto measured = profile;
   for (auto& link : measured.links) link.sum_pieces = {{Bytes{0}, Seconds{1e-3}, {5e7}}};
   const ProfileCost halves{measured};
-  EXPECT_NEAR(halves.collective(program::Op::all_reduce, group({0, 1, 2, 3}), {1'600'000}, {4}, {1, 4}).time.value, 2 * (1e-3 + 64e-3),
-              1e-12)
+  EXPECT_NEAR(halves.collective(program::CollectiveKind::all_reduce, group({0, 1, 2, 3}), {1'600'000}, {4}, {1, 4}).time.value,
+              2 * (1e-3 + 64e-3), 1e-12)
       << "sixteen quarters over an uplink";
-  EXPECT_NEAR(halves.collective(program::Op::all_reduce, group({0, 1, 2, 3}), {1'600'000}, {4}).time.value, 2 * (1e-3 + 24e-3), 1e-12)
+  EXPECT_NEAR(halves.collective(program::CollectiveKind::all_reduce, group({0, 1, 2, 3}), {1'600'000}, {4}).time.value, 2 * (1e-3 + 24e-3),
+              1e-12)
       << "the members' own additions take longer";
 }
 
@@ -294,8 +297,8 @@ TEST(ProfileCost, LinkOfANamedHostCountsForItsPairsOnly) {
   profile.links.push_back(fixture::link(cluster::LinkLevel::zone, "h0", "h1", 1e-3, 1e9));
   const ProfileCost costs{profile};
   EXPECT_NEAR(costs.message(Rank{0}, Rank{2}, {0}).time.value, 1e-3, 1e-12);
-  EXPECT_NEAR(costs.collective(program::Op::all_gather, group({0, 4}), {0}, {4}).time.value, 50e-6, 1e-12);
-  EXPECT_NEAR(costs.collective(program::Op::all_gather, group({1, 3, 5}), {0}, {4}).time.value, 1e-3, 1e-12);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::all_gather, group({0, 4}), {0}, {4}).time.value, 50e-6, 1e-12);
+  EXPECT_NEAR(costs.collective(program::CollectiveKind::all_gather, group({1, 3, 5}), {0}, {4}).time.value, 1e-3, 1e-12);
   EXPECT_NE(costs.path(group({0, 2})), costs.path(group({0, 4})));
   EXPECT_EQ(costs.path(group({0, 4})), costs.path(group({1, 5})));
 }

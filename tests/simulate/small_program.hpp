@@ -11,7 +11,7 @@
 namespace flotilla::fixture {
 
 using program::Instruction;
-using program::Op;
+using program::MessageEnd;
 using program::Program;
 using program::Queue;
 using program::RankClass;
@@ -24,21 +24,22 @@ inline Instruction compute(const std::string& name, std::vector<program::Wait> w
   instruction.waits = std::move(waits);
   return instruction;
 }
-inline Instruction message(const std::string& name, Op op, int peer, std::vector<program::Wait> waits = {}) {
+inline constexpr auto send = MessageEnd::Direction::send, receive = MessageEnd::Direction::receive;
+inline Instruction message(const std::string& name, MessageEnd::Direction direction, int peer, std::vector<program::Wait> waits = {}) {
   Instruction instruction = compute(name, std::move(waits));
-  instruction.op = op;
-  instruction.queue = op == Op::send ? Queue::send : Queue::receive;
-  instruction.peer = peer;
-  instruction.channel = 0;
-  instruction.bytes_per_sequence = {100};
+  MessageEnd end;
+  end.direction = direction;
+  end.peer = peer;
+  end.channel = 0;
+  end.size.per_sequence = {100};
+  instruction.work = end;
+  instruction.queue = direction == send ? Queue::send : Queue::receive;
   return instruction;
 }
 inline Instruction sum(const std::string& name, int group, std::vector<program::Wait> waits = {}) {
   Instruction instruction = compute(name, std::move(waits));
-  instruction.op = Op::all_reduce;
+  instruction.work = program::Collective{program::CollectiveKind::all_reduce, group, {{64}, {}}, {}};
   instruction.queue = Queue::reduce;
-  instruction.group = group;
-  instruction.bytes_per_sequence = {64};
   return instruction;
 }
 
@@ -77,10 +78,10 @@ inline const Span& span_of(const Forecast& forecast, int rank, const std::string
 }
 
 /// On the compute queue, which stands still until the message has moved.
-inline Instruction blocking(const std::string& name, Op op, int peer, int channel = 0) {
-  Instruction instruction = message(name, op, peer);
+inline Instruction blocking(const std::string& name, MessageEnd::Direction direction, int peer, int channel = 0) {
+  Instruction instruction = message(name, direction, peer);
   instruction.queue = Queue::compute;
-  instruction.channel = channel;
+  instruction.as<MessageEnd>()->channel = channel;
   return instruction;
 }
 

@@ -82,12 +82,12 @@ TEST(UplinkProperty, NoneMovesMoreThanItCan) {
     for (std::size_t r = 0; r < program.ranks.size(); ++r) {
       const auto& about = program.classes[static_cast<std::size_t>(program.ranks[r].rank_class)];
       for (const auto& issued : program::expand(program, Rank{static_cast<int>(r)})) {
-        const auto& instruction = about.instructions[static_cast<std::size_t>(issued.instruction)];
-        if (instruction.op != program::Op::send) continue;
-        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(instruction.peer)];
+        const auto* message = about.instructions[static_cast<std::size_t>(issued.instruction)].as<program::MessageEnd>();
+        if (message == nullptr || !message->sends()) continue;
+        const Rank to = program.ranks[r].peers[static_cast<std::size_t>(message->peer)];
         const std::string &here = c.profile.devices[r].zone, &there = c.profile.devices[to.index()].zone;
         if (here == there) continue;
-        const auto bytes = static_cast<double>((instruction.bytes_per_sequence * about.sequences(issued.microbatch)).count);
+        const auto bytes = static_cast<double>((message->size.per_sequence * about.sequences(issued.microbatch)).count);
         out[here] += bytes;
         in[there] += bytes;
       }

@@ -17,8 +17,9 @@ constexpr double next_to_nothing = 1e-12;
 
 /// Blocks alone take time: forward passes 2, halves of backward passes 2 each.
 double block_seconds(const program::Instruction& instruction, int) {
-  if (instruction.op != program::Op::compute) return next_to_nothing;
-  switch (instruction.operation) {
+  const auto* layer = instruction.as<program::LayerOperation>();
+  if (layer == nullptr) return next_to_nothing;
+  switch (layer->operation) {
     case Operation::attention_forward:
     case Operation::mlp_forward:
     case Operation::mlp_backward_input:

@@ -10,7 +10,7 @@ namespace flotilla::program {
 
 /// Elements of one tensor that stand together both among those summed and in the share's buffers.
 struct ShardPiece {
-  int part = -1, share = -1, slot = -1, tensor = -1;
+  int part = -1, shard = -1, slot = -1, tensor = -1;
   std::int64_t summed = 0;  ///< where they begin among those summed: in the part, or in what is packed of it
   std::int64_t kept = 0;    ///< and in the share's buffers
   std::int64_t count = 0;

@@ -28,7 +28,7 @@ class InstructionCost {
  public:
   virtual ~InstructionCost() = default;
 
-  /// A instruction of a compute queue: load_tokens, zero, compute, squared_norm or optimizer. `sequences`: of the microbatch, or of a full
+  /// An instruction of a compute queue that is no message. `sequences`: of the microbatch, or of a full
   /// one where the instruction runs once per step.
   virtual Cost compute(const program::Program&, const program::RankClass&, const program::Instruction&, int sequences) const = 0;
 
@@ -40,7 +40,7 @@ class InstructionCost {
   /// all_reduce, all_gather or reduce_scalars over a group, every member ready. `bytes`: the reduced buffer, or one member's contribution;
   /// `element`: size of one number; `flows`: equal groups that do the same at the same time through the same hosts' cards, the same
   /// uplinks.
-  virtual Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const = 0;
+  virtual Cost collective(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const = 0;
 
   /// Equal for ranks of one host, whose messages to other hosts leave and arrive by the same cards.
   virtual std::uint64_t host(Rank) const = 0;

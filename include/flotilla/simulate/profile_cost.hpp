@@ -35,7 +35,7 @@ class ProfileCost : public InstructionCost {
 
   Cost compute(const program::Program&, const program::RankClass&, const program::Instruction&, int sequences) const override;
   Cost message(Rank from, Rank to, Bytes, const Flows& flows = {}) const override;
-  Cost collective(program::Op, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const override;
+  Cost collective(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const override;
   /// Our runtime's sum over a large group, of which `some` stand for all `members`: as many of each kind of host as tell how they are
   /// joined. Uplinks carry as large a share of all as of these.
   Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/overloaded.hpp"
 #include "flotilla/files/json.hpp"
 #include "node.hpp"
 
@@ -11,13 +12,6 @@ namespace flotilla::files::detail {
 namespace {
 
 constexpr std::size_t line_width = 120;
-
-template <class... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
 
 bool is_scalar(const Node& node) {
   return !std::holds_alternative<Node::Array>(node.value) && !std::holds_alternative<Node::Object>(node.value);

@@ -9,15 +9,12 @@
 namespace flotilla::monitor {
 namespace {
 
-using program::Op;
-
-bool sums(Op op) { return op == Op::all_reduce || op == Op::reduce_scatter || op == Op::all_gather; }
-bool shares(Op op) { return op == Op::reduce_scatter_shards || op == Op::all_gather_shards; }
+using program::CollectiveKind;
 
 /// Size of one number that a collective adds or hands on, as the runtime binds it.
-Bytes element_of(const program::Program& program, const program::Instruction& instruction) {
-  if (instruction.op == Op::all_gather_shards) return element_size(program.plan.precision);
-  return instruction.per_microbatch && instruction.op != Op::all_gather ? element_size(program.plan.precision) : Bytes{4};
+Bytes element_of(const program::Program& program, CollectiveKind kind, bool per_microbatch) {
+  if (kind == CollectiveKind::all_gather_shards) return element_size(program.plan.precision);
+  return per_microbatch && kind != CollectiveKind::all_gather ? element_size(program.plan.precision) : Bytes{4};
 }
 
 class TrafficCosting {
@@ -27,13 +24,19 @@ class TrafficCosting {
 
   InstructionTraffic of(const program::RankClass& c, const program::Instruction& instruction) const {
     InstructionTraffic traffic;
-    if (instruction.op == Op::send) traffic.peer = me_.peers.at(static_cast<std::size_t>(instruction.peer)).value;
-    if (sums(instruction.op) || shares(instruction.op)) traffic.group = me_.groups.at(static_cast<std::size_t>(instruction.group));
+    const auto* message = instruction.as<program::MessageEnd>();
+    const auto* collective = instruction.as<program::Collective>();
+    if (message != nullptr && message->sends()) traffic.peer = me_.peers.at(static_cast<std::size_t>(message->peer)).value;
+    if (collective != nullptr && collective->kind != CollectiveKind::reduce_scalars)
+      traffic.group = me_.groups.at(static_cast<std::size_t>(collective->group));
     if (traffic.peer < 0 && traffic.group < 0) return {};
+    const auto forecast = [&](int sequences) {
+      return message != nullptr ? cost_.message(at(self_), at(Rank{traffic.peer}), message->size.of(sequences)).time
+                                : time(*collective, instruction.per_microbatch, traffic.group, sequences);
+    };
     try {
       const bool many = instruction.per_microbatch;
-      traffic.forecast = {time(instruction, traffic, many ? c.shape.sequences : 0),
-                          time(instruction, traffic, many ? c.last_sequences : 0)};
+      traffic.forecast = {forecast(many ? c.shape.sequences : 0), forecast(many ? c.last_sequences : 0)};
     } catch (const Error&) {  // a link that the profile does not know
       return {};
     }
@@ -41,13 +44,12 @@ class TrafficCosting {
   }
 
  private:
-  Seconds time(const program::Instruction& instruction, const InstructionTraffic& traffic, int sequences) const {
-    const Bytes size = instruction.size(sequences);
-    if (traffic.peer >= 0) return cost_.message(at(self_), at(Rank{traffic.peer}), size).time;
-    auto group = program_.groups[static_cast<std::size_t>(traffic.group)];
+  Seconds time(const program::Collective& collective, bool per_microbatch, int index, int sequences) const {
+    auto group = program_.groups[static_cast<std::size_t>(index)];
     const int flows = beside(group);
     for (auto& member : group.members) member = at(member);
-    return cost_.collective(instruction.op, group, size, element_of(program_, instruction), flows).time;
+    const Bytes element = element_of(program_, collective.kind, per_microbatch);
+    return cost_.collective(collective.kind, group, collective.size.of(sequences), element, flows).time;
   }
 
   /// Groups of the kind that meet on the same hosts, this one included; 1 inside a host.

@@ -18,8 +18,8 @@
 
 namespace flotilla::probe {
 
-using program::Access;
-using program::Op;
+using program::CollectiveKind;
+using program::LayerOperation;
 using program::Role;
 
 namespace {
@@ -54,9 +54,10 @@ void fill_ordinary(std::span<float> values, float scale) {
                    values.begin() + static_cast<std::ptrdiff_t>(i), [scale](float v) { return scale * v; });
 }
 
-int buffer_of(const program::Instruction& instruction, Role role) {
-  const auto found = std::ranges::find(instruction.accesses, role, &Access::role);
-  return found == instruction.accesses.end() ? -1 : found->buffer;
+/// Of the tensor-parallel group's statistics of the logits.
+bool gathers_stats(const program::Instruction& instruction) {
+  const auto* collective = instruction.as<program::Collective>();
+  return collective != nullptr && collective->kind == CollectiveKind::all_gather && instruction.access(Role::stats) != nullptr;
 }
 
 /// Replaces what came after the first `count` values by its mean.
@@ -119,7 +120,7 @@ Bytes FewBlocks::workspace_of_halves() const {
 double FewBlocks::flops() const {
   double sum = 0;
   for (const auto& instruction : rank_class().instructions)
-    if (instruction.op == Op::compute) sum += model::flops(model_, rank_class().shape, instruction.operation);
+    if (const auto* layer = instruction.as<LayerOperation>()) sum += model::flops(model_, rank_class().shape, layer->operation);
   return sum;
 }
 
@@ -169,10 +170,10 @@ void FewBlocks::fill_part(const program::Part& part) {
 }
 
 void FewBlocks::fill_tokens() {
-  const auto& buffers = rank_class().buffers;
-  const auto tokens = std::ranges::find(buffers, "tokens", &program::Buffer::name);
-  FLOTILLA_ASSERT(tokens != buffers.end(), "a program without tokens");
-  auto* ids = reinterpret_cast<std::int32_t*>(arena_->data() + tokens->offset.count);
+  const auto& instructions = rank_class().instructions;
+  const auto load = std::ranges::find_if(instructions, [](const auto& i) { return i.template as<program::TokenLoad>() != nullptr; });
+  FLOTILLA_ASSERT(load != instructions.end(), "a program without tokens");
+  auto* ids = reinterpret_cast<std::int32_t*>(at(load->access(Role::tokens)->buffer));
   const std::int64_t count = std::int64_t{shape_.sequences} * (length_ + 1);
   const Philox random{20261120, 2};
   for (std::int64_t i = 0; i < count; ++i)
@@ -195,32 +196,28 @@ void FewBlocks::fill_activations() {
 /// The rows that an all-gather would bring: (maximum, sum of exponentials, logit of the target), finite.
 void FewBlocks::fill_other_members_stats() {
   for (const auto& instruction : rank_class().instructions) {
-    const int buffer = buffer_of(instruction, Role::gathered_stats);
-    if (instruction.op != Op::all_gather || buffer < 0) continue;
-    auto* rows = reinterpret_cast<float*>(at(buffer));
+    if (!gathers_stats(instruction)) continue;
+    auto* rows = reinterpret_cast<float*>(at(instruction.access(Role::gathered_stats)->buffer));
     const std::int64_t count = rank_class().shape.tokens() * shape_.tensor_parallel;
     for (std::int64_t i = 0; i < count; ++i) std::copy_n(std::array{0.0f, 1.0f, 0.0f}.data(), 3, rows + 3 * i);
   }
 }
 
 void FewBlocks::gather_stats(const program::Instruction& instruction) {
-  const std::byte* own = at(buffer_of(instruction, Role::stats));
+  const std::byte* own = at(instruction.access(Role::stats)->buffer);
   std::copy_n(own, rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float)),
-              at(buffer_of(instruction, Role::gathered_stats)));
+              at(instruction.access(Role::gathered_stats)->buffer));
 }
 
-compute::Task FewBlocks::task(const program::Instruction& instruction) const {
+compute::Task FewBlocks::task(const program::Instruction& instruction, const LayerOperation& layer) const {
   compute::Task task;
-  task.operation = instruction.operation;
-  task.layer = instruction.layer;
+  task.operation = layer.operation;
+  task.layer = layer.layer;
   task.sequences = shape_.sequences;
   for (const auto& access : instruction.accesses) task.operands[static_cast<std::size_t>(access.role)] = at(access.buffer);
   const auto& parts = rank_class().parts;
-  if (instruction.part >= 0) task.part = &parts[static_cast<std::size_t>(instruction.part)];
-  const int token_embedding = buffer_of(instruction, Role::token_embedding_weights),
-            token_embedding_gradients = buffer_of(instruction, Role::token_embedding_gradients);
-  for (const auto& part : parts)
-    if (part.weights == token_embedding || part.gradients == token_embedding_gradients) task.token_embedding_part = &part;
+  if (layer.part >= 0) task.part = &parts[static_cast<std::size_t>(layer.part)];
+  if (layer.token_embedding_part >= 0) task.token_embedding_part = &parts[static_cast<std::size_t>(layer.token_embedding_part)];
   task.loss_scale = 1.0f / static_cast<float>(rank_class().shape.tokens());
   return task;
 }
@@ -246,8 +243,8 @@ void FewBlocks::pass(std::vector<std::vector<double>>& samples, Clock clock) {
   const auto before = sizes_of(samples);
   for (const auto& issued : order_) {
     const auto& instruction = rank_class().instructions[static_cast<std::size_t>(issued.instruction)];
-    if (instruction.op == Op::all_gather && buffer_of(instruction, Role::stats) >= 0) gather_stats(instruction);
-    if (instruction.op == Op::compute) run(task(instruction), samples, clock);
+    if (gathers_stats(instruction)) gather_stats(instruction);
+    if (const auto* layer = instruction.as<LayerOperation>()) run(task(instruction, *layer), samples, clock);
   }
   if (model_.windows.size() < 2) return;
   for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
@@ -268,10 +265,12 @@ void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
   std::vector<compute::Task> of_weights;
   for (const auto& issued : order_) {
     const auto& instruction = rank_class().instructions[static_cast<std::size_t>(issued.instruction)];
-    const auto split = std::ranges::find(splits, instruction.operation, &Split::whole);
-    if (instruction.op != Op::compute || split == splits.end()) continue;
-    run(half(task(instruction), split->input), samples, clock);
-    of_weights.push_back(half(task(instruction), split->weights));
+    const auto* layer = instruction.as<LayerOperation>();
+    if (layer == nullptr) continue;
+    const auto split = std::ranges::find(splits, layer->operation, &Split::whole);
+    if (split == splits.end()) continue;
+    run(half(task(instruction, *layer), split->input), samples, clock);
+    of_weights.push_back(half(task(instruction, *layer), split->weights));
   }
   for (const auto& work : of_weights) run(work, samples, clock);
   if (model_.windows.size() < 2) return;
@@ -280,10 +279,12 @@ void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
 
 Seconds FewBlocks::run(model::Operation operation) {
   const auto& instructions = rank_class().instructions;
-  const auto instruction =
-      std::ranges::find_if(instructions, [&](const auto& s) { return s.op == Op::compute && s.operation == operation; });
+  const auto instruction = std::ranges::find_if(instructions, [&](const program::Instruction& i) {
+    const auto* layer = i.as<LayerOperation>();
+    return layer != nullptr && layer->operation == operation;
+  });
   FLOTILLA_ASSERT(instruction != instructions.end(), "a program without ", model::to_string(operation));
-  const compute::Task work = task(*instruction);
+  const compute::Task work = task(*instruction, *instruction->as<LayerOperation>());
   const Seconds start = now();
   backend_->run(work);
   return now() - start;

@@ -65,7 +65,7 @@ class FewBlocks {
   void fill_activations();
   void fill_other_members_stats();
   void gather_stats(const program::Instruction&);
-  compute::Task task(const program::Instruction&) const;
+  compute::Task task(const program::Instruction&, const program::LayerOperation&) const;
   compute::Task half(compute::Task whole, model::Operation) const;
   void run(const compute::Task&, std::vector<std::vector<double>>& samples, Clock);
   Bytes kept_in_all() const;

@@ -3,10 +3,11 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/overloaded.hpp"
 
 namespace flotilla::train {
 
-using program::Op;
+using program::CollectiveKind;
 using program::Role;
 
 Binding::Binding(const program::Program& program, Rank rank, const Arena& arena, const comm::World& world, const comm::Groups& groups,
@@ -20,8 +21,6 @@ Binding::Binding(const program::Program& program, Rank rank, const Arena& arena,
       groups_{groups},
       channel_base_{channel_base},
       of_instruction_(class_.instructions.size()) {
-  for (std::size_t p = 0; p < class_.parts.size(); ++p)
-    if (class_.parts[p].name == "token embedding") token_embedding_part_ = static_cast<int>(p);
   const auto list = program::expand(program, rank);
   instructions_.resize(list.size());
   for (std::size_t i = 0; i < list.size(); ++i) bind(instructions_[i], list[i]);
@@ -36,11 +35,6 @@ std::byte* Binding::buffer(int index, int microbatch) const {
   return arena_.at(program::offset_of(class_.buffers[static_cast<std::size_t>(index)], microbatch));
 }
 
-const program::Access* Binding::find(const program::Instruction& instruction, Role role) const {
-  const auto found = std::find_if(instruction.accesses.begin(), instruction.accesses.end(), [&](const auto& a) { return a.role == role; });
-  return found == instruction.accesses.end() ? nullptr : &*found;
-}
-
 comm::Operation* Binding::keep(std::unique_ptr<comm::Operation> operation) {
   operations_.push_back(std::move(operation));
   return operations_.back().get();
@@ -52,100 +46,106 @@ void Binding::bind(BoundInstruction& bound, const program::IssuedInstruction& is
   bound.microbatch = issued.microbatch;
   bound.sequences = instruction.per_microbatch ? class_.sequences(issued.microbatch) : 0;
   bound.waits = issued.waits;
-  bound.size = instruction.size(bound.sequences);
   auto& task = bound.task;
-  task.operation = instruction.operation;
-  task.layer = instruction.layer;
   task.sequences = bound.sequences;
   task.training = program_.purpose == program::Purpose::training;
   const auto& firsts = program_.first_sequences.at(static_cast<std::size_t>(binding_.batch_partition));
   if (instruction.per_microbatch) task.first_sequence = firsts.at(static_cast<std::size_t>(bound.microbatch));
   task.loss_scale = 1.0f / (static_cast<float>(program_.plan.global_batch) * static_cast<float>(program_.plan.length));
-  if (instruction.part >= 0) task.part = &class_.parts[static_cast<std::size_t>(instruction.part)];
-  if (token_embedding_part_ >= 0) task.token_embedding_part = &class_.parts[static_cast<std::size_t>(token_embedding_part_)];
   for (const auto& access : instruction.accesses)
     task.operands[static_cast<std::size_t>(access.role)] = buffer(access.buffer, bound.microbatch);
-  if (instruction.op == Op::send || instruction.op == Op::receive) bind_message(bound);
-  if (instruction.group >= 0) bind_collective(bound);
+  std::visit(Overloaded{[&](const program::LayerOperation& operation) { bind_layer(task, operation); },
+                        [&](const program::MessageEnd& message) { bind_message(bound, message); },
+                        [&](const program::Collective& collective) { bind_collective(bound, collective); }, [](const auto&) {}},
+             instruction.work);
+}
+
+void Binding::bind_layer(compute::Task& task, const program::LayerOperation& operation) const {
+  const auto part = [&](int index) { return index < 0 ? nullptr : &class_.parts[static_cast<std::size_t>(index)]; };
+  task.operation = operation.operation;
+  task.layer = operation.layer;
+  task.part = part(operation.part);
+  task.token_embedding_part = part(operation.token_embedding_part);
+}
+
+std::vector<comm::Operation*>& Binding::instances_of(const program::Instruction& instruction) {
+  return of_instruction_[static_cast<std::size_t>(&instruction - class_.instructions.data())];
 }
 
 // One operation for each instance of the buffer: the instances are reused, and so are their operations. A short microbatch has its own,
 // since the rank's piece of it begins elsewhere.
-void Binding::bind_message(BoundInstruction& bound) {
-  const auto& access = *find(*bound.instruction, Role::message);
+void Binding::bind_message(BoundInstruction& bound, const program::MessageEnd& message) {
+  const auto& access = *bound.instruction->access(Role::message);
   const auto& about = class_.buffers[static_cast<std::size_t>(access.buffer)];
-  auto& instances = of_instruction_[static_cast<std::size_t>(bound.instruction - class_.instructions.data())];
+  auto& instances = instances_of(*bound.instruction);
   instances.resize(static_cast<std::size_t>(2 * about.copies));
   const int first = bound.sequences == class_.shape.sequences ? 0 : about.copies;
   auto& slot = instances[static_cast<std::size_t>(first + bound.microbatch % about.copies)];
   if (slot == nullptr) {
-    const Rank peer = binding_.peers[static_cast<std::size_t>(bound.instruction->peer)];
-    const Bytes begin = bound.instruction->begin(binding_.tensor_index, bound.sequences);
+    const Rank peer = binding_.peers[static_cast<std::size_t>(message.peer)];
+    const Bytes begin = message.begin(binding_.tensor_index, bound.sequences);
     std::byte* data = buffer(access.buffer, bound.microbatch) + begin.count;
     const Bytes most = about.size - begin;
-    const int channel = channel_base_ + bound.instruction->channel;
-    slot = keep(bound.instruction->op == Op::send ? comm::make_send(world_, peer, channel, data, most)
-                                                  : comm::make_receive(world_, peer, channel, data, most));
+    const int channel = channel_base_ + message.channel;
+    slot =
+        keep(message.sends() ? comm::make_send(world_, peer, channel, data, most) : comm::make_receive(world_, peer, channel, data, most));
   }
   bound.operation = slot;
+  bound.size = message.size.of(bound.sequences);
 }
 
-void Binding::bind_collective(BoundInstruction& bound) {
+void Binding::bind_collective(BoundInstruction& bound, const program::Collective& collective) {
   const auto& instruction = *bound.instruction;
-  auto& instances = of_instruction_[static_cast<std::size_t>(&instruction - class_.instructions.data())];
-  if (const auto* pieces = find(instruction, Role::message); pieces != nullptr) return bind_gather(bound, *pieces);
-  if (instances.empty()) instances.push_back(make_collective(instruction));
+  auto& instances = instances_of(instruction);
+  if (const auto* pieces = instruction.access(Role::message)) return bind_gather(bound, collective, *pieces);
+  if (instances.empty()) instances.push_back(make_collective(instruction, collective));
   bound.operation = instances.front();
+  bound.size = collective.size.of(bound.sequences);
 }
 
-comm::Group& Binding::group_of(const program::Instruction& instruction) const {
-  return *groups_[static_cast<std::size_t>(binding_.groups[static_cast<std::size_t>(instruction.group)])];
+comm::Group& Binding::group_of(const program::Collective& collective) const {
+  return *groups_[static_cast<std::size_t>(binding_.groups[static_cast<std::size_t>(collective.group)])];
 }
 
 /// The pieces of a microbatch's tokens, in each instance of the buffer.
-void Binding::bind_gather(BoundInstruction& bound, const program::Access& access) {
+void Binding::bind_gather(BoundInstruction& bound, const program::Collective& collective, const program::Access& access) {
   const auto& about = class_.buffers[static_cast<std::size_t>(access.buffer)];
-  auto& instances = of_instruction_[static_cast<std::size_t>(bound.instruction - class_.instructions.data())];
+  auto& instances = instances_of(*bound.instruction);
   instances.resize(static_cast<std::size_t>(about.copies));
   auto& slot = instances[static_cast<std::size_t>(bound.microbatch % about.copies)];
-  const Bytes token = bound.instruction->token.count > 0 ? bound.instruction->token : Bytes{about.size.count / class_.shape.tokens()};
-  if (slot == nullptr)
-    slot = keep(group_of(*bound.instruction).make_gather_pieces(buffer(access.buffer, bound.microbatch), token, about.size));
+  const Bytes token = collective.token.count > 0 ? collective.token : Bytes{about.size.count / class_.shape.tokens()};
+  if (slot == nullptr) slot = keep(group_of(collective).make_gather_pieces(buffer(access.buffer, bound.microbatch), token, about.size));
   bound.operation = slot;
   bound.size = std::int64_t{bound.sequences} * class_.shape.length * token;
 }
 
-comm::Operation* Binding::make_collective(const program::Instruction& instruction) {
-  auto& group = group_of(instruction);
-  const auto* staging = find(instruction, Role::staging);
+comm::Operation* Binding::make_collective(const program::Instruction& instruction, const program::Collective& collective) {
+  auto& group = group_of(collective);
+  const auto* staging = instruction.access(Role::staging);
   std::byte* staging_data = staging == nullptr ? nullptr : buffer(staging->buffer);
   const Bytes staging_size = staging == nullptr ? Bytes{} : class_.buffers[static_cast<std::size_t>(staging->buffer)].size;
-  if (instruction.op == Op::all_reduce) {
-    const auto& reduced = *find(instruction, Role::reduced);
-    const auto type = instruction.part >= 0 ? comm::ElementType::fp32 : comm::element_type(program_.plan.precision);
-    const Bytes capacity = instruction.per_microbatch ? class_.buffers[static_cast<std::size_t>(reduced.buffer)].size : instruction.bytes;
-    return keep(group.make_all_reduce(buffer(reduced.buffer), type, capacity, staging_data, staging_size));
+  const auto operand = [&](Role role) { return buffer(instruction.access(role)->buffer); };
+  const auto size_of = [&](Role role) { return class_.buffers[static_cast<std::size_t>(instruction.access(role)->buffer)].size; };
+  const auto activations = comm::element_type(program_.plan.precision);
+  switch (collective.kind) {
+    case CollectiveKind::all_reduce: {
+      const bool in_pass = instruction.per_microbatch;  // else of gradients
+      return keep(group.make_all_reduce(operand(Role::reduced), in_pass ? activations : comm::ElementType::fp32,
+                                        in_pass ? size_of(Role::reduced) : collective.size.fixed, staging_data, staging_size));
+    }
+    case CollectiveKind::reduce_scatter:
+      return keep(group.make_reduce_scatter(operand(Role::reduced), activations, collective.token, class_.shape.tokens() * collective.token,
+                                            staging_data, staging_size));
+    case CollectiveKind::reduce_scatter_shards:
+      return keep(group.make_reduce_scatter_shards(operand(Role::reduced), comm::ElementType::fp32, collective.size.fixed, staging_data,
+                                                   staging_size));
+    case CollectiveKind::all_gather_shards:
+      return keep(group.make_all_gather_shards(operand(Role::reduced), element_size(program_.plan.precision), collective.size.fixed));
+    case CollectiveKind::all_gather:
+      return keep(group.make_all_gather(operand(Role::stats), operand(Role::gathered_stats), size_of(Role::stats)));
+    case CollectiveKind::reduce_scalars: break;
   }
-  if (instruction.op == Op::reduce_scatter) {
-    const auto& reduced = *find(instruction, Role::reduced);
-    const Bytes capacity = class_.shape.tokens() * instruction.token;
-    return keep(group.make_reduce_scatter(buffer(reduced.buffer), comm::element_type(program_.plan.precision), instruction.token, capacity,
-                                          staging_data, staging_size));
-  }
-  if (instruction.op == Op::reduce_scatter_shards)
-    return keep(group.make_reduce_scatter_shards(buffer(find(instruction, Role::reduced)->buffer), comm::ElementType::fp32,
-                                                 instruction.bytes, staging_data, staging_size));
-  if (instruction.op == Op::all_gather_shards)
-    return keep(group.make_all_gather_shards(buffer(find(instruction, Role::reduced)->buffer), element_size(program_.plan.precision),
-                                             instruction.bytes));
-  if (instruction.op == Op::all_gather) {
-    const auto& mine = *find(instruction, Role::stats);
-    const auto& all = *find(instruction, Role::gathered_stats);
-    return keep(group.make_all_gather(buffer(mine.buffer), buffer(all.buffer), class_.buffers[static_cast<std::size_t>(mine.buffer)].size));
-  }
-  FLOTILLA_ASSERT(instruction.op == Op::reduce_scalars, instruction.name);
-  const auto& totals = *find(instruction, Role::totals);
-  return keep(group.make_all_reduce(buffer(totals.buffer), comm::ElementType::fp64, instruction.bytes, staging_data, staging_size));
+  return keep(group.make_all_reduce(operand(Role::totals), comm::ElementType::fp64, collective.size.fixed, staging_data, staging_size));
 }
 
 }  // namespace flotilla::train

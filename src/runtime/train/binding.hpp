@@ -40,12 +40,13 @@ class Binding {
 
  private:
   void bind(BoundInstruction&, const program::IssuedInstruction&);
-  void bind_message(BoundInstruction&);
-  void bind_collective(BoundInstruction&);
-  void bind_gather(BoundInstruction&, const program::Access&);
-  comm::Operation* make_collective(const program::Instruction&);
-  comm::Group& group_of(const program::Instruction&) const;
-  const program::Access* find(const program::Instruction&, program::Role) const;
+  void bind_layer(compute::Task&, const program::LayerOperation&) const;
+  void bind_message(BoundInstruction&, const program::MessageEnd&);
+  void bind_collective(BoundInstruction&, const program::Collective&);
+  void bind_gather(BoundInstruction&, const program::Collective&, const program::Access&);
+  comm::Operation* make_collective(const program::Instruction&, const program::Collective&);
+  std::vector<comm::Operation*>& instances_of(const program::Instruction&);
+  comm::Group& group_of(const program::Collective&) const;
   comm::Operation* keep(std::unique_ptr<comm::Operation>);
 
   const program::Program& program_;
@@ -56,7 +57,6 @@ class Binding {
   const comm::World& world_;
   const comm::Groups& groups_;
   const int channel_base_;
-  int token_embedding_part_ = -1;
   std::vector<std::vector<comm::Operation*>> of_instruction_;  ///< by instruction and instance: made once, started many times
   std::vector<std::unique_ptr<comm::Operation>> operations_;
   std::vector<BoundInstruction> instructions_;

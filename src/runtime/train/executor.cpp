@@ -6,12 +6,21 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/overloaded.hpp"
 
 namespace flotilla::train {
 
-using program::Op;
 using program::Role;
 namespace scalar = program::scalar;
+
+namespace {
+
+bool reduces_scalars(const program::Instruction& instruction) {
+  const auto* collective = instruction.as<program::Collective>();
+  return collective != nullptr && collective->kind == program::CollectiveKind::reduce_scalars;
+}
+
+}  // namespace
 
 Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm, bool poison, bool record)
     : binding_{binding},
@@ -21,10 +30,6 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
       poison_{binding, poison},
       record_{record} {
   const auto& c = binding.rank_class();
-  for (std::size_t b = 0; b < c.buffers.size(); ++b) {
-    if (c.buffers[b].name == "scalars") scalars_ = binding.buffer(static_cast<int>(b));
-    if (c.buffers[b].name == "totals") totals_ = binding.buffer(static_cast<int>(b));
-  }
   const auto& owned = binding.rank_binding().owned;
   for (const auto& part : c.parts) {
     auto& decays = decays_.emplace_back();
@@ -35,16 +40,19 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
     }
   }
   const auto& list = binding.issued_instructions();
-  sums_ = static_cast<std::size_t>(
-      std::ranges::find_if(list, [](const auto& issued) { return issued.instruction->op == Op::reduce_scalars; }) - list.begin());
+  const auto sums = std::ranges::find_if(list, [](const auto& issued) { return reduces_scalars(*issued.instruction); });
+  FLOTILLA_ASSERT(sums != list.end(), "a program that sums no scalars");
+  sums_ = static_cast<std::size_t>(sums - list.begin());
+  scalars_ = sums->task.operand<std::byte>(Role::scalars);
+  totals_ = sums->task.operand<std::byte>(Role::totals);
   pieces_ = program::shard_pieces(binding.program(), binding.rank());
   for (const auto& part : c.parts) {
     auto& shares = row_ranges_.emplace_back();
-    for (const auto& share : part.shares) shares.push_back(program::shard_ranges(binding.program(), binding.rank(), share));
+    for (const auto& share : part.shards) shares.push_back(program::shard_ranges(binding.program(), binding.rank(), share));
   }
   piece_part_.slots.resize(1);
   before_start_ = [this](BoundInstruction& issued) {
-    if (issued.instruction->op != Op::reduce_scalars) return drained(issued);
+    if (!reduces_scalars(*issued.instruction)) return drained(issued);
     fill_totals(*context_);
     return false;
   };
@@ -100,17 +108,22 @@ bool Executor::leaves_out(const BoundInstruction& issued, const StepContext& con
 }
 
 void Executor::execute(BoundInstruction& issued, const StepContext& context) {
-  switch (issued.instruction->op) {
-    case Op::load_tokens: return load_tokens(issued, context);
-    case Op::zero: return zero(issued);
-    case Op::squared_norm: return squared_norm(issued);
-    case Op::optimizer: return optimize(issued, context);
-    case Op::pack:
-    case Op::unpack: return copy_regions(issued);
-    case Op::extract_shard: return extract_shard(issued);
-    case Op::compute: issued.task.step = context.step; return backend_.run(issued.task);
-    default: FLOTILLA_ASSERT(false, issued.instruction->name, " is not for the compute thread");
-  }
+  std::visit(Overloaded{
+                 [&](const program::LayerOperation&) {
+                   issued.task.step = context.step;
+                   backend_.run(issued.task);
+                 },
+                 [&](const program::TokenLoad&) { load_tokens(issued, context); },
+                 [&](const program::ZeroFill&) { zero(issued); },
+                 [&](const program::RegionCopy& copy) { copy_regions(issued.task, copy); },
+                 [&](const program::ShardExtraction& extraction) { extract_shard(issued.task, extraction); },
+                 [&](const program::SquaredNorm& norm) {
+                   reinterpret_cast<double*>(scalars_)[scalar::squared_norm] += squared_norm(issued.task, norm);
+                 },
+                 [&](const program::OptimizerUpdate& update) { optimize(issued.task, update, context); },
+                 [&](const auto&) { FLOTILLA_ASSERT(false, issued.instruction->name, " is not for the compute thread"); },
+             },
+             issued.instruction->work);
 }
 
 void Executor::load_tokens(BoundInstruction& issued, const StepContext& context) {
@@ -128,54 +141,48 @@ void Executor::zero(BoundInstruction& issued) {
 }
 
 /// Gradients, or refreshed weights.
-void Executor::copy_regions(BoundInstruction& issued) {
-  auto* part = issued.task.operand<std::byte>(Role::gradients);
+void Executor::copy_regions(const compute::Task& task, const program::RegionCopy& copy) {
+  auto* part = task.operand<std::byte>(Role::gradients);
   std::int64_t width = sizeof(float);
   if (part == nullptr) {
-    part = issued.task.operand<std::byte>(Role::weights);
+    part = task.operand<std::byte>(Role::weights);
     width = element_size(binding_.program().plan.precision).count;
   }
-  auto* packed = issued.task.operand<std::byte>(Role::packed);
-  const bool packs = issued.instruction->op == Op::pack;
-  for (const auto& region : issued.instruction->regions)
+  auto* packed = task.operand<std::byte>(Role::packed);
+  const bool packs = copy.direction == program::RegionCopy::Direction::pack;
+  for (const auto& region : copy.regions)
     for (std::int64_t row = 0; row < region.outer; ++row, packed += region.inner * width) {
       std::byte* here = part + (region.offset + row * region.stride) * width;
       std::copy_n(packs ? here : packed, region.inner * width, packs ? packed : here);
     }
 }
 
-void Executor::extract_shard(BoundInstruction& issued) {
-  const auto& instruction = *issued.instruction;
-  const auto* packed = issued.task.operand<float>(Role::packed);
-  auto* share = issued.task.operand<float>(Role::gradients);
-  for (const auto& row_range : row_ranges_[static_cast<std::size_t>(instruction.part)][static_cast<std::size_t>(instruction.share)])
-    std::copy_n(packed + row_range.summed, row_range.count, share + row_range.kept);
+void Executor::extract_shard(const compute::Task& task, const program::ShardExtraction& extraction) {
+  const auto* packed = task.operand<float>(Role::packed);
+  auto* shard = task.operand<float>(Role::gradients);
+  for (const auto& row_range : row_ranges_[static_cast<std::size_t>(extraction.part)][static_cast<std::size_t>(extraction.shard)])
+    std::copy_n(packed + row_range.summed, row_range.count, shard + row_range.kept);
 }
 
-double Executor::squared_norm_of_share(const BoundInstruction& issued) {
-  const auto& instruction = *issued.instruction;
-  const auto& share =
-      binding_.rank_class().parts[static_cast<std::size_t>(instruction.part)].shares[static_cast<std::size_t>(instruction.share)];
-  const auto* gradients = issued.task.operand<float>(Role::gradients);
+double Executor::squared_norm_of_shard(const compute::Task& task, const program::SquaredNorm& norm) {
+  const bool packed = part(norm.part).shards[static_cast<std::size_t>(norm.shard)].packed();
+  const auto* gradients = task.operand<float>(Role::gradients);
   double sum = 0;
   for (const auto& piece : pieces_)
-    if (piece.part == instruction.part && piece.share == instruction.share && piece.owned)
-      sum += backend_.squared_norm({gradients + (share.packed() ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)});
+    if (piece.part == norm.part && piece.shard == norm.shard && piece.owned)
+      sum += backend_.squared_norm({gradients + (packed ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)});
   return sum;
 }
 
-void Executor::squared_norm(BoundInstruction& issued) {
-  if (issued.instruction->share >= 0) {
-    reinterpret_cast<double*>(scalars_)[scalar::squared_norm] += squared_norm_of_share(issued);
-    return;
-  }
-  const auto part = static_cast<std::size_t>(issued.instruction->part);
-  const auto* gradients = issued.task.operand<float>(Role::gradients);
+double Executor::squared_norm(const compute::Task& task, const program::SquaredNorm& norm) {
+  if (norm.shard >= 0) return squared_norm_of_shard(task, norm);
+  const auto& owned = owned_[static_cast<std::size_t>(norm.part)];
+  const auto* gradients = task.operand<float>(Role::gradients);
   double sum = 0;
-  const auto& slots = binding_.rank_class().parts[part].slots;
+  const auto& slots = part(norm.part).slots;
   for (std::size_t s = 0; s < slots.size(); ++s)
-    if (owned_[part][s] != 0) sum += backend_.squared_norm({gradients + slots[s].offset, static_cast<std::size_t>(slots[s].elements)});
-  reinterpret_cast<double*>(scalars_)[scalar::squared_norm] += sum;
+    if (owned[s] != 0) sum += backend_.squared_norm({gradients + slots[s].offset, static_cast<std::size_t>(slots[s].elements)});
+  return sum;
 }
 
 // Every rank of a tensor-parallel group has the whole loss of its sequences; the first speaks for all.
@@ -200,53 +207,48 @@ void Executor::fill_totals(const StepContext& context) {
   }
 }
 
-void Executor::optimize(BoundInstruction& issued, const StepContext& context) {
+void Executor::optimize(const compute::Task& task, const program::OptimizerUpdate& update, const StepContext& context) {
   const double norm = std::sqrt(totals()[scalar::squared_norm]);
   const bool bad = totals()[scalar::given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
-  if (bad) return keep_share(issued);  // the last good parameters stay
+  if (bad) return keep_shard(task, update);  // the last good parameters stay
   auto adamw = context.adamw;
   adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
-  if (issued.instruction->share >= 0) return optimize_share(issued, adamw);
-  const auto part = static_cast<std::size_t>(issued.instruction->part);
-  auto* parameters = issued.task.operand<float>(Role::parameters);
-  auto* weights = issued.task.operand<std::byte>(Role::weights);
-  backend_.adamw(adamw, binding_.rank_class().parts[part], decays_[part], parameters,
-                 weights == nullptr ? reinterpret_cast<std::byte*>(parameters) : weights, issued.task.operand<float>(Role::gradients),
-                 issued.task.operand<float>(Role::moment1), issued.task.operand<float>(Role::moment2));
+  if (update.shard >= 0) return optimize_shard(task, update, adamw);
+  auto* parameters = task.operand<float>(Role::parameters);
+  auto* weights = task.operand<std::byte>(Role::weights);
+  backend_.adamw(adamw, part(update.part), decays_[static_cast<std::size_t>(update.part)], parameters,
+                 weights == nullptr ? reinterpret_cast<std::byte*>(parameters) : weights, task.operand<float>(Role::gradients),
+                 task.operand<float>(Role::moment1), task.operand<float>(Role::moment2));
 }
 
 /// Weights that are gathered packed go there as they are.
-void Executor::keep_share(BoundInstruction& issued) {
-  const auto& instruction = *issued.instruction;
-  if (instruction.share < 0) return;
-  const auto& part = binding_.rank_class().parts[static_cast<std::size_t>(instruction.part)];
-  if (!part.shares[static_cast<std::size_t>(instruction.share)].packed()) return;
+void Executor::keep_shard(const compute::Task& task, const program::OptimizerUpdate& update) {
+  if (update.shard < 0 || !part(update.part).shards[static_cast<std::size_t>(update.shard)].packed()) return;
   const std::int64_t width = element_size(binding_.program().plan.precision).count;
-  const auto* parameters = issued.task.operand<float>(Role::parameters);
-  auto* weights = issued.task.operand<std::byte>(Role::weights);
+  const auto* parameters = task.operand<float>(Role::parameters);
+  auto* weights = task.operand<std::byte>(Role::weights);
   for (const auto& piece : pieces_)
-    if (piece.part == instruction.part && piece.share == instruction.share)
+    if (piece.part == update.part && piece.shard == update.shard)
       backend_.convert({parameters + piece.kept, static_cast<std::size_t>(piece.count)}, weights + piece.summed * width);
 }
 
-/// Piece by piece: tensors differ in whether they decay, and the share's buffers are laid out otherwise than the part's.
-void Executor::optimize_share(BoundInstruction& issued, const compute::AdamW& adamw) {
-  const auto& instruction = *issued.instruction;
-  const auto& part = binding_.rank_class().parts[static_cast<std::size_t>(instruction.part)];
-  const auto& share = part.shares[static_cast<std::size_t>(instruction.share)];
+/// Piece by piece: tensors differ in whether they decay, and the shard's buffers are laid out otherwise than the part's.
+void Executor::optimize_shard(const compute::Task& task, const program::OptimizerUpdate& update, const compute::AdamW& adamw) {
+  const auto& whole = part(update.part);
+  const auto& shard = whole.shards[static_cast<std::size_t>(update.shard)];
   const std::int64_t width = element_size(binding_.program().plan.precision).count;
-  const bool in_place = share.parameters == part.parameters;
-  auto* parameters = issued.task.operand<float>(Role::parameters);
-  auto* weights = issued.task.operand<std::byte>(Role::weights);
-  auto* gradients = issued.task.operand<float>(Role::gradients);
-  auto *moment1 = issued.task.operand<float>(Role::moment1), *moment2 = issued.task.operand<float>(Role::moment2);
+  const bool in_place = shard.parameters == whole.parameters;
+  auto* parameters = task.operand<float>(Role::parameters);
+  auto* weights = task.operand<std::byte>(Role::weights);
+  auto* gradients = task.operand<float>(Role::gradients);
+  auto *moment1 = task.operand<float>(Role::moment1), *moment2 = task.operand<float>(Role::moment2);
   for (const auto& piece : pieces_) {
-    if (piece.part != instruction.part || piece.share != instruction.share) continue;
+    if (piece.part != update.part || piece.shard != update.shard) continue;
     piece_part_.slots.front() = {piece.tensor, 0, piece.count};
     float* values = parameters + (in_place ? piece.summed : piece.kept);
     std::byte* copy = weights == nullptr ? reinterpret_cast<std::byte*>(values) : weights + piece.summed * width;
-    backend_.adamw(adamw, piece_part_, {&decays_[static_cast<std::size_t>(instruction.part)][static_cast<std::size_t>(piece.slot)], 1},
-                   values, copy, gradients + (share.packed() ? piece.kept : piece.summed), moment1 + piece.kept, moment2 + piece.kept);
+    backend_.adamw(adamw, piece_part_, {&decays_[static_cast<std::size_t>(update.part)][static_cast<std::size_t>(piece.slot)], 1}, values,
+                   copy, gradients + (shard.packed() ? piece.kept : piece.summed), moment1 + piece.kept, moment2 + piece.kept);
   }
 }
 

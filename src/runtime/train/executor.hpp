@@ -48,14 +48,15 @@ class Executor {
   bool drained(const BoundInstruction&) const;
   void execute(BoundInstruction&, const StepContext&);
   void load_tokens(BoundInstruction&, const StepContext&);
-  void copy_regions(BoundInstruction&);
+  void copy_regions(const compute::Task&, const program::RegionCopy&);
   void zero(BoundInstruction&);
-  void extract_shard(BoundInstruction&);
-  void squared_norm(BoundInstruction&);
-  double squared_norm_of_share(const BoundInstruction&);
-  void optimize(BoundInstruction&, const StepContext&);
-  void keep_share(BoundInstruction&);
-  void optimize_share(BoundInstruction&, const compute::AdamW&);
+  void extract_shard(const compute::Task&, const program::ShardExtraction&);
+  double squared_norm(const compute::Task&, const program::SquaredNorm&);
+  double squared_norm_of_shard(const compute::Task&, const program::SquaredNorm&);
+  void optimize(const compute::Task&, const program::OptimizerUpdate&, const StepContext&);
+  void keep_shard(const compute::Task&, const program::OptimizerUpdate&);
+  void optimize_shard(const compute::Task&, const program::OptimizerUpdate&, const compute::AdamW&);
+  const program::Part& part(int index) const { return binding_.rank_class().parts[static_cast<std::size_t>(index)]; }
   void fill_totals(const StepContext&);
   void collect_timeline();
 

@@ -78,7 +78,7 @@ class Trainer::State {
     for (const auto& part : training_binding_.rank_class().parts) {
       zero(part.moment1);
       zero(part.moment2);
-      for (const auto& share : part.shares) {
+      for (const auto& share : part.shards) {
         zero(share.moment1);
         zero(share.moment2);
       }
@@ -153,7 +153,7 @@ class Trainer::State {
       }
       const auto& piece = pieces[static_cast<std::size_t>(held.piece)];
       const auto& share =
-          training_binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shares[static_cast<std::size_t>(piece.share)];
+          training_binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shards[static_cast<std::size_t>(piece.shard)];
       const auto* gradients = reinterpret_cast<const float*>(training_binding_.buffer(share.gradients));
       owned.push_back(
           {held.tensor, boxes, {gradients + (share.packed() ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)}});
@@ -203,7 +203,7 @@ class Trainer::State {
         if (training_.plan.precision == Precision::bf16)
           local.weights = {reinterpret_cast<const std::uint16_t*>(training_binding_.buffer(part.weights)) + slot.offset,
                            static_cast<std::size_t>(slot.elements)};
-        if (part.shares.empty()) {
+        if (part.shards.empty()) {
           local.moment1 = floats(part.moment1, slot);
           local.moment2 = floats(part.moment2, slot);
           local.owner = std::find(binding.owned.begin(), binding.owned.end(), slot.tensor) != binding.owned.end();
@@ -219,7 +219,7 @@ class Trainer::State {
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto& piece = pieces[i];
       const auto& part = c.parts[static_cast<std::size_t>(piece.part)];
-      const auto& share = part.shares[static_cast<std::size_t>(piece.share)];
+      const auto& share = part.shards[static_cast<std::size_t>(piece.shard)];
       const auto floats = [&](int buffer, std::int64_t first) {
         return std::span<float>{reinterpret_cast<float*>(training_binding_.buffer(buffer)) + first, static_cast<std::size_t>(piece.count)};
       };

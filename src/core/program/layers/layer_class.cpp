@@ -59,8 +59,7 @@ int LayerClassBuilder::add_instruction(Instruction instruction) {
 int LayerClassBuilder::add_host(const std::string& name, Seconds time, bool per_microbatch, bool backward) {
   Instruction instruction;
   instruction.name = name;
-  instruction.op = Op::host_work;
-  instruction.host = time;
+  instruction.work = HostWork{time};
   instruction.per_microbatch = per_microbatch;
   instruction.backward = backward;
   return add_instruction(std::move(instruction));
@@ -72,29 +71,27 @@ PassInstructions LayerClassBuilder::pass_instructions(int chunk, bool backward) 
   const bool receives = backward ? !is_last(chunk) : !is_first(chunk), sends = backward ? !is_first(chunk) : !is_last(chunk);
   PassInstructions instructions;
   add_layers(instructions.work, chunk, backward);
-  if (receives && talks(Op::receive, backward))
-    add_message(instructions.receive, message(Op::receive, chunk, backward), instructions.work.front());
+  if (receives && talks(false, backward)) add_message(instructions.receive, message(false, chunk, backward), instructions.work.front());
   if (receives && kind_.meets) add_meeting(instructions.receive, backward, instructions.work.front());
-  if (sends && talks(Op::send, backward)) add_message(instructions.send, message(Op::send, chunk, backward), instructions.work.back());
+  if (sends && talks(true, backward)) add_message(instructions.send, message(true, chunk, backward), instructions.work.back());
   return instructions;
 }
 
 void LayerClassBuilder::add_layers(std::vector<int>& instructions, int chunk, bool backward) {
   const auto& here = stage(chunk);
   for (int i = 0; i < here.last_layer - here.first_layer; ++i) {
+    const int layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
+    const bool recompute = backward && here.recompute != plan::Recompute::none && plan_.model.is_block(layer);
     Instruction instruction;
-    instruction.layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
-    instruction.op = backward ? Op::layer_backward : Op::layer_forward;
-    instruction.name = text(backward ? "backward " : "forward ", instruction.layer);
+    instruction.name = text(backward ? "backward " : "forward ", layer);
+    instruction.work = LayerPass{layer, recompute, runtime_.profiler_host};
     instruction.backward = backward;
-    instruction.recompute = backward && here.recompute != plan::Recompute::none && plan_.model.is_block(instruction.layer);
-    instruction.host = runtime_.profiler_host;
     instructions.push_back(add_instruction(std::move(instruction)));
   }
 }
 
-bool LayerClassBuilder::talks(Op op, bool backward) const {
-  const bool forth = (op == Op::send) != backward;  // the other end is the next stage
+bool LayerClassBuilder::talks(bool sends, bool backward) const {
+  const bool forth = sends != backward;  // the other end is the next stage
   return forth ? kind_.talks_forth : kind_.talks_back;
 }
 
@@ -102,9 +99,8 @@ bool LayerClassBuilder::talks(Op op, bool backward) const {
 void LayerClassBuilder::add_meeting(std::vector<int>& instructions, bool backward, int work_instruction) {
   Instruction instruction;
   instruction.name = backward ? "gradient is here" : "activation is here";
-  instruction.op = Op::all_gather;
+  instruction.work = Collective{CollectiveKind::all_gather, slots_.tensor, {}, {}};
   instruction.queue = Queue::reduce;
-  instruction.group = slots_.tensor;
   instruction.backward = backward;
   for (int before : instructions) instruction.waits.push_back({before, 0});
   instructions.push_back(add_instruction(std::move(instruction)));
@@ -112,25 +108,25 @@ void LayerClassBuilder::add_meeting(std::vector<int>& instructions, bool backwar
 }
 
 /// The boundary between virtual stages v and v + 1 has channels 2 v (activations) and 2 v + 1 (gradients).
-Instruction LayerClassBuilder::message(Op op, int chunk, bool backward) const {
+Instruction LayerClassBuilder::message(bool sends, int chunk, bool backward) const {
   const int stage = chunk * depth_ + kind_.position;
-  const bool forth = (op == Op::send) != backward;  // the other end is the next stage
+  const bool forth = sends != backward;  // the other end is the next stage
+  MessageEnd end;
+  end.direction = sends ? MessageEnd::Direction::send : MessageEnd::Direction::receive;
+  end.peer = forth ? slots_.next : slots_.previous;
+  end.channel = 2 * (forth ? stage : stage - 1) + (backward ? 1 : 0);
+  end.once = !runtime_.scattered;
   Instruction instruction;
-  instruction.op = op;
-  instruction.name =
-      text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", plan_.chunks > 1 ? text(" ", chunk) : "");
-  instruction.layer = forth ? this->stage(chunk).last_layer - 1 : this->stage(chunk).first_layer;
-  instruction.peer = forth ? slots_.next : slots_.previous;
-  instruction.channel = 2 * (forth ? stage : stage - 1) + (backward ? 1 : 0);
+  instruction.name = text(sends ? "send " : "receive ", backward ? "gradient" : "activation", plan_.chunks > 1 ? text(" ", chunk) : "");
+  instruction.work = std::move(end);
   instruction.backward = backward;
-  instruction.once = !runtime_.scattered;
   return instruction;
 }
 
 /// In two parts where the runtime blocks: the first holds both ends, the last fits into the library's buffers: the sender goes on while it
 /// drains, the receiver needs it too.
 void LayerClassBuilder::add_message(std::vector<int>& instructions, Instruction part, int work_instruction) {
-  const bool sends = part.op == Op::send;
+  const bool sends = part.sends();
   const std::int64_t sequence = sizes_.boundary().count / (runtime_.scattered ? kind_.tensor_parallel : 1);
   const std::int64_t buffered = runtime_.blocking ? std::min(sequence, runtime_.buffered.count / kind_.microbatch) : sequence;
   if (runtime_.handshake.value > 0) instructions.push_back(add_host("announce transfer", runtime_.handshake, true, part.backward));
@@ -141,27 +137,25 @@ void LayerClassBuilder::add_message(std::vector<int>& instructions, Instruction 
   if (sequence > buffered) {
     Instruction held = part;
     held.queue = Queue::compute;
-    held.bytes_per_sequence = {sequence - buffered};
+    held.as<MessageEnd>()->size.per_sequence = {sequence - buffered};
     instructions.push_back(add_instruction(std::move(held)));
     ready = {{instructions.back(), 0}};
   }
   if (buffered <= 0) return;
   part.queue = sends ? Queue::send : Queue::receive;
-  part.bytes_per_sequence = {buffered};
+  part.as<MessageEnd>()->size.per_sequence = {buffered};
   part.waits = ready;
   instructions.push_back(add_instruction(std::move(part)));
   if (!sends) out_.instructions[static_cast<std::size_t>(work_instruction)].waits.push_back({instructions.back(), 0});
 }
 
-int LayerClassBuilder::add_once(const std::string& name, Op op, Queue queue, int group, Bytes bytes, int after) {
+int LayerClassBuilder::add_once(const std::string& name, Instruction::Work work, bool backward, int after) {
   Instruction instruction;
   instruction.name = name;
-  instruction.op = op;
-  instruction.queue = queue;
+  instruction.work = std::move(work);
+  instruction.queue = instruction.as<Collective>() != nullptr ? Queue::reduce : Queue::compute;
   instruction.per_microbatch = false;
-  instruction.backward = op == Op::all_reduce;
-  instruction.group = group;
-  instruction.bytes = bytes;
+  instruction.backward = backward;
   instruction.waits = {{after, last_run}};
   return add_instruction(std::move(instruction));
 }
@@ -169,18 +163,19 @@ int LayerClassBuilder::add_once(const std::string& name, Op op, Queue queue, int
 /// Everybody ends the pipeline together, sums gradients in buckets, then updates: nothing overlaps.
 std::vector<int> LayerClassBuilder::closing_instructions() {
   std::vector<int> instructions{add_host("end of the passes", slots_.data >= 0 ? runtime_.reduction_host : Seconds{0}, false, true)};
-  instructions.push_back(add_once("meet", Op::reduce_scalars, Queue::reduce, slots_.world, {8}, instructions.back()));
+  const Collective meeting{CollectiveKind::reduce_scalars, slots_.world, {{}, {8}}, {}};
+  instructions.push_back(add_once("meet", meeting, false, instructions.back()));
   const Bytes all = parameters(kind_.sum_parallel) * gradient_size;
   const Bytes most = runtime_.reduction_bucket.count > 0 ? runtime_.reduction_bucket : all;
   for (Bytes done{}; slots_.data >= 0 && done < all; done += most)
-    instructions.push_back(
-        add_once("sum gradients", Op::all_reduce, Queue::reduce, slots_.data, std::min(most, all - done), instructions.back()));
+    instructions.push_back(add_once("sum gradients",
+                                    Collective{CollectiveKind::all_reduce, slots_.data, {{}, std::min(most, all - done)}, {}}, true,
+                                    instructions.back()));
   Part part;
   part.name = "all";
   part.elements = parameters(kind_.tensor_parallel);
   out_.parts.push_back(std::move(part));
-  instructions.push_back(add_once("optimizer", Op::optimizer, Queue::compute, -1, {}, instructions.back()));
-  out_.instructions.back().part = 0;
+  instructions.push_back(add_once("optimizer", OptimizerUpdate{0, -1}, false, instructions.back()));
   return instructions;
 }
 

@@ -43,14 +43,15 @@ class LayerClassBuilder {
   // Instructions
   void add_chunk(int chunk);
   PassInstructions pass_instructions(int chunk, bool backward);
-  Instruction message(Op, int chunk, bool backward) const;
+  Instruction message(bool sends, int chunk, bool backward) const;
   void add_message(std::vector<int>& instructions, Instruction, int work_instruction);
   void add_meeting(std::vector<int>& instructions, bool backward, int work_instruction);
-  bool talks(Op, bool backward) const;
+  bool talks(bool sends, bool backward) const;
   void add_layers(std::vector<int>& instructions, int chunk, bool backward);
   std::vector<int> closing_instructions();
   int add_host(const std::string& name, Seconds, bool per_microbatch, bool backward);
-  int add_once(const std::string& name, Op, Queue, int group, Bytes, int after);
+  /// On the reduce queue where it is a collective.
+  int add_once(const std::string& name, Instruction::Work, bool backward, int after);
   int add_instruction(Instruction);
 
   // Memory

@@ -22,7 +22,7 @@ std::vector<ChunkInstructions> instructions_of_chunks(const ClassDraft& draft) {
     ChunkInstructions& own = instructions.emplace_back();
     const auto add = [&](const std::vector<int>& phase, std::vector<int>& list) {
       for (int instruction : phase)
-        if (draft.out.instructions[at(instruction)].op != Op::receive) list.push_back(instruction);
+        if (!draft.out.instructions[at(instruction)].receives()) list.push_back(instruction);
     };
     add(chunk.forward, own.forward);
     add(chunk.backward, is_training(draft) ? own.backward : own.forward);
@@ -55,13 +55,9 @@ void add_closing_phase(ClassDraft& draft) {
   if (is_training(draft) && shares_tokens(draft)) add_whole_sums(draft);
   if (is_training(draft)) add_part_reductions(draft);
   const int last_scalar = last_adding_scalars(draft);
-  Instruction scalars;
-  scalars.name = "reduce scalars";
-  scalars.op = Op::reduce_scalars;
-  scalars.queue = Queue::sum;
-  scalars.per_microbatch = false;
-  scalars.group = draft.slots.world;
-  scalars.bytes = draft.out.buffers[at(draft.buffers.scalars)].size;
+  auto scalars = once_per_step(
+      "reduce scalars",
+      Collective{CollectiveKind::reduce_scalars, draft.slots.world, {{}, draft.out.buffers[at(draft.buffers.scalars)].size}, {}}, false);
   scalars.accesses = {{Role::scalars, draft.buffers.scalars, Mode::read}, {Role::totals, draft.buffers.totals, Mode::write}};
   if (draft.buffers.sum_staging >= 0) scalars.accesses.push_back({Role::staging, draft.buffers.sum_staging, Mode::write});
   scalars.waits = {{draft.opening.front(), last_run}};  // of itself enough where no microbatch runs

@@ -34,6 +34,10 @@ ClassDraft draft_of(const ClassInput& in) {
                    .next_waits = {},
                    .whole_sums = {}};
   for (int chunk = 0; chunk < in.plan.chunks; ++chunk) draft.chunks.push_back(chunk_draft(in, chunk));
+  constexpr std::size_t of_layer = 16, of_class = 64;  // more than there mostly are
+  std::size_t layers = 0;
+  for (const ChunkDraft& chunk : draft.chunks) layers += static_cast<std::size_t>(chunk.stage.last_layer - chunk.stage.first_layer);
+  draft.out.instructions.reserve(of_layer * layers + of_class);
   draft.out.stage = in.kind.stage;
   draft.out.device_type = in.kind.device_type;
   draft.out.shape = shape_of(in);

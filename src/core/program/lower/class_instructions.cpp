@@ -16,13 +16,12 @@ void gather_rows(ClassDraft& draft, int layer, std::initializer_list<int> buffer
   for (int buffer : buffers) {
     Instruction instruction;
     instruction.name = text("gather ", draft.out.buffers[at(buffer)].name, " ", layer, backward ? " backward" : "");
-    instruction.op = Op::all_gather;
+    instruction.work = Collective{CollectiveKind::all_gather,
+                                  draft.slots.tensor,
+                                  {{(sequence + draft.in.kind.tensor_parallel - 1) / draft.in.kind.tensor_parallel}, {}},
+                                  token};
     instruction.queue = Queue::reduce;
-    instruction.layer = layer;
     instruction.backward = backward;
-    instruction.group = draft.slots.tensor;
-    instruction.token = token;
-    instruction.bytes_per_sequence = {(sequence + draft.in.kind.tensor_parallel - 1) / draft.in.kind.tensor_parallel};
     instruction.accesses = {{Role::message, buffer, Mode::update}};
     instruction.waits = {{producer, 0}};
     let_next_wait_for(draft, add_instruction(draft, std::move(instruction)));
@@ -30,6 +29,16 @@ void gather_rows(ClassDraft& draft, int layer, std::initializer_list<int> buffer
 }
 
 }  // namespace
+
+Instruction once_per_step(std::string name, Instruction::Work work, bool backward) {
+  Instruction instruction;
+  instruction.name = std::move(name);
+  instruction.work = std::move(work);
+  instruction.queue = instruction.as<Collective>() != nullptr ? Queue::sum : Queue::compute;
+  instruction.per_microbatch = false;
+  instruction.backward = backward;
+  return instruction;
+}
 
 int add_instruction(ClassDraft& draft, Instruction instruction) {
   const int index = static_cast<int>(draft.out.instructions.size());
@@ -45,15 +54,12 @@ void let_next_wait_for(ClassDraft& draft, int event) {
 int add_compute(ClassDraft& draft, const ChunkDraft& chunk, Operation operation, int layer, std::vector<Access> accesses, bool recompute) {
   Instruction instruction;
   instruction.name = text(model::to_string(operation), " ", layer, recompute && operation != Operation::block_again ? " again" : "");
-  instruction.op = Op::compute;
-  instruction.operation = operation;
-  instruction.layer = layer;
-  instruction.part = part_of_layer(chunk, layer);
   instruction.backward = (draft.phase == &chunk.backward || draft.phase == &chunk.weights) && !recompute &&
                          operation != Operation::head_forward && operation != Operation::head_loss &&
                          operation != Operation::head_begin_forward;
-  instruction.recompute = recompute;
   instruction.accesses = std::move(accesses);
+  const int table = instruction.access(Role::token_embedding_weights) != nullptr ? draft.token_embedding_part : -1;
+  instruction.work = LayerOperation{operation, layer, part_of_layer(chunk, layer), table, recompute};
   if (draft.buffers.workspace >= 0) instruction.accesses.push_back({Role::workspace, draft.buffers.workspace, Mode::write});
   instruction.waits = std::move(draft.next_waits);
   draft.next_waits.clear();
@@ -89,13 +95,13 @@ int sum_partial(ClassDraft& draft, int layer, int producer, bool backward) {
   const int width = model.is_block(layer) ? model.hidden : model.embedding_width;
   Instruction instruction;
   instruction.name = text(shares_tokens(draft) ? "reduce-scatter " : "all-reduce ", layer, backward ? " backward" : "");
-  instruction.op = shares_tokens(draft) ? Op::reduce_scatter : Op::all_reduce;
+  const Bytes token = width * element_size(draft.in.plan.precision);
+  instruction.work = Collective{shares_tokens(draft) ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                                draft.slots.tensor,
+                                {std::int64_t{draft.in.plan.length} * token, {}},
+                                shares_tokens(draft) ? token : Bytes{}};
   instruction.queue = Queue::reduce;
-  instruction.layer = layer;
   instruction.backward = backward;
-  instruction.group = draft.slots.tensor;
-  if (shares_tokens(draft)) instruction.token = width * element_size(draft.in.plan.precision);
-  instruction.bytes_per_sequence = std::int64_t{draft.in.plan.length} * width * element_size(draft.in.plan.precision);
   instruction.accesses = {{Role::reduced, draft.buffers.partial, Mode::update}, {Role::staging, draft.buffers.staging, Mode::write}};
   instruction.waits = {{producer, 0}};
   return add_instruction(draft, std::move(instruction));

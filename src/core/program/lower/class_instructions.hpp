@@ -8,6 +8,8 @@
 /// of the compute queue follow one another by queue order alone.
 namespace flotilla::program {
 
+/// On the sum queue where it is a collective, else on the compute queue.
+Instruction once_per_step(std::string name, Instruction::Work work, bool backward);
 /// To the phase at hand; index into RankClass::instructions.
 int add_instruction(ClassDraft& draft, Instruction instruction);
 /// The next compute instruction waits for this event of the same microbatch; -1: for none.

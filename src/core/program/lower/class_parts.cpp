@@ -35,7 +35,7 @@ void add_shares(ClassDraft& draft, Part& part, int index) {
     for (int s = 0; s < static_cast<int>(part.slots.size()); ++s)
       share.spans.push_back({s, part.slots[at(s)].offset, part.slots[at(s)].elements});
     add_share_buffers(draft, part, share, part.name);
-    part.shares.push_back(std::move(share));
+    part.shards.push_back(std::move(share));
     return;
   }
   for (std::size_t g = 0; g < summing.groups.size(); ++g) {
@@ -55,7 +55,7 @@ void add_shares(ClassDraft& draft, Part& part, int index) {
     }
     if (share.regions.empty()) continue;
     add_share_buffers(draft, part, share, text(part.name, " ", g));
-    part.shares.push_back(std::move(share));
+    part.shards.push_back(std::move(share));
   }
 }
 

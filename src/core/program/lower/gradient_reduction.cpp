@@ -33,15 +33,8 @@ std::vector<Wait> after_backward(const ClassDraft& draft, int part) {
 
 /// Gradients of norms and the like are those of each member's own tokens: their sum over the group, before replicas sum theirs.
 int add_whole_sum(ClassDraft& draft, int part, std::int64_t elements) {
-  Instruction instruction;
-  instruction.name = "sum over tokens " + draft.out.parts[at(part)].name;
-  instruction.op = Op::all_reduce;
-  instruction.queue = Queue::sum;
-  instruction.part = part;
-  instruction.per_microbatch = false;
-  instruction.backward = true;
-  instruction.group = draft.slots.tensor;
-  instruction.bytes = elements * Bytes{4};
+  auto instruction = once_per_step("sum over tokens " + draft.out.parts[at(part)].name,
+                                   Collective{CollectiveKind::all_reduce, draft.slots.tensor, {{}, elements * fp32_size}, {}}, true);
   instruction.accesses = {{Role::reduced, draft.out.parts[at(part)].gradients, Mode::update},
                           {Role::staging, draft.buffers.sum_staging, Mode::write}};
   instruction.waits = after_backward(draft, part);
@@ -49,15 +42,8 @@ int add_whole_sum(ClassDraft& draft, int part, std::int64_t elements) {
 }
 
 int add_sum(ClassDraft& draft, int part, int buffer, int slot, Bytes bytes, std::vector<Wait> waits) {
-  Instruction instruction;
-  instruction.name = "reduce gradients " + draft.out.parts[at(part)].name;
-  instruction.op = is_sharded(draft, part) ? Op::reduce_scatter_shards : Op::all_reduce;
-  instruction.queue = Queue::sum;
-  instruction.part = part;
-  instruction.per_microbatch = false;
-  instruction.backward = true;
-  instruction.group = slot;
-  instruction.bytes = bytes;
+  const auto kind = is_sharded(draft, part) ? CollectiveKind::reduce_scatter_shards : CollectiveKind::all_reduce;
+  auto instruction = once_per_step("reduce gradients " + draft.out.parts[at(part)].name, Collective{kind, slot, {{}, bytes}, {}}, true);
   instruction.accesses = {{Role::reduced, buffer, Mode::update}, {Role::staging, draft.buffers.sum_staging, Mode::write}};
   instruction.waits = std::move(waits);
   return add_instruction(draft, std::move(instruction));
@@ -68,15 +54,12 @@ std::vector<int> add_packed_sums(ClassDraft& draft, int part, int turn) {
   const auto& summing = summing_of(draft, part);
   std::vector<int> packs(summing.groups.size(), -1), sums(summing.groups.size(), -1);
   for (std::size_t g = 0; g < summing.groups.size(); ++g) {
-    Instruction instruction;
-    instruction.regions = shared_regions_of(draft, draft.out.parts[at(part)], part, summing.groups[g]);
-    if (instruction.regions.empty()) continue;
-    instruction.name = text("pack gradients ", draft.out.parts[at(part)].name, " ", g);
-    instruction.op = Op::pack;
-    instruction.part = part;
-    instruction.per_microbatch = false;
-    instruction.backward = true;
-    instruction.bytes = packed_elements(draft, part, summing.groups[g]) * fp32_size;
+    auto regions = shared_regions_of(draft, draft.out.parts[at(part)], part, summing.groups[g]);
+    if (regions.empty()) continue;
+    auto instruction = once_per_step(
+        text("pack gradients ", draft.out.parts[at(part)].name, " ", g),
+        RegionCopy{RegionCopy::Direction::pack, part, packed_elements(draft, part, summing.groups[g]) * fp32_size, std::move(regions)},
+        true);
     instruction.accesses = {{Role::gradients, draft.out.parts[at(part)].gradients, Mode::read},
                             {Role::packed, draft.buffers.packed[at(turn)][g], Mode::write}};
     if (shares_tokens(draft)) instruction.waits = after_backward(draft, part);
@@ -85,7 +68,7 @@ std::vector<int> add_packed_sums(ClassDraft& draft, int part, int turn) {
   for (std::size_t g = 0; g < packs.size(); ++g)
     if (packs[g] >= 0)
       sums[g] = add_sum(draft, part, draft.buffers.packed[at(turn)][g], slots_of_part(draft, part)[g],
-                        draft.out.instructions[at(packs[g])].bytes, {{packs[g], last_run}});
+                        draft.out.instructions[at(packs[g])].as<RegionCopy>()->bytes, {{packs[g], last_run}});
   return sums;
 }
 
@@ -94,15 +77,9 @@ void add_taking(ClassDraft& draft, int part, int turn, const std::vector<int>& s
   int share = 0;
   for (std::size_t g = 0; g < sums.size(); ++g) {
     if (sums[g] < 0) continue;
-    const auto& mine = draft.out.parts[at(part)].shares[at(share)];
-    Instruction instruction;
-    instruction.name = text("take gradients ", draft.out.parts[at(part)].name, " ", g);
-    instruction.op = Op::extract_shard;
-    instruction.part = part;
-    instruction.share = share;
-    instruction.per_microbatch = false;
-    instruction.backward = true;
-    instruction.bytes = mine.most * fp32_size;
+    const auto& mine = draft.out.parts[at(part)].shards[at(share)];
+    auto instruction = once_per_step(text("take gradients ", draft.out.parts[at(part)].name, " ", g),
+                                     ShardExtraction{part, share, mine.most * fp32_size}, true);
     instruction.accesses = {{Role::gradients, mine.gradients, Mode::write}, {Role::packed, draft.buffers.packed[at(turn)][g], Mode::read}};
     instruction.waits = {{sums[g], last_run}};
     add_instruction(draft, std::move(instruction));
@@ -115,14 +92,11 @@ void add_unpacking(ClassDraft& draft, int part, int turn, const std::vector<int>
   const auto& summing = summing_of(draft, part);
   for (std::size_t g = 0; g < sums.size(); ++g) {
     if (sums[g] < 0) continue;
-    Instruction instruction;
-    instruction.name = text("unpack gradients ", draft.out.parts[at(part)].name, " ", g);
-    instruction.op = Op::unpack;
-    instruction.part = part;
-    instruction.per_microbatch = false;
-    instruction.backward = true;
-    instruction.regions = shared_regions_of(draft, draft.out.parts[at(part)], part, summing.groups[g]);
-    instruction.bytes = draft.out.instructions[at(sums[g])].bytes;
+    auto instruction =
+        once_per_step(text("unpack gradients ", draft.out.parts[at(part)].name, " ", g),
+                      RegionCopy{RegionCopy::Direction::unpack, part, draft.out.instructions[at(sums[g])].as<Collective>()->size.fixed,
+                                 shared_regions_of(draft, draft.out.parts[at(part)], part, summing.groups[g])},
+                      true);
     instruction.accesses = {{Role::gradients, draft.out.parts[at(part)].gradients, Mode::update},
                             {Role::packed, draft.buffers.packed[at(turn)][g], Mode::read}};
     instruction.waits = {{sums[g], last_run}};
@@ -159,14 +133,8 @@ void add_packed_buffers(ClassDraft& draft) {
 
 void add_norm(ClassDraft& draft, int part, int reduction, int share) {
   const auto& about = draft.out.parts[at(part)];
-  Instruction norm;
-  norm.name = "squared norm " + about.name;
-  norm.op = Op::squared_norm;
-  norm.part = part;
-  norm.per_microbatch = false;
-  norm.backward = true;
-  norm.share = share;
-  const int gradients = share < 0 ? about.gradients : about.shares[at(share)].gradients;
+  auto norm = once_per_step("squared norm " + about.name, SquaredNorm{part, share}, true);
+  const int gradients = share < 0 ? about.gradients : about.shards[at(share)].gradients;
   norm.accesses = {{Role::gradients, gradients, Mode::read}, {Role::scalars, draft.buffers.scalars, Mode::update}};
   if (reduction >= 0) norm.waits = {{reduction, last_run}};
   add_instruction(draft, std::move(norm));

@@ -34,26 +34,27 @@ int last_compute_touching(const std::vector<Instruction>& instructions, std::ini
 }
 
 /// An activation or its gradient, of `layer`'s input, to or from a neighbouring stage.
-Instruction boundary_instruction(const ClassDraft& draft, const ChunkDraft& chunk, Op op, int layer,
+Instruction boundary_instruction(const ClassDraft& draft, const ChunkDraft& chunk, MessageEnd::Direction direction, int layer,
                                  const BoundaryMessage& boundary_message, bool backward) {
   const Bytes token = draft.in.plan.model.hidden * element_size(draft.in.plan.precision);
-  Instruction instruction;
-  instruction.name = text(op == Op::send ? "send " : "receive ", backward ? "gradient" : "activation", chunk_suffix(draft, chunk));
-  instruction.op = op;
-  instruction.queue = op == Op::send ? Queue::send : backward ? Queue::receive_back : Queue::receive;
-  instruction.layer = layer;
-  instruction.backward = backward;
-  instruction.peer = boundary_message.peer;
+  MessageEnd end;
+  end.direction = direction;
+  end.peer = boundary_message.peer;
   const int before =
       layer == chunk.stage.first_layer ? stage_index(draft, chunk) - 1 : stage_index(draft, chunk);  // the stage on the earlier side
-  instruction.channel = channels_per_link * (before / plan::own_stages(draft.in.plan)) + (backward ? gradient_channel : activation_channel);
-  if (boundary_message.tokens == 0) instruction.bytes_per_sequence = std::int64_t{draft.in.plan.length / boundary_message.pieces} * token;
-  instruction.own_piece = boundary_message.tokens == 0 && boundary_message.pieces > 1 && !shares_tokens(draft);
-  instruction.bytes = boundary_message.tokens * token;
-  instruction.offset = boundary_message.first * token;
-  instruction.runs = boundary_message.runs;
+  end.channel = channels_per_link * (before / plan::own_stages(draft.in.plan)) + (backward ? gradient_channel : activation_channel);
+  if (boundary_message.tokens == 0) end.size.per_sequence = std::int64_t{draft.in.plan.length / boundary_message.pieces} * token;
+  end.own_piece = boundary_message.tokens == 0 && boundary_message.pieces > 1 && !shares_tokens(draft);
+  end.size.fixed = boundary_message.tokens * token;
+  end.offset = boundary_message.first * token;
+  end.runs = boundary_message.runs;
+  Instruction instruction;
+  instruction.name = text(end.sends() ? "send " : "receive ", backward ? "gradient" : "activation", chunk_suffix(draft, chunk));
+  instruction.queue = end.sends() ? Queue::send : backward ? Queue::receive_back : Queue::receive;
+  instruction.backward = backward;
   instruction.accesses = {
-      {Role::message, backward ? chunk.gradient : activation_into(chunk, layer), op == Op::send ? Mode::read : Mode::write}};
+      {Role::message, backward ? chunk.gradient : activation_into(chunk, layer), end.sends() ? Mode::read : Mode::write}};
+  instruction.work = std::move(end);
   return instruction;
 }
 
@@ -63,12 +64,12 @@ int add_gather(ClassDraft& draft, const ChunkDraft& chunk, const std::vector<int
       std::int64_t{draft.in.plan.length} * draft.in.plan.model.hidden * element_size(draft.in.plan.precision).count;
   Instruction instruction;
   instruction.name = backward ? "gather gradient" : "gather activation";
-  instruction.op = Op::all_gather;
+  instruction.work = Collective{CollectiveKind::all_gather,
+                                draft.slots.tensor,
+                                {{(sequence + draft.in.kind.tensor_parallel - 1) / draft.in.kind.tensor_parallel}, {}},
+                                {}};
   instruction.queue = Queue::reduce;
-  instruction.layer = layer;
   instruction.backward = backward;
-  instruction.group = draft.slots.tensor;
-  instruction.bytes_per_sequence = {(sequence + draft.in.kind.tensor_parallel - 1) / draft.in.kind.tensor_parallel};
   instruction.accesses = {{Role::message, backward ? chunk.gradient : activation_into(chunk, layer), Mode::write}};
   for (int receive : receives) instruction.waits.push_back({receive, 0});
   return add_instruction(draft, std::move(instruction));
@@ -78,7 +79,8 @@ std::vector<int> add_receives(ClassDraft& draft, const ChunkDraft& chunk, const 
                               bool backward) {
   std::vector<int> instructions;
   for (const BoundaryMessage& boundary_message : boundary_messages)
-    instructions.push_back(add_instruction(draft, boundary_instruction(draft, chunk, Op::receive, layer, boundary_message, backward)));
+    instructions.push_back(
+        add_instruction(draft, boundary_instruction(draft, chunk, MessageEnd::Direction::receive, layer, boundary_message, backward)));
   if (draft.slots.tensor >= 0 && !shares_tokens(draft))
     instructions.push_back(add_gather(draft, chunk, instructions, layer, backward));  // also where a member's own piece is empty
   return instructions;
@@ -88,7 +90,7 @@ std::vector<int> add_sends(ClassDraft& draft, const ChunkDraft& chunk, const std
                            bool backward, int producer) {
   std::vector<int> sends;
   for (const BoundaryMessage& boundary_message : boundary_messages) {
-    auto instruction = boundary_instruction(draft, chunk, Op::send, layer, boundary_message, backward);
+    auto instruction = boundary_instruction(draft, chunk, MessageEnd::Direction::send, layer, boundary_message, backward);
     instruction.waits = {{producer, 0}};
     sends.push_back(add_instruction(draft, std::move(instruction)));
   }

@@ -13,13 +13,8 @@ void add_optimizer_of(ClassDraft& draft, int p, int share, int totals) {
   const auto& part = draft.out.parts[at(p)];
   const bool whole = share < 0;
   const OptimizerShard none;
-  const auto& mine = whole ? none : part.shares[at(share)];
-  Instruction instruction;
-  instruction.name = "optimizer " + part.name;
-  instruction.op = Op::optimizer;
-  instruction.part = p;
-  instruction.share = share;
-  instruction.per_microbatch = false;
+  const auto& mine = whole ? none : part.shards[at(share)];
+  auto instruction = once_per_step("optimizer " + part.name, OptimizerUpdate{p, share}, false);
   instruction.accesses = {{Role::parameters, whole ? part.parameters : mine.parameters, Mode::update},
                           {Role::gradients, whole ? part.gradients : mine.gradients, Mode::read},
                           {Role::moment1, whole ? part.moment1 : mine.moment1, Mode::update},
@@ -34,15 +29,10 @@ void add_optimizer_of(ClassDraft& draft, int p, int share, int totals) {
 /// Everybody's weights, in the part's own place or packed.
 int add_weights_gather(ClassDraft& draft, int part, int share, int buffer, int optimizer) {
   const auto& about = draft.out.parts[at(part)];
-  Instruction instruction;
-  instruction.name = "gather weights " + about.name;
-  instruction.op = Op::all_gather_shards;
-  instruction.queue = Queue::sum;
-  instruction.part = part;
-  instruction.share = share;
-  instruction.per_microbatch = false;
-  instruction.group = about.shares[at(share)].group;
-  instruction.bytes = about.shares[at(share)].summed * element_size(draft.in.plan.precision);
+  const auto& mine = about.shards[at(share)];
+  auto instruction = once_per_step(
+      "gather weights " + about.name,
+      Collective{CollectiveKind::all_gather_shards, mine.group, {{}, mine.summed * element_size(draft.in.plan.precision)}, {}}, false);
   instruction.accesses = {{Role::reduced, buffer, Mode::update}};
   instruction.waits = {{optimizer, last_run}};
   return add_instruction(draft, std::move(instruction));
@@ -51,14 +41,11 @@ int add_weights_gather(ClassDraft& draft, int part, int share, int buffer, int o
 void add_weights_unpacking(ClassDraft& draft, int part, int turn, const std::vector<int>& gathers) {
   const auto& about = draft.out.parts[at(part)];
   for (std::size_t s = 0, g = 0; s < gathers.size(); ++s, ++g) {
-    while (slots_of_part(draft, part)[g] != about.shares[s].group) ++g;
-    Instruction instruction;
-    instruction.name = text("unpack weights ", about.name, " ", g);
-    instruction.op = Op::unpack;
-    instruction.part = part;
-    instruction.per_microbatch = false;
-    instruction.regions = about.shares[s].regions;
-    instruction.bytes = about.shares[s].summed * element_size(draft.in.plan.precision);
+    while (slots_of_part(draft, part)[g] != about.shards[s].group) ++g;
+    auto instruction = once_per_step(text("unpack weights ", about.name, " ", g),
+                                     RegionCopy{RegionCopy::Direction::unpack, part,
+                                                about.shards[s].summed * element_size(draft.in.plan.precision), about.shards[s].regions},
+                                     false);
     instruction.accesses = {{Role::weights, about.weights, Mode::update}, {Role::packed, draft.buffers.packed[at(turn)][g], Mode::read}};
     instruction.waits = {{gathers[s], last_run}};
     add_instruction(draft, std::move(instruction));
@@ -77,15 +64,15 @@ void add_shared_optimizers(ClassDraft& draft, int totals) {
       add_optimizer_of(draft, p, -1, after);
       continue;
     }
-    if (!draft.out.parts[at(p)].shares.front().packed()) {
+    if (!draft.out.parts[at(p)].shards.front().packed()) {
       add_optimizer_of(draft, p, 0, after);
       add_weights_gather(draft, p, 0, draft.out.parts[at(p)].weights, draft.closing.back());
       continue;
     }
     const int turn = open.part < 0 ? 0 : (open.turn + 1) % packed_under_way;
     std::vector<int> gathers;
-    for (std::size_t s = 0, g = 0; s < draft.out.parts[at(p)].shares.size(); ++s, ++g) {
-      while (slots_of_part(draft, p)[g] != draft.out.parts[at(p)].shares[s].group) ++g;
+    for (std::size_t s = 0, g = 0; s < draft.out.parts[at(p)].shards.size(); ++s, ++g) {
+      while (slots_of_part(draft, p)[g] != draft.out.parts[at(p)].shards[s].group) ++g;
       add_optimizer_of(draft, p, static_cast<int>(s), s == 0 ? after : -1);
       const int optimizer = draft.closing.back();
       draft.out.instructions[at(optimizer)].accesses.push_back({Role::weights, draft.buffers.packed[at(turn)][g], Mode::write});

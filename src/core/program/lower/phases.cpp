@@ -100,18 +100,11 @@ void add_block_backward(ClassDraft& draft, const ChunkDraft& chunk, int layer) {
 }  // namespace
 
 void add_opening_phase(ClassDraft& draft) {
-  Instruction scalars;
-  scalars.name = "zero scalars";
-  scalars.op = Op::zero;
-  scalars.per_microbatch = false;
+  auto scalars = once_per_step("zero scalars", ZeroFill{}, false);
   scalars.accesses = {{Role::scalars, draft.buffers.scalars, Mode::write}};
   add_instruction(draft, std::move(scalars));
   for (std::size_t p = 0; is_training(draft) && p < draft.out.parts.size(); ++p) {
-    Instruction instruction;
-    instruction.name = "zero gradients " + draft.out.parts[p].name;
-    instruction.op = Op::zero;
-    instruction.part = static_cast<int>(p);
-    instruction.per_microbatch = false;
+    auto instruction = once_per_step("zero gradients " + draft.out.parts[p].name, ZeroFill{static_cast<int>(p)}, false);
     instruction.accesses = {{Role::gradients, draft.out.parts[p].gradients, Mode::write}};
     add_instruction(draft, std::move(instruction));
   }
@@ -122,7 +115,7 @@ void add_forward_phase(ClassDraft& draft, ChunkDraft& chunk) {
   if ((has_embedding(chunk) || has_head(draft, chunk)) && !loaded_before) {
     Instruction load;
     load.name = "load tokens";
-    load.op = Op::load_tokens;
+    load.work = TokenLoad{};
     load.accesses = {{Role::tokens, draft.buffers.tokens, Mode::write}};
     add_instruction(draft, std::move(load));
   }
@@ -152,11 +145,8 @@ void add_head_phase(ClassDraft& draft, const ChunkDraft& chunk) {
   if (draft.slots.tensor >= 0) {
     Instruction gather;
     gather.name = "gather stats";
-    gather.op = Op::all_gather;
+    gather.work = Collective{CollectiveKind::all_gather, draft.slots.tensor, {std::int64_t{draft.in.plan.length} * Bytes{3 * 4}, {}}, {}};
     gather.queue = Queue::reduce;
-    gather.layer = head;
-    gather.group = draft.slots.tensor;
-    gather.bytes_per_sequence = std::int64_t{draft.in.plan.length} * Bytes{3 * 4};
     gather.accesses = {{Role::stats, draft.buffers.stats, Mode::read}, {Role::gathered_stats, draft.buffers.gathered, Mode::write}};
     gather.waits = {{forward, 0}};
     let_next_wait_for(draft, add_instruction(draft, std::move(gather)));

@@ -91,7 +91,11 @@ void add_weights_halves(ClassDraft& draft, ChunkDraft& chunk) {
 
 std::vector<std::vector<int>> weights_by_layer(const ClassDraft& draft) {
   std::map<int, std::vector<int>, std::greater<>> found;
-  for (int instruction : draft.weights) found[draft.out.instructions[at(instruction)].layer].push_back(instruction);
+  int layer_of = -1;  // gathers follow the operation whose rows they gather
+  for (int instruction : draft.weights) {
+    if (const auto* operation = draft.out.instructions[at(instruction)].as<LayerOperation>()) layer_of = operation->layer;
+    found[layer_of].push_back(instruction);
+  }
   std::vector<std::vector<int>> layers;
   for (auto& [layer, instructions] : found) layers.push_back(std::move(instructions));
   return layers;

@@ -96,7 +96,7 @@ std::vector<std::vector<RankHolding>> pieces_of(const plan::Plan& plan, const Pl
     const auto& parts = program.classes.at(at(program.ranks.at(r).rank_class)).parts;
     for (std::size_t p = 0; p < pieces.size(); ++p) {
       const auto tensor = at(pieces[p].tensor);
-      held[tensor].push_back({ranks[r], static_cast<int>(p), parts.at(at(pieces[p].part)).shares.at(at(pieces[p].share)).packed(),
+      held[tensor].push_back({ranks[r], static_cast<int>(p), parts.at(at(pieces[p].part)).shards.at(at(pieces[p].shard)).packed(),
                               rectangles_of(boxes_of(program, rank, pieces[p]), row_elements(program.tensors[tensor]))});
     }
   }

@@ -112,7 +112,8 @@ class Sweep {
     const int microbatch = list_[static_cast<std::size_t>(j)].microbatch;
     const std::size_t here = first_[static_cast<std::size_t>(access.buffer)] + static_cast<std::size_t>(microbatch % buffer.copies);
     Cell& cell = cells_[here];
-    if (access.mode == Mode::write && is_part(j)) return write_part(j, here, microbatch);
+    const auto* message = instruction_of(j).as<MessageEnd>();
+    if (access.mode == Mode::write && message != nullptr && message->is_part()) return write_part(j, here, microbatch, *message);
     require_ordered(j, here, access.mode != Mode::read);
     if (access.mode != Mode::write && !buffer.persistent) require_value(j, here, microbatch);
     if (access.mode == Mode::read) {
@@ -125,14 +126,12 @@ class Sweep {
     }
   }
 
-  bool is_part(int j) const { return instruction_of(j).op == Op::receive && instruction_of(j).is_part(); }
-
   /// A message that brings a part of a microbatch need not be ordered against those that bring the others.
-  void write_part(int j, std::size_t here, int microbatch) {
+  void write_part(int j, std::size_t here, int microbatch, const MessageEnd& message) {
     Cell& cell = cells_[here];
     const int sequences = class_.sequences(microbatch);
-    const Bytes begin = instruction_of(j).begin(class_.shape.tensor_index, sequences);
-    const ArenaPart part{j, begin.count, (begin + instruction_of(j).size(sequences)).count};
+    const Bytes begin = message.begin(class_.shape.tensor_index, sequences);
+    const ArenaPart part{j, begin.count, (begin + message.size.of(sequences)).count};
     const bool joins = cell.microbatch == microbatch && !cell.parts.empty() && cell.readers.empty();
     const bool apart =
         joins && std::ranges::none_of(cell.parts, [&](const ArenaPart& other) { return part.begin < other.end && other.begin < part.end; });

@@ -18,6 +18,20 @@ bool in_range(int index, std::size_t size) { return index >= 0 && static_cast<st
 
 // ---- structure: every reference points at something, every wait at something earlier ----
 
+/// Indices of the parts that its work names; -1 among them: none.
+std::vector<int> parts_of(const Instruction& instruction) {
+  return std::visit(
+      [](const auto& work) -> std::vector<int> {
+        if constexpr (requires { work.token_embedding_part; })
+          return {work.part, work.token_embedding_part};
+        else if constexpr (requires { work.part; })
+          return {work.part};
+        else
+          return {};
+      },
+      instruction.work);
+}
+
 void check_instruction(const RankClass& c, const Instruction& instruction, Violations& out) {
   const auto wrong = [&](const auto&... what) {
     out.push_back({Violation::Rule::structure, text("stage ", c.stage, " '", instruction.name, "': ", what...)});
@@ -32,9 +46,11 @@ void check_instruction(const RankClass& c, const Instruction& instruction, Viola
       wrong("waits for instruction ", wait.instruction, " of ", c.instructions.size());
     if (wait.lag < last_run) wrong("waits with lag ", wait.lag);
   }
-  if (instruction.part >= 0 && !in_range(instruction.part, c.parts.size())) wrong("part ", instruction.part, " of ", c.parts.size());
-  const bool message = instruction.op == Op::send || instruction.op == Op::receive;
-  if (message != (instruction.peer >= 0)) wrong(message ? "a message without a peer" : "a peer without a message");
+  for (int part : parts_of(instruction))
+    if (part >= 0 && !in_range(part, c.parts.size())) wrong("part ", part, " of ", c.parts.size());
+  if (const auto* message = instruction.as<MessageEnd>(); message != nullptr && message->peer < 0) wrong("a message without a peer");
+  if (const auto* collective = instruction.as<Collective>(); collective != nullptr && collective->group < 0)
+    wrong("a collective without a group");
 }
 
 void check_class(const RankClass& c, Violations& out) {
@@ -62,16 +78,18 @@ void check_binding(const Program& p, std::size_t rank, Violations& out) {
   if (!in_range(binding.rank_class, p.classes.size())) return wrong("class ", binding.rank_class, " of ", p.classes.size());
   const auto& c = p.classes[static_cast<std::size_t>(binding.rank_class)];
   for (const auto& instruction : c.instructions) {
-    if (instruction.peer >= 0 && (!in_range(instruction.peer, binding.peers.size()) ||
-                                  !in_range(binding.peers[static_cast<std::size_t>(instruction.peer)].value, p.ranks.size())))
+    const auto* message = instruction.as<MessageEnd>();
+    if (message != nullptr && (!in_range(message->peer, binding.peers.size()) ||
+                               !in_range(binding.peers[static_cast<std::size_t>(message->peer)].value, p.ranks.size())))
       wrong("'", instruction.name, "' names no peer");
-    if (instruction.group < 0) continue;
-    if (!in_range(instruction.group, binding.groups.size()) ||
-        !in_range(binding.groups[static_cast<std::size_t>(instruction.group)], p.groups.size())) {
+    const auto* collective = instruction.as<Collective>();
+    if (collective == nullptr) continue;
+    if (!in_range(collective->group, binding.groups.size()) ||
+        !in_range(binding.groups[static_cast<std::size_t>(collective->group)], p.groups.size())) {
       wrong("'", instruction.name, "' names no group");
       continue;
     }
-    const auto& members = p.groups[static_cast<std::size_t>(binding.groups[static_cast<std::size_t>(instruction.group)])].members;
+    const auto& members = p.groups[static_cast<std::size_t>(binding.groups[static_cast<std::size_t>(collective->group)])].members;
     if (std::find(members.begin(), members.end(), Rank{static_cast<int>(rank)}) == members.end())
       wrong("'", instruction.name, "' names a group that it is no member of");
   }
@@ -143,11 +161,11 @@ struct Lists {
   const Instruction& instruction(int rank, int position) const {
     return class_of(rank).instructions[static_cast<std::size_t>(of.at(rank)[static_cast<std::size_t>(position)].instruction)];
   }
-  int peer(int rank, const Instruction& s) const {
-    return program.ranks[static_cast<std::size_t>(rank)].peers[static_cast<std::size_t>(s.peer)].value;
+  int peer(int rank, const MessageEnd& message) const {
+    return program.ranks[static_cast<std::size_t>(rank)].peers[static_cast<std::size_t>(message.peer)].value;
   }
-  int group(int rank, const Instruction& s) const {
-    return program.ranks[static_cast<std::size_t>(rank)].groups[static_cast<std::size_t>(s.group)];
+  int group(int rank, const Collective& collective) const {
+    return program.ranks[static_cast<std::size_t>(rank)].groups[static_cast<std::size_t>(collective.group)];
   }
 };
 
@@ -165,15 +183,15 @@ using Ends =
 
 std::int64_t first_byte(const Lists& lists, int rank, const Instruction& instruction, int microbatch) {
   const auto& binding = lists.program.ranks[static_cast<std::size_t>(rank)];
-  const auto message = std::ranges::find(instruction.accesses, Role::message, &Access::role);
-  if (binding.batch_partition < 0 || message == instruction.accesses.end()) return microbatch;
+  const Access* message = instruction.access(Role::message);
+  if (binding.batch_partition < 0 || message == nullptr) return microbatch;
   const auto& c = lists.class_of(rank);
   const auto& firsts = lists.program.first_sequences.at(static_cast<std::size_t>(binding.batch_partition));
   const std::int64_t token = c.buffers[static_cast<std::size_t>(message->buffer)].size.count / c.shape.rows();
   const std::int64_t tokens = std::int64_t{c.sequences(microbatch)} * c.shape.length;
   const std::int64_t own = c.shape.sequence_parallel ? piece(tokens, c.shape.tensor_parallel, binding.tensor_index).first : 0;
   return (std::int64_t{firsts.at(static_cast<std::size_t>(microbatch))} * c.shape.length + own) * token +
-         instruction.begin(binding.tensor_index, c.sequences(microbatch)).count;
+         instruction.as<MessageEnd>()->begin(binding.tensor_index, c.sequences(microbatch)).count;
 }
 
 Ends message_ends(const Lists& lists) {
@@ -182,11 +200,12 @@ Ends message_ends(const Lists& lists) {
     const auto& list = lists.of.at(rank);
     for (int i = 0; i < static_cast<int>(list.size()); ++i) {
       const auto& instruction = lists.instruction(rank, i);
-      if (instruction.op != Op::send && instruction.op != Op::receive) continue;
-      const int microbatch = list[static_cast<std::size_t>(i)].microbatch, peer = lists.peer(rank, instruction);
-      const MessageRecord message{rank, i, instruction.channel, first_byte(lists, rank, instruction, microbatch),
-                                  instruction.size(lists.class_of(rank).sequences(microbatch)).count};
-      if (instruction.op == Op::send)
+      const auto* end = instruction.as<MessageEnd>();
+      if (end == nullptr) continue;
+      const int microbatch = list[static_cast<std::size_t>(i)].microbatch, peer = lists.peer(rank, *end);
+      const MessageRecord message{rank, i, end->channel, first_byte(lists, rank, instruction, microbatch),
+                                  end->size.of(lists.class_of(rank).sequences(microbatch)).count};
+      if (end->sends())
         ends[{rank, peer}].first.push_back(message);
       else
         ends[{peer, rank}].second.push_back(message);
@@ -215,8 +234,8 @@ void check_messages(const Lists& lists, const Ends& ends, Violations& out) {
 struct CollectiveRecord {
   int position, group;
   std::int64_t bytes;
-  Op op;
-  bool operator==(const CollectiveRecord& o) const { return group == o.group && bytes == o.bytes && op == o.op; }
+  CollectiveKind kind;
+  bool operator==(const CollectiveRecord& o) const { return group == o.group && bytes == o.bytes && kind == o.kind; }
 };
 
 std::vector<CollectiveRecord> collectives_of(const Lists& lists, int rank) {
@@ -224,9 +243,10 @@ std::vector<CollectiveRecord> collectives_of(const Lists& lists, int rank) {
   const auto& list = lists.of.at(rank);
   for (int i = 0; i < static_cast<int>(list.size()); ++i) {
     const auto& instruction = lists.instruction(rank, i);
-    if (instruction.group < 0) continue;
+    const auto* collective = instruction.as<Collective>();
+    if (collective == nullptr) continue;
     const int sequences = instruction.per_microbatch ? lists.class_of(rank).sequences(list[static_cast<std::size_t>(i)].microbatch) : 0;
-    found.push_back({i, lists.group(rank, instruction), instruction.size(sequences).count, instruction.op});
+    found.push_back({i, lists.group(rank, *collective), collective->size.of(sequences).count, collective->kind});
   }
   return found;
 }

@@ -90,8 +90,8 @@ std::vector<ShardPiece> shard_pieces(const Program& program, Rank rank) {
   const auto& parts = class_of(program, rank).parts;
   std::map<int, std::vector<RowRange>> shares;  // by group: of a stage's parts one
   for (std::size_t p = 0; p < parts.size(); ++p)
-    for (std::size_t s = 0; s < parts[p].shares.size(); ++s) {
-      const auto& share = parts[p].shares[s];
+    for (std::size_t s = 0; s < parts[p].shards.size(); ++s) {
+      const auto& share = parts[p].shards[s];
       const bool first = std::ranges::find(binding.whole, share.group) != binding.whole.end();
       const auto [known, fresh] = shares.try_emplace(share.group);
       if (fresh) {
@@ -117,7 +117,7 @@ std::vector<ShardPiece> shard_pieces(const Program& program, Rank rank) {
 std::vector<plan::Box> boxes_of(const Program& program, Rank rank, const ShardPiece& piece) {
   const auto& c = class_of(program, rank);
   const auto& part = c.parts.at(at(piece.part));
-  const auto& share = part.shares.at(at(piece.share));
+  const auto& share = part.shards.at(at(piece.shard));
   const auto& tensor = program.tensors.at(at(piece.tensor));
   const std::int64_t row = row_of(tensor), slot = part.slots.at(at(piece.slot)).offset;
   const auto shard = plan::boxes(tensor, plan::shard(tensor, c.shape.tensor_parallel, program.ranks.at(rank.index()).tensor_index));

@@ -100,7 +100,7 @@ double Network::sum(std::int64_t elements, int shares, const program::Group& som
   const simulate::Flows at_once{shares, shares, shares};
   if (some.algorithm == program::Group::Algorithm::direct && some.subgroups.empty())
     return cost_.sum_over_many(some.members, all, bytes, fp32, at_once).time.value;
-  return cost_.collective(program::Op::all_reduce, some, bytes, fp32, at_once).time.value;
+  return cost_.collective(program::CollectiveKind::all_reduce, some, bytes, fp32, at_once).time.value;
 }
 
 const Network::Sums& Network::sums(const CandidatePlan& candidate, int stage, const std::vector<int>& starts) {
@@ -180,7 +180,8 @@ double Network::tensor_sum(int place, int tensor, int microbatch) const {
   group.most = {};
   for (int i = 0; i < tensor; ++i) group.members.emplace_back(device_pool_.places[at(place)].first.value + i);
   const Bytes element = element_size(r.precision);
-  return cost_.collective(program::Op::all_reduce, group, std::int64_t{microbatch} * r.length * r.model.hidden * element, element)
+  return cost_
+      .collective(program::CollectiveKind::all_reduce, group, std::int64_t{microbatch} * r.length * r.model.hidden * element, element)
       .time.value;
 }
 
@@ -210,7 +211,8 @@ double Network::egress_of_sums(const CandidatePlan& candidate, int stage) const 
                           (last == layers ? static_cast<double>(elements_[2]) : 0) +
                           (first == 0 || last == layers ? static_cast<double>(token_embedding_) : 0);
   // Gradients travel in fp32 both ways; of a sharded optimizer the refreshed weights come back in the precision of the passes.
-  const double bytes_back = candidate.shard_optimizer.value_or(false) ? static_cast<double>(element_size(device_pool_.request.precision).count) : 4;
+  const double bytes_back =
+      candidate.shard_optimizer.value_or(false) ? static_cast<double>(element_size(device_pool_.request.precision).count) : 4;
   return usd * elements * (4 + bytes_back) / 2;
 }
 

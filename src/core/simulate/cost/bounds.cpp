@@ -10,8 +10,8 @@ namespace flotilla::simulate {
 namespace {
 
 using model::Operation;
+using program::CollectiveKind;
 using program::Group;
-using program::Op;
 
 constexpr std::int64_t fp32_bytes = 4;
 
@@ -29,23 +29,23 @@ class GroupCosts {
   }
   Seconds sum_over_group(int width) const {
     const Bytes element = element_size(shape_.precision);
-    return collective(Op::all_reduce, shape_.tokens() * width * element, element);
+    return collective(CollectiveKind::all_reduce, shape_.tokens() * width * element, element);
   }
   /// What every member holds of (tokens, width) elements to all of them; the same sizes as program::lower writes.
   Seconds gather(int width) const {
     const std::int64_t sequence = std::int64_t{shape_.length} * width * element_size(shape_.precision).count;
     const Bytes piece{(sequence + shape_.tensor_parallel - 1) / shape_.tensor_parallel};
-    return collective(Op::all_gather, shape_.sequences * piece, {fp32_bytes});
+    return collective(CollectiveKind::all_gather, shape_.sequences * piece, {fp32_bytes});
   }
   Seconds sum_to_pieces(int width) const {
     const Bytes element = element_size(shape_.precision);
-    return collective(Op::reduce_scatter, shape_.tokens() * width * element, element);
+    return collective(CollectiveKind::reduce_scatter, shape_.tokens() * width * element, element);
   }
-  Seconds gather_stats() const { return collective(Op::all_gather, {shape_.tokens() * 3 * fp32_bytes}, {fp32_bytes}); }
+  Seconds gather_stats() const { return collective(CollectiveKind::all_gather, {shape_.tokens() * 3 * fp32_bytes}, {fp32_bytes}); }
 
  private:
-  Seconds collective(Op op, Bytes bytes, Bytes element) const {
-    return group_.members.size() < 2 ? Seconds{0} : cost_.collective(op, group_, bytes, element).time;
+  Seconds collective(CollectiveKind kind, Bytes bytes, Bytes element) const {
+    return group_.members.size() < 2 ? Seconds{0} : cost_.collective(kind, group_, bytes, element).time;
   }
   const ProfileCost& cost_;
   const model::Config& model_;

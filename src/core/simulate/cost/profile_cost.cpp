@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/overloaded.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/program/collectives.hpp"
 #include "layer_estimate.hpp"
@@ -17,7 +18,7 @@
 namespace flotilla::simulate {
 namespace {
 
-using program::Op;
+using program::CollectiveKind;
 
 constexpr std::int64_t fp32_bytes = 4;
 
@@ -191,35 +192,34 @@ struct ProfileCost::State {
         group, [&](Rank rank) { return paths.host(rank); }, [&](Rank rank) { return paths.uplink(rank); });
   }
 
-  Cost in_subgroups(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
+  Cost in_subgroups(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
+    const bool gives_back = kind == CollectiveKind::all_reduce, adds = kind != CollectiveKind::all_gather_shards;
     Cost all;
-    for (const auto& subgroups : shapes_of(group))
-      all = combine(all, level_of(subgroups, op == Op::all_reduce, op != Op::all_gather_shards, bytes, element, flows), {});
+    for (const auto& subgroups : shapes_of(group)) all = combine(all, level_of(subgroups, gives_back, adds, bytes, element, flows), {});
     return all;
   }
 
-  Cost library(Op op, const program::Group& group, Bytes bytes, const Flows& flows) {
+  Cost library(CollectiveKind kind, const program::Group& group, Bytes bytes, const Flows& flows) {
     double scatter = 0;
     for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
-    if (op == Op::all_reduce) return {library_all_reduce(paths, group, bytes, flows), scatter, false};
+    if (kind == CollectiveKind::all_reduce) return {library_all_reduce(paths, group, bytes, flows), scatter, false};
     return {library_exchange(paths, group, bytes, flows), scatter, false};
   }
 
   /// A whole layer's pass, with what it computes again.
-  Cost layer(const program::Program& program, const program::RankClass& c, const program::Instruction& instruction, int sequences) {
-    const LayerCosts::LayerKey what{program.plan.model.name, c.device_type, instruction.layer, c.shape.tensor_parallel,
+  Cost layer(const program::Program& program, const program::RankClass& c, const program::LayerPass& of_layer, bool backward,
+             int sequences) {
+    const LayerCosts::LayerKey what{program.plan.model.name, c.device_type, of_layer.layer, c.shape.tensor_parallel,
                                     program.plan.precision};
-    const bool backward = instruction.op == Op::layer_backward;
     model::LayerShape shape = c.shape;
     shape.sequences = sequences;
-    const LayerWork work{program.plan.model, c.device_type, instruction.layer, shape, program.plan.sequence_parallel};
-    const auto recompute = instruction.recompute ? recompute_of(program.plan, instruction.layer) : plan::Recompute::none;
+    const LayerWork work{program.plan.model, c.device_type, of_layer.layer, shape, program.plan.sequence_parallel};
+    const auto recompute = of_layer.recompute ? recompute_of(program.plan, of_layer.layer) : plan::Recompute::none;
     const auto measured =
-        types->layers().pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, instruction.host);
+        types->layers().pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, of_layer.host);
     const Cost pass = measured ? *measured : estimated_pass(profile, types->fits(), execution, work, backward);
-    const auto forward = recompute == plan::Recompute::full
-                             ? types->layers().pass(what, LayerCosts::Pass::forward, sequences, instruction.host)
-                             : std::nullopt;
+    const auto forward =
+        recompute == plan::Recompute::full ? types->layers().pass(what, LayerCosts::Pass::forward, sequences, of_layer.host) : std::nullopt;
     return combine(pass, forward ? *forward : estimated_recompute(profile, types->fits(), execution, work, recompute), {});
   }
 
@@ -268,30 +268,34 @@ Cost ProfileCost::adamw(const std::string& device_type, std::int64_t elements, P
 
 Cost ProfileCost::compute(const program::Program& program, const program::RankClass& c, const program::Instruction& instruction,
                           int sequences) const {
-  const auto part_elements = [&]() -> std::int64_t {
-    if (instruction.part < 0) return 0;
-    const auto& part = c.parts.at(static_cast<std::size_t>(instruction.part));
-    return instruction.share < 0 ? part.elements : part.shares.at(static_cast<std::size_t>(instruction.share)).most;
+  const auto elements = [&](int index, int shard) -> std::int64_t {
+    if (index < 0) return 0;
+    const auto& part = c.parts.at(static_cast<std::size_t>(index));
+    return shard < 0 ? part.elements : part.shards.at(static_cast<std::size_t>(shard)).most;
   };
-  switch (instruction.op) {
-    case Op::compute: {
-      model::LayerShape shape = c.shape;
-      shape.sequences = sequences;
-      return operation(program.plan.model, c.device_type, instruction.operation, shape);
-    }
-    case Op::load_tokens: return state_->streamed(c.device_type, {2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)});
-    case Op::zero:
-    case Op::squared_norm: return state_->streamed(c.device_type, {std::max<std::int64_t>(1, part_elements()) * fp32_bytes});
-    case Op::pack:
-    case Op::extract_shard:
-    case Op::unpack: return state_->streamed(c.device_type, 2 * instruction.bytes);
-    case Op::optimizer: return state_->update(program, c, part_elements(), *this);
-    case Op::layer_forward:
-    case Op::layer_backward: return state_->layer(program, c, instruction, sequences);
-    case Op::host_work: return {instruction.host};
-    default: break;
-  }
-  throw Error{ErrorKind::internal, text("\"", instruction.name, "\" of the program is no computation, but is on a compute queue")};
+  const auto streamed = [&](Bytes bytes) { return state_->streamed(c.device_type, bytes); };
+  const auto gradients = [&](std::int64_t count) { return streamed({std::max<std::int64_t>(1, count) * fp32_bytes}); };
+  return std::visit(
+      Overloaded{
+          [&](const program::LayerOperation& work) {
+            model::LayerShape shape = c.shape;
+            shape.sequences = sequences;
+            return operation(program.plan.model, c.device_type, work.operation, shape);
+          },
+          [&](const program::TokenLoad&) { return streamed({2 * fp32_bytes * sequences * (std::int64_t{c.shape.length} + 1)}); },
+          [&](const program::ZeroFill& work) { return gradients(elements(work.part, -1)); },
+          [&](const program::SquaredNorm& work) { return gradients(elements(work.part, work.shard)); },
+          [&](const program::RegionCopy& work) { return streamed(2 * work.bytes); },
+          [&](const program::ShardExtraction& work) { return streamed(2 * work.bytes); },
+          [&](const program::OptimizerUpdate& work) { return state_->update(program, c, elements(work.part, work.shard), *this); },
+          [&](const program::LayerPass& work) { return state_->layer(program, c, work, instruction.backward, sequences); },
+          [&](const program::HostWork& work) { return Cost{work.time}; },
+          [&](const auto&) -> Cost {
+            throw Error{ErrorKind::internal,
+                        text("\"", instruction.name, "\" of the program is no computation, but is on a compute queue")};
+          },
+      },
+      instruction.work);
 }
 
 Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {
@@ -299,14 +303,15 @@ Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) co
   return {route.time(size, flows), route.relative_scatter(), false};
 }
 
-Cost ProfileCost::collective(Op op, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
+Cost ProfileCost::collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
   if (group.members.size() < 2) return {};
-  if (group.algorithm == program::Group::Algorithm::library) return state_->library(op, group, bytes, flows);
-  const bool halves = op == Op::reduce_scatter_shards || op == Op::all_gather_shards;
-  if (halves || (op == Op::all_reduce && !group.subgroups.empty())) return state_->in_subgroups(op, group, bytes, element, flows);
-  if (op == Op::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
-  if (op == Op::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
-  if (op == Op::all_gather) return state_->all_gather(group, bytes, flows);
+  if (group.algorithm == program::Group::Algorithm::library) return state_->library(kind, group, bytes, flows);
+  const bool halves = kind == CollectiveKind::reduce_scatter_shards || kind == CollectiveKind::all_gather_shards;
+  if (halves || (kind == CollectiveKind::all_reduce && !group.subgroups.empty()))
+    return state_->in_subgroups(kind, group, bytes, element, flows);
+  if (kind == CollectiveKind::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
+  if (kind == CollectiveKind::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
+  if (kind == CollectiveKind::all_gather) return state_->all_gather(group, bytes, flows);
   return state_->exchange(state_->paths.group_topology(group.members), bytes, group.members.size(), flows);
 }
 

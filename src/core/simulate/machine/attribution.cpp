@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "instruction_kinds.hpp"
+#include "flotilla/base/overloaded.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
-using program::Op;
+using program::Instruction;
 using program::Queue;
 
 struct BusyInterval {
@@ -93,9 +93,9 @@ void add_members(const SimulatedRank& rank, const std::vector<Activity>& by_inst
     const Busy busy{at, end, by_instruction[instruction]};
     at = end;
     if (m < first) continue;
-    if (is_collective(rank.rank_class->instructions[instruction].op))
-      (rank.rank_class->instructions[instruction].queue == Queue::sum ? layers.sums : layers.collectives).push_back(busy);
-    if (rank.rank_class->instructions[instruction].op == Op::receive) layers.arrivals.push_back(busy);
+    const Instruction& own = rank.rank_class->instructions[instruction];
+    if (own.as<program::Collective>() != nullptr) (own.queue == Queue::sum ? layers.sums : layers.collectives).push_back(busy);
+    if (own.receives()) layers.arrivals.push_back(busy);
   }
 }
 
@@ -112,42 +112,36 @@ LayerIntervals layers_of(const SimulatedRank& rank, const std::vector<Activity>&
   return layers;
 }
 
-}  // namespace
-
 Activity activity_of(const program::Instruction& instruction, program::Group::Kind group) {
-  switch (instruction.op) {
-    case Op::load_tokens: return Activity::forward;
-    case Op::compute: return instruction.recompute ? Activity::recompute : instruction.backward ? Activity::backward : Activity::forward;
-    case Op::layer_forward: return Activity::forward;
-    case Op::layer_backward: return Activity::backward;
-    case Op::host_work: return instruction.per_microbatch ? Activity::activation_transfer : Activity::gradient_reduction;
-    case Op::send:
-    case Op::receive: return Activity::activation_transfer;
-    case Op::all_reduce:
-    case Op::reduce_scatter:
-    case Op::all_gather:
-      return group == program::Group::Kind::tensor && instruction.per_microbatch ? Activity::tensor_collective
-                                                                                 : Activity::gradient_reduction;
-    case Op::reduce_scatter_shards:
-    case Op::all_gather_shards:
-    case Op::extract_shard:
-    case Op::pack:
-    case Op::unpack: return Activity::gradient_reduction;
-    case Op::zero:
-    case Op::squared_norm:
-    case Op::reduce_scalars:
-    case Op::optimizer: break;
-  }
-  return Activity::optimizer;
+  const Activity pass = instruction.backward ? Activity::backward : Activity::forward;
+  return std::visit(Overloaded{
+                        [&](const program::LayerOperation& operation) { return operation.recompute ? Activity::recompute : pass; },
+                        [&](const program::LayerPass&) { return pass; }, [&](const program::TokenLoad&) { return Activity::forward; },
+                        [&](const program::HostWork&) {
+                          return instruction.per_microbatch ? Activity::activation_transfer : Activity::gradient_reduction;
+                        },
+                        [&](const program::MessageEnd&) { return Activity::activation_transfer; },
+                        [&](const program::Collective& collective) {
+                          if (collective.kind == program::CollectiveKind::reduce_scalars) return Activity::optimizer;
+                          const bool in_pass = group == program::Group::Kind::tensor && instruction.per_microbatch;
+                          return in_pass ? Activity::tensor_collective : Activity::gradient_reduction;
+                        },
+                        [&](const program::RegionCopy&) { return Activity::gradient_reduction; },
+                        [&](const program::ShardExtraction&) { return Activity::gradient_reduction; },
+                        [&](const auto&) { return Activity::optimizer; },  // gradients set to 0 and their norms, too
+                    },
+                    instruction.work);
 }
 
-std::vector<Activity> activities_of(const program::Program& program, const SimulatedRank& rank) {
-  const auto& groups = program.ranks[rank.kind->ranks.front().index()].groups;
+}  // namespace
+
+std::vector<Activity> activities_by_instruction(const program::Program& program, Rank rank) {
+  const auto& binding = program.ranks.at(rank.index());
   std::vector<Activity> activities;
-  for (const auto& instruction : rank.rank_class->instructions) {
-    const bool of_group = is_collective(instruction.op);
-    const auto kind = of_group ? program.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(instruction.group)])].kind
-                               : program::Group::Kind::world;
+  for (const auto& instruction : program.classes.at(static_cast<std::size_t>(binding.rank_class)).instructions) {
+    auto kind = program::Group::Kind::world;
+    if (const auto* collective = instruction.as<program::Collective>())
+      kind = program.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(collective->group)))).kind;
     activities.push_back(activity_of(instruction, kind));
   }
   return activities;

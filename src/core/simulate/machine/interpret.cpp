@@ -101,7 +101,7 @@ Forecast interpret(const program::Program& program, const InstructionCost& cost,
   Confidence confidence;
   for (const auto& rank : ranks) {
     confidence.add(rank);
-    const auto activities = activities_of(program, rank);
+    const auto activities = activities_by_instruction(program, rank.kind->ranks.front());
     forecast.kinds.push_back(summary_of(rank, activities, forecast.iteration, options.runtime_constant));
     if (options.timeline) add_spans(rank, activities, forecast.timeline);
   }

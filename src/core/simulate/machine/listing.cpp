@@ -5,13 +5,11 @@
 
 #include "chains.hpp"
 #include "flotilla/base/error.hpp"
-#include "instruction_kinds.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
 using program::Instruction;
-using program::Op;
 using program::Queue;
 using program::RankClass;
 
@@ -201,15 +199,16 @@ class Lister {
   }
 
   int number(const Instruction& instruction) {
-    if (is_message(instruction.op)) {
-      FLOTILLA_REQUIRE(instruction.peer >= 0 && static_cast<std::size_t>(instruction.peer) < slots_.size(), ErrorKind::internal, "\"",
-                       instruction.name, "\" of the program names peer slot ", instruction.peer, "; its rank has ", slots_.size());
-      const auto slot = static_cast<std::size_t>(slots_[static_cast<std::size_t>(instruction.peer)]);
-      return instruction.op == Op::send ? sent_[slot]++ : received_[slot]++;
+    if (const auto* message = instruction.as<program::MessageEnd>()) {
+      FLOTILLA_REQUIRE(message->peer >= 0 && static_cast<std::size_t>(message->peer) < slots_.size(), ErrorKind::internal, "\"",
+                       instruction.name, "\" of the program names peer slot ", message->peer, "; its rank has ", slots_.size());
+      const auto slot = static_cast<std::size_t>(slots_[static_cast<std::size_t>(message->peer)]);
+      return message->sends() ? sent_[slot]++ : received_[slot]++;
     }
-    if (!is_collective(instruction.op)) return 0;
-    FLOTILLA_REQUIRE(instruction.group >= 0, ErrorKind::internal, "\"", instruction.name, "\" of the program names no group");
-    const auto group = static_cast<std::size_t>(instruction.group);
+    const auto* collective = instruction.as<program::Collective>();
+    if (collective == nullptr) return 0;
+    FLOTILLA_REQUIRE(collective->group >= 0, ErrorKind::internal, "\"", instruction.name, "\" of the program names no group");
+    const auto group = static_cast<std::size_t>(collective->group);
     if (joined_.size() <= group) joined_.resize(group + 1);
     return joined_[group]++;
   }

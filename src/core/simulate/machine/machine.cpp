@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
-#include "instruction_kinds.hpp"
 #include "rank_costs.hpp"
 #include "traffic.hpp"
 #include "wires.hpp"
@@ -16,7 +15,6 @@ namespace flotilla::simulate {
 namespace {
 
 using program::Instruction;
-using program::Op;
 using program::Program;
 using program::Queue;
 
@@ -115,9 +113,9 @@ class Machine {
   std::vector<Course> courses_of(const SimulatedRank& rank) const {
     std::vector<Course> courses;
     for (const Instruction& instruction : rank.rank_class->instructions) {
-      Course course = is_message(instruction.op) ? Course::message : Course::alone;
-      if (is_collective(instruction.op)) {
-        const auto group = static_cast<std::size_t>(rank.kind->groups[static_cast<std::size_t>(instruction.group)]);
+      Course course = instruction.as<program::MessageEnd>() != nullptr ? Course::message : Course::alone;
+      if (const auto* collective = instruction.as<program::Collective>()) {
+        const auto group = static_cast<std::size_t>(rank.kind->groups[static_cast<std::size_t>(collective->group)]);
         const bool alike = kinds_.groups[group].members.size() == 1 && !wires_.contended(wires_.user_of_group(static_cast<int>(group)));
         course = alike ? Course::alone : Course::meeting;
       }
@@ -218,13 +216,14 @@ class Machine {
   /// The stream is the sender's, by its folded slot.
   void post(int rank, int item, double ready) {
     const Instruction& instruction = instruction_of(rank, item);
+    const auto& message = *instruction.as<program::MessageEnd>();
     const EquivalentRanks& kind = *rank_at(rank).kind;
-    const int slot = kind.slots[static_cast<std::size_t>(instruction.peer)];
+    const int slot = kind.slots[static_cast<std::size_t>(message.peer)];
     const PeerKind peer = kind.peers[static_cast<std::size_t>(slot)];
     FLOTILLA_REQUIRE(peer.kind >= 0 && peer.slot >= 0, ErrorKind::internal, "\"", instruction.name, "\" of the program goes to rank ",
                      program_.ranks[kind.ranks.front().index()].peers[static_cast<std::size_t>(slot)], ", which does not know rank ",
                      kind.ranks.front());
-    const bool sends = instruction.op == Op::send;
+    const bool sends = message.sends();
     const int at = sends ? wires_.stream(rank, slot) : wires_.stream(peer.kind, peer.slot);
     Stream& stream = streams_[static_cast<std::size_t>(at)];
     const auto sequence = static_cast<std::size_t>(rank_at(rank).listing.items[static_cast<std::size_t>(item)].sequence);
@@ -239,8 +238,9 @@ class Machine {
       const auto [sender, receiver] = stream.messages[stream.moved];
       if (sender.rank == nobody || receiver.rank == nobody) return;
       const Instruction &sent = instruction_of(sender.rank, sender.item), &received = instruction_of(receiver.rank, receiver.item);
-      FLOTILLA_REQUIRE(sent.channel == received.channel, ErrorKind::internal, "\"", sent.name, "\" of the program meets \"", received.name,
-                       "\" on another channel: ", sent.channel, " and ", received.channel);
+      const int channel = sent.as<program::MessageEnd>()->channel, other = received.as<program::MessageEnd>()->channel;
+      FLOTILLA_REQUIRE(channel == other, ErrorKind::internal, "\"", sent.name, "\" of the program meets \"", received.name,
+                       "\" on another channel: ", channel, " and ", other);
       const double ready = std::max({sender.ready, receiver.ready, stream.free});
       if (wires_.contended(at)) {
         stream.served = true;
@@ -261,8 +261,8 @@ class Machine {
   }
 
   void join(int rank, int item, double ready) {
-    const Instruction& instruction = instruction_of(rank, item);
-    const int group = rank_at(rank).kind->groups[static_cast<std::size_t>(instruction.group)];
+    const auto& collective = *instruction_of(rank, item).as<program::Collective>();
+    const int group = rank_at(rank).kind->groups[static_cast<std::size_t>(collective.group)];
     auto& meetings = meetings_[static_cast<std::size_t>(group)];
     const int sequence = rank_at(rank).listing.items[static_cast<std::size_t>(item)].sequence;
     if (meetings.size() <= static_cast<std::size_t>(sequence)) meetings.resize(static_cast<std::size_t>(sequence) + 1);
@@ -396,7 +396,8 @@ class Machine {
   [[noreturn]] void throw_stuck(int queue) {
     const SimulatedRank& rank = rank_at(rank_of(queue));
     const int item = order_of(queue)[state_of(queue).head];
-    std::string what = is_message(instruction_of(rank_of(queue), item).op) ? "its other end" : "the other members of its group";
+    std::string what =
+        instruction_of(rank_of(queue), item).as<program::MessageEnd>() != nullptr ? "its other end" : "the other members of its group";
     for (const Awaited& wait : rank.listing.waits_of(item))
       if (!rank.moments[static_cast<std::size_t>(wait.item)].done()) what = name_of(rank, wait.item);
     throw Error{ErrorKind::internal, text("the program never ends: rank ", rank.kind->ranks.front(), " cannot finish ", name_of(rank, item),

@@ -4,25 +4,26 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
-#include "instruction_kinds.hpp"
 #include "network/oversubscription.hpp"
 
 namespace flotilla::simulate {
 namespace {
 
+using program::Collective;
+using program::CollectiveKind;
 using program::Instruction;
-using program::Op;
+using program::MessageEnd;
 
 /// Activations and refreshed weights travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
-Bytes element_of(const program::Program& program, const Instruction& instruction) {
-  if (instruction.op == Op::reduce_scalars) return {8};
-  if (instruction.op == Op::all_gather_shards) return element_size(program.plan.precision);
-  const bool sums = instruction.op == Op::all_reduce || instruction.op == Op::reduce_scatter;
-  return sums && instruction.per_microbatch ? element_size(program.plan.precision) : Bytes{4};
+Bytes element_of(const program::Program& program, CollectiveKind kind, bool per_microbatch) {
+  if (kind == CollectiveKind::reduce_scalars) return {8};
+  if (kind == CollectiveKind::all_gather_shards) return element_size(program.plan.precision);
+  const bool sums = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
+  return sums && per_microbatch ? element_size(program.plan.precision) : Bytes{4};
 }
 
 struct CollectiveKey {
-  Op op;
+  CollectiveKind kind;
   const program::Group* group;
   Bytes bytes, element;
   Flows flows;
@@ -68,14 +69,15 @@ class RankCosting {
   }
 
   Cost of(const Instruction& instruction, int sequences, const Flows& flows) const {
-    const Bytes bytes = instruction.size(instruction.per_microbatch ? sequences : 0);
-    if (is_message(instruction.op)) {
-      const Rank peer = peer_of(instruction);
-      if (instruction.op == Op::receive) return {};  // its sender's side is what it takes
-      return cost_.message(self_, peer, bytes, flows);
+    const int moved = instruction.per_microbatch ? sequences : 0;
+    if (const auto* message = instruction.as<MessageEnd>()) {
+      const Rank peer = peer_of(instruction, *message);
+      if (!message->sends()) return {};  // its sender's side is what it takes
+      return cost_.message(self_, peer, message->size.of(moved), flows);
     }
-    if (is_collective(instruction.op))
-      return of_collective({instruction.op, &group_of(instruction), bytes, element_of(program_, instruction), flows});
+    if (const auto* collective = instruction.as<Collective>())
+      return of_collective({collective->kind, &group_of(instruction, *collective), collective->size.of(moved),
+                            element_of(program_, collective->kind, instruction.per_microbatch), flows});
     return cost_.compute(program_, class_, instruction, sequences);
   }
 
@@ -83,7 +85,7 @@ class RankCosting {
   Cost of_collective(const CollectiveKey& wanted) const {
     const auto found = std::ranges::find(collectives_, wanted, &std::pair<CollectiveKey, Cost>::first);
     if (found != collectives_.end()) return found->second;
-    const Cost cost = cost_.collective(wanted.op, *wanted.group, wanted.bytes, wanted.element, wanted.flows);
+    const Cost cost = cost_.collective(wanted.kind, *wanted.group, wanted.bytes, wanted.element, wanted.flows);
     collectives_.emplace_back(wanted, cost);
     return cost;
   }
@@ -99,23 +101,24 @@ class RankCosting {
 
   /// Of wires; -1 for a instruction that moves nothing, or receives.
   int user_of(const Instruction& instruction) const {
-    if (instruction.op == Op::send)
-      return peer_of(instruction), wires_.stream(index_, kind_.slots[static_cast<std::size_t>(instruction.peer)]);
-    if (!is_collective(instruction.op)) return -1;
-    return group_of(instruction), wires_.user_of_group(kind_.groups[static_cast<std::size_t>(instruction.group)]);
+    if (const auto* message = instruction.as<MessageEnd>(); message != nullptr && message->sends())
+      return peer_of(instruction, *message), wires_.stream(index_, kind_.slots[static_cast<std::size_t>(message->peer)]);
+    const auto* collective = instruction.as<Collective>();
+    if (collective == nullptr) return -1;
+    return group_of(instruction, *collective), wires_.user_of_group(kind_.groups[static_cast<std::size_t>(collective->group)]);
   }
 
-  Rank peer_of(const Instruction& instruction) const {
+  Rank peer_of(const Instruction& instruction, const MessageEnd& message) const {
     const auto& peers = program_.ranks[self_.index()].peers;
-    FLOTILLA_REQUIRE(instruction.peer >= 0 && static_cast<std::size_t>(instruction.peer) < peers.size(), ErrorKind::internal, "\"",
-                     instruction.name, "\" of the program names peer slot ", instruction.peer, "; rank ", self_, " has ", peers.size());
-    return peers[static_cast<std::size_t>(instruction.peer)];
+    FLOTILLA_REQUIRE(message.peer >= 0 && static_cast<std::size_t>(message.peer) < peers.size(), ErrorKind::internal, "\"",
+                     instruction.name, "\" of the program names peer slot ", message.peer, "; rank ", self_, " has ", peers.size());
+    return peers[static_cast<std::size_t>(message.peer)];
   }
-  const program::Group& group_of(const Instruction& instruction) const {
+  const program::Group& group_of(const Instruction& instruction, const Collective& collective) const {
     const auto& groups = program_.ranks[self_.index()].groups;
-    FLOTILLA_REQUIRE(instruction.group >= 0 && static_cast<std::size_t>(instruction.group) < groups.size(), ErrorKind::internal, "\"",
-                     instruction.name, "\" of the program names group slot ", instruction.group, "; rank ", self_, " has ", groups.size());
-    return program_.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(instruction.group)])];
+    FLOTILLA_REQUIRE(collective.group >= 0 && static_cast<std::size_t>(collective.group) < groups.size(), ErrorKind::internal, "\"",
+                     instruction.name, "\" of the program names group slot ", collective.group, "; rank ", self_, " has ", groups.size());
+    return program_.groups[static_cast<std::size_t>(groups[static_cast<std::size_t>(collective.group)])];
   }
 
   const program::Program& program_;

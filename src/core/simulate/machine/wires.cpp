@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "instruction_kinds.hpp"
 #include "network/oversubscription.hpp"
 
 namespace flotilla::simulate {
 namespace {
-
-using program::Op;
 
 constexpr int out_of = 0, into = 1, directions = 2;
 constexpr int most_lanes = 1 << 20;  // more than flows there are
@@ -45,10 +42,11 @@ void Wires::add_streams(std::size_t k) {
   const EquivalentRanks& kind = kinds_.kinds[k];
   std::vector<int> sends(kind.slots.size(), 0), whole(kind.slots.size(), 0);
   for (const auto& instruction : program_.classes[static_cast<std::size_t>(kind.rank_class)].instructions)
-    if (instruction.op == Op::send && instruction.peer >= 0 && static_cast<std::size_t>(instruction.peer) < kind.slots.size()) {
-      const auto slot = static_cast<std::size_t>(kind.slots[static_cast<std::size_t>(instruction.peer)]);
+    if (const auto* message = instruction.as<program::MessageEnd>();
+        message != nullptr && message->sends() && message->peer >= 0 && static_cast<std::size_t>(message->peer) < kind.slots.size()) {
+      const auto slot = static_cast<std::size_t>(kind.slots[static_cast<std::size_t>(message->peer)]);
       ++sends[slot];
-      if (instruction.once) ++whole[slot];
+      if (message->once) ++whole[slot];
     }
   for (std::size_t slot = 0; slot < sends.size(); ++slot)
     if (sends[slot] > 0 && kind.peers[slot].kind >= 0) add_stream(k, slot, whole[slot] == sends[slot]);
@@ -110,7 +108,9 @@ void Wires::add_group(std::size_t g) {
   user.flows.cards = add_group_loads(user, hosts_, g, lanes);
   user.slowdown = std::max(1.0, static_cast<double>(user.flows.cards) / lanes);
   if (!spans(group, true)) return;
-  const auto time = [&](const Flows& flows) { return cost_.collective(Op::all_reduce, group, reference_size, element, flows).time; };
+  const auto time = [&](const Flows& flows) {
+    return cost_.collective(program::CollectiveKind::all_reduce, group, reference_size, element, flows).time;
+  };
   const double of_uplink = room(card_seconds(time, lanes), uplink_seconds(time, 1, 0));
   user.flows.out = add_group_loads(user, uplinks_, g, of_uplink);
   user.slowdown = std::max(user.slowdown, user.flows.out / of_uplink);

@@ -11,7 +11,8 @@
 namespace flotilla::simulate {
 namespace {
 
-using program::Op;
+using program::Collective;
+using program::CollectiveKind;
 using program::Program;
 
 constexpr double seconds_in_an_hour = 3600;
@@ -54,9 +55,10 @@ class TrafficSum {
   }
 
  private:
-  /// A instruction of a class that sends or sums, and what all its runs move in a step.
+  /// An instruction of a class that sends or sums, and what all its runs move in a step. One of both is null.
   struct ZoneMoves {
-    const program::Instruction* instruction;
+    const program::MessageEnd* message;
+    const Collective* collective;
     double bytes;
   };
   const std::vector<ZoneMoves>& moves_of(int rank_class) {
@@ -66,30 +68,35 @@ class TrafficSum {
     known.emplace();
     const auto& c = program_.classes[static_cast<std::size_t>(rank_class)];
     for (const auto& instruction : c.instructions)
-      if (instruction.op == Op::send || instruction.group >= 0) known->push_back({&instruction, bytes_of(c, instruction)});
+      if (const auto* collective = instruction.as<Collective>())
+        known->push_back({nullptr, collective, bytes_of(c, instruction.per_microbatch, collective->size, {})});
+      else if (const auto* message = instruction.as<program::MessageEnd>(); message != nullptr && message->sends())
+        known->push_back({message, nullptr, bytes_of(c, instruction.per_microbatch, message->size, message->runs)});
     return *known;
   }
 
   void add_rank(Rank rank) {
     const auto& binding = program_.ranks[rank.index()];
     if (binding.rank_class < 0) return;
-    for (const auto& [instruction, bytes] : moves_of(binding.rank_class)) {
-      const bool shared = instruction->once && binding.tensor_index > 0;  // the group's first member counts its one message
-      if (instruction->op == Op::send && !shared)
-        add(zone(rank), zone(binding.peers.at(static_cast<std::size_t>(instruction->peer))), bytes);
-      if (instruction->group < 0) continue;
-      const auto& group = program_.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(instruction->group))));
-      if (group.members.front() == rank && spans_zones(group)) add_collective(*instruction, bytes, group);
+    for (const auto& [message, collective, bytes] : moves_of(binding.rank_class)) {
+      if (collective == nullptr) {
+        const bool shared = message->once && binding.tensor_index > 0;  // the group's first member counts its one message
+        if (!shared) add(zone(rank), zone(binding.peers.at(static_cast<std::size_t>(message->peer))), bytes);
+        continue;
+      }
+      const auto& group = program_.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(collective->group))));
+      if (group.members.front() == rank && spans_zones(group)) add_collective(collective->kind, bytes, group);
     }
   }
 
-  /// Of all runs of the instruction in a step.
-  static double bytes_of(const program::RankClass& c, const program::Instruction& instruction) {
-    if (!instruction.per_microbatch) return static_cast<double>(instruction.bytes.count);
+  /// Of all runs of an instruction in a step; `some`: those of the microbatches in which it runs, empty: in all.
+  static double bytes_of(const program::RankClass& c, bool per_microbatch, const program::TransferSize& size,
+                         const std::vector<program::Runs>& some) {
+    if (!per_microbatch) return static_cast<double>(size.fixed.count);
     const double sequences = static_cast<double>(c.microbatches - 1) * c.shape.sequences + c.last_sequences;
-    double runs = instruction.runs.empty() ? c.microbatches : 0;
-    for (const auto& some : instruction.runs) runs += some.count;
-    return static_cast<double>(instruction.bytes_per_sequence.count) * sequences + static_cast<double>(instruction.bytes.count) * runs;
+    double runs = some.empty() ? c.microbatches : 0;
+    for (const auto& range : some) runs += range.count;
+    return static_cast<double>(size.per_sequence.count) * sequences + static_cast<double>(size.fixed.count) * runs;
   }
 
   bool spans_zones(const program::Group& group) const {
@@ -106,35 +113,35 @@ class TrafficSum {
   }
 
   /// Up to the sums, whose pieces or shares stay where they are.
-  static bool halves_a_sum(const program::Instruction& instruction) {
-    return instruction.op == Op::reduce_scatter || instruction.op == Op::reduce_scatter_shards;
+  static bool halves_a_sum(CollectiveKind kind) {
+    return kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::reduce_scatter_shards;
   }
 
   /// With n(z) members in a zone and p(z) the bytes of their pieces: n(a) p(b) go to those who sum them, p(a) n(b) come back summed.
-  void add_collective(const program::Instruction& instruction, double bytes, const program::Group& group) {
-    if (group.algorithm == program::Group::Algorithm::library && instruction.op == Op::all_reduce) return add_ring(bytes, group);
-    if (!group.subgroups.empty() && instruction.op != Op::reduce_scalars) return add_subgroups(bytes, instruction.op, group);
+  void add_collective(CollectiveKind kind, double bytes, const program::Group& group) {
+    if (group.algorithm == program::Group::Algorithm::library && kind == CollectiveKind::all_reduce) return add_ring(bytes, group);
+    if (!group.subgroups.empty() && kind != CollectiveKind::reduce_scalars) return add_subgroups(bytes, kind, group);
     const auto members = static_cast<int>(group.members.size());
     std::vector<double> count(names_.size()), pieces(names_.size());
     for (int m = 0; m < members; ++m) {
       const auto z = static_cast<std::size_t>(zone(group.members[static_cast<std::size_t>(m)]));
       ++count[z];
-      pieces[z] += piece_of(instruction, bytes, members, m);
+      pieces[z] += piece_of(kind, bytes, members, m);
     }
     for (std::size_t a = 0; a < names_.size(); ++a)
       for (std::size_t b = 0; b < names_.size(); ++b)
         if (a != b) {
           const double there = count[a] * pieces[b], back = pieces[a] * count[b];
           add(static_cast<int>(a), static_cast<int>(b),
-              instruction.op == Op::all_reduce ? there + back
-              : halves_a_sum(instruction)      ? there
-                                               : back);
+              kind == CollectiveKind::all_reduce ? there + back
+              : halves_a_sum(kind)               ? there
+                                                 : back);
         }
   }
 
   /// Level by level each inner subgroup of a subgroup gives each other one the k-th part of the bytes, once each way that the sum goes.
-  void add_subgroups(double bytes, Op op, const program::Group& group) {
-    const double ways = op == Op::all_reduce ? 2 : 1;
+  void add_subgroups(double bytes, CollectiveKind kind, const program::Group& group) {
+    const double ways = kind == CollectiveKind::all_reduce ? 2 : 1;
     const auto zone_of = [&](Rank rank) { return zone(rank); };
     for (const auto& level : shapes_.of(group, zone_of, [](Rank) { return -1; }))
       for (const SubgroupShape& subgroup : level) {
@@ -149,9 +156,9 @@ class TrafficSum {
   }
 
   /// What a member sums and sends to everybody; of a gather its contribution.
-  static double piece_of(const program::Instruction& instruction, double bytes, int members, int index) {
-    if (instruction.op == Op::all_gather_shards) return bytes / members;
-    if (instruction.op != Op::all_reduce && !halves_a_sum(instruction)) return bytes;
+  static double piece_of(CollectiveKind kind, double bytes, int members, int index) {
+    if (kind == CollectiveKind::all_gather_shards) return bytes / members;
+    if (kind != CollectiveKind::all_reduce && !halves_a_sum(kind)) return bytes;
     constexpr std::int64_t fp32 = 4;
     return static_cast<double>(program::piece(static_cast<std::int64_t>(bytes) / fp32, members, index).count() * fp32);
   }

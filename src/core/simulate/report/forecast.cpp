@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "machine/attribution.hpp"
-
 namespace flotilla::simulate {
 
 std::string_view to_string(Activity a) {
@@ -54,18 +52,6 @@ Bytes Forecast::peak_memory() const {
   Bytes most;
   for (const RankKind& kind : kinds) most = std::max(most, kind.memory.peak());
   return most;
-}
-
-std::vector<Activity> activities_by_instruction(const program::Program& program, Rank rank) {
-  const auto& binding = program.ranks.at(rank.index());
-  std::vector<Activity> activities;
-  for (const auto& instruction : program.classes.at(static_cast<std::size_t>(binding.rank_class)).instructions) {
-    auto kind = program::Group::Kind::world;
-    if (instruction.group >= 0)
-      kind = program.groups.at(static_cast<std::size_t>(binding.groups.at(static_cast<std::size_t>(instruction.group)))).kind;
-    activities.push_back(activity_of(instruction, kind));
-  }
-  return activities;
 }
 
 Breakdown compute_queue_breakdown(std::span<const Span> spans, Seconds iteration) {
