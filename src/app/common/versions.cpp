@@ -2,6 +2,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/gpu/driver.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/options/table.hpp"
 #include "flotilla/store/file.hpp"
@@ -23,13 +24,23 @@ std::string compute_version() {
   }
 }
 
+/// The GPUs that this process sees, or why there are none; --version answers beside a broken driver, too.
+std::string gpu_version() {
+  try {
+    return gpu::driver_description();
+  } catch (const Error& error) {
+    return text("not usable here: ", error.what());
+  }
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> versions() {
   return {{"flotilla", FLOTILLA_VERSION},  {"compiler", text("g++ ", __VERSION__)},
           {"mpi", mpi::library_version()}, {"topology", topology::library_version()},
           {"ucx", ucx::library_version()}, {"store", store::library_version()},
-          {"compute", compute_version()},  {"options", options::library_version()}};
+          {"compute", compute_version()},  {"gpu", gpu_version()},
+          {"options", options::library_version()}};
 }
 
 }  // namespace flotilla::app

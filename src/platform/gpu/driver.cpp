@@ -1,0 +1,118 @@
+#include "flotilla/gpu/driver.hpp"
+
+#include <array>
+#include <map>
+
+#include "library.hpp"
+
+namespace flotilla::gpu {
+namespace {
+
+constexpr int no_device_in_particular = -1;
+
+int attribute(int device, driver::Attribute which) {
+  int value = 0;
+  CUDA_TRY(device, cuDeviceGetAttribute, &value, which, device);
+  return value;
+}
+
+std::string hexadecimal(const driver::Uuid& uuid) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
+    const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
+  }
+  return out;
+}
+
+DeviceFacts facts_of(int ordinal) {
+  DeviceFacts f;
+  driver::DeviceOrdinal device = 0;
+  CUDA_TRY(ordinal, cuDeviceGet, &device, ordinal);
+  std::array<char, 128> words{};
+  CUDA_TRY(ordinal, cuDeviceGetName, words.data(), static_cast<int>(words.size()), device);
+  f.ordinal = ordinal;
+  f.name = words.data();
+  CUDA_TRY(ordinal, cuDeviceGetPCIBusId, words.data(), static_cast<int>(words.size()), device);
+  f.pci_bus_id = words.data();
+  std::size_t memory = 0;
+  CUDA_TRY(ordinal, cuDeviceTotalMem_v2, &memory, device);
+  f.memory = Bytes{static_cast<std::int64_t>(memory)};
+  driver::Uuid uuid{};
+  CUDA_TRY(ordinal, cuDeviceGetUuid_v2, &uuid, device);
+  f.uuid = hexadecimal(uuid);
+  f.major = attribute(ordinal, driver::Attribute::major);
+  f.minor = attribute(ordinal, driver::Attribute::minor);
+  f.multiprocessors = attribute(ordinal, driver::Attribute::multiprocessors);
+  f.shared_memory = Bytes{attribute(ordinal, driver::Attribute::max_shared_per_block_optin)};
+  return f;
+}
+
+bool means_no_gpu(driver::Result result) {
+  return result == driver::no_device || result == driver::stub_library || result == driver::insufficient_driver;
+}
+
+const char* why_no_gpu(driver::Result result) {
+  switch (result) {
+    case driver::stub_library: return "libcuda.so.1 is the toolkit's stub and no driver: take its folder out of LD_LIBRARY_PATH";
+    case driver::insufficient_driver: return "the driver is too old for its devices: update it";
+    default: return "the driver sees no device (CUDA_VISIBLE_DEVICES, the job's --gpus)";
+  }
+}
+
+Presence look() {
+  const Driver& opened = open_driver();
+  Presence p;
+  if (p.why_none = opened.why_none; !p.why_none.empty()) return p;
+  const driver::Table& table = opened.table;
+  const driver::Result started = table.cuInit(0);
+  if (means_no_gpu(started)) {
+    p.why_none = why_no_gpu(started);
+    return p;
+  }
+  check(started, {"cuInit", no_device_in_particular});
+  CUDA_TRY(no_device_in_particular, cuDriverGetVersion, &p.driver_version);
+  int count = 0;
+  CUDA_TRY(no_device_in_particular, cuDeviceGetCount, &count);
+  for (int i = 0; i < count; ++i) p.devices.push_back(facts_of(i));
+  if (count == 0) p.why_none = why_no_gpu(driver::no_device);
+  return p;
+}
+
+std::string names(const std::vector<DeviceFacts>& devices) {
+  std::map<std::string, int> counts;
+  for (const DeviceFacts& device : devices) ++counts[device.name];
+  std::string out;
+  for (const auto& [name, count] : counts) out += text(out.empty() ? "" : ", ", count, " x ", name);
+  return out;
+}
+
+}  // namespace
+
+Presence presence() { return look(); }
+
+std::string driver_description() {
+  const Presence p = presence();
+  if (!p.any()) return text("no GPU here: ", p.why_none);
+  return text("CUDA driver ", p.driver_version / 1000, '.', p.driver_version % 1000 / 10, "; ", names(p.devices));
+}
+
+std::optional<Figures> figures(const std::string& pci_bus_id) {
+  const driver::nvml::Table* nvml = nvml_api();
+  driver::nvml::Device device{};
+  if (!nvml || nvml->nvmlDeviceGetHandleByPciBusId_v2(pci_bus_id.c_str(), &device) != 0) return {};
+  unsigned temperature = 0, milliwatts = 0, clock = 0;
+  driver::nvml::Memory memory{};
+  const bool known = nvml->nvmlDeviceGetTemperature(device, driver::nvml::temperature_gpu, &temperature) == 0 &&
+                     nvml->nvmlDeviceGetPowerUsage(device, &milliwatts) == 0 &&
+                     nvml->nvmlDeviceGetClockInfo(device, driver::nvml::clock_sm, &clock) == 0 &&
+                     nvml->nvmlDeviceGetMemoryInfo(device, &memory) == 0;
+  if (!known) return {};
+  return Figures{static_cast<int>(temperature), milliwatts / 1e3, static_cast<int>(clock),
+                 Bytes{static_cast<std::int64_t>(memory.used)}, Bytes{static_cast<std::int64_t>(memory.total)}};
+}
+
+}  // namespace flotilla::gpu

@@ -1,0 +1,65 @@
+#pragma once
+#include <cstdint>
+
+/// What kernels and their host share: element types and small parameters. Pointers are parameters of their own, never members of these.
+namespace flotilla::compute::cuda {
+
+/// Storage only: kernels widen it to fp32 and round to nearest even.
+struct bfloat16 {
+  std::uint16_t bits;
+};
+
+/// One dropout site in one step: multipliers are those of the CPU (cpu/kernels.hpp), so plans and devices change none.
+struct Dropout {
+  std::uint32_t key0 = 0, key1 = 0;
+  std::uint32_t threshold = 0;  ///< probability * 2^32
+  float scale = 1;              ///< 1 / (1 - probability)
+  int on = 0;
+};
+
+/// Which (sequence, position) a row of a matrix of tokens is; `first_row`: of the microbatch's tokens, the one that row 0 is.
+struct RowPlace {
+  int length = 1, first_sequence = 0, first_row = 0;
+};
+
+enum class Activation : int { gelu_tanh, relu };
+
+/// Heads in a row of qkv, in elements: of query head h at (h / queries) * query_group + (h % queries) * size, of key group g at
+/// first_key + g * key_step, of its value at value_offset beyond.
+struct HeadPlaces {
+  int size = 0, heads = 0, groups = 0, queries = 1;  ///< queries: of a group
+  int row = 0;                                       ///< elements of a row
+  int query_group = 0, first_key = 0, key_step = 0, value_offset = 0;
+};
+
+struct AttentionShape {
+  HeadPlaces places;
+  int length = 1, window = 0;  ///< window: keys that a query sees, itself the last; 0: all before it
+  float scale = 1;
+  int first_sequence = 0, first_head = 0;  ///< global, for dropout
+};
+
+/// The vocabulary's columns on this rank, and where rows of stats are.
+struct HeadRows {
+  int width = 0, first_token = 0, length = 1, rows = 0, members = 1;
+  std::int64_t pitch = 0;
+};
+
+struct AdamWStep {
+  float step_size, beta1, beta2, epsilon, decay, gradient_factor, second_correction;  ///< decay: learning rate x weight decay, or 0
+};
+
+inline constexpr int row_threads = 128, element_threads = 256, column_threads = 128, attention_threads = 128, attention_tile = 32;
+/// Blocks whose column sums are added in order afterwards, and columns' parts: fixed, so that bits do not depend on the device.
+inline constexpr int most_row_blocks = 256, most_column_parts = 32;
+inline constexpr int norm_values_per_block = 8192, most_norm_blocks = 256, norm_threads = 256, loss_threads = 256;
+
+/// Dynamic shared memory of the attention kernels: four tiles (forward: three) of `element` bytes, and two (one) of scores.
+constexpr int attention_shared(int size, int element, bool forward) {
+  const int tile = attention_tile * (size * element + 16), scores = attention_tile * (attention_tile + 1) * 4;
+  return forward ? 3 * tile + scores : 4 * tile + 2 * scores;
+}
+/// Of head sizes: multiples of this many bytes (copies of 16), up to so many elements.
+inline constexpr int head_bytes_multiple = 16, largest_head = 128;
+
+}  // namespace flotilla::compute::cuda

@@ -1,0 +1,43 @@
+// Compiling is the test: our declarations of the driver's functions have the parameters of cuda.h, and our numbers its.
+#include <cuda.h>
+
+#include <type_traits>
+
+#include "driver_api.hpp"
+
+namespace {
+
+namespace ours = flotilla::gpu::driver;
+
+/// Handles are pointers to different nothings, and enumerations are ints of ours: alike in kind and size.
+template <class A, class B>
+constexpr bool alike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
+                       (!std::is_pointer_v<A> && !std::is_pointer_v<B> && sizeof(A) == sizeof(B));
+template <class A, class B>
+struct SameCall : std::false_type {};
+template <class R, class... A, class S, class... B>
+  requires(sizeof...(A) == sizeof...(B))
+struct SameCall<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...)> {};
+
+// cuda.h's macros give cuEventElapsedTime its second version, in our table, too: it has the same parameters.
+#define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);
+FLOTILLA_DRIVER_FUNCTIONS(FLOTILLA_SAME)
+
+static_assert(ours::out_of_memory == CUDA_ERROR_OUT_OF_MEMORY && ours::stub_library == CUDA_ERROR_STUB_LIBRARY &&
+              ours::not_ready == CUDA_ERROR_NOT_READY && ours::illegal_address == CUDA_ERROR_ILLEGAL_ADDRESS &&
+              ours::launch_failed == CUDA_ERROR_LAUNCH_FAILED && ours::not_found == CUDA_ERROR_NOT_FOUND && ours::no_device == CUDA_ERROR_NO_DEVICE &&
+              ours::invalid_device == CUDA_ERROR_INVALID_DEVICE && ours::invalid_context == CUDA_ERROR_INVALID_CONTEXT &&
+              ours::not_supported == CUDA_ERROR_NOT_SUPPORTED && ours::capture_invalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED &&
+              ours::not_initialized == CUDA_ERROR_NOT_INITIALIZED);
+static_assert(static_cast<int>(ours::Attribute::max_threads_per_block) == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
+              static_cast<int>(ours::Attribute::warp_size) == CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
+              static_cast<int>(ours::Attribute::multiprocessors) == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT &&
+              static_cast<int>(ours::Attribute::max_shared_per_multiprocessor) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR &&
+              static_cast<int>(ours::Attribute::major) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+              static_cast<int>(ours::Attribute::minor) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
+              static_cast<int>(ours::Attribute::max_shared_per_block_optin) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+static_assert(ours::kernel_max_dynamic_shared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+              ours::stream_non_blocking == CU_STREAM_NON_BLOCKING && ours::event_disable_timing == CU_EVENT_DISABLE_TIMING &&
+              ours::host_alloc_portable == CU_MEMHOSTALLOC_PORTABLE && ours::capture_thread_local == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+
+}  // namespace

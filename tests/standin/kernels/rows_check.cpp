@@ -1,0 +1,142 @@
+#include "check.hpp"
+
+namespace flotilla::compute::cuda {
+namespace {
+
+struct Case {
+  int rows, width;
+  bool rms, residual, bias, drops, norm;
+};
+
+Dropout dropout(bool on) { return on ? Dropout{11, 22, 1u << 30, 4.0f / 3, 1} : Dropout{}; }
+
+template <class E>
+void forward(const Case& c, hostgpu::Order order) {
+  std::mt19937_64 random{1};
+  const auto n = static_cast<std::size_t>(c.rows * c.width), w = static_cast<std::size_t>(c.width);
+  Buffer<E> partial{n}, residual{n}, bias{w}, weight{w}, norm_bias{w}, sum{n}, y{n};
+  Buffer<float> stats{2 * static_cast<std::size_t>(c.rows)};
+  partial.normal(random), residual.normal(random, 1, 0.5), bias.normal(random), weight.normal(random, 0.1, 1), norm_bias.normal(random);
+  const Dropout drop = dropout(c.drops);
+  const RowPlace place{3, 5, 1};
+  const float epsilon = 1e-5f;
+  hostgpu::run({static_cast<unsigned>(c.rows)}, {row_threads}, 0, order, [&] {
+    Kernels<E>::rows_forward(sum, y, stats, c.residual ? residual.get() : nullptr, partial, c.bias ? bias.get() : nullptr, 0,
+                             c.norm ? weight.get() : nullptr, c.rms ? nullptr : norm_bias.get(), c.width, epsilon, c.rms, drop, place);
+  });
+  Comparison sums{std::string{"rows_forward"} + suffix<E> + " sum"}, normed{std::string{"rows_forward"} + suffix<E> + " y", c.norm};
+  for (std::size_t row = 0; row < static_cast<std::size_t>(c.rows); ++row) {
+    const int at = static_cast<int>(row) + place.first_row;
+    double mean = 0, squares = 0;
+    for (std::size_t j = 0; j < w; ++j) {
+      const double m = reference_multiplier(drop, static_cast<int>(j), at % place.length, place.first_sequence + at / place.length, 0);
+      const double added = (partial.at(row * w + j) + (c.bias ? bias.at(j) : 0)) * m, kept = c.residual ? residual.at(row * w + j) : 0;
+      sums.add(sum.at(row * w + j), added + kept, rounding<E> * std::abs(added + kept) + 4 * fp32 * (2 * std::abs(added) + std::abs(kept)) + 1e-30);
+      mean += sum.at(row * w + j) / c.width;  // the norm reads what is stored
+    }
+    if (!c.norm) continue;
+    if (c.rms) mean = 0;
+    for (std::size_t j = 0; j < w; ++j) squares += (sum.at(row * w + j) - mean) * (sum.at(row * w + j) - mean) / c.width;
+    const double deviation = 1 / std::sqrt(squares + value(epsilon));
+    for (std::size_t j = 0; j < w; ++j) {
+      const double x = (sum.at(row * w + j) - mean) * deviation, scaled = x * weight.at(j), reference = scaled + (c.rms ? 0 : norm_bias.at(j));
+      // Sums of `width` terms in at most width / 128 + 12 additions one after the other; a mean's error is of the values' size.
+      const double error = (c.width / 128 + 16) * fp32 * (std::abs(scaled) + deviation * (std::abs(mean) + 1) * std::abs(weight.at(j)) + std::abs(reference));
+      normed.add(y.at(row * w + j), reference, rounding<E> * std::abs(reference) + error);
+    }
+  }
+}
+
+template <class E>
+void backward(const Case& c, hostgpu::Order order) {
+  std::mt19937_64 random{2};
+  const auto n = static_cast<std::size_t>(c.rows * c.width), w = static_cast<std::size_t>(c.width), rows = static_cast<std::size_t>(c.rows);
+  Buffer<E> gradient{n}, added{n}, x{n}, weight{w}, residual{n}, out{n}, masked{n};
+  gradient.normal(random), added.normal(random), x.normal(random, 2, 1), weight.normal(random, 0.1, 1), residual.normal(random);
+  Buffer<float> stats{2 * rows};
+  for (std::size_t r = 0; r < rows; ++r) {
+    double mean = 0, squares = 0;
+    for (std::size_t j = 0; j < w; ++j) mean += c.rms ? 0 : x.at(r * w + j) / c.width;
+    for (std::size_t j = 0; j < w; ++j) squares += (x.at(r * w + j) - mean) * (x.at(r * w + j) - mean) / c.width;
+    set(stats[2 * r], mean), set(stats[2 * r + 1], 1 / std::sqrt(squares + 1e-5));
+  }
+  const Dropout drop = dropout(c.drops);
+  const RowPlace place{4, 2, 3};
+  const unsigned blocks = 2;
+  const std::size_t norm_sums = !c.norm ? 0 : c.rms ? 1 : 2, all = norm_sums + (c.bias ? 1 : 0);
+  Buffer<float> partials{std::max<std::size_t>(all * blocks * w, 1)}, totals{3 * w};
+  totals.fill(0.5f);
+  E* from = c.norm ? gradient.get() : out.copy(gradient).get();
+  hostgpu::run({blocks}, {row_threads}, all * w * 4, order, [&] {
+    Kernels<E>::rows_backward(out, masked, partials, from, c.residual ? added.get() : nullptr, x, c.norm ? weight.get() : nullptr,
+                              c.residual ? residual.get() : nullptr, stats, c.rows, c.width, c.rms, c.bias, drop, place);
+  });
+  for (std::size_t s = 0; s < all; ++s)
+    hostgpu::run({static_cast<unsigned>((w + column_threads - 1) / column_threads)}, {column_threads}, 0, order,
+                 [&] { add_column_sums(totals + s * w, partials + s * blocks * w, blocks, c.width); });
+  std::vector<double> sums(3 * w, 0.5), sizes(3 * w, 0.5);
+  Comparison outs{std::string{"rows_backward"} + suffix<E> + " out", c.norm}, masks{std::string{"rows_backward"} + suffix<E> + " masked"};
+  Comparison columns{std::string{"rows_backward"} + suffix<E> + " sums", all > 0};
+  for (std::size_t r = 0; r < rows; ++r) {
+    const double mean = c.rms ? 0 : value(stats[2 * r]), deviation = value(stats[2 * r + 1]);
+    double sum = 0, dot = 0, sum_size = 0, dot_size = 0;
+    for (std::size_t j = 0; j < w; ++j) {
+      const double g = gradient.at(r * w + j) + (c.residual ? added.at(r * w + j) : 0), h = (x.at(r * w + j) - mean) * deviation;
+      if (c.norm) sums[j] += g * h, sizes[j] += std::abs(g * h);
+      if (c.norm && !c.rms) sums[w + j] += g, sizes[w + j] += std::abs(g);
+      sum += g * weight.at(j) / c.width, sum_size += std::abs(g * weight.at(j)) / c.width;
+      dot += g * weight.at(j) * h / c.width, dot_size += std::abs(g * weight.at(j) * h) / c.width;
+    }
+    if (c.rms) sum = sum_size = 0;
+    for (std::size_t j = 0; j < w; ++j) {
+      const double g = gradient.at(r * w + j) + (c.residual ? added.at(r * w + j) : 0), h = (x.at(r * w + j) - mean) * deviation;
+      const double reference = deviation * (g * weight.at(j) - sum - h * dot) + (c.residual ? residual.at(r * w + j) : 0);
+      const double size = deviation * (std::abs(g * weight.at(j)) + sum_size + std::abs(h) * dot_size) + 1;
+      if (c.norm) outs.add(out.at(r * w + j), reference, rounding<E> * std::abs(reference) + (c.width / 128 + 20) * fp32 * size);
+      const int at = static_cast<int>(r) + place.first_row;
+      const double m = reference_multiplier(drop, static_cast<int>(j), at % place.length, place.first_sequence + at / place.length, 0);
+      const double kept = out.at(r * w + j) * m;
+      masks.add(masked.at(r * w + j), kept, (rounding<E> + 2 * fp32) * std::abs(kept) + 1e-30);
+      if (c.bias) sums[norm_sums * w + j] += kept, sizes[norm_sums * w + j] += std::abs(kept);
+    }
+  }
+  for (std::size_t i = 0; i < all * w; ++i) columns.add(totals.at(i), sums[i], (c.rows + 8) * fp32 * sizes[i] * 2);
+}
+
+template <class E>
+void sums_of_columns(hostgpu::Order order) {
+  std::mt19937_64 random{3};
+  constexpr int rows = 37, width = 70, parts = 3;
+  Buffer<E> x{rows * width};
+  x.normal(random);
+  Buffer<float> partials{parts * width}, totals{width};
+  totals.fill(0);
+  hostgpu::run({1, parts}, {column_threads}, 0, order, [&] { Kernels<E>::column_sums(partials, x, rows, width); });
+  hostgpu::run({1}, {column_threads}, 0, order, [&] { add_column_sums(totals, partials, parts, width); });
+  Comparison all{std::string{"column_sums"} + suffix<E>};
+  for (std::size_t j = 0; j < width; ++j) {
+    double sum = 0, size = 0;
+    for (std::size_t r = 0; r < rows; ++r) sum += x.at(r * width + j), size += std::abs(x.at(r * width + j));
+    all.add(totals.at(j), sum, rows * fp32 * size);
+  }
+}
+
+template <class E>
+void all(hostgpu::Order order) {
+  // The second width has a tail within 16 bytes, the third is more than one pass of a block.
+  for (const Case& c : {Case{5, 64, false, true, true, true, true}, Case{3, 77, true, false, false, true, true},
+                        Case{2, 1160, false, true, false, false, true}, Case{3, 72, false, true, true, true, false}}) {
+    forward<E>(c, order);
+    backward<E>(c, order);
+  }
+  sums_of_columns<E>(order);
+}
+
+}  // namespace
+
+void run_checks(hostgpu::Order order) {
+  all<float>(order);
+  all<bfloat16>(order);
+}
+
+}  // namespace flotilla::compute::cuda

@@ -1,0 +1,49 @@
+#include "check.hpp"
+
+namespace flotilla::compute::cuda {
+namespace {
+
+template <class E>
+void all(hostgpu::Order order) {
+  // More rows than a block has threads, few tokens: most rows are not the first of theirs, and some belong to other ranks.
+  constexpr int sequences = 5, length = 33, rows = sequences * length, vocabulary = 9, first_token = 2, held = 5, width = 40;
+  std::mt19937_64 random{1};
+  std::vector<std::int32_t> tokens(sequences * (length + 1));
+  for (auto& t : tokens) t = static_cast<std::int32_t>(random() % vocabulary);
+  Buffer<E> table{held * width}, gathered{rows * width}, gradient{rows * width};
+  Buffer<float> words{held * width}, positions{length * width};
+  table.normal(random), gradient.normal(random);
+  words.fill(0.25f), positions.fill(0.25f);
+  hostgpu::run({rows}, {row_threads}, 0, order,
+               [&] { Kernels<E>::gather_tokens(gathered, table, tokens.data(), length, first_token, held, width); });
+  hostgpu::run({rows}, {row_threads}, 0, order,
+               [&] { Kernels<E>::scatter_tokens(words, gradient, tokens.data(), rows, length, first_token, held, width); });
+  constexpr int first_row = 20, held_rows = 60;  // of a rank that holds part of the tokens
+  hostgpu::run({length}, {row_threads}, 0, order,
+               [&] { Kernels<E>::scatter_positions(positions, gradient, sequences, length, first_row, held_rows, width); });
+  Comparison gather{std::string{"gather_tokens"} + suffix<E>}, scatter{std::string{"scatter_tokens"} + suffix<E>};
+  Comparison place{std::string{"scatter_positions"} + suffix<E>};
+  std::vector<float> sums(held * width, 0.25f), at_positions(length * width, 0.25f);
+  for (int row = 0; row < rows; ++row) {
+    const int token = tokens[static_cast<std::size_t>(row / length * (length + 1) + row % length)] - first_token;
+    const bool mine = token >= 0 && token < held;
+    for (int c = 0; c < width; ++c) {
+      const auto at = static_cast<std::size_t>(row * width + c);
+      gather.add(gathered.at(at), mine ? table.at(static_cast<std::size_t>(token * width + c)) : 0, 0);
+      if (mine) sums[static_cast<std::size_t>(token * width + c)] += static_cast<float>(gradient.at(at));
+      if (row < held_rows) at_positions[static_cast<std::size_t>((row + first_row) % length * width + c)] += static_cast<float>(gradient.at(at));
+    }
+  }
+  // To the bit: the order is that of the rows.
+  for (std::size_t i = 0; i < sums.size(); ++i) scatter.add(words.at(i), value(sums[i]), 0);
+  for (std::size_t i = 0; i < at_positions.size(); ++i) place.add(positions.at(i), value(at_positions[i]), 0);
+}
+
+}  // namespace
+
+void run_checks(hostgpu::Order order) {
+  all<float>(order);
+  all<bfloat16>(order);
+}
+
+}  // namespace flotilla::compute::cuda
