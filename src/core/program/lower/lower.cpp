@@ -174,10 +174,16 @@ class Lowering {
     const std::size_t place = place_in(sharing, s, r);
     if (!sharing.rooms.empty()) summing.rooms = sharing.rooms[place];
     if (sharing.alike || summing.members < 2) return summing;
-    summing.degrees = sharing.degrees;
-    for (const GradientGroup& group : sharing.groups)
-      if (group[place] == t) summing.groups.push_back(group);
-    summing.replica = static_cast<int>(std::ranges::find(sharing.degrees, sharing.degrees[place]) - sharing.degrees.begin());
+    summing.degrees = unlike(sharing.degrees);
+    std::vector<std::size_t> firsts;  // a replica of each degree
+    for (const int degree : summing.degrees)
+      firsts.push_back(static_cast<std::size_t>(std::ranges::find(sharing.degrees, degree) - sharing.degrees.begin()));
+    for (const GradientGroup& group : sharing.groups) {
+      if (group[place] != t) continue;
+      auto& members = summing.groups.emplace_back();
+      for (const std::size_t first : firsts) members.push_back(group[first]);
+    }
+    summing.replica = static_cast<int>(std::ranges::find(summing.degrees, sharing.degrees[place]) - summing.degrees.begin());
     return summing;
   }
 

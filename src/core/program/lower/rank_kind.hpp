@@ -16,9 +16,9 @@ namespace flotilla::program {
 /// With whom a rank sums the gradients of parameters that several replicas hold.
 struct Summing {
   int members = 1;                       ///< replicas that hold them
-  std::vector<int> degrees;              ///< their tensor degrees; empty where all are equal, so that shards line up
-  std::vector<GradientGroup> groups;     ///< of unlike degrees: those that this rank belongs to
-  int replica = 0;                       ///< of unlike degrees: the first replica of this rank's own
+  std::vector<int> degrees;              ///< their tensor degrees, each once; empty where all are equal, so that shards line up
+  std::vector<GradientGroup> groups;     ///< of unlike degrees: those that this rank belongs to, a member for each degree
+  int replica = 0;                       ///< of unlike degrees: which of them is this rank's own
   std::optional<ReductionBounds> rooms;  ///< what it takes of this rank, where sums are made hierarchically or optimizers sharded
   auto operator<=>(const Summing&) const = default;
 };

@@ -46,26 +46,39 @@ void add_blocks(const model::Tensor& tensor, int degree, int index, const model:
 
 }  // namespace
 
+std::vector<int> unlike(const std::vector<int>& degrees) {
+  std::vector<int> out;
+  for (const int degree : degrees)
+    if (std::ranges::find(out, degree) == out.end()) out.push_back(degree);
+  return out;
+}
+
 std::vector<GradientGroup> gradient_groups(const std::vector<model::Tensor>& all, const std::vector<int>& tensors,
                                            const std::vector<int>& degrees) {
-  std::set<GradientGroup> groups;
-  const int most = *std::ranges::max_element(degrees);
+  std::set<GradientGroup> groups;  // one member for each degree: replicas of one degree send the member with the same index
+  const auto kinds = unlike(degrees);
+  const int most = *std::ranges::max_element(kinds);
   const auto add = [&](std::int64_t units, std::int64_t unit) {
     GradientGroup group;
-    for (int degree : degrees) group.push_back(degree == 1 ? 0 : holder_of(units, degree, unit));
+    for (int degree : kinds) group.push_back(degree == 1 ? 0 : holder_of(units, degree, unit));
     groups.insert(std::move(group));
   };
   std::set<std::int64_t> seen;
   for (int t : tensors) {
     const auto& tensor = all[at(t)];
     if (tensor.axis == model::Axis::none || !seen.insert(tensor.units()).second) continue;
-    for (int degree : degrees)
+    for (int degree : kinds)
       for (int i = 0; i < degree; ++i) add(tensor.units(), model::share(tensor.units(), degree, i).first);
   }
   // Tensors that everybody holds whole reach every member through some group.
   if (groups.empty())
     for (int i = 0; i < most; ++i) add(most, i);
-  return {groups.begin(), groups.end()};
+  std::vector<GradientGroup> out;
+  for (const GradientGroup& group : groups) {
+    GradientGroup& members = out.emplace_back();
+    for (const int degree : degrees) members.push_back(group[static_cast<std::size_t>(std::ranges::find(kinds, degree) - kinds.begin())]);
+  }
+  return out;
 }
 
 std::vector<Region> shared_regions(const std::vector<model::Tensor>& all, const Part& part, const std::vector<int>& degrees,
