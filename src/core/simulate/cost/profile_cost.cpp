@@ -34,13 +34,16 @@ std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix
 struct ProfileCost::State {
   State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
       : profile{p}, types{of_types ? std::move(of_types) : type_costs_of(p)}, paths{p, types->fits()} {}
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   const cluster::Profile& profile;
   std::shared_ptr<TypeCosts> types;
   Paths paths;
   Execution execution;  // of whole layers that were not measured
   Bytes update_half{};  // a described runtime's traffic for a parameter's update; 0: AdamW's own
-  SubgroupShapeCache subgroup_shapes;
+  SubgroupShapeCache subgroup_shapes{{[this](Rank rank) { return paths.host(rank); }, [this](Rank rank) { return paths.uplink(rank); },
+                                      [this](const std::vector<Rank>& ranks) { return paths.group_topology(ranks).hash; }}};
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
@@ -187,15 +190,11 @@ struct ProfileCost::State {
     return combine(exchanged, adds && gives_back ? exchanged : Cost{}, sum);
   }
 
-  const SubgroupShapes& shapes_of(const program::Group& group) {
-    return subgroup_shapes.of(
-        group, [&](Rank rank) { return paths.host(rank); }, [&](Rank rank) { return paths.uplink(rank); });
-  }
-
   Cost in_subgroups(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
     const bool gives_back = kind == CollectiveKind::all_reduce, adds = kind != CollectiveKind::all_gather_shards;
     Cost all;
-    for (const auto& subgroups : shapes_of(group)) all = combine(all, level_of(subgroups, gives_back, adds, bytes, element, flows), {});
+    for (const auto& subgroups : subgroup_shapes.of(group))
+      all = combine(all, level_of(subgroups, gives_back, adds, bytes, element, flows), {});
     return all;
   }
 
@@ -331,9 +330,9 @@ std::uint64_t ProfileCost::path(const program::Group& group) const {
   std::uint64_t hash = state_->paths.group_topology(group.members).hash;
   if (group.subgroups.empty()) return hash;
   std::uint64_t level_number = 0;
-  for (const auto& level : state_->shapes_of(group)) {
+  for (const auto& level : state_->subgroup_shapes.of(group)) {
     std::uint64_t subgroups = ++level_number;
-    for (const SubgroupShape& subgroup : level) {  // in any order: which subgroup decides does not depend on it
+    for (const SubgroupShape& subgroup : level) {  // in any order, each once: which subgroup decides does not depend on it
       std::uint64_t one = static_cast<std::uint64_t>(subgroup.subgroups());
       for (const auto& inner : subgroup.inner)
         one = join(join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside)),

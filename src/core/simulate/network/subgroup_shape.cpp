@@ -121,15 +121,30 @@ SubgroupShapes subgroup_shapes(const program::Group& group, const std::function<
   return levels;
 }
 
-const SubgroupShapes& SubgroupShapeCache::of(const program::Group& group, const std::function<int(Rank)>& host,
-                                             const std::function<int(Rank)>& uplink) {
+std::vector<SubgroupShape> SubgroupShapeCache::distinct(std::vector<SubgroupShape> all) const {
+  std::vector<SubgroupShape> kept;
+  std::vector<std::uint64_t> links;
+  for (SubgroupShape& shape : all) {
+    const auto here = where_.links(shape.firsts);
+    bool known = false;
+    for (std::size_t k = 0; k < kept.size() && !known; ++k)
+      known = links[k] == here && kept[k].subgroups() == shape.subgroups() && kept[k].inner == shape.inner;
+    if (!known) kept.push_back(std::move(shape)), links.push_back(here);
+  }
+  return kept;
+}
+
+const SubgroupShapes& SubgroupShapeCache::of(const program::Group& group) {
   const auto hash = hash_of(group);
   const auto found = known_.find(hash);
   if (found != known_.end() && found->second.members == group.members && found->second.subgroups == group.subgroups)
     return found->second.shapes;
   if (ranks_ > most_remembered_ranks) known_.clear(), ranks_ = 0;
   ranks_ += group.members.size();
-  return (known_[hash] = {group.members, group.subgroups, subgroup_shapes(group, host, uplink)}).shapes;
+  auto shapes = subgroup_shapes(group, where_.host, where_.uplink);
+  if (where_.links)
+    for (auto& level : shapes) level = distinct(std::move(level));
+  return (known_[hash] = {group.members, group.subgroups, std::move(shapes)}).shapes;
 }
 
 }  // namespace flotilla::simulate

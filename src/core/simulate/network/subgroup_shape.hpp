@@ -30,8 +30,15 @@ SubgroupShapes subgroup_shapes(const program::Group&, const std::function<int(Ra
 /// Remembers them: programs and searches ask for the same groups again and again, with other numbers of bytes.
 class SubgroupShapeCache {
  public:
-  /// `host` and `uplink` must be the same functions each time. The answer holds until the next call.
-  const SubgroupShapes& of(const program::Group&, const std::function<int(Rank)>& host, const std::function<int(Rank)>& uplink);
+  /// Equal numbers for ranks on one host, behind one uplink, and for lists of ranks that equal links join. With `links`, of a level's
+  /// subgroups that take equally long one is kept: where the slowest decides, the others say nothing more.
+  struct Where {
+    std::function<int(Rank)> host, uplink;
+    std::function<std::uint64_t(const std::vector<Rank>&)> links{};
+  };
+  explicit SubgroupShapeCache(Where where) : where_{std::move(where)} {}
+  /// The answer holds until the next call.
+  const SubgroupShapes& of(const program::Group&);
 
  private:
   struct Known {
@@ -39,6 +46,9 @@ class SubgroupShapeCache {
     std::vector<std::vector<int>> subgroups;
     SubgroupShapes shapes;
   };
+  std::vector<SubgroupShape> distinct(std::vector<SubgroupShape>) const;
+
+  Where where_;
   std::unordered_map<std::uint64_t, Known> known_;  ///< by a hash of members and subgroups
   std::size_t ranks_ = 0;                           ///< that are remembered
 };

@@ -20,6 +20,8 @@ constexpr double seconds_in_an_hour = 3600;
 /// What the instructions of a program send between zones in a step.
 class TrafficSum {
  public:
+  TrafficSum(const TrafficSum&) = delete;
+  TrafficSum& operator=(const TrafficSum&) = delete;
   TrafficSum(const Program& program, const std::vector<cluster::Device>& devices) : program_{program} {
     std::map<std::string, int> numbers;
     for (std::size_t r = 0; r < program.ranks.size() && r < devices.size(); ++r) {
@@ -142,8 +144,7 @@ class TrafficSum {
   /// Level by level each inner subgroup of a subgroup gives each other one the k-th part of the bytes, once each way that the sum goes.
   void add_subgroups(double bytes, CollectiveKind kind, const program::Group& group) {
     const double ways = kind == CollectiveKind::all_reduce ? 2 : 1;
-    const auto zone_of = [&](Rank rank) { return zone(rank); };
-    for (const auto& level : shapes_.of(group, zone_of, [](Rank) { return -1; }))
+    for (const auto& level : shapes_.of(group))
       for (const SubgroupShape& subgroup : level) {
         const int home = zone(subgroup.firsts.front());  // most subgroups never leave it
         if (std::ranges::all_of(subgroup.firsts, [&](Rank rank) { return zone(rank) == home; })) continue;
@@ -173,7 +174,7 @@ class TrafficSum {
   std::vector<std::string> names_;                            // by zone
   std::vector<double> bytes_;                                 // from zone x to zone
   std::vector<std::optional<std::vector<ZoneMoves>>> moves_;  // by class
-  SubgroupShapeCache shapes_;
+  SubgroupShapeCache shapes_{{[this](Rank rank) { return zone(rank); }, [](Rank) { return -1; }}};
 };
 
 std::optional<double> egress_usd(const Program& program, const cluster::Profile& profile) {
