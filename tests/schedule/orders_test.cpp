@@ -65,6 +65,16 @@ Held held(const std::vector<Pass>& passes, int chunk) {
   return most;
 }
 
+/// Forward passes of all chunks whose backward pass is yet to come, at most.
+int held_by_device(const std::vector<Pass>& passes) {
+  int here = 0, most = 0;
+  for (const Pass& pass : passes) {
+    if (pass.work == Work::forward) most = std::max(most, ++here);
+    if (pass.work == Work::backward) --here;
+  }
+  return most;
+}
+
 TEST(Schedule, KnowsWhatItsOrdersKeep) {
   for (const auto kind : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble, ScheduleKind::interleaved})
     for (int depth = 1; depth <= 5; ++depth)
@@ -75,6 +85,7 @@ TEST(Schedule, KnowsWhatItsOrdersKeep) {
           const Position position{depth, index, n, schedule.interleaves() ? 2 : 1};
           const PassOrder order = schedule.order(position);
           const auto passes = schedule::passes_of(order);
+          EXPECT_EQ(schedule.passes_in_flight(position), held_by_device(passes)) << spelled(passes, position.chunks);
           for (int c = 0; c < position.chunks; ++c) {
             const Held most = held(passes, c);
             EXPECT_LE(schedule.in_flight(position).least, most.in_flight) << spelled(passes, position.chunks);

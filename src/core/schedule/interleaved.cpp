@@ -109,8 +109,7 @@ class Interleaved : public Schedule {
  public:
   /// For a multiple of as many microbatches as there are devices. With just as many, all forward passes come first, as Megatron-LM has it.
   PassOrder order(const Position& p) const override {
-    const int all = p.microbatches * p.chunks;
-    const int ahead = p.microbatches == p.depth ? all : std::min(all, (p.depth - p.index - 1) * 2 + (p.chunks - 1) * p.depth);
+    const int all = p.microbatches * p.chunks, ahead = forwards_ahead(p);
     PassOrder order;
     order.in_flight = in_flight(p).most;
     const auto add = [&](int k, Work work) {
@@ -128,6 +127,11 @@ class Interleaved : public Schedule {
   /// How many there are of one of the stages of a device nobody has counted but the list scheduler.
   InFlight in_flight(const Position& p) const override { return {1, std::max(1, p.microbatches)}; }
 
+  int passes_in_flight(const Position& p) const override { return std::min(p.microbatches * p.chunks, forwards_ahead(p) + 1); }
+
+  /// With chunks the first microbatch comes to the last device so much sooner.
+  double fill(int chunks) const override { return 1.0 / chunks; }
+
   std::vector<std::unique_ptr<PassRule>> rules(const std::vector<Fraction>&) const override {
     std::vector<std::unique_ptr<PassRule>> rules;
     for (const bool overtake : {false, true}) rules.push_back(std::make_unique<GroupByGroup>(overtake));
@@ -135,6 +139,13 @@ class Interleaved : public Schedule {
   }
 
   bool interleaves() const override { return true; }
+
+ private:
+  /// Before the first backward pass.
+  static int forwards_ahead(const Position& p) {
+    const int all = p.microbatches * p.chunks;
+    return p.microbatches == p.depth ? all : std::min(all, (p.depth - p.index - 1) * 2 + (p.chunks - 1) * p.depth);
+  }
 };
 
 }  // namespace

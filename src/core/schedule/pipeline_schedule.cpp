@@ -89,7 +89,9 @@ OrdersOfColumns orders_of_columns(const PipelineShape& shape, const Schedule& sc
 PipelineSchedule::PipelineSchedule(const plan::Plan& plan, int sequences, bool training)
     : depth_{plan::own_stages(plan)}, training_{training}, schedule_{&schedule_of(plan)} {
   const auto stages = static_cast<int>(plan.stages.size());
-  for (int s = 0; s < stages; ++s) batch_partitions_.push_back(plan::partition_batch(plan, s, sequences));
+  for (int s = 0; s < stages; ++s)
+    batch_partitions_.push_back(s > 0 && plan::partitioned_alike(plan, s, s - 1) ? plan::BatchPartition{batch_partitions_.back()}
+                                                                                 : plan::partition_batch(plan, s, sequences));
   for (int s = 0; s + 1 < stages; ++s) boundaries_.push_back(boundary_between(batch_partitions_[at(s)], batch_partitions_[at(s + 1)]));
   for (int s = 0; s < stages; ++s) deferrable_.push_back(schedule_->splits(s) ? schedule_->deferrable(plan, s) : Fraction{});
   const bool alike = std::ranges::all_of(boundaries_, &Boundary::alike);
