@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "app/common/pool.hpp"
@@ -14,6 +13,7 @@
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/options/documents.hpp"
+#include "flotilla/plan/recompute_modes.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -173,14 +173,10 @@ std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
   if (plan.schedule != best.schedule) words += ", " + plan::to_string(plan.schedule);
   if (plan.sequence_parallel != best.sequence_parallel) words += plan.sequence_parallel ? ", sequence parallel" : ", not sequence parallel";
   if (plan.shard_optimizer != best.shard_optimizer) words += plan.shard_optimizer ? ", sharded optimizer" : ", unsharded optimizer";
-  const auto modes = [](const plan::Plan& of) {
-    std::set<plan::Recompute> all;
-    for (const auto& stage : of.stages) all.insert(stage.recompute);
-    return all;
-  };
-  if (modes(plan) == modes(best)) return words;
+  const auto modes = plan::recompute_modes(plan);
+  if (modes == plan::recompute_modes(best)) return words;
   std::vector<std::string> names;
-  for (const auto mode : modes(plan)) names.push_back(plan::to_string(mode));
+  for (const auto mode : modes) names.push_back(plan::to_string(mode));
   return words + ", recompute " + joined(names, " and ");
 }
 

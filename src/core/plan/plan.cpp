@@ -8,6 +8,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/batch_partition.hpp"
+#include "flotilla/plan/recompute_modes.hpp"
 
 namespace flotilla::plan {
 namespace {
@@ -75,6 +76,12 @@ std::string to_string(Recompute r) { return spelling(recomputes, r); }
 std::string to_string(ScheduleKind s) { return spelling(schedules, s); }
 Recompute parse_recompute(const std::string& name) { return parse(recomputes, "recompute setting", name); }
 ScheduleKind parse_schedule(const std::string& name) { return parse(schedules, "schedule", name); }
+
+std::set<Recompute> recompute_modes(const Plan& plan) {
+  std::set<Recompute> modes;
+  for (const Stage& stage : plan.stages) modes.insert(stage.recompute);
+  return modes;
+}
 
 int own_stages(const Plan& plan) { return static_cast<int>(plan.stages.size()) / std::max(1, plan.chunks); }
 

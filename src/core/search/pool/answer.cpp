@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 
 #include "../explain.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/plan/recompute_modes.hpp"
 
 namespace flotilla::search::pool {
 namespace {
@@ -100,30 +100,21 @@ std::string why_none(const DevicePool& device_pool, const Refine& refine, bool s
               miss->change.empty() ? "" : "; " + miss->change);
 }
 
-/// What tells shapes apart: devices by type and zone, and recomputation anywhere.
-struct Shape {
+/// Devices by type and zone.
+std::map<std::pair<std::string, std::string>, int> places_of(const plan::Plan& plan) {
   std::map<std::pair<std::string, std::string>, int> devices;
-  std::set<plan::Recompute> recompute;
-  bool operator==(const Shape&) const = default;
-};
-Shape shape_of(const plan::Plan& plan) {
-  Shape shape;
-  for (const auto& stage : plan.stages) {
-    shape.recompute.insert(stage.recompute);
-    for (const auto& replica : stage.replicas) shape.devices[{replica.device_type, replica.zone}] += replica.tensor_parallel;
-  }
-  return shape;
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) devices[{replica.device_type, replica.zone}] += replica.tensor_parallel;
+  return devices;
 }
 
-/// Of one shape, and with the same execution options.
+/// On the same devices, as deep, and with the same execution options.
 bool alike(const plan::Plan& a, const plan::Plan& b) {
   return a.stages.size() == b.stages.size() && a.schedule == b.schedule && a.sequence_parallel == b.sequence_parallel &&
-         a.shard_optimizer == b.shard_optimizer && shape_of(a) == shape_of(b);
+         a.shard_optimizer == b.shard_optimizer && plan::recompute_modes(a) == plan::recompute_modes(b) && places_of(a) == places_of(b);
 }
 
 }  // namespace
-
-std::size_t shortlist_length(int devices) { return devices <= 40 ? 48 : devices <= 1000 ? 24 : devices <= 10'000 ? 12 : 3; }
 
 PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const Effort& effort, BoundProof floor, PlanEvaluator& evaluator,
                      const LargerPool& larger_pool) {
