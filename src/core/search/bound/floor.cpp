@@ -106,6 +106,7 @@ class FloorSearch {
 
   /// Proves, where it can, that no plan ends within so many seconds; none ends within `excluded`, a smaller number.
   bool exclude(int step, double excluded, BoundProof& floor) {
+    if (device_pool_.request.should_stop && device_pool_.request.should_stop()) return false;
     const double seconds = time_of(step);
     const StageDemand demand = bounds_.demand(seconds);
     auto scarce = resources(excluded);

@@ -13,7 +13,4 @@ struct Effort {
 using LargerPool = std::function<std::optional<int>()>;
 PlanAnswer answer_of(const DevicePool&, const Refine&, const Effort&, BoundProof floor, PlanEvaluator&, const LargerPool&);
 
-/// What may be forecast at first: forecasts of many devices take long.
-std::size_t shortlist_length(int devices);
-
 }  // namespace flotilla::search::pool

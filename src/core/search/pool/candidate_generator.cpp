@@ -2,17 +2,12 @@
 
 #include <algorithm>
 
+#include "flotilla/schedule/schedule.hpp"
+
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int deepest_by_ones = 16;  // depths: every one up to here, then a few
-constexpr std::size_t few_places = 12, some_places = 32;
-constexpr int few_in_all = 8;                                                       // devices of a pool all columns of which are looked at
-constexpr std::int64_t most_of_all_columns = 40'000, some_of_all_columns = 12'000;  // estimates
-constexpr double near_enough = 1.2;                                                 // in 1F1B, to be tried in GPipe
-constexpr int largest_microbatch_of_huge = 16;                                      // of pools whose estimates are dear
 constexpr double never = 1e300;
-constexpr int most_subsets_of = 3;  // types: all subsets of so many
 
 }  // namespace
 
@@ -23,7 +18,7 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, Ab
     : estimate_{estimate}, network_{network}, device_pool_{estimate.device_pool()}, can_{can}, list_{list}, should_stop_{should_stop} {
   const PlanRequest& request = device_pool_.request;
   const Constraints& fixed = request.constraints;
-  const int largest = device_pool_.devices <= huge_pool ? largest_microbatch : largest_microbatch_of_huge;
+  const int largest = device_pool_.devices <= tuning::huge_pool ? largest_microbatch : tuning::largest_microbatch_of_huge;
   for (int m = 1; m <= std::min(request.global_batch, largest); m *= 2) microbatches_.push_back(m);
   if (fixed.microbatch) microbatches_ = {*fixed.microbatch};
   for (const PoolType& type : device_pool_.types) {
@@ -32,7 +27,7 @@ CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, Ab
       if (fixed.tensor.value_or(degree) == degree) all.push_back(degree);
   }
   const int deepest = std::min(request.model.layers(), device_pool_.devices);
-  for (int p = 1; p <= deepest; p += p < deepest_by_ones ? 1 : p < 2 * deepest_by_ones ? 4 : 8) depths_.push_back(p);
+  for (int p = 1; p <= deepest; p += p < tuning::deepest_by_ones ? 1 : p < 2 * tuning::deepest_by_ones ? 4 : 8) depths_.push_back(p);
   const int stages = device_pool_.cuts.empty() ? fixed.pipeline.value_or(0) : static_cast<int>(device_pool_.cuts.size()) - 1;
   if (stages > 0) depths_.assign(stages <= deepest ? 1 : 0, stages);
 }
@@ -42,15 +37,16 @@ bool CandidateGenerator::stop() {
   return stopped_ || estimate_.count() >= budget_;
 }
 
-void CandidateGenerator::run() {
-  const std::int64_t most_estimates = device_pool_.devices <= 1000 ? 120'000 : device_pool_.devices <= 10'000 ? 40'000 : 4'000;
+void CandidateGenerator::run(const std::function<void()>& more_found) {
+  const std::int64_t most_estimates = tuning::most_estimates(device_pool_.devices);
   order_zones();
   const auto all = sub_pools();
-  const std::int64_t each = most_estimates / (device_pool_.places.size() <= few_places ? 1 : static_cast<std::int64_t>(all.size()));
+  const std::int64_t each = most_estimates / (device_pool_.places.size() <= tuning::few_places ? 1 : static_cast<std::int64_t>(all.size()));
   const auto try_all = [&](plan::Recompute recompute) {
     for (const SubPool& sub_pool : all) {
       allow(each / 2);
       side_by_side(recompute, sub_pool);
+      more_found();
       if (device_pool_.request.restrictions.one_device_type) continue;
       allow(each / 4);
       chains_of_all(recompute, sub_pool);
@@ -58,10 +54,10 @@ void CandidateGenerator::run() {
       chains(recompute, sub_pool);
     }
   };
-  few_devices(device_pool_.devices <= few_in_all ? most_of_all_columns : some_of_all_columns);
+  few_devices(device_pool_.devices <= tuning::few_devices ? tuning::most_of_all_columns : tuning::some_of_all_columns);
   try_all(device_pool_.request.constraints.recompute.value_or(plan::Recompute::none));
   if (!device_pool_.request.constraints.recompute && needs_recompute()) try_all(plan::Recompute::full);
-  if (list_.ranked_candidates().empty()) few_devices(most_of_all_columns);
+  if (list_.ranked_candidates().empty()) few_devices(tuning::most_of_all_columns);
   fewer_zones();
   if (list_.ranked_candidates().empty() && list_.doubtful().empty() && !list_.nearest_miss()) least_memory();
 }
@@ -133,8 +129,8 @@ std::vector<CandidateGenerator::SubPool> CandidateGenerator::sub_pools() const {
     for (const bool whole_nodes : {true, false})
       if (SubPool sub_pool = within_limits(type, whole_nodes); !sub_pool.empty() && std::ranges::find(out, sub_pool) == out.end())
         out.push_back(std::move(sub_pool));
-  if (device_pool_.places.size() > some_places) return out;
-  const bool few = device_pool_.places.size() <= few_places;
+  if (device_pool_.places.size() > tuning::some_places) return out;
+  const bool few = device_pool_.places.size() <= tuning::few_places;
   for (auto kept = all - 1; few && kept > 1; --kept) add_parts(0, kept);
   for (std::ptrdiff_t zone = 0; zone < all; ++zone) {
     add_parts(zone, zone + 1);
@@ -202,7 +198,7 @@ std::vector<std::vector<int>> CandidateGenerator::teams(const std::vector<int>& 
     if (!team.empty() && std::ranges::find(out, team) == out.end()) out.push_back(std::move(team));
   };
   const auto n = types.size();
-  const bool alone = device_pool_.request.restrictions.one_device_type, few = n <= most_subsets_of;
+  const bool alone = device_pool_.request.restrictions.one_device_type, few = n <= tuning::most_types_of_all_teams;
   for (std::size_t i = n; i > 1 && !alone; --i) add({types.begin(), types.begin() + static_cast<std::ptrdiff_t>(i)});
   for (const int type : types) add({type});
   for (std::size_t i = 0; i < n && !alone && !few; ++i) {
@@ -323,12 +319,14 @@ double CandidateGenerator::least_value(const Pattern& pattern, int microbatch, d
     price += kind.tensor * device_pool_.types[at(kind.type)].price;
   }
   const double pace = device_pool_.request.model.blocks / speed, turns = device_pool_.request.global_batch / (pipelines * microbatch);
-  const double fill = can_.weight_gradients_later && device_pool_.devices <= huge_pool ? fill_of_zero_bubble : 1;
-  const double seconds = (std::max(1.0, turns) + fill * (static_cast<double>(pattern.size()) - 1)) * pace;
+  using enum plan::ScheduleKind;
+  const auto& least_fill =
+      schedule::schedule_of(can_.weight_gradients_later && device_pool_.devices <= tuning::huge_pool ? zero_bubble : one_f_one_b);
+  const double seconds = (std::max(1.0, turns) + least_fill.fill(1) * (static_cast<double>(pattern.size()) - 1)) * pace;
   return device_pool_.by_throughput() ? seconds : seconds * price * pipelines;
 }
 
-double CandidateGenerator::worth_offering() const { return list_.threshold() * near_enough; }
+double CandidateGenerator::worth_offering() const { return list_.threshold() * tuning::worth_other_schedules; }
 
 Estimate CandidateGenerator::offer(CandidatePlan candidate) {
   if (candidate.pipelines.empty()) return {};
@@ -337,7 +335,7 @@ Estimate CandidateGenerator::offer(CandidatePlan candidate) {
   const Estimate estimate = estimate_(candidate, limited ? never : worth_offering());
   list_.offer(candidate, estimate);
   if (estimate.fits) offer_fewer(whole);
-  if (whole.stages() < 2 || !estimate.fits || estimate.value > list_.threshold() * near_enough) return estimate;
+  if (whole.stages() < 2 || !estimate.fits || estimate.value > list_.threshold() * tuning::worth_other_schedules) return estimate;
   const auto offer_under = [&](plan::ScheduleKind schedule) {
     CandidatePlan other = whole;
     other.schedule = schedule;
@@ -345,7 +343,7 @@ Estimate CandidateGenerator::offer(CandidatePlan candidate) {
     if (under.value < estimate.value) list_.offer(other, under);
   };
   if (can_.all_forwards_first) offer_under(plan::ScheduleKind::gpipe);
-  if (can_.weight_gradients_later && device_pool_.devices <= huge_pool) offer_under(plan::ScheduleKind::zero_bubble);
+  if (can_.weight_gradients_later && device_pool_.devices <= tuning::huge_pool) offer_under(plan::ScheduleKind::zero_bubble);
   return estimate;
 }
 
@@ -357,7 +355,7 @@ void CandidateGenerator::offer_fewer(const CandidatePlan& whole) {
   if (limits.devices && devices > *limits.devices) parts.push_back(*limits.devices / devices);
   if (limits.usd_per_hour && usd > *limits.usd_per_hour) parts.push_back(*limits.usd_per_hour / usd);
   const bool costs = !device_pool_.by_throughput() || limits.usd_per_iteration;
-  if (costs) parts.push_back(0.75);
+  if (costs) parts.push_back(tuning::part_of_columns);
   for (const double part : parts) {
     CandidatePlan candidate = whole;
     for (PipelineReplica& pipeline : candidate.pipelines) pipeline.count = static_cast<int>(pipeline.count * part + 1e-9);

@@ -24,7 +24,8 @@ Abilities abilities_of(const program::Runtime&);
 class CandidateGenerator {
  public:
   CandidateGenerator(Estimator&, Network&, Abilities, Shortlist&, const std::function<bool()>& should_stop);
-  void run();
+  /// `more_found`: called now and then, when candidates may have been added.
+  void run(const std::function<void()>& more_found);
   bool stopped() const { return stopped_; }
   const std::vector<int>& microbatches() const { return microbatches_; }
 

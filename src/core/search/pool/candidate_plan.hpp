@@ -7,8 +7,7 @@
 
 namespace flotilla::search::pool {
 
-constexpr double fill_of_zero_bubble = 0.4;  ///< of what 1F1B takes to fill and drain a pipeline
-constexpr int largest_microbatch = 64;       ///< sequences
+constexpr int largest_microbatch = 64;  ///< sequences
 
 /// Whether plans are searched with microbatches of so many sequences, where somebody asks for them.
 constexpr bool is_searched(int microbatch) {

@@ -5,12 +5,6 @@
 #include <cmath>
 
 namespace flotilla::search::pool {
-namespace {
-
-constexpr int weight_of_all = 1;  // in forecasts of the stratum
-
-}  // namespace
-
 int Corrections::stratum(const CandidatePlan& candidate) const {
   const auto type_of = [&](const Slot& slot) { return device_pool_.places[at(slot.place)].type; };
   const int first = type_of(candidate.pipelines.front().slots.front());
@@ -34,7 +28,7 @@ double Corrections::factor(const CandidatePlan& candidate) const {
   const auto known = strata_.find(stratum(candidate));
   if (known == strata_.end()) return std::exp(overall);
   const auto& [sum, count] = known->second;
-  return std::exp((sum + weight_of_all * overall) / (count + weight_of_all));
+  return std::exp((sum + tuning::weight_of_all * overall) / (count + tuning::weight_of_all));
 }
 
 int Corrections::forecasts(const CandidatePlan& candidate) const {

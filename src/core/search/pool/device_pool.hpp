@@ -3,17 +3,12 @@
 #include <string>
 #include <vector>
 
+#include "../tuning.hpp"
 #include "flotilla/search/planner.hpp"
 
 namespace flotilla::search::pool {
 
 constexpr std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-constexpr int most_nodes_of_a_group = 8;  ///< that a tensor-parallel group may span
-
-constexpr int small_pool = 40;  ///< devices up to which estimates err most and forecasts take least: more of it is looked at
-
-constexpr int huge_pool = 10'000;  ///< devices from which on every estimate is dear
 
 struct CandidatePlan;
 

@@ -35,9 +35,8 @@ bool Estimator::constrain(CandidatePlan& candidate) const {
   return true;
 }
 
-double Estimator::pass(const LayerCostSample& s, int first, int last) const {
-  return (first == 0 ? s.embedding.pass : 0) + blocks(first, last) * s.block.pass +
-         (last == device_pool_.request.model.layers() ? s.head.pass : 0);
+double Estimator::pass(const LeastPassTime& s, int first, int last) const {
+  return (first == 0 ? s.embedding : 0) + blocks(first, last) * s.block + (last == device_pool_.request.model.layers() ? s.head : 0);
 }
 
 double Estimator::memory(const LayerCostSample& s, int first, int last, double in_flight, int shards) const {
@@ -50,25 +49,14 @@ double Estimator::memory(const LayerCostSample& s, int first, int last, double i
 
 namespace {
 
-constexpr double doubt = 0.02;                        // of the memory: the forecast decides what is nearly too much
-constexpr double backward_share = 0.6;                // of a pass, at least
-constexpr int many = 1 << 30;                         // microbatches: what is in flight while none are missing
-constexpr double without_weight_gradients = 2.0 / 3;  // of a pass, about
+constexpr int many = 1 << 30;  // microbatches: what is in flight while none are missing
 
-/// Of what 1F1B takes to fill and drain the pipeline: zero-bubble passes put weight gradients there (Qi et al. 2023), with chunks the first
-/// microbatch comes to the last device so much sooner (Narayanan et al. 2021).
-double share_of_fill(const CandidatePlan& candidate) {
-  return candidate.schedule == plan::ScheduleKind::zero_bubble ? fill_of_zero_bubble : 1.0 / candidate.chunks;
-}
+const schedule::Schedule& schedule_of(const CandidatePlan& candidate) { return schedule::schedule_of(candidate.schedule); }
 
-/// Microbatches that a stage keeps before it begins to give them back, in such with all layers of the stage. Of interleaved 1F1B, whose
-/// schedule counts none in closed form: the passes before its first backward pass (Narayanan et al. 2021).
+/// Microbatches that a stage keeps before it begins to give them back, in such with all layers of the stage.
 double in_flight(const CandidatePlan& candidate, int stage, int microbatches) {
-  const int after = candidate.stages() - 1 - stage;
-  if (candidate.chunks > 1)
-    return std::min<double>((2.0 * after + (candidate.chunks - 1.0) * candidate.stages() + 1) / candidate.chunks,
-                            std::max(1, microbatches));
-  return schedule::schedule_of(candidate.schedule).in_flight({candidate.stages(), stage, microbatches}).most;
+  const int passes = schedule_of(candidate).passes_in_flight({candidate.stages(), stage, std::max(1, microbatches), candidate.chunks});
+  return static_cast<double>(passes) / candidate.chunks;
 }
 
 bool shares_differ(const PipelineReplica& a, const PipelineReplica& b) { return a.sequences / a.count != b.sequences / b.count; }
@@ -79,6 +67,13 @@ const LayerCostSample& Estimator::layer_cost(const CandidatePlan& candidate, con
   const Slot& slot = pipeline.slots[at(stage)];
   return layer_cost_table_.of(device_pool_.places[at(slot.place)].type, slot.tensor, microbatch, candidate.recompute[at(stage)],
                               candidate.sequence_parallel);
+}
+
+/// The same without its memory, which costs more to find out.
+const LeastPassTime& Estimator::pass_times(const CandidatePlan& candidate, const PipelineReplica& pipeline, int stage, int microbatch) {
+  const Slot& slot = pipeline.slots[at(stage)];
+  return layer_cost_table_.least_pass(device_pool_.places[at(slot.place)].type, slot.tensor, microbatch, candidate.recompute[at(stage)],
+                                      candidate.sequence_parallel);
 }
 
 bool Estimator::blocks_on(int microbatch) const {
@@ -140,10 +135,10 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
   ways_.resize(at(stages));
   double before = 0;  // messages of the boundary before the stage, there and back
   double passes = 0, longest = 0;
-  const double returned = candidate.schedule == plan::ScheduleKind::zero_bubble ? without_weight_gradients : 1;
+  const schedule::Schedule& schedule = schedule_of(candidate);
   for (int s = 0; s < stages; ++s) {
     const Slot& slot = pipeline.slots[at(s)];
-    const LayerCostSample& of_stage = layer_cost(candidate, pipeline, s, microbatch);
+    const LeastPassTime& of_stage = pass_times(candidate, pipeline, s, microbatch);
     if (!of_stage.usable) return false;
     const double here = pass(of_stage, candidate.cuts[at(s)], candidate.cuts[at(s + 1)]);
     double behind = 0;
@@ -162,13 +157,12 @@ bool Estimator::measure(const CandidatePlan& candidate, std::size_t index, int m
     pace.slowest = std::max(pace.slowest, held);
     pace.way += here + behind;
     passes += here, longest = std::max(longest, here);
-    ways_[at(s)] = returned * here + behind;
+    ways_[at(s)] = (schedule.splits(s) ? tuning::without_weight_gradients : 1) * here + behind;
     before = behind;
   }
-  pace.way -= (passes - longest) * (1 - share_of_fill(candidate));
+  pace.way -= (passes - longest) * (1 - schedule.fill(candidate.chunks));
   if (candidate.chunks > 1) return true;
   // A stage starts a microbatch when one of those in flight has come back from the end.
-  const schedule::Schedule& schedule = schedule::schedule_of(candidate.schedule);
   double way = 0;
   for (int s = stages - 1; s >= 0; --s) {
     way += ways_[at(s)];
@@ -190,8 +184,8 @@ Estimator::Fullest Estimator::over_memory(const CandidatePlan& candidate, const 
     const double needed = memory(layer_cost(candidate, pipeline, s), candidate.cuts[at(s)], candidate.cuts[at(s + 1)],
                                  in_flight(candidate, s, microbatches), shards) +
                           network_.staging(candidate.cuts[at(s)], candidate.cuts[at(s + 1)], pipelines_of(candidate), slot.tensor);
-    most.bytes = std::max(most.bytes, needed * (1 - doubt) - limit);
-    most.share = std::max(most.share, needed * (1 - doubt) / limit);
+    most.bytes = std::max(most.bytes, needed * (1 - tuning::memory_doubt) - limit);
+    most.share = std::max(most.share, needed * (1 - tuning::memory_doubt) / limit);
   }
   return most;
 }
@@ -200,7 +194,7 @@ Estimator::Fullest Estimator::over_memory(const CandidatePlan& candidate, const 
 double Estimator::shortest_pass(const CandidatePlan& candidate, int stage) {
   double least = 1e300;
   for (const PipelineReplica& pipeline : candidate.pipelines) {
-    const LayerCostSample& s = layer_cost(candidate, pipeline, stage);
+    const LeastPassTime& s = pass_times(candidate, pipeline, stage, pipeline.microbatch);
     const int each = (pipeline.sequences + pipeline.count - 1) / pipeline.count, rest = each % pipeline.microbatch;
     const double share = rest == 0 ? 1 : static_cast<double>(rest) / pipeline.microbatch;
     least = std::min(least, share * pass(s, candidate.cuts[at(stage)], candidate.cuts[at(stage + 1)]));
@@ -219,7 +213,6 @@ double Estimator::after(CandidatePlan& candidate) {
     }
   } whole, sharded;
   double before = 0;  // that a stage ends its last backward pass before the first stage does
-  const double drained = candidate.schedule == plan::ScheduleKind::zero_bubble ? backward_share / 2 : backward_share;
   const double gathered =
       device_pool_.request.precision == Precision::fp32 ? 0.5 : 0.25;               // of a sum: what shards come to, in what passes read
   const double token_embedding = network_.token_embedding_sum(candidate, starts_);  // after the other sums of the first and the last stage
@@ -233,7 +226,7 @@ double Estimator::after(CandidatePlan& candidate) {
     // Ours run beside the last backward pass, but for the first layer's.
     const double last_sum = begins ? of.embedding : std::min(all, of.block);
     const auto hidden = [&](double share) {
-      return described_ ? 0 : std::min(backward_share * shortest, std::max(0.0, share * (all - last_sum)));
+      return described_ ? 0 : std::min(tuning::backward_share * shortest, std::max(0.0, share * (all - last_sum)));
     };
     double update = 0;
     for (const PipelineReplica& pipeline : candidate.pipelines) {
@@ -244,11 +237,21 @@ double Estimator::after(CandidatePlan& candidate) {
     const auto shared_token_embedding = begins || (ends && token_embedding > 0) ? std::optional{token_embedding} : std::nullopt;
     whole.stage(all, hidden(1), update, before, shared_token_embedding);
     sharded.stage(all / 2, hidden(0.5), update / shards + all * gathered, before, shared_token_embedding);
-    before += drained * shortest;
+    before += tuning::backward_share * (schedule_of(candidate).splits(s + 1) ? tuning::input_half : 1) *
+              shortest;  // the next stage's end is so much earlier
   }
   if (!candidate.shard_optimizer)
-    candidate.shard_optimizer = may_shard_ && device_pool_.devices <= huge_pool && shards > 1 && sharded.latest < whole.latest;
+    candidate.shard_optimizer = may_shard_ && device_pool_.devices <= tuning::huge_pool && shards > 1 && sharded.latest < whole.latest;
   return (*candidate.shard_optimizer ? sharded : whole).latest + (shards > 1 ? reduction_host_ : 0);
+}
+
+bool Estimator::knows_memory(const CandidatePlan& candidate) {
+  for (std::size_t c = 0; c < candidate.pipelines.size(); ++c) {
+    if (c > 0 && alike(candidate.pipelines[c], candidate.pipelines[c - 1])) continue;
+    for (int s = 0; s < candidate.stages(); ++s)
+      if (!layer_cost(candidate, candidate.pipelines[c], s).usable) return false;
+  }
+  return true;
 }
 
 Estimator::Fullest Estimator::fullest(const CandidatePlan& candidate) {
@@ -281,6 +284,7 @@ Estimate Estimator::operator()(CandidatePlan& candidate, double enough) {
     estimate.fits = true;
     return estimate;
   }
+  if (!knows_memory(candidate)) return {};
   estimate.seconds += after(candidate);
   Fullest most = fullest(candidate);
   if (most.bytes > 0 && may_shard_ && !*candidate.shard_optimizer && pipelines_of(candidate) > 1) {

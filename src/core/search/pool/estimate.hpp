@@ -45,7 +45,10 @@ class Estimator {
   /// Gives the candidate what the request fixes of it; false where it would need other devices for that.
   bool constrain(CandidatePlan&) const;
   /// One microbatch through layers [first, last) on a replica.
-  double pass(const LayerCostSample&, int first, int last) const;
+  double pass(const LeastPassTime&, int first, int last) const;
+  double pass(const LayerCostSample& s, int first, int last) const {
+    return pass(LeastPassTime{s.usable, s.embedding.pass, s.block.pass, s.head.pass}, first, last);
+  }
   /// Bytes of a device with these layers that keeps so many microbatches; `shards`: replicas that shard the optimizer's state, or 1.
   double memory(const LayerCostSample&, int first, int last, double in_flight, int shards) const;
   /// Whether the messages of such a microbatch hold the devices at both ends.
@@ -71,6 +74,8 @@ class Estimator {
   const LayerCostSample& layer_cost(const CandidatePlan& candidate, const PipelineReplica& pipeline, int stage) {
     return layer_cost(candidate, pipeline, stage, pipeline.microbatch);
   }
+  const LeastPassTime& pass_times(const CandidatePlan&, const PipelineReplica&, int stage, int microbatch);
+  bool knows_memory(const CandidatePlan&);
   Fullest fullest(const CandidatePlan&);
   bool alike(const PipelineReplica&, const PipelineReplica&) const;
   bool measure(const CandidatePlan&);

@@ -10,11 +10,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int most_devices = 8, some_devices = 40;  // searched; of which parts are
-constexpr std::size_t some_rooms = 8, most_rooms = 24;
-constexpr std::size_t most_cuts = 40;
-constexpr double surely_fits = 0.9;  // of the memory, by an estimate
-
 /// Boundaries of so many layers in so many stages; nothing where that would be more than `most`.
 std::vector<std::vector<int>> all_cuts(int layers, int stages, std::size_t most) {
   std::vector<std::vector<int>> out{{0}};
@@ -50,7 +45,8 @@ void CandidateGenerator::few_devices(std::int64_t all) {
 std::vector<CandidateGenerator::SubPool> CandidateGenerator::small_sub_pools() const {
   const std::size_t places = device_pool_.places.size();
   std::vector<SubPool> all;
-  if (device_pool_.devices > most_devices && (device_pool_.devices > some_devices || places > some_rooms)) return all;
+  if (device_pool_.devices > tuning::few_devices && (device_pool_.devices > tuning::small_pool || places > tuning::places_of_few))
+    return all;
   const auto one_type = [&](std::size_t mask) {
     const auto type = device_pool_.places[static_cast<std::size_t>(std::countr_zero(mask))].type;
     return std::ranges::all_of(std::views::iota(std::size_t{0}, places),
@@ -61,7 +57,7 @@ std::vector<CandidateGenerator::SubPool> CandidateGenerator::small_sub_pools() c
     SubPool sub_pool(places, 0);
     for (std::size_t p = 0; p < places; ++p)
       if (mask >> p & 1) sub_pool[p] = device_pool_.places[p].count;
-    const int over = std::accumulate(sub_pool.begin(), sub_pool.end(), 0) - most_devices;
+    const int over = std::accumulate(sub_pool.begin(), sub_pool.end(), 0) - tuning::few_devices;
     for (std::size_t p = 0; p < places; ++p)  // less of one place, where that is enough
       if (over <= 0 || sub_pool[p] > over) {
         all.push_back(sub_pool);
@@ -73,7 +69,7 @@ std::vector<CandidateGenerator::SubPool> CandidateGenerator::small_sub_pools() c
   const auto inside = [](const SubPool& a, const SubPool& b) { return std::ranges::equal(a, b, std::less_equal{}); };
   for (const SubPool& sub_pool : all) {
     const auto larger = [&](const SubPool& other) { return other != sub_pool && inside(sub_pool, other); };
-    if (std::ranges::none_of(all, larger) && std::ranges::find(out, sub_pool) == out.end() && out.size() < most_rooms)
+    if (std::ranges::none_of(all, larger) && std::ranges::find(out, sub_pool) == out.end() && out.size() < tuning::sub_pools_of_few)
       out.push_back(sub_pool);
   }
   return out;
@@ -86,7 +82,7 @@ void CandidateGenerator::few_devices(const SubPool& sub_pool, std::int64_t estim
   for (const int stages : depths_) {
     if (stages > devices) break;
     auto cuts = !device_pool_.cuts.empty() ? std::vector<std::vector<int>>{device_pool_.cuts}
-                                           : all_cuts(device_pool_.request.model.layers(), stages, most_cuts);
+                                           : all_cuts(device_pool_.request.model.layers(), stages, tuning::cuts_of_few);
     if (device_pool_.request.restrictions.even_layers) std::erase_if(cuts, [](const auto& c) { return !is_even(c); });
     std::vector<int> degrees(at(stages), 1);
     do
@@ -108,7 +104,7 @@ bool CandidateGenerator::holds(const CandidatePlan& candidate) const {
 bool CandidateGenerator::next_degrees(std::vector<int>& degrees) const {
   for (int& degree : degrees) {
     degree *= 2;
-    if (degree <= std::min(device_pool_.request.model.groups(), most_devices)) return true;
+    if (degree <= std::min(device_pool_.request.model.groups(), tuning::few_devices)) return true;
     degree = 1;
   }
   return false;
@@ -187,7 +183,7 @@ void CandidateGenerator::least_recompute(CandidatePlan candidate) {
       const bool blocks = std::min(candidate.cuts[s + 1], candidate.cuts.back() - 1) > std::max(candidate.cuts[s], 1);
       candidate.recompute.push_back(blocks ? recompute : plan::Recompute::none);
     }
-    if (offer(candidate).full < surely_fits) return;
+    if (offer(candidate).full < tuning::surely_fits) return;
   }
 }
 

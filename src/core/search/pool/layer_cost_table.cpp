@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <tuple>
 
 #include "candidate_plan.hpp"
 #include "flotilla/base/error.hpp"
@@ -10,8 +11,6 @@
 
 namespace flotilla::search::pool {
 namespace {
-
-using simulate::Activity;
 
 constexpr double bytes_of_moments = 8, bytes_of_fp32_copy = 4;  // bytes for an element, of Adam
 constexpr int microbatches = 3;                                 // of the small plan: stage s of 3 keeps 3 - s of them
@@ -23,19 +22,34 @@ double bytes(const simulate::MemoryForecast& memory, program::Category category)
   return static_cast<double>(memory.categories[static_cast<std::size_t>(category)].count);
 }
 
-LayerCost part_of(const simulate::RankKind& kind, int layers, Precision precision) {
+LayerCost part_of(const simulate::MemoryForecast& memory, int layers, Precision precision) {
   using enum program::Category;
-  const auto& b = kind.breakdown;
-  const Seconds passes = b[Activity::forward] + b[Activity::backward] + b[Activity::recompute] + b[Activity::tensor_collective];
   LayerCost part;
-  part.pass = passes.value / microbatches / layers;
-  part.update = b[Activity::optimizer].value / layers;
-  const auto& m = kind.memory;
-  part.state = (bytes(m, parameters) + bytes(m, gradients) + bytes(m, optimizer)) / layers;
+  part.state = (bytes(memory, parameters) + bytes(memory, gradients) + bytes(memory, optimizer)) / layers;
   // Of the parameters in half precision 4 of 6 bytes are the fp32 ones that the optimizer updates.
-  const double masters = precision == Precision::fp32 ? 0 : bytes(m, parameters) * 4 / 6;
-  part.shareable = (bytes(m, optimizer) + masters) / layers;
+  const double masters = precision == Precision::fp32 ? 0 : bytes(memory, parameters) * 4 / 6;
+  part.shareable = (bytes(memory, optimizer) + masters) / layers;
   return part;
+}
+
+/// Of one block more in a stage.
+LayerCost difference(const LayerCost& a, const LayerCost& b) {
+  return {0, a.update - b.update, a.state - b.state, a.activations - b.activations, a.shareable - b.shareable};
+}
+
+LayerCost part_of(const PlanEvaluator::StageCost& stage, Precision precision) {
+  LayerCost part = part_of(stage.memory, 1, precision);
+  part.update = stage.update.value;
+  part.activations = bytes(stage.memory, program::Category::activations);
+  return part;
+}
+
+/// One kind of each stage of a small plan.
+std::array<const simulate::RankKind*, 3> stages_of(const Evaluation& evaluation) {
+  std::array<const simulate::RankKind*, 3> out{};
+  for (const auto& kind : evaluation.forecast.kinds)
+    if (!out[at(kind.stage)]) out[at(kind.stage)] = &kind;
+  return out;
 }
 
 /// The profile with the first nodes of each type's first place alone.
@@ -45,17 +59,9 @@ cluster::Profile first_devices(const DevicePool& device_pool) {
   for (const PoolType& type : device_pool.types) {
     const Place& place = device_pool.places[at(type.places.front())];
     const auto first = device_pool.profile.devices.begin() + place.first.value;
-    few.devices.insert(few.devices.end(), first, first + std::min(place.count, type.per_node * most_nodes_of_a_group));
+    few.devices.insert(few.devices.end(), first, first + std::min(place.count, type.per_node * tuning::most_nodes_of_a_group));
   }
   return few;
-}
-
-/// One kind of each stage of a small plan.
-std::array<const simulate::RankKind*, 3> stages_of(const Evaluation& evaluation) {
-  std::array<const simulate::RankKind*, 3> out{};
-  for (const auto& kind : evaluation.forecast.kinds)
-    if (!out[at(kind.stage)]) out[at(kind.stage)] = &kind;
-  return out;
 }
 
 model::LayerShape shape_of(const PlanRequest& request, int tensor, int microbatch, bool shares_tokens) {
@@ -94,14 +100,15 @@ std::size_t LayerCostTable::index(const Way& way, int microbatch) const {
 }
 
 const LeastPassTime& LayerCostTable::least_pass(int type, int tensor, int microbatch, plan::Recompute recompute, bool shared) {
-  const Way way{type, tensor, recompute, shares_tokens(tensor, shared)};
+  return least_pass({type, tensor, recompute, shares_tokens(tensor, shared)}, microbatch);
+}
+
+const LeastPassTime& LayerCostTable::least_pass(const Way& way, int microbatch) {
   auto& known = least_passes_[index(way, microbatch)];
-  if (!known) known = bound(way, microbatch);
-  if (!known) {
-    const LayerCostSample& s = of(type, tensor, microbatch, recompute, shared);
-    known = LeastPassTime{s.usable, s.embedding.pass, s.block.pass, s.head.pass};
-  }
-  return *known;
+  if (known) return *known;
+  if (bounds_) return known.emplace(bound(way, microbatch).value_or(LeastPassTime{}));
+  const LayerCostSample& s = of(way.type, way.tensor, microbatch, way.recompute, way.shares_tokens);
+  return known.emplace(s.usable, s.embedding.pass, s.block.pass, s.head.pass);
 }
 
 std::optional<LeastPassTime> LayerCostTable::bound(const Way& way, int microbatch) const {
@@ -125,7 +132,7 @@ std::optional<std::array<simulate::LayerBound, 3>> LayerCostTable::layer_bounds(
   try {
     return std::array{of(0), of(1), of(request.model.layers() - 1)};
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;
+    evaluator_.note_refusal(error);
     return std::nullopt;
   }
 }
@@ -148,23 +155,33 @@ const LayerCostSample& LayerCostTable::of(int type, int tensor, int microbatch, 
   return *known;
 }
 
-std::optional<Evaluation> LayerCostTable::small_plan(const Way& way, int microbatch, int count) {
+/// With so many layers in its stages.
+plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count, const std::array<int, 3>& layers) const {
   const PlanRequest& request = device_pool_.request;
-  const auto [type, tensor, recompute, shared] = way;
-  const PoolType& of = device_pool_.types[at(type)];
+  const PoolType& of = device_pool_.types[at(way.type)];
   plan::Plan plan;
   plan.model = request.model;
+  plan.model.blocks = layers[0] + layers[1] + layers[2] - 2;
   plan.length = request.length;
   plan.precision = request.precision;
-  plan.sequence_parallel = shared || request.constraints.sequence_parallel.value_or(false);
+  plan.sequence_parallel = way.shares_tokens || request.constraints.sequence_parallel.value_or(false);
   plan.global_batch = count * microbatch;
   plan.quantum = microbatch;
-  const int last = request.model.layers() - 1;
-  for (const auto& [begin, end] : {std::pair{0, 1}, {1, last}, {last, last + 1}})
-    plan.stages.push_back(
-        {begin, end, recompute, {{of.name, device_pool_.places[at(of.places.front())].zone, tensor, {}, 1, plan.global_batch}}});
+  int first = 0;
+  for (const int some : layers) {
+    plan.stages.push_back({first,
+                           first + some,
+                           way.recompute,
+                           {{of.name, device_pool_.places[at(of.places.front())].zone, way.tensor, {}, 1, plan.global_batch}}});
+    first += some;
+  }
+  return plan;
+}
+
+std::optional<Evaluation> LayerCostTable::forecast_small_plan(const Way& way, int microbatch, int count) {
+  const plan::Plan plan = small_plan(way, microbatch, count, {1, device_pool_.request.model.blocks, 1});
   auto evaluation = evaluator_.forecast(plan);
-  if (evaluation || tensor > of.per_node) return evaluation;
+  if (evaluation || way.tensor > device_pool_.types[at(way.type)].per_node) return evaluation;
   return evaluator_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
 }
 
@@ -174,9 +191,9 @@ const std::array<double, 3>* LayerCostTable::held_once(const Way& way, const Eva
   auto& known = held_[index({0, way.tensor, way.recompute, way.shares_tokens})];
   if (known) return &*known;
   std::optional<Evaluation> own;
-  if (!of_one_sequence) own = small_plan(way, 1, microbatches);
+  if (!of_one_sequence) own = forecast_small_plan(way, 1, microbatches);
   const Evaluation* many = of_one_sequence ? of_one_sequence : own ? &*own : nullptr;
-  const auto one = many ? small_plan(way, 1, 1) : std::nullopt;
+  const auto one = many ? forecast_small_plan(way, 1, 1) : std::nullopt;
   if (!one) return nullptr;
   const auto kinds = stages_of(*many), alone = stages_of(*one);
   known.emplace();
@@ -191,9 +208,10 @@ const std::array<double, 3>* LayerCostTable::held_once(const Way& way, const Eva
 }
 
 std::unique_ptr<LayerCostSample> LayerCostTable::take(const Way& way, int microbatch) {
-  if (const auto pass = bound(way, microbatch))
-    if (const auto& known = reference(way); known.usable()) return from_reference(known, way.type, microbatch, *pass);
-  return measure_plan(way, microbatch);
+  if (!bounds_) return measure_plan(way, microbatch);
+  if (const LeastPassTime& pass = least_pass(way, microbatch); pass.usable)
+    if (const auto& known = reference(way); known.one.usable) return from_reference(known, way.type, microbatch, pass);
+  return std::make_unique<LayerCostSample>();
 }
 
 const LayerCostTable::Reference& LayerCostTable::reference(const Way& way) {
@@ -204,37 +222,63 @@ const LayerCostTable::Reference& LayerCostTable::reference(const Way& way) {
   like.type = static_cast<int>(first - device_pool_.types.begin());
   auto& known = references_[index(like)];
   if (known) return *known;
-  const auto batch = static_cast<unsigned>(device_pool_.request.global_batch);
-  known = Reference{like.type, std::min(largest_microbatch, static_cast<int>(std::bit_floor(batch))), nullptr, nullptr};
-  known->one = measure_plan(like, 1);
-  known->many = measure_plan(like, known->most);
-  return *known;
+  return known.emplace(measure_reference(like).value_or(Reference{}));
+}
+
+/// Stage s of three keeps 3 - s microbatches; what does not grow with them is the same in all three.
+std::optional<LayerCostTable::Reference> LayerCostTable::measure_reference(const Way& way) {
+  ++taken_;
+  const PlanRequest& request = device_pool_.request;
+  const int most = std::min(largest_microbatch, static_cast<int>(std::bit_floor(static_cast<unsigned>(request.global_batch))));
+  const auto of = [&](int microbatch, int blocks) {
+    return evaluator_.stage_costs(small_plan(way, microbatch, microbatches, {1 + blocks, blocks, blocks + 1}), request.model);
+  };
+  const auto one = of(1, 1), two = of(1, 2), large = of(most, 1);
+  if (!one || !two || !large) return std::nullopt;
+  const auto part = [&](const auto& plan, int stage) { return part_of((*plan)[at(stage)], request.precision); };
+  Reference known{way.type, most, {}, 0};
+  LayerCostSample& sample = known.one;
+  sample.usable = true;
+  sample.block = difference(part(two, 1), part(one, 1));
+  sample.block.activations /= microbatches - 1;
+  const double once = part(one, 1).activations - (microbatches - 1) * sample.block.activations;
+  const double once_of_most = part(large, 1).activations - (microbatches - 1) * sample.block.activations * most;
+  sample.embedding = difference(part(one, 0), sample.block), sample.head = difference(part(one, 2), sample.block);
+  sample.embedding.activations = std::max(0.0, (part(one, 0).activations - once) / microbatches - sample.block.activations);
+  sample.head.activations = std::max(0.0, part(one, 2).activations - once - sample.block.activations);
+  sample.shared = sample.embedding.state * token_embedding_share_;
+  sample.beside = beside(*one, once, way.tensor);
+  known.beside_of_most = beside(*large, once_of_most, way.tensor);
+  return known;
+}
+
+/// Of any stage.
+double LayerCostTable::beside(const std::vector<PlanEvaluator::StageCost>& stages, double once, int tensor) const {
+  double most = 0;
+  for (const auto& [memory, update] : stages)
+    most = std::max(most, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
+  return most + once + (tensor > 1 ? bytes(stages[1].memory, program::Category::communication) : 0);
 }
 
 std::unique_ptr<LayerCostSample> LayerCostTable::from_reference(const Reference& known, int type, int microbatch,
                                                                 const LeastPassTime& pass) const {
-  const double way = known.most > 1 ? (microbatch - 1.0) / (known.most - 1) : 0;
-  const auto between = [&](double one, double many) { return one + way * (many - one); };
   constexpr std::int64_t some_elements = 1 << 20;
   const auto update = [&](int of) {
     return bounds_->optimizer_bound(some_elements, device_pool_.request.precision, device_pool_.types[at(of)].name).value;
   };
   const double slower = type == known.type || update(known.type) <= 0 ? 1 : update(type) / update(known.type);
-  auto layer_cost = std::make_unique<LayerCostSample>(*known.one);
-  for (const auto part : {&LayerCostSample::embedding, &LayerCostSample::block, &LayerCostSample::head}) {
-    LayerCost& here = (*layer_cost).*part;
-    here.update *= slower;
-    here.activations = between(here.activations, ((*known.many).*part).activations);
-  }
+  auto layer_cost = std::make_unique<LayerCostSample>(known.one);
+  for (LayerCost* part : {&layer_cost->embedding, &layer_cost->block, &layer_cost->head})
+    part->update *= slower, part->activations *= microbatch;
   layer_cost->embedding.pass = pass.embedding, layer_cost->block.pass = pass.block, layer_cost->head.pass = pass.head;
-  layer_cost->beside = between(known.one->beside, known.many->beside);
+  if (known.most > 1) layer_cost->beside += (microbatch - 1.0) / (known.most - 1) * (known.beside_of_most - known.one.beside);
   return layer_cost;
 }
 
 std::unique_ptr<LayerCostSample> LayerCostTable::measure_plan(const Way& way, int microbatch) {
   ++taken_;
   auto layer_cost = std::make_unique<LayerCostSample>();
-  const auto evaluation = small_plan(way, microbatch, microbatches);
+  const auto evaluation = forecast_small_plan(way, microbatch, microbatches);
   const auto* held = evaluation ? held_once(way, microbatch == 1 ? &*evaluation : nullptr) : nullptr;
   if (!held) return layer_cost;
   layer_cost->usable = true;
@@ -243,27 +287,26 @@ std::unique_ptr<LayerCostSample> LayerCostTable::measure_plan(const Way& way, in
   const std::array parts{&layer_cost->embedding, &layer_cost->block, &layer_cost->head};
   double once = 0;
   for (std::size_t s = 0; s < parts.size(); ++s) {
-    const auto& memory = kinds[s]->memory;
+    using enum simulate::Activity;
+    const auto& [memory, b] = std::tie(kinds[s]->memory, kinds[s]->breakdown);
     const int in_flight = microbatches - static_cast<int>(s);
     const double each = bytes(memory, program::Category::activations) / (in_flight + (*held)[s]);
-    *parts[s] = part_of(*kinds[s], layers[s], device_pool_.request.precision);
+    *parts[s] = part_of(memory, layers[s], device_pool_.request.precision);
+    parts[s]->pass = (b[forward] + b[backward] + b[recompute] + b[tensor_collective]).value / microbatches / layers[s];
+    parts[s]->update = b[optimizer].value / layers[s];
     parts[s]->activations = each / layers[s];
     once = std::max(once, each * (*held)[s]);
     layer_cost->beside =
         std::max(layer_cost->beside, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
   }
   layer_cost->beside += once;
-  add_communication(*layer_cost, kinds[1]->memory, way.tensor);
+  add_communication(*layer_cost, way.tensor);
   layer_cost->shared = layer_cost->embedding.state * token_embedding_share_;
   return layer_cost;
 }
 
-void LayerCostTable::add_communication(LayerCostSample& layer_cost, const simulate::MemoryForecast& block, int tensor) const {
+void LayerCostTable::add_communication(LayerCostSample& layer_cost, int tensor) const {
   const auto& described = evaluator_.runtime().layers;
-  if (!described) {
-    if (tensor > 1) layer_cost.beside += bytes(block, program::Category::communication);
-    return;
-  }
   if (tensor > 1) layer_cost.beside += static_cast<double>(described->tensor_group.count);
   layer_cost.neighbour = static_cast<double>(described->neighbour.count);
   const auto& each = device_pool_.request.precision == Precision::fp32 ? described->in_fp32 : described->in_half;

@@ -33,11 +33,12 @@ struct LeastPassTime {
   double embedding = 0, block = 0, head = 0;
 };
 
-/// Learns what layers cost from forecasts of small plans (embedding, blocks and head as three stages of one replica, three microbatches),
-/// so whatever runtime the forecast knows, the search knows. A device's passes do not depend on its neighbours, so that they are the whole
-/// plan's. Our runtime's memory does not depend on the type and grows evenly with the microbatch: two sizes on one type tell it for all,
-/// and times come from the forecaster's bound of a layer, which leaves out only what members of a tensor-parallel group wait for each other
-/// (0.3 % of a block).
+/// Learns what layers cost from small plans of three stages with one replica and three microbatches, so whatever runtime the forecast
+/// knows, the search knows. A device's passes do not depend on its neighbours, so that they are the whole plan's.
+/// Of a described runtime, plans with embedding, blocks and head as stages are forecast.
+/// Of ours, plans with one and with two blocks in each stage are lowered for their memory: it does not depend on the type, and grows evenly
+/// with blocks and microbatch. Times come from the forecaster's bound of a layer, which leaves out only what members of a tensor-parallel
+/// group wait for each other (0.3 % of a block).
 class LayerCostTable {
  public:
   LayerCostTable(const DevicePool&, PlanEvaluator&);
@@ -70,20 +71,25 @@ class LayerCostTable {
   }
   std::size_t index(const Way&) const;
   std::size_t index(const Way&, int microbatch) const;
+  const LeastPassTime& least_pass(const Way&, int microbatch);
   std::optional<LeastPassTime> bound(const Way&, int microbatch) const;
   std::unique_ptr<LayerCostSample> take(const Way&, int microbatch);
-  std::unique_ptr<LayerCostSample> measure_plan(const Way&, int microbatch);
-  /// Of microbatches of one sequence and of as many as are looked at, on the first type with nodes of this one's size.
+  /// Ours: microbatches of one sequence, on the first type with nodes of this one's size, and what `beside` is with as many as are looked
+  /// at.
   struct Reference {
     int type = 0, most = 1;
-    std::unique_ptr<LayerCostSample> one, many;
-    bool usable() const { return one && one->usable && many->usable; }
+    LayerCostSample one;
+    double beside_of_most = 0;
   };
   const Reference& reference(const Way&);
+  std::optional<Reference> measure_reference(const Way&);
   std::unique_ptr<LayerCostSample> from_reference(const Reference&, int type, int microbatch, const LeastPassTime&) const;
+  double beside(const std::vector<PlanEvaluator::StageCost>&, double once, int tensor) const;
+  std::unique_ptr<LayerCostSample> measure_plan(const Way&, int microbatch);
   const std::array<double, 3>* held_once(const Way&, const Evaluation* of_one_sequence);
-  void add_communication(LayerCostSample&, const simulate::MemoryForecast& block, int tensor) const;
-  std::optional<Evaluation> small_plan(const Way&, int microbatch, int microbatches);
+  void add_communication(LayerCostSample&, int tensor) const;
+  plan::Plan small_plan(const Way&, int microbatch, int microbatches, const std::array<int, 3>& layers) const;
+  std::optional<Evaluation> forecast_small_plan(const Way&, int microbatch, int microbatches);
 
   const DevicePool& device_pool_;
   PlanEvaluator& evaluator_;

@@ -1,25 +1,16 @@
 #include <algorithm>
-#include <array>
 
 #include "candidate_generator.hpp"
 
 namespace flotilla::search::pool {
-namespace {
-
-constexpr std::array lengths{1, 2, 3, 4, 5, 6, 8, 12, 16, 24};  // stages of one type in a chain
-constexpr int deepest = 32;
-constexpr double worth_filling_up = 1.2;  // a chain alone, over what is worth looking at: what is left over may help it
-
-}  // namespace
-
 /// Two types, either of them first.
 void CandidateGenerator::chains(plan::Recompute recompute, const SubPool& sub_pool) {
   const auto types = present(sub_pool);
   for (const int first : types)
     for (const int second : types)
-      for (const int a : lengths)
-        for (const int b : lengths) {
-          if (first == second || a + b > std::min(deepest, device_pool_.request.model.layers())) continue;
+      for (const int a : tuning::chain_lengths)
+        for (const int b : tuning::chain_lengths) {
+          if (first == second || a + b > std::min(tuning::deepest_chain, device_pool_.request.model.layers())) continue;
           for (const int t : degrees(first))
             for (const int u : degrees(second)) {
               if (t != u && !can_.unlike_degrees_in_a_stage) continue;  // both ends share the token embedding
@@ -45,11 +36,11 @@ void CandidateGenerator::chains_of_all(plan::Recompute recompute, const SubPool&
           if (std::ranges::find(fitting, tensor) == fitting.end()) continue;
           int there = 0;
           for (const int p : device_pool_.types[at(type)].places) there += usable(p, sub_pool[at(p)], tensor);
-          pattern.insert(pattern.end(), at(std::min(there / (pipelines * tensor), deepest)), Kind{type, tensor});
+          pattern.insert(pattern.end(), at(std::min(there / (pipelines * tensor), tuning::deepest_chain)), Kind{type, tensor});
         }
         const auto depth = static_cast<int>(pattern.size());
         if (stop() || depth == 0) break;
-        if (depth <= std::min(deepest, device_pool_.request.model.layers())) chain(recompute, sub_pool, pattern);
+        if (depth <= std::min(tuning::deepest_chain, device_pool_.request.model.layers())) chain(recompute, sub_pool, pattern);
       }
   }
 }
@@ -71,7 +62,7 @@ void CandidateGenerator::chain(plan::Recompute recompute, const SubPool& sub_poo
     SubPool left = sub_pool;
     add_columns(candidate, pattern, microbatch, left);
     const Estimate alone = offer(candidate);
-    if (alone.value <= list_.threshold() * worth_filling_up) fill_up(std::move(candidate), pattern, std::move(left));
+    if (alone.value <= list_.threshold() * tuning::worth_filling_up) fill_up(std::move(candidate), pattern, std::move(left));
   }
 }
 

@@ -5,8 +5,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::size_t most_zones = 8;
-
 /// Rounded up.
 int parts(int of, int size) { return (of + size - 1) / size; }
 
@@ -112,7 +110,7 @@ class Moves {
 
   /// All that stands in one zone moves to another, which is as large in the types that it takes and of which nothing is used.
   bool zones() {
-    if (device_pool_.zones.size() > most_zones) return false;
+    if (device_pool_.zones.size() > tuning::most_zones_to_exchange) return false;
     for (const std::string& from : device_pool_.zones)
       for (const std::string& to : device_pool_.zones) {
         CandidatePlan other = candidate_;
@@ -168,12 +166,13 @@ class Trades {
       recompute(more, 2);
       for (std::size_t s = 0; s < candidate_.recompute.size() && candidate_.stages() > 1; ++s) recompute_one(more, s);
     }
-    for (const bool wider : {true, false}) {
-      if (!device_pool_.request.restrictions.one_tensor_degree_per_stage)
-        for (std::size_t c = 0; c < candidate_.pipelines.size(); ++c) regroup(c, c + 1, wider);
-      if (candidate_.pipelines.size() > 1 || device_pool_.request.restrictions.one_tensor_degree_per_stage)
-        regroup(0, candidate_.pipelines.size(), wider);
-    }
+    for (const bool wider : {true, false})
+      for (const bool as_many_microbatches : {false, true}) {
+        const std::size_t all = candidate_.pipelines.size();
+        if (!device_pool_.request.restrictions.one_tensor_degree_per_stage)
+          for (std::size_t c = 0; c < all; ++c) regroup(c, c + 1, wider, as_many_microbatches);
+        if (all > 1 || device_pool_.request.restrictions.one_tensor_degree_per_stage) regroup(0, all, wider, as_many_microbatches);
+      }
   }
 
  private:
@@ -199,13 +198,19 @@ class Trades {
     visit_(std::move(other));
   }
 
-  /// Columns [first, last) in groups of twice the size, or of half.
-  void regroup(std::size_t first, std::size_t last, bool wider) {
+  /// Columns [first, last) in groups of twice the size, or of half. Their share of the batch changes as much: with microbatches that do,
+  /// too, they make as many of them.
+  void regroup(std::size_t first, std::size_t last, bool wider, bool as_many_microbatches) {
     CandidatePlan other = candidate_;
     for (std::size_t c = first; c < last; ++c) {
       PipelineReplica& pipeline = other.pipelines[c];
       if (wider && pipeline.count < 2) return;
       pipeline.count = wider ? pipeline.count / 2 : pipeline.count * 2;
+      if (as_many_microbatches) {
+        if (wider ? pipeline.microbatch * 2 > std::min(device_pool_.request.global_batch, largest_microbatch) : pipeline.microbatch == 1)
+          return;
+        pipeline.microbatch = wider ? pipeline.microbatch * 2 : pipeline.microbatch / 2;
+      }
       for (Slot& slot : pipeline.slots) {
         if (wider ? slot.tensor * 2 > device_pool_.request.model.groups() : slot.tensor == 1) return;
         slot.tensor = wider ? slot.tensor * 2 : slot.tensor / 2;

@@ -10,13 +10,11 @@ namespace flotilla::search::pool {
 namespace {
 
 constexpr std::uint64_t most_pieces = 32, most_flows = 1 << 16;  // of keys: logarithms of pieces; flows
-constexpr int telling_nodes = 3;                                 // one that begins inside, one that is full, one more
-constexpr int exact_counts = 64;                                 // of equal replicas: above, three leading bits are enough for an estimate
 
 int rounded(int count) {
   int step = 1;
-  while (count / step > exact_counts) step *= 2;
-  return step == 1 ? count : count / (step * exact_counts / 8) * (step * exact_counts / 8);
+  while (count / step > tuning::exact_counts) step *= 2;
+  return step == 1 ? count : count / (step * tuning::exact_counts / 8) * (step * tuning::exact_counts / 8);
 }
 
 }  // namespace
@@ -81,7 +79,7 @@ void Network::add(const PipelineReplica& pipeline, const Slot& slot, int start, 
   const Place& place = device_pool_.places[at(slot.place)];
   const int all = std::min(rounded(pipeline.count), (place.count - start + slot.tensor - 1) / slot.tensor);
   const int of_a_node = std::max(1, device_pool_.types[at(place.type)].per_node / slot.tensor);
-  const int some = group_.algorithm == program::Group::Algorithm::library ? all : std::min(all, telling_nodes * of_a_node);
+  const int some = group_.algorithm == program::Group::Algorithm::library ? all : std::min(all, tuning::telling_nodes * of_a_node);
   for (int i = 0; i < some; ++i) members.some.emplace_back(place.first.value + start + i * slot.tensor);
   members.all += at(std::max(0, all));
 }

@@ -7,6 +7,13 @@
 #include "flotilla/plan/allocate.hpp"
 
 namespace flotilla::search::pool {
+namespace {
+
+bool belongs_to_update(program::Op op) {
+  return op == program::Op::zero || op == program::Op::squared_norm || op == program::Op::optimizer;
+}
+
+}  // namespace
 
 PlanEvaluator::PlanEvaluator(const DevicePool& device_pool, const program::Runtime& runtime)
     : device_pool_{device_pool}, runtime_{runtime}, profile_{device_pool.profile}, types_{simulate::type_costs_of(profile_)} {
@@ -21,23 +28,57 @@ Bytes PlanEvaluator::process_memory(const std::vector<cluster::Device>& devices)
   return device_pool_.request.process_memory(most);
 }
 
-std::optional<Evaluation> PlanEvaluator::forecast(const plan::Plan& plan) {
+std::optional<Evaluation> PlanEvaluator::forecast(const plan::Plan& plan, bool may_stop) {
+  const auto& should_stop = device_pool_.request.should_stop;
+  const auto stops = [&] { return may_stop && should_stop && should_stop(); };
   try {
     auto allocation = plan::allocate(plan, profile_);
     profile_.devices = std::move(allocation.devices);
     const simulate::ProgramForecaster forecaster{profile_, runtime_, process_memory(profile_.devices), types_};
+    if (stops()) return std::nullopt;
+    const auto program = program::lower(allocation.plan, forecaster.runtime());
+    if (stops()) return std::nullopt;
     ++forecasts_;
-    Evaluation evaluation{plan, forecaster.forecast(allocation.plan), {}, static_cast<int>(profile_.devices.size())};
+    Evaluation evaluation{plan, forecaster.forecast(program), {}, static_cast<int>(profile_.devices.size())};
     evaluation.tightest = simulate::tightest(evaluation.forecast, [&](Rank rank) -> std::optional<Bytes> {
       const auto* type = cluster::find_type(profile_, profile_.devices[rank.index()].type);
       return type && type->memory.count > 0 ? std::optional{type->memory} : std::nullopt;
     });
     return evaluation;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::internal) throw;
-    if (first_refusal_.empty()) first_refusal_ = error.what();
+    note_refusal(error);
     return std::nullopt;
   }
+}
+
+std::optional<std::vector<PlanEvaluator::StageCost>> PlanEvaluator::stage_costs(const plan::Plan& plan, const model::Config& measured) {
+  try {
+    auto allocation = plan::allocate(plan, profile_);
+    program::Runtime runtime = runtime_;
+    runtime.placement = program::placement_of(allocation.devices);
+    auto program = program::lower(allocation.plan, runtime);
+    program.plan.model = measured;
+    profile_.devices = std::move(allocation.devices);
+    const simulate::ProfileCost cost{profile_, types_};
+    std::vector<StageCost> stages(plan.stages.size());
+    for (const auto& kind : program.classes) {
+      StageCost& stage = stages[at(kind.stage)];
+      if (kind.arena < stage.memory.arena) continue;
+      std::ranges::copy(program::arena_breakdown(kind), stage.memory.categories.begin());
+      stage.memory.arena = kind.arena, stage.memory.runtime_constant = process_memory(profile_.devices), stage.update = {};
+      for (const auto& instruction : kind.instructions)
+        if (belongs_to_update(instruction.op)) stage.update = stage.update + cost.compute(program, kind, instruction, 0).time;
+    }
+    return stages;
+  } catch (const Error& error) {
+    note_refusal(error);
+    return std::nullopt;
+  }
+}
+
+void PlanEvaluator::note_refusal(const Error& error) {
+  if (error.kind() == ErrorKind::internal) throw Error{error};
+  if (first_refusal_.empty()) first_refusal_ = error.what();
 }
 
 std::optional<Evaluation> PlanEvaluator::forecast_on_one_host(const plan::Plan& plan) {

@@ -4,6 +4,7 @@
 
 #include "device_pool.hpp"
 #include "evaluated.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "flotilla/simulate/why_not.hpp"
@@ -24,13 +25,24 @@ class PlanEvaluator {
  public:
   PlanEvaluator(const DevicePool&, const program::Runtime&);
 
-  /// Nothing where the runtime cannot execute the plan or the profile lacks a figure that it takes.
-  std::optional<Evaluation> forecast(const plan::Plan&);
+  /// Nothing where the runtime cannot execute the plan or the profile lacks a figure that it takes. `may_stop`: nor where the request is to
+  /// stop before the plan's time is known.
+  std::optional<Evaluation> forecast(const plan::Plan&, bool may_stop = false);
   /// All of it on one host, however large: for profiles of a single host, which know no links between hosts.
   std::optional<Evaluation> forecast_on_one_host(const plan::Plan&);
+  /// Of every stage's fullest device what no other device has a part in; nothing is simulated.
+  struct StageCost {
+    simulate::MemoryForecast memory;
+    Seconds update;  ///< of the optimizer, gradients set to zero and their norm
+  };
+  /// By our own runtime. `measured`: the model whose measurements tell the optimizer's time; the plan's may have fewer blocks. Nothing as
+  /// forecast() says.
+  std::optional<std::vector<StageCost>> stage_costs(const plan::Plan&, const model::Config& measured);
   std::int64_t forecasts() const { return forecasts_; }
-  /// Why the first plan that was not forecast could not be.
+  /// Why the first plan, or layer, that was not forecast could not be.
   const std::string& first_refusal() const { return first_refusal_; }
+  /// Of an error that a forecast or a bound threw; throws it again where it is internal.
+  void note_refusal(const Error&);
   const program::Runtime& runtime() const { return runtime_; }
   /// Of the stock's profile.
   const std::shared_ptr<simulate::TypeCosts>& types() const { return types_; }

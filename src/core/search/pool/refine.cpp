@@ -5,27 +5,12 @@
 
 #include "../obedience.hpp"
 #include "candidate_generator.hpp"
+#include "flotilla/schedule/schedule.hpp"
 #include "moves.hpp"
 #include "reshape.hpp"
 
 namespace flotilla::search::pool {
 namespace {
-
-constexpr std::ptrdiff_t most_starts = 6;                                // of local search
-constexpr std::int64_t most_passes = 12'000, many_passes = 100'000;      // that local search may simulate: of large pools, of small ones
-constexpr std::size_t most_reshaped = 128;                               // stages x kinds of columns
-constexpr int most_steps = 40;                                           // of a local search by estimates
-constexpr double unknown_stratum = 0.06, unknown_stratum_of_few = 0.12;  // of an estimate whose stratum has not been forecast yet
-constexpr double known_stratum = 0.03;
-constexpr double worth_a_look = 1.15;       // the best of a depth, over the best of all
-constexpr double worth_improving = 1.1;     // in large pools: of the best
-constexpr double worth_forecasting = 1.01;  // a move whose estimate is worse by more is not forecast
-constexpr double unknown_worth_forecasting = 1.1, unknown_worth_forecasting_of_few = 1.3;  // of a stratum that has not been forecast yet
-
-/// Forecasts of local search.
-int most_improvements(int devices) {
-  return devices <= small_pool ? 240 : devices <= 64 ? 60 : devices <= 1000 ? 40 : devices <= huge_pool ? 12 : 6;
-}
 
 bool smaller_first(const Forecasted& a, const Forecasted& b) {
   if (a.value != b.value) return a.value < b.value;
@@ -54,10 +39,10 @@ bool Refine::stop() {
 
 void Refine::polish(Shortlist& list) {
   auto begin = list.ranked_candidates();
-  if (device_pool_.devices <= huge_pool) begin.insert(begin.end(), list.best_by_depth().begin(), list.best_by_depth().end());
+  if (device_pool_.devices <= tuning::huge_pool) begin.insert(begin.end(), list.best_by_depth().begin(), list.best_by_depth().end());
   for (const RankedCandidate& ranked : begin) {
     RankedCandidate here = ranked;
-    for (int step = 0; step < most_steps && !stop(); ++step) {
+    for (int step = 0; step < tuning::steps_of_polish && !stop(); ++step) {
       const bool moved = for_each_move(here.candidate, device_pool_, estimate_.balances(), [&](CandidatePlan&& other) {
         if (stop()) return true;
         const Estimate estimate = estimate_(other, here.estimate.value);
@@ -71,11 +56,20 @@ void Refine::polish(Shortlist& list) {
   }
 }
 
+void Refine::set_aside(const Shortlist& list) {
+  if (!should_stop_ || device_pool_.devices <= tuning::huge_pool || list.ranked_candidates().empty() || set_aside_) return;
+  const RankedCandidate& best = list.ranked_candidates().front();
+  const auto plan = plan_of(best.candidate, device_pool_);
+  if (!keeps_restrictions(plan, device_pool_.request.restrictions) || !keeps(plan, device_pool_.request.constraints)) return;
+  if (auto evaluation = evaluator_.forecast(plan)) set_aside_ = Forecasted{best.candidate, std::move(*evaluation), 0, best.estimate.value};
+}
+
 void Refine::forecast(const Shortlist& list) {
+  if (set_aside_ && stop()) take(std::move(*set_aside_));
   race(list.ranked_candidates());
   for (const RankedCandidate& ranked : list.best_by_depth()) {
-    if (list.ranked_candidates().empty() || device_pool_.devices > huge_pool || stop()) break;
-    if (ranked.estimate.value <= list.ranked_candidates().front().estimate.value * worth_a_look) attempt(ranked);
+    if (list.ranked_candidates().empty() || device_pool_.devices > tuning::huge_pool || stop()) break;
+    if (ranked.estimate.value <= list.ranked_candidates().front().estimate.value * tuning::worth_a_look) attempt(ranked);
   }
   for (const RankedCandidate& ranked : list.tight()) {
     if (!found_.empty() && (stop() || ranked.estimate.value * corrections_.factor(ranked.candidate) > found_.front().value)) break;
@@ -90,10 +84,10 @@ void Refine::forecast(const Shortlist& list) {
 
 /// Always the one that may be the best by its corrected estimate, less what that may err; strata that are not known yet err more.
 void Refine::race(std::vector<RankedCandidate> field) {
-  const double unknown = device_pool_.devices <= small_pool ? unknown_stratum_of_few : unknown_stratum;
+  const double unknown = device_pool_.devices <= tuning::small_pool ? tuning::unknown_stratum_of_few : tuning::unknown_stratum;
   const auto least = [&](const RankedCandidate& ranked) {
     const int known = corrections_.forecasts(ranked.candidate);
-    const double err = known == 0 ? unknown : known_stratum / std::sqrt(known);
+    const double err = known == 0 ? unknown : tuning::known_stratum / std::sqrt(known);
     return ranked.estimate.value * corrections_.factor(ranked.candidate) * (1 - err);
   };
   while (!field.empty() && (found_.empty() || !stop())) {
@@ -108,7 +102,8 @@ void Refine::race(std::vector<RankedCandidate> field) {
 /// What does not fit by its forecast may with less memory: with whole backward passes, or with norms and activations recomputed.
 void Refine::attempt_or_spare(const RankedCandidate& ranked) {
   if (attempt(ranked)) return;
-  if (ranked.candidate.schedule == plan::ScheduleKind::zero_bubble) attempt(in_1f1b(ranked));
+  const CandidatePlan& candidate = ranked.candidate;
+  if (schedule::schedule_of(candidate.schedule).most_deferred(candidate.stages() - 1) > 0) attempt(in_1f1b(ranked));
   if (const auto sparing = recomputing(ranked)) attempt(*sparing);
 }
 
@@ -146,7 +141,7 @@ std::optional<double> Refine::attempt(const CandidatePlan& candidate, const plan
   const bool known = std::ranges::any_of(found_, [&](const Forecasted& f) { return f.evaluation.plan == plan; });
   if (known || !keeps_restrictions(plan, device_pool_.request.restrictions) || !keeps(plan, device_pool_.request.constraints))
     return std::nullopt;
-  auto evaluation = device_pool_.holds(plan) ? evaluator_.forecast(plan) : std::nullopt;
+  auto evaluation = device_pool_.holds(plan) ? evaluator_.forecast(plan, !found_.empty()) : std::nullopt;
   if (!evaluation) return std::nullopt;
   return take({candidate, std::move(*evaluation), 0, estimated});
 }
@@ -187,22 +182,23 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
   CandidatePlan here = from;
   const double most = estimate_(here).value * corrections_.factor(here);
   std::vector<RankedCandidate> moves;
-  const double unknown = device_pool_.devices <= small_pool ? unknown_worth_forecasting_of_few : unknown_worth_forecasting;
+  const double unknown =
+      device_pool_.devices <= tuning::small_pool ? tuning::unknown_worth_forecasting_of_few : tuning::unknown_worth_forecasting;
   const auto expected = [&](const CandidatePlan& candidate, double estimated) {  // of what is not known, better rather than worse
     return estimated * corrections_.factor(candidate) * (corrections_.forecasts(candidate) > 0 ? 1 : 1 / unknown);
   };
   const auto consider = [&](CandidatePlan&& other) {
     if (stop()) return true;
-    const Estimate estimate = estimate_(other, most * worth_forecasting / expected(other, 1));
+    const Estimate estimate = estimate_(other, most * tuning::worth_forecasting / expected(other, 1));
     if (!estimate.fits || other.pipelines.empty()) return false;
-    if (expected(other, estimate.value) <= most * worth_forecasting) moves.push_back({std::move(other), estimate});
+    if (expected(other, estimate.value) <= most * tuning::worth_forecasting) moves.push_back({std::move(other), estimate});
     return false;
   };
   for_each_execution(from, device_pool_, estimate_.may_shard(), consider);
-  if (device_pool_.devices <= huge_pool) {
+  if (device_pool_.devices <= tuning::huge_pool) {
     for_each_move(from, device_pool_, estimate_.balances(), consider);
     for_each_trade(from, device_pool_, consider);
-    if (from.pipelines.size() * from.cuts.size() <= most_reshaped)
+    if (from.pipelines.size() * from.cuts.size() <= tuning::most_reshaped)
       for_each_reshaping(from, device_pool_, abilities_of(evaluator_.runtime()).unlike_degrees_in_a_stage, consider);
   }
   std::ranges::stable_sort(moves, {}, [&](const RankedCandidate& c) { return expected(c.candidate, c.estimate.value); });
@@ -232,12 +228,13 @@ void Refine::climb(Climb& climb, int forecasts) {
 
 /// From the best plans of several shapes: what is best now may be a dead end. Successive halving (Jamieson and Talwalkar 2016).
 void Refine::improve() {
-  const bool small = device_pool_.devices <= small_pool;
-  const int most = most_improvements(device_pool_.devices);
-  forecasts_end_ = evaluator_.forecasts() + most, passes_left_ = small ? many_passes : most_passes;
+  const bool small = device_pool_.devices <= tuning::small_pool;
+  const int most = tuning::most_improvements(device_pool_.devices);
+  forecasts_end_ = evaluator_.forecasts() + most,
+  passes_left_ = small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement;
   std::vector<Climb> climbs;
   for (const Forecasted& start : found_) {
-    if (std::ssize(climbs) == most_starts || (!small && start.value > found_.front().value * worth_improving)) break;
+    if (std::ssize(climbs) == tuning::most_starts || (!small && start.value > found_.front().value * tuning::worth_improving)) break;
     if (!start.candidate.pipelines.empty()) climbs.push_back({start.candidate, start.value});
   }
   while (!climbs.empty() && !spent()) {

@@ -22,6 +22,9 @@ class Refine {
 
   /// Steps of local search by the estimate alone.
   void polish(Shortlist&);
+  /// Where the request may be told to stop and a forecast takes long: forecasts the best so far, which is the answer if nothing else is
+  /// found in time.
+  void set_aside(const Shortlist&);
   /// The best by their estimates, each stratum's (Corrections) in turn as long as one of it may still be the best.
   void forecast(const Shortlist&);
   /// Changes the best plans in everything that candidates say, from several starts of which the worse half is given up again and again.
@@ -73,6 +76,7 @@ class Refine {
   Corrections corrections_;
   std::int64_t passes_left_ = 0, forecasts_end_ = 0;  ///< of local search
   std::optional<std::pair<Evaluation, double>> broken_;
+  std::optional<Forecasted> set_aside_;
   bool stopped_ = false, keeping_ = false;
 };
 

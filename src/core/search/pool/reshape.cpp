@@ -19,6 +19,8 @@ class Reshaping {
       if (s + 1 < stages()) merge(s);
       for (std::size_t to = s + 2; to < stages(); ++to) move_block(s, to);
     }
+    fold();
+    unfold();
   }
 
  private:
@@ -96,6 +98,49 @@ class Reshaping {
       for (PipelineReplica& pipeline : other.pipelines) pipeline.slots.erase(pipeline.slots.begin() + static_cast<std::ptrdiff_t>(gone));
       offer(std::move(other));
     }
+  }
+
+  /// Half as many stages in twice as many pipelines: of every two neighbours each becomes a stage with the layers of both.
+  void fold() {
+    if (stages() % 2 != 0 || device_pool_.request.restrictions.even_layers) return;
+    CandidatePlan other = candidate_;
+    other.cuts.assign(1, 0), other.recompute.clear(), other.pipelines.clear();
+    for (std::size_t s = 0; s < stages(); s += 2) {
+      other.cuts.push_back(candidate_.cuts[s + 2]);
+      other.recompute.push_back(std::max(candidate_.recompute[s], candidate_.recompute[s + 1]));
+    }
+    for (const PipelineReplica& pipeline : candidate_.pipelines)
+      for (const std::size_t offset : {0, 1}) {
+        PipelineReplica half = pipeline;
+        half.slots.clear();
+        for (std::size_t s = offset; s < stages(); s += 2) half.slots.push_back(pipeline.slots[s]);
+        if (offset == 1 && half.slots == other.pipelines.back().slots)
+          other.pipelines.back().count *= 2;
+        else
+          other.pipelines.push_back(std::move(half));
+      }
+    offer(std::move(other));
+  }
+
+  /// Twice as many stages in half as many pipelines.
+  void unfold() {
+    if (device_pool_.request.restrictions.even_layers) return;
+    CandidatePlan other = candidate_;
+    other.cuts.assign(1, 0), other.recompute.clear();
+    for (std::size_t s = 0; s < stages(); ++s) {
+      const int first = candidate_.cuts[s], last = candidate_.cuts[s + 1];
+      if (last - first < 2) return;
+      other.cuts.push_back((first + last) / 2), other.cuts.push_back(last);
+      other.recompute.insert(other.recompute.end(), 2, candidate_.recompute[s]);
+    }
+    for (PipelineReplica& pipeline : other.pipelines) {
+      if (pipeline.count % 2 != 0) return;
+      pipeline.count /= 2;
+      std::vector<Slot> twice;
+      for (const Slot& slot : pipeline.slots) twice.insert(twice.end(), 2, slot);
+      pipeline.slots = std::move(twice);
+    }
+    offer(std::move(other));
   }
 
   const CandidatePlan& candidate_;

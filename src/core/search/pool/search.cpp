@@ -85,11 +85,11 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
   Network network{device_pool, evaluator};
   widen_groups(device_pool, layer_cost_table, network);
   Estimator estimate{device_pool, layer_cost_table, network, runtime};
-  Shortlist list{device_pool, shortlist_length(device_pool.devices)};
+  Shortlist list{device_pool, tuning::shortlist_length(device_pool.devices)};
   if (request.previous) offer_previous(*request.previous, estimate, list);
   CandidateGenerator families{estimate, network, abilities_of(runtime), list, request.should_stop};
-  families.run();
   Refine refine{device_pool, estimate, evaluator, request.should_stop};
+  families.run([&] { refine.set_aside(list); });
   refine.polish(list);
   if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);

@@ -7,12 +7,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr std::size_t most_of_a_shape = 4, most_of_slots = 2;
-constexpr std::size_t most_doubtful = 8, most_tight = 6;
-constexpr double surely = 0.93;       // of a limit: estimates are closer than this, nearly always
-constexpr double nearly_full = 1.15;  // of the memory
-constexpr double hopeless = 1.15;     // of the best estimate
-constexpr double hopeless_of_few = 1.25;
 constexpr double seconds_in_an_hour = 3600;
 
 }  // namespace
@@ -52,20 +46,20 @@ double Shortlist::over_limits(const CandidatePlan& candidate, const Estimate& es
 void Shortlist::doubt(const CandidatePlan& candidate, const Estimate& estimate, double excess) {
   const auto place = std::upper_bound(excesses_.begin(), excesses_.end(), excess);
   const auto index = place - excesses_.begin();
-  if (static_cast<std::size_t>(index) >= most_doubtful || !device_pool_.holds(candidate)) return;
+  if (static_cast<std::size_t>(index) >= tuning::most_doubtful || !device_pool_.holds(candidate)) return;
   excesses_.insert(place, excess);
   doubtful_.insert(doubtful_.begin() + index, {candidate, estimate});
-  if (doubtful_.size() > most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
+  if (doubtful_.size() > tuning::most_doubtful) doubtful_.pop_back(), excesses_.pop_back();
 }
 
 void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estimate) {
-  if (estimate.full > nearly_full || estimate.value >= threshold() || over_limits(candidate, estimate) > 1) return;
+  if (estimate.full > tuning::nearly_full || estimate.value >= threshold() || over_limits(candidate, estimate) > 1) return;
   const auto better = [](double value, const RankedCandidate& c) { return value < c.estimate.value; };
   const auto place = std::upper_bound(tight_.begin(), tight_.end(), estimate.value, better);
-  if ((place == tight_.end() && tight_.size() >= most_tight) || !device_pool_.holds(candidate)) return;
+  if ((place == tight_.end() && tight_.size() >= tuning::most_tight) || !device_pool_.holds(candidate)) return;
   if (std::ranges::find(tight_, candidate, &RankedCandidate::candidate) != tight_.end()) return;
   tight_.insert(place, {candidate, estimate});
-  if (tight_.size() > most_tight) tight_.pop_back();
+  if (tight_.size() > tuning::most_tight) tight_.pop_back();
 }
 
 void Shortlist::keep_best_of_depth(const CandidatePlan& candidate, const Estimate& estimate) {
@@ -82,9 +76,9 @@ double Shortlist::threshold() const {
   if (ranked_candidates_.empty()) return 1e300;
   // What may yet turn out not to fit, or to break a limit, makes nothing else hopeless.
   const auto sure = std::ranges::find_if(ranked_candidates_, [&](const RankedCandidate& c) {
-    return c.estimate.full <= surely && over_limits(c.candidate, c.estimate) <= surely;
+    return c.estimate.full <= tuning::surely_within && over_limits(c.candidate, c.estimate) <= tuning::surely_within;
   });
-  const double share = device_pool_.devices <= small_pool ? hopeless_of_few : hopeless;
+  const double share = device_pool_.devices <= tuning::small_pool ? tuning::hopeless_of_few : tuning::hopeless;
   const double far = sure == ranked_candidates_.end() ? 1e300 : sure->estimate.value * share;
   return ranked_candidates_.size() < most_ ? far : std::min(far, ranked_candidates_.back().estimate.value);
 }
@@ -108,8 +102,8 @@ void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) 
                            &PipelineReplica::slots))
       ++same_slots, worst_of_slots = i;
   }
-  if (same_slots >= most_of_slots) worst = worst_of_slots;
-  if (same_slots >= most_of_slots || alike >= most_of_a_shape) {
+  if (same_slots >= tuning::most_of_slots) worst = worst_of_slots;
+  if (same_slots >= tuning::most_of_slots || alike >= tuning::most_of_a_shape) {
     if (ranked_candidates_[worst].estimate.value <= estimate.value) return;
     ranked_candidates_.erase(ranked_candidates_.begin() + static_cast<std::ptrdiff_t>(worst));
   }

@@ -9,11 +9,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr double doubt = 0.02;  // of the memory: the forecast decides what is nearly too much
-constexpr int halvings = 12;
-constexpr double likely = 1.25;  // of the floor: what most cuts come to
-constexpr double slowest = 3;    // of all layers on one stage: with everything recomputed, and then some
-
 int quantum_of(const UnevenPipeline& line, int batch) {
   int quantum = batch;
   for (const StageReplicas& post : line.stages_replicas)
@@ -101,7 +96,7 @@ bool UnevenPipelineEstimator::fits(const ReplicaGroup& replica_group, int replic
   if (limit <= 0) return true;
   const double sums = network_.staging(first, last, replicas, replica_group.tensor);
   const int shards = device_pool_.request.constraints.shard_optimizer.value_or(false) ? replicas : 1;
-  return (estimate_.memory(layer_cost(replica_group, recompute), first, last, kept, shards) + sums) * (1 - doubt) <= limit;
+  return (estimate_.memory(layer_cost(replica_group, recompute), first, last, kept, shards) + sums) * (1 - tuning::memory_doubt) <= limit;
 }
 
 bool UnevenPipelineEstimator::fits(const UnevenPipeline& line, std::size_t stage) {
@@ -161,14 +156,14 @@ std::optional<double> UnevenPipelineEstimator::cut(UnevenPipeline& line, double 
   double high = 0, low = floor(line.stages_replicas);
   for (const StageReplicas& post : line.stages_replicas) {
     if (!usable(post, plan::Recompute::none)) return std::nullopt;
-    high = std::max(high, slowest * pace(post, 0, layers, plan::Recompute::none));
+    high = std::max(high, tuning::slowest_uneven_cut * pace(post, 0, layers, plan::Recompute::none));
   }
   high = std::min(high, enough);  // the slowest stage alone takes no longer than all
   UnevenPipeline best = line;
   if (!fill(best, high)) return std::nullopt;
   UnevenPipeline other = line;
-  for (int i = 0; i < halvings && high - low > 1e-3 * high; ++i) {
-    const double middle = i == 0 ? std::min(likely * low, (low + high) / 2) : (low + high) / 2;
+  for (int i = 0; i < tuning::uneven_halvings && high - low > 1e-3 * high; ++i) {
+    const double middle = i == 0 ? std::min(tuning::likely_uneven_cut * low, (low + high) / 2) : (low + high) / 2;
     if (fill(other, middle))
       high = middle, std::swap(best, other);
     else

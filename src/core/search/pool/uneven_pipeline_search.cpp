@@ -10,17 +10,6 @@
 namespace flotilla::search::pool {
 namespace {
 
-constexpr int most_devices = 256;  // beyond, a forecast takes as long as all others together: few replicas are alike
-constexpr std::size_t most_places = 4;
-constexpr int most_splits = 4, most_rounds = 2;
-constexpr std::size_t most_orders = 48;
-constexpr int most_cuts = 40'000, least_cuts = 200,
-              largest_cuts = 1'500;   // lines that are cut: the first over the devices, within the others
-constexpr std::size_t most_kept = 8;  // lines that are forecast
-constexpr std::int64_t most_passes = 3'000,
-                       few_passes = 1'000;  // of microbatches through stages, simulated one by one: of small pools, of large ones
-constexpr double estimate_error = 1.03;     // estimates of lines err by some per cent, mostly to the good
-
 struct UnevenCandidate {
   UnevenPipeline line;
   double seconds = 0;
@@ -33,8 +22,8 @@ class UnevenPipelineSearch {
         device_pool_{estimate.device_pool()},
         microbatches_{microbatches},
         refine_{refine},
-        passes_left_{device_pool_.devices <= small_pool ? most_passes : few_passes},
-        cuts_left_{std::clamp(most_cuts / device_pool_.devices, least_cuts, largest_cuts)} {}
+        passes_left_{device_pool_.devices <= tuning::small_pool ? tuning::uneven_passes_of_few : tuning::uneven_passes},
+        cuts_left_{std::clamp(tuning::uneven_cuts / device_pool_.devices, tuning::least_uneven_cuts, tuning::largest_uneven_cuts)} {}
 
   void run() {
     const auto all = orders();
@@ -45,7 +34,7 @@ class UnevenPipelineSearch {
       cuts_left_ += allowed_;
     }
     std::ranges::stable_sort(best_, {}, &UnevenCandidate::seconds);
-    if (best_.size() > most_kept) best_.resize(most_kept);
+    if (best_.size() > tuning::uneven_forecasts) best_.resize(tuning::uneven_forecasts);
     for (const UnevenCandidate& ranked : best_) climb(ranked.line);
   }
 
@@ -73,7 +62,7 @@ class UnevenPipelineSearch {
           if (mask >> p & 1U) some.push_back(p);
         if (!device_pool_.request.restrictions.one_device_type || one_type(some)) add_orders(some, out);
       }
-    if (out.size() > most_orders) out.resize(most_orders);
+    if (out.size() > tuning::uneven_orders) out.resize(tuning::uneven_orders);
     return out;
   }
 
@@ -105,7 +94,7 @@ class UnevenPipelineSearch {
       better = false;
       const double before = try_splits(teams, splits);
       for (std::size_t t = 0; t < splits.size(); ++t) {
-        if (splits[t] == most_splits) continue;
+        if (splits[t] == tuning::uneven_splits) continue;
         auto more = splits;
         ++more[t];
         if (try_splits(teams, more) < before) splits = more, better = true;
@@ -127,7 +116,7 @@ class UnevenPipelineSearch {
   /// One place after the other takes the degree and the microbatch that are best while the others keep theirs.
   double descend(const std::vector<Team>& teams, const std::vector<int>& splits, std::vector<SplitChoice>& choices) {
     double best = seconds_of(teams, splits, choices, never);
-    for (int round = 0; round < most_rounds; ++round) {
+    for (int round = 0; round < tuning::uneven_rounds; ++round) {
       const double before = best;
       for (const Team& team : teams)
         for (const int p : team) {
@@ -179,19 +168,19 @@ class UnevenPipelineSearch {
     return *seconds;
   }
 
-  bool hopeless(double seconds) const { return seconds * estimate_error > worth_keeping(); }
+  bool hopeless(double seconds) const { return seconds * tuning::uneven_error > worth_keeping(); }
   /// Seconds up to which a line may beat what was found.
   double worth_keeping() const {
-    return refine_.found().empty() || !device_pool_.by_throughput() ? never : refine_.found().front().value * estimate_error;
+    return refine_.found().empty() || !device_pool_.by_throughput() ? never : refine_.found().front().value * tuning::uneven_error;
   }
 
   void keep(UnevenCandidate ranked) {
     if (std::ranges::any_of(best_, [&](const UnevenCandidate& known) { return known.line == ranked.line; })) return;
-    if (hopeless(ranked.seconds / estimate_error)) return;
+    if (hopeless(ranked.seconds / tuning::uneven_error)) return;
     best_.push_back(std::move(ranked));
-    if (best_.size() < 4 * most_kept) return;
+    if (best_.size() < 4 * tuning::uneven_forecasts) return;
     std::ranges::stable_sort(best_, {}, &UnevenCandidate::seconds);
-    best_.resize(most_kept);
+    best_.resize(tuning::uneven_forecasts);
   }
 
   /// Cuts by a layer, microbatches by a factor of two, a replica to the stage beside its own.
@@ -251,7 +240,7 @@ class UnevenPipelineSearch {
       for (UnevenPipeline& other : moves(here)) {
         if (passes_left_ <= 0) return;
         const auto seconds = estimate_(other);
-        if (!seconds || (before && *seconds > *before * estimate_error)) continue;
+        if (!seconds || (before && *seconds > *before * tuning::uneven_error)) continue;
         const auto reached = attempt(other);
         if (!reached || *reached >= *value) continue;
         here = std::move(other), value = reached, moved = true;
@@ -279,7 +268,7 @@ void try_uneven_pipelines(Estimator& estimate, Network& network, const std::vect
   const Restrictions& restrictions = device_pool.request.restrictions;
   if (evaluator.runtime().layers || restrictions.equal_replicas || restrictions.even_layers || restrictions.uniform_degrees) return;
   if (const Constraints& fixed = device_pool.request.constraints; fixed.data || fixed.recompute || !fixed.cuts.empty()) return;
-  if (device_pool.devices > most_devices || device_pool.places.size() > most_places || device_pool.devices < 2) return;
+  if (device_pool.devices > tuning::uneven_devices || device_pool.places.size() > tuning::uneven_places || device_pool.devices < 2) return;
   UnevenPipelineSearch{estimate, network, microbatches, refine}.run();
 }
 
