@@ -9,8 +9,8 @@
 namespace flotilla::search::pool {
 namespace {
 
-bool belongs_to_update(program::Op op) {
-  return op == program::Op::zero || op == program::Op::squared_norm || op == program::Op::optimizer;
+bool belongs_to_update(const program::Instruction& instruction) {
+  return instruction.as<program::ZeroFill>() || instruction.as<program::SquaredNorm>() || instruction.as<program::OptimizerUpdate>();
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ std::optional<std::vector<PlanEvaluator::StageCost>> PlanEvaluator::stage_costs(
       std::ranges::copy(program::arena_breakdown(kind), stage.memory.categories.begin());
       stage.memory.arena = kind.arena, stage.memory.runtime_constant = process_memory(profile_.devices), stage.update = {};
       for (const auto& instruction : kind.instructions)
-        if (belongs_to_update(instruction.op)) stage.update = stage.update + cost.compute(program, kind, instruction, 0).time;
+        if (belongs_to_update(instruction)) stage.update = stage.update + cost.compute(program, kind, instruction, 0).time;
     }
     return stages;
   } catch (const Error& error) {
