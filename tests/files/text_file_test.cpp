@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <thread>
 #include <vector>
 
+#include "flotilla/files/look.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -13,11 +15,14 @@ namespace flotilla::files {
 namespace {
 
 namespace fs = std::filesystem;
+using tests::expect_contains;
 using tests::expect_refused;
 
 class TextFile : public ::testing::Test {
  protected:
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder_.path()}, fs::directory_iterator{})); }
+  std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder_.path()}, fs::directory_iterator{}));
+  }
 
   tests::TemporaryFolder folder_;
 };
@@ -74,6 +79,75 @@ TEST_F(TextFile, WritersAtOnceDoNotMix) {
   const std::string seen = read_text(path);
   EXPECT_EQ(seen, std::string(static_cast<std::size_t>(1000 + seen[0] - 'a'), seen[0]));
   EXPECT_EQ(entries(), 1u);
+}
+
+TEST_F(TextFile, WritesThroughWhatIsNoFile) {
+  write_text("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::string seen;
+  {
+    std::jthread reader{[&] { seen = tests::content(pipe); }};
+    write_text(pipe, "through");
+  }
+  EXPECT_EQ(seen, "through");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  fs::create_symlink("/dev/null", folder_ / "nothing");
+  write_text(folder_ / "nothing", "x");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "nothing"));
+  ::testing::internal::CaptureStdout();
+  write_text("/dev/stdout", "said");
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "said");
+}
+
+TEST_F(TextFile, NeverWritesThroughALinkToAFile) {
+  const auto precious = folder_ / "precious", link = folder_ / "out.json";
+  write_text(precious, "old");
+  fs::create_symlink(precious, link);
+  expect_contains(tests::refusal(ErrorKind::unavailable, [&] { write_text(link, "new"); }), "is a symbolic link");
+  fs::create_symlink(folder_ / "none", folder_ / "dangling");
+  expect_contains(tests::refusal(ErrorKind::unavailable, [&] { write_text(folder_ / "dangling", "new"); }), "is a symbolic link");
+  EXPECT_EQ(read_text(precious), "old");
+  EXPECT_FALSE(fs::exists(folder_ / "none"));
+}
+
+TEST_F(TextFile, KeepsTheModeAndTheUmask) {
+  const auto before = ::umask(0);
+  write_text(folder_ / "new", "x");
+  make_folders(folder_ / "a" / "b");
+  ::umask(027);
+  write_text(folder_ / "less", "x");
+  ::umask(before);
+  const auto mode = [&](const char* name) { return static_cast<unsigned>(fs::status(folder_ / name).permissions()); };
+  EXPECT_EQ(mode("new"), 0664u) << "nothing is writable for everybody";
+  EXPECT_EQ(mode("a"), 0775u);
+  EXPECT_EQ(mode("a/b"), 0775u);
+  EXPECT_EQ(mode("less"), 0640u);
+  fs::permissions(folder_ / "new", fs::perms{0600});
+  write_text(folder_ / "new", "y");
+  EXPECT_EQ(mode("new"), 0600u);
+}
+
+TEST(Unfinished, IsToldByItsEnding) {
+  EXPECT_EQ(stem_of_unfinished("outcome.json.0123456789abcdef.tmp"), "outcome.json");
+  EXPECT_EQ(stem_of_unfinished("1.json.0123456789abcdef.own.fedcba9876543210.tmp"), "1.json");
+  for (const char* other :
+       {"notes.tmp", "a.0123456789ABCDEF.tmp", "a.0123456789abcde.tmp", ".0123456789abcdef.tmp", "a.0123456789abcdef", ""})
+    EXPECT_EQ(stem_of_unfinished(other), "") << other;
+  EXPECT_NE(unguessable(), unguessable());
+}
+
+TEST_F(TextFile, ALookKnowsOnlyAMissingNameAsAbsent) {
+  EXPECT_FALSE(facts_of(folder_ / "none"));
+  EXPECT_FALSE(names_in(folder_ / "none" / "deeper"));
+  write_text(folder_ / "b", "xyz");
+  fs::create_symlink("b", folder_ / "a");
+  EXPECT_EQ(names_in(folder_), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(facts_of(folder_ / "a")->type, FileType::link);
+  EXPECT_EQ(facts_of(folder_ / "b")->size.count, 3);
+  EXPECT_FALSE(names_in(folder_ / "b")) << "a file holds no names: ENOTDIR";
+  tests::refusal(ErrorKind::unavailable, [&] { facts_of(folder_ / std::string(300, 'x')); });
 }
 
 TEST_F(TextFile, RefusesWhatIsNotAReadableFile) {

@@ -182,6 +182,38 @@ TEST(Metrics, ReaderIsStrictBeforeTheLastLineAndNamesIt) {
   expect_contains(refusal(ErrorKind::bad_input, [&] { read_metrics(run / "missing"); }), "missing: cannot be opened");
 }
 
+TEST(Metrics, RefusesNonsense) {
+  const RunFolder run;
+  const std::string step =
+      R"("loss": 1, "tokens_per_second": 1, "share_of_peak": 1, "learning_rate": 1, "gradient_norm": 1, "eta_seconds": 1)";
+  const auto refused = [&](const std::string& line) {
+    write(metrics_file(run), line + "\n");
+    return refusal(ErrorKind::bad_input, [&] { read_metrics(run); });
+  };
+  const std::string stamps = R"("step": 1, "time": 5, "incarnation": 1)";
+  expect_contains(refused("{" + stamps + ", \"step_seconds\": -1, " + step + "}"), "/step_seconds");
+  expect_contains(refused("{" + stamps + ", \"step_seconds\": 1e12, " + step + "}"), "/step_seconds");
+  expect_contains(refused(R"({"event": "checkpoint", "step": 1, "time": 1e300, "incarnation": 1, "bytes": 1, "seconds": 1})"), "/time");
+  expect_contains(refused(R"({"event": "checkpoint", "step": 1, "time": -1, "incarnation": 1, "bytes": 1, "seconds": 1})"), "/time");
+  expect_contains(refused(R"({"event": "checkpoint", "step": 1, "time": 1, "incarnation": 2147483647, "bytes": 1, "seconds": 1})"),
+                  "/incarnation");
+  expect_contains(refused(R"({"event": "checkpoint", "step": 9e15, "time": 1, "incarnation": 1, "bytes": 1, "seconds": 1})"), "/step");
+  expect_contains(refused(R"({"event": "stop", )" + stamps + R"(, "exit_code": -5, "reason": ""})"), "/exit_code");
+  expect_contains(refused("{\"x\": \"" + std::string(2 << 20, 'x') + "\"}"), "line is longer");
+}
+
+TEST(Metrics, APipeOrALinkIsNoMetricsFile) {
+  const RunFolder run, elsewhere;
+  ASSERT_EQ(::mkfifo(metrics_file(run).c_str(), 0600), 0);
+  expect_contains(refusal(ErrorKind::unavailable, [&] { MetricsWriter(run, 1); }), "no regular file");
+  expect_contains(refusal(ErrorKind::bad_input, [&] { read_metrics(run); }), "not a regular file");
+  std::filesystem::remove(metrics_file(run));
+  write(elsewhere / "precious", "data without a line end");
+  std::filesystem::create_symlink(elsewhere / "precious", metrics_file(run));
+  expect_contains(refusal(ErrorKind::unavailable, [&] { MetricsWriter(run, 1); }), "symbolic link");
+  EXPECT_EQ(content(elsewhere / "precious"), "data without a line end");
+}
+
 TEST(Metrics, ReaderPassesOverWhatALaterVersionAdds) {
   const RunFolder run;
   MetricsWriter{run, 1}.write(step_of(1));

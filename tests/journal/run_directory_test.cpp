@@ -188,14 +188,53 @@ TEST(RunDirectory, ClearsWhatKilledProcessesWereWriting) {
   const RunFolder run;
   RunDirectory::open(run).release();
   std::filesystem::create_directories(run / "outcomes");
-  const auto unfinished = {run / "outcomes/1.2.json.n3.7.0.own.7.0.tmp", run / "outcomes/1.2.json.n3.7.0.own", run / "old.json.7.0.tmp"};
-  const auto others = {run / "outcomes/1.2.json", run / "control.json.7.0.tmp"};  // somebody may be writing the second
+  const std::string hex = ".0123456789abcdef";
+  const auto old = run / ("profile.json" + hex + ".tmp");
+  const auto unfinished = {run / ("outcomes/1.2.json" + hex + ".own" + hex + ".tmp"), run / ("outcomes/1.2.json" + hex + ".own"), old};
+  // Somebody may be writing the second, and the others are not ours.
+  const auto others = {run / "outcomes/1.2.json",          run / ("control.json" + hex + ".tmp"), run / "notes.tmp",
+                       run / "outcomes/mine.own",          run / ("thesis.json" + hex + ".tmp"),  run / "outcome.json.7.0.tmp",
+                       run / ("outcomes/x" + hex + ".own")};
   for (const auto& file : unfinished) write(file, "{");
   for (const auto& file : others) write(file, "{");
-  age(run / "old.json.7.0.tmp", 3600);
+  for (const auto& file : {old, run / "notes.tmp", run / ("thesis.json" + hex + ".tmp")}) age(file, 3600);
+  std::filesystem::create_symlink(run / "notes.tmp", run / ("outcomes/1.3.json" + hex + ".tmp"));
   const auto second = RunDirectory::open(run);
   for (const auto& file : unfinished) EXPECT_FALSE(std::filesystem::exists(file)) << file;
   for (const auto& file : others) EXPECT_TRUE(std::filesystem::exists(file)) << file;
+  EXPECT_TRUE(std::filesystem::is_symlink(run / ("outcomes/1.3.json" + hex + ".tmp")));
+}
+
+TEST(RunDirectory, NumbersEndBeforeIntegersDo) {
+  const RunFolder run;
+  std::filesystem::create_directories(run / "incarnations");
+  for (const auto* name : {"2147483647.json", "2147483646.json", "1000000000.json"}) write(run / "incarnations" / name, "{}");
+  EXPECT_EQ(RunDirectory::open(run).incarnation(), 1);
+  write(run / "incarnations" / "999999999.json", "{}");
+  age(run / "incarnations" / "999999999.json", 3600);
+  expect_contains(refusal(ErrorKind::bad_input, [&] { RunDirectory::open(run); }), "999999999.json: no incarnation has a higher number");
+}
+
+TEST(RunDirectory, RefusesFoldersThatLeadOutOfIt) {
+  const RunFolder run, elsewhere;
+  std::filesystem::create_directory_symlink(elsewhere, run / "incarnations");
+  expect_contains(refusal(ErrorKind::bad_input, [&] { RunDirectory::open(run); }), "incarnations: is no folder of this run directory");
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
+}
+
+TEST(RunDirectory, WhatCannotBeListedIsNotEmpty) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  const RunFolder run;
+  RunDirectory::open(run).release();
+  std::filesystem::permissions(run, std::filesystem::perms::all);
+  std::filesystem::permissions(run / "incarnations", std::filesystem::perms{0333});
+  Child nobody{[&] {
+    if (::setuid(65534) != 0 || freopen("/dev/null", "w", stderr) == nullptr) return 1;
+    const auto message = refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run); });
+    return message.find("incarnations: cannot be examined") == std::string::npos ? 2 : 0;
+  }};
+  EXPECT_EQ(nobody.wait(), 0);
+  EXPECT_FALSE(std::filesystem::exists(run / "incarnations/2.json"));
 }
 
 TEST(RunDirectory, StartsWithoutTheOutcomeOfTheLastIncarnation) {

@@ -3,18 +3,37 @@
 #include <string>
 #include <string_view>
 
+#include "flotilla/base/patience.hpp"
 #include "flotilla/base/units.hpp"
 
+/// The one place that opens text files for reading and for writing.
 namespace flotilla::files {
 
 /// Largest text file read at once.
 inline constexpr Bytes text_limit{64 << 20};
 
-/// The whole file. Throws Error{bad_input} when it cannot be read or is larger than `limit`.
-std::string read_text(const std::filesystem::path&, Bytes limit = text_limit);
+/// The whole of a regular file. Throws Error{bad_input} when there is none or it is larger than `limit`; Error{temporary, unavailable}
+/// when it cannot be read, once `patience` is over.
+std::string read_text(const std::filesystem::path&, Bytes limit = text_limit, const Patience& patience = {});
 
-/// Writes all or nothing: a temporary file in the same folder, flushed to the disk, then renamed over `path`; the folder is flushed
-/// too. Throws Error{unavailable or temporary} and leaves an older file as it was.
-void write_text(const std::filesystem::path& path, std::string_view text);
+/// Whether a write is on the disk when it returns, or may be lost with the machine.
+enum class Flush { no, yes };
+
+/// Writes all or nothing: a temporary file in the same folder, then renamed over `path`; both are flushed to the disk. The new file has the
+/// mode of the one it replaces, else 0664 less the umask.
+/// Only a regular file is ever replaced. A device, a pipe and this process's own descriptors (/dev/stdout, /dev/fd/3) are written through;
+/// a folder, a socket and a symbolic link to a file are refused.
+/// Throws Error{unavailable or temporary} and leaves an older file as it was.
+void write_text(const std::filesystem::path& path, std::string_view text, Flush = Flush::yes);
+
+/// Makes a folder and those on the way to it with mode 0775 less the umask. Throws Error{bad_input} where one of
+/// them is no folder, else Error{unavailable or temporary}.
+void make_folders(const std::filesystem::path&);
+
+/// 16 hexadecimal digits from the kernel's random numbers: a name that nobody else can have made beforehand.
+std::string unguessable();
+
+/// The name of a file that was still being written, without its endings ".<16 hexadecimal digits>.tmp" or ".own"; empty when it has none.
+std::string_view stem_of_unfinished(std::string_view name);
 
 }  // namespace flotilla::files

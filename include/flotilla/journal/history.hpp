@@ -43,4 +43,8 @@ struct IncarnationHistory {
 /// be.
 std::vector<IncarnationHistory> read_history(const std::filesystem::path& run);
 
+/// The newest step that the journal says was saved and that counts still, whatever became of its checkpoint; from metrics.jsonl, where that
+/// is missing from the outcomes. 0: none. Throws Error as read_metrics() does.
+std::int64_t last_saved_step(const std::filesystem::path& run);
+
 }  // namespace flotilla::journal

@@ -36,7 +36,7 @@ class RunDirectory {
  public:
   /// Makes the folder when it is not there, and takes the lock: at once when nobody holds it, when the holder ended, is dead on this host,
   /// or its heartbeat is stale. Throws Error{unavailable} naming the holder (host, pid, since when) and what to do; Error{bad_input}
-  /// when `path` is not a folder or cannot be written.
+  /// when `path` is not a folder or its folders are links; Error{temporary} when it cannot be seen or written now.
   static RunDirectory open(const std::filesystem::path& path, const LockOptions& = {});
 
   RunDirectory(RunDirectory&&) noexcept;
@@ -51,10 +51,9 @@ class RunDirectory {
 
   /// Refreshes the heartbeat. False when the lock is lost; then this process must write nothing more into the directory.
   bool touch() noexcept;
-  /// False once another incarnation has taken over, or our own incarnation file is gone. One folder listing; ask before every write that
-  /// counts.
+  /// False once another incarnation has taken over, our own incarnation file is gone, or neither can be seen. One folder listing.
   bool still_mine() const noexcept;
-  /// Throws Error{unavailable} naming who took over.
+  /// Ask before every write that counts. Throws Error{unavailable} naming who took over, and Error{temporary} when that cannot be seen.
   void require_mine() const;
 
   /// Clean end: the next one may start at once. Further calls do nothing. Keep it until the last write is done.

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/mpi/session.hpp"
 
 namespace flotilla::app {
@@ -25,8 +26,8 @@ class Token {
     auto folder = fs::absolute(directory);
     std::error_code ignored;
     while (!fs::is_directory(folder, ignored) && folder.has_relative_path()) folder = folder.parent_path();
-    const std::string mine = (folder / text(".flotilla-doctor-", ::getpid(), "-all.tmp")).string();
-    if (world.rank() == 0) std::ofstream{mine} << "may be deleted\n" << std::flush;
+    const std::string mine = (folder / text(".flotilla-doctor-", files::unguessable())).string();
+    if (world.rank() == 0) files::write_text(mine, "may be deleted\n", files::Flush::no);
     path_ = mpi::broadcast_string(world, mine, 0, answer_deadline);
     mpi::barrier(world, answer_deadline);
   }

@@ -13,6 +13,7 @@
 #include "app/doctor/doctor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/store/disk.hpp"
 #include "flotilla/topology/topology.hpp"
 
@@ -59,11 +60,11 @@ std::string try_directory(const std::string& directory) {
   const auto folder = existing_part(directory);
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) return text(folder.string(), " is not a folder");
-  const auto file = folder / text(".flotilla-doctor-", ::getpid(), ".tmp");
-  {
-    std::ofstream out{file};
-    out << "may be deleted\n" << std::flush;
-    if (!out) return text(folder.string(), " cannot be written");
+  const auto file = folder / text(".flotilla-doctor-", files::unguessable());
+  try {
+    files::write_text(file, "may be deleted\n", files::Flush::no);
+  } catch (const Error&) {
+    return text(folder.string(), " cannot be written");
   }
   fs::remove(file, ignored);
   const auto room = store::free_space(folder);

@@ -66,9 +66,7 @@ std::vector<std::string> remarks_of(const Submission& s) {
 
 std::filesystem::path script_file(const SubmitOptions& o) {
   if (!o.submit.script.empty()) return o.submit.script;
-  std::error_code failed;
-  std::filesystem::create_directories(o.run_directory, failed);
-  FLOTILLA_REQUIRE(!failed, ErrorKind::unavailable, o.run_directory, ": ", failed.message(), "; choose another --run.directory");
+  files::make_folders(o.run_directory);
   return std::filesystem::path{o.run_directory} / "submit.sh";
 }
 

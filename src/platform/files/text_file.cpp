@@ -1,14 +1,20 @@
 #include "flotilla/files/text_file.hpp"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
+#include "flotilla/base/hash.hpp"
 #include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/unique_handle.hpp"
 
@@ -24,15 +30,25 @@ using Descriptor = UniqueHandle<DescriptorTraits>;
 
 std::string reason() { return std::strerror(errno); }
 
+constexpr mode_t file_mode = 0664, folder_mode = 0775;
+
+/// False with errno.
+bool write_all(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
 /// Removes the temporary file unless it has been renamed.
 class Temporary {
  public:
-  explicit Temporary(const std::filesystem::path& target) {
-    static std::atomic<unsigned> counter{0};
-    do {  // another host may have taken this process's number on a shared file system
-      path_ = target.string() + text(".", ::getpid(), ".", counter++, ".tmp");
-      file_ = Descriptor{::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666)};
-    } while (!file_ && errno == EEXIST);
+  explicit Temporary(const std::filesystem::path& target)
+      : path_{target.string() + "." + unguessable() + ".tmp"},
+        file_{::open(path_.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, file_mode)} {
     if (!file_) path_.clear();
   }
   Temporary(const Temporary&) = delete;
@@ -42,15 +58,10 @@ class Temporary {
   }
 
   bool opened() const { return static_cast<bool>(file_); }
-  bool write(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t written = ::write(file_.get(), text.data(), text.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(written));
-    }
-    return ::fsync(file_.get()) == 0 && ::close(file_.release()) == 0;
+  bool write(std::string_view text, Flush flush) {
+    return write_all(file_.get(), text) && (flush == Flush::no || ::fsync(file_.get()) == 0);
   }
+  bool close_with(std::optional<mode_t> mode) { return (!mode || ::fchmod(file_.get(), *mode) == 0) && ::close(file_.release()) == 0; }
   bool rename_to(const std::filesystem::path& target) {
     if (::rename(path_.c_str(), target.c_str()) != 0) return false;
     path_.clear();
@@ -69,16 +80,43 @@ void flush_folder(const std::filesystem::path& path) {
   if (opened) ::fsync(opened.get());
 }
 
-}  // namespace
+/// N of /dev/fd/N and its other names; -1 for any other path.
+int own_descriptor(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    int number = -1;
+    const char* const end = path.data() + path.size();
+    if (path.starts_with(folder) && std::from_chars(path.data() + folder.size(), end, number).ptr == end) return number;
+  }
+  return -1;
+}
 
-std::string read_text(const std::filesystem::path& path, Bytes limit) {
+void write_through(const std::filesystem::path& path, std::string_view content) {
+  const int own = own_descriptor(path.string());
+  const Descriptor file{own >= 0 ? ::dup(own) : ::open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC)};
+  FLOTILLA_REQUIRE(file, io_error_kind(errno), path.string(), ": cannot be opened for writing: ", reason());
+  FLOTILLA_REQUIRE(write_all(file.get(), content), io_error_kind(errno), path.string(), ": cannot be written: ", reason());
+}
+
+void replace(const std::filesystem::path& path, std::string_view content, std::optional<mode_t> mode, Flush flush) {
+  Temporary temporary{path};
+  FLOTILLA_REQUIRE(temporary.opened(), io_error_kind(errno), path.string(), ": cannot be created: ", reason(),
+                   "; is there such a folder, and may you write in it?");
+  FLOTILLA_REQUIRE(temporary.write(content, flush) && temporary.close_with(mode), io_error_kind(errno), path.string(),
+                   ": cannot be written: ", reason(), "; an older file is as it was");
+  FLOTILLA_REQUIRE(temporary.rename_to(path), io_error_kind(errno), path.string(), ": cannot be replaced: ", reason());
+  if (flush == Flush::yes) flush_folder(path);
+}
+
+/// One attempt: 0 or errno. Throws for what no attempt changes.
+int read_once(const std::filesystem::path& path, Bytes limit, std::string& content) {
+  content.clear();
   // O_NONBLOCK: a pipe without a writer must not hold us.
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  FLOTILLA_REQUIRE(file, ErrorKind::bad_input, path.string(), ": cannot be opened: ", reason());
   struct stat facts {};
-  FLOTILLA_REQUIRE(::fstat(file.get(), &facts) == 0, ErrorKind::bad_input, path.string(), ": cannot be read: ", reason());
+  if (!file || ::fstat(file.get(), &facts) != 0) return errno;
   FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a regular file");
-  std::string content;
   const auto most = static_cast<std::size_t>(limit.count);
   for (std::size_t chunk = 1 << 16;;) {
     const std::size_t had = content.size();
@@ -86,20 +124,84 @@ std::string read_text(const std::filesystem::path& path, Bytes limit) {
     content.resize(had + chunk);
     const ssize_t got = ::read(file.get(), content.data() + had, chunk);
     content.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-    if (got < 0 && errno == EINTR) continue;
-    FLOTILLA_REQUIRE(got >= 0, ErrorKind::bad_input, path.string(), ": cannot be read: ", reason());
-    if (got == 0) return content;
+    if (got < 0 && errno != EINTR) return errno;
+    if (got == 0) return 0;
   }
 }
 
-void write_text(const std::filesystem::path& path, std::string_view content) {
-  Temporary temporary{path};
-  FLOTILLA_REQUIRE(temporary.opened(), io_error_kind(errno), path.string(), ": cannot be created: ", reason(),
-                   "; is there such a folder, and may you write in it?");
-  FLOTILLA_REQUIRE(temporary.write(content), io_error_kind(errno), path.string(), ": cannot be written: ", reason(),
-                   "; an older file is as it was");
-  FLOTILLA_REQUIRE(temporary.rename_to(path), io_error_kind(errno), path.string(), ": cannot be replaced: ", reason());
-  flush_folder(path);
+/// A name that is none, or of nothing, is the caller's mistake; a file that is there and cannot be read is not.
+ErrorKind read_error_kind(int error) {
+  const bool no_such_name = io_failure(error) == IoFailure::absent || error == ENAMETOOLONG || error == ELOOP || error == EINVAL;
+  return no_such_name ? ErrorKind::bad_input : io_error_kind(error);
+}
+
+/// The end of ".<16 hexadecimal digits>.tmp", or npos.
+std::size_t without_ending(std::string_view name) {
+  constexpr std::size_t digits = 16, length = 1 + digits + 4;
+  if (name.size() <= length || !(name.ends_with(".tmp") || name.ends_with(".own"))) return name.npos;
+  const auto start = name.size() - length;
+  const auto number = name.substr(start + 1, digits);
+  const bool hexadecimal = number.find_first_not_of("0123456789abcdef") == number.npos;
+  return name[start] == '.' && hexadecimal ? start : name.npos;
+}
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path, Bytes limit, const Patience& patience) {
+  std::string content;
+  const int error = patiently(
+      path.native(), [&] { return read_once(path, limit, content); }, patience);
+  FLOTILLA_REQUIRE(error == 0, read_error_kind(error), path.string(), ": cannot be opened: ", std::strerror(error));
+  return content;
+}
+
+void write_text(const std::filesystem::path& path, std::string_view content, Flush flush) {
+  if (own_descriptor(path.string()) >= 0) return write_through(path, content);
+  struct stat name {
+  }, target{};
+  const int error = patiently(path.native(), [&] { return ::lstat(path.c_str(), &name) == 0 ? 0 : errno; });
+  if (error != 0) {
+    FLOTILLA_REQUIRE(io_failure(error) == IoFailure::absent, io_error_kind(error), path.string(),
+                     ": cannot be written: ", std::strerror(error));
+    return replace(path, content, std::nullopt, flush);
+  }
+  if (S_ISREG(name.st_mode)) return replace(path, content, name.st_mode & 0777, flush);
+  const bool leads_somewhere = ::stat(path.c_str(), &target) == 0;
+  const bool through = leads_somewhere && (S_ISCHR(target.st_mode) || S_ISBLK(target.st_mode) || S_ISFIFO(target.st_mode));
+  FLOTILLA_REQUIRE(through, ErrorKind::unavailable, path.string(), ": is ",
+                   S_ISLNK(name.st_mode)   ? "a symbolic link; name the file itself"
+                   : S_ISDIR(name.st_mode) ? "a folder; name a file in it"
+                                           : "no regular file; name another",
+                   "; it is as it was");
+  write_through(path, content);
+}
+
+void make_folders(const std::filesystem::path& path) {
+  std::filesystem::path folder;
+  struct stat facts {};
+  for (const auto& part : path) {
+    folder /= part;
+    const int error = patiently(folder.native(), [&] {
+      if (::stat(folder.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) return 0;
+      return ::mkdir(folder.c_str(), folder_mode) == 0 || errno == EEXIST ? 0 : errno;
+    });
+    FLOTILLA_REQUIRE(error == 0, error == ENOTDIR ? ErrorKind::bad_input : io_error_kind(error), folder.string(),
+                     ": cannot be made: ", std::strerror(error));
+  }
+  FLOTILLA_REQUIRE(::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a folder");
+}
+
+std::string unguessable() {
+  std::uint64_t number = 0;
+  FLOTILLA_REQUIRE(::getrandom(&number, sizeof number, 0) == sizeof number, ErrorKind::unavailable,
+                   "the kernel gives no random numbers: ", reason());
+  return hex(number);
+}
+
+std::string_view stem_of_unfinished(std::string_view name) {
+  std::string_view stem;
+  for (auto end = without_ending(name); end != name.npos; end = without_ending(stem)) stem = name.substr(0, end);
+  return stem;
 }
 
 }  // namespace flotilla::files

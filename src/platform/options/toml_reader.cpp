@@ -173,7 +173,10 @@ void Table::read_toml(std::string_view toml, const std::string& source) {
 
 void Table::read_file(const std::string& path) {
   std::error_code ignored;
-  FLOTILLA_REQUIRE(!std::filesystem::is_directory(path, ignored), ErrorKind::bad_input, path, ": is a folder; expected a job file (TOML)");
+  const auto status = std::filesystem::status(path, ignored);
+  FLOTILLA_REQUIRE(!std::filesystem::is_directory(status), ErrorKind::bad_input, path, ": is a folder; expected a job file (TOML)");
+  FLOTILLA_REQUIRE(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status), ErrorKind::bad_input, path,
+                   ": is no regular file; expected a job file (TOML)");
   std::ifstream in{path, std::ios::binary};
   FLOTILLA_REQUIRE(in, ErrorKind::bad_input, path, ": cannot be opened (", std::strerror(errno), "); expected a job file (TOML)");
   std::string content(largest_file + 1, '\0');

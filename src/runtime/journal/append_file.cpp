@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "flotilla/base/io_failure.hpp"
+#include "flotilla/base/patience.hpp"
 
 namespace flotilla::journal {
 namespace {
@@ -37,8 +38,17 @@ std::int64_t end_of_lines(int file, std::int64_t size) {
 
 void DescriptorTraits::destroy(Raw descriptor) noexcept { ::close(descriptor); }
 
-AppendFile::AppendFile(const std::filesystem::path& path) : file_{::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0666)} {
-  FLOTILLA_REQUIRE(file_, io_error_kind(errno), path.string(), ": cannot be opened for writing: ", std::strerror(errno));
+/// A link could lead anywhere, and a pipe would keep nothing: neither is followed, waited for or written to.
+AppendFile::AppendFile(const std::filesystem::path& path) {
+  const int error = patiently(path.native(), [&] {
+    file_.reset(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0664));
+    return file_ ? 0 : errno;
+  });
+  FLOTILLA_REQUIRE(error != ELOOP, ErrorKind::unavailable, path.string(), ": is a symbolic link; a run writes into its directory alone");
+  FLOTILLA_REQUIRE(file_, io_error_kind(error), path.string(), ": cannot be opened for writing: ", std::strerror(error));
+  struct ::stat facts {};
+  FLOTILLA_REQUIRE(::fstat(file_.get(), &facts) == 0 && S_ISREG(facts.st_mode), ErrorKind::unavailable, path.string(),
+                   ": is no regular file; move it away");
   const auto size = size_of(file_.get()), whole = end_of_lines(file_.get(), size);
   if (whole == size) return;
   FLOTILLA_REQUIRE(::ftruncate(file_.get(), whole) == 0, io_error_kind(errno), path.string(), ": byte ", whole,

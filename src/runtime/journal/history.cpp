@@ -4,6 +4,7 @@
 #include <map>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/journal/outcome.hpp"
 #include "flotilla/journal/run_directory.hpp"
 #include "incarnation.hpp"
@@ -113,16 +114,15 @@ int IncarnationHistory::hosts() const {
 }
 
 std::vector<IncarnationHistory> read_history(const std::filesystem::path& run) {
-  const int newest = newest_incarnation(run);
-  std::error_code ignored;
-  const bool has_metrics = std::filesystem::exists(metrics_file(run), ignored);
+  const auto numbers = incarnation_numbers(run);
+  const int newest = numbers.empty() ? 0 : numbers.back();
+  const bool has_metrics = files::facts_of(metrics_file(run)).has_value();
   FLOTILLA_REQUIRE(newest > 0 || has_metrics, ErrorKind::bad_input, run.string(),
                    ": no run was ever started here; expected a run directory");
   Metrics metrics;
   if (has_metrics) metrics = read_metrics(run);
   Histories all;
-  for (int n = 1; n <= newest; ++n)
-    if (std::filesystem::exists(claim_file(run, n), ignored)) of(all, n);
+  for (const int n : numbers) of(all, n);
   add_starts(all, metrics);
   add_steps(all, metrics);
   count_lost(all, metrics);
@@ -133,6 +133,23 @@ std::vector<IncarnationHistory> read_history(const std::filesystem::path& run) {
     histories.push_back(std::move(history));
   }
   return histories;
+}
+
+std::int64_t last_saved_step(const std::filesystem::path& run) {
+  std::int64_t last = 0;
+  if (files::facts_of(metrics_file(run))) {
+    const auto metrics = read_metrics(run);
+    for (const auto& save : metrics.checkpoints) {
+      const bool counts = std::ranges::none_of(
+          metrics.starts, [&](const StartRecord& start) { return start.incarnation > save.incarnation && start.step < save.step; });
+      if (counts) last = std::max(last, save.step);
+    }
+    return last;
+  }
+  for (const int number : incarnation_numbers(run))
+    if (const auto outcome = merge(read_outcomes(run, number)))
+      if (outcome->exit_code == ExitCode::requeue || outcome->exit_code == ExitCode::done) last = std::max(last, outcome->step);
+  return last;
 }
 
 }  // namespace flotilla::journal

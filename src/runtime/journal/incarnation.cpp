@@ -1,13 +1,14 @@
 #include "incarnation.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/look.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "limits.hpp"
 
 namespace flotilla::journal {
 namespace {
@@ -17,18 +18,20 @@ int number_in(const std::string& name) {
   int number = 0;
   const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   const std::string_view suffix{rest, static_cast<std::size_t>(name.data() + name.size() - rest)};
-  return error == std::errc{} && suffix == ".json" && number > 0 ? number : 0;
+  return error == std::errc{} && suffix == ".json" && number > 0 && number <= last_incarnation ? number : 0;
 }
+
+double a_time(const files::Json& json, const char* key) { return json.at(key).as_double(0, latest_time); }
 
 void fill(Claim& claim, const files::Json& json) {
   claim.process.host = json.get_string("host");
-  claim.process.pid = json.get_int("pid");
+  claim.process.pid = json.get_int("pid", 0);
   claim.process.start = static_cast<std::uint64_t>(json.get_int64("process_start"));
   claim.process.boot_id = json.get_string("boot_id");
   claim.process.pid_namespace = static_cast<std::uint64_t>(json.get_int64("pid_namespace"));
   claim.job = json.get_string("job");
-  claim.started = json.get_double("started");
-  if (json.has("released")) claim.released = json.get_double("released");
+  claim.started = a_time(json, "started");
+  if (json.has("released")) claim.released = a_time(json, "released");
 }
 
 }  // namespace
@@ -37,15 +40,19 @@ std::filesystem::path incarnations_folder(const std::filesystem::path& run) { re
 
 std::filesystem::path claim_file(const std::filesystem::path& run, int number) { return incarnations_folder(run) / text(number, ".json"); }
 
-int newest_incarnation(const std::filesystem::path& run) {
-  std::error_code missing;
-  int newest = 0;
+std::vector<int> incarnation_numbers(const std::filesystem::path& run, const Patience& patience) {
+  std::vector<int> numbers;
   // Opening the folder makes NFS ask the server; a look at one name might be answered from an old cache.
-  std::filesystem::directory_iterator entries{incarnations_folder(run), missing};
-  for (; !missing && entries != std::filesystem::directory_iterator{}; entries.increment(missing)) {
-    newest = std::max(newest, number_in(entries->path().filename().string()));
-  }
-  return newest;
+  const auto names = files::names_in(incarnations_folder(run), patience);
+  for (const auto& name : names.value_or(std::vector<std::string>{}))
+    if (const int number = number_in(name); number > 0) numbers.push_back(number);
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+int newest_incarnation(const std::filesystem::path& run, const Patience& patience) {
+  const auto numbers = incarnation_numbers(run, patience);
+  return numbers.empty() ? 0 : numbers.back();
 }
 
 std::optional<Claim> read_claim(const std::filesystem::path& run, int number) {
@@ -53,16 +60,17 @@ std::optional<Claim> read_claim(const std::filesystem::path& run, int number) {
   Claim claim;
   claim.number = number;
   try {
-    fill(claim, files::Json::read(path));
-  } catch (const Error&) {
+    fill(claim, files::Json::parse(files::read_text(path, small_file), path.string()));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
     claim = Claim{};
     claim.number = number;
     claim.readable = false;
   }
   // After reading: opening the file made NFS fetch its times.
-  struct ::stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
-  claim.heartbeat = static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
+  const auto facts = files::facts_of(path);
+  if (!facts) return std::nullopt;
+  claim.heartbeat = facts->modified;
   return claim;
 }
 

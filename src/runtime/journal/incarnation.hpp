@@ -2,7 +2,9 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "flotilla/base/patience.hpp"
 #include "flotilla/journal/run_directory.hpp"
 #include "process.hpp"
 
@@ -22,9 +24,15 @@ struct Claim {
 std::filesystem::path incarnations_folder(const std::filesystem::path& run);
 std::filesystem::path claim_file(const std::filesystem::path& run, int number);
 
-/// The highest number in the folder; 0 without any.
-int newest_incarnation(const std::filesystem::path& run);
-/// Nothing when there is no such file.
+/// Highest number that an incarnation can have; a file with a higher one is none of ours.
+inline constexpr int last_incarnation = 999'999'999;
+
+/// Numbers in the folder, ascending. Throws Error{temporary, unavailable} when the folder is there and cannot be listed: who took that for
+/// "none" would start a run over a run.
+std::vector<int> incarnation_numbers(const std::filesystem::path& run, const Patience& = {});
+/// The highest of them; 0 without any.
+int newest_incarnation(const std::filesystem::path& run, const Patience& = {});
+/// Nothing when there is no such file. Throws as incarnation_numbers().
 std::optional<Claim> read_claim(const std::filesystem::path& run, int number);
 std::string to_json(const Claim&);
 

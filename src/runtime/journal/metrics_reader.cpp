@@ -1,11 +1,13 @@
 #include <algorithm>
-#include <fstream>
 #include <limits>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
+#include "incarnation.hpp"
+#include "limits.hpp"
 
 namespace flotilla::journal {
 namespace {
@@ -17,25 +19,31 @@ double number(const Json& json, const char* key) {
   const auto value = json.at(key);
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.as_double();
 }
+/// What cannot be less than nothing.
+double quantity(const Json& json, const char* key, double most = std::numeric_limits<double>::max()) {
+  const auto value = json.at(key);
+  return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.as_double(0, most);
+}
+double duration(const Json& json, const char* key) { return quantity(json, key, longest_duration); }
 
 template <class Record>
 Record with_stamps(const Json& json) {
   Record record;
-  record.step = json.get_int64("step", 0);
-  record.time = json.get_double("time");
-  record.incarnation = json.get_int("incarnation", 0);
+  record.step = json.at("step").as_int64(0, most_steps);
+  record.time = json.at("time").as_double(0, latest_time);
+  record.incarnation = json.get_int("incarnation", 0, last_incarnation);
   return record;
 }
 
 StepRecord read_step(const Json& json) {
   auto r = with_stamps<StepRecord>(json);
   r.loss = number(json, "loss");
-  r.tokens_per_second = number(json, "tokens_per_second");
-  r.step_seconds = number(json, "step_seconds");
-  r.share_of_peak = number(json, "share_of_peak");
-  r.learning_rate = number(json, "learning_rate");
-  r.gradient_norm = number(json, "gradient_norm");
-  r.eta_seconds = number(json, "eta_seconds");
+  r.tokens_per_second = quantity(json, "tokens_per_second");
+  r.step_seconds = duration(json, "step_seconds");
+  r.share_of_peak = quantity(json, "share_of_peak");
+  r.learning_rate = quantity(json, "learning_rate");
+  r.gradient_norm = quantity(json, "gradient_norm");
+  r.eta_seconds = quantity(json, "eta_seconds");
   return r;
 }
 StartRecord read_start(const Json& json) {
@@ -48,8 +56,9 @@ StartRecord read_start(const Json& json) {
 }
 DevicesRecord read_devices(const Json& json) {
   auto r = with_stamps<DevicesRecord>(json);
-  r.launched = json.get_double("launched", 0);
+  r.launched = json.at("launched").as_double(0, latest_time);
   r.origin = json.get_string("origin");
+  if (json.at("groups").size() > most_groups) json.at("groups").refuse(text("expected at most ", most_groups, " groups"));
   for (const auto& group : json.at("groups").items())
     r.devices.push_back(
         {group.get_string("device_type"), group.get_string("zone"), group.get_int("devices", 0), group.get_int("hosts", 0)});
@@ -59,20 +68,20 @@ EvaluationRecord read_evaluation(const Json& json) {
   auto r = with_stamps<EvaluationRecord>(json);
   r.loss = number(json, "loss");
   r.sequences = json.get_int64("sequences", 0);
-  r.seconds = number(json, "seconds");
+  r.seconds = duration(json, "seconds");
   return r;
 }
 CheckpointRecord read_checkpoint(const Json& json) {
   auto r = with_stamps<CheckpointRecord>(json);
   r.bytes = json.get_int64("bytes", 0);
-  r.seconds = number(json, "seconds");
+  r.seconds = duration(json, "seconds");
   return r;
 }
 ForecastRecord read_forecast(const Json& json) {
   auto r = with_stamps<ForecastRecord>(json);
-  r.forecast_seconds = number(json, "forecast_seconds");
-  r.relative_error = number(json, "relative_error");
-  r.measured_seconds = number(json, "measured_seconds");
+  r.forecast_seconds = duration(json, "forecast_seconds");
+  r.relative_error = quantity(json, "relative_error");
+  r.measured_seconds = duration(json, "measured_seconds");
   r.iterations = json.get_int64("iterations", 0);
   r.inside_error_bar = json.get_bool("inside_error_bar");
   return r;
@@ -83,7 +92,7 @@ PlanRecord read_plan(const Json& json) {
   r.reason = json.get_string("reason");
   r.refused = json.get_string("refused");
   r.moved_bytes = json.get_int64("moved_bytes", 0);
-  r.pause_seconds = number(json, "pause_seconds");
+  r.pause_seconds = duration(json, "pause_seconds");
   return r;
 }
 SlowRecord read_slow(const Json& json) {
@@ -93,15 +102,15 @@ SlowRecord read_slow(const Json& json) {
   r.stage = json.get_int("stage", 0);
   r.peer = json.get_int("peer");
   r.over = json.get_bool("over");
-  r.factor = number(json, "factor");
-  r.cost_seconds = number(json, "cost_seconds");
+  r.factor = quantity(json, "factor");
+  r.cost_seconds = duration(json, "cost_seconds");
   r.group = json.has("group") ? json.get_string("group") : "";
   r.link = json.has("link") ? json.get_string("link") : "";
   return r;
 }
 StopRecord read_stop(const Json& json) {
   auto r = with_stamps<StopRecord>(json);
-  r.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
+  r.exit_code = static_cast<ExitCode>(json.get_int("exit_code", 0, 255));
   r.reason = json.get_string("reason");
   return r;
 }
@@ -145,18 +154,21 @@ std::vector<FieldMove> moves_in(const Metrics& metrics) {
 
 Metrics read_metrics(const std::filesystem::path& run_or_file) {
   const auto path = file_in(run_or_file);
-  std::ifstream in{path, std::ios::binary};
-  FLOTILLA_REQUIRE(in, ErrorKind::bad_input, path.string(), ": cannot be opened; expected the metrics of a run");
+  const auto content = files::read_text(path, largest_metrics);
   Metrics metrics;
-  std::string line;
-  for (std::int64_t number = 1; std::getline(in, line); ++number) {
-    // getline stops at the end of the file, too: then there was no line end.
-    if (in.eof())
-      metrics.torn_bytes = static_cast<std::int64_t>(line.size());
-    else
-      add_line(metrics, Json::parse(line, text(path.string(), ":", number)));
+  std::string_view rest = content;
+  for (std::int64_t number = 1; !rest.empty(); ++number) {
+    const auto end = rest.find('\n');
+    if (end == rest.npos) {
+      metrics.torn_bytes = std::ssize(rest);
+      break;
+    }
+    const auto where = text(path.string(), ":", number);
+    FLOTILLA_REQUIRE(static_cast<std::int64_t>(end) <= longest_line.count, ErrorKind::bad_input, where, ": the line is longer than ",
+                     longest_line);
+    add_line(metrics, Json::parse(rest.substr(0, end), where));
+    rest.remove_prefix(end + 1);
   }
-  FLOTILLA_REQUIRE(!in.bad(), ErrorKind::bad_input, path.string(), ": cannot be read");
   return metrics;
 }
 

@@ -8,9 +8,11 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/run_directory.hpp"
 #include "incarnation.hpp"
+#include "limits.hpp"
 #include "publish.hpp"
 
 namespace flotilla::journal {
@@ -32,16 +34,16 @@ std::string to_json(const Outcome& outcome) {
 }
 
 Outcome read_one(const std::filesystem::path& path) {
-  const auto json = files::Json::read(path);
+  const auto json = files::Json::parse(files::read_text(path, small_file), path.string());
   Outcome outcome;
-  outcome.incarnation = json.get_int("incarnation", 0);
+  outcome.incarnation = json.get_int("incarnation", 0, last_incarnation);
   outcome.rank = json.get_int("rank", 0);
   outcome.host = json.get_string("host");
   outcome.exit_code = static_cast<ExitCode>(json.get_int("exit_code"));
   if (gravity_of(outcome.exit_code) == std::ssize(gravity)) json.at("exit_code").refuse("expected one of Flotilla's exit codes");
   outcome.reason = json.get_string("reason");
-  outcome.step = json.get_int64("step", 0);
-  outcome.time = json.get_double("time");
+  outcome.step = json.at("step").as_int64(0, most_steps);
+  outcome.time = json.at("time").as_double(0, latest_time);
   return outcome;
 }
 
@@ -57,11 +59,8 @@ bool belongs_to(const std::string& name, int incarnation) {
 
 template <class Each>
 void for_each_file(const std::filesystem::path& run, int incarnation, Each each) {
-  std::error_code missing;
-  std::filesystem::directory_iterator entries{outcomes_folder(run), missing};
-  for (; !missing && entries != std::filesystem::directory_iterator{}; entries.increment(missing)) {
-    if (belongs_to(entries->path().filename().string(), incarnation)) each(entries->path());
-  }
+  for (const auto& name : files::names_in(outcomes_folder(run)).value_or(std::vector<std::string>{}))
+    if (belongs_to(name, incarnation)) each(outcomes_folder(run) / name);
 }
 
 /// What can be read: one damaged file must not hide the others.
@@ -111,7 +110,7 @@ bool write_outcome(const std::filesystem::path& run, Outcome outcome) noexcept {
   try {
     if (outcome.time == 0) outcome.time = wall_clock();
     outcome.reason = one_line(std::move(outcome.reason));
-    std::filesystem::create_directories(outcomes_folder(run));
+    files::make_folders(outcomes_folder(run));
     const bool first = publish_once(outcomes_folder(run) / text(outcome.incarnation, ".", outcome.rank, ".json"), to_json(outcome));
     if (!first || !already_told(run, outcome)) update_summary(run, outcome.incarnation);
     return true;
@@ -136,9 +135,8 @@ std::vector<Outcome> read_outcomes(const std::filesystem::path& run, int incarna
 }
 
 std::optional<Outcome> read_outcome(const std::filesystem::path& run) {
-  std::error_code ignored;
   const auto path = outcome_file(run);
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  if (!files::facts_of(path)) return std::nullopt;
   return read_one(path);
 }
 

@@ -1,15 +1,12 @@
 #include "flotilla/journal/prometheus.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 
 #include "flotilla/base/clock.hpp"
-#include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "process.hpp"
 
 namespace flotilla::journal {
@@ -34,20 +31,6 @@ std::string escaped(const std::string& value) {
 std::string metric(const char* name, const char* help, double value, const std::string& labels) {
   return text("# HELP flotilla_", name, " ", help, "\n# TYPE flotilla_", name, " gauge\nflotilla_", name, "{", labels, "} ", number(value),
               "\n");
-}
-
-/// Not flushed to the disk: after a crash the next step says it again.
-void replace(const std::filesystem::path& file, const std::string& words) {
-  auto beside = file;
-  beside += text(".", ::getpid(), ".tmp");
-  {
-    std::ofstream out{beside, std::ios::binary | std::ios::trunc};
-    out << words << std::flush;
-    FLOTILLA_REQUIRE(out, ErrorKind::unavailable, beside.string(), ": cannot be written");
-  }
-  std::error_code failed;
-  std::filesystem::rename(beside, file, failed);
-  FLOTILLA_REQUIRE(!failed, ErrorKind::unavailable, file.string(), ": ", failed.message());
 }
 
 }  // namespace
@@ -80,7 +63,8 @@ void PrometheusFile::update(const StepRecord& record, bool last) noexcept {
     written_ = now();
     auto stamped = record;
     if (stamped.time == 0) stamped.time = wall_clock();
-    replace(file_, prometheus_text(stamped, checkpoint_, labels_));
+    // Not flushed to the disk: after a crash the next step says it again.
+    files::write_text(file_, prometheus_text(stamped, checkpoint_, labels_), files::Flush::no);
   } catch (const std::exception& error) {
     if (!complained_) log::warning(error.what(), "; training continues without it (--report.prometheus)");
     complained_ = true;

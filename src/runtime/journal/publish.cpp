@@ -4,22 +4,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
 #include "flotilla/base/io_failure.hpp"
+#include "flotilla/base/patience.hpp"
 #include "flotilla/files/text_file.hpp"
-#include "process.hpp"
 
 namespace flotilla::journal {
 namespace {
 
 /// Another in every process and every time.
-std::filesystem::path private_name(const std::filesystem::path& target) {
-  static std::atomic<unsigned> counter{0};
-  const auto self = this_process();
-  return text(target.string(), ".", self.host, ".", self.pid, ".", counter++, ".own");
+std::filesystem::path private_name(const std::filesystem::path& target) { return target.string() + "." + files::unguessable() + ".own"; }
+
+/// The descriptor of a file that did not exist, or -1 with errno; waits for a disk that is full or away.
+int create_new(const std::filesystem::path& path) {
+  int file = -1;
+  errno = patiently(path.native(), [&] {
+    file = ::open(path.c_str(), O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY | O_CLOEXEC, 0664);
+    return file >= 0 ? 0 : errno;
+  });
+  return file;
 }
 
 /// A file under a name of this process's own, removed again in the end.
@@ -39,7 +44,7 @@ class PrivateFile {
 
 /// Where there are no hard links, the name is taken first and filled a moment later.
 bool create_exclusively(const std::filesystem::path& path, std::string_view content) {
-  const int file = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  const int file = create_new(path);
   if (file < 0 && errno == EEXIST) return false;
   FLOTILLA_REQUIRE(file >= 0, io_error_kind(errno), path.string(), ": cannot be created: ", std::strerror(errno));
   const bool written = ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size());
@@ -53,8 +58,8 @@ bool create_exclusively(const std::filesystem::path& path, std::string_view cont
 
 bool publish_once(const std::filesystem::path& path, std::string_view content) {
   const PrivateFile own{path, content};
-  if (::link(own.path().c_str(), path.c_str()) == 0) return true;
-  const int error = errno;
+  const int error = patiently(path.native(), [&] { return ::link(own.path().c_str(), path.c_str()) == 0 ? 0 : errno; });
+  if (error == 0) return true;
   // NFS: the answer may be lost after the link was made; then our file has two names.
   struct ::stat facts {};
   if (::stat(own.path().c_str(), &facts) == 0 && facts.st_nlink == 2) return true;
@@ -66,7 +71,7 @@ bool publish_once(const std::filesystem::path& path, std::string_view content) {
 
 double file_system_clock(const std::filesystem::path& folder) {
   const auto path = private_name(folder / "clock");
-  const int file = ::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+  const int file = create_new(path);
   FLOTILLA_REQUIRE(file >= 0, io_error_kind(errno), path.string(), ": cannot be created: ", std::strerror(errno));
   struct ::stat facts {};
   const bool known = ::fstat(file, &facts) == 0;

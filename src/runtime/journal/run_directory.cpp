@@ -6,14 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "flotilla/base/clock.hpp"
-#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "incarnation.hpp"
 #include "publish.hpp"
@@ -28,7 +31,8 @@ struct RunDirectory::State {
   std::condition_variable_any wake;
   std::jthread heart;  ///< last: it must end before the rest does
 
-  bool holds() const noexcept;
+  /// Nothing when the folder cannot be listed now.
+  std::optional<bool> holds() const noexcept;
   bool beat() noexcept;
   void beat_every(std::stop_token, Seconds interval);
   void start_heart(Seconds interval);
@@ -36,10 +40,18 @@ struct RunDirectory::State {
 
 namespace {
 
+/// The run's own folders are no links: what is written into them must not end up elsewhere.
 void make_folders(const std::filesystem::path& run) {
-  std::error_code failed;
-  std::filesystem::create_directories(incarnations_folder(run), failed);
-  FLOTILLA_REQUIRE(!failed, ErrorKind::bad_input, run.string(), ": cannot be made a run directory: ", failed.message());
+  try {
+    files::make_folders(incarnations_folder(run));
+  } catch (const Error& error) {
+    throw Error{error.kind(), text(run.string(), ": cannot be made a run directory: ", error.what())};
+  }
+  for (const auto& folder : {incarnations_folder(run), run / "outcomes"}) {
+    const auto facts = files::facts_of(folder);
+    FLOTILLA_REQUIRE(!facts || facts->type == files::FileType::folder, ErrorKind::bad_input, folder.string(),
+                     ": is no folder of this run directory (a link?); move it away or choose another --run.directory");
+  }
 }
 
 /// How long this holder is waited for: a job never waits for another's, and for its own earlier start until that must be stale.
@@ -85,41 +97,58 @@ Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& op
   }
 }
 
-/// Removes what processes that were killed while they wrote have left: files under names of their own, last changed `age` seconds ago or
-/// longer; outcomes at once.
+/// Names of files that this program writes into a run directory and its folders: "outcome.json", "17.json", "17.3.json", "clock".
+bool writes_such_files(std::string_view name) {
+  for (const std::string_view ours : {"outcome.json", "profile.json", "control.json", "submission.json", "submit.sh", "clock"})
+    if (name == ours) return true;
+  return name.ends_with(".json") && name.find_first_not_of("0123456789.") == name.size() - std::string_view{"json"}.size();
+}
+
+/// Removes what processes of this user that were killed while they wrote have left: files under names that only this program gives, last
+/// changed `age` seconds ago or longer; outcomes at once. What cannot be seen now is there at the next start, too.
 void clear_leftovers(const std::filesystem::path& folder, double clock, double age) {
-  std::error_code failed;
-  for (std::filesystem::directory_iterator entry{folder, failed}, end; !failed && entry != end; entry.increment(failed)) {
-    const auto name = entry->path().filename().string();
-    struct ::stat facts {};
-    if (!(name.ends_with(".tmp") || name.ends_with(".own")) || ::lstat(entry->path().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode))
-      continue;
-    const double least = name.starts_with("outcome.json.") ? 0 : age;
-    if (clock - static_cast<double>(facts.st_mtim.tv_sec) >= least) ::unlink(entry->path().c_str());
+  for (const auto& name : files::names_in(folder, impatient).value_or(std::vector<std::string>{})) {
+    const auto stem = files::stem_of_unfinished(name);
+    if (!writes_such_files(stem)) continue;
+    const auto facts = files::facts_of(folder / name, impatient);
+    if (!facts || facts->type != files::FileType::regular || !facts->mine) continue;
+    if (clock - facts->modified >= (stem == "outcome.json" ? 0 : age)) ::unlink((folder / name).c_str());
   }
 }
 
 /// Outcomes are written by ranks of the run alone, and those that still write are of an incarnation that is over. Elsewhere somebody may be
 /// writing: another job that wants the directory, somebody who asks for another plan.
 void clear_leftovers(const std::filesystem::path& run) {
-  const double clock = file_system_clock(incarnations_folder(run));
-  clear_leftovers(run / "outcomes", clock, 0);
-  for (const auto& folder : {run, incarnations_folder(run)}) clear_leftovers(folder, clock, 60);
+  try {
+    const double clock = file_system_clock(incarnations_folder(run));
+    clear_leftovers(run / "outcomes", clock, 0);
+    for (const auto& folder : {run, incarnations_folder(run)}) clear_leftovers(folder, clock, 60);
+  } catch (const Error& error) {
+    log::debug(error.what(), "; left-over files stay until the next start");
+  }
+}
+
+/// An earlier incarnation's: scripts must not take it for ours.
+void remove_outcome(const std::filesystem::path& run) {
+  const auto file = outcome_file(run);
+  const int error = patiently(file.native(), [&] { return ::unlink(file.c_str()) == 0 ? 0 : errno; });
+  FLOTILLA_REQUIRE(error == 0 || io_failure(error) == IoFailure::absent, io_error_kind(error), file.string(),
+                   ": cannot be removed: ", std::strerror(error));
 }
 
 }  // namespace
 
-bool RunDirectory::State::holds() const noexcept {
+std::optional<bool> RunDirectory::State::holds() const noexcept {
   try {
-    return newest_incarnation(run) == claim.number;
+    return newest_incarnation(run, impatient) == claim.number;
   } catch (...) {
-    return false;
+    return std::nullopt;
   }
 }
 
 bool RunDirectory::State::beat() noexcept {
   const std::lock_guard lock{mutex};
-  if (claim.released > 0 || !holds()) return false;
+  if (claim.released > 0 || !holds().value_or(true)) return false;
   try {
     ::utimensat(AT_FDCWD, claim_file(run, claim.number).c_str(), nullptr, 0);
   } catch (...) {
@@ -156,12 +185,14 @@ RunDirectory RunDirectory::open(const std::filesystem::path& path, const LockOpt
   const auto since = now();
   do {
     auto vacancy = wait_for_vacancy(path, options, since);
+    FLOTILLA_REQUIRE(vacancy.last < last_incarnation, ErrorKind::bad_input, claim_file(path, vacancy.last).string(),
+                     ": no incarnation has a higher number; remove the file if no run wrote it");
     state->claim.number = vacancy.last + 1;
     state->claim.started = wall_clock();
     state->note = std::move(vacancy.note);
     // Numbers are never used twice, so whoever makes the next one's file has won, however late the others come.
   } while (!publish_once(claim_file(path, state->claim.number), to_json(state->claim)));
-  ::unlink(outcome_file(path).c_str());  // an earlier incarnation's: scripts must not take it for ours
+  remove_outcome(path);
   clear_leftovers(path);
   state->start_heart(options.heartbeat);
   return RunDirectory{std::move(state)};
@@ -185,12 +216,15 @@ const std::string& RunDirectory::note() const { return state_->note; }
 bool RunDirectory::touch() noexcept { return state_->beat(); }
 bool RunDirectory::still_mine() const noexcept {
   const std::lock_guard lock{state_->mutex};
-  return state_->claim.released == 0 && state_->holds();
+  return state_->claim.released == 0 && state_->holds().value_or(false);
 }
 
 void RunDirectory::require_mine() const {
-  if (still_mine()) return;
   const int newest = newest_incarnation(state_->run);
+  {
+    const std::lock_guard lock{state_->mutex};
+    if (newest == state_->claim.number && state_->claim.released == 0) return;
+  }
   const auto holder = newest > state_->claim.number ? read_claim(state_->run, newest) : std::nullopt;
   throw Error{ErrorKind::unavailable,
               text(state_->run.string(), ": incarnation ", state_->claim.number, " no longer holds it",
@@ -207,7 +241,7 @@ void RunDirectory::release() noexcept {
   state_->claim.released = wall_clock();
   try {
     const auto file = claim_file(state_->run, state_->claim.number);
-    if (std::filesystem::exists(file)) files::write_text(file, to_json(state_->claim));
+    if (files::facts_of(file, impatient)) files::write_text(file, to_json(state_->claim));
   } catch (...) {
     // Whoever comes next finds this process dead, or its heartbeat stale.
   }
