@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "checkpoint/session.hpp"
+#include "directory.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -40,9 +41,9 @@ TEST_F(Commit, PhasesComeInOrder) {
 
 TEST_F(Commit, RemovesWhatTheDeadLeft) {
   if (root()) {
-    fs::create_directory(run_ / "step-1");
+    make_directory(run_ / "step-1");
     std::ofstream{run_ / "step-1" / "state.h5"} << "half";
-    fs::create_directory(run_ / "step-7");
+    make_directory(run_ / "step-7");
     std::ofstream{run_ / "step-7" / "manifest.json.tmp"} << "half";
   }
   barrier();
@@ -51,6 +52,54 @@ TEST_F(Commit, RemovesWhatTheDeadLeft) {
   EXPECT_FALSE(fs::exists(run_ / "step-7"));
   load(holding_, 1);
   EXPECT_EQ(holding_.wrong(1), 0);
+}
+
+TEST_F(Commit, LeavesWhatOthersMade) {
+  if (root()) {
+    fs::create_directory(run_ / "step-1");
+    std::ofstream{run_ / "step-1" / "notes.txt"} << "mine";
+    fs::create_directory(run_ / "step-7");
+    std::ofstream{run_ / "step-7" / "state.h5"} << "a copy under way";
+    fs::create_directory(own_ / "archive");
+    std::ofstream{own_ / "archive" / "manifest.json"} << "{}";
+    fs::create_directory_symlink(own_ / "archive", run_ / "step-0");
+  }
+  barrier();
+  save(holding_, 1, {.keep = 1});
+  save(holding_, 2, {.keep = 1});
+  if (root()) {
+    EXPECT_EQ(tests::content(run_ / "step-7" / "state.h5"), "a copy under way");
+    EXPECT_TRUE(fs::exists(own_ / "archive" / "manifest.json"));
+    EXPECT_TRUE(fs::is_symlink(run_ / "step-0"));
+    int aside = 0;
+    for (const auto& entry : fs::directory_iterator{run_})
+      if (entry.path().filename().string().starts_with("step-1.aside-")) aside += tests::content(entry.path() / "notes.txt") == "mine";
+    EXPECT_EQ(aside, 1);
+    EXPECT_FALSE(fs::exists(run_ / "step-1"));
+  }
+  load(holding_, 2);
+  EXPECT_EQ(holding_.wrong(1), 0);
+}
+
+TEST_F(Commit, ExplodedWeightsPruneNothingAndAreTheLastResort) {
+  save(holding_, 1, {.keep = 1});
+  holding_.fill(2);
+  if (root()) holding_.state().parts.front().parameters.front() = 1e30f;
+  save(holding_, 2, {.keep = 1});
+  save(holding_, 3, {.keep = 1});
+  EXPECT_EQ(steps(), (Steps{1, 2, 3}));
+  EXPECT_EQ(latest(run_)->manifest.step, 1);
+  const auto found = load_newest_good(world_, run_, holding_.state(), {test_deadline});
+  EXPECT_EQ(found.manifest.step, 1);
+  EXPECT_EQ(holding_.wrong(1), 0);
+  save(holding_, 4, {.keep = 1});
+  EXPECT_EQ(steps(), Steps{4});
+  if (root()) holding_.state().parts.front().parameters.front() = 1e30f;
+  save(holding_, 5, {.keep = 0});
+  barrier();
+  if (root()) fs::remove_all(step_directory(run_, 4));
+  barrier();
+  EXPECT_EQ(load_newest_good(world_, run_, holding_.state(), {test_deadline}).manifest.step, 5);
 }
 
 TEST_F(Commit, ReplacesACommittedStep) {

@@ -4,6 +4,7 @@
 #include "checkpoint/session.hpp"
 #include "directory.hpp"
 #include "state_file.hpp"
+#include "structure.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -49,13 +50,18 @@ class Damage : public Together {
     EXPECT_EQ(found.manifest.step, 1);
     EXPECT_EQ(loaded_.wrong(1), 0);
   }
+  /// Writes step 2's manifest with the checksums of the file's structure as it is now.
+  void vouch_for(Manifest changed) const {
+    add_structure_checksums(state(), changed.files.at(0));
+    std::ofstream{manifest()} << manifest_to_json(changed);
+  }
   /// Replaces step 2's file by one of other tensors, with a manifest that vouches for it.
   void replace_state(const std::vector<model::Tensor>& tensors) const {
     const ChecksumIndex index{tensors};
     std::vector<std::uint32_t> checksums(index.size());
     auto changed = read_manifest(step_directory(run_, 2));
-    changed.files.at(0) = {"state.h5", create_state_file(state(), tensors, index, checksums, 2), checksum_of_table(checksums)};
-    std::ofstream{manifest()} << manifest_to_json(changed);
+    changed.files.at(0) = create_state_file(state(), tensors, index, checksums, 2);
+    vouch_for(changed);
   }
 
   Holding saved_, loaded_;
@@ -84,7 +90,7 @@ TEST_F(Damage, AFlippedBitIsFoundAndNamed) {
 TEST_F(Damage, AFlippedChecksumIsFound) {
   damage(
       [&] { flip(state(), store::File::open_for_reading(state()).dataset("checksums/parameters/embedding.word").file_offset().count, 1); });
-  expect_names(refused(), "checksums");
+  expect_names(refused(), "the HDF5 structure");
   expect_fallback();
 }
 
@@ -167,11 +173,12 @@ TEST_F(Damage, OtherElementTypesAreNamed) {
         file.create_dataset(dataset_name(kind, tensor.name), tensor.shape, store::Element::uint32);
         file.create_dataset(checksum_name(kind, tensor.name), {1}, store::Element::uint32).write_all(std::vector<std::uint32_t>{0});
       }
+    file.write_attribute("step", 2);
     file.close();
     auto changed = read_manifest(step_directory(run_, 2));
     const std::vector<std::uint32_t> zeros(3 * tensors.size());
     changed.files.at(0) = {"state.h5", {static_cast<std::int64_t>(fs::file_size(state()))}, checksum_of_table(zeros)};
-    std::ofstream{manifest()} << manifest_to_json(changed);
+    vouch_for(changed);
   });
   expect_names(refused(), "float");
 }

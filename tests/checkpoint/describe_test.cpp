@@ -2,15 +2,22 @@
 #include <gtest/gtest.h>
 #include <stdio.h>
 
+#include <algorithm>
 #include <array>
+#include <csignal>
 #include <fstream>
+#include <random>
 
 #include "checkpoint/holding.hpp"
+#include "child.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/files/plan_file.hpp"
 #include "linear_crc.hpp"
 #include "state_file.hpp"
+#include "structure.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace flotilla::checkpoint {
@@ -24,15 +31,20 @@ class Described : public ::testing::Test {
   Described() : holding_{one_rank_plan(odd_model()), Rank{0}}, tensors_{*holding_.state().tensors}, index_{tensors_} {
     holding_.fill(5);
     auto checksums = checksums_of(tensors_, index_, owned_remainders(holding_.state(), index_));
-    size_ = create_state_file(path(), tensors_, index_, checksums, 5);
+    manifest_.files = {create_state_file(path(), tensors_, index_, checksums, 5)};
     auto file = store::File::open_for_writing(path());
     write_owned(open_tensors(file, tensors_), holding_.state());
     file.close();
-    Manifest manifest;
-    manifest.step = 5;
-    manifest.tensors = fingerprint(tensors_);
-    manifest.files = {{"state.h5", size_, checksum_of_table(checksums)}};
-    std::ofstream{folder_ / "manifest.json"} << manifest_to_json(manifest);
+    manifest_.step = 5;
+    manifest_.tensors = fingerprint(tensors_);
+    manifest_.plan = files::plan_to_json(one_rank_plan(odd_model()));
+    vouch();
+  }
+  /// Writes the manifest with the checksums of the file's structure as it is now.
+  void vouch() {
+    manifest_.files.front().size = {static_cast<std::int64_t>(fs::file_size(path()))};
+    add_structure_checksums(path(), manifest_.files.front());
+    std::ofstream{folder_ / "manifest.json"} << manifest_to_json(manifest_);
   }
   fs::path path() const { return folder_ / "state.h5"; }
 
@@ -40,7 +52,7 @@ class Described : public ::testing::Test {
   Holding holding_;
   const std::vector<model::Tensor>& tensors_;
   ChecksumIndex index_;
-  Bytes size_;
+  Manifest manifest_;
 };
 
 TEST_F(Described, TellsTensorsAndThatTheyAreWhole) {
@@ -75,12 +87,99 @@ TEST_F(Described, FindsTheDamagedSegment) {
     }
 }
 
+/// Whatever happens to the file, looking at it ends with a verdict: nothing that is damaged passes, and HDF5 never sees it.
+TEST_F(Described, NoDamagedByteIsTakenForSound) {
+  const auto whole = tests::content(path());
+  std::mt19937 random{77};
+  for (int round = 0; round < 3000; ++round) {
+    auto damaged = whole;
+    for (auto changes = 1 + random() % 8; changes > 0; --changes) {
+      const auto at = random() % (round % 2 ? damaged.size() : std::min<std::size_t>(damaged.size(), 8192));
+      damaged[at] = static_cast<char>(random());
+    }
+    if (damaged == whole) continue;
+    std::ofstream{path(), std::ios::binary} << damaged;
+    bool found = false;
+    try {
+      found = describe(folder_.path(), true).damaged_segments() > 0;
+    } catch (const Error& error) {
+      found = error.kind() == ErrorKind::bad_input;
+    }
+    ASSERT_TRUE(found) << "round " << round;
+  }
+}
+
+/// Without a manifest HDF5 reads what there is, and it crashes: in a child process, of which one line is left.
+TEST_F(Described, ABareFileIsReadByAChild) {
+  const auto whole = tests::content(path());
+  const auto tensors = describe_bare(path(), true);
+  EXPECT_EQ(tensors.size(), 3 * tensors_.size());
+  EXPECT_TRUE(std::ranges::all_of(tensors, [](const auto& tensor) { return tensor.damaged.empty(); }));
+  std::mt19937 random{78};
+  int refused = 0, crashed = 0;
+  for (int round = 0; round < 400; ++round) {
+    auto damaged = whole;
+    for (auto changes = 1 + random() % 2; changes > 0; --changes) damaged[random() % 8192 % damaged.size()] = static_cast<char>(random());
+    std::ofstream{path(), std::ios::binary} << damaged;
+    try {
+      describe_bare(path(), true);
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_EQ(error.kind(), ErrorKind::bad_input) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+      ++refused;
+      crashed += message.find("HDF5 ended while it read the file") != std::string::npos;
+    }
+  }
+  std::printf("%d of 400 refused, %d of them after HDF5 had crashed\n", refused, crashed);
+  EXPECT_GT(refused, 50);
+}
+
+TEST(Child, ItsDeathIsOneLine) {
+  EXPECT_EQ(in_child("x.h5", [] { return std::string(1 << 20, 'y'); }).size(), 1u << 20);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGKILL}) {
+    const auto died = [&]() -> std::string {
+      std::signal(signal, SIG_DFL);  // sanitizers catch some
+      ::raise(signal);
+      return {};
+    };
+    tests::expect_refused([&] { in_child("x.h5", died); }, "x.h5: damaged: HDF5 ended while it read the file (signal ", text(signal));
+  }
+  tests::expect_refused([&] { in_child("x.h5", []() -> std::string { throw Error{ErrorKind::bad_input, "not HDF5"}; }); }, "not HDF5");
+}
+
+TEST_F(Described, SwappedTensorsAreFound) {
+  std::size_t first = 0, second = 0;
+  for (std::size_t a = 0; a < tensors_.size(); ++a)
+    for (std::size_t b = a + 1; b < tensors_.size(); ++b)
+      if (tensors_[a].shape == tensors_[b].shape) first = a, second = b;
+  ASSERT_NE(first, second) << "two tensors of one shape";
+  auto swapped = checksums_of(tensors_, index_, owned_remainders(holding_.state(), index_));
+  std::ranges::swap_ranges(index_.part(swapped, Kind::parameters, first), index_.part(swapped, Kind::parameters, second));
+  const auto vouched = manifest_.files.front().checksum;
+  manifest_.files = {create_state_file(path(), tensors_, index_, swapped, 5)};
+  manifest_.files.front().checksum = vouched;
+  vouch();
+  EXPECT_THROW(describe(folder_.path(), false), Error);
+}
+
+TEST_F(Described, AMissingTensorIsFound) {
+  auto fewer = tensors_;
+  fewer.erase(fewer.begin() + 2);
+  const ChecksumIndex index{fewer};
+  std::vector<std::uint32_t> checksums(index.size());
+  manifest_.files = {create_state_file(path(), fewer, index, checksums, 5)};
+  vouch();
+  EXPECT_THROW(describe(folder_.path(), false), Error);
+}
+
 TEST_F(Described, PredictedSizeIsEnoughAndNotMuchMore) {
   const Bytes predicted = predicted_size(tensors_);
-  EXPECT_LE(size_, predicted);
+  const Bytes size = manifest_.files.front().size;
+  EXPECT_LE(size, predicted);
   std::int64_t content = 0;
   for (const auto& tensor : tensors_) content += 3 * tensor.elements() * 4;
-  EXPECT_GE(size_.count, content);
+  EXPECT_GE(size.count, content);
   EXPECT_LE(predicted.count, content + 3 * std::ssize(tensors_) * 1200 + 20000);
 }
 
@@ -92,7 +191,7 @@ TEST(PredictedSize, IsEnoughForManyTensors) {
     const auto tensors = model::tensors(config);
     const ChecksumIndex index{tensors};
     std::vector<std::uint32_t> checksums(index.size());
-    EXPECT_LE(create_state_file(folder / "state.h5", tensors, index, checksums, 1), predicted_size(tensors)) << blocks;
+    EXPECT_LE(create_state_file(folder / "state.h5", tensors, index, checksums, 1).size, predicted_size(tensors)) << blocks;
   }
 }
 

@@ -20,8 +20,10 @@ std::string read(const fs::path& path) {
 }
 
 void make_committed(const fs::path& run, std::int64_t step) {
-  fs::create_directory(step_directory(run, step));
-  write(step_directory(run, step) / "manifest.json", "old");
+  Manifest manifest;
+  manifest.step = step;
+  make_directory(step_directory(run, step));
+  write(step_directory(run, step) / "manifest.json", manifest_to_json(manifest));
   write(step_directory(run, step) / "state.h5", "old");
 }
 
@@ -49,11 +51,18 @@ TEST(Directory, ListsCommittedStepsInOrder) {
 TEST(Directory, DebrisIsWhatWasNeverCommitted) {
   const tests::TemporaryFolder run;
   make_committed(run.path(), 3);
-  for (const char* name : {"step-4", "step-3.new", "other", "other.new", "step-x.new"}) fs::create_directory(run / name);
+  for (const char* name : {"step-4", "step-3.new", "other", "other.new", "step-x.new"}) make_directory(run / name);
+  fs::create_directory(run / "step-6");
+  write(run / "step-6" / "state.h5", "somebody copies a checkpoint");
+  fs::create_directory(run / "step-7");
+  fs::copy(run / "step-4" / "mark.json", run / "step-7" / "mark.json");
+  fs::create_directory_symlink(run / "step-4", run / "step-8");
+  fs::create_directory(run / "step-9.0123456789abcdef.tmp");
   write(run / "step-3.new" / "manifest.json", "whole, but never swapped in");
   auto found = debris(run.path());
   std::sort(found.begin(), found.end());
-  EXPECT_EQ(found, (std::vector<fs::path>{run / "step-3.new", run / "step-4"}));
+  EXPECT_EQ(found, (std::vector<fs::path>{run / "step-3.new", run / "step-4", run / "step-9.0123456789abcdef.tmp"}));
+  EXPECT_EQ(uncommitted(run), (std::vector<fs::path>{run / "step-6", run / "step-7", run / "step-8"}));
 }
 
 TEST(Directory, CommitMakesAStepExist) {
@@ -63,7 +72,9 @@ TEST(Directory, CommitMakesAStepExist) {
   make_directory(working);
   prepare_manifest(working, "text");
   EXPECT_EQ(steps(run.path()), Numbers{});
-  commit(working, run.path(), 5);
+  bool exists = false;
+  commit(working, run.path(), 5, exists);
+  EXPECT_TRUE(exists);
   EXPECT_EQ(steps(run.path()), Numbers{5});
   EXPECT_EQ(read(working / "manifest.json"), "text");
 }
@@ -75,8 +86,8 @@ TEST(Directory, CommitReplacesACommittedStepAtOnce) {
   EXPECT_NE(working, step_directory(run.path(), 5));
   make_directory(working);
   prepare_manifest(working, "new");
-  EXPECT_EQ(read(step_directory(run.path(), 5) / "manifest.json"), "old");
-  commit(working, run.path(), 5);
+  bool exists = false;
+  commit(working, run.path(), 5, exists);
   EXPECT_EQ(read(step_directory(run.path(), 5) / "manifest.json"), "new");
   EXPECT_EQ(debris(run.path()), std::vector<fs::path>{working});
 }
@@ -85,7 +96,9 @@ TEST(Directory, FailuresNameThePlace) {
   const tests::TemporaryFolder run;
   EXPECT_THROW(make_directory(run / "none/step-1"), Error);
   EXPECT_THROW(prepare_manifest(run / "none", "text"), Error);
-  EXPECT_THROW(commit(run / "step-1", run.path(), 1), Error);
+  bool exists = false;
+  EXPECT_THROW(commit(run / "step-1", run.path(), 1, exists), Error);
+  EXPECT_FALSE(exists);
 }
 
 TEST(Directory, RemovesAllOfAStep) {
@@ -93,6 +106,32 @@ TEST(Directory, RemovesAllOfAStep) {
   make_committed(run.path(), 5);
   remove_step(step_directory(run.path(), 5));
   EXPECT_FALSE(fs::exists(step_directory(run.path(), 5)));
+}
+
+TEST(Directory, RemovesNothingThatItCannotProve) {
+  const tests::TemporaryFolder run;
+  make_committed(run.path(), 5);
+  write(step_directory(run.path(), 5) / "notes.txt", "mine");
+  remove_step(step_directory(run.path(), 5));
+  EXPECT_EQ(read(step_directory(run.path(), 5) / "notes.txt"), "mine");
+  EXPECT_FALSE(fs::exists(step_directory(run.path(), 5) / "state.h5"));
+  fs::create_directories(run / "step-6");
+  write(run / "step-6" / "manifest.json", "old");
+  EXPECT_THROW(remove_step(run / "step-6"), Error);
+  make_committed(run.path(), 7);
+  fs::create_directory_symlink(run / "step-7", run / "step-8");
+  EXPECT_THROW(remove_step(run / "step-8"), Error);
+  EXPECT_TRUE(fs::exists(run / "step-7" / "manifest.json"));
+}
+
+TEST(Directory, WhatCannotBeReadDoesNotCountAsKept) {
+  const tests::TemporaryFolder run;
+  for (auto step : {1, 2, 3}) make_committed(run.path(), step);
+  write(run / "step-3" / "manifest.json", "{");
+  EXPECT_EQ(beyond_keep(run.path(), 3, 1), std::vector<fs::path>{run / "step-1"});
+  EXPECT_EQ(latest(run.path())->manifest.step, 2);
+  for (auto step : {1, 2}) write(step_directory(run.path(), step) / "manifest.json", "{");
+  EXPECT_THROW(latest(run.path()), Error);
 }
 
 TEST(Directory, KeepsTheNewestUpToTheStep) {

@@ -56,10 +56,11 @@ inline model::Config wide_model() {
           .embedding_width = 160};
 }
 
-/// The bits that belong at (kind, tensor, global index) in generation `seed`; any bits, not-a-numbers among them.
+/// The bits that belong at (kind, tensor, global index) in generation `seed`; any finite number below two.
 inline float content(std::uint64_t seed, Kind kind, int tensor, std::int64_t index) {
   const Philox random{seed, static_cast<std::uint64_t>(tensor) * kinds.size() + static_cast<std::uint64_t>(kind)};
-  return std::bit_cast<float>(random(static_cast<std::uint64_t>(index))[0]);
+  constexpr std::uint32_t below_two = 0xbfffffff;  // a save looks for weights that have exploded
+  return std::bit_cast<float>(random(static_cast<std::uint64_t>(index))[0] & below_two);
 }
 
 /// What one rank holds under a plan, with memory of its own.

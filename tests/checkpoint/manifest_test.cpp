@@ -6,6 +6,7 @@
 
 #include "checkpoint/holding.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/hash.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
@@ -32,12 +33,20 @@ std::string refusal(const std::string& text) {
   return tests::refusal([&] { manifest_from_json(text, "run/step-1/manifest.json"); });
 }
 
+/// The text with the checksum that it then has.
+std::string sealed(std::string text) {
+  const std::string key = "\"checksum_crc32c\": \"";
+  const auto at = text.rfind(key) + key.size();
+  text.replace(at, 8, "00000000");
+  return text.replace(at, 8, hex(crc32c(std::as_bytes(std::span{text}))).substr(8));
+}
+
 /// The example with the first `from` replaced.
 std::string changed(const std::string& from, const std::string& to) {
   auto text = manifest_to_json(example());
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << text;
-  return text.replace(at, from.size(), to);
+  return sealed(text.replace(at, from.size(), to));
 }
 
 TEST(Manifest, ReadsBackAsWritten) {
@@ -62,7 +71,7 @@ TEST(Manifest, RefusesWithFileAndPlace) {
   names(refusal(""), "manifest.json");
   names(refusal("{\"format\": "), "manifest.json");
   names(refusal(changed("flotilla-checkpoint", "flotilla-plan")), "/format");
-  names(refusal(changed("\"version\": 1", "\"version\": 2")), "/version");
+  names(refusal(changed("\"version\": 2", "\"version\": 1")), "/version");
   names(refusal(changed("\"step\": 120", "\"step\": -1")), "/step");
   names(refusal(changed("\"step\"", "\"stepp\"")), "step");
   names(refusal(changed("18446744073709551615", "18446744073709551616")), "/seed");
@@ -70,6 +79,29 @@ TEST(Manifest, RefusesWithFileAndPlace) {
   names(refusal(changed("deadbeef", "deadbeeg")), "/files/0/checksums_crc32c");
   names(refusal(changed("123456789012", "\"many\"")), "/files/0/size_bytes");
   names(refusal(changed("\"0.1.0\"", "1")), "/provenance/version");
+}
+
+TEST(Manifest, EveryFlippedBitIsRefused) {
+  const auto text = manifest_to_json(example());
+  EXPECT_EQ(manifest_from_json(sealed(text), "x"), example());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    auto flipped = text;
+    flipped[at] = static_cast<char>(flipped[at] ^ (1 << (at % 7)));
+    SCOPED_TRACE(at);
+    refusal(flipped);
+  }
+}
+
+TEST(Manifest, RefusesRangesOutsideTheFile) {
+  for (const char* ranges : {"[1]", "[0, 8, 4, 8]", "[123456789012, 1]", "[-1, 3]", "[8, 9223372036854775807]"})
+    tests::expect_contains(refusal(changed("\"tensor_ranges\": []", std::string{"\"tensor_ranges\": "} + ranges)), "/tensor_ranges");
+}
+
+TEST(Manifest, RefusesTheFolderOfAnotherStep) {
+  const tests::TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "step-121");
+  std::ofstream{folder / "step-121" / "manifest.json"} << manifest_to_json(example());
+  tests::expect_refused([&] { read_manifest(folder / "step-121"); }, "step-121/manifest.json: /step", "120");
 }
 
 TEST(Manifest, EveryTruncationIsRefused) {

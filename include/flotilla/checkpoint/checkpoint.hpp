@@ -48,16 +48,17 @@ struct LoadOptions {
 };
 
 /// Fills every part of `state` and returns the manifest. Collective. Every byte is checked against the checksums by the rank that uses it.
-/// All ranks return, or all throw the same comm::AgreedError{bad_input} (damaged, or of another model) or {unavailable, temporary} (cannot be read);
-/// `state` is then undefined.
+/// All ranks return, or all throw the same comm::AgreedError{bad_input} (damaged, or of another model) or {unavailable, temporary} (cannot
+/// be read); `state` is then undefined.
 Manifest load(const comm::World&, const std::filesystem::path& step_directory, const LocalState& state, const LoadOptions& = {});
 
 struct Loaded {
   std::filesystem::path directory;
   Manifest manifest;
 };
-/// load() of the newest committed step that is sound: rank 0 warns about each damaged one it passes over. Collective. Throws as load()
-/// does when none is left, when there is none, and at once when a checkpoint is of another model.
+/// load() of the newest committed step that is sound: rank 0 warns about each damaged one it passes over, and about those whose weights
+/// have exploded, which are tried last. Collective. Throws as load() does when none is left, when there is none, and at once when a
+/// checkpoint is of another model or cannot be read.
 Loaded load_newest_good(const comm::World&, const std::filesystem::path& run, const LocalState& state, const LoadOptions& = {});
 
 struct CommittedStep {
@@ -67,9 +68,13 @@ struct CommittedStep {
 };
 /// `run`/step-<step>.
 std::filesystem::path step_directory(const std::filesystem::path& run, std::int64_t step);
-/// Committed steps, ascending; empty when the run directory does not exist. Local.
+/// Committed steps, ascending; empty when the run directory does not exist. Local. Throws Error{temporary, unavailable} when a folder
+/// cannot be seen: nobody may take that for "none".
 std::vector<CommittedStep> list(const std::filesystem::path& run);
-/// The newest committed step whose manifest can be read. Local.
+/// Folders and files named as a step that are no checkpoint and that no interrupted save of ours has left. Local; throws as list().
+std::vector<std::filesystem::path> uncommitted(const std::filesystem::path& run);
+/// The newest committed step whose manifest is sound, one whose weights have exploded only where there is no other; nothing when no step is
+/// committed. Local. Throws Error{bad_input} when there are some and none can be read, else as list().
 std::optional<Loaded> latest(const std::filesystem::path& run);
 
 /// One dataset of a checkpoint.
@@ -88,7 +93,10 @@ struct Description {
   std::int64_t damaged_segments() const;
 };
 /// For people: what a checkpoint holds. With `verify`, reads and checks all of it. Local, needs no MPI. Throws Error{bad_input} when the
-/// manifest or the structure of state.h5 is broken.
+/// manifest or the structure of state.h5 is broken, and for tensors that are missing or swapped, as a load does.
 Description describe(const std::filesystem::path& step_directory, bool verify);
+/// The tensors in a state.h5 without a manifest, by its own checksums. HDF5 may crash on it, so a child process reads it. Local; for a
+/// process of one thread. Throws Error{bad_input}.
+std::vector<TensorDescription> describe_bare(const std::filesystem::path& state, bool verify);
 
 }  // namespace flotilla::checkpoint

@@ -14,11 +14,14 @@ namespace flotilla::checkpoint {
 struct StateFile {
   std::string name;  ///< "state.h5"
   Bytes size;
-  std::uint32_t checksum = 0;  ///< CRC-32C of the file's checksum tables, see docs/formats/checkpoint.md
+  std::uint32_t checksum = 0;                    ///< CRC-32C of the file's checksum tables, see docs/formats/checkpoint.md
+  std::uint32_t header_checksum = 0;             ///< CRC-32C of HDF5's header
+  std::uint32_t structure_checksum = 0;          ///< CRC-32C of all that is not a tensor's data, the header included
+  std::vector<std::int64_t> tensor_ranges = {};  ///< first byte and number of bytes of each run of tensor data, ascending
   bool operator==(const StateFile&) const = default;
 };
 
-/// step-N/manifest.json, format "flotilla-checkpoint" version 1: docs/formats/checkpoint.md.
+/// step-N/manifest.json, format "flotilla-checkpoint" version 2: docs/formats/checkpoint.md.
 struct Manifest {
   std::int64_t step = 0;             ///< N: iterations done
   std::int64_t optimizer_steps = 0;  ///< updates applied, AdamW's t; smaller than `step` where steps were skipped
@@ -33,14 +36,18 @@ struct Manifest {
   /// Filled by save(): fingerprint of the model's tensor names and shapes, and the files.
   std::string tensors;
   std::vector<StateFile> files;
+  /// The weights are not finite or so large that their squares are not, or most steps since the checkpoint before were skipped. save() adds
+  /// what it sees in the weights. Such a checkpoint is loaded only where no other is, and no other is removed in its favour.
+  bool exploded = false;
   bool operator==(const Manifest&) const = default;
 };
 
 /// Indented JSON with a newline at its end. Throws Error{bad_input} when plan or profile is not JSON.
 std::string manifest_to_json(const Manifest&);
-/// Throws Error{bad_input}: "<source>: <JSON pointer>: <what was expected>".
+/// Throws Error{bad_input}: "<source>: <JSON pointer>: <what was expected>". The text's own checksum is compared before anything else.
 Manifest manifest_from_json(std::string_view text, std::string_view source);
-/// Reads `step_directory`/manifest.json. Local.
+/// Reads `step_directory`/manifest.json, whose step must be the one that the folder is named after. Local. Throws Error{bad_input}, and
+/// Error{temporary, unavailable} when it cannot be read.
 Manifest read_manifest(const std::filesystem::path& step_directory);
 
 }  // namespace flotilla::checkpoint

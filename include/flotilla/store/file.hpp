@@ -20,8 +20,8 @@ namespace flotilla::store {
 std::string library_version();
 
 /// True once a write has failed: from then on HDF5 may hang or crash when it touches what could not be written, so nothing enters it
-/// again in this process. Open files stay open, their destructors do nothing, every other call throws Error{temporary}: a new process may go on. Neither
-/// exit() nor MPI_Finalize() enters HDF5 either.
+/// again in this process. Open files stay open, their destructors do nothing, every other call throws Error{temporary}: a new process may
+/// go on. Neither exit() nor MPI_Finalize() enters HDF5 either.
 bool poisoned() noexcept;
 /// For ranks that learn from others that a collective write failed.
 void poison() noexcept;
@@ -44,6 +44,9 @@ class Dataset {
   /// Moves the box between the whole (in the file) and `local`. Independent of other ranks. Box offsets must lie inside both.
   void write(std::span<const float> local, const plan::Box&) const;
   void read(std::span<float> local, const plan::Box&) const;
+  /// Consecutive elements of a file that was opened for reading, past HDF5: a disk that is full or away is waited for and told from damage.
+  /// Throws Error{temporary, unavailable}.
+  void read_run(std::span<float> values, std::int64_t first) const;
   /// The whole of a one-dimensional uint32 dataset.
   void write_all(std::span<const std::uint32_t>) const;
   std::vector<std::uint32_t> read_all() const;

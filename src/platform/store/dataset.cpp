@@ -1,3 +1,8 @@
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
 #include <functional>
 #include <numeric>
 
@@ -75,6 +80,22 @@ void Dataset::read(std::span<float> local, const plan::Box& box) const {
     const auto selection = select(*native_, rectangle, local.size());
     checked(H5Dread(native_->id.get(), H5T_NATIVE_FLOAT, selection.memory.get(), selection.file.get(), H5P_DEFAULT, local.data()),
             Doing::reading, native_->place(), "read failed");
+  }
+}
+
+void Dataset::read_run(std::span<float> values, std::int64_t first) const {
+  static_assert(std::endian::native == std::endian::little, "the file's numbers are read as they are");
+  const auto& file = *native_->file;
+  FLOTILLA_ASSERT(file.plain && element() == Element::fp32 && first >= 0 && first + std::ssize(values) <= elements(), native_->place());
+  auto rest = std::as_writable_bytes(values);
+  for (auto at = file_offset().count + first * 4; !rest.empty();) {
+    ssize_t count = 0;
+    const int error =
+        patiently(native_->place(), [&] { return (count = ::pread(file.plain.get(), rest.data(), rest.size(), at)) < 0 ? errno : 0; });
+    FLOTILLA_REQUIRE(error == 0, io_error_kind(error), native_->place(), ": cannot be read: ", std::strerror(error));
+    FLOTILLA_REQUIRE(count > 0, ErrorKind::bad_input, native_->place(), ": the file ends before its data");
+    rest = rest.subspan(static_cast<std::size_t>(count));
+    at += count;
   }
 }
 

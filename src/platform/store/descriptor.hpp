@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "flotilla/base/io_failure.hpp"
+#include "flotilla/base/patience.hpp"
 #include "flotilla/base/unique_handle.hpp"
 
 namespace flotilla::store {
@@ -21,8 +22,12 @@ using Descriptor = UniqueHandle<DescriptorTraits>;
 
 /// Throws Error{unavailable or temporary} with the system's reason.
 inline Descriptor open_descriptor(const std::filesystem::path& path, int flags) {
-  Descriptor descriptor{::open(path.c_str(), flags | O_CLOEXEC, 0666)};
-  FLOTILLA_REQUIRE(descriptor, io_error_kind(errno), path.string(), ": ", std::strerror(errno));
+  Descriptor descriptor;
+  const int error = patiently(path.native(), [&] {
+    descriptor.reset(::open(path.c_str(), flags | O_CLOEXEC, 0664));
+    return descriptor ? 0 : errno;
+  });
+  FLOTILLA_REQUIRE(descriptor, io_error_kind(error), path.string(), ": ", std::strerror(error));
   return descriptor;
 }
 

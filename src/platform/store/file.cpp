@@ -41,7 +41,7 @@ std::vector<char> empty_image(const std::string& path) {
 }
 
 void write_image(const std::filesystem::path& path, const std::vector<char>& image) {
-  const auto file = open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC);
+  const auto file = open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW);
   const auto count = ::pwrite(file.get(), image.data(), image.size(), 0);
   FLOTILLA_REQUIRE(count == static_cast<ssize_t>(image.size()), count < 0 ? io_error_kind(errno) : ErrorKind::temporary, path.string(),
                    ": cannot write: ", count < 0 ? std::strerror(errno) : std::strerror(ENOSPC));
@@ -97,10 +97,12 @@ void File::create_reserved(const std::filesystem::path& path, Bytes size) {
 File File::open_for_reading(const std::filesystem::path& path) {
   enter();
   const auto name = path.string();
-  open_descriptor(path, O_RDONLY);
+  Descriptor plain = open_descriptor(path, O_RDONLY);
   const auto properties = access_properties(name);
   FileId id{checked(H5Fopen(name.c_str(), H5F_ACC_RDONLY, properties.get()), Doing::reading, name, "not a whole HDF5 file")};
-  return File{std::make_shared<Native>(name, std::move(id), Doing::reading, false)};
+  auto native = std::make_shared<Native>(name, std::move(id), Doing::reading, false);
+  native->plain = std::move(plain);
+  return File{std::move(native)};
 }
 
 File File::open_for_writing(const std::filesystem::path& path) {

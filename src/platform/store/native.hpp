@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "descriptor.hpp"
 #include "flotilla/store/file.hpp"
 #include "hdf5.hpp"
 
@@ -13,6 +14,7 @@ struct File::Native {
   FileId id;
   Doing doing = Doing::reading;
   bool parallel = false;
+  Descriptor plain;  ///< of a file that is open for reading
 
   Native(std::string p, FileId file, Doing d, bool with_peers) : path{std::move(p)}, id{std::move(file)}, doing{d}, parallel{with_peers} {}
   Native(const Native&) = delete;

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "flotilla/checkpoint/state.hpp"
@@ -35,5 +36,8 @@ std::vector<std::uint64_t> owned_elements(const LocalState&);
 std::vector<std::uint32_t> checksums_of(const std::vector<model::Tensor>&, const ChecksumIndex&, std::vector<std::uint32_t> remainders);
 /// CRC-32C of the table itself, as little-endian numbers.
 std::uint32_t checksum_of_table(std::span<const std::uint32_t> table);
+
+/// 8 lower-case hexadecimal digits.
+std::string hex8(std::uint32_t);
 
 }  // namespace flotilla::checkpoint

@@ -6,7 +6,6 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/files/text_file.hpp"
 #include "flotilla/store/file.hpp"
 #include "state_file.hpp"
 
@@ -17,12 +16,11 @@ namespace fs = std::filesystem;
 
 /// The manifest as rank 0 reads it, on every rank.
 Manifest read_together(const comm::World& world, const fs::path& directory, Seconds deadline) {
-  const auto path = directory / manifest_name;
   const auto mine = comm::agree_on(
-      world, "reading the manifest", [&] { return world.rank().value == 0 ? files::read_text(path) : std::string{}; }, deadline);
+      world, "reading the manifest", [&] { return world.rank().value == 0 ? manifest_text(directory) : std::string{}; }, deadline);
   const auto content = mpi::broadcast_string(world.control(), mine, 0, deadline);
   return comm::agree_on(
-      world, "reading the manifest", [&] { return manifest_from_json(content, path.string()); }, deadline);
+      world, "reading the manifest", [&] { return manifest_in(directory, content); }, deadline);
 }
 
 void require_same_model(const comm::World& world, const fs::path& directory, const Manifest& manifest, const LocalState& state,
@@ -36,20 +34,6 @@ void require_same_model(const comm::World& world, const fs::path& directory, con
             "saved with, or start in another run directory");
       },
       deadline);
-}
-
-/// Checks that every tensor is there in its shape, and that the checksums are those that the manifest vouches for.
-std::vector<std::uint32_t> read_all_checksums(const store::File& file, const std::vector<model::Tensor>& tensors,
-                                              const ChecksumIndex& index, const StateFile& expected) {
-  std::vector<std::uint32_t> checksums(index.size());
-  for (auto kind : kinds)
-    for (std::size_t t = 0; t < tensors.size(); ++t) {
-      open_tensor(file, kind, tensors[t].name, tensors[t].shape);
-      std::ranges::copy(read_checksums(file, kind, tensors[t].name, tensors[t].shape), index.part(checksums, kind, t).begin());
-    }
-  FLOTILLA_REQUIRE(checksum_of_table(checksums) == expected.checksum, ErrorKind::bad_input, file.path().string(),
-                   ": checksums: they are not those that the manifest was made for");
-  return checksums;
 }
 
 /// Copies what a box and a run of the whole have in common; `run_values` begins at the run's first element.
@@ -119,7 +103,7 @@ void load_parts(const fs::path& directory, const Manifest& manifest, const Local
       FLOTILLA_REQUIRE(part.keeps(kind), ErrorKind::internal, "checkpoint: part of tensor ", part.tensor, " has ", part.values(kind).size(),
                        " values in memory, its elements are ", part.elements());
   const auto expected = require_state_file(directory, manifest);
-  const auto file = store::File::open_for_reading(directory / state_name);
+  const auto file = open_state(directory, manifest);
   Loader loader{file, state, expected};
   for (const auto& part : state.parts)
     for (auto kind : kinds)
@@ -127,20 +111,29 @@ void load_parts(const fs::path& directory, const Manifest& manifest, const Local
 }
 
 std::vector<fs::path> newest_first(const comm::World& world, const fs::path& run, Seconds deadline) {
-  std::string lines;
-  if (world.rank().value == 0) {
-    auto steps = list(run);
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step) lines += step->directory.string() + "\n";
-  }
-  std::istringstream in{mpi::broadcast_string(world.control(), lines, 0, deadline)};
+  std::string numbers;
+  comm::agree_on(
+      world, "looking for checkpoints",
+      [&] {
+        if (world.rank().value != 0) return;
+        auto steps = list(run);
+        for (auto step = steps.rbegin(); step != steps.rend(); ++step) numbers += text(step->step, " ");
+      },
+      deadline);
+  std::istringstream in{mpi::broadcast_string(world.control(), numbers, 0, deadline)};
   std::vector<fs::path> directories;
-  for (std::string line; std::getline(in, line);) directories.emplace_back(line);
+  for (std::int64_t step = 0; in >> step;) directories.push_back(step_directory(run, step));
   return directories;
 }
 
-/// What is wrong with this checkpoint, when that is damage; anything else is thrown.
+std::string exploded_words(const fs::path& directory) {
+  return text(directory.string(), ": its weights have exploded, or most steps before it were skipped");
+}
+
+/// What is wrong with this checkpoint, when that is damage, or weights that no training goes on from unless they are the last resort;
+/// anything else is thrown.
 std::optional<std::string> try_load(const comm::World& world, const fs::path& directory, const LocalState& state, Seconds deadline,
-                                    Manifest& manifest) {
+                                    Manifest& manifest, bool last_resort) {
   try {
     manifest = read_together(world, directory, deadline);
   } catch (const comm::AgreedError& error) {
@@ -148,6 +141,7 @@ std::optional<std::string> try_load(const comm::World& world, const fs::path& di
     return error.what();
   }
   require_same_model(world, directory, manifest, state, deadline);
+  if (manifest.exploded && !last_resort) return exploded_words(directory);
   try {
     comm::agree_on(
         world, "loading the checkpoint", [&] { load_parts(directory, manifest, state); }, deadline);
@@ -162,18 +156,25 @@ std::optional<std::string> try_load(const comm::World& world, const fs::path& di
 
 Manifest load(const comm::World& world, const fs::path& step_directory, const LocalState& state, const LoadOptions& options) {
   Manifest manifest;
-  if (const auto damage = try_load(world, step_directory, state, options.deadline, manifest))
+  if (const auto damage = try_load(world, step_directory, state, options.deadline, manifest, true))
     throw comm::AgreedError{ErrorKind::bad_input, *damage};
   return manifest;
 }
 
 Loaded load_newest_good(const comm::World& world, const fs::path& run, const LocalState& state, const LoadOptions& options) {
   std::string newest;
-  for (const auto& directory : newest_first(world, run, options.deadline)) {
+  auto directories = newest_first(world, run, options.deadline);
+  const std::size_t all = directories.size();
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    const auto directory = directories[i];
     Loaded loaded{directory, {}};
-    const auto damage = try_load(world, directory, state, options.deadline, loaded.manifest);
+    const bool last_resort = i >= all;
+    const auto damage = try_load(world, directory, state, options.deadline, loaded.manifest, last_resort);
     if (!damage) return loaded;
-    if (newest.empty()) newest = *damage;
+    if (*damage == exploded_words(directory))
+      directories.push_back(directory);
+    else if (newest.empty())
+      newest = *damage;
     if (world.rank().value == 0) log::warning(*damage, "; trying an earlier checkpoint");
   }
   throw comm::AgreedError{ErrorKind::bad_input, newest.empty() ? text(run.string(), ": there is no committed checkpoint")

@@ -2,6 +2,7 @@
 
 #include "combine.hpp"
 #include "directory.hpp"
+#include "exploded.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
@@ -10,6 +11,7 @@
 #include "flotilla/store/disk.hpp"
 #include "flotilla/store/file.hpp"
 #include "state_file.hpp"
+#include "structure.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -64,12 +66,15 @@ class Saver {
       check_parts();
       remainders = owned_remainders(state_, index_);
       owned = owned_elements(state_);
+      owned.push_back(has_exploded(state_));
     });
     agree_on("combining checksums", [&] {
       combine_xor(communicator, remainders, options_.deadline);
       combine_sum(communicator, owned, options_.deadline);
       checksums_ = broadcast(communicator, checksums_of(tensors_, index_, std::move(remainders)), options_.deadline);
-      if (root()) check_owned(owned);
+      if (!root()) return;
+      check_owned(owned);
+      manifest_.exploded = manifest_.exploded || owned.back() > 0;
     });
     report_.checksum = now() - start;
   }
@@ -97,15 +102,14 @@ class Saver {
     working_ = mpi::broadcast_string(world_.control(), working_.string(), 0, options_.deadline);
     agree_on("reserving space for the checkpoint", [&] {
       if (!root()) return;
-      const Bytes size = create_state_file(state_path(), tensors_, index_, checksums_, manifest_.step);
-      manifest_.files = {{std::string{state_name}, size, checksum_of_table(checksums_)}};
+      manifest_.files = {create_state_file(state_path(), tensors_, index_, checksums_, manifest_.step)};
       manifest_.tensors = fingerprint(tensors_);
       prepare_manifest(working_, manifest_to_json(manifest_));
     });
   }
 
   void prepare_directory() {
-    for (const auto& folder : debris(run_)) remove_step(folder);
+    for (const auto& folder : debris(run_)) remove(folder);
     const auto working = working_directory(run_, manifest_.step);
     make_directory(working);
     working_ = working;
@@ -143,7 +147,8 @@ class Saver {
     report_.flush = now() - start;
   }
 
-  /// What is on the disk is what was in memory: the ranks share the segments out and read them back.
+  /// What is on the disk is what was in memory: the ranks share the segments out and read them back. What HDF5 has written beside them is
+  /// complete only now.
   void verify() {
     begin(Phase::verify);
     const Seconds start = now();
@@ -152,6 +157,9 @@ class Saver {
       std::int64_t number = 0;
       for (auto kind : kinds)
         for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);
+      if (!root()) return;
+      add_structure_checksums(state_path(), manifest_.files.front());
+      prepare_manifest(working_, manifest_to_json(manifest_));
     });
     report_.verify = now() - start;
   }
@@ -175,8 +183,7 @@ class Saver {
     begin(Phase::commit);
     agree_on("committing the checkpoint", [&] {
       if (!root()) return;
-      checkpoint::commit(working_, run_, manifest_.step);
-      committed_ = true;
+      checkpoint::commit(working_, run_, manifest_.step, committed_);
     });
     report_.directory = step_directory(run_, manifest_.step);
   }
@@ -185,8 +192,19 @@ class Saver {
   void prune() const {
     begin(Phase::prune);
     if (!root()) return;
-    for (const auto& folder : debris(run_)) remove(folder);
-    for (const auto& folder : beyond_keep(run_, manifest_.step, options_.keep)) remove(folder);
+    try {
+      for (const auto& folder : debris(run_)) remove(folder);
+      if (manifest_.exploded) return warn_exploded();
+      for (const auto& folder : beyond_keep(run_, manifest_.step, options_.keep)) remove(folder);
+    } catch (const Error& error) {
+      log::warning(error.what(), "; older checkpoints stay for now");
+    }
+  }
+
+  void warn_exploded() const {
+    log::warning(report_.directory.string(),
+                 ": its weights have exploded, or most steps before it were skipped; earlier checkpoints stay, ",
+                 "and a restart prefers them");
   }
 
   static void remove(const fs::path& folder) {

@@ -1,9 +1,13 @@
 #include "state_file.hpp"
 
+#include <algorithm>
+
+#include "directory.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/store/disk.hpp"
+#include "structure.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -29,9 +33,9 @@ void create_datasets(const store::File& file, const std::vector<model::Tensor>& 
     }
 }
 
-std::string hex8(std::uint32_t value) { return hex(value).substr(8); }
-
 }  // namespace
+
+std::string hex8(std::uint32_t value) { return hex(value).substr(8); }
 
 std::string_view group_of(Kind kind) {
   switch (kind) {
@@ -64,18 +68,20 @@ Bytes predicted_size(const std::vector<model::Tensor>& tensors) {
   return {bytes};
 }
 
-Bytes create_state_file(const std::filesystem::path& path, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
-                        std::vector<std::uint32_t>& checksums, std::int64_t step) {
+StateFile create_state_file(const std::filesystem::path& path, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
+                            std::vector<std::uint32_t>& checksums, std::int64_t step) {
   store::File::create_reserved(path, predicted_size(tensors));
   auto file = store::File::open_for_writing(path);
   file.write_attribute("format", std::string{"flotilla-checkpoint"});
   file.write_attribute("version", 1);
   file.write_attribute("step", step);
   create_datasets(file, tensors, index, checksums);
+  StateFile result{std::string{state_name}, {}, checksum_of_table(checksums)};
+  result.tensor_ranges = ranges_of(open_tensors(file, tensors));
   file.close();
-  const Bytes size{static_cast<std::int64_t>(std::filesystem::file_size(path))};
-  store::reserve(path, size);
-  return size;
+  result.size = {static_cast<std::int64_t>(std::filesystem::file_size(path))};
+  store::reserve(path, result.size);
+  return result;
 }
 
 std::vector<store::Dataset> open_tensors(const store::File& file, const std::vector<model::Tensor>& tensors) {
@@ -118,9 +124,22 @@ std::vector<std::uint32_t> read_checksums(const store::File& file, Kind kind, co
   return data.read_all();
 }
 
+std::vector<std::uint32_t> read_all_checksums(const store::File& file, const std::vector<model::Tensor>& tensors,
+                                              const ChecksumIndex& index, const StateFile& expected) {
+  std::vector<std::uint32_t> checksums(index.size());
+  for (auto kind : kinds)
+    for (std::size_t t = 0; t < tensors.size(); ++t) {
+      open_tensor(file, kind, tensors[t].name, tensors[t].shape);
+      std::ranges::copy(read_checksums(file, kind, tensors[t].name, tensors[t].shape), index.part(checksums, kind, t).begin());
+    }
+  FLOTILLA_REQUIRE(checksum_of_table(checksums) == expected.checksum, ErrorKind::bad_input, file.path().string(),
+                   ": checksums: they are not those that the manifest was made for");
+  return checksums;
+}
+
 std::uint32_t read_segment(const store::Dataset& data, const Segments& segments, std::int64_t segment, std::span<float> values) {
   const auto run = segments.run(segment);
-  data.read(values, {.outer = 1, .inner = run.count, .global_offset = run.first});
+  data.read_run(values.first(static_cast<std::size_t>(run.count)), run.first);
   return crc32c(std::as_bytes(values.first(static_cast<std::size_t>(run.count))));
 }
 

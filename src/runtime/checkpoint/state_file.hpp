@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "checksums.hpp"
+#include "flotilla/checkpoint/manifest.hpp"
 #include "flotilla/checkpoint/state.hpp"
 #include "flotilla/store/file.hpp"
 
@@ -19,9 +20,10 @@ std::string checksum_name(Kind, const std::string& tensor);
 /// Fingerprint of names and shapes, in order.
 std::string fingerprint(const std::vector<model::Tensor>&);
 
-/// The file with every dataset in place, its checksums written, its tensors not yet, and all of its space reserved. Returns its size.
-Bytes create_state_file(const std::filesystem::path&, const std::vector<model::Tensor>&, const ChecksumIndex&,
-                        std::vector<std::uint32_t>& checksums, std::int64_t step);
+/// The file with every dataset in place, its checksums written, its tensors not yet, and all of its space reserved. Returns what a manifest
+/// says of it, but for the checksums of header and structure, which are known once it is complete.
+StateFile create_state_file(const std::filesystem::path&, const std::vector<model::Tensor>&, const ChecksumIndex&,
+                            std::vector<std::uint32_t>& checksums, std::int64_t step);
 /// Every tensor's dataset, kind by kind. Collective where the file is parallel.
 std::vector<store::Dataset> open_tensors(const store::File&, const std::vector<model::Tensor>&);
 /// Writes what this rank owns.
@@ -31,6 +33,10 @@ void write_owned(const std::vector<store::Dataset>& datasets, const LocalState&)
 store::Dataset open_tensor(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
 /// The checksums of a dataset with this shape. Throws Error{bad_input} when they are missing or their number is wrong.
 std::vector<std::uint32_t> read_checksums(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
+
+/// All checksum tables, after a check that every tensor is there in its shape, and that the tables are those that the manifest vouches for.
+std::vector<std::uint32_t> read_all_checksums(const store::File&, const std::vector<model::Tensor>&, const ChecksumIndex&,
+                                              const StateFile& expected);
 
 /// Reads one segment into `values` (of at least its size) and returns its CRC-32C.
 std::uint32_t read_segment(const store::Dataset&, const Segments&, std::int64_t segment, std::span<float> values);
