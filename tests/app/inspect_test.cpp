@@ -1,17 +1,17 @@
 #include "app/inspect/inspect.hpp"
 
+#include "app/common/plan_text.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
-#include "app/common/plan_text.hpp"
 
 namespace flotilla::app {
 namespace {
 
-using tests::TemporaryFolder;
 using tests::error_of;
+using tests::TemporaryFolder;
 
 using Words = std::vector<std::string>;
 
@@ -125,6 +125,15 @@ TEST(InspectCheckpoint, JsonHasStableKeys) {
   EXPECT_EQ(json.at("tensors").size(), 2u);
   EXPECT_EQ(json.at("tensors").items()[1].get_string("group"), "adamw/moment1");
   EXPECT_EQ(json.at("tensors").items()[0].get_int64("size_bytes"), 65536);
+}
+
+TEST(Inspect, ADamagedStateFileWithoutManifestIsOneLine) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("weights.h5", "\x89HDF\r\n\x1a\n" + std::string(5000, 'x'));
+  const auto error = error_of([&] { inspect(Words{file}); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_input) << error.what();
+  EXPECT_NE(std::string{error.what()}.find(file), std::string::npos) << error.what();
+  EXPECT_EQ(std::string{error.what()}.find('\n'), std::string::npos) << error.what();
 }
 
 TEST(Inspect, RefusesWhatItDoesNotKnow) {

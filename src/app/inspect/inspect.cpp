@@ -1,5 +1,6 @@
 #include "app/inspect/inspect.hpp"
 
+#include <fstream>
 #include <iostream>
 
 #include "app/common/job_table.hpp"
@@ -9,6 +10,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/forecast_file.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/planning_file.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -33,11 +35,26 @@ FormatFinding of_checkpoint(const fs::path& directory, const InspectOptions& o) 
 }
 
 FormatFinding of_directory(const fs::path& path, const InspectOptions& o) {
-  if (fs::exists(path / "manifest.json")) return of_checkpoint(path, o);
+  if (files::facts_of(path / "manifest.json")) return of_checkpoint(path, o);
   const auto steps = checkpoint::list(path);
   FLOTILLA_REQUIRE(!steps.empty(), ErrorKind::bad_input, path.string(),
                    ": neither a committed checkpoint (no manifest.json) nor a run directory that holds one (no step-N/manifest.json)");
   return of_checkpoint(steps.back().directory, o);
+}
+
+/// A state.h5 whose manifest is elsewhere: its own checksums are all there is.
+FormatFinding of_bare_state(const fs::path& path, const InspectOptions& o) {
+  const checkpoint::Description description{{}, checkpoint::describe_bare(path, o.verify), o.verify};
+  const bool sound = description.damaged_segments() == 0;
+  if (o.output.json) return {tensors_json(description, path), sound};
+  return {tensors_text(description, path, o.output.file.empty() ? output_style() : Style{}), sound};
+}
+
+bool is_hdf5(const fs::path& path) {
+  constexpr std::string_view signature{"\x89HDF\r\n\x1a\n"};
+  std::string head(signature.size(), '\0');
+  std::ifstream{path, std::ios::binary}.read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head == signature;
 }
 
 FormatFinding of_json(const fs::path& path, const InspectOptions& o) {
@@ -70,8 +87,10 @@ FormatFinding look_at(const fs::path& path, const InspectOptions& o) {
   const auto status = fs::status(path, missing);
   FLOTILLA_REQUIRE(fs::exists(status), ErrorKind::bad_input, path.string(), ": no such file or folder");
   if (fs::is_directory(status)) return of_directory(path, o);
-  const bool in_checkpoint = path.filename() == "manifest.json" || path.filename() == "state.h5";
-  return in_checkpoint ? of_directory(path.has_parent_path() ? path.parent_path() : ".", o) : of_json(path, o);
+  const auto folder = path.has_parent_path() ? path.parent_path() : fs::path{"."};
+  const bool state = path.filename() == "state.h5";
+  if (path.filename() == "manifest.json" || (state && files::facts_of(folder / "manifest.json"))) return of_directory(folder, o);
+  return state || (fs::is_regular_file(status) && is_hdf5(path)) ? of_bare_state(path, o) : of_json(path, o);
 }
 
 }  // namespace

@@ -32,7 +32,11 @@ std::string library_text(const files::Library&, const Style& = {});
 /// A checkpoint for people: where the run stands, its plan, its provenance, its tensors.
 std::string checkpoint_text(const checkpoint::Description&, const std::filesystem::path& directory, const Style& = {});
 
+/// The tensors of a state.h5 without a manifest, for people.
+std::string tensors_text(const checkpoint::Description&, const std::filesystem::path& file, const Style& = {});
+
 /// The same for programs: one JSON document that ends in a newline. Plans and profiles are their own files' JSON.
 std::string checkpoint_json(const checkpoint::Description&, const std::filesystem::path& directory);
+std::string tensors_json(const checkpoint::Description&, const std::filesystem::path& file);
 
 }  // namespace flotilla::app

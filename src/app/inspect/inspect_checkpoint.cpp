@@ -29,8 +29,8 @@ std::string tensors(const Description& d, const Style& style) {
   return table.print(style);
 }
 
-std::string plan_in_words(const std::string& json) {
-  return json.empty() ? "not recorded" : plan::summary(files::plan_from_json(json, "the checkpoint's plan"));
+std::string plan_in_words(const std::string& json, const std::string& source) {
+  return json.empty() ? "not recorded" : plan::summary(files::plan_from_json(json, source));
 }
 
 Bytes size_of(const checkpoint::Manifest& m) {
@@ -46,7 +46,25 @@ std::string tensor_json(const TensorDescription& t) {
   return line.text();
 }
 
+std::string tensor_list_json(const Description& d) {
+  std::string list;
+  for (const auto& t : d.tensors) list += (list.empty() ? "" : ", ") + tensor_json(t);
+  return "[" + list + "]";
+}
+
 }  // namespace
+
+std::string tensors_text(const Description& d, const std::filesystem::path& file, const Style& style) {
+  return key_values({{"file", file.string()}, {"manifest", "none: compared with the file's own checksums only"}}) + "\n" +
+         tensors(d, style);
+}
+
+std::string tensors_json(const Description& d, const std::filesystem::path& file) {
+  files::JsonLine line;
+  line.add("file", file.string()).add_null("manifest").add("verified", d.verified).add("damaged_segments", d.damaged_segments());
+  line.add_json("tensors", tensor_list_json(d));
+  return line.text() + "\n";
+}
 
 std::string checkpoint_text(const Description& d, const std::filesystem::path& directory, const Style& style) {
   const auto& m = d.manifest;
@@ -56,18 +74,17 @@ std::string checkpoint_text(const Description& d, const std::filesystem::path& d
       {"sequences", text(m.sequences, " consumed")},
       {"seed", text(m.seed)},
       {"data", m.data_fingerprint},
-      {"plan", plan_in_words(m.plan)},
+      {"plan", plan_in_words(m.plan, (directory / "manifest.json").string() + ": /plan")},
       {"size", to_string(size_of(m))}};
+  if (m.exploded) lines.emplace_back("weights", "exploded, or most steps before were skipped: a restart prefers an earlier checkpoint");
   lines.insert(lines.end(), m.provenance.begin(), m.provenance.end());
   return key_values(lines) + "\n" + tensors(d, style);
 }
 
 std::string checkpoint_json(const Description& d, const std::filesystem::path& directory) {
-  std::string list;
-  for (const auto& t : d.tensors) list += (list.empty() ? "" : ", ") + tensor_json(t);
   files::JsonLine line;
   line.add("directory", directory.string()).add_json("manifest", checkpoint::manifest_to_json(d.manifest));
-  line.add("verified", d.verified).add("damaged_segments", d.damaged_segments()).add_json("tensors", "[" + list + "]");
+  line.add("verified", d.verified).add("damaged_segments", d.damaged_segments()).add_json("tensors", tensor_list_json(d));
   return line.text() + "\n";
 }
 
