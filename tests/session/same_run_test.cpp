@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "flotilla/journal/metrics.hpp"
 #include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -20,6 +24,9 @@ checkpoint::Loaded saved_by(const RunConfig& config) {
   checkpoint::Loaded saved;
   saved.directory = "run/checkpoint";
   saved.manifest.training = training_identity(config);
+  saved.manifest.seed = 1;
+  saved.manifest.step = 3;
+  saved.manifest.sequences = 12;
   saved.manifest.data_fingerprint = "abc";
   return saved;
 }
@@ -52,6 +59,56 @@ TEST(SameRun, SamplesAndModelMayNot) {
   now.architecture.blocks += 1;
   EXPECT_NE(refusal(now, "abc", saved).find("the training differs: saved with 'model = "), std::string::npos);
   EXPECT_NE(refusal(config(), "abd", saved).find("the training data (fingerprint) differs: saved with 'abc'"), std::string::npos);
+}
+
+TEST(SameRun, WhatAManifestCountsFitsTheJob) {
+  auto saved = saved_by(config());
+  saved.manifest.step = 30;
+  EXPECT_NE(refusal(config(), "abc", saved).find("the number of sequences at that step differs: saved with '12', the job says '120'"),
+            std::string::npos);
+  saved = saved_by(config());
+  saved.manifest.seed = 2;
+  EXPECT_NE(refusal(config(), "abc", saved).find("the seed differs"), std::string::npos);
+}
+
+void write(const std::filesystem::path& file, const std::string& text) { std::ofstream{file} << text; }
+
+TEST(CheckpointToResume, ANewRunBeginsWhereNothingWasEverSaved) {
+  const tests::TemporaryFolder run;
+  EXPECT_FALSE(checkpoint_to_resume(run / "none", false));
+  journal::MetricsWriter{run, 1}.write(journal::StepRecord{.step = 1});  // killed before it saved
+  EXPECT_FALSE(checkpoint_to_resume(run, false));
+}
+
+TEST(CheckpointToResume, TracesOfASavedStepAreNotRunOver) {
+  const tests::TemporaryFolder run;
+  journal::MetricsWriter{run, 1}.write(journal::CheckpointRecord{.step = 40});
+  const auto message = tests::refusal(ErrorKind::unavailable, [&] { checkpoint_to_resume(run, false); });
+  tests::expect_contains(message, "its journal tells of a checkpoint at step 40, and no checkpoint is there");
+  EXPECT_FALSE(checkpoint_to_resume(run, true));
+  journal::MetricsWriter{run, 2}.write(journal::StartRecord{.step = 0});  // begun anew: what was saved before is void
+  EXPECT_FALSE(checkpoint_to_resume(run, false));
+}
+
+TEST(CheckpointToResume, NeitherAreStepFoldersThatNobodyCanRead) {
+  const tests::TemporaryFolder run;
+  std::filesystem::create_directory(run / "step-20");
+  tests::expect_contains(tests::refusal(ErrorKind::unavailable, [&] { checkpoint_to_resume(run, false); }), "it holds step-20");
+  write(run / "step-20" / "manifest.json", "{\"format\": ");
+  tests::expect_contains(tests::refusal([&] { checkpoint_to_resume(run, false); }), "no checkpoint can be read");
+  EXPECT_FALSE(checkpoint_to_resume(run, true));
+}
+
+TEST(CheckpointToResume, AnEarlierCheckpointIsTakenAndTheLaterOneNamed) {
+  const tests::TemporaryFolder run;
+  journal::MetricsWriter{run, 1}.write(journal::CheckpointRecord{.step = 40});
+  std::filesystem::create_directory(run / "step-20");
+  checkpoint::Manifest manifest;
+  manifest.step = 20;
+  write(run / "step-20" / "manifest.json", checkpoint::manifest_to_json(manifest));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(checkpoint_to_resume(run, false)->manifest.step, 20);
+  tests::expect_contains(::testing::internal::GetCapturedStderr(), "the journal tells of a checkpoint at step 40");
 }
 
 }  // namespace

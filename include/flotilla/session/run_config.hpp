@@ -47,6 +47,7 @@ struct RunConfig {
     Seconds time_limit;          ///< from the start of the process; 0: Slurm's, if it says
     Seconds stop_slack{60};
     Seconds grace{30};         ///< between SIGTERM and SIGKILL
+    bool start_over = false;   ///< begin anew where a run's traces are without a checkpoint that can be read
     bool part_of_job = false;  ///< a component of a heterogeneous job may have no rank
   } run;
   struct Watch {

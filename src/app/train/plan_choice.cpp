@@ -17,22 +17,6 @@ std::string from_rank_0(const comm::World& world, const std::string& text, Secon
   return mpi::broadcast_string(world.control(), text, 0, deadline);
 }
 
-/// The checkpoint's plan and profile as JSON where they may be kept; both empty where not.
-struct Kept {
-  std::string plan, profile;
-  std::int64_t step = 0;
-};
-Kept kept_from(const ChoiceRequest& request, const probe::Discovery& here) {
-  if (!request.resume || request.replan || !request.file.empty()) return {};
-  const auto& manifest = request.resume->manifest;
-  if (manifest.plan.empty() || manifest.profile.empty()) return {};
-  const auto profile = files::profile_from_json(manifest.profile, request.resume->directory.string());
-  if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return {};
-  const auto plan = files::plan_from_json(manifest.plan, request.resume->directory.string());
-  if (plan.precision != request.search.precision || !keeps(plan, settled(request.search.constraints))) return {};
-  return {manifest.plan, manifest.profile, manifest.step};
-}
-
 plan::Plan search_plan(const ChoiceRequest& request, const simulate::ProgramForecaster& forecaster, session::ChosenPlan& chosen) {
   const Seconds begin = now();
   const auto answer = search::plan(request.search, forecaster);
@@ -58,8 +42,8 @@ void require_trainable(const model::Config& model, const std::string& source) {
       "model or a config.json");
 }
 
-void require_matches_job(const plan::Plan& plan, const search::PlanRequest& job, const std::string& source) {
-  require_trainable(plan.model, source);
+/// The plan computes what the job says, on the batches that it says: everything but how it is split, and the precision.
+void require_same_arithmetic(const plan::Plan& plan, const search::PlanRequest& job, const std::string& source) {
   const auto differ = [&](const char* what, const auto& theirs, const auto& ours) {
     throw Error{ErrorKind::bad_input, text(source, ": ", what, " is ", theirs, ", the job says ", ours, "; make them the same")};
   };
@@ -68,7 +52,34 @@ void require_matches_job(const plan::Plan& plan, const search::PlanRequest& job,
   if (theirs != ours) differ("model", plan.model.name, job.model.name + " (or its shape differs)");
   if (plan.length != job.length) differ("length", plan.length, job.length);
   if (plan.global_batch != job.global_batch) differ("global_batch", plan.global_batch, job.global_batch);
-  if (plan.precision != job.precision) differ("precision", to_string(plan.precision), to_string(job.precision));
+}
+
+void require_matches_job(const plan::Plan& plan, const search::PlanRequest& job, const std::string& source) {
+  require_trainable(plan.model, source);
+  require_same_arithmetic(plan, job, source);
+  if (plan.precision != job.precision)
+    throw Error{ErrorKind::bad_input, text(source, ": precision is ", to_string(plan.precision), ", the job says ",
+                                           to_string(job.precision), "; make them the same")};
+}
+
+/// The checkpoint's plan and profile as JSON where they may be kept; both empty where not.
+struct Kept {
+  std::string plan, profile;
+  std::int64_t step = 0;
+};
+Kept kept_from(const ChoiceRequest& request, const probe::Discovery& here) {
+  if (!request.resume || request.replan || !request.file.empty()) return {};
+  const auto& manifest = request.resume->manifest;
+  if (manifest.plan.empty() || manifest.profile.empty()) return {};
+  const auto profile = files::profile_from_json(manifest.profile, request.resume->directory.string());
+  if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return {};
+  const auto source = (request.resume->directory / "manifest.json").string() + ": /plan";
+  const auto plan = files::plan_from_json(manifest.plan, source);
+  auto compared = with_dropout(plan, request.search.model);
+  compared.model.family = request.search.model.family;  // a word for the same arithmetic
+  require_same_arithmetic(compared, request.search, source);
+  if (plan.precision != request.search.precision || !keeps(plan, settled(request.search.constraints))) return {};
+  return {manifest.plan, manifest.profile, manifest.step};
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ class Training {
         world_, "looking for a checkpoint",
         [&] {
           if (world_.rank() != Rank{0}) return;
-          saved_ = checkpoint::latest(allocation_.run());
+          saved_ = session::checkpoint_to_resume(allocation_.run(), job_.run.start_over);
           if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
         },
         deadline_);

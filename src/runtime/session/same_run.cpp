@@ -3,9 +3,47 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "flotilla/journal/history.hpp"
 
 namespace flotilla::session {
+
+namespace {
+
+/// What tells that steps were saved here; empty: nothing.
+std::string traces(const std::filesystem::path& run) {
+  if (const auto step = journal::last_saved_step(run); step > 0) return text("its journal tells of a checkpoint at step ", step);
+  if (const auto found = checkpoint::uncommitted(run); !found.empty()) return text("it holds ", found.front().filename().string());
+  return {};
+}
+
+std::optional<checkpoint::Loaded> latest_unless(const std::filesystem::path& run, bool start_over) {
+  try {
+    return checkpoint::latest(run);
+  } catch (const Error& error) {
+    if (!start_over || error.kind() != ErrorKind::bad_input) throw;
+    log::warning(error.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<checkpoint::Loaded> checkpoint_to_resume(const std::filesystem::path& run, bool start_over) {
+  auto saved = latest_unless(run, start_over);
+  if (saved) {
+    if (const auto told = journal::last_saved_step(run); told > saved->manifest.step)
+      log::warning(run.string(), ": the journal tells of a checkpoint at step ", told, "; the newest that can be read is of step ",
+                   saved->manifest.step);
+    return saved;
+  }
+  if (start_over) return std::nullopt;
+  const auto found = traces(run);
+  FLOTILLA_REQUIRE(found.empty(), ErrorKind::unavailable, run.string(), ": ", found,
+                   ", and no checkpoint is there; bring it back, choose another --run.directory, or begin anew with --run.start-over");
+  return std::nullopt;
+}
 
 std::string training_identity(const RunConfig& config) {
   // Names and dropout may change: another spelling of the same model is the same training, and dropout is a knob like the learning rate.
@@ -34,6 +72,11 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
     };
     refuse("the training", line(saved.manifest.training, a), line(ours, b));
   }
+  const auto& manifest = saved.manifest;
+  if (manifest.seed != static_cast<std::uint64_t>(config.training.seed))
+    refuse("the seed", text(manifest.seed), text(config.training.seed));
+  const auto sequences = manifest.step * config.training.global_batch;
+  if (manifest.sequences != sequences) refuse("the number of sequences at that step", text(manifest.sequences), text(sequences));
   if (saved.manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
 }
 

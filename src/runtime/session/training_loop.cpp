@@ -111,6 +111,7 @@ SegmentResult TrainingLoop::run_steps() {
     if (result.given_up) return leave_step();
     require_finite(result);
     ++done_;
+    skipped_ = result.finite ? 0 : skipped_ + 1;
     in_.allocation.set_step(done_);
     const Seconds took = now() - begin;
     report(result, took);
@@ -205,7 +206,7 @@ void TrainingLoop::require_finite(const train::StepResult& result) const {
   }
   // Every rank comes here with the same totals, so agreement is immediate and the parameters are those of the step before.
   throw comm::AgreedError{ErrorKind::bad_input,
-                          line + "; the last checkpoint is good: lower --training.learning-rate or set --training.skip-non-finite"};
+                          line + "; checkpoints are as they were: lower --training.learning-rate or set --training.skip-non-finite"};
 }
 
 void TrainingLoop::report(const train::StepResult& result, Seconds took) {
@@ -294,6 +295,7 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   manifest.step = done_;
   manifest.optimizer_steps = in_.trainer.optimizer_steps();
   manifest.sequences = done_ * in_.config.training.global_batch;
+  manifest.exploded = 2 * skipped_ > done_ - std::max(saved_, in_.first_step);
   checkpoint::SaveOptions options;
   options.keep = in_.config.checkpoint.keep;
   options.deadline = in_.config.comm.deadline;

@@ -95,8 +95,9 @@ class TrainingLoop {
 
   LoopInput in_;
   const SaveSchedule schedule_;
-  std::int64_t done_;   ///< steps
-  std::int64_t saved_;  ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
+  std::int64_t done_;         ///< steps
+  std::int64_t skipped_ = 0;  ///< steps in a row that made no update, up to the last one done
+  std::int64_t saved_;        ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   Seconds last_save_;
   std::string stop_reason_;
   PlanSwitch switch_;
