@@ -72,6 +72,20 @@ TEST_F(Report, TellsEveryStart) {
   EXPECT_DOUBLE_EQ(starts[2].get_double("last_loss"), -2);
 }
 
+TEST_F(Report, NonsenseIsRefusedBeforeAnythingIsPrinted) {
+  const auto whole = content(metrics_file(run_));
+  for (const char* nonsense : {R"({"event": "checkpoint", "step": 1, "time": 1e300, "incarnation": 3, "bytes": 1, "seconds": 1})",
+                               R"({"event": "checkpoint", "step": 1, "time": 3000, "incarnation": 3, "bytes": -1, "seconds": 1})",
+                               R"({"event": "plan", "step": 1, "time": 3000, "incarnation": 3, "plan": "", "reason": "", "refused": "",)"
+                               R"( "moved_bytes": 1, "pause_seconds": -1e18})"}) {
+    run_.write("metrics.jsonl", whole + nonsense + "\n");
+    ::testing::internal::CaptureStdout();
+    const auto error = error_of([&] { report_run(std::vector<std::string>{run_.path().string(), "--format=json"}); });
+    EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+    EXPECT_EQ(error.kind(), ErrorKind::bad_input) << error.what();
+  }
+}
+
 TEST_F(Report, TellsPlansThatChangedOnTheWay) {
   MetricsWriter{run_, 3}.write(PlanRecord{.step = 10, .plan = "2 stages", .reason = "n3 is slow", .moved_bytes = 7});
   const auto changes = json().at("incarnations").items().at(2).at("plan_changes").items();
