@@ -124,6 +124,20 @@ TEST(Directory, RemovesNothingThatItCannotProve) {
   EXPECT_TRUE(fs::exists(run / "step-7" / "manifest.json"));
 }
 
+TEST(Directory, ExplodedWeightsDoNotCountAsKept) {
+  const tests::TemporaryFolder run;
+  for (auto step : {1, 2, 3, 4, 5}) make_committed(run.path(), step);
+  for (auto step : {3, 4, 5}) {
+    Manifest manifest;
+    manifest.step = step;
+    manifest.exploded = true;
+    write(step_directory(run.path(), step) / "manifest.json", manifest_to_json(manifest));
+  }
+  EXPECT_EQ(beyond_keep(run.path(), 5, 2), std::vector<fs::path>{run / "step-3"});
+  EXPECT_EQ(beyond_keep(run.path(), 5, 1), (std::vector<fs::path>{run / "step-1", run / "step-3", run / "step-4"}));
+  EXPECT_EQ(latest(run.path())->manifest.step, 2);
+}
+
 TEST(Directory, WhatCannotBeReadDoesNotCountAsKept) {
   const tests::TemporaryFolder run;
   for (auto step : {1, 2, 3}) make_committed(run.path(), step);

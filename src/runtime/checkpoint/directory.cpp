@@ -272,14 +272,17 @@ std::vector<fs::path> beyond_keep(const fs::path& run, std::int64_t step, int ke
   if (keep <= 0) return result;
   auto steps = list(run);
   std::erase_if(steps, [&](const auto& found) { return found.step > step; });
-  int good = 0;
+  int good = 0, exploded = 0;
   for (auto found = steps.rbegin(); found != steps.rend(); ++found) {
     if (good >= keep) {
       result.push_back(found->directory);
       continue;
     }
     try {
-      good += !read_manifest(found->directory).exploded;
+      if (!read_manifest(found->directory).exploded)
+        ++good;
+      else if (++exploded > keep)
+        result.push_back(found->directory);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_input) throw;
     }

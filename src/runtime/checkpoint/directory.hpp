@@ -42,7 +42,7 @@ void commit(const std::filesystem::path& working, const std::filesystem::path& r
 /// Throws Error{unavailable, temporary}; unavailable where the folder cannot be proven to be ours: then it is as it was.
 void remove_step(const std::filesystem::path& directory);
 /// Committed steps up to `step` that are older than its newest `keep` good ones: whose manifest can be read and whose weights have not
-/// exploded. Nothing when keep is 0.
+/// exploded. Of those whose weights have, all but the newest `keep`. Nothing when keep is 0.
 std::vector<std::filesystem::path> beyond_keep(const std::filesystem::path& run, std::int64_t step, int keep);
 
 }  // namespace flotilla::checkpoint

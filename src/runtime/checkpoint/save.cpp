@@ -194,7 +194,7 @@ class Saver {
     if (!root()) return;
     try {
       for (const auto& folder : debris(run_)) remove(folder);
-      if (manifest_.exploded) return warn_exploded();
+      if (manifest_.exploded) warn_exploded();
       for (const auto& folder : beyond_keep(run_, manifest_.step, options_.keep)) remove(folder);
     } catch (const Error& error) {
       log::warning(error.what(), "; older checkpoints stay for now");
@@ -202,8 +202,7 @@ class Saver {
   }
 
   void warn_exploded() const {
-    log::warning(report_.directory.string(),
-                 ": its weights have exploded, or most steps before it were skipped; earlier checkpoints stay, ",
+    log::warning(report_.directory.string(), ": its weights have exploded, or most steps before it were skipped; good checkpoints stay, ",
                  "and a restart prefers them");
   }
 
