@@ -1,5 +1,7 @@
 #include "harness.hpp"
 
+#include "device_mirror.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,28 +17,29 @@ namespace {
 using model::Operation;
 using program::Role;
 
-/// 64-byte aligned memory with a guard behind it.
+/// 64-byte aligned memory with a guard behind it, cut from the pool that a device mirrors.
 class Memory {
  public:
-  explicit Memory(Bytes size) : size_{static_cast<std::size_t>(size.count)}, bytes_(size_ + 2 * guard + 64, std::byte{0xA5}) {
-    const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
-    start_ = bytes_.data() + (64 - address % 64) % 64;
+  explicit Memory(Bytes size) : size_{static_cast<std::size_t>(size.count)}, bytes_{pool().take(size_ + guard)} {
+    std::fill(bytes_.begin(), bytes_.end(), std::byte{0xA5});
   }
-  std::byte* data() { return start_; }
+  ~Memory() { pool().give_back(); }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  std::byte* data() { return bytes_.data(); }
   template <class T>
   T* as() {
-    return reinterpret_cast<T*>(start_);
+    return reinterpret_cast<T*>(bytes_.data());
   }
   std::size_t size() const { return size_; }
   bool intact() const {
-    return std::all_of(start_ + size_, start_ + size_ + guard, [](std::byte b) { return b == std::byte{0xA5}; });
+    return std::all_of(bytes_.begin() + static_cast<std::ptrdiff_t>(size_), bytes_.end(), [](std::byte b) { return b == std::byte{0xA5}; });
   }
 
  private:
   static constexpr std::size_t guard = 256;
   std::size_t size_;
-  std::vector<std::byte> bytes_;
-  std::byte* start_ = nullptr;
+  std::span<std::byte> bytes_;
 };
 
 /// The elements of a whole tensor that one member holds, in the shard's order.
@@ -97,7 +100,7 @@ Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
 Member::Member(const Case& c, const Values& values, int index)
     : shape{shape_of(c, index)},
       setup{setup_of(c, index)},
-      backend{make_cpu_backend(setup)},
+      backend{make_test_backend(setup, shape.sequences)},
       tensors{model::tensors(c.model)},
       tokens{Bytes{4} * (std::int64_t{shape.sequences} * (c.length + 1))},
       partial{element_size(c.precision) * (shape.tokens() * std::max(c.model.hidden, c.model.embedding_width))},

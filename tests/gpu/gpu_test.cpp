@@ -8,7 +8,7 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "kernel.hpp"
+#include "flotilla/gpu/kernel.hpp"
 
 namespace flotilla::gpu {
 namespace {

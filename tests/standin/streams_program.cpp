@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "flotilla/base/error.hpp"
-#include "kernel.hpp"
+#include "flotilla/gpu/kernel.hpp"
 
 namespace {
 

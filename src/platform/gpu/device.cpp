@@ -1,4 +1,4 @@
-#include "device.hpp"
+#include "flotilla/gpu/device.hpp"
 
 #include "state.hpp"
 
@@ -78,7 +78,7 @@ PinnedBuffer Device::make_pinned(Bytes size) const {
 }
 
 DevicePointer Arena::data() const { return {reinterpret_cast<std::byte*>(state_->raw)}; }
-Bytes Arena::size() const { return state_->size; }
+Bytes Arena::size() const { return state_ ? state_->size : Bytes{}; }
 std::span<std::byte> PinnedBuffer::bytes() const {
   return {static_cast<std::byte*>(state_->raw), static_cast<std::size_t>(state_->size.count)};
 }

@@ -1,4 +1,4 @@
-#include "kernel.hpp"
+#include "flotilla/gpu/kernel.hpp"
 
 #include "state.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 #include <memory>
 
-#include "device.hpp"
+#include "flotilla/gpu/device.hpp"
 #include "flotilla/base/unique_handle.hpp"
 #include "library.hpp"
 

@@ -76,6 +76,11 @@ void Stream::call(void (*function)(void*), void* argument) {
   CUDA_TRY(state_->device->ordinal(), cuLaunchHostFunc, state_->raw, function, argument);
 }
 
+void* Stream::native() const {
+  state_->device->make_current();
+  return state_->raw;
+}
+
 bool Stream::idle() const {
   state_->device->make_current();
   return answered(api().cuStreamQuery(state_->raw), {"cuStreamQuery", state_->device->ordinal()});

@@ -100,6 +100,7 @@ void all(hostgpu::Order order) {
   check<E>({37, 2, 2, 16, 0, true}, order);     // a tail tile, dropout
   check<E>({70, 2, 1, 8, 20, false}, order);    // shared keys, a window that ends inside tiles
   check<E>({9, 1, 1, 80, 0, false}, order);     // four columns a lane, the last ones idle
+  check<E>({10, 2, 2, 5, 0, false}, order);     // nothing is a multiple of 16 bytes
 }
 
 }  // namespace

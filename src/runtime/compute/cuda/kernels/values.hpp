@@ -59,7 +59,6 @@ constexpr int attention_shared(int size, int element, bool forward) {
   const int tile = attention_tile * (size * element + 16), scores = attention_tile * (attention_tile + 1) * 4;
   return forward ? 3 * tile + scores : 4 * tile + 2 * scores;
 }
-/// Of head sizes: multiples of this many bytes (copies of 16), up to so many elements.
-inline constexpr int head_bytes_multiple = 16, largest_head = 128;
+inline constexpr int small_head = 64, largest_head = 128;
 
 }  // namespace flotilla::compute::cuda

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-#include "device.hpp"
+#include "flotilla/gpu/device.hpp"
 
 namespace flotilla::gpu {
 

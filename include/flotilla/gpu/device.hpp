@@ -51,6 +51,8 @@ class Stream {
   void call(void (*function)(void*), void* argument);
   bool idle() const;
   void wait(Seconds limit) const;
+  /// The CUstream, for libraries that enqueue their work.
+  void* native() const;
   /// For kernels and graphs.
   StreamState& state() const { return *state_; }
 

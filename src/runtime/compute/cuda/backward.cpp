@@ -1,0 +1,303 @@
+#include "operations.hpp"
+
+namespace flotilla::compute::cuda {
+
+using program::Role;
+
+template <class E>
+void Operations<E>::back_to_mlp(const Frame& f, E* masked) {
+  E* gradient = f.at(Role::gradient);
+  RowsBackward r;
+  r.gradient = r.out = gradient;
+  r.norms = !pre_norm_;
+  if (r.norms) {
+    r.x = f.saved(f.block.end);
+    r.stats = f.template saved<float>(f.block.norm2_stats);
+  }
+  r.norm_weight = Parameter::norm2_weight;
+  r.norm_bias = Parameter::norm2_bias;
+  r.bias = Parameter::down_bias;
+  r.has_bias = setup_.model.feed_forward_bias;
+  r.masked = masked;
+  r.drop = dropout(f, DropSite::feed_forward);
+  rows_backward(f, r);
+  if (shares_ && !r.drop.on) copy_rows(f, gradient, masked, d_);
+}
+
+template <class E>
+void Operations<E>::up_gradient(const Frame& f, const E* before_drop, E* columns, E* out) {
+  ProductSpec to_activated = cpu::linear_input_gradient(setup_.precision, f.n, d_, columns_);
+  to_activated.c_row = up_width_;
+  multiply(to_activated, {.a = before_drop, .b = f.weight(Parameter::down_weight), .c = columns});
+  constexpr std::int64_t pack = 16 / sizeof(E), of_block = element_threads * pack;
+  const bool gated = setup_.model.activation == model::Activation::swiglu, relu = setup_.model.activation == model::Activation::relu;
+  const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
+  const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
+  const E* saved = f.saved(relu ? f.block.activated : f.block.up);
+  if (gated)
+    kernels_.swiglu_backward(stream_, launch, out, columns, saved, f.n, static_cast<int>(columns_));
+  else
+    kernels_.activation_backward(stream_, launch, out, columns, saved, elements, relu ? Activation::relu : Activation::gelu_tanh);
+  if (setup_.model.feed_forward_bias) add_column_sums(f, out, up_width_, Parameter::up_bias);
+}
+
+template <class E>
+void Operations<E>::mlp_weight_gradients(const Frame& f, const E* before_drop, const E* to_up) {
+  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, d_, columns_),
+           {.a = before_drop, .b = f.saved(f.block.activated), .c = f.gradient(Parameter::down_weight)});
+  const E* input = shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input);
+  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, up_width_, d_), {.a = to_up, .b = input, .c = f.gradient(Parameter::up_weight)});
+}
+
+template <class E>
+void Operations<E>::mlp_backward(const Frame& f) {
+  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
+  E* columns = f.take(f.n * up_width_);
+  if (!shares_) back_to_mlp(f, before_drop);
+  up_gradient(f, before_drop, columns, columns);
+  mlp_weight_gradients(f, before_drop, columns);
+  multiply(cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+           {.a = columns, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+E* Operations<E>::kept_output_gradient(const Frame& f) const {
+  return pre_norm_ ? f.kept(model::kept_layout(setup_.model, f.shape).output_gradient) : f.saved(f.block.end);
+}
+
+template <class E>
+E* Operations<E>::kept_up_gradient(const Frame& f) const {
+  return setup_.model.activation == model::Activation::relu ? f.kept(model::kept_layout(setup_.model, f.shape).up_gradient)
+                                                            : f.saved(f.block.up);
+}
+
+template <class E>
+const E* Operations<E>::output_gradient(const Frame& f, E* kept, void (Operations::*back)(const Frame&, E*)) {
+  if (shares_) {
+    copy_rows(f, f.own(Role::partial, d_), kept, d_);
+    return f.at(Role::partial);
+  }
+  E* gradient = f.at(Role::gradient);
+  (this->*back)(f, drops(f) ? kept : gradient);
+  if (!drops(f)) copy(f, gradient, kept, f.n * d_);
+  return kept;
+}
+
+template <class E>
+void Operations<E>::mlp_backward_input(const Frame& f) {
+  E* kept_up = kept_up_gradient(f);
+  const E* before_drop = output_gradient(f, kept_output_gradient(f), &Operations::back_to_mlp);
+  up_gradient(f, before_drop, f.take(f.n * up_width_), kept_up);
+  multiply(cpu::linear_input_gradient(setup_.precision, f.n, up_width_, d_),
+           {.a = kept_up, .b = f.weight(Parameter::up_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::mlp_backward_weights(const Frame& f) {
+  mlp_weight_gradients(f, shares_ ? f.at(Role::partial) : kept_output_gradient(f), kept_up_gradient(f));
+}
+
+template <class E>
+void Operations<E>::back_to_attention(const Frame& f, E* masked) {
+  E *gradient = f.at(Role::gradient), *partial = f.own(Role::partial, d_);
+  RowsBackward r;
+  r.norms = true;
+  r.norm_weight = pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight;
+  r.norm_bias = pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias;
+  r.stats = f.template saved<float>(pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats);
+  r.gradient = pre_norm_ ? partial : gradient;
+  r.added = pre_norm_ ? nullptr : partial;
+  r.x = f.saved(f.block.middle);
+  r.residual = pre_norm_ ? gradient : nullptr;
+  r.out = gradient;
+  r.masked = masked;
+  r.bias = Parameter::out_bias;
+  r.has_bias = setup_.model.attention_output_bias;
+  r.drop = dropout(f, DropSite::attention_output);
+  rows_backward(f, r);
+  if (shares_ && !r.drop.on) copy_rows(f, gradient, masked, d_);
+}
+
+template <class E>
+void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradient) {
+  E* output_gradient = f.take(f.n * attention_width_);
+  float* dots = f.template take<float>(f.n * heads_);
+  multiply(cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
+           {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
+  const AttentionShape shape = attention_shape(f);
+  const Dropout drop = dropout(f, DropSite::attention_probabilities);
+  const bool small = shape.places.size <= small_head;
+  const E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
+  const float* log_sum_exp = f.template saved<float>(f.block.log_sum_exp);
+  gpu::LaunchShape launch{.blocks_x = (setup_.length + attention_tile - 1) / attention_tile,
+                          .blocks_y = heads_,
+                          .blocks_z = f.task.sequences,
+                          .threads = attention_threads,
+                          .shared = Bytes{attention_shared(shape.places.size, sizeof(E), false)}};
+  const auto queries = [&](const auto& kernel) { kernel(stream_, launch, gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop); };
+  small ? queries(kernels_.attention_queries_64) : queries(kernels_.attention_queries_128);
+  launch.blocks_y = groups_;
+  const auto keys = [&](const auto& kernel) { kernel(stream_, launch, gradient, dots, qkv, output_gradient, log_sum_exp, shape, drop); };
+  small ? keys(kernels_.attention_keys_64) : keys(kernels_.attention_keys_128);
+  if (setup_.model.rotates()) rotate(f, gradient, true);
+}
+
+template <class E>
+void Operations<E>::attention_weight_gradients(const Frame& f, const E* before_drop, const E* to_qkv) {
+  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, d_, attention_width_),
+           {.a = before_drop, .b = f.saved(f.block.attention_output), .c = f.gradient(Parameter::out_weight)});
+  if (setup_.model.qkv_bias) add_column_sums(f, to_qkv, qkv_width_, Parameter::qkv_bias);
+  const E* input = shares_ ? f.at(Role::gathered) : pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input);
+  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, qkv_width_, d_),
+           {.a = to_qkv, .b = input, .c = f.gradient(Parameter::qkv_weight)});
+}
+
+template <class E>
+void Operations<E>::attention_backward(const Frame& f) {
+  E* before_drop = shares_ ? f.at(Role::partial) : masked(f, f.at(Role::gradient));
+  E* to_qkv = f.take(f.n * qkv_width_);
+  if (!shares_) back_to_attention(f, before_drop);
+  qkv_gradient(f, before_drop, to_qkv);
+  attention_weight_gradients(f, before_drop, to_qkv);
+  multiply(cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
+           {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::attention_backward_input(const Frame& f) {
+  E* to_qkv = f.take(f.n * qkv_width_);
+  const E* before_drop = output_gradient(f, f.saved(f.block.middle), &Operations::back_to_attention);
+  qkv_gradient(f, before_drop, to_qkv);
+  copy(f, to_qkv, f.saved(f.block.qkv), f.n * qkv_width_);
+  multiply(cpu::linear_input_gradient(setup_.precision, f.n, qkv_width_, d_),
+           {.a = to_qkv, .b = f.weight(Parameter::qkv_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::attention_backward_weights(const Frame& f) {
+  attention_weight_gradients(f, shares_ ? f.at(Role::partial) : f.saved(f.block.middle), f.saved(f.block.qkv));
+}
+
+template <class E>
+void Operations<E>::block_begin_backward(const Frame& f) {
+  E* gradient = f.at(Role::gradient);
+  const E* partial = f.own(Role::partial, d_);
+  if (!pre_norm_) {
+    constexpr std::int64_t of_block = element_threads * 16 / sizeof(E);
+    const std::int64_t elements = f.rows * d_;
+    return kernels_.add(stream_, {.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads}, gradient, gradient, partial,
+                        elements);
+  }
+  RowsBackward r;
+  r.norms = true;
+  r.norm_weight = Parameter::norm1_weight;
+  r.norm_bias = Parameter::norm1_bias;
+  r.gradient = partial;
+  r.x = f.at(Role::input);
+  r.residual = r.out = gradient;
+  r.stats = f.template saved<float>(f.block.norm1_stats);
+  rows_backward(f, r);
+}
+
+template <class E>
+void Operations<E>::logits_gradient(const Frame& f) {
+  kernels_.head_gradient(stream_, {.blocks_x = f.n, .threads = row_threads}, f.at(Role::logits), f.template at<float>(Role::gathered_stats),
+                         f.template at<std::int32_t>(Role::tokens), head_rows(f), f.task.loss_scale);
+}
+
+template <class E>
+void Operations<E>::head_backward_weights(const Frame& f) {
+  ProductSpec to_token_embedding = cpu::linear_weight_gradient(setup_.precision, f.n, vocabulary_, w_);
+  to_token_embedding.a_column = head_pitch(f);
+  multiply(to_token_embedding, {.a = f.at(Role::logits), .b = head_input(f), .c = f.gradient(head_token_embedding_)});
+}
+
+template <class E>
+void Operations<E>::head_input_gradient(const Frame& f) {
+  ProductSpec to_input = cpu::linear_input_gradient(setup_.precision, f.n, vocabulary_, w_);
+  to_input.a_row = head_pitch(f);
+  multiply(to_input, {.a = f.at(Role::logits), .b = f.weight(head_token_embedding_), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::head_end_backward(const Frame& f) {
+  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  const model::Config& c = setup_.model;
+  const E *input = f.at(Role::input), *to_normed = f.own(Role::partial, w_);
+  E* gradient = f.at(Role::gradient);
+  if (f.rows == 0) return;
+  if (c.projects()) {
+    E* before = c.final_norm ? f.take(f.shape.rows() * d_) : gradient;
+    multiply(cpu::linear_weight_gradient(setup_.precision, f.rows, w_, d_),
+             {.a = to_normed, .b = c.final_norm ? f.saved(layout.normed) : input, .c = f.gradient(Parameter::project_out)});
+    multiply(cpu::linear_input_gradient(setup_.precision, f.rows, w_, d_),
+             {.a = to_normed, .b = f.weight(Parameter::project_out), .c = before});
+    to_normed = before;
+  }
+  if (!c.final_norm) return copy(f, to_normed, gradient, f.rows * d_);
+  RowsBackward r;
+  r.norms = true;
+  r.norm_weight = Parameter::head_norm_weight;
+  r.norm_bias = Parameter::head_norm_bias;
+  r.gradient = to_normed;
+  r.x = input;
+  r.stats = f.template saved<float>(layout.norm_stats);
+  r.out = gradient;
+  rows_backward(f, r);
+}
+
+template <class E>
+E* Operations<E>::before_embedding(const Frame& f, E* words) {
+  E* gradient = f.at(Role::gradient);
+  RowsBackward r;
+  r.gradient = r.masked = gradient;
+  r.drop = dropout(f, DropSite::embedding);
+  rows_backward(f, r);
+  if (!setup_.model.rotates())
+    kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads},
+                               f.gradient(Parameter::position) + setup_.model.position_offset * d_, gradient, f.task.sequences, setup_.length,
+                               static_cast<int>(f.first_row), static_cast<int>(f.rows), static_cast<int>(d_));
+  if (!setup_.model.projects()) return gradient;
+  if (f.rows == 0) return words;
+  multiply(cpu::linear_weight_gradient(setup_.precision, f.rows, d_, w_),
+           {.a = gradient, .b = f.at(Role::saved), .c = f.gradient(Parameter::project_in)});
+  multiply(cpu::linear_input_gradient(setup_.precision, f.rows, d_, w_), {.a = gradient, .b = f.weight(Parameter::project_in), .c = words});
+  return words;
+}
+
+template <class E>
+void Operations<E>::embedding_backward(const Frame& f) {
+  if (shares_) return token_embedding_gradient(f, f.at(Role::partial));
+  token_embedding_gradient(f, before_embedding(f, setup_.model.projects() ? f.take(f.n * w_) : nullptr));
+}
+
+template <class E>
+void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) {
+  const HeadRows table = head_rows(f);
+  kernels_.scatter_tokens(stream_, {.blocks_x = f.n, .threads = row_threads}, f.gradient(Parameter::token_embedding), gradient,
+                          f.template at<std::int32_t>(Role::tokens), static_cast<int>(f.n), setup_.length, table.first_token, table.width,
+                          static_cast<int>(w_));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                            \
+  template void Operations<E>::back_to_mlp(const Frame&, E*);                                              \
+  template void Operations<E>::mlp_backward_input(const Frame&);                                           \
+  template void Operations<E>::mlp_backward_weights(const Frame&);                                         \
+  template void Operations<E>::mlp_backward(const Frame&);                                                 \
+  template void Operations<E>::back_to_attention(const Frame&, E*);                                        \
+  template void Operations<E>::attention_backward_input(const Frame&);                                     \
+  template void Operations<E>::attention_backward_weights(const Frame&);                                   \
+  template void Operations<E>::attention_backward(const Frame&);                                           \
+  template void Operations<E>::block_begin_backward(const Frame&);                                         \
+  template E* Operations<E>::kept_output_gradient(const Frame&) const;                                     \
+  template void Operations<E>::logits_gradient(const Frame&);                                              \
+  template void Operations<E>::head_backward_weights(const Frame&);                                        \
+  template void Operations<E>::head_input_gradient(const Frame&);                                          \
+  template void Operations<E>::head_end_backward(const Frame&);                                            \
+  template E* Operations<E>::before_embedding(const Frame&, E*);                                           \
+  template void Operations<E>::embedding_backward(const Frame&);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cuda

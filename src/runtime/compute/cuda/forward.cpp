@@ -1,0 +1,198 @@
+#include "operations.hpp"
+
+namespace flotilla::compute::cuda {
+
+using program::Role;
+
+template <class E>
+void Operations<E>::embedding_forward(const Frame& f) {
+  const HeadRows table = head_rows(f);  // the same cut of the vocabulary
+  kernels_.gather_tokens(stream_, {.blocks_x = f.n, .threads = row_threads}, f.at(Role::partial), f.weight(Parameter::token_embedding),
+                         f.template at<std::int32_t>(Role::tokens), setup_.length, table.first_token, table.width, static_cast<int>(w_));
+}
+
+template <class E>
+void Operations<E>::embedding_end_forward(const Frame& f) {
+  const E* words = f.own(Role::partial, w_);
+  E* output = f.at(Role::output);
+  if (f.rows == 0) return;
+  if (setup_.model.projects()) {
+    E* kept = f.at(Role::saved);
+    copy_rows(f, words, kept, w_);
+    multiply(cpu::linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
+    words = output;
+  }
+  RowsForward add;
+  add.sum = output;
+  add.partial = words;
+  add.bias = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + setup_.model.position_offset * d_;
+  add.bias_stride = static_cast<int>(d_);
+  add.drop = dropout(f, DropSite::embedding);
+  rows_forward(f, add);
+}
+
+template <class E>
+const E* Operations<E>::attention_input(const Frame& f) {
+  const E* input = f.at(Role::input);
+  if (!pre_norm_) return input;
+  rows_forward(f, norm(f, input, f.block.attention_input, f.block.norm1_stats, Parameter::norm1_weight, Parameter::norm1_bias));
+  return f.saved(f.block.attention_input);
+}
+
+template <class E>
+void Operations<E>::attention_forward(const Frame& f) {
+  E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
+  const E* input = shares_ ? f.at(Role::partial) : attention_input(f);
+  ProductSpec to_qkv = cpu::linear_forward(setup_.precision, f.n, qkv_width_, d_);
+  to_qkv.bias = setup_.model.qkv_bias;
+  multiply(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
+  if (setup_.model.rotates()) rotate(f, qkv, false);
+  const AttentionShape shape = attention_shape(f);
+  const gpu::LaunchShape launch{.blocks_x = (setup_.length + attention_tile - 1) / attention_tile,
+                                .blocks_y = heads_,
+                                .blocks_z = f.task.sequences,
+                                .threads = attention_threads,
+                                .shared = Bytes{attention_shared(shape.places.size, sizeof(E), true)}};
+  const auto& kernel = [&]() -> const auto& {
+    if (shape.places.size <= small_head) return kernels_.attention_forward_64;
+    return kernels_.attention_forward_128;
+  }();
+  kernel(stream_, launch, output, f.template saved<float>(f.block.log_sum_exp), qkv, shape, dropout(f, DropSite::attention_probabilities));
+  multiply(cpu::linear_forward(setup_.precision, f.n, d_, attention_width_),
+           {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
+}
+
+/// As cpu::Operations::rotate: a group's queries and key side by side where keys are shared, else all queries and then all keys.
+template <class E>
+void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
+  const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
+  const bool shared = setup_.model.shares_keys();
+  const std::int64_t bands = shared ? groups_ : 1, heads = shared ? queries + 1 : heads_ + groups_;
+  const std::int64_t threads = f.n * heads * (size / 2);
+  for (std::int64_t band = 0; band < bands; ++band)
+    kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .threads = element_threads}, qkv,
+                    reinterpret_cast<const float*>(angles_.data().address), f.n, static_cast<int>(qkv_width_),
+                    static_cast<int>(band * (queries + 2) * size), size, static_cast<int>(heads), back ? -size : size, setup_.length);
+}
+
+template <class E>
+const E* Operations<E>::mlp_input(const Frame& f) {
+  const auto& stats = pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats;
+  RowsForward r = norm(f, f.at(Role::input), f.block.ff_input, stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
+                       pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias);
+  r.sum = f.saved(f.block.middle);
+  r.partial = f.own(Role::partial, d_);
+  r.bias = f.weight_if(setup_.model.attention_output_bias, Parameter::out_bias);
+  r.drop = dropout(f, DropSite::attention_output);
+  rows_forward(f, r);
+  return r.y;
+}
+
+template <class E>
+void Operations<E>::mlp_forward(const Frame& f) {
+  const E* input = shares_ ? f.at(Role::partial) : mlp_input(f);
+  ProductSpec to_columns = cpu::linear_forward(setup_.precision, f.n, up_width_, d_);
+  to_columns.bias = setup_.model.feed_forward_bias;
+  to_columns.relu = setup_.model.activation == model::Activation::relu;
+  E* up = to_columns.relu ? f.saved(f.block.activated) : f.saved(f.block.up);
+  multiply(to_columns,
+           {.a = input, .b = f.weight(Parameter::up_weight), .bias = f.weight_if(to_columns.bias, Parameter::up_bias), .c = up});
+  if (!to_columns.relu) activation(f);
+  multiply(cpu::linear_forward(setup_.precision, f.n, d_, columns_),
+           {.a = f.saved(f.block.activated), .b = f.weight(Parameter::down_weight), .c = f.at(Role::partial)});
+}
+
+template <class E>
+void Operations<E>::activation(const Frame& f) {
+  constexpr std::int64_t pack = 16 / sizeof(E), of_block = element_threads * pack;
+  const bool gated = setup_.model.activation == model::Activation::swiglu;
+  const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
+  const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
+  if (gated) return kernels_.swiglu_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), f.n, static_cast<int>(columns_));
+  kernels_.activation_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), elements, Activation::gelu_tanh);
+}
+
+template <class E>
+void Operations<E>::block_end_forward(const Frame& f) {
+  E* output = f.at(Role::output);
+  RowsForward r;
+  if (!pre_norm_) {
+    r = norm(f, nullptr, f.block.end, f.block.norm2_stats, Parameter::norm2_weight, Parameter::norm2_bias);
+    r.y = output;
+  }
+  r.sum = pre_norm_ ? output : f.saved(f.block.end);
+  r.residual = f.saved(pre_norm_ ? f.block.middle : f.block.ff_input);
+  r.partial = f.own(Role::partial, d_);
+  r.bias = f.weight_if(setup_.model.feed_forward_bias, Parameter::down_bias);
+  r.drop = dropout(f, DropSite::feed_forward);
+  rows_forward(f, r);
+}
+
+template <class E>
+void Operations<E>::block_again(const Frame& f) {
+  if (pre_norm_) attention_input(f);
+  const auto& stats = pre_norm_ ? f.block.norm2_stats : f.block.norm1_stats;
+  rows_forward(f, norm(f, f.saved(f.block.middle), f.block.ff_input, stats, pre_norm_ ? Parameter::norm2_weight : Parameter::norm1_weight,
+                       pre_norm_ ? Parameter::norm2_bias : Parameter::norm1_bias));
+  if (f.block.activated.again) activation(f);
+}
+
+template <class E>
+const E* Operations<E>::head_rows_forward(const Frame& f) {
+  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  const E* input = f.at(Role::input);
+  if (setup_.model.final_norm) {
+    rows_forward(f, norm(f, input, layout.normed, layout.norm_stats, Parameter::head_norm_weight, Parameter::head_norm_bias));
+    input = f.saved(layout.normed);
+  }
+  if (!setup_.model.projects()) return input;
+  E* projected = f.saved(layout.projected);
+  if (f.rows > 0)
+    multiply(cpu::linear_forward(setup_.precision, f.rows, w_, d_), {.a = input, .b = f.weight(Parameter::project_out), .c = projected});
+  return projected;
+}
+
+template <class E>
+const E* Operations<E>::head_input(const Frame& f) const {
+  const model::HeadLayout layout = model::head_layout(setup_.model, f.shape);
+  if (shares_) return f.at(Role::gathered);
+  if (setup_.model.projects()) return f.saved(layout.projected);
+  return setup_.model.final_norm ? f.saved(layout.normed) : f.at(Role::input);
+}
+
+template <class E>
+void Operations<E>::head_forward(const Frame& f) {
+  if (!shares_) head_rows_forward(f);
+  ProductSpec to_logits = cpu::linear_forward(setup_.precision, f.n, vocabulary_, w_);
+  to_logits.c_row = head_pitch(f);
+  multiply(to_logits, {.a = head_input(f), .b = f.weight(head_token_embedding_), .c = f.at(Role::logits)});
+  kernels_.head_stats(stream_, {.blocks_x = f.n, .threads = row_threads}, f.template at<float>(Role::stats), f.at(Role::logits),
+                      f.template at<std::int32_t>(Role::tokens), head_rows(f));
+}
+
+template <class E>
+void Operations<E>::head_loss(const Frame& f) {
+  kernels_.head_loss(stream_, {.threads = loss_threads}, f.template at<double>(Role::scalars), f.template at<float>(Role::gathered_stats),
+                     head_rows(f));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                        \
+  template void Operations<E>::embedding_forward(const Frame&);        \
+  template void Operations<E>::embedding_end_forward(const Frame&);    \
+  template const E* Operations<E>::attention_input(const Frame&);      \
+  template void Operations<E>::attention_forward(const Frame&);        \
+  template void Operations<E>::rotate(const Frame&, E*, bool);         \
+  template const E* Operations<E>::mlp_input(const Frame&);            \
+  template void Operations<E>::mlp_forward(const Frame&);              \
+  template void Operations<E>::activation(const Frame&);               \
+  template void Operations<E>::block_end_forward(const Frame&);        \
+  template void Operations<E>::block_again(const Frame&);              \
+  template const E* Operations<E>::head_rows_forward(const Frame&);    \
+  template const E* Operations<E>::head_input(const Frame&) const;     \
+  template void Operations<E>::head_forward(const Frame&);             \
+  template void Operations<E>::head_loss(const Frame&);
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cuda

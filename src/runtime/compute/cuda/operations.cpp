@@ -1,0 +1,276 @@
+#include "operations.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/attention_blocks.hpp"
+#include "cpu/dropout.hpp"
+#include "cpu/rotary.hpp"
+#include "flotilla/model/tensors.hpp"
+
+namespace flotilla::compute::cuda {
+namespace {
+
+using model::Operation;
+
+constexpr Seconds upload_limit{60};
+
+model::LayerShape shape_of(const Setup& s, int sequences) {
+  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel};
+}
+
+model::UnitRange rows_of(const model::LayerShape& s) {
+  return s.sequence_parallel ? model::share(s.tokens(), s.tensor_parallel, s.tensor_index) : model::UnitRange{0, s.tokens()};
+}
+
+std::int64_t widest(const Setup& s) {
+  const model::LayerShape shape = shape_of(s, 1);
+  return std::max({std::int64_t{s.model.hidden}, model::qkv_width(s.model, shape), model::up_width(s.model, shape)});
+}
+
+SharedMemory shared_memory(const Setup& s, int element) {
+  return {Bytes{std::int64_t{3} * s.model.hidden * 4}, Bytes{attention_shared(s.model.head_size(), element, true)},
+          Bytes{attention_shared(s.model.head_size(), element, false)}};
+}
+
+gpu::Arena upload(const gpu::Device& device, gpu::Stream& stream, const std::vector<float>& values) {
+  if (values.empty()) return {};
+  const auto bytes = std::as_bytes(std::span{values});
+  gpu::Arena arena = device.make_arena(Bytes{static_cast<std::int64_t>(bytes.size())});
+  stream.copy_to_device(arena.data(), bytes);
+  stream.wait(upload_limit);
+  return arena;
+}
+
+}  // namespace
+
+Bytes scratch_bytes(const Setup& s, int sequences) {
+  const model::LayerShape shape = shape_of(s, sequences);
+  const std::int64_t n = shape.tokens(), heads = model::local_heads(s.model, shape), d = s.model.hidden;
+  const std::int64_t rows = n * (3 * d + 2 * model::up_width(s.model, shape) + heads * s.model.head_size() + model::qkv_width(s.model, shape) +
+                                 s.model.embedding_width);
+  const std::int64_t sums = 4 * (2 * most_row_blocks * 3 * d + 2 * most_column_parts * widest(s)), dots = 4 * n * heads;
+  constexpr std::int64_t alignments = 64 * 32;
+  return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + dots + alignments};
+}
+
+template <class E>
+Operations<E>::Frame::Frame(Operations& o, const Task& t)
+    : operations{o},
+      task{t},
+      shape{shape_of(o.setup_, t.sequences)},
+      n{shape.tokens()},
+      rows{rows_of(shape).count()},
+      first_row{rows_of(shape).first} {
+  if (o.setup_.model.is_block(t.layer)) block = model::block_layout(o.setup_.model, shape, has(program::Role::again));
+}
+
+template <class E>
+const E* Operations<E>::Frame::weight(Parameter kind) const {
+  const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
+  const auto role = tied ? program::Role::token_embedding_weights : program::Role::weights;
+  return at(role) + operations.parameters_.offset(tied ? *task.token_embedding_part : *task.part, tied ? 0 : task.layer, kind);
+}
+
+template <class E>
+float* Operations<E>::Frame::gradient(Parameter kind) const {
+  const bool tied = kind == Parameter::token_embedding && operations.setup_.model.tied_head;
+  const auto role = tied ? program::Role::token_embedding_gradients : program::Role::gradients;
+  return at<float>(role) + operations.parameters_.offset(tied ? *task.token_embedding_part : *task.part, tied ? 0 : task.layer, kind);
+}
+
+template <class E>
+Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::span<const std::byte> image)
+    : setup_{setup},
+      d_{setup.model.hidden},
+      w_{setup.model.embedding_width},
+      heads_{model::local_heads(setup.model, shape_of(setup, 1))},
+      groups_{model::local_groups(setup.model, shape_of(setup, 1))},
+      attention_width_{heads_ * setup.model.head_size()},
+      qkv_width_{model::qkv_width(setup.model, shape_of(setup, 1))},
+      columns_{model::local_columns(setup.model, shape_of(setup, 1))},
+      up_width_{model::up_width(setup.model, shape_of(setup, 1))},
+      vocabulary_{model::local_vocabulary(setup.model, shape_of(setup, 1))},
+      pre_norm_{setup.model.norm == model::NormPlacement::pre},
+      rms_{setup.model.norm_kind == model::NormKind::rms},
+      shares_{setup.sequence_parallel},
+      head_token_embedding_{setup.model.tied_head ? Parameter::token_embedding : Parameter::lm_head},
+      parameters_{setup.model},
+      device_{device},
+      stream_{device.make_stream()},
+      module_{device, image},
+      kernels_{module_, shared_memory(setup, sizeof(E))},
+      products_{device},
+      angles_{upload(device, stream_, cpu::rotary_angles(setup.model, setup.length))} {
+  FLOTILLA_REQUIRE(setup.model.head_size() <= largest_head, ErrorKind::unavailable, "attention heads of ", setup.model.head_size(),
+                   " are larger than the ", largest_head, " that kernels for GPUs take: train on CPUs");
+}
+
+template <class E>
+void Operations<E>::set_scratch(std::span<std::byte> scratch) {
+  const auto workspace = static_cast<std::size_t>(product_workspace.count);
+  FLOTILLA_REQUIRE(scratch.size() >= workspace, ErrorKind::internal, "a scratchpad of ", scratch.size(), " bytes is too small");
+  products_.set_workspace(scratch.first(workspace));
+  scratch_ = scratch.subspan(workspace);
+}
+
+template <class E>
+void Operations<E>::run(const Task& task) {
+  const Frame f{*this, task};
+  using program::Role;
+  switch (task.operation) {
+    case Operation::embedding_forward: return embedding_forward(f);
+    case Operation::embedding_end_forward: return embedding_end_forward(f);
+    case Operation::attention_forward: return attention_forward(f);
+    case Operation::mlp_forward: return mlp_forward(f);
+    case Operation::block_end_forward: return block_end_forward(f);
+    case Operation::head_forward: return head_forward(f);
+    case Operation::head_loss: return head_loss(f);
+    case Operation::head_backward: logits_gradient(f), head_backward_weights(f); return head_input_gradient(f);
+    case Operation::head_end_backward: return head_end_backward(f);
+    case Operation::mlp_backward: return mlp_backward(f);
+    case Operation::attention_backward: return attention_backward(f);
+    case Operation::block_begin_backward: return block_begin_backward(f);
+    case Operation::embedding_backward: return embedding_backward(f);
+    case Operation::block_again: return block_again(f);
+    case Operation::attention_begin_forward: return copy_rows(f, attention_input(f), f.own(Role::partial, d_), d_);
+    case Operation::mlp_begin_forward: return copy_rows(f, mlp_input(f), f.own(Role::partial, d_), d_);
+    case Operation::head_begin_forward: return copy_rows(f, head_rows_forward(f), f.own(Role::gathered, w_), w_);
+    case Operation::mlp_begin_backward:
+      back_to_mlp(f, f.own(Role::partial, d_));
+      if (f.has(Role::gathered)) copy_rows(f, f.saved(f.block.ff_input), f.own(Role::gathered, d_), d_);
+      return;
+    case Operation::attention_begin_backward:
+      back_to_attention(f, f.own(Role::partial, d_));
+      if (f.has(Role::gathered))
+        copy_rows(f, pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input), f.own(Role::gathered, d_), d_);
+      return;
+    case Operation::embedding_begin_backward: {
+      E* place = f.own(Role::partial, w_);
+      const E* words = before_embedding(f, place);
+      if (words != place) copy_rows(f, words, place, w_);
+      return;
+    }
+    case Operation::mlp_begin_weights:
+      copy_rows(f, kept_output_gradient(f), f.own(Role::partial, d_), d_);
+      return copy_rows(f, f.saved(f.block.ff_input), f.own(Role::gathered, d_), d_);
+    case Operation::attention_begin_weights:
+      copy_rows(f, f.saved(f.block.middle), f.own(Role::partial, d_), d_);
+      return copy_rows(f, pre_norm_ ? f.saved(f.block.attention_input) : f.at(Role::input), f.own(Role::gathered, d_), d_);
+    case Operation::mlp_backward_input: return mlp_backward_input(f);
+    case Operation::mlp_backward_weights: return mlp_backward_weights(f);
+    case Operation::attention_backward_input: return attention_backward_input(f);
+    case Operation::attention_backward_weights: return attention_backward_weights(f);
+    case Operation::head_backward_input: logits_gradient(f); return head_input_gradient(f);
+    case Operation::head_backward_weights: return head_backward_weights(f);
+  }
+}
+
+template <class E>
+Dropout Operations<E>::dropout(const Frame& f, DropSite site) const {
+  const cpu::Dropout d = cpu::dropout(setup_, f.task, static_cast<cpu::DropSite>(site));
+  return {d.key0, d.key1, d.threshold, d.scale, d.on};
+}
+
+template <class E>
+void Operations<E>::copy(const Frame&, const E* from, E* to, std::int64_t elements) {
+  if (elements == 0 || from == to) return;
+  stream_.copy_on_device({reinterpret_cast<std::byte*>(to)}, {reinterpret_cast<std::byte*>(const_cast<E*>(from))},
+                         Bytes{elements * static_cast<std::int64_t>(sizeof(E))});
+}
+
+template <class E>
+void Operations<E>::rows_forward(const Frame& f, const RowsForward& r) {
+  kernels_.rows_forward(stream_, {.blocks_x = f.rows, .threads = row_threads}, r.sum, r.y, r.stats, r.residual, r.partial, r.bias, r.bias_stride,
+                        r.weight, r.norm_bias, static_cast<int>(d_), static_cast<float>(setup_.model.norm_epsilon), rms_, r.drop, f.place());
+}
+
+template <class E>
+auto Operations<E>::norm(const Frame& f, const E* x, const model::Segment& y, const model::Segment& stats, Parameter weight,
+                         Parameter bias) const -> RowsForward {
+  RowsForward r;
+  r.residual = x;
+  r.y = f.saved(y);
+  r.stats = f.template saved<float>(stats);
+  r.weight = f.weight(weight);
+  r.norm_bias = f.weight_if(!rms_, bias);
+  return r;
+}
+
+template <class E>
+void Operations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
+  if (f.rows == 0 || !(r.norms || r.has_bias || r.drop.on)) return;
+  const std::int64_t blocks = std::min<std::int64_t>(f.rows, most_row_blocks);
+  const int norm_sums = !r.norms ? 0 : rms_ ? 1 : 2, sums = norm_sums + r.has_bias;
+  float* partials = f.template take<float>(sums * blocks * d_);
+  kernels_.rows_backward(stream_, {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{sums * d_ * 4}}, r.out,
+                         r.drop.on ? r.masked : nullptr, partials, r.gradient, r.added, r.x, r.norms ? f.weight(r.norm_weight) : nullptr,
+                         r.residual, r.stats, static_cast<int>(f.rows), static_cast<int>(d_), rms_, r.has_bias, r.drop, f.place());
+  const auto add = [&](int which, Parameter parameter) {
+    kernels_.add_column_sums(stream_, {.blocks_x = (d_ + column_threads - 1) / column_threads, .threads = column_threads},
+                             f.gradient(parameter), partials + which * blocks * d_, static_cast<int>(blocks), static_cast<int>(d_));
+  };
+  if (r.norms) add(0, r.norm_weight);
+  if (r.norms && !rms_) add(1, r.norm_bias);
+  if (r.has_bias) add(norm_sums, r.bias);
+}
+
+template <class E>
+void Operations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t width, Parameter parameter) {
+  const std::int64_t parts = std::min<std::int64_t>(f.n, most_column_parts), blocks = (width + column_threads - 1) / column_threads;
+  float* partials = f.template take<float>(parts * width);
+  kernels_.column_sums(stream_, {.blocks_x = blocks, .blocks_y = parts, .threads = column_threads}, partials, x, static_cast<int>(f.n),
+                       static_cast<int>(width));
+  kernels_.add_column_sums(stream_, {.blocks_x = blocks, .threads = column_threads}, f.gradient(parameter), partials, static_cast<int>(parts),
+                           static_cast<int>(width));
+}
+
+template <class E>
+AttentionShape Operations<E>::attention_shape(const Frame& f) const {
+  const int size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
+  const int heads = static_cast<int>(heads_), groups = static_cast<int>(groups_), row = static_cast<int>(qkv_width_);
+  AttentionShape s;
+  s.places = setup_.model.shares_keys()
+                 ? HeadPlaces{size, heads, groups, queries, row, (queries + 2) * size, queries * size, (queries + 2) * size, size}
+                 : HeadPlaces{size, heads, groups, 1, row, size, heads * size, size, heads * size};
+  s.length = setup_.length;
+  s.window = cpu::attention_window(setup_, f.task.layer - 1);
+  s.scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(size)) : 1.0f;
+  s.first_sequence = static_cast<int>(f.task.first_sequence);
+  s.first_head = static_cast<int>(model::share(setup_.model.groups(), setup_.tensor_parallel, setup_.tensor_index).first * queries);
+  return s;
+}
+
+template <class E>
+HeadRows Operations<E>::head_rows(const Frame& f) const {
+  const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
+  return {static_cast<int>(vocabulary_), static_cast<int>(mine.first), setup_.length, static_cast<int>(f.n), setup_.tensor_parallel, head_pitch(f)};
+}
+
+/// The buffer has room for fp32 logits; ours are in the element type, from the start of each row.
+template <class E>
+std::int64_t Operations<E>::head_pitch(const Frame& f) const {
+  return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
+}
+
+#define FLOTILLA_INSTANTIATE(E)                                                                                           \
+  template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                       \
+  template void Operations<E>::run(const Task&);                                                                          \
+  template void Operations<E>::set_scratch(std::span<std::byte>);                                                         \
+  template const E* Operations<E>::Frame::weight(Parameter) const;                                                        \
+  template float* Operations<E>::Frame::gradient(Parameter) const;                                                        \
+  template Dropout Operations<E>::dropout(const Frame&, DropSite) const;                                                  \
+  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                            \
+  template void Operations<E>::rows_forward(const Frame&, const RowsForward&);                                            \
+  template Operations<E>::RowsForward Operations<E>::norm(const Frame&, const E*, const model::Segment&, const model::Segment&, Parameter, \
+                                                          Parameter) const;                                               \
+  template void Operations<E>::rows_backward(const Frame&, const RowsBackward&);                                          \
+  template void Operations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                          \
+  template AttentionShape Operations<E>::attention_shape(const Frame&) const;                                             \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;                                                         \
+  template std::int64_t Operations<E>::head_pitch(const Frame&) const;
+FLOTILLA_INSTANTIATE(float)
+FLOTILLA_INSTANTIATE(bfloat16)
+#undef FLOTILLA_INSTANTIATE
+
+}  // namespace flotilla::compute::cuda

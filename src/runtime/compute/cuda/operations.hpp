@@ -1,0 +1,160 @@
+#pragma once
+#include "cpu/parameters.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/compute/backend.hpp"
+#include "kernel_set.hpp"
+#include "products.hpp"
+
+namespace flotilla::compute::cuda {
+
+using cpu::Parameter;
+
+enum class DropSite : std::uint64_t { embedding, attention_probabilities, attention_output, feed_forward };
+
+/// Bytes of temporaries of any operation, for microbatches of up to `sequences`: what set_scratch needs.
+Bytes scratch_bytes(const Setup&, int sequences);
+
+/// The operations for one element type, in the device's memory. Calls enqueue on one stream.
+template <class E>
+class Operations {
+ public:
+  /// `image`: of the kernels; stays where it is.
+  Operations(const Setup&, const gpu::Device&, std::span<const std::byte> image);
+
+  void run(const Task&);
+  void set_scratch(std::span<std::byte>);
+  gpu::Stream& stream() { return stream_; }
+  const KernelSet<E>& kernels() const { return kernels_; }
+  const Products& products() const { return products_; }
+
+ private:
+  /// A task's shapes and operands, as cpu::Operations has them.
+  struct Frame {
+    Frame(Operations&, const Task&);
+
+    template <class T = E>
+    T* at(program::Role role) const {
+      T* operand = task.operand<T>(role);
+      FLOTILLA_ASSERT(operand, model::to_string(task.operation), " lacks operand ", static_cast<int>(role));
+      return operand;
+    }
+    template <class T = E>
+    T* saved(const model::Segment& segment) const {
+      return reinterpret_cast<T*>(at<std::byte>(segment.again ? program::Role::again : program::Role::saved) + segment.offset.count);
+    }
+    E* kept(const model::Segment& segment) const { return reinterpret_cast<E*>(at<std::byte>(program::Role::kept) + segment.offset.count); }
+    E* own(program::Role role, std::int64_t width) const { return at(role) + first_row * width; }
+    bool has(program::Role role) const { return task.operand<std::byte>(role) != nullptr; }
+    const E* weight(Parameter) const;
+    const E* weight_if(bool present, Parameter kind) const { return present ? weight(kind) : nullptr; }
+    float* gradient(Parameter) const;
+    RowPlace place() const { return {shape.length, static_cast<int>(task.first_sequence), static_cast<int>(first_row)}; }
+    /// The next `count` elements of the scratch memory.
+    template <class T = E>
+    T* take(std::int64_t count) const {
+      T* taken = reinterpret_cast<T*>(operations.scratch_.data() + used.count);
+      used += align_up(Bytes{static_cast<std::int64_t>(sizeof(T)) * count}, 64);
+      FLOTILLA_ASSERT(used.count <= static_cast<std::int64_t>(operations.scratch_.size()), "scratch memory of ", used.count, " bytes");
+      return taken;
+    }
+
+    Operations& operations;
+    const Task& task;
+    model::LayerShape shape;
+    std::int64_t n, rows, first_row;
+    model::BlockLayout block{};
+    mutable Bytes used;
+  };
+  friend struct Frame;
+
+  // forward.cpp
+  void embedding_forward(const Frame&);
+  void embedding_end_forward(const Frame&);
+  const E* attention_input(const Frame&);
+  void attention_forward(const Frame&);
+  const E* mlp_input(const Frame&);
+  void mlp_forward(const Frame&);
+  void block_end_forward(const Frame&);
+  void block_again(const Frame&);
+  void activation(const Frame&);
+  void rotate(const Frame&, E* qkv, bool back);
+  const E* head_rows_forward(const Frame&);
+  const E* head_input(const Frame&) const;
+  void head_forward(const Frame&);
+  void head_loss(const Frame&);
+  // backward.cpp
+  void back_to_mlp(const Frame&, E* masked);
+  void mlp_backward_input(const Frame&);
+  void mlp_backward_weights(const Frame&);
+  void mlp_backward(const Frame&);
+  void back_to_attention(const Frame&, E* masked);
+  void attention_backward_input(const Frame&);
+  void attention_backward_weights(const Frame&);
+  void attention_backward(const Frame&);
+  void block_begin_backward(const Frame&);
+  void qkv_gradient(const Frame&, const E* before_drop, E* gradient);
+  void attention_weight_gradients(const Frame&, const E* before_drop, const E* qkv_gradient);
+  /// Back through the down product and the activation: the gradient of `up`.
+  void up_gradient(const Frame&, const E* before_drop, E* columns, E* out);
+  void mlp_weight_gradients(const Frame&, const E* before_drop, const E* up_gradient);
+  const E* output_gradient(const Frame&, E* kept, void (Operations::*back)(const Frame&, E*));
+  E* kept_output_gradient(const Frame&) const;
+  E* kept_up_gradient(const Frame&) const;
+  void logits_gradient(const Frame&);
+  void head_backward_weights(const Frame&);
+  void head_input_gradient(const Frame&);
+  void head_end_backward(const Frame&);
+  E* before_embedding(const Frame&, E* words);
+  void embedding_backward(const Frame&);
+  void token_embedding_gradient(const Frame&, const E* gradient);
+
+  /// One pass over rows, as rows_forward's parameters.
+  struct RowsForward {
+    E* sum = nullptr;
+    E* y = nullptr;
+    float* stats = nullptr;
+    const E *residual = nullptr, *partial = nullptr, *bias = nullptr;
+    int bias_stride = 0;
+    const E *weight = nullptr, *norm_bias = nullptr;
+    Dropout drop{};
+  };
+  void rows_forward(const Frame&, const RowsForward&);
+  RowsForward norm(const Frame&, const E* x, const model::Segment& y, const model::Segment& stats, Parameter weight, Parameter bias) const;
+  /// One pass back, as rows_backward's parameters; where dropout is off nothing is written to `masked`.
+  struct RowsBackward {
+    E* out = nullptr;
+    E* masked = nullptr;
+    const E *gradient = nullptr, *added = nullptr, *x = nullptr, *residual = nullptr;
+    const float* stats = nullptr;
+    bool norms = false, has_bias = false;
+    Parameter norm_weight{}, norm_bias{}, bias{};
+    Dropout drop{};
+  };
+  void rows_backward(const Frame&, const RowsBackward&);
+  void add_column_sums(const Frame&, const E* x, std::int64_t width, Parameter);
+  void copy(const Frame&, const E* from, E* to, std::int64_t elements);
+  void copy_rows(const Frame& f, const E* from, E* to, std::int64_t width) { copy(f, from, to, f.rows * width); }
+  Dropout dropout(const Frame&, DropSite) const;
+  bool drops(const Frame& f) const { return setup_.model.dropout > 0 && f.task.training; }
+  AttentionShape attention_shape(const Frame&) const;
+  HeadRows head_rows(const Frame&) const;
+  std::int64_t head_pitch(const Frame&) const;
+  void multiply(const ProductSpec& spec, const ProductOperands& operands) { products_.run(spec, operands, stream_); }
+  /// Where a gradient before a dropout goes: apart where there is one, else it is the gradient itself.
+  E* masked(const Frame& f, E* gradient) const { return drops(f) ? f.take(f.n * d_) : gradient; }
+
+  Setup setup_;
+  std::int64_t d_, w_, heads_, groups_, attention_width_, qkv_width_, columns_, up_width_, vocabulary_;
+  bool pre_norm_, rms_, shares_;
+  Parameter head_token_embedding_;
+  cpu::ParameterIndex parameters_;
+  gpu::Device device_;
+  gpu::Stream stream_;
+  gpu::Module module_;
+  KernelSet<E> kernels_;
+  Products products_;
+  gpu::Arena angles_;
+  std::span<std::byte> scratch_;
+};
+
+}  // namespace flotilla::compute::cuda

@@ -1,0 +1,146 @@
+#include "products.hpp"
+
+#include <dlfcn.h>
+
+#include "blas_api.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::compute::cuda {
+namespace blas {
+namespace {
+
+Table load() {
+  void* library = nullptr;
+  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
+    if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  FLOTILLA_REQUIRE(library, ErrorKind::unavailable, "cuBLASLt is not here (", dlerror(),
+                   "): put libcublasLt.so.13 or .12 of the CUDA toolkit on LD_LIBRARY_PATH");
+  Table table;
+#define FLOTILLA_RESOLVE(name, result, ...)                                      \
+  table.name = reinterpret_cast<result (*)(__VA_ARGS__)>(dlsym(library, #name)); \
+  FLOTILLA_REQUIRE(table.name, ErrorKind::unavailable, "the cuBLASLt here lacks " #name ": install one of CUDA 12 or 13");
+  FLOTILLA_BLAS_FUNCTIONS(FLOTILLA_RESOLVE)
+#undef FLOTILLA_RESOLVE
+  return table;
+}
+
+}  // namespace
+}  // namespace blas
+
+namespace {
+
+const blas::Table& api() {
+  static const blas::Table table = blas::load();
+  return table;
+}
+
+void check(blas::Status status, const char* call, const ProductSpec& s) {
+  FLOTILLA_REQUIRE(status == blas::success, ErrorKind::unavailable, call, " failed with status ", status, " for a product of ", s.m, " x ", s.k,
+                   " by ", s.k, " x ", s.n, status == blas::not_supported ? ": this cuBLASLt has no algorithm for it on this device" : "");
+}
+
+/// A row-major matrix as cuBLASLt's column-major one: its transpose, or itself where columns and not rows are contiguous.
+struct ColumnMajor {
+  int operation;
+  std::uint64_t rows, columns;
+  std::int64_t pitch;
+};
+ColumnMajor transposed(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
+  const auto r = static_cast<std::uint64_t>(rows), c = static_cast<std::uint64_t>(columns);
+  if (column == 1) return {blas::no_transpose, c, r, row};
+  FLOTILLA_ASSERT(row == 1, "a matrix of strides ", row, " and ", column);
+  return {blas::transpose, r, c, column};
+}
+
+}  // namespace
+
+struct Products::State {
+  blas::Handle handle = nullptr;
+  ~State() {
+    if (handle) api().cublasLtDestroy(handle);
+  }
+};
+
+/// c^T = b^T a^T.
+struct Products::Plan {
+  ProductSpec spec;
+  blas::Description description = nullptr;
+  blas::Layout a = nullptr, b = nullptr, c = nullptr;
+  blas::Heuristic chosen{};
+
+  Plan(const ProductSpec& s, blas::Handle handle) : spec{s} {
+    const int type = s.precision == Precision::fp32 ? blas::type_fp32 : blas::type_bf16;
+    check(api().cublasLtMatmulDescCreate(&description, blas::compute_fp32, blas::type_fp32), "cublasLtMatmulDescCreate", s);
+    const ColumnMajor left = transposed(s.k, s.n, s.b_row, s.b_column), right = transposed(s.m, s.k, s.a_row, s.a_column);
+    set(blas::transpose_a, left.operation);
+    set(blas::transpose_b, right.operation);
+    // BIAS adds to the epilogue that is there, as RELU_BIAS = RELU + BIAS; none is 1.
+    const int epilogue = (s.relu ? blas::epilogue_relu : 0) + (s.bias ? blas::epilogue_bias : 0);
+    if (epilogue != 0) set(blas::epilogue, epilogue);
+    a = layout(type, left);
+    b = layout(type, right);
+    c = layout(s.c_fp32 ? blas::type_fp32 : type, {0, static_cast<std::uint64_t>(s.n), static_cast<std::uint64_t>(s.m), s.c_row});
+    choose(handle);
+  }
+  ~Plan() {
+    for (blas::Layout each : {a, b, c})
+      if (each) api().cublasLtMatrixLayoutDestroy(each);
+    if (description) api().cublasLtMatmulDescDestroy(description);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  template <class Value>
+  void set(int attribute, const Value& value) {
+    check(api().cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value), "cublasLtMatmulDescSetAttribute", spec);
+  }
+  blas::Layout layout(int type, const ColumnMajor& m) const {
+    blas::Layout made = nullptr;
+    check(api().cublasLtMatrixLayoutCreate(&made, type, m.rows, m.columns, m.pitch), "cublasLtMatrixLayoutCreate", spec);
+    return made;
+  }
+  /// The first answer, without sums whose order is left to chance: the same library, device and shape give the same bits.
+  void choose(blas::Handle handle) {
+    blas::Preference preference = nullptr;
+    check(api().cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate", spec);
+    const auto most = static_cast<std::size_t>(product_workspace.count);
+    api().cublasLtMatmulPreferenceSetAttribute(preference, blas::most_workspace, &most, sizeof most);
+    api().cublasLtMatmulPreferenceSetAttribute(preference, blas::reduction_schemes, &blas::ordered_reductions, sizeof blas::ordered_reductions);
+    int found = 0;
+    const blas::Status status = api().cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, c, c, preference, 1, &chosen, &found);
+    api().cublasLtMatmulPreferenceDestroy(preference);
+    check(status, "cublasLtMatmulAlgoGetHeuristic", spec);
+    check(found > 0 ? chosen.state : blas::not_supported, "cublasLtMatmulAlgoGetHeuristic", spec);
+  }
+};
+
+Products::Products(gpu::Device device) : device_{std::move(device)}, state_{std::make_unique<State>()} {
+  const blas::Status status = api().cublasLtCreate(&state_->handle);
+  FLOTILLA_REQUIRE(status == blas::success, ErrorKind::unavailable, "cublasLtCreate failed with status ", status, " on GPU ",
+                   device_.facts().ordinal, ": its version and the driver's must fit (flotilla --version)");
+}
+Products::~Products() = default;
+
+Products::Plan& Products::find(const ProductSpec& spec) {
+  for (const auto& plan : plans_)
+    if (plan->spec == spec) return *plan;
+  return *plans_.emplace_back(std::make_unique<Plan>(spec, state_->handle));
+}
+
+void Products::run(const ProductSpec& spec, const ProductOperands& o, gpu::Stream& stream) {
+  Plan& plan = find(spec);
+  FLOTILLA_REQUIRE(plan.chosen.workspace <= workspace_.size(), ErrorKind::internal, "a product needs ", plan.chosen.workspace,
+                   " bytes of workspace and has ", workspace_.size());
+  if (spec.bias) plan.set(blas::bias, o.bias);
+  const float one = 1, kept = spec.accumulate ? 1 : 0;
+  check(api().cublasLtMatmul(state_->handle, plan.description, &one, o.b, plan.a, o.a, plan.b, &kept, o.c, plan.c, o.c, plan.c,
+                             &plan.chosen.algorithm, workspace_.data(), workspace_.size(), stream.native()),
+        "cublasLtMatmul", spec);
+}
+
+std::string Products::version() const {
+  const std::size_t v = api().cublasLtGetVersion();
+  return text("cuBLASLt ", v / 10000, '.', v / 100 % 100, '.', v % 100);
+}
+
+}  // namespace flotilla::compute::cuda

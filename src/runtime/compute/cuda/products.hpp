@@ -1,0 +1,44 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cpu/products.hpp"
+#include "flotilla/gpu/device.hpp"
+
+/// Matrix products by cuBLASLt, which is opened at run time: planned once for each shape, with the algorithm that is then kept.
+namespace flotilla::compute::cuda {
+
+using cpu::ProductOperands;
+using cpu::ProductSpec;
+
+/// Most scratch memory that an algorithm may ask for.
+inline constexpr Bytes product_workspace{32 << 20};
+
+class Products {
+ public:
+  /// Throws Error{unavailable} where there is no cuBLASLt.
+  explicit Products(gpu::Device);
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  void set_workspace(std::span<std::byte> workspace) { workspace_ = workspace; }
+  /// Enqueues; operands are in the device's memory. Throws Error{unavailable} where cuBLASLt has no algorithm for the shape.
+  void run(const ProductSpec&, const ProductOperands&, gpu::Stream&);
+  /// "cuBLASLt 13.1.0".
+  std::string version() const;
+
+ private:
+  struct State;
+  struct Plan;
+  Plan& find(const ProductSpec&);
+
+  gpu::Device device_;
+  std::unique_ptr<State> state_;
+  std::vector<std::unique_ptr<Plan>> plans_;
+  std::span<std::byte> workspace_;
+};
+
+}  // namespace flotilla::compute::cuda

@@ -1,0 +1,89 @@
+#include "device_mirror.hpp"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "cuda/backend.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::compute::test {
+namespace {
+
+constexpr Seconds limit{60};
+
+/// What runs in a stand-in device's place names its kernels as a real image does.
+std::span<const std::byte> kernel_image() {
+  static const auto bytes = [] {
+    std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};
+    return std::vector<char>{std::istreambuf_iterator<char>{in}, {}};
+  }();
+  return std::as_bytes(std::span{bytes});
+}
+
+class Mirror final : public Backend {
+ public:
+  Mirror(const Setup& setup, int sequences)
+      : device_{gpu::Device::open(0)},
+        backend_{make_cuda_backend(setup, device_, kernel_image())},
+        host_{make_cpu_backend(setup)},
+        scratch_{device_.make_arena(cuda_scratch(setup, sequences))} {
+    backend_->set_scratch({scratch_.data().address, static_cast<std::size_t>(scratch_.size().count)});
+  }
+
+  void run(const Task& task) override {
+    const auto used = pool().used();
+    if (memory_.size().count < static_cast<std::int64_t>(used.size())) memory_ = device_.make_arena(Bytes{static_cast<std::int64_t>(used.size())});
+    Task there = task;
+    for (std::byte*& operand : there.operands)
+      if (operand) operand = memory_.data().address + (operand - used.data());
+    backend_->stream().copy_to_device(memory_.data(), used);
+    backend_->run(there);
+    backend_->stream().copy_to_host(used, memory_.data());
+    backend_->wait(limit);
+  }
+  // The harness fills its memory by these; the kernels behind them have checks of their own.
+  void zero(std::span<std::byte> bytes) override { host_->zero(bytes); }
+  void adamw(const AdamW& a, const program::Part& part, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
+             const float* gradients, float* moment1, float* moment2) override {
+    host_->adamw(a, part, decays, parameters, weights, gradients, moment1, moment2);
+  }
+  double squared_norm(std::span<const float> values) override { return host_->squared_norm(values); }
+  void convert(std::span<const float> from, std::byte* to) override { host_->convert(from, to); }
+  void set_scratch(std::span<std::byte>) override {}
+  std::string description() const override { return backend_->description(); }
+
+ private:
+  gpu::Device device_;
+  std::unique_ptr<DeviceBackend> backend_;
+  std::unique_ptr<Backend> host_;
+  gpu::Arena scratch_, memory_;
+};
+
+}  // namespace
+
+std::span<std::byte> Pool::take(std::size_t bytes) {
+  const std::size_t taken = (bytes + 63) / 64 * 64;
+  FLOTILLA_ASSERT(used_ + taken <= most, "the pool of tests is too small");
+  ++in_use_;
+  used_ += taken;
+  return {start_ + used_ - taken, bytes};
+}
+
+void Pool::give_back() {
+  if (--in_use_ == 0) used_ = 0;
+}
+
+Pool& pool() {
+  static Pool all;
+  return all;
+}
+
+std::unique_ptr<Backend> make_test_backend(const Setup& setup, int sequences) {
+  const char* device = std::getenv("FLOTILLA_TEST_DEVICE");
+  if (device && std::string{device} == "gpu") return std::make_unique<Mirror>(setup, sequences);
+  return make_cpu_backend(setup);
+}
+
+}  // namespace flotilla::compute::test

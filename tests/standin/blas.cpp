@@ -1,0 +1,177 @@
+// A libcublasLt.so.13 for tests: cublasLtMatmul as its documentation says, for column-major matrices of fp32 and bf16 with sums in fp32 and
+// the epilogues RELU and BIAS. What is not here answers "not supported".
+#include <dlfcn.h>
+
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "cuda/blas_api.hpp"
+
+namespace flotilla::compute::cuda::blas {
+
+#define FLOTILLA_DECLARE(name, result, ...) extern "C" __attribute__((visibility("default"))) result name(__VA_ARGS__);
+FLOTILLA_BLAS_FUNCTIONS(FLOTILLA_DECLARE)
+#undef FLOTILLA_DECLARE
+
+struct HandleObject {};
+struct DescriptionObject {
+  int operation_a = no_transpose, operation_b = no_transpose, finish = 1;  // 1: CUBLASLT_EPILOGUE_DEFAULT
+  const void* bias_at = nullptr;
+};
+struct LayoutObject {
+  int type;
+  std::uint64_t rows, columns;
+  std::int64_t pitch;
+};
+struct PreferenceObject {};
+
+namespace {
+
+/// The driver's side of this stand-in.
+template <class Function>
+Function of_driver(const char* name) {
+  return reinterpret_cast<Function>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name));
+}
+
+void* host_view(const void* p) {
+  static const auto view = of_driver<void* (*)(const void*)>("flotilla_standin_host_view");
+  return view(p);
+}
+
+float get(const void* matrix, int type, std::int64_t at) {
+  if (type == type_fp32) return static_cast<const float*>(matrix)[at];
+  return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(matrix)[at]) << 16);
+}
+
+void put(void* matrix, int type, std::int64_t at, float v) {
+  if (type == type_fp32) {
+    static_cast<float*>(matrix)[at] = v;
+    return;
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  static_cast<std::uint16_t*>(matrix)[at] = static_cast<std::uint16_t>(v != v ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+struct Work {
+  DescriptionObject description;
+  LayoutObject a, b, c;
+  const void *at_a, *at_b, *at_c;
+  void* at_d;
+  float alpha, beta;
+
+  float element(std::int64_t row, std::int64_t column) const {
+    const bool turned_a = description.operation_a == transpose, turned_b = description.operation_b == transpose;
+    const auto depth = static_cast<std::int64_t>(turned_a ? a.rows : a.columns);
+    const std::int64_t step_a = turned_a ? 1 : a.pitch, step_b = turned_b ? b.pitch : 1;
+    const std::int64_t first_a = turned_a ? row * a.pitch : row, first_b = turned_b ? column : column * b.pitch;
+    float sum = 0;
+    for (std::int64_t k = 0; k < depth; ++k) sum += get(at_a, a.type, first_a + k * step_a) * get(at_b, b.type, first_b + k * step_b);
+    return alpha * sum;
+  }
+  void run() const {
+    for (std::int64_t column = 0; column < static_cast<std::int64_t>(c.columns); ++column)
+      for (std::int64_t row = 0; row < static_cast<std::int64_t>(c.rows); ++row) {
+        const std::int64_t at = row + column * c.pitch;
+        float v = element(row, column);
+        if (beta != 0) v += beta * get(at_c, c.type, at);
+        if (description.finish & epilogue_bias) v += get(description.bias_at, c.type, row);
+        if ((description.finish & epilogue_relu) && v < 0) v = 0;
+        put(at_d, c.type, at, v);
+      }
+  }
+};
+
+bool agree(const DescriptionObject& d, const LayoutObject& a, const LayoutObject& b, const LayoutObject& c) {
+  const bool turned_a = d.operation_a == transpose, turned_b = d.operation_b == transpose;
+  const auto pitched = [](const LayoutObject& m) { return m.pitch >= static_cast<std::int64_t>(m.rows); };
+  return (turned_a ? a.columns : a.rows) == c.rows && (turned_b ? b.rows : b.columns) == c.columns &&
+         (turned_a ? a.rows : a.columns) == (turned_b ? b.columns : b.rows) && pitched(a) && pitched(b) && pitched(c) && a.type == b.type &&
+         (c.type == a.type || c.type == type_fp32);
+}
+
+template <class Value>
+bool read(Value& to, const void* from, std::size_t size) {
+  if (size != sizeof to) return false;
+  std::memcpy(&to, from, size);
+  return true;
+}
+
+}  // namespace
+
+Status cublasLtCreate(Handle* handle) {
+  *handle = new HandleObject;
+  return success;
+}
+Status cublasLtDestroy(Handle handle) {
+  delete handle;
+  return success;
+}
+std::size_t cublasLtGetVersion() { return 130100; }
+
+Status cublasLtMatmulDescCreate(Description* description, int compute, int scale) {
+  if (compute != compute_fp32 || scale != type_fp32) return not_supported;
+  *description = new DescriptionObject;
+  return success;
+}
+Status cublasLtMatmulDescDestroy(Description description) {
+  delete description;
+  return success;
+}
+Status cublasLtMatmulDescSetAttribute(Description d, int attribute, const void* value, std::size_t size) {
+  bool good = false;
+  if (attribute == transpose_a) good = read(d->operation_a, value, size);
+  if (attribute == transpose_b) good = read(d->operation_b, value, size);
+  if (attribute == epilogue) good = read(d->finish, value, size);
+  if (attribute == bias) good = read(d->bias_at, value, size);
+  return good ? success : invalid_value;
+}
+
+Status cublasLtMatrixLayoutCreate(Layout* layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t pitch) {
+  if (type != type_fp32 && type != type_bf16) return not_supported;
+  *layout = new LayoutObject{type, rows, columns, pitch};
+  return success;
+}
+Status cublasLtMatrixLayoutDestroy(Layout layout) {
+  delete layout;
+  return success;
+}
+
+Status cublasLtMatmulPreferenceCreate(Preference* preference) {
+  *preference = new PreferenceObject;
+  return success;
+}
+Status cublasLtMatmulPreferenceDestroy(Preference preference) {
+  delete preference;
+  return success;
+}
+Status cublasLtMatmulPreferenceSetAttribute(Preference, int attribute, const void*, std::size_t size) {
+  if (attribute == most_workspace) return size == sizeof(std::size_t) ? success : invalid_value;
+  if (attribute == reduction_schemes) return size == sizeof(std::uint32_t) ? success : invalid_value;
+  return not_supported;
+}
+
+Status cublasLtMatmulAlgoGetHeuristic(Handle, Description description, Layout a, Layout b, Layout c, Layout d, Preference, int requested,
+                                      Heuristic* results, int* returned) {
+  *returned = 0;
+  if (requested < 1 || std::memcmp(c, d, sizeof *c) != 0) return invalid_value;
+  if (!agree(*description, *a, *b, *c)) return not_supported;
+  results[0] = {};
+  *returned = 1;
+  return success;
+}
+
+Status cublasLtMatmul(Handle handle, Description description, const void* alpha, const void* at_a, Layout a, const void* at_b, Layout b,
+                      const void* beta, const void* at_c, Layout c, void* at_d, Layout, const Algorithm* algorithm, void*, std::size_t,
+                      void* stream) {
+  static const auto enqueue = of_driver<bool (*)(void*, void (*)(void*), void*)>("flotilla_standin_enqueue");
+  if (!handle || !algorithm || !agree(*description, *a, *b, *c)) return invalid_value;
+  auto* work = new Work{*description, *a, *b, *c, host_view(at_a), host_view(at_b), host_view(at_c), host_view(at_d), 0, 0};
+  std::memcpy(&work->alpha, alpha, sizeof work->alpha);
+  std::memcpy(&work->beta, beta, sizeof work->beta);
+  if (work->description.finish & epilogue_bias) work->description.bias_at = host_view(work->description.bias_at);
+  const auto run = [](void* p) { std::unique_ptr<Work>{static_cast<Work*>(p)}->run(); };
+  return enqueue(stream, run, work) ? success : invalid_value;
+}
+
+}  // namespace flotilla::compute::cuda::blas
