@@ -34,7 +34,8 @@ class Mirror final : public Backend {
 
   void run(const Task& task) override {
     const auto used = pool().used();
-    if (memory_.size().count < static_cast<std::int64_t>(used.size())) memory_ = device_.make_arena(Bytes{static_cast<std::int64_t>(used.size())});
+    if (memory_.size().count < static_cast<std::int64_t>(used.size()))
+      memory_ = device_.make_arena(Bytes{static_cast<std::int64_t>(used.size())});
     Task there = task;
     for (std::byte*& operand : there.operands)
       if (operand) operand = memory_.data().address + (operand - used.data());

@@ -16,8 +16,8 @@ constexpr bool alike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
 template <class A, class B>
 struct SameCall : std::false_type {};
 template <class R, class... A, class S, class... B>
-  requires(sizeof...(A) == sizeof...(B))
-struct SameCall<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...)> {};
+requires(sizeof...(A) == sizeof...(B)) struct SameCall<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...)> {
+};
 
 // cuda.h's macros give cuEventElapsedTime its second version, in our table, too: it has the same parameters.
 #define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);
@@ -25,14 +25,15 @@ FLOTILLA_DRIVER_FUNCTIONS(FLOTILLA_SAME)
 
 static_assert(ours::out_of_memory == CUDA_ERROR_OUT_OF_MEMORY && ours::stub_library == CUDA_ERROR_STUB_LIBRARY &&
               ours::not_ready == CUDA_ERROR_NOT_READY && ours::illegal_address == CUDA_ERROR_ILLEGAL_ADDRESS &&
-              ours::launch_failed == CUDA_ERROR_LAUNCH_FAILED && ours::not_found == CUDA_ERROR_NOT_FOUND && ours::no_device == CUDA_ERROR_NO_DEVICE &&
-              ours::invalid_device == CUDA_ERROR_INVALID_DEVICE && ours::invalid_context == CUDA_ERROR_INVALID_CONTEXT &&
-              ours::not_supported == CUDA_ERROR_NOT_SUPPORTED && ours::capture_invalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED &&
-              ours::not_initialized == CUDA_ERROR_NOT_INITIALIZED);
+              ours::launch_failed == CUDA_ERROR_LAUNCH_FAILED && ours::not_found == CUDA_ERROR_NOT_FOUND &&
+              ours::no_device == CUDA_ERROR_NO_DEVICE && ours::invalid_device == CUDA_ERROR_INVALID_DEVICE &&
+              ours::invalid_context == CUDA_ERROR_INVALID_CONTEXT && ours::not_supported == CUDA_ERROR_NOT_SUPPORTED &&
+              ours::capture_invalidated == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && ours::not_initialized == CUDA_ERROR_NOT_INITIALIZED);
 static_assert(static_cast<int>(ours::Attribute::max_threads_per_block) == CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK &&
               static_cast<int>(ours::Attribute::warp_size) == CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
               static_cast<int>(ours::Attribute::multiprocessors) == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT &&
-              static_cast<int>(ours::Attribute::max_shared_per_multiprocessor) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR &&
+              static_cast<int>(ours::Attribute::max_shared_per_multiprocessor) ==
+                  CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR &&
               static_cast<int>(ours::Attribute::major) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               static_cast<int>(ours::Attribute::minor) == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR &&
               static_cast<int>(ours::Attribute::max_shared_per_block_optin) == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);

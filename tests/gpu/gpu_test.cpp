@@ -45,8 +45,13 @@ struct Machine {
         arena{device.make_arena(Bytes{3 * bytes})} {}
 
   float* array(int i) const { return reinterpret_cast<float*>((arena.data() + i * bytes).address); }
-  void add() { kernel.launch(stream, {.blocks_x = 1, .threads = 256}, array(2), static_cast<const float*>(array(0)), static_cast<const float*>(array(1)), count); }
-  void upload(int i, const std::vector<float>& values) { stream.copy_to_device(arena.data() + i * bytes, std::as_bytes(std::span{values})); }
+  void add() {
+    kernel.launch(stream, {.blocks_x = 1, .threads = 256}, array(2), static_cast<const float*>(array(0)),
+                  static_cast<const float*>(array(1)), count);
+  }
+  void upload(int i, const std::vector<float>& values) {
+    stream.copy_to_device(arena.data() + i * bytes, std::as_bytes(std::span{values}));
+  }
   std::vector<float> download(int i) {
     std::vector<float> values(count);
     stream.copy_to_host(std::as_writable_bytes(std::span{values}), arena.data() + i * bytes);

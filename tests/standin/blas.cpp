@@ -170,7 +170,9 @@ Status cublasLtMatmul(Handle handle, Description description, const void* alpha,
   std::memcpy(&work->alpha, alpha, sizeof work->alpha);
   std::memcpy(&work->beta, beta, sizeof work->beta);
   if (work->description.finish & epilogue_bias) work->description.bias_at = host_view(work->description.bias_at);
-  const auto run = [](void* p) { std::unique_ptr<Work>{static_cast<Work*>(p)}->run(); };
+  const auto run = [](void* p) {
+    std::unique_ptr<Work> { static_cast<Work*>(p) } -> run();
+  };
   return enqueue(stream, run, work) ? success : invalid_value;
 }
 

@@ -86,7 +86,8 @@ class PinnedBuffer {
   std::shared_ptr<State> state_;
 };
 
-/// A device's primary context, which libraries share. What is made from it keeps it alive. Calls of one device may come from several threads.
+/// A device's primary context, which libraries share. What is made from it keeps it alive. Calls of one device may come from several
+/// threads.
 class Device {
  public:
   /// Throws Error{unavailable} where there is no such device.

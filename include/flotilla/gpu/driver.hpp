@@ -11,10 +11,10 @@ namespace flotilla::gpu {
 /// What a device says of itself.
 struct DeviceFacts {
   int ordinal = 0;
-  std::string name;  ///< "NVIDIA H100 80GB HBM3"
+  std::string name;          ///< "NVIDIA H100 80GB HBM3"
   int major = 0, minor = 0;  ///< compute capability
   int multiprocessors = 0;
-  Bytes memory, shared_memory;  ///< shared_memory: the most that one block may have
+  Bytes memory, shared_memory;   ///< shared_memory: the most that one block may have
   std::string pci_bus_id, uuid;  ///< uuid: of a MIG slice its own
 };
 
@@ -38,7 +38,7 @@ std::string driver_description();
 struct Figures {
   int temperature_c = 0;
   double power_w = 0;
-  int clock_mhz = 0;  ///< of the multiprocessors
+  int clock_mhz = 0;                ///< of the multiprocessors
   Bytes memory_used, memory_total;  ///< of all processes
 };
 /// Nothing where NVML is missing or does not know the device. `pci_bus_id` as in DeviceFacts.

@@ -15,8 +15,8 @@ std::shared_ptr<State> own(const std::shared_ptr<DeviceState>& device, Raw raw) 
 Device Device::open(int ordinal) {
   const Presence p = presence();
   FLOTILLA_REQUIRE(p.any(), ErrorKind::unavailable, "no GPU here: ", p.why_none);
-  FLOTILLA_REQUIRE(ordinal >= 0 && ordinal < std::ssize(p.devices), ErrorKind::unavailable, "there is no GPU ", ordinal, ": this process sees ",
-                   p.devices.size(), "; look at CUDA_VISIBLE_DEVICES and the job's --gpus");
+  FLOTILLA_REQUIRE(ordinal >= 0 && ordinal < std::ssize(p.devices), ErrorKind::unavailable, "there is no GPU ", ordinal,
+                   ": this process sees ", p.devices.size(), "; look at CUDA_VISIBLE_DEVICES and the job's --gpus");
   Device d;
   d.state_ = std::make_shared<DeviceState>();
   d.state_->facts = p.devices[static_cast<std::size_t>(ordinal)];
@@ -57,8 +57,8 @@ Arena Device::make_arena(Bytes size) const {
   state_->make_current();
   driver::Address raw = 0;
   const driver::Result result = api().cuMemAlloc_v2(&raw, static_cast<std::size_t>(size.count));
-  FLOTILLA_REQUIRE(result != driver::out_of_memory, ErrorKind::unavailable, "GPU ", state_->ordinal(), " (", state_->facts.name, ") has not the ",
-                   size.count, " bytes of the plan: ", free_memory().count, " of ", state_->facts.memory.count,
+  FLOTILLA_REQUIRE(result != driver::out_of_memory, ErrorKind::unavailable, "GPU ", state_->ordinal(), " (", state_->facts.name,
+                   ") has not the ", size.count, " bytes of the plan: ", free_memory().count, " of ", state_->facts.memory.count,
                    " are free; look with nvidia-smi who uses them, or plan with less memory");
   check(result, {"cuMemAlloc_v2", state_->ordinal()});
   Arena a;

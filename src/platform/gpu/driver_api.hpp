@@ -36,59 +36,59 @@ enum class Attribute : int {
   max_shared_per_block_optin = 97,
 };
 
-inline constexpr int kernel_max_dynamic_shared = 8;      // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-inline constexpr unsigned stream_non_blocking = 1;       // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned event_disable_timing = 2;      // CU_EVENT_DISABLE_TIMING
-inline constexpr unsigned host_alloc_portable = 1;       // CU_MEMHOSTALLOC_PORTABLE
-inline constexpr int capture_thread_local = 1;           // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-inline constexpr int oldest_version = 12000;             // cuLibraryLoadData and its family
+inline constexpr int kernel_max_dynamic_shared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+inline constexpr unsigned stream_non_blocking = 1;   // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned event_disable_timing = 2;  // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned host_alloc_portable = 1;   // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr int capture_thread_local = 1;       // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr int oldest_version = 12000;         // cuLibraryLoadData and its family
 
 /// The table: FLOTILLA_DRIVER_FUNCTIONS(name as exported, parameter types...).
-#define FLOTILLA_DRIVER_FUNCTIONS(F)                                                                                                     \
-  F(cuInit, unsigned)                                                                                                                    \
-  F(cuDriverGetVersion, int*)                                                                                                            \
-  F(cuGetErrorName, Result, const char**)                                                                                                \
-  F(cuGetErrorString, Result, const char**)                                                                                              \
-  F(cuDeviceGetCount, int*)                                                                                                              \
-  F(cuDeviceGet, DeviceOrdinal*, int)                                                                                                    \
-  F(cuDeviceGetName, char*, int, DeviceOrdinal)                                                                                          \
-  F(cuDeviceTotalMem_v2, std::size_t*, DeviceOrdinal)                                                                                    \
-  F(cuDeviceGetAttribute, int*, Attribute, DeviceOrdinal)                                                                                \
-  F(cuDeviceGetUuid_v2, Uuid*, DeviceOrdinal)                                                                                            \
-  F(cuDeviceGetPCIBusId, char*, int, DeviceOrdinal)                                                                                      \
-  F(cuDevicePrimaryCtxRetain, Context*, DeviceOrdinal)                                                                                   \
-  F(cuDevicePrimaryCtxRelease_v2, DeviceOrdinal)                                                                                         \
-  F(cuCtxSetCurrent, Context)                                                                                                            \
-  F(cuMemGetInfo_v2, std::size_t*, std::size_t*)                                                                                         \
-  F(cuMemAlloc_v2, Address*, std::size_t)                                                                                                \
-  F(cuMemFree_v2, Address)                                                                                                               \
-  F(cuMemHostAlloc, void**, std::size_t, unsigned)                                                                                       \
-  F(cuMemFreeHost, void*)                                                                                                                \
-  F(cuMemcpyHtoDAsync_v2, Address, const void*, std::size_t, Stream)                                                                     \
-  F(cuMemcpyDtoHAsync_v2, void*, Address, std::size_t, Stream)                                                                           \
-  F(cuMemcpyDtoDAsync_v2, Address, Address, std::size_t, Stream)                                                                         \
-  F(cuMemsetD8Async, Address, unsigned char, std::size_t, Stream)                                                                        \
-  F(cuStreamCreateWithPriority, Stream*, unsigned, int)                                                                                  \
-  F(cuStreamDestroy_v2, Stream)                                                                                                          \
-  F(cuStreamQuery, Stream)                                                                                                               \
-  F(cuStreamWaitEvent, Stream, Event, unsigned)                                                                                          \
-  F(cuLaunchHostFunc, Stream, HostFunction, void*)                                                                                       \
-  F(cuEventCreate, Event*, unsigned)                                                                                                     \
-  F(cuEventDestroy_v2, Event)                                                                                                            \
-  F(cuEventRecord, Event, Stream)                                                                                                        \
-  F(cuEventQuery, Event)                                                                                                                 \
-  F(cuEventElapsedTime, float*, Event, Event)                                                                                            \
-  F(cuLibraryLoadData, Library*, const void*, void*, void**, unsigned, void*, void**, unsigned)                                          \
-  F(cuLibraryUnload, Library)                                                                                                            \
-  F(cuLibraryGetKernel, Kernel*, Library, const char*)                                                                                   \
-  F(cuKernelGetFunction, Function*, Kernel)                                                                                              \
-  F(cuKernelSetAttribute, int, int, Kernel, DeviceOrdinal)                                                                               \
-  F(cuLaunchKernel, Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**)              \
-  F(cuStreamBeginCapture_v2, Stream, int)                                                                                                \
-  F(cuStreamEndCapture, Stream, Graph*)                                                                                                  \
-  F(cuGraphInstantiateWithFlags, GraphExec*, Graph, unsigned long long)                                                                  \
-  F(cuGraphLaunch, GraphExec, Stream)                                                                                                    \
-  F(cuGraphDestroy, Graph)                                                                                                               \
+#define FLOTILLA_DRIVER_FUNCTIONS(F)                                                                                        \
+  F(cuInit, unsigned)                                                                                                       \
+  F(cuDriverGetVersion, int*)                                                                                               \
+  F(cuGetErrorName, Result, const char**)                                                                                   \
+  F(cuGetErrorString, Result, const char**)                                                                                 \
+  F(cuDeviceGetCount, int*)                                                                                                 \
+  F(cuDeviceGet, DeviceOrdinal*, int)                                                                                       \
+  F(cuDeviceGetName, char*, int, DeviceOrdinal)                                                                             \
+  F(cuDeviceTotalMem_v2, std::size_t*, DeviceOrdinal)                                                                       \
+  F(cuDeviceGetAttribute, int*, Attribute, DeviceOrdinal)                                                                   \
+  F(cuDeviceGetUuid_v2, Uuid*, DeviceOrdinal)                                                                               \
+  F(cuDeviceGetPCIBusId, char*, int, DeviceOrdinal)                                                                         \
+  F(cuDevicePrimaryCtxRetain, Context*, DeviceOrdinal)                                                                      \
+  F(cuDevicePrimaryCtxRelease_v2, DeviceOrdinal)                                                                            \
+  F(cuCtxSetCurrent, Context)                                                                                               \
+  F(cuMemGetInfo_v2, std::size_t*, std::size_t*)                                                                            \
+  F(cuMemAlloc_v2, Address*, std::size_t)                                                                                   \
+  F(cuMemFree_v2, Address)                                                                                                  \
+  F(cuMemHostAlloc, void**, std::size_t, unsigned)                                                                          \
+  F(cuMemFreeHost, void*)                                                                                                   \
+  F(cuMemcpyHtoDAsync_v2, Address, const void*, std::size_t, Stream)                                                        \
+  F(cuMemcpyDtoHAsync_v2, void*, Address, std::size_t, Stream)                                                              \
+  F(cuMemcpyDtoDAsync_v2, Address, Address, std::size_t, Stream)                                                            \
+  F(cuMemsetD8Async, Address, unsigned char, std::size_t, Stream)                                                           \
+  F(cuStreamCreateWithPriority, Stream*, unsigned, int)                                                                     \
+  F(cuStreamDestroy_v2, Stream)                                                                                             \
+  F(cuStreamQuery, Stream)                                                                                                  \
+  F(cuStreamWaitEvent, Stream, Event, unsigned)                                                                             \
+  F(cuLaunchHostFunc, Stream, HostFunction, void*)                                                                          \
+  F(cuEventCreate, Event*, unsigned)                                                                                        \
+  F(cuEventDestroy_v2, Event)                                                                                               \
+  F(cuEventRecord, Event, Stream)                                                                                           \
+  F(cuEventQuery, Event)                                                                                                    \
+  F(cuEventElapsedTime, float*, Event, Event)                                                                               \
+  F(cuLibraryLoadData, Library*, const void*, void*, void**, unsigned, void*, void**, unsigned)                             \
+  F(cuLibraryUnload, Library)                                                                                               \
+  F(cuLibraryGetKernel, Kernel*, Library, const char*)                                                                      \
+  F(cuKernelGetFunction, Function*, Kernel)                                                                                 \
+  F(cuKernelSetAttribute, int, int, Kernel, DeviceOrdinal)                                                                  \
+  F(cuLaunchKernel, Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream, void**, void**) \
+  F(cuStreamBeginCapture_v2, Stream, int)                                                                                   \
+  F(cuStreamEndCapture, Stream, Graph*)                                                                                     \
+  F(cuGraphInstantiateWithFlags, GraphExec*, Graph, unsigned long long)                                                     \
+  F(cuGraphLaunch, GraphExec, Stream)                                                                                       \
+  F(cuGraphDestroy, Graph)                                                                                                  \
   F(cuGraphExecDestroy, GraphExec)
 
 /// The driver's entry points, all there or none.
@@ -106,14 +106,14 @@ struct Memory {
 };
 inline constexpr int temperature_gpu = 0, clock_sm = 1;
 
-#define FLOTILLA_NVML_FUNCTIONS(F)                                  \
-  F(nvmlInit_v2, void)                                              \
-  F(nvmlShutdown, void)                                             \
-  F(nvmlSystemGetDriverVersion, char*, unsigned)                    \
-  F(nvmlDeviceGetHandleByPciBusId_v2, const char*, Device*)         \
-  F(nvmlDeviceGetTemperature, Device, int, unsigned*)               \
-  F(nvmlDeviceGetPowerUsage, Device, unsigned*)                     \
-  F(nvmlDeviceGetClockInfo, Device, int, unsigned*)                 \
+#define FLOTILLA_NVML_FUNCTIONS(F)                          \
+  F(nvmlInit_v2, void)                                      \
+  F(nvmlShutdown, void)                                     \
+  F(nvmlSystemGetDriverVersion, char*, unsigned)            \
+  F(nvmlDeviceGetHandleByPciBusId_v2, const char*, Device*) \
+  F(nvmlDeviceGetTemperature, Device, int, unsigned*)       \
+  F(nvmlDeviceGetPowerUsage, Device, unsigned*)             \
+  F(nvmlDeviceGetClockInfo, Device, int, unsigned*)         \
   F(nvmlDeviceGetMemoryInfo, Device, Memory*)
 
 struct Table {

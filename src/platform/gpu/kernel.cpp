@@ -67,10 +67,9 @@ void Kernel::launch_with(const Stream& stream, const LaunchShape& shape, std::sp
   FLOTILLA_REQUIRE(possible, ErrorKind::internal, state_->name, " with ", shape.blocks_x, " x ", shape.blocks_y, " x ", shape.blocks_z,
                    " blocks of ", shape.threads, " threads and ", shape.shared.count, " bytes of shared memory is no launch");
   state_->device->make_current();
-  const driver::Result result =
-      api().cuLaunchKernel(state_->function, static_cast<unsigned>(shape.blocks_x), static_cast<unsigned>(shape.blocks_y),
-                           static_cast<unsigned>(shape.blocks_z), static_cast<unsigned>(shape.threads), 1, 1,
-                           static_cast<unsigned>(shape.shared.count), stream.state().raw, arguments.data(), nullptr);
+  const driver::Result result = api().cuLaunchKernel(
+      state_->function, static_cast<unsigned>(shape.blocks_x), static_cast<unsigned>(shape.blocks_y), static_cast<unsigned>(shape.blocks_z),
+      static_cast<unsigned>(shape.threads), 1, 1, static_cast<unsigned>(shape.shared.count), stream.state().raw, arguments.data(), nullptr);
   if (result != driver::success) fail(result, {text("cuLaunchKernel of ", state_->name).c_str(), state_->device->ordinal()});
 }
 

@@ -24,8 +24,8 @@ Driver load_driver() {
   FLOTILLA_DRIVER_FUNCTIONS(FLOTILLA_RESOLVE)
 #undef FLOTILLA_RESOLVE
   if (!missing.empty())
-    d.why_none = text("NVIDIA's driver lacks ", missing, ": it is older than CUDA ", driver::oldest_version / 1000,
-                      ".0; install a newer driver");
+    d.why_none =
+        text("NVIDIA's driver lacks ", missing, ": it is older than CUDA ", driver::oldest_version / 1000, ".0; install a newer driver");
   return d;
 }
 

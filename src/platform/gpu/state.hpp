@@ -1,8 +1,8 @@
 #pragma once
 #include <memory>
 
-#include "flotilla/gpu/device.hpp"
 #include "flotilla/base/unique_handle.hpp"
+#include "flotilla/gpu/device.hpp"
 #include "library.hpp"
 
 namespace flotilla::gpu {

@@ -23,7 +23,8 @@ std::vector<Fault> planned() {
     const auto at = word.find('@'), is = word.find('=');
     for (std::size_t k = 0; k < kinds.size(); ++k)
       if (word.substr(0, at) == kinds[k])
-        faults.push_back({static_cast<Kind>(k), std::atoi(word.c_str() + at + 1), is == std::string::npos ? 0 : std::atoi(word.c_str() + is + 1)});
+        faults.push_back(
+            {static_cast<Kind>(k), std::atoi(word.c_str() + at + 1), is == std::string::npos ? 0 : std::atoi(word.c_str() + is + 1)});
   }
   return faults;
 }

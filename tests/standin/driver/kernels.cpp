@@ -138,8 +138,8 @@ Result cuKernelSetAttribute(int attribute, int value, Kernel kernel, DeviceOrdin
   return success;
 }
 
-Result cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned x, unsigned y, unsigned z, unsigned shared,
-                      Stream handle, void** parameters, void** extra) {
+Result cuLaunchKernel(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned x, unsigned y, unsigned z,
+                      unsigned shared, Stream handle, void** parameters, void** extra) {
   const auto stream = find_stream(handle);
   KernelImpl* kernel = reinterpret_cast<KernelImpl*>(function);
   const std::uint64_t threads = std::uint64_t{x} * y * z;

@@ -61,7 +61,8 @@ std::size_t capacity() {
   return bytes;
 }
 
-extern "C" __attribute__((visibility("default"))) void flotilla_standin_memory(int device, unsigned long long* used, unsigned long long* total) {
+extern "C" __attribute__((visibility("default"))) void flotilla_standin_memory(int device, unsigned long long* used,
+                                                                               unsigned long long* total) {
   const std::lock_guard lock{memory().mutex};
   *used = memory().used[device];
   *total = capacity();

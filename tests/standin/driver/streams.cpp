@@ -23,7 +23,8 @@ namespace {
 
 void wait_for(const std::atomic<std::uint64_t>& count, std::uint64_t goal) {
   using namespace std::chrono_literals;
-  for (auto pause = 5us; !reached(count, goal) && stuck() == api::success; pause = std::min(2 * pause, 200us)) std::this_thread::sleep_for(pause);
+  for (auto pause = 5us; !reached(count, goal) && stuck() == api::success; pause = std::min(2 * pause, 200us))
+    std::this_thread::sleep_for(pause);
 }
 
 }  // namespace
@@ -78,7 +79,8 @@ void StreamImpl::push(Work work) {
   last_->next.store(node, std::memory_order_release);
   last_ = node;
   const std::uint64_t one = 1;
-  while (write(wake_, &one, sizeof one) != sizeof one) {}
+  while (write(wake_, &one, sizeof one) != sizeof one) {
+  }
 }
 
 void StreamImpl::add(Work work) {
@@ -164,7 +166,9 @@ using namespace standin;
 Result cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t size, Stream stream) {
   return copy(place(to), from, size, true, false, stream);
 }
-Result cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t size, Stream stream) { return copy(to, place(from), size, false, true, stream); }
+Result cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t size, Stream stream) {
+  return copy(to, place(from), size, false, true, stream);
+}
 Result cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t size, Stream stream) {
   return copy(place(to), place(from), size, true, true, stream);
 }

@@ -12,7 +12,15 @@ struct Case {
 HeadPlaces places_of(const Case& c) {
   const int queries = c.heads / c.groups;
   if (queries == 1) return {c.size, c.heads, c.groups, 1, 3 * c.heads * c.size, c.size, c.heads * c.size, c.size, c.heads * c.size};
-  return {c.size, c.heads, c.groups, queries, c.groups * (queries + 2) * c.size, (queries + 2) * c.size, queries * c.size, (queries + 2) * c.size, c.size};
+  return {c.size,
+          c.heads,
+          c.groups,
+          queries,
+          c.groups * (queries + 2) * c.size,
+          (queries + 2) * c.size,
+          queries * c.size,
+          (queries + 2) * c.size,
+          c.size};
 }
 
 template <class E>
@@ -21,7 +29,8 @@ void check(const Case& c, hostgpu::Order order) {
   const HeadPlaces p = places_of(c);
   const AttentionShape shape{p, c.length, c.window, 0.3f, first_sequence, first_head};
   const Dropout drop = c.drops ? Dropout{5, 6, 1u << 30, 4.0f / 3, 1} : Dropout{};
-  const auto rows = static_cast<std::size_t>(sequences * c.length), width = static_cast<std::size_t>(c.heads * c.size), pitch = static_cast<std::size_t>(p.row);
+  const auto rows = static_cast<std::size_t>(sequences * c.length), width = static_cast<std::size_t>(c.heads * c.size),
+             pitch = static_cast<std::size_t>(p.row);
   std::mt19937_64 random{7};
   Buffer<E> qkv{rows * pitch}, output{rows * width}, gradient{rows * width}, back{rows * pitch};
   Buffer<float> lse{static_cast<std::size_t>(sequences * c.heads * c.length)}, dots{lse.size()};
@@ -35,8 +44,9 @@ void check(const Case& c, hostgpu::Order order) {
   hostgpu::run({tiles, heads, sequences}, {attention_threads}, shared, order, [&] {
     (small ? Kernels<E>::attention_queries_64 : Kernels<E>::attention_queries_128)(back, dots, qkv, output, gradient, lse, shape, drop);
   });
-  hostgpu::run({tiles, static_cast<unsigned>(c.groups), sequences}, {attention_threads}, shared, order,
-               [&] { (small ? Kernels<E>::attention_keys_64 : Kernels<E>::attention_keys_128)(back, dots, qkv, gradient, lse, shape, drop); });
+  hostgpu::run({tiles, static_cast<unsigned>(c.groups), sequences}, {attention_threads}, shared, order, [&] {
+    (small ? Kernels<E>::attention_keys_64 : Kernels<E>::attention_keys_128)(back, dots, qkv, gradient, lse, shape, drop);
+  });
 
   Comparison outputs{std::string{"attention"} + suffix<E>}, sums{std::string{"attention log_sum_exp"} + suffix<E>};
   Comparison backs{std::string{"attention backward"} + suffix<E>};
@@ -45,7 +55,8 @@ void check(const Case& c, hostgpu::Order order) {
   for (int s = 0; s < sequences; ++s)
     for (int h = 0; h < c.heads; ++h) {
       const auto query_at = static_cast<std::size_t>(h / p.queries * p.query_group + h % p.queries * p.size);
-      const auto key_at = static_cast<std::size_t>(p.first_key + h / p.queries * p.key_step), value_at = key_at + static_cast<std::size_t>(p.value_offset);
+      const auto key_at = static_cast<std::size_t>(p.first_key + h / p.queries * p.key_step),
+                 value_at = key_at + static_cast<std::size_t>(p.value_offset);
       for (int i = 0; i < c.length; ++i) {
         const auto row = static_cast<std::size_t>(s * c.length + i), head = static_cast<std::size_t>(h) * d;
         const int from = c.window > 0 ? std::max(0, i + 1 - c.window) : 0;
@@ -71,7 +82,8 @@ void check(const Case& c, hostgpu::Order order) {
         for (std::size_t e = 0; e < d; ++e) {
           double total = 0, absolute = 0;
           for (std::size_t k = 0; k < many; ++k) {
-            const double term = std::exp(score[k]) / sum * mask[k] * qkv.at((static_cast<std::size_t>(s * c.length + from) + k) * pitch + value_at + e);
+            const double term =
+                std::exp(score[k]) / sum * mask[k] * qkv.at((static_cast<std::size_t>(s * c.length + from) + k) * pitch + value_at + e);
             total += term, absolute += std::abs(term);
           }
           outputs.add(output.at(row * width + head + e), total, rounding<E> * std::abs(total) + relative * absolute + 1e-30);
@@ -82,7 +94,8 @@ void check(const Case& c, hostgpu::Order order) {
           const double probability = std::exp(score[k]) / sum, ds = probability * (dp[k] * mask[k] - dot) * value(shape.scale);
           const double ds_size = probability * value(shape.scale) * (10 + std::abs(dp[k] * mask[k]) + std::abs(dot)) * relative * 4;
           for (std::size_t e = 0; e < d; ++e) {
-            const double q = qkv.at(row * pitch + query_at + e), key = qkv.at(other * pitch + key_at + e), g = gradient.at(row * width + head + e);
+            const double q = qkv.at(row * pitch + query_at + e), key = qkv.at(other * pitch + key_at + e),
+                         g = gradient.at(row * width + head + e);
             reference[row * pitch + query_at + e] += ds * key, size[row * pitch + query_at + e] += ds_size * std::abs(key);
             reference[other * pitch + key_at + e] += ds * q, size[other * pitch + key_at + e] += ds_size * std::abs(q);
             reference[other * pitch + value_at + e] += probability * mask[k] * g;
@@ -97,10 +110,10 @@ void check(const Case& c, hostgpu::Order order) {
 
 template <class E>
 void all(hostgpu::Order order) {
-  check<E>({37, 2, 2, 16, 0, true}, order);     // a tail tile, dropout
-  check<E>({70, 2, 1, 8, 20, false}, order);    // shared keys, a window that ends inside tiles
-  check<E>({9, 1, 1, 80, 0, false}, order);     // four columns a lane, the last ones idle
-  check<E>({10, 2, 2, 5, 0, false}, order);     // nothing is a multiple of 16 bytes
+  check<E>({37, 2, 2, 16, 0, true}, order);   // a tail tile, dropout
+  check<E>({70, 2, 1, 8, 20, false}, order);  // shared keys, a window that ends inside tiles
+  check<E>({9, 1, 1, 80, 0, false}, order);   // four columns a lane, the last ones idle
+  check<E>({10, 2, 2, 5, 0, false}, order);   // nothing is a multiple of 16 bytes
 }
 
 }  // namespace

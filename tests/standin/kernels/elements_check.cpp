@@ -27,7 +27,8 @@ void check_activations(hostgpu::Order order, Activation kind, const char* name) 
     // exp has 2 units more on a device, and an argument of |2 u| carries its own error into it.
     const double error = fp32 * (16 + 8 * std::abs(u)) * (1 + std::abs(v));
     forward.add(y.at(i), reference, rounding<E> * std::abs(reference) + error);
-    backward.add(back.at(i), gradient.at(i) * slope, rounding<E> * std::abs(gradient.at(i) * slope) + 4 * error * (1 + std::abs(v)) * std::abs(gradient.at(i)) + 1e-30);
+    backward.add(back.at(i), gradient.at(i) * slope,
+                 rounding<E> * std::abs(gradient.at(i) * slope) + 4 * error * (1 + std::abs(v)) * std::abs(gradient.at(i)) + 1e-30);
   }
 }
 
@@ -67,8 +68,10 @@ void check_rotation(hostgpu::Order order) {
   turned.copy(x);
   Buffer<float> angles{length * size};
   for (int p = 0; p < length; ++p)
-    for (int i = 0; i < size / 2; ++i) set(angles[p * size + i], std::cos(p * 0.3 + i)), set(angles[p * size + size / 2 + i], std::sin(p * 0.3 + i));
-  hostgpu::run({1}, {element_threads}, 0, order, [&] { Kernels<E>::rotate(turned, angles, rows, pitch, first, step, heads, size, length); });
+    for (int i = 0; i < size / 2; ++i)
+      set(angles[p * size + i], std::cos(p * 0.3 + i)), set(angles[p * size + size / 2 + i], std::sin(p * 0.3 + i));
+  hostgpu::run({1}, {element_threads}, 0, order,
+               [&] { Kernels<E>::rotate(turned, angles, rows, pitch, first, step, heads, size, length); });
   Comparison there{std::string{"rotate"} + suffix<E>}, back{std::string{"rotate back"} + suffix<E>};
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < pitch; ++c) {
@@ -77,15 +80,18 @@ void check_rotation(hostgpu::Order order) {
       double reference = x.at(at), error = 0;
       if (in_band >= 0 && head < heads && i < size) {
         const int pair = i % (size / 2);
-        const double angle = r % length * 0.3 + pair, other = x.at(static_cast<std::size_t>(i < size / 2 ? r * pitch + c + size / 2 : r * pitch + c - size / 2));
-        reference = i < size / 2 ? x.at(at) * std::cos(angle) - other * std::sin(angle) : x.at(at) * std::cos(angle) + other * std::sin(angle);
+        const double angle = r % length * 0.3 + pair,
+                     other = x.at(static_cast<std::size_t>(i < size / 2 ? r * pitch + c + size / 2 : r * pitch + c - size / 2));
+        reference =
+            i < size / 2 ? x.at(at) * std::cos(angle) - other * std::sin(angle) : x.at(at) * std::cos(angle) + other * std::sin(angle);
         error = rounding<E> * std::abs(reference) + 4 * fp32 * (std::abs(x.at(at)) + std::abs(other));
       }
       there.add(turned.at(at), reference, error);
     }
   Buffer<E> returned{rows * pitch};
   returned.copy(turned);
-  hostgpu::run({1}, {element_threads}, 0, order, [&] { Kernels<E>::rotate(returned, angles, rows, pitch, first, step, heads, -size, length); });
+  hostgpu::run({1}, {element_threads}, 0, order,
+               [&] { Kernels<E>::rotate(returned, angles, rows, pitch, first, step, heads, -size, length); });
   for (std::size_t i = 0; i < x.size(); ++i) back.add(returned.at(i), x.at(i), 4 * rounding<E> * (1 + std::abs(x.at(i))) * 2);
 }
 
@@ -124,7 +130,8 @@ void check_sums(hostgpu::Order order) {
   hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::ordered_sum(sum, pieces, members, n); });
   hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::add(pair, pieces, sum, n); });
   hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::convert(narrow, wide, n); });
-  Comparison sums{std::string{"ordered_sum"} + suffix<E>}, pairs{std::string{"add"} + suffix<E>}, narrowed{std::string{"convert"} + suffix<E>};
+  Comparison sums{std::string{"ordered_sum"} + suffix<E>}, pairs{std::string{"add"} + suffix<E>},
+      narrowed{std::string{"convert"} + suffix<E>};
   for (std::size_t i = 0; i < n; ++i) {
     const auto exact = static_cast<double>(static_cast<float>(pieces.at(i) + pieces.at(n + i)) + static_cast<float>(pieces.at(2 * n + i)));
     sums.add(sum.at(i), exact, rounding<E> * std::abs(exact) * 1.0001 + 1e-38);  // the very bits, but for the one rounding

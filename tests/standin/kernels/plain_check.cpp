@@ -36,7 +36,8 @@ void check_head_loss(hostgpu::Order order, int rows, int members) {
   for (int row = 0; row < rows; ++row) {
     double sum = 0;
     for (int m = 0; m < members; ++m)
-      sum += stats.at(static_cast<std::size_t>(3 * (m * rows + row) + 1)) * std::exp(stats.at(static_cast<std::size_t>(3 * (m * rows + row))));
+      sum +=
+          stats.at(static_cast<std::size_t>(3 * (m * rows + row) + 1)) * std::exp(stats.at(static_cast<std::size_t>(3 * (m * rows + row))));
     reference += std::log(sum) - stats.at(static_cast<std::size_t>(3 * (row % members * rows + row) + 2));
   }
   Comparison{"head_loss"}.add(out.at(0), reference, 1e-13 * std::abs(reference));

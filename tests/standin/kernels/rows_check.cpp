@@ -31,7 +31,8 @@ void forward(const Case& c, hostgpu::Order order) {
     for (std::size_t j = 0; j < w; ++j) {
       const double m = reference_multiplier(drop, static_cast<int>(j), at % place.length, place.first_sequence + at / place.length, 0);
       const double added = (partial.at(row * w + j) + (c.bias ? bias.at(j) : 0)) * m, kept = c.residual ? residual.at(row * w + j) : 0;
-      sums.add(sum.at(row * w + j), added + kept, rounding<E> * std::abs(added + kept) + 4 * fp32 * (2 * std::abs(added) + std::abs(kept)) + 1e-30);
+      sums.add(sum.at(row * w + j), added + kept,
+               rounding<E> * std::abs(added + kept) + 4 * fp32 * (2 * std::abs(added) + std::abs(kept)) + 1e-30);
       mean += sum.at(row * w + j) / c.width;  // the norm reads what is stored
     }
     if (!c.norm) continue;
@@ -39,9 +40,11 @@ void forward(const Case& c, hostgpu::Order order) {
     for (std::size_t j = 0; j < w; ++j) squares += (sum.at(row * w + j) - mean) * (sum.at(row * w + j) - mean) / c.width;
     const double deviation = 1 / std::sqrt(squares + value(epsilon));
     for (std::size_t j = 0; j < w; ++j) {
-      const double x = (sum.at(row * w + j) - mean) * deviation, scaled = x * weight.at(j), reference = scaled + (c.rms ? 0 : norm_bias.at(j));
+      const double x = (sum.at(row * w + j) - mean) * deviation, scaled = x * weight.at(j),
+                   reference = scaled + (c.rms ? 0 : norm_bias.at(j));
       // Sums of `width` terms in at most width / 128 + 12 additions one after the other; a mean's error is of the values' size.
-      const double error = (c.width / 128 + 16) * fp32 * (std::abs(scaled) + deviation * (std::abs(mean) + 1) * std::abs(weight.at(j)) + std::abs(reference));
+      const double error = (c.width / 128 + 16) * fp32 *
+                           (std::abs(scaled) + deviation * (std::abs(mean) + 1) * std::abs(weight.at(j)) + std::abs(reference));
       normed.add(y.at(row * w + j), reference, rounding<E> * std::abs(reference) + error);
     }
   }

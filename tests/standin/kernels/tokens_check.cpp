@@ -31,7 +31,8 @@ void all(hostgpu::Order order) {
       const auto at = static_cast<std::size_t>(row * width + c);
       gather.add(gathered.at(at), mine ? table.at(static_cast<std::size_t>(token * width + c)) : 0, 0);
       if (mine) sums[static_cast<std::size_t>(token * width + c)] += static_cast<float>(gradient.at(at));
-      if (row < held_rows) at_positions[static_cast<std::size_t>((row + first_row) % length * width + c)] += static_cast<float>(gradient.at(at));
+      if (row < held_rows)
+        at_positions[static_cast<std::size_t>((row + first_row) % length * width + c)] += static_cast<float>(gradient.at(at));
     }
   }
   // To the bit: the order is that of the rows.

@@ -116,7 +116,7 @@ struct Block {
   std::vector<Warp> warps;
   std::vector<unsigned> order;
   Few<Variable, most_variables> variables;
-  char *stacks = map(nullptr, stack_bytes * most_threads), *shared = map(nullptr, shared_bytes), *free_shared = shared, *dynamic = nullptr;
+  char *stacks = map(nullptr, stack_bytes*most_threads), *shared = map(nullptr, shared_bytes), *free_shared = shared, *dynamic = nullptr;
   /// Places that stand for barriers, new ones for each block, or blocks would seem ordered: [0] the block's, then the warps'.
   char* places = nullptr;
   unsigned count = 0, alive = 0, arrived = 0, generation = 0, turn = 0;
@@ -327,7 +327,8 @@ void order_memory() {
 
 void copy_async(void* to, const void* from, unsigned size) {
   Fiber& me = *current;
-  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % size) fail(name(me) + ": an asynchronous copy is not aligned");
+  if ((reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % size)
+    fail(name(me) + ": an asynchronous copy is not aligned");
   Copy copy{to, size, {}};
   tell_read(from, size);
   copy_quietly(copy.bytes, from, size);
@@ -370,7 +371,8 @@ void* dynamic_shared_memory() { return block->dynamic; }
 int barrier(bool vote, const char* site) {
   Block& b = *block;
   ++b.progress;
-  if (b.arrived > 0 && std::strcmp(b.site, site) != 0) fail(name(*current) + " is at " + site + " while others of its block are at " + b.site);
+  if (b.arrived > 0 && std::strcmp(b.site, site) != 0)
+    fail(name(*current) + " is at " + site + " while others of its block are at " + b.site);
   release(sync_place(0));
   const unsigned mine = b.generation;
   b.votes += vote;
@@ -383,7 +385,8 @@ int barrier(bool vote, const char* site) {
   return b.last_votes;
 }
 
-std::uint64_t collective(unsigned mask, std::uint64_t value, const char* what, bool fence, void (*whole)(Lanes, const void*), const void* argument) {
+std::uint64_t collective(unsigned mask, std::uint64_t value, const char* what, bool fence, void (*whole)(Lanes, const void*),
+                         const void* argument) {
   Block& b = *block;
   const Fiber& me = *current;
   const unsigned lane = me.number % warp_size, number = me.number / warp_size;
@@ -391,7 +394,8 @@ std::uint64_t collective(unsigned mask, std::uint64_t value, const char* what, b
   if (!(mask >> lane & 1)) fail(name(me) + ": its own lane is not in the mask of " + what);
   if (mask & ~w.alive) fail(name(me) + ": the mask of " + what + " names lanes that are not there");
   wait_until(what, [&] { return w.readers == 0; });  // the operation before is still being read
-  if (w.arrived && (std::strcmp(w.what, what) != 0 || w.mask != mask)) fail(name(me) + " is at " + what + " while its warp is at " + w.what + ", or with another mask");
+  if (w.arrived && (std::strcmp(w.what, what) != 0 || w.mask != mask))
+    fail(name(me) + " is at " + what + " while its warp is at " + w.what + ", or with another mask");
   if (fence) release(sync_place(1 + number));
   w.what = what;
   w.mask = mask;
@@ -431,7 +435,8 @@ void run(Triple grid, Triple block_size, std::size_t dynamic_shared, Order order
   }
   b.next_tsan_fiber = 0;
   for (const std::uint64_t i : blocks) {
-    const Triple place{static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y), static_cast<unsigned>(i / grid.x / grid.y)};
+    const Triple place{static_cast<unsigned>(i % grid.x), static_cast<unsigned>(i / grid.x % grid.y),
+                       static_cast<unsigned>(i / grid.x / grid.y)};
     for (Fiber& f : b.fibers) f.place.block = place;
     run_block(block_size, dynamic_shared, order.seed ? &random : nullptr);
   }

@@ -52,8 +52,13 @@ void CudaBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<
   const double second = 1 - std::pow(static_cast<double>(a.beta2), step);
   for (std::size_t i = 0; i < part.slots.size(); ++i) {
     const std::int64_t at = part.slots[i].offset, n = part.slots[i].elements;
-    const AdamWStep s{static_cast<float>(a.learning_rate / first), a.beta1, a.beta2, a.epsilon, decays[i] ? a.learning_rate * a.weight_decay : 0.0f,
-                      a.gradient_factor, static_cast<float>(1 / std::sqrt(second))};
+    const AdamWStep s{static_cast<float>(a.learning_rate / first),
+                      a.beta1,
+                      a.beta2,
+                      a.epsilon,
+                      decays[i] ? a.learning_rate * a.weight_decay : 0.0f,
+                      a.gradient_factor,
+                      static_cast<float>(1 / std::sqrt(second))};
     operations_.kernels().adamw(stream(), elements(n, 4), parameters + at, reinterpret_cast<E*>(weights) + at, gradients + at, moment1 + at,
                                 moment2 + at, n, s);
   }

@@ -46,7 +46,8 @@ void Operations<E>::mlp_weight_gradients(const Frame& f, const E* before_drop, c
   multiply(cpu::linear_weight_gradient(setup_.precision, f.n, d_, columns_),
            {.a = before_drop, .b = f.saved(f.block.activated), .c = f.gradient(Parameter::down_weight)});
   const E* input = shares_ ? f.at(Role::gathered) : f.saved(f.block.ff_input);
-  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, up_width_, d_), {.a = to_up, .b = input, .c = f.gradient(Parameter::up_weight)});
+  multiply(cpu::linear_weight_gradient(setup_.precision, f.n, up_width_, d_),
+           {.a = to_up, .b = input, .c = f.gradient(Parameter::up_weight)});
 }
 
 template <class E>
@@ -134,7 +135,9 @@ void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradie
                           .blocks_z = f.task.sequences,
                           .threads = attention_threads,
                           .shared = Bytes{attention_shared(shape.places.size, sizeof(E), false)}};
-  const auto queries = [&](const auto& kernel) { kernel(stream_, launch, gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop); };
+  const auto queries = [&](const auto& kernel) {
+    kernel(stream_, launch, gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop);
+  };
   small ? queries(kernels_.attention_queries_64) : queries(kernels_.attention_queries_128);
   launch.blocks_y = groups_;
   const auto keys = [&](const auto& kernel) { kernel(stream_, launch, gradient, dots, qkv, output_gradient, log_sum_exp, shape, drop); };
@@ -185,8 +188,8 @@ void Operations<E>::block_begin_backward(const Frame& f) {
   if (!pre_norm_) {
     constexpr std::int64_t of_block = element_threads * 16 / sizeof(E);
     const std::int64_t elements = f.rows * d_;
-    return kernels_.add(stream_, {.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads}, gradient, gradient, partial,
-                        elements);
+    return kernels_.add(stream_, {.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads}, gradient, gradient,
+                        partial, elements);
   }
   RowsBackward r;
   r.norms = true;
@@ -255,8 +258,8 @@ E* Operations<E>::before_embedding(const Frame& f, E* words) {
   rows_backward(f, r);
   if (!setup_.model.rotates())
     kernels_.scatter_positions(stream_, {.blocks_x = setup_.length, .threads = row_threads},
-                               f.gradient(Parameter::position) + setup_.model.position_offset * d_, gradient, f.task.sequences, setup_.length,
-                               static_cast<int>(f.first_row), static_cast<int>(f.rows), static_cast<int>(d_));
+                               f.gradient(Parameter::position) + setup_.model.position_offset * d_, gradient, f.task.sequences,
+                               setup_.length, static_cast<int>(f.first_row), static_cast<int>(f.rows), static_cast<int>(d_));
   if (!setup_.model.projects()) return gradient;
   if (f.rows == 0) return words;
   multiply(cpu::linear_weight_gradient(setup_.precision, f.rows, d_, w_),
@@ -279,22 +282,22 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
                           static_cast<int>(w_));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                            \
-  template void Operations<E>::back_to_mlp(const Frame&, E*);                                              \
-  template void Operations<E>::mlp_backward_input(const Frame&);                                           \
-  template void Operations<E>::mlp_backward_weights(const Frame&);                                         \
-  template void Operations<E>::mlp_backward(const Frame&);                                                 \
-  template void Operations<E>::back_to_attention(const Frame&, E*);                                        \
-  template void Operations<E>::attention_backward_input(const Frame&);                                     \
-  template void Operations<E>::attention_backward_weights(const Frame&);                                   \
-  template void Operations<E>::attention_backward(const Frame&);                                           \
-  template void Operations<E>::block_begin_backward(const Frame&);                                         \
-  template E* Operations<E>::kept_output_gradient(const Frame&) const;                                     \
-  template void Operations<E>::logits_gradient(const Frame&);                                              \
-  template void Operations<E>::head_backward_weights(const Frame&);                                        \
-  template void Operations<E>::head_input_gradient(const Frame&);                                          \
-  template void Operations<E>::head_end_backward(const Frame&);                                            \
-  template E* Operations<E>::before_embedding(const Frame&, E*);                                           \
+#define FLOTILLA_INSTANTIATE(E)                                          \
+  template void Operations<E>::back_to_mlp(const Frame&, E*);            \
+  template void Operations<E>::mlp_backward_input(const Frame&);         \
+  template void Operations<E>::mlp_backward_weights(const Frame&);       \
+  template void Operations<E>::mlp_backward(const Frame&);               \
+  template void Operations<E>::back_to_attention(const Frame&, E*);      \
+  template void Operations<E>::attention_backward_input(const Frame&);   \
+  template void Operations<E>::attention_backward_weights(const Frame&); \
+  template void Operations<E>::attention_backward(const Frame&);         \
+  template void Operations<E>::block_begin_backward(const Frame&);       \
+  template E* Operations<E>::kept_output_gradient(const Frame&) const;   \
+  template void Operations<E>::logits_gradient(const Frame&);            \
+  template void Operations<E>::head_backward_weights(const Frame&);      \
+  template void Operations<E>::head_input_gradient(const Frame&);        \
+  template void Operations<E>::head_end_backward(const Frame&);          \
+  template E* Operations<E>::before_embedding(const Frame&, E*);         \
   template void Operations<E>::embedding_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -56,7 +56,8 @@ void Operations<E>::attention_forward(const Frame& f) {
   const auto& kernel = [&]() -> const auto& {
     if (shape.places.size <= small_head) return kernels_.attention_forward_64;
     return kernels_.attention_forward_128;
-  }();
+  }
+  ();
   kernel(stream_, launch, output, f.template saved<float>(f.block.log_sum_exp), qkv, shape, dropout(f, DropSite::attention_probabilities));
   multiply(cpu::linear_forward(setup_.precision, f.n, d_, attention_width_),
            {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
@@ -108,7 +109,8 @@ void Operations<E>::activation(const Frame& f) {
   const bool gated = setup_.model.activation == model::Activation::swiglu;
   const std::int64_t elements = gated ? f.n * ((columns_ + pack - 1) / pack) * pack : f.n * columns_;
   const gpu::LaunchShape launch{.blocks_x = (elements + of_block - 1) / of_block, .threads = element_threads};
-  if (gated) return kernels_.swiglu_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), f.n, static_cast<int>(columns_));
+  if (gated)
+    return kernels_.swiglu_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), f.n, static_cast<int>(columns_));
   kernels_.activation_forward(stream_, launch, f.saved(f.block.activated), f.saved(f.block.up), elements, Activation::gelu_tanh);
 }
 
@@ -176,20 +178,20 @@ void Operations<E>::head_loss(const Frame& f) {
                      head_rows(f));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                        \
-  template void Operations<E>::embedding_forward(const Frame&);        \
-  template void Operations<E>::embedding_end_forward(const Frame&);    \
-  template const E* Operations<E>::attention_input(const Frame&);      \
-  template void Operations<E>::attention_forward(const Frame&);        \
-  template void Operations<E>::rotate(const Frame&, E*, bool);         \
-  template const E* Operations<E>::mlp_input(const Frame&);            \
-  template void Operations<E>::mlp_forward(const Frame&);              \
-  template void Operations<E>::activation(const Frame&);               \
-  template void Operations<E>::block_end_forward(const Frame&);        \
-  template void Operations<E>::block_again(const Frame&);              \
-  template const E* Operations<E>::head_rows_forward(const Frame&);    \
-  template const E* Operations<E>::head_input(const Frame&) const;     \
-  template void Operations<E>::head_forward(const Frame&);             \
+#define FLOTILLA_INSTANTIATE(E)                                     \
+  template void Operations<E>::embedding_forward(const Frame&);     \
+  template void Operations<E>::embedding_end_forward(const Frame&); \
+  template const E* Operations<E>::attention_input(const Frame&);   \
+  template void Operations<E>::attention_forward(const Frame&);     \
+  template void Operations<E>::rotate(const Frame&, E*, bool);      \
+  template const E* Operations<E>::mlp_input(const Frame&);         \
+  template void Operations<E>::mlp_forward(const Frame&);           \
+  template void Operations<E>::activation(const Frame&);            \
+  template void Operations<E>::block_end_forward(const Frame&);     \
+  template void Operations<E>::block_again(const Frame&);           \
+  template const E* Operations<E>::head_rows_forward(const Frame&); \
+  template const E* Operations<E>::head_input(const Frame&) const;  \
+  template void Operations<E>::head_forward(const Frame&);          \
   template void Operations<E>::head_loss(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

@@ -38,15 +38,15 @@ struct KernelSet;
 #define FLOTILLA_LOAD(name, S, E, ...) name = Launcher<__VA_ARGS__>{module.kernel(#name #S, shared.of(#name))};
 #define FLOTILLA_PLAIN_LAUNCHER(name, ...) Launcher<__VA_ARGS__> name;
 #define FLOTILLA_PLAIN_LOAD(name, ...) name = Launcher<__VA_ARGS__>{module.kernel(#name)};
-#define FLOTILLA_KERNEL_SET(S, E)                                 \
-  template <>                                                     \
-  struct KernelSet<E> {                                           \
-    FLOTILLA_ELEMENT_KERNELS(FLOTILLA_LAUNCHER, S, E)             \
-    FLOTILLA_PLAIN_KERNELS(FLOTILLA_PLAIN_LAUNCHER)               \
-    KernelSet(const gpu::Module& module, SharedMemory shared) {   \
-      FLOTILLA_ELEMENT_KERNELS(FLOTILLA_LOAD, S, E)               \
-      FLOTILLA_PLAIN_KERNELS(FLOTILLA_PLAIN_LOAD)                 \
-    }                                                             \
+#define FLOTILLA_KERNEL_SET(S, E)                               \
+  template <>                                                   \
+  struct KernelSet<E> {                                         \
+    FLOTILLA_ELEMENT_KERNELS(FLOTILLA_LAUNCHER, S, E)           \
+    FLOTILLA_PLAIN_KERNELS(FLOTILLA_PLAIN_LAUNCHER)             \
+    KernelSet(const gpu::Module& module, SharedMemory shared) { \
+      FLOTILLA_ELEMENT_KERNELS(FLOTILLA_LOAD, S, E)             \
+      FLOTILLA_PLAIN_KERNELS(FLOTILLA_PLAIN_LOAD)               \
+    }                                                           \
   };
 FLOTILLA_KERNEL_SET(_f32, float)
 FLOTILLA_KERNEL_SET(_bf16, bfloat16)

@@ -47,8 +47,8 @@ gpu::Arena upload(const gpu::Device& device, gpu::Stream& stream, const std::vec
 Bytes scratch_bytes(const Setup& s, int sequences) {
   const model::LayerShape shape = shape_of(s, sequences);
   const std::int64_t n = shape.tokens(), heads = model::local_heads(s.model, shape), d = s.model.hidden;
-  const std::int64_t rows = n * (3 * d + 2 * model::up_width(s.model, shape) + heads * s.model.head_size() + model::qkv_width(s.model, shape) +
-                                 s.model.embedding_width);
+  const std::int64_t rows = n * (3 * d + 2 * model::up_width(s.model, shape) + heads * s.model.head_size() +
+                                 model::qkv_width(s.model, shape) + s.model.embedding_width);
   const std::int64_t sums = 4 * (2 * most_row_blocks * 3 * d + 2 * most_column_parts * widest(s)), dots = 4 * n * heads;
   constexpr std::int64_t alignments = 64 * 32;
   return product_workspace + align_up(element_size(s.precision) * rows, 64) + Bytes{sums + dots + alignments};
@@ -181,8 +181,9 @@ void Operations<E>::copy(const Frame&, const E* from, E* to, std::int64_t elemen
 
 template <class E>
 void Operations<E>::rows_forward(const Frame& f, const RowsForward& r) {
-  kernels_.rows_forward(stream_, {.blocks_x = f.rows, .threads = row_threads}, r.sum, r.y, r.stats, r.residual, r.partial, r.bias, r.bias_stride,
-                        r.weight, r.norm_bias, static_cast<int>(d_), static_cast<float>(setup_.model.norm_epsilon), rms_, r.drop, f.place());
+  kernels_.rows_forward(stream_, {.blocks_x = f.rows, .threads = row_threads}, r.sum, r.y, r.stats, r.residual, r.partial, r.bias,
+                        r.bias_stride, r.weight, r.norm_bias, static_cast<int>(d_), static_cast<float>(setup_.model.norm_epsilon), rms_,
+                        r.drop, f.place());
 }
 
 template <class E>
@@ -221,8 +222,8 @@ void Operations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t wid
   float* partials = f.template take<float>(parts * width);
   kernels_.column_sums(stream_, {.blocks_x = blocks, .blocks_y = parts, .threads = column_threads}, partials, x, static_cast<int>(f.n),
                        static_cast<int>(width));
-  kernels_.add_column_sums(stream_, {.blocks_x = blocks, .threads = column_threads}, f.gradient(parameter), partials, static_cast<int>(parts),
-                           static_cast<int>(width));
+  kernels_.add_column_sums(stream_, {.blocks_x = blocks, .threads = column_threads}, f.gradient(parameter), partials,
+                           static_cast<int>(parts), static_cast<int>(width));
 }
 
 template <class E>
@@ -244,7 +245,8 @@ AttentionShape Operations<E>::attention_shape(const Frame& f) const {
 template <class E>
 HeadRows Operations<E>::head_rows(const Frame& f) const {
   const model::UnitRange mine = model::share(setup_.model.vocabulary, setup_.tensor_parallel, setup_.tensor_index);
-  return {static_cast<int>(vocabulary_), static_cast<int>(mine.first), setup_.length, static_cast<int>(f.n), setup_.tensor_parallel, head_pitch(f)};
+  return {static_cast<int>(vocabulary_), static_cast<int>(mine.first), setup_.length,
+          static_cast<int>(f.n),         setup_.tensor_parallel,       head_pitch(f)};
 }
 
 /// The buffer has room for fp32 logits; ours are in the element type, from the start of each row.
@@ -253,21 +255,21 @@ std::int64_t Operations<E>::head_pitch(const Frame& f) const {
   return model::logits_pitch(setup_.model, f.shape) * static_cast<std::int64_t>(sizeof(float) / sizeof(E));
 }
 
-#define FLOTILLA_INSTANTIATE(E)                                                                                           \
-  template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                       \
-  template void Operations<E>::run(const Task&);                                                                          \
-  template void Operations<E>::set_scratch(std::span<std::byte>);                                                         \
-  template const E* Operations<E>::Frame::weight(Parameter) const;                                                        \
-  template float* Operations<E>::Frame::gradient(Parameter) const;                                                        \
-  template Dropout Operations<E>::dropout(const Frame&, DropSite) const;                                                  \
-  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                            \
-  template void Operations<E>::rows_forward(const Frame&, const RowsForward&);                                            \
+#define FLOTILLA_INSTANTIATE(E)                                                                                                            \
+  template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                                        \
+  template void Operations<E>::run(const Task&);                                                                                           \
+  template void Operations<E>::set_scratch(std::span<std::byte>);                                                                          \
+  template const E* Operations<E>::Frame::weight(Parameter) const;                                                                         \
+  template float* Operations<E>::Frame::gradient(Parameter) const;                                                                         \
+  template Dropout Operations<E>::dropout(const Frame&, DropSite) const;                                                                   \
+  template void Operations<E>::copy(const Frame&, const E*, E*, std::int64_t);                                                             \
+  template void Operations<E>::rows_forward(const Frame&, const RowsForward&);                                                             \
   template Operations<E>::RowsForward Operations<E>::norm(const Frame&, const E*, const model::Segment&, const model::Segment&, Parameter, \
-                                                          Parameter) const;                                               \
-  template void Operations<E>::rows_backward(const Frame&, const RowsBackward&);                                          \
-  template void Operations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                          \
-  template AttentionShape Operations<E>::attention_shape(const Frame&) const;                                             \
-  template HeadRows Operations<E>::head_rows(const Frame&) const;                                                         \
+                                                          Parameter) const;                                                                \
+  template void Operations<E>::rows_backward(const Frame&, const RowsBackward&);                                                           \
+  template void Operations<E>::add_column_sums(const Frame&, const E*, std::int64_t, Parameter);                                           \
+  template AttentionShape Operations<E>::attention_shape(const Frame&) const;                                                              \
+  template HeadRows Operations<E>::head_rows(const Frame&) const;                                                                          \
   template std::int64_t Operations<E>::head_pitch(const Frame&) const;
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)

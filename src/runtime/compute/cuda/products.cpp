@@ -35,8 +35,9 @@ const blas::Table& api() {
 }
 
 void check(blas::Status status, const char* call, const ProductSpec& s) {
-  FLOTILLA_REQUIRE(status == blas::success, ErrorKind::unavailable, call, " failed with status ", status, " for a product of ", s.m, " x ", s.k,
-                   " by ", s.k, " x ", s.n, status == blas::not_supported ? ": this cuBLASLt has no algorithm for it on this device" : "");
+  FLOTILLA_REQUIRE(status == blas::success, ErrorKind::unavailable, call, " failed with status ", status, " for a product of ", s.m, " x ",
+                   s.k, " by ", s.k, " x ", s.n,
+                   status == blas::not_supported ? ": this cuBLASLt has no algorithm for it on this device" : "");
 }
 
 /// A row-major matrix as cuBLASLt's column-major one: its transpose, or itself where columns and not rows are contiguous.
@@ -105,7 +106,8 @@ struct Products::Plan {
     check(api().cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate", spec);
     const auto most = static_cast<std::size_t>(product_workspace.count);
     api().cublasLtMatmulPreferenceSetAttribute(preference, blas::most_workspace, &most, sizeof most);
-    api().cublasLtMatmulPreferenceSetAttribute(preference, blas::reduction_schemes, &blas::ordered_reductions, sizeof blas::ordered_reductions);
+    api().cublasLtMatmulPreferenceSetAttribute(preference, blas::reduction_schemes, &blas::ordered_reductions,
+                                               sizeof blas::ordered_reductions);
     int found = 0;
     const blas::Status status = api().cublasLtMatmulAlgoGetHeuristic(handle, description, a, b, c, c, preference, 1, &chosen, &found);
     api().cublasLtMatmulPreferenceDestroy(preference);

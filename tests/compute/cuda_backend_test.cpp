@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "cuda/backend.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/philox.hpp"
+
+namespace flotilla::compute::test {
+namespace {
+
+constexpr Seconds limit{60};
+
+Setup setup(Precision precision) {
+  Setup s;
+  s.model = model::built_in("gpt2-tiny");
+  s.length = 16;
+  s.precision = precision;
+  return s;
+}
+
+std::vector<float> numbers(std::size_t n, std::uint64_t seed) {
+  std::vector<float> values(n);
+  for (std::size_t i = 0; i < n; ++i) values[i] = uniform(Philox{seed, 1}(i)[0]) * 2 - 1;
+  return values;
+}
+
+/// A backend and arrays in its memory.
+struct Machine {
+  explicit Machine(Precision precision) : device{gpu::Device::open(0)}, backend{make_cuda_backend(setup(precision), device, image())} {}
+
+  static std::span<const std::byte> image() {
+    static const auto bytes = [] {
+      std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};
+      return std::vector<char>{std::istreambuf_iterator<char>{in}, {}};
+    }();
+    return std::as_bytes(std::span{bytes});
+  }
+  template <class T>
+  T* upload(const std::vector<T>& values) {
+    arenas.push_back(device.make_arena(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
+    backend->stream().copy_to_device(arenas.back().data(), std::as_bytes(std::span{values}));
+    backend->wait(limit);
+    return reinterpret_cast<T*>(arenas.back().data().address);
+  }
+  template <class T>
+  std::vector<T> download(const T* from, std::size_t n) {
+    std::vector<T> values(n);
+    backend->stream().copy_to_host(std::as_writable_bytes(std::span{values}),
+                                   {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(from))});
+    backend->wait(limit);
+    return values;
+  }
+
+  gpu::Device device;
+  std::unique_ptr<DeviceBackend> backend;
+  std::vector<gpu::Arena> arenas;
+};
+
+/// fp32 on both, with the same operations in another order of a fused multiply-add or two.
+void expect_close(const std::vector<float>& a, const std::vector<float>& b, float scale) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 8 * 0x1p-24f * (std::abs(b[i]) + scale)) << i;
+}
+
+TEST(CudaBackend, AdamWIsThatOfTheCpu) {
+  constexpr std::size_t n = 80;
+  program::Part part;
+  part.slots = {{0, 0, 33}, {1, 48, 30}};
+  part.elements = n;
+  const AdamW a{.learning_rate = 0.01f, .gradient_factor = 0.5f, .step = 3};
+  const std::vector<std::uint8_t> decays{1, 0};
+  std::vector<float> parameters = numbers(n, 1), gradients = numbers(n, 2), first = numbers(n, 3), second = numbers(n, 4);
+  for (float& v : second) v = std::abs(v);
+  Machine m{Precision::bf16};
+  float *p = m.upload(parameters), *m1 = m.upload(first), *m2 = m.upload(second);
+  const float* g = m.upload(gradients);
+  std::vector<std::uint16_t> copies(n, 7);
+  auto* const w = m.upload(copies);
+  m.backend->adamw(a, part, decays, p, reinterpret_cast<std::byte*>(w), g, m1, m2);
+  make_cpu_backend(setup(Precision::bf16))
+      ->adamw(a, part, decays, parameters.data(), reinterpret_cast<std::byte*>(copies.data()), gradients.data(), first.data(), second.data());
+  const auto there = m.download(p, n);
+  expect_close(there, parameters, 0.01f);
+  expect_close(m.download(m1, n), first, 1);
+  expect_close(m.download(m2, n), second, 1);
+  const auto rounded = m.download(w, n);
+  EXPECT_EQ(rounded[40], 7);  // between the slots
+  for (std::size_t i : {0u, 32u, 48u, 77u}) {
+    const float copy = std::bit_cast<float>(static_cast<std::uint32_t>(rounded[i]) << 16);
+    EXPECT_NEAR(copy, there[i], 0x1p-8f * std::abs(there[i]));
+  }
+}
+
+TEST(CudaBackend, SquaredNormIsThatOfTheCpuAndAlwaysTheSame) {
+  const std::vector<float> values = numbers(20000, 5);
+  Machine m{Precision::fp32};
+  const float* there = m.upload(values);
+  const double here = make_cpu_backend(setup(Precision::fp32))->squared_norm(values), first = m.backend->squared_norm({there, values.size()});
+  EXPECT_NEAR(first, here, 1e-12 * here);
+  EXPECT_EQ(m.backend->squared_norm({there, values.size()}), first);
+  EXPECT_EQ(m.backend->squared_norm({}), 0);
+}
+
+TEST(CudaBackend, ConvertsAndClears) {
+  const std::vector<float> values = numbers(1001, 6);
+  Machine m{Precision::bf16};
+  auto* const to = m.upload(std::vector<std::uint16_t>(values.size()));
+  m.backend->convert({m.upload(values), values.size()}, reinterpret_cast<std::byte*>(to));
+  std::vector<std::uint16_t> here(values.size());
+  make_cpu_backend(setup(Precision::bf16))->convert(values, reinterpret_cast<std::byte*>(here.data()));
+  EXPECT_EQ(m.download(to, values.size()), here);
+  m.backend->zero({reinterpret_cast<std::byte*>(to), 10 * sizeof(std::uint16_t)});
+  const auto cleared = m.download(to, values.size());
+  EXPECT_EQ(cleared[9], 0);
+  EXPECT_EQ(cleared[10], here[10]);
+}
+
+TEST(CudaBackend, SaysWhatRunsUnderneath) {
+  EXPECT_EQ((Machine{Precision::fp32}.backend->description()), "cuBLASLt 13.1.0 on NVIDIA H100 80GB HBM3 (sm_90)");
+}
+
+TEST(CudaBackend, RefusesWhatItCannotDo) {
+  const auto device = gpu::Device::open(0);
+  EXPECT_THROW(make_cuda_backend(setup(Precision::fp32), device, {}), Error);  // a build without kernels
+  compute::Setup large = setup(Precision::fp32);
+  large.model.heads = 1;
+  large.model.hidden = 256;
+  EXPECT_THROW(make_cuda_backend(large, device, Machine::image()), Error);  // heads of 256
+}
+
+}  // namespace
+}  // namespace flotilla::compute::test
