@@ -153,7 +153,7 @@ class Saver {
     begin(Phase::verify);
     const Seconds start = now();
     agree_on("verifying the checkpoint", [&] {
-      const auto file = store::File::open_for_reading(state_path());
+      const auto file = open_compared(state_path());
       std::int64_t number = 0;
       for (auto kind : kinds)
         for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);

@@ -19,7 +19,7 @@ void add_structure_checksums(const std::filesystem::path& state, StateFile&);
 /// cannot be read.
 void require_structure(const std::filesystem::path& state, const StateFile&);
 
-/// Opens a file whose structure was compared. What fails then is the disk: waited for, then Error{temporary}.
+/// Opens a file whose structure was compared, or that was written a moment ago. What fails then is the disk: waited for, then Error{temporary}.
 store::File open_compared(const std::filesystem::path& state);
 
 }  // namespace flotilla::checkpoint
