@@ -91,7 +91,7 @@ Result cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   return success;
 }
 
-/// No address is handed out twice, so what is used after it was freed shows.
+/// No address is handed out twice, so what is used after it was freed shows; but from the beginning, once half of them were and all are free.
 Result cuMemAlloc_v2(Address* address, std::size_t size) {
   const int device = current_device();
   if (device < 0) return invalid_context;
@@ -100,11 +100,13 @@ Result cuMemAlloc_v2(Address* address, std::size_t size) {
   Memory& m = memory();
   const std::lock_guard lock{m.mutex};
   const std::size_t taken = rounded(size, granule);
+  if (m.used[device] == 0 && m.next[device] > per_device / 2) m.next[device] = 0;
   if (m.used[device] + taken > capacity() || m.next[device] + rounded(size, page) + page > per_device) return out_of_memory;
   char* at = m.forbidden + static_cast<std::size_t>(device) * per_device + m.next[device];
   m.next[device] += rounded(size, page) + page;
   m.used[device] += taken;
   m.live[at] = {size, device};
+  mprotect(host_view(at), rounded(size, page), PROT_READ | PROT_WRITE);
   std::memset(host_view(at), 0xff, size);  // NaN: a device's memory is not zero
   *address = reinterpret_cast<Address>(at);
   return success;
