@@ -1,5 +1,6 @@
-# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [TIMEOUT s] [COST s])
-#   a GoogleTest program, one CTest entry, label room.<room>.
+# flotilla_add_test(NAME ROOM room SOURCES ... [LINKS target...] [LABELS extra...] [TIMEOUT s] [COST s] [SLOW PATTERN])
+#   a GoogleTest program, one CTest entry, label room.<room>. Tests of a GoogleTest pattern that take seconds become an entry of their own,
+#   NAME.slow with the label slow; the inner loop leaves them out.
 # flotilla_add_mpi_test(NAME ROOM room RANKS n... SOURCES ... [LINKS ...] [LABELS ...] [TIMEOUT s])
 #   the same program under mpirun, one CTest entry per rank count: NAME.npN with labels room.<room>;mpi.
 # A time limit is there for what hangs: ten times as long and more as a test takes on two cores that it shares with others.
@@ -28,7 +29,7 @@ function(flotilla_test_program name room sources links)
 endfunction()
 
 function(flotilla_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT;COST" "SOURCES;LINKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 T "" "ROOM;TIMEOUT;COST;SLOW" "SOURCES;LINKS;LABELS")
   flotilla_test_program(${name} ${T_ROOM} "${T_SOURCES}" "${T_LINKS};GTest::gtest_main")
   if(NOT T_TIMEOUT)
     set(T_TIMEOUT 300)
@@ -36,7 +37,13 @@ function(flotilla_add_test name)
   if(NOT T_COST)
     set(T_COST 1)
   endif()
-  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  if(T_SLOW)
+    set(quick --gtest_filter=-${T_SLOW})
+    add_test(NAME ${name}.slow COMMAND ${name} --gtest_brief=1 --gtest_filter=${T_SLOW})
+    set_tests_properties(${name}.slow PROPERTIES LABELS "room.${T_ROOM};slow;${T_LABELS}" TIMEOUT ${T_TIMEOUT} COST 10
+      FAIL_REGULAR_EXPRESSION "] 0 tests from")  # a pattern that no test matches any more
+  endif()
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 ${quick})
   set_tests_properties(${name} PROPERTIES LABELS "room.${T_ROOM};${T_LABELS}" TIMEOUT ${T_TIMEOUT} COST ${T_COST})
 endfunction()
 
