@@ -45,13 +45,16 @@ def arrows(root):
     return count
 
 
-def shared_type_names(root):
-    """Names that more than one struct, class or enum of src/ and include/ is defined under, and the number of those types."""
+def shared_type_names(root, nested=True):
+    """Names that more than one struct, class or enum of src/ and include/ is defined under, and the number of those types.
+    `Outer::Inner` counts as Inner, and as nested. Without `nested`: types that stand in a namespace, in headers. The others are read beside
+    what they are nested in, or in one file only."""
     places = defaultdict(list)
-    pattern = re.compile(r"^\s*(?:template\s*<[^>]*>\s*)?(?:struct|class|enum class)\s+([A-Z]\w*)[^;()]*\{", re.M)
+    pattern = re.compile(r"^( *)(?:template\s*<[^>]*>\s*)?(?:struct|class|enum class)\s+((?:[A-Z]\w*::)*)([A-Z]\w*)[^;()]*\{", re.M)
     for path in sources(root, "src", "include"):
-        for name in pattern.findall(path.read_text(errors="replace")):
-            places[name].append(path)
+        for indent, outer, name in pattern.findall(path.read_text(errors="replace")):
+            if nested or (not indent and not outer and path.suffix == ".hpp"):
+                places[name].append(path)
     shared = {name: paths for name, paths in places.items() if len(paths) > 1}
     return len(shared), sum(len(paths) for paths in shared.values())
 
@@ -64,17 +67,19 @@ def schedule_rules(root):
 
 
 def unshared_public_headers(root):
+    """Public headers that no other module includes, nor a public header that one includes: the rule of tests/house/fence_test.cpp."""
     used = defaultdict(set)
     for path in sources(root, "src", "include", "tests"):
         module = "tests" if path.relative_to(root).parts[0] == "tests" else module_of(root, path)
         for header in re.findall(r'#include\s+"(flotilla/[^"]+)"', path.read_text(errors="replace")):
             used[header].add(module)
-    count = 0
-    for header in sources(root, "include"):
-        name = str(header.relative_to(root / "include"))
-        if not used[name] - {module_of(root, header), "tests"}:
-            count += 1
-    return count
+    public = {str(p.relative_to(root / "include")): p for p in sources(root, "include")}
+    reached = [name for name, path in public.items() if used[name] - {module_of(root, path), "tests"}]
+    for name in reached:
+        if name in public:
+            further = re.findall(r'#include\s+"(flotilla/[^"]+)"', public[name].read_text(errors="replace"))
+            reached.extend(header for header in further if header not in reached)
+    return len(set(public) - set(reached))
 
 
 def prose(text):
@@ -102,6 +107,7 @@ def tests_listed(root):
 
 def metrics(root):
     names, types = shared_type_names(root)
+    outer_names, outer_types = shared_type_names(root, nested=False)
     by_module = lines_by_module(root)
     app = [p for p in (root / "src/app").iterdir() if p.suffix in SOURCE]
     row = {
@@ -111,6 +117,8 @@ def metrics(root):
         "arrows between modules": arrows(root),
         "type names defined more than once": names,
         "types behind those names": types,
+        "  of namespaces, in headers": outer_names,
+        "  types behind these": outer_types,
         "files deciding by schedule outside its module": schedule_rules(root),
         "public headers only their own module includes": unshared_public_headers(root),
         "files directly in src/app": len(app),
