@@ -42,7 +42,7 @@ class Recorder : public ::testing::Test {
   int send_ = -1, compute_ = -1, sum_ = -1, group_ = -1;
 };
 
-train::Span span(int instruction, int microbatch, double start, double end) {
+train::InstructionSpan span(int instruction, int microbatch, double start, double end) {
   return {instruction, microbatch, Seconds{start}, Seconds{end}};
 }
 

@@ -1,5 +1,5 @@
 // When another plan is worth its change.
-#include "flotilla/session/change_worth.hpp"
+#include "change_worth.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // How a plan goes round a slow link: hosts of the plan change places.
-#include "flotilla/session/host_permutation.hpp"
+#include "host_permutation.hpp"
 
 #include <gtest/gtest.h>
 

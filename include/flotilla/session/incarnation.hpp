@@ -18,12 +18,12 @@ namespace flotilla::session {
 
 /// What every rank of a run holds from its start to its end: the run directory's lock (rank 0), the watch, the signals, and what to say
 /// when the end comes early.
-class Allocation {
+class Incarnation {
  public:
   /// Collective: opens the run directory, starts the watch. `job`: the batch system's id; "" without one.
-  Allocation(const comm::World&, const RunConfig&, std::string job);
-  Allocation(const Allocation&) = delete;
-  Allocation& operator=(const Allocation&) = delete;
+  Incarnation(const comm::World&, const RunConfig&, std::string job);
+  Incarnation(const Incarnation&) = delete;
+  Incarnation& operator=(const Incarnation&) = delete;
 
   const comm::World& world() const { return world_; }
   const std::filesystem::path& run() const { return run_; }

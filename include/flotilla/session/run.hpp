@@ -33,7 +33,7 @@ class Run {
  public:
   /// Collective over the world. `resumes`: from the newest checkpoint in the run directory. `ends`: of the job's time, on the clock of
   /// flotilla::now(). What `place` refers to and the allocation outlive the run.
-  Run(const RunContext& place, Allocation&, RunHooks, bool resumes, std::optional<Seconds> ends);
+  Run(const RunContext& place, Incarnation&, RunHooks, bool resumes, std::optional<Seconds> ends);
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;

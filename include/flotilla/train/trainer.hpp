@@ -34,7 +34,7 @@ struct StepResult {
 };
 
 /// When an instruction ran on this rank, in seconds from the step's begin.
-struct Span {
+struct InstructionSpan {
   int instruction = 0, microbatch = 0;
   Seconds start, end;
 };
@@ -86,7 +86,7 @@ class Trainer {
   Bytes arena() const;
   const program::Program& program() const;
   /// Of the last step, in issue order; empty unless Options::record.
-  std::span<const Span> timeline() const;
+  std::span<const InstructionSpan> timeline() const;
   /// What computes here: Backend::description().
   std::string description() const;
 

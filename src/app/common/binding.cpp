@@ -4,6 +4,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/allocate.hpp"
+#include "flotilla/plan/bind.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -16,24 +17,10 @@ void for_replicas(plan::Plan& plan, Each each) {
     for (auto& replica : stage.replicas) each(replica);
 }
 
-/// Deals ranks in order to stages that stand on devices of their own; the others share theirs.
-void deal(plan::Plan& plan) {
-  int next = 0;
-  const auto own = static_cast<std::size_t>(plan::own_stages(plan));
-  for (std::size_t s = 0; s < plan.stages.size(); ++s) {
-    if (s >= own) {
-      plan.stages[s].replicas = plan.stages[s % own].replicas;
-      continue;
-    }
-    for (auto& replica : plan.stages[s].replicas)
-      while (static_cast<int>(replica.devices.size()) < replica.tensor_parallel) replica.devices.emplace_back(next++);
-  }
-}
-
 /// Whether an unbound plan finds its types on the profile's devices, dealt in order.
 bool can_deal(plan::Plan plan, const cluster::Profile& profile) {
   if (plan::rank_count(plan) > static_cast<int>(profile.devices.size())) return false;
-  deal(plan);
+  plan::deal_ranks(plan);
   bool same = true;
   for_replicas(plan, [&](const plan::Replica& replica) {
     for (Rank rank : replica.devices)
@@ -65,32 +52,12 @@ Subject invented(plan::Plan plan, cluster::Profile profile, const std::string& s
 
 }  // namespace
 
-plan::Plan bound(plan::Plan plan, const cluster::Profile& profile, int ranks, const std::string& source) {
-  const int needed = plan::rank_count(plan);
-  FLOTILLA_REQUIRE(needed <= ranks, ErrorKind::no_plan, source, ": the plan needs ", needed, " ranks, the job has ", ranks, "; start ",
-                   needed, " ranks or give another plan");
-  deal(plan);
-  for_replicas(plan, [&](const plan::Replica& replica) {
-    for (Rank rank : replica.devices)
-      FLOTILLA_REQUIRE(rank.value < ranks, ErrorKind::bad_input, source, ": device rank ", rank, " of the plan; the job has ranks 0 to ",
-                       ranks - 1);
-  });
-  for_replicas(plan, [&](plan::Replica& replica) {
-    const Rank rank = replica.devices.front();
-    const auto& type = profile.devices.at(rank.index()).type;
-    FLOTILLA_REQUIRE(replica.device_type.empty() || replica.device_type == type, ErrorKind::bad_input, source, ": device_type '",
-                     replica.device_type, "' of the plan; rank ", rank, " is a '", type, "'; write that, or \"\" for any");
-    replica.device_type = type;
-  });
-  return plan;
-}
-
 Subject subject_of(plan::Plan plan, cluster::Profile profile, const std::string& source) {
   const auto ranks = static_cast<int>(profile.devices.size());
   if (ranks == 0 || (!is_bound(plan) && !can_deal(plan, profile))) return invented(std::move(plan), std::move(profile), source);
   FLOTILLA_REQUIRE(plan::rank_count(plan) <= ranks, ErrorKind::bad_input, source, ": the plan is bound to ", plan::rank_count(plan),
                    " ranks, the profile lists ", ranks, " devices; give the profile of those ranks, or take \"devices\" out of the plan");
-  auto on_ranks = bound(std::move(plan), profile, ranks, source);
+  auto on_ranks = plan::bound(std::move(plan), profile, ranks, source);
   return {std::move(on_ranks), std::move(profile), ""};
 }
 

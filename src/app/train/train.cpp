@@ -9,8 +9,6 @@
 #include "app/common/job.hpp"
 #include "app/common/plan_text.hpp"
 #include "app/train/forecast_text.hpp"
-#include "app/train/plan_choice.hpp"
-#include "app/train/replan.hpp"
 #include "app/train/training_setup.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -20,6 +18,9 @@
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/session/job_plan.hpp"
+#include "flotilla/session/plan_choice.hpp"
+#include "flotilla/session/replan.hpp"
 #include "flotilla/session/run.hpp"
 #include "flotilla/session/same_run.hpp"
 
@@ -48,7 +49,7 @@ class Training {
     return run_->run(chosen);
   }
 
-  session::Allocation& allocation() { return allocation_; }
+  session::Incarnation& allocation() { return allocation_; }
 
  private:
   BatchJob read_batch_job(std::optional<Seconds> left) const {
@@ -104,7 +105,7 @@ class Training {
   session::ChosenPlan choose() {
     auto probing = probe_request(job_);
     probing.zone = batch_.zone;
-    ChoiceRequest request;
+    session::ChoiceRequest request;
     request.search = search_request(job_);
     request.probe = probing;
     request.file = job_.plan.file;
@@ -119,17 +120,19 @@ class Training {
     place_.runtime.placement = program::placement_of(here.devices);
     request.runtime = place_.runtime;
     place_.runtime_constant = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
-    return choose_plan(world_, request, deadline_);
+    return session::choose_plan(world_, request, deadline_);
   }
 
   session::RunHooks hooks() {
     session::RunHooks hooks;
     hooks.bind = [this](plan::Plan plan, const cluster::Profile& profile, const std::string& source) {
-      return for_job(std::move(plan), search_request(job_), profile, world_.size(), source);
+      return session::for_job(std::move(plan), search_request(job_), profile, world_.size(), source);
     };
     if (job_.plan.replan == Job::Replan::automatic)
       hooks.plan_again = [this](const session::ActivePlan& work, std::span<const monitor::Slowness> slow, std::int64_t steps_left,
-                                const std::stop_token& stop) { return plan_again(place_, job_, work, slow, steps_left, stop); };
+                                const std::stop_token& stop) {
+        return session::plan_again(place_, search_request(job_), work, slow, steps_left, stop);
+      };
     hooks.introduce = [this](const session::ActivePlan& work, std::int64_t first_step) { introduce(work, first_step); };
     return hooks;
   }
@@ -152,7 +155,7 @@ class Training {
   const Seconds deadline_;
   const BatchJob batch_;
   session::TrainingData data_;
-  session::Allocation allocation_;
+  session::Incarnation allocation_;
   session::RunContext place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;

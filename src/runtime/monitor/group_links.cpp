@@ -1,4 +1,4 @@
-#include "flotilla/monitor/group_links.hpp"
+#include "group_links.hpp"
 
 #include <algorithm>
 #include <set>

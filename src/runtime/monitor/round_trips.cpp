@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "flotilla/base/clock.hpp"
-#include "flotilla/monitor/group_links.hpp"
 #include "flotilla/mpi/communicator.hpp"
+#include "group_links.hpp"
 
 namespace flotilla::monitor {
 namespace {
@@ -35,19 +35,19 @@ class RoundTrip {
       fastest = trip == 1 ? took.value : std::min(fastest, took.value);
       all = all + took;
       const bool is_last = (trip >= least_trips && all >= enough) || all >= too_long;
-      token_embedding_ = is_last ? last_one : another_follows;
-      send(peer, {&token_embedding_, 1});
+      word_ = is_last ? last_one : another_follows;
+      send(peer, {&word_, 1});
       if (is_last) return fastest;
     }
   }
 
   void answer(Rank peer) {
     greet(peer);
-    for (token_embedding_ = another_follows; token_embedding_ == another_follows;) {
+    for (word_ = another_follows; word_ == another_follows;) {
       receive(peer, in_);
       if (before_answer_) before_answer_(peer);
       send(peer, out_);
-      receive(peer, {&token_embedding_, 1});
+      receive(peer, {&word_, 1});
     }
   }
 
@@ -73,7 +73,7 @@ class RoundTrip {
   const Seconds deadline_;
   const std::function<void(Rank)>& before_answer_;
   Message out_{}, in_{};
-  std::byte token_embedding_ = another_follows;  ///< whether another trip follows
+  std::byte word_ = another_follows;  ///< whether another trip follows
 };
 
 /// Of this end, to those that it led.

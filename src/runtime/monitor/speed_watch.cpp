@@ -5,9 +5,9 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
-#include "flotilla/monitor/group_links.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/plan/stage_names.hpp"
+#include "group_links.hpp"
 #include "round_trips.hpp"
 #include "window_policy.hpp"
 #include "window_recorder.hpp"

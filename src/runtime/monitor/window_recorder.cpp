@@ -28,7 +28,7 @@ WindowRecorder::WindowRecorder(const program::Program& program, const cluster::P
                                Rank me)
     : class_{class_of(program, me)}, instructions_{traffic_of_instructions(program, me, profile, active_ranks)} {}
 
-void WindowRecorder::add(std::span<const train::Span> timeline, Seconds took) {
+void WindowRecorder::add(std::span<const train::InstructionSpan> timeline, Seconds took) {
   for (const auto& span : timeline) {
     const auto& instruction = class_.instructions[static_cast<std::size_t>(span.instruction)];
     if (instruction.queue == program::Queue::compute) busy_ += (span.end - span.start).value;

@@ -18,7 +18,7 @@ class WindowRecorder {
   WindowRecorder(const program::Program&, const cluster::Profile&, const std::vector<Rank>& active_ranks, Rank me);
 
   /// After a step: when this rank's instructions ran (train::Trainer::timeline()).
-  void add(std::span<const train::Span> timeline, Seconds took);
+  void add(std::span<const train::InstructionSpan> timeline, Seconds took);
   int steps() const { return steps_; }
   /// Of these steps together.
   Seconds time() const { return {seconds_}; }

@@ -1,4 +1,4 @@
-#include "flotilla/session/host_permutation.hpp"
+#include "host_permutation.hpp"
 
 #include <algorithm>
 #include <map>

@@ -9,7 +9,7 @@
 
 namespace flotilla::session {
 
-Allocation::Allocation(const comm::World& world, const RunConfig& config, std::string job)
+Incarnation::Incarnation(const comm::World& world, const RunConfig& config, std::string job)
     : world_{world}, deadline_{config.comm.deadline}, job_{std::move(job)} {
   comm::agree_on(
       world, "opening the run directory",
@@ -30,41 +30,41 @@ Allocation::Allocation(const comm::World& world, const RunConfig& config, std::s
   watch_ = std::make_unique<comm::Watch>(world, comm::WatchOptions{config.watch.interval, config.watch.deadline}, on_trouble);
 }
 
-std::optional<std::string> Allocation::stop_wanted() {
+std::optional<std::string> Incarnation::stop_wanted() {
   if (const auto signal = signals_.received()) return signals::signal_name(signal->number) + " on " + world_.name(world_.rank());
   if (const auto request = watch_->stop_requested()) return request->reason;
   return std::nullopt;
 }
 
-void Allocation::relay_signals() {
+void Incarnation::relay_signals() {
   relay_urgent_signals();
   if (!signals_.received() || relayed_.exchange(true)) return;
   watch_->request_stop(signals::signal_name(signals_.received()->number) + " on " + world_.name(world_.rank()));
 }
 
-std::optional<signals::StopSignal> Allocation::urgent_signal() const {
+std::optional<signals::StopSignal> Incarnation::urgent_signal() const {
   const auto term = signals_.received(SIGTERM);
   return term ? term : signals_.received(SIGINT);
 }
 
-void Allocation::relay_urgent_signals() {
+void Incarnation::relay_urgent_signals() {
   const auto signal = urgent_signal();
   if (!signal || relayed_urgent_.exchange(true)) return;
   watch_->request_stop(signals::signal_name(signal->number) + " on " + world_.name(world_.rank()), true);
 }
 
-std::optional<Seconds> Allocation::urgent_since() {
+std::optional<Seconds> Incarnation::urgent_since() {
   if (const auto signal = urgent_signal()) return signal->when;
   if (!heard_urgent_)
     if (const auto request = watch_->stop_requested(); request && request->urgent) heard_urgent_ = now();
   return heard_urgent_;
 }
 
-void Allocation::require_lock() const {
+void Incarnation::require_lock() const {
   if (lock_) lock_->require_mine();
 }
 
-void Allocation::write_outcome(ExitCode code, const std::string& reason) noexcept {
+void Incarnation::write_outcome(ExitCode code, const std::string& reason) noexcept {
   journal::Outcome outcome;
   outcome.incarnation = incarnation_;
   outcome.rank = world_.rank().value;
@@ -78,7 +78,7 @@ void Allocation::write_outcome(ExitCode code, const std::string& reason) noexcep
   journal::write_outcome(run_, std::move(outcome));
 }
 
-void Allocation::close() {
+void Incarnation::close() {
   watch_->close(deadline_);
   if (lock_) lock_->release();
 }

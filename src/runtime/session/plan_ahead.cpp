@@ -6,10 +6,10 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/files/plan_file.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "memory_need.hpp"
+#include "shared_plan.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -49,17 +49,9 @@ MemoryNeed need_here(const RunContext& place, const Before& before, const Lowere
 
 /// The speaker's, on every rank.
 NextPlan shared(const RunContext& place, Rank speaker, const std::optional<NextPlan>& next) {
-  const auto say = [&](const std::string& mine) {
-    return mpi::broadcast_string(place.world.control(), mine, speaker.value, place.config.comm.deadline);
-  };
-  const auto plan = say(next ? files::plan_to_json(next->plan) : "");
-  const auto reason = say(next ? next->reason : "");
-  return comm::agree_on(
-      place.world, "reading the new plan",
-      [&] {
-        return NextPlan{files::plan_from_json(plan, reason), reason, ""};
-      },
-      place.config.comm.deadline);
+  const Seconds deadline = place.config.comm.deadline;
+  const auto plan = shared_plan(place.world, speaker, next ? std::optional{next->plan} : std::nullopt, "the new plan", deadline);
+  return {plan.value(), shared_text(place.world, speaker, next ? next->reason : "", deadline), ""};
 }
 
 }  // namespace
@@ -162,7 +154,7 @@ void PlanAhead::drop() {
 }
 
 PlanAhead::Invitation::Invitation(const PlanAhead& ahead, Rank speaker)
-    : request_{ahead.world_.messages().receive({&token_embedding_, 1}, speaker.value, invitations)} {}
+    : request_{ahead.world_.messages().receive({&word_, 1}, speaker.value, invitations)} {}
 
 bool PlanAhead::Invitation::came() { return request_.active() && request_.test(); }
 

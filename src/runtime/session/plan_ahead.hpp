@@ -54,7 +54,7 @@ class PlanAhead {
     bool came();
 
    private:
-    std::byte token_embedding_{};
+    std::byte word_{};
     mpi::Request request_;
   };
   /// To those without work, by the active ranks' first rank, before begin().

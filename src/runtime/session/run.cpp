@@ -30,7 +30,7 @@
 namespace flotilla::session {
 namespace {
 
-std::vector<std::pair<std::string, std::string>> provenance(const RunConfig& config, const Allocation& allocation, const ChosenPlan& chosen,
+std::vector<std::pair<std::string, std::string>> provenance(const RunConfig& config, const Incarnation& allocation, const ChosenPlan& chosen,
                                                             const train::Trainer& trainer, const comm::World& active) {
   std::string hosts;
   for (int r = 0; r < active.size(); ++r)
@@ -52,7 +52,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const RunConfig& con
 
 class Run::State {
  public:
-  State(const RunContext& place, Allocation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
+  State(const RunContext& place, Incarnation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
       : place_{place},
         allocation_{allocation},
         hooks_{std::move(hooks)},
@@ -220,14 +220,14 @@ class Run::State {
   }
 
   const RunContext& place_;
-  Allocation& allocation_;
+  Incarnation& allocation_;
   const RunHooks hooks_;
   const bool resumes_;
   const std::optional<Seconds> ends_;
   PlanAhead ahead_;
 };
 
-Run::Run(const RunContext& place, Allocation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
+Run::Run(const RunContext& place, Incarnation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
     : state_{std::make_unique<State>(place, allocation, std::move(hooks), resumes, ends)} {}
 Run::~Run() = default;
 

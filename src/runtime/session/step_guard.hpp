@@ -16,7 +16,7 @@ class StepGuard {
   /// What it learns from and whom it tells. Called on its thread.
   struct Surroundings {
     std::function<void()> relay_urgent_signals;
-    std::function<std::optional<Seconds>()> urgent_since;  ///< Allocation::urgent_since()
+    std::function<std::optional<Seconds>()> urgent_since;  ///< Incarnation::urgent_since()
     std::function<bool()> stop_wanted;
     std::function<void(std::int64_t step)> give_up;
   };

@@ -27,7 +27,7 @@ namespace flotilla::session {
 /// What the loop needs beside the trainer; all of it decided before the first step.
 struct LoopInput {
   const RunConfig& config;
-  Allocation& allocation;
+  Incarnation& allocation;
   const comm::World& active;
   train::Trainer& trainer;
   checkpoint::Manifest manifest;  ///< what every checkpoint of this incarnation says; step, sequences and time are filled in

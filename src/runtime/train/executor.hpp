@@ -39,7 +39,7 @@ class Executor {
   void run(const StepContext&);
   /// The step's sums over all ranks; valid until the next pass.
   const double* totals() const { return reinterpret_cast<const double*>(totals_); }
-  const std::vector<Span>& timeline() const { return timeline_; }
+  const std::vector<InstructionSpan>& timeline() const { return timeline_; }
 
  private:
   enum class Pass : std::uint8_t { whole, drained, summed };  ///< summed: too late to give up
@@ -79,7 +79,7 @@ class Executor {
   std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it drained, the communication thread ends the choice
   bool record_;
   std::vector<Seconds> started_, ended_;
-  std::vector<Span> timeline_;
+  std::vector<InstructionSpan> timeline_;
 };
 
 }  // namespace flotilla::train

@@ -168,7 +168,7 @@ class Trainer::State {
 
   Bytes arena() const { return arena_->size(); }
   const program::Program& program() const { return training_; }
-  std::span<const Span> timeline() const { return training_executor_.timeline(); }
+  std::span<const InstructionSpan> timeline() const { return training_executor_.timeline(); }
   std::string description() const { return backend_->description(); }
 
  private:
@@ -290,7 +290,7 @@ std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return st
 const plan::Shard* Trainer::shard(int tensor) const { return state_->shard(tensor); }
 Bytes Trainer::arena() const { return state_->arena(); }
 const program::Program& Trainer::program() const { return state_->program(); }
-std::span<const Span> Trainer::timeline() const { return state_->timeline(); }
+std::span<const InstructionSpan> Trainer::timeline() const { return state_->timeline(); }
 std::string Trainer::description() const { return state_->description(); }
 
 }  // namespace flotilla::train

@@ -78,7 +78,7 @@ class LayerClassBuilder {
   const int depth_;
   const LayerSlots slots_;
   RankClass out_;
-  std::vector<ChunkInstructions> chunks_;
+  std::vector<ChunkPasses> chunks_;
 };
 
 }  // namespace flotilla::program

@@ -12,7 +12,7 @@ void add(Block& block, std::initializer_list<const std::vector<int>*> parts, int
 
 /// The steady part: forward pass i and backward pass i - ahead; from the second on the gradient of the pass before goes out behind the
 /// next activation's coming in.
-std::vector<Block> one_f_one_b_loops(int ahead, int microbatches, const ChunkInstructions& instructions) {
+std::vector<Block> one_f_one_b_loops(int ahead, int microbatches, const ChunkPasses& instructions) {
   const auto& [f, b] = instructions;
   const bool steady_exists = microbatches > ahead;
   Block warm_up{ahead, {}}, first{steady_exists ? 1 : 0, {}}, steady{microbatches - ahead - 1, {}}, last{first.repeat, {}},
@@ -34,7 +34,7 @@ std::vector<Block> one_f_one_b_loops(int ahead, int microbatches, const ChunkIns
 
 }  // namespace
 
-std::vector<Block> pass_loops(const schedule::PassOrder& order, int microbatches, const std::vector<ChunkInstructions>& chunks) {
+std::vector<Block> pass_loops(const schedule::PassOrder& order, int microbatches, const std::vector<ChunkPasses>& chunks) {
   if (chunks.size() == 1) return one_f_one_b_loops(order.warm_up(), microbatches, chunks.front());
   Block all{1, {}};
   for (const schedule::Pass& pass : schedule::passes_of(order)) {

@@ -11,11 +11,11 @@ namespace flotilla::program {
 struct PassInstructions {
   std::vector<int> receive, work, send;
 };
-struct ChunkInstructions {
+struct ChunkPasses {
   PassInstructions forward, backward;
 };
 
 /// Loops over the passes of 1F1B, in a few blocks whatever the number of microbatches; of several chunks, the passes as they are listed.
-std::vector<Block> pass_loops(const schedule::PassOrder&, int microbatches, const std::vector<ChunkInstructions>& chunks);
+std::vector<Block> pass_loops(const schedule::PassOrder&, int microbatches, const std::vector<ChunkPasses>& chunks);
 
 }  // namespace flotilla::program

@@ -9,7 +9,7 @@
 #include "flotilla/search/planner.hpp"
 #include "flotilla/session/chosen_plan.hpp"
 
-namespace flotilla::app {
+namespace flotilla::session {
 
 /// What a job starts with.
 struct ChoiceRequest {
@@ -24,13 +24,9 @@ struct ChoiceRequest {
   Bytes runtime_constant;
 };
 
-/// The given plan, else the checkpoint's while its devices and software are the present ones, else the best that the planner finds for the
+/// The given plan, else the checkpoint's where it may be kept (job_plan.hpp), else the best that the planner finds for the
 /// ranks of the (reused or newly measured) profile. Collective; the same on every rank, and lowered without error. Throws
 /// comm::AgreedError{no_plan} when nothing fits, with the nearest miss and the change that would mend it.
-session::ChosenPlan choose_plan(const comm::World&, const ChoiceRequest&, Seconds deadline);
+ChosenPlan choose_plan(const comm::World&, const ChoiceRequest&, Seconds deadline);
 
-/// A plan from elsewhere, for this job on these ranks: dropout as the job says, bound to the profile's devices. Throws Error{bad_input,
-/// no_plan} naming `source` where it is for another job or does not find its devices.
-plan::Plan for_job(plan::Plan, const search::PlanRequest& job, const cluster::Profile&, int ranks, const std::string& source);
-
-}  // namespace flotilla::app
+}  // namespace flotilla::session
