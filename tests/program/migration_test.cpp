@@ -126,7 +126,7 @@ class Rehearsal {
         if (has_room(key, kind)) filled_[kind][key].assign(elements.size(), -1);
   }
 
-  void move(const Transfer& transfer) {
+  void move(const StateTransfer& transfer) {
     for (const auto& run : transfer.runs)
       for_each_kind(run, [&](unsigned kind) {
         const Key from{transfer.from, run.tensor, run.from_piece}, to{transfer.to, run.tensor, run.to_piece};
@@ -138,7 +138,7 @@ class Rehearsal {
       });
   }
 
-  void copy(const Transfer& transfer) {
+  void copy(const StateTransfer& transfer) {
     ASSERT_TRUE(transfer.stays());
     for (const auto& run : transfer.runs)
       for_each_kind(run, [&](unsigned kind) {
@@ -161,13 +161,13 @@ class Rehearsal {
     return kind == parameter ? !after_.in_place.contains(key) : (after_.kinds(key) & moments) != 0;
   }
   template <class Each>
-  static void for_each_kind(const Run& run, const Each& each) {
+  static void for_each_kind(const ElementRun& run, const Each& each) {
     for (const unsigned kind : {parameter, moments, weight})
       if (kinds_of(run.carried) & kind) each(kind);
   }
   /// Calls each(place in the source, place in the target).
   template <class Each>
-  static void for_each_element(const Run& run, std::size_t source, std::size_t target, const Each& each) {
+  static void for_each_element(const ElementRun& run, std::size_t source, std::size_t target, const Each& each) {
     ASSERT_TRUE(run.from_offset >= 0 && run.to_offset >= 0 && run.outer > 0 && run.inner > 0);
     ASSERT_LE(run.from_offset + (run.outer - 1) * run.from_stride + run.inner, static_cast<std::int64_t>(source));
     ASSERT_LE(run.to_offset + (run.outer - 1) * run.to_stride + run.inner, static_cast<std::int64_t>(target));
@@ -176,7 +176,7 @@ class Rehearsal {
         each(static_cast<std::size_t>(run.from_offset + o * run.from_stride + i),
              static_cast<std::size_t>(run.to_offset + o * run.to_stride + i));
   }
-  static void fill(const Run& run, const std::vector<std::int64_t>& source, std::vector<std::int64_t>& target) {
+  static void fill(const ElementRun& run, const std::vector<std::int64_t>& source, std::vector<std::int64_t>& target) {
     int twice = 0, from_nothing = 0;
     for_each_element(run, source.size(), target.size(), [&](std::size_t from, std::size_t to) {
       twice += target[to] >= 0;
@@ -186,7 +186,7 @@ class Rehearsal {
     EXPECT_EQ(twice, 0) << "places filled again";
     EXPECT_EQ(from_nothing, 0) << "from places that nothing has filled";
   }
-  void receive(const Run& run, unsigned kind, std::pair<Rank, int> where, const std::vector<std::int64_t>& source) {
+  void receive(const ElementRun& run, unsigned kind, std::pair<Rank, int> where, const std::vector<std::int64_t>& source) {
     const auto old = before_.numbers.find(where);
     auto& has = has_.try_emplace(where, old == before_.numbers.end() ? std::vector<unsigned char>{} : old->second).first->second;
     has.resize(after_.numbers.at(where).size(), 0);
@@ -213,7 +213,7 @@ std::int64_t expect_exact(const plan::Plan& from, const plan::Plan& to, const Pl
   for (const auto& transfer : migration.transfers) {
     EXPECT_TRUE(pairs.insert({transfer.from, transfer.to}).second) << "two transfers between the same ranks";
     EXPECT_GT(transfer.elements(), 0);
-    EXPECT_TRUE(std::ranges::is_partitioned(transfer.runs, [](const Run& run) { return run.carried != Carried::weights; }));
+    EXPECT_TRUE(std::ranges::is_partitioned(transfer.runs, [](const ElementRun& run) { return run.carried != Carried::weights; }));
     rehearsal.move(transfer);
   }
   for (const auto& transfer : migration.within) rehearsal.copy(transfer);

@@ -20,7 +20,7 @@ cluster::Profile with(const cluster::Efficiency& efficiency) {
   return profile;
 }
 
-double seconds(const cluster::Profile& profile, const Work& work, Precision precision = Precision::fp32, Seconds host = {}) {
+double seconds(const cluster::Profile& profile, const OperationWork& work, Precision precision = Precision::fp32, Seconds host = {}) {
   return roofline(profile, "slow", precision, work, host).value;
 }
 
@@ -86,7 +86,7 @@ TEST(Roofline, StoredScoresAreWholeSquaresAndCrossTheMemory) {
   const double square = 1024.0 * 512 * small.hidden;  // tokens x length x columns of all heads
   const auto causal = square * 513 / 1024;
   const auto extra = [&](Operation operation) {
-    const Work fused = work_of(small, shape, operation), stored = work_of(small, shape, operation, stores);
+    const OperationWork fused = work_of(small, shape, operation), stored = work_of(small, shape, operation, stores);
     return std::pair{stored.flops - fused.flops, stored.traffic - fused.traffic};
   };
   const Bytes scores{2LL * small.heads * 512 * 512 * 4};
@@ -104,7 +104,7 @@ TEST(Roofline, EveryOperationOfEveryPrecisionHasATime) {
       model::LayerShape here = shape;
       here.precision = precision;
       const auto operation = static_cast<Operation>(o);
-      const Work work = work_of(small, here, operation);
+      const OperationWork work = work_of(small, here, operation);
       EXPECT_GT(work.kernels, 0);
       EXPECT_EQ(work.flops > 0, work.products > 0) << model::to_string(operation);
       EXPECT_GT(operation_cost(profile, small, "slow", operation, here).time.value, 0);

@@ -31,24 +31,24 @@ constexpr Bytes size_of(Carried carried) {
 /// Elements of one tensor that lie `outer` x `inner` in the shards of both ends: element (o, i) is at from_offset + o * from_stride + i of
 /// the old shard and at to_offset + o * to_stride + i of the new one (plan::Shard, row-major). Where the optimizer is sharded, an end
 /// may be one of the rank's pieces (optimizer_shards.hpp) in place of its shard.
-struct Run {
+struct ElementRun {
   int tensor = -1;  ///< index into model::tensors
   std::int64_t outer = 1, inner = 0;
   std::int64_t from_offset = 0, from_stride = 0;
   std::int64_t to_offset = 0, to_stride = 0;
   int from_piece = -1, to_piece = -1;  ///< -1: the shard
   Carried carried = Carried::state;
-  bool operator==(const Run&) const = default;
+  bool operator==(const ElementRun&) const = default;
   std::int64_t elements() const { return outer * inner; }
   Bytes size() const { return elements() * size_of(carried); }
 };
 
 /// What one rank hands to another, or keeps (`from` == `to`). Runs of weights come last, so that 4 bytes of one number stay together in
 /// messages of a multiple of 4.
-struct Transfer {
+struct StateTransfer {
   Rank from, to;
-  std::vector<Run> runs;
-  bool operator==(const Transfer&) const = default;
+  std::vector<ElementRun> runs;
+  bool operator==(const StateTransfer&) const = default;
   bool stays() const { return from == to; }
   std::int64_t elements() const;
   Bytes size() const;
@@ -61,10 +61,10 @@ inline constexpr Bytes kept_per_parameter{3 * 4};
 /// end them in any wait for each other in no circle, however few they have in flight. It goes in rounds in which every rank sends to one
 /// and receives from one.
 struct Migration {
-  std::vector<Transfer> transfers;
+  std::vector<StateTransfer> transfers;
   /// By rank, once everything has come: from its new state to its new state, what stands there twice. Where parameters stand in a shard and
   /// apart in a share of it, one of the two is filled by a transfer and the other from it.
-  std::vector<Transfer> within;
+  std::vector<StateTransfer> within;
   bool operator==(const Migration&) const = default;
   /// Over the network, of all ranks together.
   Bytes moved() const;

@@ -23,7 +23,7 @@ class TransferLane {
  public:
   TransferLane(const comm::World& world, const Shelves& shelves, StreamEnd end) : world_{world}, shelves_{shelves}, end_{end} {}
 
-  void add(const program::Transfer& transfer) { transfers_.push_back(&transfer); }
+  void add(const program::StateTransfer& transfer) { transfers_.push_back(&transfer); }
   void open() {
     if (transfers_.empty()) return;
     for (auto& slot : slots_) slot.message = std::make_unique_for_overwrite<std::array<std::byte, message_bytes>>();
@@ -101,7 +101,7 @@ class TransferLane {
   const comm::World& world_;
   const Shelves& shelves_;
   const StreamEnd end_;
-  std::vector<const program::Transfer*> transfers_;
+  std::vector<const program::StateTransfer*> transfers_;
   std::size_t at_ = 0;
   int peer_ = -1;
   std::shared_ptr<StateStream> stream_;  // of which messages are being started

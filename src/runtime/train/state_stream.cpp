@@ -73,7 +73,7 @@ const LocalTensor& Shelves::part(int tensor, int piece) const {
   return *list[index];
 }
 
-StateStream::StateStream(const program::Transfer& transfer, const Shelves& shelves, StreamEnd end)
+StateStream::StateStream(const program::StateTransfer& transfer, const Shelves& shelves, StreamEnd end)
     : transfer_{transfer}, shelves_{shelves}, end_{end}, left_{transfer.size().count} {}
 
 template <class Each>
@@ -122,7 +122,7 @@ void StateStream::write(std::span<const std::byte> message) {
           });
 }
 
-void keep(const program::Transfer& transfer, const Shelves& from, const Shelves& to) {
+void keep(const program::StateTransfer& transfer, const Shelves& from, const Shelves& to) {
   for (const auto& run : transfer.runs) {
     const auto &source = from.part(run.tensor, run.from_piece), &target = to.part(run.tensor, run.to_piece);
     for (std::size_t p = 0; p < planes(run.carried); ++p) {

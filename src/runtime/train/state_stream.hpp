@@ -12,7 +12,7 @@ namespace flotilla::train {
 class Shelves {
  public:
   explicit Shelves(const checkpoint::LocalState&);
-  /// Of its shard, or of one of its pieces (program::Run). Throws Error{internal} where this rank does not hold it.
+  /// Of its shard, or of one of its pieces (program::ElementRun). Throws Error{internal} where this rank does not hold it.
   const checkpoint::LocalTensor& part(int tensor, int piece) const;
 
  private:
@@ -25,7 +25,7 @@ enum class StreamEnd { from, to };
 /// by row. Both ends see the same row, each laid out as its own shard is.
 class StateStream {
  public:
-  StateStream(const program::Transfer&, const Shelves&, StreamEnd);
+  StateStream(const program::StateTransfer&, const Shelves&, StreamEnd);
   std::int64_t left() const { return left_; }
   /// The next message.size() bytes, which must be left, a multiple of 4 unless they are the last: out of the state, or into it.
   void read(std::span<std::byte> message);
@@ -35,7 +35,7 @@ class StateStream {
   template <class Each>
   void advance(std::int64_t bytes, const Each&);
 
-  const program::Transfer& transfer_;
+  const program::StateTransfer& transfer_;
   const Shelves& shelves_;
   const StreamEnd end_;
   std::size_t run_ = 0, plane_ = 0;
@@ -43,6 +43,6 @@ class StateStream {
 };
 
 /// From one state of the rank to another, or within one.
-void keep(const program::Transfer&, const Shelves& from, const Shelves& to);
+void keep(const program::StateTransfer&, const Shelves& from, const Shelves& to);
 
 }  // namespace flotilla::train

@@ -27,8 +27,8 @@ std::vector<RankHolding> shards_of(const plan::Plan& plan, const model::Tensor& 
   return found;
 }
 
-Run run_of(int tensor, const Rectangle& there, int from_piece, const Rectangle& here, int to_piece, Carried carried) {
-  Run run{tensor, here.rows, here.columns, there.offset, there.stride, here.offset, here.stride, from_piece, to_piece, carried};
+ElementRun run_of(int tensor, const Rectangle& there, int from_piece, const Rectangle& here, int to_piece, Carried carried) {
+  ElementRun run{tensor, here.rows, here.columns, there.offset, there.stride, here.offset, here.stride, from_piece, to_piece, carried};
   if (run.outer == 1 || (run.from_stride == run.inner && run.to_stride == run.inner)) {
     run.inner *= run.outer;
     run.outer = 1;
@@ -67,14 +67,14 @@ class Mover {
   Migration done() {
     Migration migration;
     for (auto& [ends, runs] : runs_) {
-      std::ranges::stable_partition(runs, [](const Run& run) { return run.carried != Carried::weights; });
+      std::ranges::stable_partition(runs, [](const ElementRun& run) { return run.carried != Carried::weights; });
       migration.transfers.push_back({ends.first, ends.second, std::move(runs)});
     }
     for (auto& [rank, runs] : within_) migration.within.push_back({rank, rank, std::move(runs)});
     int ranks = 1;
     for (const auto& t : migration.transfers) ranks = std::max({ranks, t.from.value + 1, t.to.value + 1});
-    const auto round = [&](const Transfer& t) { return (t.to.value - t.from.value + ranks) % ranks; };
-    std::ranges::stable_sort(migration.transfers, {}, [&](const Transfer& t) { return std::pair{round(t), t.from}; });
+    const auto round = [&](const StateTransfer& t) { return (t.to.value - t.from.value + ranks) % ranks; };
+    std::ranges::stable_sort(migration.transfers, {}, [&](const StateTransfer& t) { return std::pair{round(t), t.from}; });
     return migration;
   }
 
@@ -144,18 +144,19 @@ class Mover {
   TransferSources transfer_sources_;
   int index_ = -1;
   Layout old_;
-  std::map<std::pair<Rank, Rank>, std::vector<Run>> runs_;
-  std::map<Rank, std::vector<Run>> within_;
+  std::map<std::pair<Rank, Rank>, std::vector<ElementRun>> runs_;
+  std::map<Rank, std::vector<ElementRun>> within_;
 };
 
 }  // namespace
 
-std::int64_t Transfer::elements() const {
-  return std::accumulate(runs.begin(), runs.end(), std::int64_t{0}, [](std::int64_t sum, const Run& run) { return sum + run.elements(); });
+std::int64_t StateTransfer::elements() const {
+  return std::accumulate(runs.begin(), runs.end(), std::int64_t{0},
+                         [](std::int64_t sum, const ElementRun& run) { return sum + run.elements(); });
 }
 
-Bytes Transfer::size() const {
-  return std::accumulate(runs.begin(), runs.end(), Bytes{}, [](Bytes sum, const Run& run) { return sum + run.size(); });
+Bytes StateTransfer::size() const {
+  return std::accumulate(runs.begin(), runs.end(), Bytes{}, [](Bytes sum, const ElementRun& run) { return sum + run.size(); });
 }
 
 Bytes Migration::moved() const {

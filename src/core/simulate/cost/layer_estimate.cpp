@@ -18,12 +18,12 @@ Seconds inside_node(const cluster::Profile& profile, const FitsByTypes& fits, co
   return route.fits.empty() && !route.link ? Seconds{0} : route.time(size, 1);
 }
 
-Work work_of(const LayerWork& layer, model::Operation operation, const Execution& execution) {
+OperationWork work_of(const LayerWork& layer, model::Operation operation, const Execution& execution) {
   if (!layer.sequence_parallel) return work_of(layer.model, layer.shape, operation, execution);
   model::LayerShape whole = layer.shape;
   whole.tensor_parallel = 1;
   whole.tensor_index = 0;
-  Work work = work_of(layer.model, whole, operation, execution);
+  OperationWork work = work_of(layer.model, whole, operation, execution);
   work.flops /= layer.shape.tensor_parallel;
   work.traffic = {work.traffic.count / layer.shape.tensor_parallel};
   return work;
@@ -59,7 +59,7 @@ double error_of(const cluster::Profile& profile, const LayerWork& layer) {
 }
 
 /// Attention without the products around it: what storing the scores costs beside the products of queries, keys and values.
-Work scores_work(const LayerWork& layer, const Execution& execution) {
+OperationWork scores_work(const LayerWork& layer, const Execution& execution) {
   const auto& shape = layer.shape;
   const double square = static_cast<double>(shape.tokens()) * shape.length * model::local_heads(layer.model, shape);
   const double passes = execution.score_passes_forward;

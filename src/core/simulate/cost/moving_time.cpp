@@ -10,7 +10,7 @@ namespace flotilla::simulate {
 Seconds moving_time(const cluster::Profile& profile, const plan::Plan& from, const plan::Plan& to) {
   std::map<Rank, double> out, in;
   std::map<std::pair<const cluster::Uplink*, bool>, double> passing;  // out of its zone, or in
-  const auto pass_uplinks = [&](const program::Transfer& transfer) {
+  const auto pass_uplinks = [&](const program::StateTransfer& transfer) {
     const auto &here = profile.devices.at(transfer.from.index()).zone, &there = profile.devices.at(transfer.to.index()).zone;
     if (here == there) return;
     for (const bool leaves : {true, false})

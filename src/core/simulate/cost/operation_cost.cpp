@@ -61,7 +61,8 @@ constexpr std::array<Makeup, model::all_operation_count> makeups{{
 }};
 
 /// Attention that stores its scores: separate products over the whole square, which its backward pass has not to compute again.
-void store_scores(Work& work, const model::Config& model, const model::LayerShape& shape, bool backward, const Execution& execution) {
+void store_scores(OperationWork& work, const model::Config& model, const model::LayerShape& shape, bool backward,
+                  const Execution& execution) {
   const double square = static_cast<double>(shape.tokens()) * shape.length, heads = model::local_heads(model, shape);
   const double product = 2 * square * heads * model.head_size(),
                causal = 2 * model::attention_pairs(model, shape) * heads * model.head_size();
@@ -76,7 +77,7 @@ FlopsPerSecond peak_of(const cluster::DeviceType& type, Precision precision) {
 }
 
 /// Seconds of matrix products at what products of their size reach of the peak.
-double product_seconds(const cluster::Efficiency& e, FlopsPerSecond peak, Precision precision, const Work& work) {
+double product_seconds(const cluster::Efficiency& e, FlopsPerSecond peak, Precision precision, const OperationWork& work) {
   if (work.flops <= 0) return 0;
   const bool single = precision == Precision::fp32;
   const double one = work.flops / std::max(1, work.products), half = single ? e.half : e.half_16;
@@ -128,17 +129,18 @@ std::optional<Cost> scaled_cost(const cluster::Profile& profile, const model::Co
 
 }  // namespace
 
-Work work_of(const model::Config& model, const model::LayerShape& shape, model::Operation operation, const Execution& execution) {
+OperationWork work_of(const model::Config& model, const model::LayerShape& shape, model::Operation operation, const Execution& execution) {
   const bool forward = operation == model::Operation::attention_forward, backward = operation == model::Operation::attention_backward;
   const bool stores = execution.score_passes_forward > 0 || execution.score_passes_backward > 0;
   const Makeup& makeup = makeups[static_cast<std::size_t>(operation)];
-  Work work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
-            stores ? makeup.separate : makeup.fused};
+  OperationWork work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
+                     stores ? makeup.separate : makeup.fused};
   if (stores && (forward || backward)) store_scores(work, model, shape, backward, execution);
   return work;
 }
 
-Seconds roofline(const cluster::Profile& profile, const std::string& device_type, Precision precision, const Work& work, Seconds host) {
+Seconds roofline(const cluster::Profile& profile, const std::string& device_type, Precision precision, const OperationWork& work,
+                 Seconds host) {
   const cluster::DeviceType* type = cluster::find_type(profile, device_type);
   FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the cluster profile has neither times nor peak rates of device type '", device_type,
                    "'; measure it with 'flotilla probe'");

@@ -21,16 +21,16 @@ struct Execution {
 };
 
 /// What an operation asks of a device.
-struct Work {
+struct OperationWork {
   double flops = 0;  ///< of matrix products
   int products = 0;  ///< that the FLOPs are spread over
   Bytes traffic;
   int kernels = 1;
 };
-Work work_of(const model::Config&, const model::LayerShape&, model::Operation, const Execution& = {});
+OperationWork work_of(const model::Config&, const model::LayerShape&, model::Operation, const Execution& = {});
 
 /// Seconds by cluster::Efficiency's formula. Throws Error{bad_input} when the profile does not hold the type's figures.
-Seconds roofline(const cluster::Profile&, const std::string& device_type, Precision, const Work&, Seconds host = {});
+Seconds roofline(const cluster::Profile&, const std::string& device_type, Precision, const OperationWork&, Seconds host = {});
 /// Reading and writing so many bytes, by the roofline.
 Cost stream_cost(const cluster::Profile&, const std::string& device_type, Bytes traffic);
 
