@@ -46,6 +46,61 @@ Instance usual() {
   return i;
 }
 
+/// What a limit on devices' hourly cost leaves of a pool is searched as a pool of that size.
+TEST(PoolPlanner, ALargerPoolIsNoWorseUnderTheSameLimit) {
+  for (const int devices : {3, 6, 9}) {
+    Instance i = usual();
+    i.request.global_batch = 64;
+    i.request.pool = {{"fast", "", devices, 8}};
+    i.request.objective.limits.usd_per_hour = 2.0 * devices + 1;
+    const auto small = plan(i);
+    ASSERT_TRUE(small.best) << small.no_plan_reason;
+    for (const int times : {2, 5}) {
+      i.request.pool.front().count = devices * times;
+      const auto large = plan(i);
+      ASSERT_TRUE(large.best) << large.no_plan_reason;
+      EXPECT_LE(large.best->value, small.best->value * (1 + 1e-9)) << devices << " x " << times << ": " << plan::summary(large.best->plan);
+    }
+  }
+}
+
+TEST(PoolPlanner, OneStageHasNothingToSchedule) {
+  for (int seed = 0; seed < 12; ++seed) {
+    Instance i = random_instance(seed, small_models());
+    i.runtime = {};
+    const auto answer = plan(i);
+    std::vector<search::RankedPlan> all = answer.alternatives;
+    if (answer.best) all.push_back(*answer.best);
+    for (const auto& one : all)
+      EXPECT_TRUE(one.plan.stages.size() > 1 || one.plan.schedule == plan::ScheduleKind::one_f_one_b) << plan::summary(one.plan);
+  }
+}
+
+/// Told to stop at one answer to should_stop instead of the next, the planner does little less: at most a forecast and some estimates lie
+/// between two of its questions.
+TEST(PoolPlanner, AsksOftenWhetherToStop) {
+  constexpr std::int64_t some_estimates = 300;
+  Instance i = usual();
+  i.request.global_batch = 32;
+  i.request.pool = {{"fast", "a", 24, 4}, {"fast", "b", 24, 4}, {"slow", "a", 24, 4}};
+  std::int64_t questions = 0;
+  i.request.should_stop = [&] { return ++questions < 0; };
+  plan(i);
+  const auto all = questions;
+  ASSERT_GT(all, 100);
+  const auto stopped_at = [&](std::int64_t question) {
+    questions = 0;
+    i.request.should_stop = [&, question] { return ++questions >= question; };
+    return plan(i);
+  };
+  for (std::int64_t question = 1; question < all; question += all / 20) {
+    const auto earlier = stopped_at(question), later = stopped_at(question + 1);
+    ASSERT_TRUE(earlier.best) << question << ": " << earlier.no_plan_reason;
+    EXPECT_LE(later.considered - earlier.considered, 1) << question;
+    EXPECT_LE(later.considered + later.pruned - earlier.considered - earlier.pruned, some_estimates) << question;
+  }
+}
+
 /// What is best without a limit is best with one that it keeps.
 TEST(PoolPlanner, ALimitThatIsKeptChangesNothing) {
   for (int seed = 0; seed < 12; ++seed) {

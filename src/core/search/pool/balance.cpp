@@ -90,8 +90,10 @@ class Balance {
     mode.fixed += ((begins ? 0 : 2) + (ends ? 0 : 2)) * estimator_.handshake();
     if (estimator_.blocks_on(column_.microbatch)) mode.fixed += messages(s);
     const double limit = static_cast<double>(device_pool.types[at(type)].memory.count);
-    const double sub_pool = limit > 0 ? std::floor((limit - held) / bytes(layer_cost.block)) : blocks_;
-    mode.most = static_cast<int>(std::clamp<double>(sub_pool, -1, blocks_));
+    double some = limit > 0 ? std::floor((limit - held - layer_cost.once) / bytes(layer_cost.block)) : blocks_;
+    const double alone = (layer_cost.embedding_alone - layer_cost.embedding.activations) * in_flight;
+    if (begins && !ends && some < 0 && held + alone <= limit) some = 0;
+    mode.most = static_cast<int>(std::clamp<double>(some, -1, blocks_));
     return mode;
   }
 

@@ -43,8 +43,10 @@ double Estimator::memory(const LayerCostSample& s, int first, int last, double i
   const double away = 1 - 1.0 / shards;
   const auto of = [&](const LayerCost& part) { return part.state - part.shareable * away + part.activations * in_flight; };
   const bool begins = first == 0, ends = last == device_pool_.request.model.layers();
-  return s.beside + (begins ? of(s.embedding) : s.neighbour) + blocks(first, last) * of(s.block) + (ends ? of(s.head) : s.neighbour) -
-         (begins && ends ? s.shared : 0);
+  const double held =
+      s.beside + (begins ? of(s.embedding) : s.neighbour) + (ends ? of(s.head) : s.neighbour) - (begins && ends ? s.shared : 0);
+  const bool alone = begins && !ends && blocks(first, last) == 0;
+  return held + (alone ? (s.embedding_alone - s.embedding.activations) * in_flight : s.once + blocks(first, last) * of(s.block));
 }
 
 namespace {

@@ -230,34 +230,34 @@ std::optional<LayerCostTable::Reference> LayerCostTable::measure_reference(const
   ++taken_;
   const PlanRequest& request = device_pool_.request;
   const int most = std::min(largest_microbatch, static_cast<int>(std::bit_floor(static_cast<unsigned>(request.global_batch))));
-  const auto of = [&](int microbatch, int blocks) {
-    return evaluator_.stage_costs(small_plan(way, microbatch, microbatches, {1 + blocks, blocks, blocks + 1}), request.model);
+  const auto of = [&](int microbatch, const std::array<int, 3>& layers) {
+    return evaluator_.stage_costs(small_plan(way, microbatch, microbatches, layers), request.model);
   };
-  const auto one = of(1, 1), two = of(1, 2), large = of(most, 1);
+  const auto one = of(1, {2, 1, 2}), two = of(1, {3, 2, 3}), large = of(most, {1, 1, 2});
   if (!one || !two || !large) return std::nullopt;
   const auto part = [&](const auto& plan, int stage) { return part_of((*plan)[at(stage)], request.precision); };
-  Reference known{way.type, most, {}, 0};
+  Reference known{way.type, most, {}, beside(*large, way.tensor), 0};
   LayerCostSample& sample = known.one;
   sample.usable = true;
   sample.block = difference(part(two, 1), part(one, 1));
   sample.block.activations /= microbatches - 1;
-  const double once = part(one, 1).activations - (microbatches - 1) * sample.block.activations;
-  const double once_of_most = part(large, 1).activations - (microbatches - 1) * sample.block.activations * most;
+  sample.once = part(one, 1).activations - (microbatches - 1) * sample.block.activations;
+  known.once_of_most = part(large, 1).activations - (microbatches - 1) * sample.block.activations * most;
   sample.embedding = difference(part(one, 0), sample.block), sample.head = difference(part(one, 2), sample.block);
-  sample.embedding.activations = std::max(0.0, (part(one, 0).activations - once) / microbatches - sample.block.activations);
-  sample.head.activations = std::max(0.0, part(one, 2).activations - once - sample.block.activations);
+  sample.embedding.activations = std::max(0.0, (part(one, 0).activations - sample.once) / microbatches - sample.block.activations);
+  sample.embedding_alone = part(large, 0).activations / (microbatches * most);
+  sample.head.activations = std::max(0.0, part(one, 2).activations - sample.once - sample.block.activations);
   sample.shared = sample.embedding.state * token_embedding_share_;
-  sample.beside = beside(*one, once, way.tensor);
-  known.beside_of_most = beside(*large, once_of_most, way.tensor);
+  sample.beside = beside(*one, way.tensor);
   return known;
 }
 
 /// Of any stage.
-double LayerCostTable::beside(const std::vector<PlanEvaluator::StageCost>& stages, double once, int tensor) const {
+double LayerCostTable::beside(const std::vector<PlanEvaluator::StageCost>& stages, int tensor) {
   double most = 0;
   for (const auto& [memory, update] : stages)
     most = std::max(most, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
-  return most + once + (tensor > 1 ? bytes(stages[1].memory, program::Category::communication) : 0);
+  return most + (tensor > 1 ? bytes(stages[1].memory, program::Category::communication) : 0);
 }
 
 std::unique_ptr<LayerCostSample> LayerCostTable::from_reference(const Reference& known, int type, int microbatch,
@@ -271,7 +271,10 @@ std::unique_ptr<LayerCostSample> LayerCostTable::from_reference(const Reference&
   for (LayerCost* part : {&layer_cost->embedding, &layer_cost->block, &layer_cost->head})
     part->update *= slower, part->activations *= microbatch;
   layer_cost->embedding.pass = pass.embedding, layer_cost->block.pass = pass.block, layer_cost->head.pass = pass.head;
-  if (known.most > 1) layer_cost->beside += (microbatch - 1.0) / (known.most - 1) * (known.beside_of_most - known.one.beside);
+  layer_cost->embedding_alone *= microbatch;
+  const double way = known.most > 1 ? (microbatch - 1.0) / (known.most - 1) : 0;
+  layer_cost->beside += way * (known.beside_of_most - known.one.beside);
+  layer_cost->once += way * (known.once_of_most - known.one.once);
   return layer_cost;
 }
 
@@ -300,6 +303,7 @@ std::unique_ptr<LayerCostSample> LayerCostTable::measure_plan(const Way& way, in
         std::max(layer_cost->beside, bytes(memory, program::Category::workspace) + static_cast<double>(memory.runtime_constant.count));
   }
   layer_cost->beside += once;
+  layer_cost->embedding_alone = layer_cost->embedding.activations;
   add_communication(*layer_cost, way.tensor);
   layer_cost->shared = layer_cost->embedding.state * token_embedding_share_;
   return layer_cost;

@@ -21,9 +21,11 @@ struct LayerCost {
 struct LayerCostSample {
   bool usable = false;
   LayerCost embedding, block, head;
-  double shared = 0;     ///< bytes of state that embedding and head both count: the token embedding, where one stage holds both
-  double beside = 0;     ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
-  double neighbour = 0;  ///< bytes for every neighbouring stage
+  double shared = 0;           ///< bytes of state that embedding and head both count: the token embedding, where one stage holds both
+  double beside = 0;           ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
+  double neighbour = 0;        ///< bytes for every neighbouring stage
+  double once = 0;             ///< bytes once where a stage has blocks or the head: boundary messages, what is computed again
+  double embedding_alone = 0;  ///< bytes for every microbatch in flight of a stage that holds nothing else
 };
 
 /// Seconds of one microbatch through a layer, forward and backward, at least: what a layer cost sample finds, without its small plan. Only
@@ -74,17 +76,17 @@ class LayerCostTable {
   const LeastPassTime& least_pass(const Way&, int microbatch);
   std::optional<LeastPassTime> bound(const Way&, int microbatch) const;
   std::unique_ptr<LayerCostSample> take(const Way&, int microbatch);
-  /// Ours: microbatches of one sequence, on the first type with nodes of this one's size, and what `beside` is with as many as are looked
+  /// Ours: microbatches of one sequence, on the first type with nodes of this one's size, and what is held once with as many as are looked
   /// at.
   struct Reference {
     int type = 0, most = 1;
     LayerCostSample one;
-    double beside_of_most = 0;
+    double beside_of_most = 0, once_of_most = 0;
   };
   const Reference& reference(const Way&);
   std::optional<Reference> measure_reference(const Way&);
   std::unique_ptr<LayerCostSample> from_reference(const Reference&, int type, int microbatch, const LeastPassTime&) const;
-  double beside(const std::vector<PlanEvaluator::StageCost>&, double once, int tensor) const;
+  static double beside(const std::vector<PlanEvaluator::StageCost>&, int tensor);
   std::unique_ptr<LayerCostSample> measure_plan(const Way&, int microbatch);
   const std::array<double, 3>* held_once(const Way&, const Evaluation* of_one_sequence);
   void add_communication(LayerCostSample&, int tensor) const;

@@ -26,7 +26,9 @@ class Reshaping {
  private:
   std::size_t stages() const { return candidate_.pipelines.front().slots.size(); }
 
+  /// One stage has nothing to schedule.
   void offer(CandidatePlan&& other) {
+    if (other.stages() == 1) other.schedule = plan::ScheduleKind::one_f_one_b, other.chunks = 1;
     if (device_pool_.holds(other)) visit_(std::move(other));
   }
 
