@@ -8,6 +8,7 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/store/disk.hpp"
 #include "flotilla/store/file.hpp"
 #include "state_file.hpp"
@@ -142,7 +143,7 @@ class Saver {
     const Seconds start = now();
     agree_on("flushing the checkpoint", [&] {
       store::flush(state_path());
-      report_.size = {static_cast<std::int64_t>(fs::file_size(state_path()))};
+      report_.size = files::facts_of(state_path()).value_or(files::FileFacts{}).size;
     });
     report_.flush = now() - start;
   }

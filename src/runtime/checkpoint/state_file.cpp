@@ -6,6 +6,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/store/disk.hpp"
 #include "structure.hpp"
 
@@ -79,7 +80,7 @@ StateFile create_state_file(const std::filesystem::path& path, const std::vector
   StateFile result{std::string{state_name}, {}, checksum_of_table(checksums)};
   result.tensor_ranges = ranges_of(open_tensors(file, tensors));
   file.close();
-  result.size = {static_cast<std::int64_t>(std::filesystem::file_size(path))};
+  result.size = files::facts_of(path).value_or(files::FileFacts{}).size;
   store::reserve(path, result.size);
   return result;
 }
