@@ -17,6 +17,8 @@
 #include "flotilla/simulate/forecaster.hpp"
 #include "moves.hpp"
 #include "pool_parts.hpp"
+#include "uneven_pipeline.hpp"
+#include "uneven_pipeline_search.hpp"
 
 namespace flotilla::fixture {
 namespace {
@@ -70,6 +72,34 @@ void for_random_candidates(Parts& parts, int seed, int count, const std::functio
     if (!parts.device_pool.holds(candidate)) continue;
     const Estimate estimate = parts.estimate(candidate);
     if (estimate.seconds > 0 && !candidate.pipelines.empty()) visit(candidate, estimate);
+  }
+}
+
+/// Replicas of one stage: one or two groups of any place.
+StageReplicas random_stage(Dice& dice, const Parts& parts) {
+  StageReplicas stage;
+  for (int groups = dice.pick(1, 2); groups > 0; --groups)
+    stage.push_back({dice.pick(0, static_cast<int>(parts.device_pool.places.size()) - 1), 1 << dice.pick(0, 1), dice.pick(1, 4),
+                     dice.one_of(parts.microbatches)});
+  return stage;
+}
+
+/// Visits plans whose stages have replica counts and microbatches of their own, as far as the pool holds them and the batch goes round.
+void for_random_uneven_plans(Parts& parts, int seed, int count, const std::function<void(const plan::Plan&)>& visit) {
+  Dice dice{seed};
+  UnevenPipelineEstimator deal{parts.estimate, parts.network};
+  const int layers = parts.device_pool.request.model.layers();
+  for (int k = 0; k < count; ++k) {
+    UnevenPipeline line;
+    const int stages = dice.pick(2, std::min(layers, 4));
+    line.cuts = random_cuts(dice, layers, stages);
+    for (int s = 0; s < stages; ++s) {
+      line.stages_replicas.push_back(random_stage(dice, parts));
+      line.recompute.push_back(dice.chance(0.3) ? plan::Recompute::full : plan::Recompute::none);
+    }
+    if (!deal(line)) continue;
+    const plan::Plan plan = plan_of(line, parts.device_pool);
+    if (parts.device_pool.holds(plan)) visit(plan);
   }
 }
 
@@ -143,6 +173,7 @@ void expect_sense(Seeds seeds, const Range& range) {
 
 void expect_floor(Seeds seeds, const Range& range, int plans_each) {
   Ratios ratios;
+  std::size_t uneven = 0;
   for (int seed = seeds.first; seed < seeds.last; ++seed) {
     const Instance i = random_instance(seed, range);
     const Judge judge{i};
@@ -159,7 +190,13 @@ void expect_floor(Seeds seeds, const Range& range, int plans_each) {
       for_each_execution(candidate, parts.device_pool, parts.estimate.may_shard(),
                          [&](CandidatePlan&& other) { look(plan_of(other, parts.device_pool)); });
     });
+    if (searches_uneven_pipelines(parts.device_pool, !i.runtime.layers)) {
+      const auto before = ratios.all.size();
+      for_random_uneven_plans(parts, seed, plans_each, look);
+      uneven += ratios.all.size() - before;
+    }
   }
+  std::printf("%zu plans with stages of their own\n", uneven);
   std::printf("%s\n", ratios.in_words("value / floor").c_str());
   EXPECT_FALSE(ratios.all.empty());
 }
@@ -332,6 +369,29 @@ void expect_monotone(Seeds seeds, const Range& range, double most_worse, double 
     EXPECT_LE(lost, (1 - mostly) * compared) << loosening.what;
     std::printf("%s; worse: %.1f %%; lost: %d\n", ratios.in_words(loosening.what).c_str(), 100 * (1 - ratios.share_up_to(1 + 1e-9)), lost);
   }
+}
+
+void expect_bound_keeps_smaller_pools(Seeds seeds, const Range& range) {
+  const std::vector<Loosening> all{
+      {"more devices", more_devices}, {"another type", another_type}, {"more memory", more_memory}, {"faster links", faster_links}};
+  int pairs = 0, finished = 0, worse = 0, lost = 0;
+  for (int seed = seeds.first; seed < seeds.last; ++seed) {
+    Instance i = random_instance(seed, range);
+    const Loosening& loosening = all[static_cast<std::size_t>(seed) % all.size()];
+    const auto before = plan(i);
+    Dice dice{seed};
+    if (!before.best || !loosening.apply(i, dice)) continue;
+    const auto after = plan(i);
+    ++pairs, finished += after.finished ? 1 : 0, lost += after.best ? 0 : 1;
+    // The smaller pool's plan is one of the larger pool's, and no slower there.
+    EXPECT_LE(after.bound, before.best->value * (1 + 1e-9)) << loosening.what << " " << seed << ": " << spell(before);
+    if (!after.best) continue;
+    worse += after.best->value > before.best->value * (1 + 1e-6) ? 1 : 0;
+    EXPECT_LE(after.best->value * (1 - after.bound_gap), before.best->value * (1 + 1e-9)) << loosening.what << " " << seed;
+  }
+  std::printf("%d pairs, %d of them to the end; worse, within the stated gap: %d; lost: %d\n", pairs, finished, worse, lost);
+  EXPECT_GT(pairs, 0);
+  EXPECT_LE(lost * 50, pairs);
 }
 
 void expect_no_fixed_option_better(Seeds seeds, const Range& range, double most_worse, double mostly) {

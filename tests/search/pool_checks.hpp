@@ -26,7 +26,7 @@ search::PlanAnswer plan(const Instance&);
 /// Answers are what they say: valid, inside the pool, the memory, the limits and the restrictions, and forecast the same by the judge; no
 /// plan that anybody knows is below the bound.
 void expect_sense(Seeds, const Range&);
-/// No plan of the space is below the floor: random candidates and variants of them.
+/// No plan of the space is below the floor: random candidates and variants of them, and stages with replica counts of their own.
 void expect_floor(Seeds, const Range&, int plans_each);
 /// The median of |estimate / forecast - 1| over random candidates is at most `most`.
 void expect_close_estimates(Seeds, const Range&, int candidates_each, double most);
@@ -36,6 +36,9 @@ void expect_deterministic(Seeds, const Range&);
 void expect_as_good_as_enumeration(Seeds, const Range&, double most_worse, double mostly);
 /// A larger pool, a looser limit, more memory, faster links: the floor is never higher.
 void expect_monotone_floor(Seeds, const Range&);
+/// A larger pool, another type, more memory, faster links, one of them for each seed: worse than before by no more than the stated gap, so
+/// never where the search ends with none.
+void expect_bound_keeps_smaller_pools(Seeds, const Range&);
 /// With nothing fixed never worse than with any one of schedules, sequence parallelism and sharding fixed by more than `most_worse` in at
 /// least `mostly` of the pairs.
 void expect_no_fixed_option_better(Seeds, const Range&, double most_worse, double mostly);

@@ -43,28 +43,30 @@ using Stage = std::tuple<int, int, int>;  // first layer, end, type
 class Certificate {
  public:
   explicit Certificate(const json& document) : d_{document} {
-    require(d_.at("format") == "flotilla-certificate" && d_.at("version") == 1, "not a certificate of version 1");
+    require(d_.at("format") == "flotilla-certificate" && d_.at("version") == 2, "not a certificate of version 2");
     layers_ = whole(d_.at("layers"), 1, 100'000, "layers");
     batch_ = whole(d_.at("global_batch"), 1, 1 << 30, "global_batch");
     types_ = static_cast<int>(d_.at("types").size());
     require(types_ > 0, "no types");
     bound_ = finite(d_.at("bound"), "bound");
-    read_potentials();
   }
 
   void check() const {
     check_gap();
     if (d_.at("goal") == "throughput")
-      check_packing();
+      check_cases();
     else
       check_path();
   }
 
  private:
-  void read_potentials() {
-    for (const auto& value : d_.at("potentials")) potentials_.push_back(value.is_null() ? infinity : finite(value, "potential"));
-    require(static_cast<int>(potentials_.size()) == layers_ + 1, "not one potential for each layer boundary");
-    require(potentials_.front() == 0, "the first potential is not 0");
+  using Potentials = std::vector<double>;
+  Potentials potentials_of(const json& owner) const {
+    Potentials all;
+    for (const auto& value : owner.at("potentials")) all.push_back(value.is_null() ? infinity : finite(value, "potential"));
+    require(static_cast<int>(all.size()) == layers_ + 1, "not one potential for each layer boundary");
+    require(all.front() == 0, "the first potential is not 0");
+    return all;
   }
 
   void check_gap() const {
@@ -80,51 +82,69 @@ class Certificate {
     return {first, last, whole(row.at(2), 0, types_ - 1, "type")};
   }
 
-  /// Devices of each type that a stage takes at least, from what each of its replicas can take.
-  std::map<Stage, double> devices() const {
-    std::map<Stage, double> least;
-    for (const auto& row : d_.at("replicas")) {
-      require(row.size() == 8, "a replica has not 8 figures");
-      const Stage stage = stage_of(row);
-      const int tensor = whole(row.at(3), 1, 1 << 20, "tensor degree"), host = whole(row.at(7), 1, 1 << 20, "devices of a host");
-      const int alone = whole(row.at(4), 0, batch_, "sequences"), one_host = whole(row.at(5), 0, batch_, "sequences"),
-                many = whole(row.at(6), 0, batch_, "sequences");
-      double need = infinity;
-      if (alone >= batch_) need = tensor;
-      if (one_host > 0) {
-        const int replicas = (batch_ + one_host - 1) / one_host;
-        if (replicas * tensor <= host) need = std::min<double>(need, replicas * tensor);
-      }
-      if (many > 0) {
-        const double shared = static_cast<double>(batch_) / many * tensor;
-        need = std::min(need, types_ == 1 ? std::ceil(shared - rounding) : shared);  // devices of a lone type are whole ones
-      }
-      const auto [known, fresh] = least.try_emplace(stage, need);
-      if (!fresh) known->second = std::min(known->second, need);
+  /// What of a stage's replicas takes how many devices at least, for a whole stage.
+  struct Need {
+    double alone = infinity, one_host = infinity, many = infinity;
+    int host = 1;
+    double least(bool lone_type) const {
+      const double host_devices = std::ceil(one_host - rounding);  // a host's devices, and those of a lone type, are whole ones
+      return std::min({alone, host_devices <= host ? host_devices : infinity, lone_type ? std::ceil(many - rounding) : many});
     }
+  };
+
+  /// Devices of each type that a stage takes at least, from what each of its replicas can take.
+  std::map<Stage, double> devices(const json& one) const {
+    const int least_replicas = whole(one.at("least_replicas"), 1, batch_, "least_replicas");
+    const double by_batch = finite(one.at("by_batch"), "by_batch");
+    require(by_batch > 0 && by_batch <= 1, "by_batch is not in (0, 1]");
+    std::map<Stage, Need> needs;
+    for (const auto& row : one.at("replicas")) {
+      require(row.size() == 8, "a replica has not 8 figures");
+      const int tensor = whole(row.at(3), 1, 1 << 20, "tensor degree");
+      const auto need = [&](const json& figure) {
+        const int sequences = whole(figure, 0, batch_, "sequences");
+        return sequences > 0 ? tensor / (by_batch * sequences / batch_ + (1 - by_batch) / least_replicas) : infinity;
+      };
+      Need& known = needs[stage_of(row)];
+      known.host = whole(row.at(7), 1, 1 << 20, "devices of a host");
+      if (whole(row.at(4), 0, batch_, "sequences") >= batch_) known.alone = std::min<double>(known.alone, tensor);
+      known.one_host = std::min(known.one_host, need(row.at(5))), known.many = std::min(known.many, need(row.at(6)));
+    }
+    std::map<Stage, double> least;
+    for (const auto& [stage, need] : needs) least[stage] = need.least(types_ == 1);
     return least;
   }
 
   /// Every stage costs at least its rise of the potential.
   template <class Cost>
-  void check_stages(const std::map<Stage, double>& stages, Cost cost) const {
-    require(!stages.empty(), "no stages are on record");
+  void check_stages(const std::map<Stage, double>& stages, const Potentials& potentials, Cost cost) const {
     for (const auto& [stage, amount] : stages) {
       const auto [first, last, type] = stage;
-      const double from = potentials_[static_cast<std::size_t>(first)], to = potentials_[static_cast<std::size_t>(last)];
+      const double from = potentials[static_cast<std::size_t>(first)], to = potentials[static_cast<std::size_t>(last)];
       if (from == infinity || amount == infinity) continue;
-      require(to <= (from + cost(type, amount)) * (1 + rounding),
-              "layers [" + std::to_string(first) + ", " + std::to_string(last) + ") on type " + std::to_string(type) + " cost less than the potentials say");
+      require(to <= (from + cost(type, amount)) * (1 + rounding), "layers [" + std::to_string(first) + ", " + std::to_string(last) +
+                                                                      ") on type " + std::to_string(type) +
+                                                                      " cost less than the potentials say");
     }
   }
 
+  /// Each case excludes its plans. That the cases are all plans is not seen here, as the table of stages is not.
+  void check_cases() const {
+    bool any = false;
+    for (const auto& one : d_.at("cases")) {
+      require(finite(one.at("seconds"), "seconds") >= bound_, "the bound is above the time that is excluded");
+      check_packing(one);
+      any = any || !one.at("replicas").empty();
+    }
+    require(any, "no stages are on record");
+  }
+
   /// Weak duality: a plan's stages cost at least what the last potential says, and all that there is costs less.
-  void check_packing() const {
-    require(finite(d_.at("seconds"), "seconds") >= bound_, "the bound is above the time that is excluded");
+  void check_packing(const json& one) const {
     std::vector<double> price(static_cast<std::size_t>(types_), 0);
     double all = 0;
-    require(!d_.at("resources").empty(), "no resources");
-    for (const auto& resource : d_.at("resources")) {
+    require(!one.at("resources").empty(), "no resources");
+    for (const auto& resource : one.at("resources")) {
       const double of_all = finite(resource.at("price_of_all"), "price"), available = finite(resource.at("available"), "available");
       require(of_all >= 0 && available > 0, "a price is negative, or nothing is available");
       const auto& use = resource.at("use_by_type");
@@ -136,8 +156,9 @@ class Certificate {
       }
       all += of_all;
     }
-    check_stages(devices(), [&](int type, double amount) { return price[static_cast<std::size_t>(type)] * amount; });
-    require(potentials_.back() > all, "all that there is costs no less than a plan");
+    const Potentials potentials = potentials_of(one);
+    check_stages(devices(one), potentials, [&](int type, double amount) { return price[static_cast<std::size_t>(type)] * amount; });
+    require(potentials.back() > all, "all that there is costs no less than a plan");
   }
 
   /// Where devices are paid for: the cheapest stages one after the other.
@@ -148,14 +169,15 @@ class Certificate {
       const double amount = finite(row.at(3), "expense");
       require(amount >= 0 && least.try_emplace(stage_of(row), amount).second, "an expense is negative or on record twice");
     }
-    check_stages(least, [](int, double amount) { return amount; });
-    require(bound_ <= potentials_.back(), "the bound is above the cheapest stages");
+    require(!least.empty(), "no stages are on record");
+    const Potentials potentials = potentials_of(d_);
+    check_stages(least, potentials, [](int, double amount) { return amount; });
+    require(bound_ <= potentials.back(), "the bound is above the cheapest stages");
   }
 
   const json& d_;
   int layers_ = 0, batch_ = 0, types_ = 0;
   double bound_ = 0;
-  std::vector<double> potentials_;
 };
 
 std::string problem_of(const json& document) {
@@ -167,23 +189,49 @@ std::string problem_of(const json& document) {
   }
 }
 
+/// Where the potentials are: of the first case, or of the whole.
+json& part(json& d) { return d["cases"].empty() ? d : d["cases"].front(); }
+
 /// Each makes the proof say more than it shows.
 std::map<std::string, std::function<void(json&)>> tamperings(bool throughput) {
   std::map<std::string, std::function<void(json&)>> all{
-      {"a higher bound", [](json& d) { d["bound"] = d["bound"].get<double>() * 1.05, d["bound_gap"] = 1 - d["bound"].get<double>() / d["answer"].get<double>(); }},
+      {"a higher bound",
+       [](json& d) {
+         d["bound"] = d["bound"].get<double>() * 1.05, d["bound_gap"] = 1 - d["bound"].get<double>() / d["answer"].get<double>();
+       }},
       {"a smaller gap", [](json& d) { d["bound_gap"] = d["bound_gap"].get<double>() * 0.5; }},
-      {"a first potential", [](json& d) { d["potentials"][0] = -1; }},
-      {"a potential too few", [](json& d) { d["potentials"].erase(1); }},
-      {"a higher last potential", [](json& d) { auto& last = d["potentials"].back(); last = last.get<double>() * 1.5; }},
+      {"a first potential", [](json& d) { part(d)["potentials"][0] = -1; }},
+      {"a potential too few", [](json& d) { part(d)["potentials"].erase(1); }},
       {"another format", [](json& d) { d["format"] = "flotilla-plan"; }},
-      {"no stages", [](json& d) { d["replicas"] = json::array(), d["expenses"] = json::array(); }}};
-  if (!throughput) return all;
-  all["more devices"] = [](json& d) { for (auto& r : d["resources"]) r["available"] = r["available"].get<double>() * 2; };
-  all["a higher price"] = [](json& d) { for (auto& r : d["resources"]) r["price_of_all"] = r["price_of_all"].get<double>() + 1; };
-  all["a negative price"] = [](json& d) { d["resources"][0]["price_of_all"] = -1; };
+      {"no stages", [](json& d) {
+         for (auto& one : d["cases"]) one["replicas"] = json::array();
+         d["expenses"] = json::array();
+       }}};
+  if (!throughput) {
+    all["a higher last potential"] = [](json& d) {
+      auto& last = d["potentials"].back();
+      last = last.get<double>() * 1.5;
+    };
+    return all;
+  }
+  all["no cases"] = [](json& d) { d["cases"] = json::array(); };
+  all["a shorter time"] = [](json& d) {
+    auto& seconds = d["cases"].back()["seconds"];
+    seconds = seconds.get<double>() / 2;
+  };
+  all["more devices"] = [](json& d) {
+    for (auto& one : d["cases"])
+      for (auto& r : one["resources"]) r["available"] = r["available"].get<double>() * 4;
+  };
+  all["a higher price"] = [](json& d) {
+    for (auto& one : d["cases"])
+      for (auto& r : one["resources"]) r["price_of_all"] = r["price_of_all"].get<double>() + 1;
+  };
+  all["a negative price"] = [](json& d) { d["cases"][0]["resources"][0]["price_of_all"] = -1; };
   all["replicas that take more"] = [](json& d) {
-    for (auto& row : d["replicas"])
-      for (const std::size_t figure : {4, 5, 6}) row[figure] = d["global_batch"];
+    for (auto& one : d["cases"])
+      for (auto& row : one["replicas"])
+        for (const std::size_t figure : {4, 5, 6}) row[figure] = d["global_batch"];
   };
   return all;
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
@@ -64,6 +65,8 @@ class Schedule {
   virtual Fraction deferrable(const plan::Plan&, int stage) const;
 };
 
+/// All that there are.
+std::span<const plan::ScheduleKind> schedule_kinds();
 /// The schedule of that name.
 const Schedule& schedule_of(plan::ScheduleKind);
 /// What the plan's devices do: with one stage each, interleaved 1F1B is 1F1B.

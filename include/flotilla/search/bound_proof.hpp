@@ -14,15 +14,15 @@ struct BoundProof {
   int batch = 0, layers = 0;
   std::vector<std::string> types;
 
+  std::vector<double> potentials;  ///< where the goal is not throughput: by layer boundary, 0 ... layers; not reached by stages: infinite
+
   /// What a plan may not have more of than there is; `use`: of one device, by type.
   struct Resource {
     std::string name;
     double available = 0;
     std::vector<double> use;
+    double price = 0;  ///< of all that is available
   };
-  std::vector<Resource> resources;  ///< where the goal is throughput
-  std::vector<double> prices;       ///< of all that is available of each resource
-  std::vector<double> potentials;   ///< by layer boundary, 0 ... layers; a boundary that no stages reach: infinite
 
   /// Sequences that one replica of layers [first, last) can take within `seconds`, at most.
   struct Replica {
@@ -32,7 +32,18 @@ struct BoundProof {
     int many = 0;      ///< else
     int host = 1;      ///< devices of a host
   };
-  std::vector<Replica> replicas;  ///< where the goal is throughput
+
+  /// Some of the plans. The cases together are all plans of the space.
+  struct Case {
+    std::string plans;       ///< in words
+    double seconds = 0;      ///< none of them ends within
+    int least_replicas = 1;  ///< of every stage
+    double by_batch = 1;     ///< how much of a replica counts by the part of the batch that it takes; the rest by their least number
+    std::vector<Resource> resources;
+    std::vector<double> potentials;  ///< by layer boundary
+    std::vector<Replica> replicas;
+  };
+  std::vector<Case> cases;  ///< where the goal is throughput
 
   /// What the objective counts of layers [first, last) on devices of a type, at least.
   struct Expense {

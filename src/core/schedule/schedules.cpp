@@ -1,6 +1,7 @@
 #include "schedules.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "flotilla/base/error.hpp"
 #include "index.hpp"
@@ -22,6 +23,12 @@ const Schedule& schedule_of(plan::ScheduleKind kind) {
   }
   FLOTILLA_ASSERT(false, "schedule ", static_cast<int>(kind));
   return one_f_one_b();
+}
+
+std::span<const plan::ScheduleKind> schedule_kinds() {
+  using enum plan::ScheduleKind;
+  static constexpr std::array all{one_f_one_b, gpipe, interleaved, zero_bubble};
+  return all;
 }
 
 const Schedule& schedule_of(const plan::Plan& plan) {

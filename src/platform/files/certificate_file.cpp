@@ -18,28 +18,40 @@ Node::Array list_of(const std::vector<T>& values) {
 }
 
 /// A boundary that no stages reach has none.
-Node::Array potentials_of(const search::BoundProof& proof) {
-  Node::Array list;
-  for (const double potential : proof.potentials) list.push_back(std::isfinite(potential) ? Node{potential} : Node{});
+Node::Array potentials_of(const std::vector<double>& potentials) {
+  Node::Array list(potentials.size());
+  for (std::size_t b = 0; b < potentials.size(); ++b)
+    if (std::isfinite(potentials[b])) list[b] = Node{potentials[b]};
   return list;
 }
 
-Node::Array resources_of(const search::BoundProof& proof) {
+Node::Array resources_of(const search::BoundProof::Case& one) {
   Node::Array list;
-  for (std::size_t r = 0; r < proof.resources.size(); ++r) {
-    const auto& resource = proof.resources[r];
+  for (const auto& resource : one.resources)
     list.push_back(Node::Object{{"name", resource.name},
                                 {"available", resource.available},
                                 {"use_by_type", list_of(resource.use)},
-                                {"price_of_all", proof.prices[r]}});
-  }
+                                {"price_of_all", resource.price}});
   return list;
 }
 
-Node::Array replicas_of(const search::BoundProof& proof) {
+Node::Array replicas_of(const search::BoundProof::Case& one) {
   Node::Array list;
-  for (const auto& r : proof.replicas)
+  for (const auto& r : one.replicas)
     list.push_back(list_of(std::vector<int>{r.first, r.last, r.type, r.tensor, r.alone, r.one_host, r.many, r.host}));
+  return list;
+}
+
+Node::Array cases_of(const search::BoundProof& proof) {
+  Node::Array list;
+  for (const auto& one : proof.cases)
+    list.push_back(Node::Object{{"plans", one.plans},
+                                {"seconds", one.seconds},
+                                {"least_replicas", one.least_replicas},
+                                {"by_batch", one.by_batch},
+                                {"resources", resources_of(one)},
+                                {"potentials", potentials_of(one.potentials)},
+                                {"replicas", replicas_of(one)}});
   return list;
 }
 
@@ -55,7 +67,7 @@ std::string certificate_to_json(const search::PlanAnswer& answer) {
   FLOTILLA_ASSERT(answer.best && answer.proof, "no plan, or no proof");
   const auto& proof = *answer.proof;
   return detail::pretty(Node::Object{{"format", std::string{"flotilla-certificate"}},
-                                     {"version", 1},
+                                     {"version", 2},
                                      {"goal", to_string(proof.goal)},
                                      {"bound", proof.bound},
                                      {"answer", answer.best->value},
@@ -64,9 +76,8 @@ std::string certificate_to_json(const search::PlanAnswer& answer) {
                                      {"global_batch", proof.batch},
                                      {"layers", proof.layers},
                                      {"types", list_of(proof.types)},
-                                     {"resources", resources_of(proof)},
-                                     {"potentials", potentials_of(proof)},
-                                     {"replicas", replicas_of(proof)},
+                                     {"cases", cases_of(proof)},
+                                     {"potentials", potentials_of(proof.potentials)},
                                      {"expenses", expenses_of(proof)}});
 }
 

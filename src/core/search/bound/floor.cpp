@@ -2,6 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <limits>
+
+#include "flotilla/base/text.hpp"
+#include "flotilla/plan/batch_partition.hpp"
+#include "flotilla/schedule/schedule.hpp"
+#include "pool/uneven_pipeline_search.hpp"
 
 namespace flotilla::search::bound {
 namespace {
@@ -9,24 +16,59 @@ namespace {
 using pool::DevicePool;
 using pool::LayerCostTable;
 
-constexpr double steps_of_an_octave = 512;  // times that are tried: powers of 2^(1/512), the same for all pools
+constexpr double steps_of_an_octave = 256;  // times that are tried: powers of 2^(1/256), the same for all pools
 constexpr double rounding = 1 - 1e-9;
 constexpr double seconds_in_an_hour = 3600;
-constexpr int farthest = 64 * 512;  // steps beyond the first guess: no plan of the space is that slow
+constexpr int farthest = 64 * 256;  // steps beyond the first guess: no plan of the space is that slow
 
 double time_of(int step) { return std::exp2(step / steps_of_an_octave); }
+
+constexpr double replicas_count_half = 0.5;  // by_batch, where counting by the batch alone does not exclude a case
+
+/// The schedules that plans of the space may have.
+void add_schedule(plan::ScheduleKind kind, int chunks, Space& space) {
+  const schedule::Schedule& schedule = schedule::schedule_of(kind);
+  constexpr int second = 1;  // the first stage has no gradient to send on
+  if (schedule.interleaves())
+    space.chunks = std::max(space.chunks, chunks);
+  else
+    (schedule.splits(second) ? space.zero_bubble : space.unsplit) = true;
+}
 
 Space space_of(const DevicePool& device_pool, bool is_ours) {
   const Constraints& constraints = device_pool.request.constraints;
   Space space;
-  const auto may_be = [&](plan::ScheduleKind kind) { return constraints.schedule.value_or(kind) == kind; };
-  space.unsplit = may_be(plan::ScheduleKind::one_f_one_b) || may_be(plan::ScheduleKind::gpipe);
-  space.zero_bubble = is_ours && may_be(plan::ScheduleKind::zero_bubble);
   constexpr int usual_chunks = 2;
-  space.chunks = is_ours && may_be(plan::ScheduleKind::interleaved) ? std::max(usual_chunks, constraints.chunks.value_or(1)) : 1;
-  space.sharded = is_ours && constraints.shard_optimizer.value_or(true);
   if (!is_ours) space.unsplit = true;
+  for (const plan::ScheduleKind kind : schedule::schedule_kinds())
+    if (is_ours && constraints.schedule.value_or(kind) == kind)
+      add_schedule(kind, std::max(usual_chunks, constraints.chunks.value_or(1)), space);
+  space.sharded = is_ours && constraints.shard_optimizer.value_or(true);
   return space;
+}
+
+/// Of stages with replica counts of their own: they are searched under one schedule.
+Space uneven_space_of(const DevicePool& device_pool) {
+  const Constraints& constraints = device_pool.request.constraints;
+  Space space;
+  add_schedule(constraints.schedule.value_or(plan::Plan{}.schedule), 1, space);
+  space.unsplit = space.unsplit || !space.zero_bubble;
+  space.sharded = constraints.shard_optimizer.value_or(true);
+  space.pipeline_replicas = false;
+  return space;
+}
+
+/// Anything: microbatches of their own in every stage, under every schedule.
+Space widest_space_of(const DevicePool& device_pool, bool is_ours) {
+  Space space = space_of(device_pool, is_ours);
+  space.pipeline_replicas = false;
+  return space;
+}
+
+bool has_pipeline_replicas(const plan::Plan& plan) {
+  for (int s = 0; s + 1 < static_cast<int>(plan.stages.size()); ++s)
+    if (!plan::partitioned_alike(plan, s, s + 1)) return false;
+  return true;
 }
 
 /// A path through the layers, stage by stage, and what it costs.
@@ -60,13 +102,21 @@ Path cheapest_path(const StageDemand& demand, const std::vector<double>& price_o
   return path;
 }
 
+/// Some plans of the space, which are excluded for themselves.
+struct PlanCase {
+  std::string plans;
+  StageBounds* bounds = nullptr;
+  ReplicaCount count;
+  int excluded = 0, kept = 0;  ///< steps of time: the largest within which none ends, the least where that is open
+  BoundProof::Case proof;
+};
+
 class FloorSearch {
  public:
   FloorSearch(const DevicePool& device_pool, LayerCostTable& layer_cost_table, int largest)
-      : device_pool_{device_pool},
-        costs_{layer_costs_of(device_pool, layer_cost_table, largest)},
-        sums_{device_pool, costs_},
-        bounds_{device_pool, costs_, sums_, space_of(device_pool, costs_.is_ours)} {}
+      : device_pool_{device_pool}, costs_{layer_costs_of(device_pool, layer_cost_table, largest)}, sums_{device_pool, costs_} {
+    add_cases();
+  }
 
   BoundProof run() {
     if (costs_.options.empty()) return {};
@@ -74,26 +124,60 @@ class FloorSearch {
     floor.bound *= rounding;
     floor.goal = device_pool_.request.objective.goal, floor.batch = device_pool_.request.global_batch, floor.layers = costs_.layers;
     for (const pool::PoolType& type : device_pool_.types) floor.types.push_back(type.name);
-    if (device_pool_.request.wants_proof && !floor.prices.empty()) bounds_.list_replicas(floor.seconds, floor.replicas);
+    if (device_pool_.request.wants_proof && device_pool_.by_throughput()) take_proofs(floor);
     return floor;
   }
 
  private:
+  bool may_be_uneven() const {
+    const auto& previous = device_pool_.request.previous;
+    return pool::searches_uneven_pipelines(device_pool_, costs_.is_ours) || (previous && !has_pipeline_replicas(*previous));
+  }
+
+  /// Pipeline replicas that one host holds, more of them, none. Where devices are paid for there is one case alone.
+  void add_cases() {
+    const Constraints& fixed = device_pool_.request.constraints;
+    const int batch = device_pool_.request.global_batch, most = std::min(batch, device_pool_.devices);
+    const bool uneven = may_be_uneven();
+    if (!device_pool_.by_throughput()) {
+      add_case("all", {1, batch}, uneven ? widest_space_of(device_pool_, costs_.is_ours) : space_of(device_pool_, costs_.is_ours));
+      return;
+    }
+    const Space space = space_of(device_pool_, costs_.is_ours);
+    StageBounds& shared = bounds_.emplace_back(device_pool_, costs_, sums_, space);
+    int of_a_host = 1;
+    for (const pool::PoolType& type : device_pool_.types) of_a_host = std::max(of_a_host, type.per_node);
+    for (const auto [least, last] : {ReplicaCount{1, of_a_host}, {of_a_host + 1, most}})
+      if (least <= most && (!fixed.data || (*fixed.data >= least && *fixed.data <= last)))
+        cases_.push_back(
+            {text(least, " to ", std::min(last, most), " pipeline replicas"), &shared, {least, std::min(last, most)}, lowest, highest, {}});
+    const bool known = !device_pool_.request.previous || has_pipeline_replicas(*device_pool_.request.previous);
+    if (uneven)
+      add_case("stages with replica counts of their own", {1, batch},
+               known ? uneven_space_of(device_pool_) : widest_space_of(device_pool_, costs_.is_ours));
+  }
+  void add_case(std::string plans, const ReplicaCount& count, const Space& space) {
+    cases_.push_back({std::move(plans), &bounds_.emplace_back(device_pool_, costs_, sums_, space), count, lowest, highest, {}});
+  }
+
   /// `within`: seconds, at least; what an iteration may cost limits the devices that it may hold for that long.
   std::vector<BoundProof::Resource> resources(double within) const {
     std::vector<BoundProof::Resource> all;
     const auto types = device_pool_.types.size();
+    const auto add = [&](const char* name, double available, std::vector<double> use) {
+      all.push_back({name, available, std::move(use), 0});
+    };
     for (std::size_t t = 0; t < types; ++t) {
-      all.push_back(
-          {"devices of " + device_pool_.types[t].name, static_cast<double>(device_pool_.types[t].count), std::vector<double>(types, 0)});
+      add("", static_cast<double>(device_pool_.types[t].count), std::vector<double>(types, 0));
+      all.back().name = "devices of " + device_pool_.types[t].name;
       all.back().use[t] = 1;
     }
     const Limits& limits = device_pool_.request.objective.limits;
     std::vector<double> usd;
     for (const pool::PoolType& type : device_pool_.types) usd.push_back(type.usd);
-    if (limits.devices) all.push_back({"devices", static_cast<double>(*limits.devices), std::vector<double>(types, 1)});
-    if (limits.usd_per_hour) all.push_back({"USD per hour", *limits.usd_per_hour / seconds_in_an_hour, usd});
-    if (limits.usd_per_iteration) all.push_back({"USD per iteration", *limits.usd_per_iteration / within, usd});
+    if (limits.devices) add("devices", static_cast<double>(*limits.devices), std::vector<double>(types, 1));
+    if (limits.usd_per_hour) add("USD per hour", *limits.usd_per_hour / seconds_in_an_hour, usd);
+    if (limits.usd_per_iteration) add("USD per iteration", *limits.usd_per_iteration / within, usd);
     return all;
   }
 
@@ -104,12 +188,25 @@ class FloorSearch {
     return out;
   }
 
-  /// Proves, where it can, that no plan ends within so many seconds; none ends within `excluded`, a smaller number.
-  bool exclude(int step, double excluded, BoundProof& floor) {
-    if (device_pool_.request.should_stop && device_pool_.request.should_stop()) return false;
-    const double seconds = time_of(step);
-    const StageDemand demand = bounds_.demand(seconds);
-    auto scarce = resources(excluded);
+  /// Proves, where it can, that no plan of the case ends within so many seconds; none ends within `within`, a smaller number.
+  bool exclude(PlanCase& one, int step, double within) {
+    if (step <= one.excluded) return true;
+    if (step >= one.kept || stopped_) return false;
+    const bool counts = one.bounds->space().pipeline_replicas && one.count.least > 1;
+    for (const double by_batch : {1.0, replicas_count_half}) {
+      if (by_batch < 1 && !counts) continue;
+      if (!exclude(one, time_of(step), within, by_batch)) continue;
+      one.excluded = step;
+      return true;
+    }
+    one.kept = step;
+    return false;
+  }
+
+  bool exclude(PlanCase& one, double seconds, double within, double by_batch) {
+    if (stopped_ = stopped_ || (device_pool_.request.should_stop && device_pool_.request.should_stop()); stopped_) return false;
+    const StageDemand demand = one.bounds->demand(seconds, one.count, by_batch);
+    auto scarce = resources(within);
     const auto cheapest = [&](const Prices& prices) -> std::optional<Use> {
       const Path path = cheapest_path(demand, price_of_types(scarce, prices));
       if (!path.complete) return std::nullopt;
@@ -118,14 +215,34 @@ class FloorSearch {
         for (std::size_t t = 0; t < path.devices.size(); ++t) use[r] += path.devices[t] * scarce[r].use[t] / scarce[r].available;
       return use;
     };
-    auto packing = pack(static_cast<int>(scarce.size()), cheapest, floor.prices.size() == scarce.size() ? floor.prices : Prices{});
+    auto packing = pack(static_cast<int>(scarce.size()), cheapest, prices_.size() == scarce.size() ? prices_ : Prices{});
     if (packing.fits) return false;
-    if (packing.prices.empty()) packing.prices.assign(scarce.size(), 0);
-    floor.bound = floor.seconds = seconds;
-    floor.prices = std::move(packing.prices);
-    floor.potentials = cheapest_path(demand, price_of_types(scarce, floor.prices)).potentials;
-    floor.resources = std::move(scarce);
+    if (packing.prices.empty())
+      packing.prices.assign(scarce.size(), 0);
+    else
+      prices_ = packing.prices;
+    for (std::size_t r = 0; r < scarce.size(); ++r) scarce[r].price = packing.prices[r];
+    auto potentials = cheapest_path(demand, price_of_types(scarce, packing.prices)).potentials;
+    one.proof = {one.plans, seconds, one.count.least, by_batch, std::move(scarce), std::move(potentials), {}};
     return true;
+  }
+
+  /// The case that was last not excluded first: it is likely not to be again.
+  bool exclude(int step, double within) {
+    for (std::size_t c = 0; c < cases_.size(); ++c) {
+      if (exclude(cases_[c], step, within)) continue;
+      std::rotate(cases_.begin(), cases_.begin() + static_cast<std::ptrdiff_t>(c), cases_.begin() + static_cast<std::ptrdiff_t>(c) + 1);
+      return false;
+    }
+    return true;
+  }
+
+  void take_proofs(BoundProof& floor) {
+    for (PlanCase& one : cases_) {
+      if (one.proof.potentials.empty()) return floor.cases.clear();  // the bound needs no proof of stages
+      one.bounds->list_replicas(one.proof.seconds, one.count, one.proof.replicas);
+      floor.cases.push_back(one.proof);
+    }
   }
 
   /// Seconds in which all devices of the pool, each at its best, take the batch through all layers.
@@ -162,8 +279,9 @@ class FloorSearch {
     floor.bound = floor.seconds = least_sure();
     int low = step_before(floor.seconds), high = std::max(low + 1, step_before(least_guess()));
     const int end = high + farthest;
-    for (int stride = 8; exclude(high, time_of(low), floor); stride *= 2) {
+    for (int stride = 32; exclude(high, time_of(low)); stride *= 2) {
       low = high, high += stride;
+      floor.bound = floor.seconds = time_of(low);
       if (high > end) {  // however long it may take, nothing fits
         floor.bound = impossible;
         return floor;
@@ -171,7 +289,8 @@ class FloorSearch {
     }
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
-      (exclude(middle, time_of(low), floor) ? low : high) = middle;
+      (exclude(middle, time_of(low)) ? low : high) = middle;
+      if (low == middle) floor.bound = floor.seconds = time_of(low);
     }
     return floor;
   }
@@ -179,7 +298,7 @@ class FloorSearch {
   BoundProof least_expense() {
     const auto& limit = device_pool_.request.objective.limits.iterations_per_second;
     const double seconds = limit ? 1 / *limit : impossible;
-    const StageDemand expense = bounds_.expense(seconds);
+    const StageDemand expense = cases_.front().bounds->expense(seconds);
     const Path path = cheapest_path(expense, std::vector<double>(device_pool_.types.size(), 1));
     BoundProof floor;
     floor.seconds = limit ? seconds : 0;
@@ -195,7 +314,11 @@ class FloorSearch {
   const DevicePool& device_pool_;
   LayerCosts costs_;
   SumTable sums_;
-  StageBounds bounds_;
+  static constexpr int lowest = std::numeric_limits<int>::min(), highest = std::numeric_limits<int>::max();
+  std::deque<StageBounds> bounds_;
+  std::vector<PlanCase> cases_;
+  Prices prices_;  ///< of the last case that was excluded
+  bool stopped_ = false;
 };
 
 }  // namespace

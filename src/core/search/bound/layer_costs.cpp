@@ -104,7 +104,10 @@ class LayerCostsBuilder {
     const auto least = [&](double& into, Seconds seconds) { into = known ? std::min(into, seconds.value) : seconds.value; };
     for (std::size_t k = 0; k < layer_kinds; ++k) {
       least(costs.forward[k], (*bounds)[k].forward);
-      least(costs.backward[k], (*bounds)[k].backward);
+      const simulate::LayerBound& layer = (*bounds)[k];
+      const bool splits = layer.weights_half.value > 0;  // halves may take less than the whole where tokens are shared
+      least(costs.backward[k], splits ? std::min(layer.backward, layer.input_half + layer.weights_half) : layer.backward);
+      costs.weights[k] = std::max(costs.weights[k], layer.weights_half.value);
     }
     for (const auto mode : {plan::Recompute::selective, plan::Recompute::full}) {
       if (!needs_recompute(costs)) break;

@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "pool/layer_cost_table.hpp"
@@ -8,6 +9,8 @@
 namespace flotilla::search::bound {
 
 using pool::at;
+
+inline constexpr double impossible = std::numeric_limits<double>::infinity();
 
 enum LayerCostKind { embedding, block, head, layer_kinds };
 using ByKind = std::array<double, layer_kinds>;
@@ -24,6 +27,7 @@ struct Interval {
 struct MicrobatchCosts {
   int least = 1, most = 1;
   ByKind forward{}, backward{};                     ///< seconds, what is recomputed left out
+  ByKind weights{};                                 ///< of `backward`: gradients of weights, at most, where they may be made later
   std::array<double, recompute_modes> recompute{};  ///< of a block, seconds
   /// Blocks that fit the memory in a stage with neither end of the model, its beginning, its end, both; -1: not even none.
   std::array<std::array<int, 4>, recompute_modes> most_blocks{};

@@ -1,13 +1,9 @@
 #pragma once
-#include <limits>
-
 #include "flotilla/search/bound_proof.hpp"
 #include "sum_times.hpp"
 
 /// How many devices of a type a stage takes at least, if the whole batch is to pass it and the iteration is to end within some time.
 namespace flotilla::search::bound {
-
-inline constexpr double impossible = std::numeric_limits<double>::infinity();
 
 /// For every stage [first, last) of the model and every type: the least number of its devices, fractions of them where several types may
 /// share a stage. impossible: no number is enough.
@@ -26,25 +22,32 @@ class StageDemand {
 
 /// Which plans the bound is of, as far as it matters here.
 struct Space {
-  bool unsplit = true;      ///< 1F1B or GPipe: a stage waits for a microbatch's way there and back
-  bool zero_bubble = true;  ///< it waits for the way there
-  int chunks = 2;           ///< most stages of a device where schedules are interleaved; 1: none are
-  bool sharded = true;      ///< optimizers may be; that they are not is always looked at, for the search tries sharding only where it must
+  bool unsplit = false;      ///< a stage waits for a microbatch's way there and back
+  bool zero_bubble = false;  ///< it waits for the way there, and gradients of weights may be made later
+  int chunks = 1;            ///< most stages of a device where schedules are interleaved; 1: none are
+  bool sharded = true;       ///< optimizers may be; that they are not is always looked at, for the search tries sharding only where it must
+  /// Every stage has as many replicas, and a microbatch travels whole through all stages. Else microbatches may differ from stage to stage.
+  bool pipeline_replicas = true;
+};
+
+/// Replicas of every stage: from `least` to `most`.
+struct ReplicaCount {
+  int least = 1, most = 1;
 };
 
 class StageBounds {
  public:
   StageBounds(const pool::DevicePool&, const LayerCosts&, SumTable&, const Space&);
 
-  /// Within `seconds`.
-  StageDemand demand(double seconds);
+  const Space& space() const { return space_; }
+  /// Within `seconds`, of plans with so many replicas in every stage. `by_batch`: how much of a stage's replicas counts by the part of the
+  /// batch that they take; the rest counts by their number. Replicas of a whole stage come to 1 or more either way.
+  StageDemand demand(double seconds, const ReplicaCount&, double by_batch);
   /// What the objective's price of the devices of a stage comes to at least, by type, where an iteration ends within `seconds` (which may
   /// be infinite). In the place of devices.
   StageDemand expense(double seconds);
   /// What every replica of every stage can take at most within `seconds`; those that can take nothing are left out.
-  void list_replicas(double seconds, std::vector<BoundProof::Replica>&) const;
-  /// Seconds before and after the first and last microbatch's pass through a stage that begins at that layer, at least, for all schedules.
-  const std::vector<double>& waits() const { return waits_; }
+  void list_replicas(double seconds, const ReplicaCount&, std::vector<BoundProof::Replica>&) const;
 
  private:
   /// What a replica may do within the time.
@@ -53,21 +56,30 @@ class StageBounds {
     int one_host = 0;  ///< where all others stand on its host
     int many = 0;      ///< where others stand on other hosts
   };
+  /// Of the layers before each, at least: seconds of one microbatch, there and back. `chunked`: of those before a device's first chunk.
+  struct Waits {
+    std::vector<double> there, back, chunked_there, chunked_back;
+  };
   void set_waits();
+  Waits waits_of(double sequences, const ByKind& forward, const ByKind& both) const;
+  struct Pass;
+  double wait(const Pass&, const Interval&) const;
+  double wait_of_sums(const Pass&, const Interval&) const;
+  double hidden(const Pass&, const Interval&, double seconds) const;
   double update(const ReplicaOption&, const Interval&) const;
   double after_all(const ReplicaOption&, const Interval&, int groups) const;
   double after_passes(const ReplicaOption&, const Interval&, int groups) const;
   template <class Visit>
   void for_passes(const ReplicaOption&, const Interval&, Visit) const;
-  Share share(const ReplicaOption&, const Interval&, double seconds, int groups) const;
-  int groups_needed(const Interval&, double seconds) const;
+  Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&, int groups) const;
+  int groups_needed(const Interval&, double seconds, const ReplicaCount&) const;
   double expense_of(const ReplicaOption&, const Interval&, double seconds) const;
 
   const pool::DevicePool& device_pool_;
   const LayerCosts& costs_;
   SumTable& sums_;
   Space space_;
-  std::vector<double> waits_, forward_waits_;
+  std::vector<Waits> waits_;  ///< by size of microbatch
 };
 
 }  // namespace flotilla::search::bound

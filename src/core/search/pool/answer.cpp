@@ -136,7 +136,7 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
   answer.best = ranked(evaluated(best));
   answer.binding = binding_of(device_pool.request, device_pool.profile, *answer.best);
   answer.bound_gap = std::clamp(1 - floor.bound / best.value, 0.0, 1.0);
-  if (device_pool.request.wants_proof && !floor.potentials.empty()) answer.proof = std::move(floor);
+  if (device_pool.request.wants_proof && (!floor.potentials.empty() || !floor.cases.empty())) answer.proof = std::move(floor);
   answer.finished = answer.bound_gap <= device_pool.request.tolerance;
   const auto tell = [&](const Forecasted& other) {
     const auto same = [&](const RankedPlan& known) {  // plans of one shape may differ in what a change to them moves

@@ -262,14 +262,17 @@ class UnevenPipelineSearch {
 
 }  // namespace
 
+bool searches_uneven_pipelines(const DevicePool& device_pool, bool routes) {
+  const Restrictions& restrictions = device_pool.request.restrictions;
+  if (!routes || restrictions.equal_replicas || restrictions.even_layers || restrictions.uniform_degrees) return false;
+  if (const Constraints& fixed = device_pool.request.constraints; fixed.data || fixed.recompute || !fixed.cuts.empty()) return false;
+  return device_pool.devices <= tuning::uneven_devices && device_pool.places.size() <= tuning::uneven_places && device_pool.devices >= 2;
+}
+
 void try_uneven_pipelines(Estimator& estimate, Network& network, const std::vector<int>& microbatches, Refine& refine,
                           const PlanEvaluator& evaluator) {
-  const DevicePool& device_pool = estimate.device_pool();
-  const Restrictions& restrictions = device_pool.request.restrictions;
-  if (evaluator.runtime().layers || restrictions.equal_replicas || restrictions.even_layers || restrictions.uniform_degrees) return;
-  if (const Constraints& fixed = device_pool.request.constraints; fixed.data || fixed.recompute || !fixed.cuts.empty()) return;
-  if (device_pool.devices > tuning::uneven_devices || device_pool.places.size() > tuning::uneven_places || device_pool.devices < 2) return;
-  UnevenPipelineSearch{estimate, network, microbatches, refine}.run();
+  if (searches_uneven_pipelines(estimate.device_pool(), !evaluator.runtime().layers))
+    UnevenPipelineSearch{estimate, network, microbatches, refine}.run();
 }
 
 }  // namespace flotilla::search::pool
