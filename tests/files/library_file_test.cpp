@@ -43,6 +43,7 @@ Library example() {
   p.link_fits = {{"zone-a", "A100-40", 1, "zone-b", "V100-16", 4, -0.0024, 0.14, 1.11, {2.4e9}},
                  {"", "A100-40", 2, "", "A100-40", 2, 0.8, 16.4, 32.9, {2.5e11}}};
   p.egress_prices = {{"zone-a", "zone-b", 1e-11}, {"zone-a", "zone-a", 0}};
+  p.zone_prices = {{"A100-40", "zone-a", 2.5, 0}, {"A100-40", "zone-b", 3, 16}};
   return library;
 }
 
@@ -155,6 +156,8 @@ TEST(LibraryFile, RefusesByPointer) {
   refused("\"source\"", "\"efficiency\": {\"matrix\": 0}, \"source\"", "/device_types/0/efficiency/matrix: ", "at least");
   refused("\"source\"", "\"efficiency\": {\"speed\": 1}, \"source\"", "/device_types/0/efficiency: ", "unknown key 'speed'");
   refused("\"source\"", "\"usd_per_hour\": -1, \"source\"", "/device_types/0/usd_per_hour: ", "at least 0");
+  refused("\"zone\": \"zone-b\", \"usd_per_hour\"", "\"zone\": \"zone-a\", \"usd_per_hour\"", "/zone_prices/1/zone: ", "already");
+  refused("\"usd_per_hour\": 2.5", "\"usd_per_hour\": -2.5", "/zone_prices/0/usd_per_hour: ", "at least 0");
   refused("\"egress_prices\"", "\"egress\"", "unknown key 'egress'", "egress_prices");
 }
 

@@ -44,7 +44,7 @@ struct DeviceType {
   Bytes context{};            ///< memory that the driver's context and the vendor's libraries hold beside what they hold on every type
   int per_node = 0;           ///< devices in a node of this type, where the type says so
   double power_watts = 0;     ///< thermal design power of one device
-  double usd_per_hour = 0;    ///< price of one device
+  double usd_per_hour = 0;    ///< price of one device, where its zone has none of its own (usd_per_hour() below)
   double billing_weight = 0;  ///< billing units of one device-hour (Slurm TRESBillingWeights)
   Efficiency efficiency{};
   bool operator==(const DeviceType&) const = default;
@@ -128,12 +128,18 @@ struct Profile {
   std::vector<LayerSize> layer_sizes{};
   std::vector<LinkFit> link_fits{};
   std::vector<EgressPrice> egress_prices{};
-  std::vector<Uplink> uplinks{};  ///< of zones whose hosts hold each other up on the way to other zones; each zone once
+  std::vector<Uplink> uplinks{};         ///< of zones whose hosts hold each other up on the way to other zones; each zone once
+  std::vector<ZonePrice> zone_prices{};  ///< each type and zone once
   bool operator==(const Profile&) const = default;
 };
 
 /// The type of a device by name, or nullptr.
 const DeviceType* find_type(const Profile&, const std::string& name);
+/// US dollars, and billing units, for an hour of one device of a type in a zone: the zone's own, else the type's; 0: not known.
+double usd_per_hour(const Profile&, const std::string& type, const std::string& zone);
+double billing_weight(const Profile&, const std::string& type, const std::string& zone);
+/// The zone's own prices of a type, all 0 where it had none.
+ZonePrice& zone_price(Profile&, const std::string& type, const std::string& zone);
 /// The link between two ranks' devices: of their hosts or zones, else of their types, else the slowest of that level. Throws
 /// Error{bad_input} when the profile holds none of that level.
 const Link& link_between(const Profile&, Rank a, Rank b);

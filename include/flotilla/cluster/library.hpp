@@ -1,4 +1,5 @@
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,6 +54,20 @@ struct EgressPrice {
   std::string from_zone, to_zone;
   double usd_per_byte = 0;
   bool operator==(const EgressPrice&) const = default;
+};
+
+/// Devices of one type in one zone.
+struct TypeInZone {
+  std::string type, zone;
+  auto operator<=>(const TypeInZone&) const = default;
+};
+
+/// Of a device of a type in one zone, where it differs from the type's elsewhere; 0: the type's.
+struct ZonePrice {
+  std::string device_type, zone;
+  double usd_per_hour = 0;
+  double billing_weight = 0;
+  bool operator==(const ZonePrice&) const = default;
 };
 
 }  // namespace flotilla::cluster

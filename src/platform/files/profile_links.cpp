@@ -6,6 +6,7 @@ namespace {
 using cluster::LinkLevel;
 using detail::Node;
 
+constexpr double most_price = 1e9;  // of an hour of a device
 constexpr std::array<std::string_view, 3> levels{"node", "zone", "wide"};
 
 Node piece_object(const cluster::LinkPiece& p) {
@@ -55,6 +56,19 @@ cluster::Link link_of(const Json& object) {
   return link;
 }
 
+Node zone_price_object(const cluster::ZonePrice& p) {
+  Node::Object object{{"device_type", p.device_type}, {"zone", p.zone}};
+  if (p.usd_per_hour != 0) object.emplace_back("usd_per_hour", p.usd_per_hour);
+  if (p.billing_weight != 0) object.emplace_back("billing_weight", p.billing_weight);
+  return object;
+}
+
+cluster::ZonePrice zone_price_of(const Json& object, const cluster::Profile& profile) {
+  object.expect_keys({"device_type", "zone", "usd_per_hour", "billing_weight"});
+  const auto price = [&](const char* key) { return object.has(key) ? object.at(key).as_double(0, most_price) : 0; };
+  return {known_type(object.at("device_type"), profile), object.get_string("zone"), price("usd_per_hour"), price("billing_weight")};
+}
+
 Node price_object(const cluster::EgressPrice& p) {
   return Node::Object{{"from_zone", p.from_zone}, {"to_zone", p.to_zone}, {"usd_per_byte", p.usd_per_byte}};
 }
@@ -75,6 +89,7 @@ cluster::Uplink uplink_of(const Json& object) {
 
 detail::Node links_node(const cluster::Profile& p) { return array_of(p.links, link_object); }
 detail::Node egress_prices_node(const cluster::Profile& p) { return array_of(p.egress_prices, price_object); }
+detail::Node zone_prices_node(const cluster::Profile& p) { return array_of(p.zone_prices, zone_price_object); }
 
 void read_links(const Json& list, cluster::Profile& profile) {
   for (const Json& link : entries(list)) profile.links.push_back(link_of(link));
@@ -92,6 +107,16 @@ void read_uplinks(const Json& list, cluster::Profile& profile) {
 
 void read_egress_prices(const Json& list, cluster::Profile& profile) {
   for (const Json& price : entries(list)) profile.egress_prices.push_back(price_of(price));
+}
+
+void read_zone_prices(const Json& list, cluster::Profile& profile) {
+  for (const Json& place : entries(list)) {
+    const auto price = zone_price_of(place, profile);
+    const auto known = profile.zone_prices.size();
+    cluster::zone_price(profile, price.device_type, price.zone) = price;
+    if (profile.zone_prices.size() == known)
+      place.at("zone").refuse(text("'", price.zone, "' has prices of ", price.device_type, " already; remove one"));
+  }
 }
 
 }  // namespace flotilla::files

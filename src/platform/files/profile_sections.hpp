@@ -25,6 +25,7 @@ detail::Node layer_times_node(const cluster::Profile&);
 detail::Node layer_sizes_node(const cluster::Profile&);
 detail::Node link_fits_node(const cluster::Profile&);
 detail::Node egress_prices_node(const cluster::Profile&);
+detail::Node zone_prices_node(const cluster::Profile&);
 detail::Node uplinks_node(const cluster::Profile&);
 
 /// Each fills its list of the profile, whose device types must have been read before.
@@ -36,6 +37,7 @@ void read_layer_times(const Json& list, cluster::Profile&);
 void read_layer_sizes(const Json& list, cluster::Profile&);
 void read_link_fits(const Json& list, cluster::Profile&);
 void read_egress_prices(const Json& list, cluster::Profile&);
+void read_zone_prices(const Json& list, cluster::Profile&);
 void read_uplinks(const Json& list, cluster::Profile&);
 
 /// The elements of a list that is not absurdly long.

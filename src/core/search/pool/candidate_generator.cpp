@@ -152,7 +152,7 @@ CandidateGenerator::SubPool CandidateGenerator::within_limits(int first, bool wh
   for (const int t : order) {
     const PoolType& type = device_pool_.types[at(t)];
     for (const int p : type.places) {
-      const double hourly = type.usd * 3600, affordable = hourly > 0 ? usd / hourly * (1 + 1e-9) : devices;
+      const double hourly = device_pool_.places[at(p)].usd * 3600, affordable = hourly > 0 ? usd / hourly * (1 + 1e-9) : devices;
       int count = static_cast<int>(std::min<double>({static_cast<double>(device_pool_.places[at(p)].count), devices, affordable}));
       all = all && count == device_pool_.places[at(p)].count;
       if (whole_nodes && count < device_pool_.places[at(p)].count) count -= count % type.per_node;

@@ -12,13 +12,13 @@ namespace {
 
 constexpr double seconds_in_an_hour = 3600;
 
-/// A type's price in what the objective counts, per second of one device.
-double price_of(const cluster::DeviceType& type, Goal goal) {
+/// What a device costs in what the objective counts, per second.
+double price_of(const cluster::Profile& profile, const std::string& type, const std::string& zone, Goal goal) {
   switch (goal) {
     case Goal::throughput: return 0;
-    case Goal::cost: return type.usd_per_hour / seconds_in_an_hour;
-    case Goal::billing: return type.billing_weight / seconds_in_an_hour;
-    case Goal::energy: return type.power_watts;
+    case Goal::cost: return cluster::usd_per_hour(profile, type, zone) / seconds_in_an_hour;
+    case Goal::billing: return cluster::billing_weight(profile, type, zone) / seconds_in_an_hour;
+    case Goal::energy: return cluster::find_type(profile, type)->power_watts;
   }
   return 0;
 }
@@ -60,21 +60,29 @@ void DevicePool::add(const std::string& device_type, const std::string& zone, in
   if (types.empty() || types.back().name != device_type) {
     const auto* known = cluster::find_type(profile, device_type);
     const int per_node = std::max(1, known->per_node);
-    types.push_back({known->name, 0, per_node, per_node, known->memory, known->usd_per_hour / seconds_in_an_hour, 0, {}});
+    types.push_back({known->name, 0, per_node, per_node, known->memory, 0, 0, {}});
   }
   types.back().count += count;
   types.back().places.push_back(static_cast<int>(places.size()));
-  places.push_back({static_cast<int>(types.size()) - 1, zone, count, Rank{0}, 0});
+  places.push_back({static_cast<int>(types.size()) - 1, zone, count, Rank{0}});
 }
 
 void DevicePool::set_prices() {
+  const auto& [goal, limits] = request.objective;
   for (PoolType& type : types) {
-    type.price = price_of(*cluster::find_type(profile, type.name), request.objective.goal);
-    FLOTILLA_REQUIRE(by_throughput() || type.price > 0, ErrorKind::bad_input, "the objective asks for ", unit_of(request.objective.goal),
-                     ", but no figure is known for the ", unit_of(request.objective.goal), " of ", type.name);
-    const Limits& limits = request.objective.limits;
-    FLOTILLA_REQUIRE(type.usd > 0 || !(limits.usd_per_iteration || limits.usd_per_hour), ErrorKind::bad_input,
-                     "a limit is in US dollars, but no figure is known for the price of ", type.name);
+    for (const int p : type.places) {
+      Place& place = places[at(p)];
+      place.usd = cluster::usd_per_hour(profile, type.name, place.zone) / seconds_in_an_hour;
+      place.price = price_of(profile, type.name, place.zone, goal);
+      FLOTILLA_REQUIRE(by_throughput() || place.price > 0, ErrorKind::bad_input, "the objective asks for ", unit_of(goal),
+                       ", but no figure is known for the ", unit_of(goal), " of ", type.name);
+      FLOTILLA_REQUIRE(place.usd > 0 || !(limits.usd_per_iteration || limits.usd_per_hour), ErrorKind::bad_input,
+                       "a limit is in US dollars, but no figure is known for the price of ", type.name);
+    }
+    const auto least = [&](double Place::*figure) {
+      return places[at(std::ranges::min(type.places, {}, [&](int p) { return places[at(p)].*figure; }))].*figure;
+    };
+    type.usd = least(&Place::usd), type.price = least(&Place::price);
   }
 }
 

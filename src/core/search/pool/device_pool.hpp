@@ -19,6 +19,8 @@ struct Place {
   int count = 0;
   Rank first;           ///< of its devices in DevicePool::profile
   int zone_number = 0;  ///< of DevicePool::zones
+  double usd = 0;       ///< of one device, per second; 0: not known
+  double price = 0;     ///< the same in the objective's unit: USD, billing units, joules; 0 where it is throughput
 };
 
 struct PoolType {
@@ -26,8 +28,7 @@ struct PoolType {
   int count = 0, per_node = 1;
   int widest = 1;  ///< most devices of a tensor-parallel group: a node's, or those of several nodes where links let them (wide_groups.hpp)
   Bytes memory;
-  double usd = 0;    ///< of one device, per second; 0: not known
-  double price = 0;  ///< the same in the objective's unit: USD, billing units, joules; seconds' worth nothing where it is throughput
+  double usd = 0, price = 0;  ///< the least of its places
   std::vector<int> places;
 };
 

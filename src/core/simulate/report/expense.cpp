@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "flotilla/program/collectives.hpp"
@@ -190,24 +191,37 @@ std::optional<double> egress_usd(const Program& program, const cluster::Profile&
   return usd;
 }
 
-/// Devices of the program by type.
-std::map<std::string, double> devices_by_type(const Program& program) {
-  std::vector<double> of_class(program.classes.size());
-  for (const auto& binding : program.ranks)
-    if (binding.rank_class >= 0) ++of_class[static_cast<std::size_t>(binding.rank_class)];
-  std::map<std::string, double> count;
-  for (std::size_t c = 0; c < of_class.size(); ++c) count[program.classes[c].device_type] += of_class[c];
+/// Devices of the program by type and zone; all in zone "" where none has prices of its own.
+std::map<cluster::TypeInZone, double> devices_by_place(const Program& program, const cluster::Profile& profile) {
+  std::map<cluster::TypeInZone, double> count;
+  const std::string anywhere;
+  const auto zone_of = [&](std::size_t rank) -> const std::string& {
+    return profile.zone_prices.empty() ? anywhere : profile.devices.at(rank).zone;
+  };
+  double* last = nullptr;
+  int last_class = -1;
+  std::string_view last_zone;
+  for (std::size_t r = 0; r < program.ranks.size(); ++r) {
+    const int rank_class = program.ranks[r].rank_class;
+    if (rank_class < 0) continue;
+    const std::string& zone = zone_of(r);
+    if (rank_class != last_class || zone != last_zone) {
+      last = &count[{program.classes[static_cast<std::size_t>(rank_class)].device_type, zone}];
+      last_class = rank_class, last_zone = zone;
+    }
+    ++*last;
+  }
   return count;
 }
 
 /// Sum over the devices of a figure of their type; absent where one has none.
-std::optional<double> sum_over(const std::map<std::string, double>& count, const cluster::Profile& profile,
-                               double cluster::DeviceType::*figure) {
+template <class Figure>
+std::optional<double> sum_over(const std::map<cluster::TypeInZone, double>& count, Figure figure) {
   double sum = 0;
-  for (const auto& [name, devices] : count) {
-    const auto* type = cluster::find_type(profile, name);
-    if (type == nullptr || !(type->*figure > 0)) return std::nullopt;
-    sum += devices * type->*figure;
+  for (const auto& [place, devices] : count) {
+    const double each = figure(place.type, place.zone);
+    if (!(each > 0)) return std::nullopt;
+    sum += devices * each;
   }
   return sum;
 }
@@ -219,13 +233,19 @@ std::vector<ZoneTraffic> traffic_between_zones(const Program& program, const std
 }
 
 Expense expense_of(const Program& program, const cluster::Profile& profile, Seconds time) {
-  const auto count = devices_by_type(program);
+  const auto count = devices_by_place(program, profile);
   const auto times = [](std::optional<double> sum, double factor) { return sum ? std::optional{*sum * factor} : sum; };
   const double hours = time.value / seconds_in_an_hour;
   Expense expense;
-  expense.device_usd = times(sum_over(count, profile, &cluster::DeviceType::usd_per_hour), hours);
-  expense.billing_units = times(sum_over(count, profile, &cluster::DeviceType::billing_weight), hours);
-  expense.energy_joules = times(sum_over(count, profile, &cluster::DeviceType::power_watts), time.value);
+  expense.device_usd =
+      times(sum_over(count, [&](const auto& type, const auto& zone) { return cluster::usd_per_hour(profile, type, zone); }), hours);
+  expense.billing_units =
+      times(sum_over(count, [&](const auto& type, const auto& zone) { return cluster::billing_weight(profile, type, zone); }), hours);
+  const auto watts = [&](const auto& name, const auto&) {
+    const auto* type = cluster::find_type(profile, name);
+    return type == nullptr ? 0 : type->power_watts;
+  };
+  expense.energy_joules = times(sum_over(count, watts), time.value);
   expense.egress_usd = egress_usd(program, profile);
   return expense;
 }
