@@ -2,8 +2,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "flotilla/cluster/zones.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/search/economics.hpp"
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/report.hpp"
 
@@ -17,10 +20,15 @@ struct Planning {
   search::Objective objective;
   search::Restrictions restrictions;
   search::PlanAnswer answer;
-  std::optional<simulate::Report> forecast;  ///< of the best plan; there where one was found
-  Seconds searched;                          ///< wall time of the search alone
-  bool cut_off = false;                      ///< stopped by a time limit
-  bool again = false;                        ///< from a plan that runs (search::PlanRequest::previous); the file does not say it
+  std::optional<simulate::Report> forecast;           ///< of the best plan; there where one was found
+  Seconds searched;                                   ///< wall time of the search alone
+  bool cut_off = false;                               ///< stopped by a time limit
+  bool again = false;                                 ///< from a plan that runs (search::PlanRequest::previous); the file does not say it
+  std::vector<cluster::AssumedLink> assumed_links{};  ///< between zones that nobody measured
+  std::optional<search::RunTotals> run{};             ///< of the best plan, where somebody said how long it runs
+  std::optional<std::vector<search::IdleDevices>> idle{};           ///< where it was asked for
+  std::optional<std::vector<search::OneMoreNode>> one_more_node{};  ///< where it was asked for
+  std::optional<std::vector<search::RankedPlan>> pareto{};          ///< time against cost, where it was asked for
 };
 
 /// Indented, ends with a newline. The same planning gives the same text; doubles come back bit by bit.

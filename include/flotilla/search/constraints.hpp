@@ -1,11 +1,19 @@
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "flotilla/plan/plan.hpp"
 
 /// What of a plan is decided before a planner searches.
 namespace flotilla::search {
+
+/// Devices of one type in one zone that a plan must have at least.
+struct DeviceDemand {
+  std::string device_type, zone;
+  int devices = 0;
+  bool operator==(const DeviceDemand&) const = default;
+};
 
 /// What somebody has decided of a plan; what is left open is searched.
 struct Constraints {
@@ -19,6 +27,7 @@ struct Constraints {
   std::vector<int> cuts;        ///< layer boundaries of all stages from 0 to model.layers(); decides pipeline too; empty: searched
   std::optional<int> chunks{};  ///< stages that a device holds; more than one is interleaved 1F1B, which has two where nothing is said
   std::optional<bool> sequence_parallel{}, shard_optimizer{};  ///< as in plan::Plan
+  std::vector<DeviceDemand> at_least{};                        ///< of a pool's devices; bound ranks and the closed formulas take none
   bool operator==(const Constraints&) const = default;
 };
 

@@ -41,9 +41,10 @@ struct RankedPlan {
   double value = 0;           ///< of the objective: seconds, US dollars, billing units or joules per iteration
   std::optional<double> usd;  ///< per iteration, where devices have prices
   int devices = 0;
-  Bytes peak_memory;   ///< of the fullest device
-  Bytes moved{};       ///< with PlanRequest::previous: that devices of the new plan do not hold yet
-  std::string reason;  ///< of an alternative: why it lost, "3.1 % slower: ..."
+  Bytes peak_memory;          ///< of the fullest device
+  Bytes moved{};              ///< with PlanRequest::previous: that devices of the new plan do not hold yet
+  std::string reason;         ///< of an alternative: why it lost, "3.1 % slower: ..."
+  bool within_error = false;  ///< of an alternative: the difference to the best is within the forecasts' errors
 };
 
 /// The plan that came nearest to fitting the memory.

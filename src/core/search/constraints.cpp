@@ -28,6 +28,14 @@ std::vector<int> cuts_of(const plan::Plan& plan) {
   return cuts;
 }
 
+bool has(const plan::Plan& plan, const DeviceDemand& demand) {
+  int devices = 0;
+  for (int s = 0; s < plan::own_stages(plan); ++s)
+    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
+      if (replica.device_type == demand.device_type && replica.zone == demand.zone) devices += replica.tensor_parallel;
+  return devices >= demand.devices;
+}
+
 }  // namespace
 
 Constraints settled(Constraints fixed) {
@@ -88,6 +96,7 @@ plan::Plan constrained(plan::Plan plan, const Constraints& fixed) {
 }
 
 bool keeps(const plan::Plan& plan, const Constraints& fixed) {
+  if (!std::ranges::all_of(fixed.at_least, [&](const DeviceDemand& demand) { return has(plan, demand); })) return false;
   const auto is = [](const auto& asked, const auto& value) { return !asked || *asked == value; };
   return is(fixed.schedule, plan.schedule) && is(fixed.chunks, plan.chunks) && is(fixed.sequence_parallel, plan.sequence_parallel) &&
          is(fixed.shard_optimizer, plan.shard_optimizer) && is(fixed.pipeline, plan::own_stages(plan)) &&

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "flotilla/base/text.hpp"
 #include "tuning.hpp"
@@ -21,36 +22,46 @@ std::string cuts_in_words(const plan::Plan& plan) {
 }
 
 std::string why_slower(const Evaluated& other, const Evaluated& best) {
-  const auto &theirs = other.forecast.breakdown, &ours = best.forecast.breakdown;
-  std::size_t worst = 0;
-  const auto more = [&](std::size_t a) { return theirs.seconds[a] - ours.seconds[a]; };
-  for (std::size_t a = 1; a < theirs.seconds.size(); ++a)
-    if (more(a) > more(worst)) worst = a;
+  const auto worst = grown_most(other, best);
+  const Seconds more = other.forecast.breakdown[worst] - best.forecast.breakdown[worst];
   const double slower = other.forecast.iteration / best.forecast.iteration - 1;
   if (!(slower > 0) && other.devices == best.devices) return "equally fast";
   if (!(slower > 0)) return text("equally fast with ", other.devices, " devices instead of ", best.devices);
-  return text(percent(slower), " slower: ", to_string(more(worst)), " more ", words(static_cast<simulate::Activity>(worst)), " per device");
+  return text(percent(slower), " slower: ", to_string(more), " more ", words(worst), " per device");
 }
 
-/// Devices of each type that a plan takes.
-std::map<std::string, int> devices_by_type(const plan::Plan& plan) {
-  std::map<std::string, int> used;
+/// Seconds of an iteration by type of device and activity: they sum to the iteration, as the mean over all devices.
+std::map<std::pair<std::string, std::size_t>, double> seconds_by_work(const simulate::Forecast& forecast) {
+  double ranks = 0;
+  for (const auto& kind : forecast.kinds) ranks += static_cast<double>(kind.ranks.size());
+  std::map<std::pair<std::string, std::size_t>, double> seconds;
+  for (const auto& kind : forecast.kinds)
+    for (std::size_t a = 0; a < kind.breakdown.seconds.size(); ++a)
+      seconds[{kind.device_type, a}] += kind.breakdown.seconds[a].value * static_cast<double>(kind.ranks.size()) / ranks;
+  return seconds;
+}
+
+/// Devices of each type and zone that a plan takes.
+std::map<cluster::TypeInZone, int> devices_by_place(const plan::Plan& plan) {
+  std::map<cluster::TypeInZone, int> used;
   for (int s = 0; s < plan::own_stages(plan); ++s)
-    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas) used[replica.device_type] += replica.tensor_parallel;
+    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
+      used[{replica.device_type, replica.zone}] += replica.tensor_parallel;
   return used;
 }
 
-double usd_per_hour(const std::map<std::string, int>& used, const cluster::Profile& library) {
+double usd_per_hour(const std::map<cluster::TypeInZone, int>& used, const cluster::Profile& library) {
   double usd = 0;
-  for (const auto& [name, count] : used)
-    if (const auto* type = cluster::find_type(library, name)) usd += type->usd_per_hour * count;
+  for (const auto& [place, count] : used) usd += cluster::usd_per_hour(library, place.type, place.zone) * count;
   return usd;
 }
 
 /// Types of which a plan takes all devices.
-std::string exhausted(const std::map<std::string, int>& used, const Pool& pool) {
+std::string exhausted(const std::map<cluster::TypeInZone, int>& used, const Pool& pool) {
+  std::map<std::string, int> by_type;
+  for (const auto& [place, count] : used) by_type[place.type] += count;
   std::string names;
-  for (const auto& [name, count] : used) {
+  for (const auto& [name, count] : by_type) {
     int there = 0;
     for (const auto& entry : pool) there += entry.device_type == name ? entry.count : 0;
     if (count >= tuning::at_limit * there) names += (names.empty() ? "" : ", ") + name;
@@ -59,6 +70,24 @@ std::string exhausted(const std::map<std::string, int>& used, const Pool& pool) 
 }
 
 }  // namespace
+
+simulate::Activity grown_most(const Evaluated& other, const Evaluated& best) {
+  const auto &theirs = other.forecast.breakdown, &ours = best.forecast.breakdown;
+  std::size_t worst = 0;
+  const auto more = [&](std::size_t a) { return theirs.seconds[a] - ours.seconds[a]; };
+  for (std::size_t a = 1; a < theirs.seconds.size(); ++a)
+    if (more(a) > more(worst)) worst = a;
+  return static_cast<simulate::Activity>(worst);
+}
+
+bool equal_within_error(const Evaluated& one, const Evaluated& other) {
+  auto unlike = seconds_by_work(one.forecast);
+  for (const auto& [work, seconds] : seconds_by_work(other.forecast)) unlike[work] -= seconds;
+  double differs = 0;
+  for (const auto& [work, seconds] : unlike) differs += std::abs(seconds);
+  const double error = std::max(one.forecast.relative_error, other.forecast.relative_error);
+  return std::abs(one.value / other.value - 1) * other.forecast.iteration.value <= error * differs;
+}
 
 std::string percent(double ratio) { return text(std::round(ratio * 1000) / 10, " %"); }
 
@@ -75,7 +104,7 @@ std::string why_lost(const Evaluated& other, const Evaluated& best, Goal goal) {
 
 std::string binding_of(const PlanRequest& request, const cluster::Profile& library, const RankedPlan& best) {
   const Limits& limits = request.objective.limits;
-  const auto used = devices_by_type(best.plan);
+  const auto used = devices_by_place(best.plan);
   std::string all;
   const auto add = [&](bool binds, const auto&... words) {
     if (binds) all += text(all.empty() ? "" : ", ", words...);

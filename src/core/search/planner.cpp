@@ -88,6 +88,7 @@ PlanAnswer plan_by_programs(PlanRequest& request, const cluster::Profile& profil
     check(request, profile);
     return pool::plan_over_pool(request, profile, for_other_devices(forecaster.runtime()));
   }
+  FLOTILLA_REQUIRE(request.constraints.at_least.empty(), ErrorKind::unavailable, "devices are asked for of a pool, not of bound ranks");
   check_ranks(profile);
   request.pool = pool_of_devices(profile);
   check(request, profile);

@@ -41,10 +41,59 @@ Node objective_node(const Planning& planning) {
 }
 
 Node alternative_node(const search::RankedPlan& plan) {
-  return Node::Object{{"reason", plan.reason},           {"iteration_seconds", plan.iteration.value},
-                      {"objective_value", plan.value},   {"cost_per_iteration_usd", optional_node(plan.usd)},
-                      {"devices", plan.devices},         {"peak_memory_bytes", plan.peak_memory.count},
-                      {"moved_bytes", plan.moved.count}, {"plan", detail::plan_node(plan.plan)}};
+  return Node::Object{{"reason", plan.reason},
+                      {"iteration_seconds", plan.iteration.value},
+                      {"objective_value", plan.value},
+                      {"cost_per_iteration_usd", optional_node(plan.usd)},
+                      {"devices", plan.devices},
+                      {"peak_memory_bytes", plan.peak_memory.count},
+                      {"moved_bytes", plan.moved.count},
+                      {"within_error", plan.within_error},
+                      {"plan", detail::plan_node(plan.plan)}};
+}
+
+template <class T>
+Node list_node(const std::optional<std::vector<T>>& list, Node (*node)(const T&)) {
+  if (!list) return {};
+  Node::Array items;
+  for (const T& item : *list) items.push_back(node(item));
+  return items;
+}
+
+Node assumed_link_node(const cluster::AssumedLink& link) {
+  return Node::Object{{"from", link.from},
+                      {"to", link.to},
+                      {"distance", cluster::to_string(link.distance)},
+                      {"bandwidth_bytes_per_s", link.bandwidth.value},
+                      {"latency_s", link.latency.value}};
+}
+
+Node run_node(const std::optional<search::RunTotals>& run) {
+  if (!run) return {};
+  return Node::Object{{"iterations", run->iterations},
+                      {"tokens", run->tokens},
+                      {"seconds", run->time.value},
+                      {"seconds_low", run->low.value},
+                      {"seconds_high", run->high.value},
+                      {"device_hours", run->device_hours},
+                      {"cost_usd", optional_node(run->usd)},
+                      {"billing_units", optional_node(run->billing_units)},
+                      {"energy_joules", optional_node(run->energy_joules)}};
+}
+
+Node idle_node(const search::IdleDevices& idle) {
+  return Node::Object{{"device_type", idle.device_type},
+                      {"zone", idle.zone},
+                      {"devices", idle.devices},
+                      {"reason", idle.reason},
+                      {"with_one_more", idle.with ? alternative_node(*idle.with) : Node{}}};
+}
+
+Node one_more_node(const search::OneMoreNode& more) {
+  return Node::Object{{"device_type", more.added.device_type},
+                      {"zone", more.added.zone},
+                      {"devices", more.added.count},
+                      {"best", alternative_node(more.best)}};
 }
 
 Node restrictions_node(const search::Restrictions& restrictions) {
@@ -81,8 +130,8 @@ search::Objective objective_of(const Json& object) {
 }
 
 search::RankedPlan alternative_of(const Json& object) {
-  object.expect_keys(
-      {"reason", "iteration_seconds", "objective_value", "cost_per_iteration_usd", "devices", "peak_memory_bytes", "moved_bytes", "plan"});
+  object.expect_keys({"reason", "iteration_seconds", "objective_value", "cost_per_iteration_usd", "devices", "peak_memory_bytes",
+                      "moved_bytes", "within_error", "plan"});
   search::RankedPlan plan;
   plan.plan = plan_from_json(object.at("plan"));
   plan.reason = object.get_string("reason");
@@ -92,7 +141,58 @@ search::RankedPlan alternative_of(const Json& object) {
   plan.devices = object.get_int("devices", 1);
   plan.peak_memory = {object.get_int64("peak_memory_bytes", 0)};
   plan.moved = {object.get_int64("moved_bytes", 0)};
+  if (object.has("within_error")) plan.within_error = object.get_bool("within_error");
   return plan;
+}
+
+bool says(const Json& document, std::string_view key) { return document.has(key) && !document.at(key).is_null(); }
+
+template <class T>
+std::optional<std::vector<T>> list_of(const Json& document, std::string_view key, T (*read)(const Json&)) {
+  if (!says(document, key)) return std::nullopt;
+  std::vector<T> items;
+  for (const Json& item : document.at(key).items()) items.push_back(read(item));
+  return items;
+}
+
+cluster::AssumedLink assumed_link_of(const Json& object) {
+  object.expect_keys({"from", "to", "distance", "bandwidth_bytes_per_s", "latency_s"});
+  return {object.get_string("from"),
+          object.get_string("to"),
+          parse_at(object.at("distance"), cluster::parse_zone_distance),
+          {object.get_double("bandwidth_bytes_per_s", 0)},
+          {object.get_double("latency_s", 0)}};
+}
+
+search::RunTotals run_of(const Json& object) {
+  object.expect_keys(
+      {"iterations", "tokens", "seconds", "seconds_low", "seconds_high", "device_hours", "cost_usd", "billing_units", "energy_joules"});
+  search::RunTotals run;
+  run.iterations = object.get_int64("iterations", 0);
+  run.tokens = object.get_int64("tokens", 0);
+  run.time = {object.get_double("seconds", 0)}, run.low = {object.get_double("seconds_low", 0)},
+  run.high = {object.get_double("seconds_high", 0)};
+  run.device_hours = object.get_double("device_hours", 0);
+  run.usd = get_optional(object, "cost_usd"), run.billing_units = get_optional(object, "billing_units"),
+  run.energy_joules = get_optional(object, "energy_joules");
+  return run;
+}
+
+search::IdleDevices idle_of(const Json& object) {
+  object.expect_keys({"device_type", "zone", "devices", "reason", "with_one_more"});
+  search::IdleDevices idle{object.get_string("device_type"),
+                           object.get_string("zone"),
+                           object.get_int("devices", 0, most_devices),
+                           object.get_string("reason"),
+                           {}};
+  if (says(object, "with_one_more")) idle.with = alternative_of(object.at("with_one_more"));
+  return idle;
+}
+
+search::OneMoreNode one_more_of(const Json& object) {
+  object.expect_keys({"device_type", "zone", "devices", "best"});
+  const int devices = object.get_int("devices", 0, most_devices);
+  return {{object.get_string("device_type"), object.get_string("zone"), devices, devices}, alternative_of(object.at("best"))};
 }
 
 search::RankedPlan best_of(const Json& document, const simulate::Report& forecast) {
@@ -130,13 +230,20 @@ std::string planning_to_json(const Planning& planning) {
                                      {"moved_bytes", answer.best ? Node{answer.best->moved.count} : Node{}},
                                      {"objective", objective_node(planning)},
                                      {"restrictions", restrictions_node(planning.restrictions)},
+                                     {"assumed_links", list_node(std::optional{planning.assumed_links}, assumed_link_node)},
+                                     {"run", run_node(planning.run)},
+                                     {"idle", list_node(planning.idle, idle_node)},
+                                     {"one_more_node", list_node(planning.one_more_node, one_more_node)},
+                                     {"pareto", list_node(planning.pareto, alternative_node)},
                                      {"pool", pool_node(planning.pool)}});
 }
 
 Planning planning_from_json(const Json& document) {
   require_format(document, planning_format, planning_version);
-  document.expect_keys({"format", "version", "plan", "forecast", "alternatives", "bound_gap", "finished", "cut_off", "search_seconds",
-                        "considered", "pruned", "binding", "space", "no_plan_reason", "moved_bytes", "objective", "restrictions", "pool"});
+  document.expect_keys({"format",   "version",        "plan",           "forecast",   "alternatives", "bound_gap",
+                        "finished", "cut_off",        "search_seconds", "considered", "pruned",       "binding",
+                        "space",    "no_plan_reason", "moved_bytes",    "objective",  "restrictions", "assumed_links",
+                        "run",      "idle",           "one_more_node",  "pareto",     "pool"});
   Planning planning;
   auto& answer = planning.answer;
   planning.pool = pool_of(document.at("pool"));
@@ -157,6 +264,11 @@ Planning planning_from_json(const Json& document) {
   answer.binding = get_text(document, "binding");
   answer.space = document.get_string("space");
   answer.no_plan_reason = get_text(document, "no_plan_reason");
+  planning.assumed_links = list_of(document, "assumed_links", assumed_link_of).value_or(std::vector<cluster::AssumedLink>{});
+  if (says(document, "run")) planning.run = run_of(document.at("run"));
+  planning.idle = list_of(document, "idle", idle_of);
+  planning.one_more_node = list_of(document, "one_more_node", one_more_of);
+  planning.pareto = list_of(document, "pareto", alternative_of);
   return planning;
 }
 

@@ -36,26 +36,6 @@ std::string type_of(const Evaluation& evaluation, Rank rank) {
   return "";
 }
 
-/// Which limit the nearest plan breaks, and by how much.
-std::string limits_in_words(const DevicePool& device_pool, const Evaluation& evaluation) {
-  const Limits& limits = device_pool.request.objective.limits;
-  const double seconds = evaluation.forecast.iteration.value, usd = evaluation.forecast.expense.usd().value_or(0);
-  std::string line;
-  const auto add = [&](bool broken, const auto&... words) {
-    if (broken) line += text(line.empty() ? "" : ", ", words...);
-  };
-  add(limits.iterations_per_second && seconds * *limits.iterations_per_second > 1, "makes ", 1 / seconds, " iterations/s where ",
-      limits.iterations_per_second.value_or(0), " are asked for");
-  add(limits.usd_per_iteration && usd > *limits.usd_per_iteration, "costs ", usd, " USD an iteration where ",
-      limits.usd_per_iteration.value_or(0), " are allowed");
-  const double hourly = evaluation.forecast.expense.device_usd.value_or(0) / seconds * 3600;
-  add(limits.usd_per_hour && hourly > *limits.usd_per_hour, "costs ", hourly, " USD an hour where ", limits.usd_per_hour.value_or(0),
-      " are allowed");
-  add(limits.devices && evaluation.devices > *limits.devices, "takes ", evaluation.devices, " devices where ", limits.devices.value_or(0),
-      limits.devices.value_or(0) == 1 ? " is allowed" : " are allowed");
-  return line;
-}
-
 Miss miss_of(const Evaluation& evaluation) {
   const auto& short_of = *evaluation.tightest;
   Miss miss;
@@ -87,7 +67,8 @@ std::string why_none(const DevicePool& device_pool, const Refine& refine, bool s
   if (refine.nearest_to_limits()) {
     const Evaluation& nearest = refine.nearest_to_limits()->first;
     return text("plans fit the memory, and none found keeps the limits; nearest: ", plan::summary(nearest.plan).substr(0, longest_summary),
-                " ", limits_in_words(device_pool, nearest), "; loosen the limit or widen the pool");
+                " ", limits_in_words(device_pool.request.objective.limits, nearest.forecast, nearest.devices),
+                "; loosen the limit or widen the pool");
   }
   if (!refine.nearest_miss())
     return stopped ? "stopped before any plan was found"
@@ -115,6 +96,24 @@ bool alike(const plan::Plan& a, const plan::Plan& b) {
 }
 
 }  // namespace
+
+std::string limits_in_words(const Limits& limits, const simulate::Forecast& forecast, int devices) {
+  const double seconds = forecast.iteration.value, usd = forecast.expense.usd().value_or(0);
+  std::string line;
+  const auto add = [&](bool broken, const auto&... words) {
+    if (broken) line += text(line.empty() ? "" : ", ", words...);
+  };
+  add(limits.iterations_per_second && seconds * *limits.iterations_per_second > 1, "makes ", 1 / seconds, " iterations/s where ",
+      limits.iterations_per_second.value_or(0), " are asked for");
+  add(limits.usd_per_iteration && usd > *limits.usd_per_iteration, "costs ", usd, " USD an iteration where ",
+      limits.usd_per_iteration.value_or(0), " are allowed");
+  const double hourly = forecast.expense.device_usd.value_or(0) / seconds * 3600;
+  add(limits.usd_per_hour && hourly > *limits.usd_per_hour, "costs ", hourly, " USD an hour where ", limits.usd_per_hour.value_or(0),
+      " are allowed");
+  add(limits.devices && devices > *limits.devices, "takes ", devices, " devices where ", limits.devices.value_or(0),
+      limits.devices.value_or(0) == 1 ? " is allowed" : " are allowed");
+  return line;
+}
 
 PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const Effort& effort, BoundProof floor, PlanEvaluator& evaluator,
                      const LargerPool& larger_pool) {
@@ -145,6 +144,7 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
     if (same(*answer.best) || std::ranges::any_of(answer.alternatives, same)) return;
     answer.alternatives.push_back(ranked(evaluated(other)));
     answer.alternatives.back().reason = why_lost(evaluated(other), evaluated(best), device_pool.request.objective.goal);
+    answer.alternatives.back().within_error = equal_within_error(evaluated(other), evaluated(best));
   };
   for (std::size_t i = 1; i < refine.found().size() && std::ssize(answer.alternatives) < device_pool.request.alternatives; ++i)
     tell(refine.found()[i]);

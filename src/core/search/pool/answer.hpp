@@ -13,4 +13,7 @@ struct Effort {
 using LargerPool = std::function<std::optional<int>()>;
 PlanAnswer answer_of(const DevicePool&, const Refine&, const Effort&, BoundProof floor, PlanEvaluator&, const LargerPool&);
 
+/// Which limits a plan breaks, and by how much: "costs 104 USD an hour where 100 are allowed"; "" where it keeps them.
+std::string limits_in_words(const Limits&, const simulate::Forecast&, int devices);
+
 }  // namespace flotilla::search::pool

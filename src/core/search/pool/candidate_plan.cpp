@@ -19,8 +19,7 @@ template <class Price>
 double sum(const CandidatePlan& candidate, const DevicePool& device_pool, Price price) {
   double all = 0;
   for (const PipelineReplica& pipeline : candidate.pipelines)
-    for (const Slot& slot : pipeline.slots)
-      all += pipeline.count * slot.tensor * price(device_pool.types[at(device_pool.places[at(slot.place)].type)]);
+    for (const Slot& slot : pipeline.slots) all += pipeline.count * slot.tensor * price(device_pool.places[at(slot.place)]);
   return all;
 }
 
@@ -53,11 +52,22 @@ bool has_tensor_groups(const CandidatePlan& candidate) {
   });
 }
 
+bool has(const CandidatePlan& candidate, const DeviceDemand& demand, const DevicePool& device_pool) {
+  int devices = 0;
+  for (const PipelineReplica& pipeline : candidate.pipelines)
+    for (const Slot& slot : pipeline.slots) {
+      const Place& place = device_pool.places[at(slot.place)];
+      if (place.zone == demand.zone && device_pool.types[at(place.type)].name == demand.device_type)
+        devices += pipeline.count * slot.tensor;
+    }
+  return devices >= demand.devices;
+}
+
 double price_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
-  return sum(candidate, device_pool, [](const PoolType& type) { return type.price; });
+  return sum(candidate, device_pool, [](const Place& place) { return place.price; });
 }
 double usd_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
-  return sum(candidate, device_pool, [](const PoolType& type) { return type.usd; });
+  return sum(candidate, device_pool, [](const Place& place) { return place.usd; });
 }
 
 plan::Plan plan_without_stages(const PlanRequest& request) {

@@ -62,6 +62,8 @@ struct CandidatePlan {
 int pipelines_of(const CandidatePlan&);
 bool has_tensor_groups(const CandidatePlan&);
 int devices_of(const CandidatePlan&);
+/// Whether it takes so many devices of a type and zone.
+bool has(const CandidatePlan&, const DeviceDemand&, const DevicePool&);
 /// Devices times their prices, per second.
 double price_of(const CandidatePlan&, const DevicePool&);
 double usd_of(const CandidatePlan&, const DevicePool&);

@@ -32,7 +32,7 @@ bool Estimator::constrain(CandidatePlan& candidate) const {
     if (fixed.tensor && std::ranges::any_of(pipeline.slots, unlike)) return false;
     if (fixed.microbatch) pipeline.microbatch = *fixed.microbatch;
   }
-  return true;
+  return std::ranges::all_of(fixed.at_least, [&](const DeviceDemand& demand) { return has(candidate, demand, device_pool_); });
 }
 
 double Estimator::pass(const LeastPassTime& s, int first, int last) const {

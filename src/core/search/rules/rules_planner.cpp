@@ -16,7 +16,7 @@ void require_in_space(const PlanRequest& request) {
   const bool plain = fixed.schedule.value_or(plan::ScheduleKind::one_f_one_b) == plan::ScheduleKind::one_f_one_b &&
                      fixed.chunks.value_or(1) == 1 && !fixed.sequence_parallel.value_or(false) && !fixed.shard_optimizer.value_or(false) &&
                      fixed.recompute.value_or(plan::Recompute::none) == plan::Recompute::none;
-  const bool open = !fixed.data && !fixed.pipeline && !fixed.tensor && !fixed.microbatch && fixed.cuts.empty();
+  const bool open = !fixed.data && !fixed.pipeline && !fixed.tensor && !fixed.microbatch && fixed.cuts.empty() && fixed.at_least.empty();
   FLOTILLA_REQUIRE(plain && open && !request.restrictions.uniform_degrees, ErrorKind::unavailable,
                    "the closed formulas know 1F1B without recomputation, sharding or sequence parallelism, and their search fixes no "
                    "degrees, cuts or microbatches; leave these open, or plan by the forecast of programs");
