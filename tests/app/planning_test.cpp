@@ -189,12 +189,14 @@ TEST_F(Plan, TheHourOfTheDevicesIsToldBesideTheHourOfAll) {
   EXPECT_NE(one_line.find(" an hour (devices $8.00)"), std::string::npos) << out_;
 }
 
-/// First cells of the table of plans that lost.
+/// First cells of the table of plans that lost, and their devices where these are others than the best plan's.
 std::vector<std::string> names_of_alternatives(const std::string& text) {
   std::vector<std::string> names;
   std::istringstream lines{text.substr(std::min(text.size(), text.find("next best")))};
-  for (std::string line; std::getline(lines, line);)
+  for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && std::isdigit(static_cast<unsigned char>(line[0])) != 0) names.push_back(line.substr(0, line.find("  ")));
+    if (line.starts_with("  on ")) names.back() += line;
+  }
   return names;
 }
 
@@ -206,6 +208,142 @@ TEST_F(Plan, AlternativesAreToldApart) {
     EXPECT_GE(names.size(), 2U) << out_;
     EXPECT_EQ((std::set<std::string>{names.begin(), names.end()}).size(), names.size()) << out_;
   }
+}
+
+/// Two zones and prices.
+const Words far_apart{
+    "--model.name=opt-125m",        "--training.global-batch=16", "--training.length=256", "--pool=A100-40@us-east1-b=4/2",
+    "--pool=T4@europe-west4-a=4/2", "--price=A100-40=3USD/h",     "--price=T4=0.4USD/h"};
+
+TEST_F(Plan, LinksBetweenZonesThatNobodyMeasuredAreAssumedAloud) {
+  const auto d = json(far_apart);
+  EXPECT_NE(err_.find("assumed: europe-west4-a:us-east1-b=2Gbit/s,75ms (different continents)"), std::string::npos) << err_;
+  EXPECT_NE(err_.find("--link FROM:TO=BANDWIDTH,LATENCY"), std::string::npos) << err_;
+  EXPECT_EQ(std::ranges::count(err_, '\n'), 1) << err_;
+  ASSERT_EQ(d.at("assumed_links").size(), 1u);
+  EXPECT_EQ(d.at("assumed_links").items()[0].get_string("distance"), "world");
+  run(far_apart);
+  EXPECT_NE(out_.find("\nlinks      assumed: europe-west4-a:us-east1-b=2Gbit/s,75ms"), std::string::npos) << out_;
+  const Words stated{"--link=us-east1-b:europe-west4-a=100Gbit/s,1ms"};
+  EXPECT_EQ(json(far_apart + stated).at("assumed_links").size(), 0u);
+  EXPECT_EQ(err_, "");
+}
+
+/// One replica in either zone: gradients cross the ocean.
+double seconds_of_two_zones(const files::Json& planning) { return planning.at("forecast").get_double("iteration_seconds"); }
+
+TEST_F(Plan, AStatedLinkIsWhatTheForecastUses) {
+  const Words both{"--model.name=opt-125m",
+                   "--training.global-batch=16",
+                   "--training.length=256",
+                   "--pool=A100-40@us-east1-b=2",
+                   "--pool=A100-40@europe-west4-a=2",
+                   "--plan.data=4",
+                   "--plan.tensor=1",
+                   "--plan.pipeline=1"};
+  const double assumed = seconds_of_two_zones(json(both));
+  const double slow = seconds_of_two_zones(json(both + Words{"--link=us-east1-b:europe-west4-a=0.1Gbit/s,75ms"}));
+  const double fast = seconds_of_two_zones(json(both + Words{"--link=us-east1-b:europe-west4-a=100Gbit/s,1ms"}));
+  EXPECT_GT(slow, assumed);
+  EXPECT_GT(assumed, fast);
+  const double one_way = seconds_of_two_zones(
+      json(both + Words{"--link=us-east1-b:europe-west4-a=100Gbit/s,1ms", "--link=europe-west4-a:us-east1-b=0.1Gbit/s,75ms"}));
+  EXPECT_GT(one_way, fast);
+  const auto file = folder_.write("links.toml", "[plan]\nlink = [\"us-east1-b:europe-west4-a=100Gbit/s,1ms\", \"x:y=1Gbit/s\"]\n");
+  EXPECT_DOUBLE_EQ(seconds_of_two_zones(json(both + Words{file})), fast);  // a site's list may name other zones
+}
+
+TEST_F(Plan, LinksAreRefusedWithTheLineToWrite) {
+  const std::pair<const char*, const char*> cases[] = {{"us-east1-b:us-east1-b=1Gbit/s", "expected two zones"},
+                                                       {"us-east1-b=1Gbit/s", "expected FROM:TO=BANDWIDTH[,LATENCY]"},
+                                                       {"us-east1-b:europe-west4-a", "expected FROM:TO=BANDWIDTH[,LATENCY]"},
+                                                       {"us-east1-b:europe-west4-a=10", "expected a bandwidth above 0 with its unit"},
+                                                       {"us-east1-b:europe-west4-a=0Gbit/s", "expected a bandwidth above 0 with its unit"},
+                                                       {"us-east1-b:europe-west4-a=1Gbit/s,20", "expected a latency with its unit"},
+                                                       {"us-east1-b:europe-west4-b=1Gbit/s", "did you mean 'europe-west4-a'?"}};
+  for (const auto& [word, part] : cases) expect_refused(far_apart + Words{"--link", word}, 64, part);
+  const Words twice{"--link=us-east1-b:europe-west4-a=1Gbit/s", "--link=us-east1-b:europe-west4-a=2Gbit/s"};
+  expect_refused(far_apart + twice, 64, "is given twice");
+  expect_refused(small_ + Words{"--link=a:b=1Gbit/s"}, 64, "one zone without a name");
+}
+
+TEST_F(Plan, AZoneMayHaveItsOwnPrices) {
+  const Words two_zones{"--model.name=opt-125m", "--training.global-batch=16", "--training.length=256", "--pool=A100-40@x=2",
+                        "--pool=A100-40@y=2",    "--link=x:y=100Gbit/s,0.1ms", "--price=A100-40=3USD/h"};
+  const Words in_x{"--price=A100-40@x=1USD/h", "--billing=A100-40=4units/h", "--billing=A100-40@y=8units/h"};
+  const auto cheapest = json(two_zones + in_x + Words{"--objective.minimise=cost", "--limit.devices=2"});
+  for (const auto& stage : files::plan_from_json(cheapest.at("plan")).stages)
+    for (const auto& replica : stage.replicas) EXPECT_EQ(replica.zone, "x");
+  const auto all = json(two_zones + in_x + Words{"--plan.data=4", "--plan.tensor=1"}).at("forecast");
+  const double hours = all.get_double("iteration_seconds") / 3600;
+  EXPECT_DOUBLE_EQ(all.get_double("device_usd"), (2 * 1 + 2 * 3) * hours);
+  EXPECT_DOUBLE_EQ(all.get_double("billing_units"), (2 * 4 + 2 * 8) * hours);
+  EXPECT_LE(json(two_zones + in_x + Words{"--limit.hourly-cost=5usd"}).at("forecast").get_double("device_usd"), 1e300);
+  expect_refused(two_zones + Words{"--price=A100-40@z=1USD/h"}, 64, "no A100-40 are in a zone 'z'");
+  expect_refused(two_zones + Words{"--price=A100-40@x=0USD/h"}, 64, "expected a price above 0 in a zone");
+  EXPECT_EQ(run(two_zones + Words{"--price=T4@z=1USD/h"}), 0);  // a list serves any pool
+}
+
+TEST_F(Plan, AWholeRunIsSummedUp) {
+  const auto run_of = [&](const Words& more) { return json(far_apart + more).at("run"); };
+  EXPECT_TRUE(run_of({}).is_null());
+  const auto steps = run_of({"--training.steps=1000"});
+  EXPECT_EQ(steps.get_int64("iterations"), 1000);
+  EXPECT_EQ(steps.get_int64("tokens"), 1000 * 16 * 256);
+  const auto tokens = run_of({"--tokens=1B", "--training.steps=7"});
+  EXPECT_EQ(tokens.get_int64("iterations"), 244'141);  // 1e9 / (16 x 256), rounded up
+  const auto d = json(far_apart + Words{"--training.steps=1000"});
+  const auto one = d.at("forecast"), all = d.at("run");
+  EXPECT_DOUBLE_EQ(all.get_double("seconds"), 1000 * one.get_double("iteration_seconds"));
+  EXPECT_DOUBLE_EQ(all.get_double("cost_usd"), 1000 * one.get_double("cost_per_iteration_usd"));
+  EXPECT_DOUBLE_EQ(all.get_double("device_hours"), all.get_double("seconds") / 3600 * one.get_int("devices"));
+  run(far_apart + Words{"--tokens=1B"});
+  EXPECT_NE(out_.find("\nrun        244141 iterations, 1B tokens: "), std::string::npos) << out_;
+  for (const char* bad : {"0", "-1", "1e30", "7x", "B"})
+    expect_refused(far_apart + Words{text("--tokens=", bad)}, 64, "write for example 300B");
+}
+
+TEST_F(Plan, ExplainsIdleDevicesAndOneMoreNode) {
+  const auto plain = json(far_apart);
+  for (const char* key : {"idle", "one_more_node", "pareto"}) EXPECT_TRUE(plain.at(key).is_null()) << key;
+  const auto d = json(far_apart + Words{"--explain", "--training.steps=1000"});
+  std::int64_t idle = 0;
+  for (const auto& devices : d.at("idle").items()) {
+    EXPECT_FALSE(devices.get_string("reason").empty());
+    idle += devices.get_int("devices");
+  }
+  EXPECT_EQ(idle + d.at("forecast").get_int("devices"), 8);
+  ASSERT_EQ(d.at("one_more_node").size(), 2u);
+  for (const auto& more : d.at("one_more_node").items()) {
+    EXPECT_EQ(more.get_int("devices"), 2);
+    EXPECT_LE(more.at("best").get_double("iteration_seconds"), d.at("forecast").get_double("iteration_seconds") * (1 + 1e-9));
+  }
+  EXPECT_EQ(files::planning_to_json(files::planning_from_json(d)), out_);
+  run(far_apart + Words{"--explain", "--training.steps=1000"});
+  EXPECT_NE(out_.find("\none more node "), std::string::npos) << out_;
+  EXPECT_EQ(out_.find("--explain says why"), std::string::npos) << out_;
+}
+
+TEST_F(Plan, ADeviceThatALimitForbidsIsSaidSo) {
+  const auto d = json(small_ + Words{"--limit.devices=2", "--explain"});
+  EXPECT_NE(d.one_line().find("a plan with"), std::string::npos);
+  run(small_ + Words{"--limit.devices=2"});
+  EXPECT_NE(out_.find("\nidle       some devices; --explain says why"), std::string::npos) << out_;
+}
+
+TEST_F(Plan, TimeAgainstCostIsAFront) {
+  const auto d = json(far_apart + Words{"--pareto"});
+  const auto points = d.at("pareto").items();
+  ASSERT_GE(points.size(), 2u);
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    EXPECT_GT(points[i].get_double("iteration_seconds"), points[i - 1].get_double("iteration_seconds"));
+    EXPECT_LT(points[i].get_double("cost_per_iteration_usd"), points[i - 1].get_double("cost_per_iteration_usd"));
+  }
+  EXPECT_LE(points.front().get_double("iteration_seconds"), d.at("forecast").get_double("iteration_seconds") * (1 + 1e-9));
+  run(far_apart + Words{"--pareto"});
+  EXPECT_NE(out_.find("\ntime against cost "), std::string::npos) << out_;
+  EXPECT_NE(out_.find("(this plan)"), std::string::npos) << out_;
+  expect_refused(small_ + Words{"--pareto"}, 65, "no price above 0 is known of A100-40");
 }
 
 TEST_F(Plan, StagesThatShareDevicesAndSequenceParallelismAreTold) {
@@ -393,12 +531,13 @@ TEST_F(Plan, OneJobFileServesTrainingToo) {
   testing::internal::CaptureStderr();
   const auto o = read_planning_options(Words{file, "--pool=A100-40=4"}, Words{});
   const auto warning = testing::internal::GetCapturedStderr();
-  EXPECT_EQ(warning, "");  // training.steps is passed over, plan.tensor is kept
+  EXPECT_EQ(warning, "");
+  EXPECT_EQ(o.steps, 7);
   EXPECT_EQ(constraints_of(o).tensor, 2);
   const Job job;
   EXPECT_EQ(o.model.name, job.model.name);  // what training would take
   EXPECT_EQ(o.global_batch, job.training.global_batch);
-  expect_refused({file, "--training.steps=7"}, 64, "unknown option '--training.steps");
+  expect_refused({file, "--training.warmup-steps=7"}, 64, "unknown option '--training.warmup-steps");
   expect_refused({folder_.write("typo.toml", "[limit]\ndevice = 3\n")}, 65,
                  "typo.toml:2:1: unknown key 'limit.device'; did you mean [limit] devices?");
   expect_refused({folder_.write("zero.toml", "[plan]\npool = [\"A100-40=0\"]\n")}, 65, "zero.toml:2:8: plan.pool = A100-40=0: ");

@@ -1,5 +1,6 @@
 #include "app/common/forecast_basis.hpp"
 
+#include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 
@@ -26,17 +27,26 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
   t.add(named("cost-model"), &b.sailor_artifact,
         "program: simulate the runtime's program; sailor-artifact: the closed formulas of the Sailor artifact", cost_models(),
         {.alias = "cost-model"});
-  t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h", {.value = "TYPE=USD/h", .alias = "price"});
+  t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h; in one zone: A100-40@us-west1-b=2.20USD/h",
+        {.value = "TYPE[@ZONE]=USD/h", .alias = "price"});
   t.add(named("billing"), &b.prices.billing, "billing units of a device (Slurm TRES weights), such as A100-40=16units/h",
-        {.value = "TYPE=units/h", .alias = "billing"});
+        {.value = "TYPE[@ZONE]=units/h", .alias = "billing"});
   t.add(named("egress"), &b.prices.egress, "egress price from one zone to another, such as zone-a:zone-b=0.02USD/GB",
         {.value = "FROM:TO=USD/GB", .alias = "egress"});
+  t.add(named("link"), &b.links.words,
+        "what a node gets between two zones, both ways unless TO:FROM is given, too, such as us-east1-b:us-west1-b=10Gbit/s,20ms; goes "
+        "before what was measured",
+        {.value = "FROM:TO=BANDWIDTH[,LATENCY]", .unset = "as measured, else assumed by distance", .alias = "link"});
 }
 
 void note_origins(const options::Table& t, const std::string& section, ForecastBasis& b) {
   b.prices.devices_setting = t.describe(section + ".price");
   b.prices.billing_setting = t.describe(section + ".billing");
   b.prices.egress_setting = t.describe(section + ".egress");
+  b.links.setting = t.describe(section + ".link");
+  if (b.sailor_artifact && !b.links.words.empty())
+    refuse(b.links.setting, b.links.words.front(),
+           "the cost model sailor-artifact knows measured links only; drop this option or --cost-model");
 }
 
 files::Library known_devices(const ForecastBasis& b) {
@@ -52,6 +62,13 @@ cluster::Profile profile_for(cluster::Profile profile, const ForecastBasis& b, c
     log::warning(b.profiles, ": measured for a model of another shape (", profile.model_fingerprint,
                  "); its operation times are left out, and those of ", model.name, " estimated from the devices' peaks");
   return profile;
+}
+
+void require_one_price(const cluster::Profile& profile) {
+  for (const auto& price : profile.zone_prices)
+    FLOTILLA_REQUIRE(!(price.usd_per_hour > 0 || price.billing_weight > 0), ErrorKind::unavailable,
+                     "--cost-model sailor-artifact knows one price of a type, and ", price.device_type, " has its own in zone '",
+                     price.zone, "'; give one for all zones, or drop --cost-model");
 }
 
 ForecastSettings settings_of(const ForecastBasis& b) { return {program::runtime_named(b.runtime), b.sailor_artifact}; }

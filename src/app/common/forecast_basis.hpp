@@ -3,6 +3,7 @@
 
 #include "app/common/forecasting.hpp"
 #include "app/common/prices.hpp"
+#include "app/common/zone_links.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/options/table.hpp"
 
@@ -14,11 +15,12 @@ struct ForecastBasis {
   std::string runtime = "flotilla";
   bool sailor_artifact = false;  ///< --cost-model
   Prices prices;
+  LinkWords links;
 };
 
-/// --profiles, --runtime, --cost-model, --price, --billing and --egress, in the table's section of that name.
+/// --profiles, --runtime, --cost-model, --price, --billing, --egress and --link, in the table's section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
-/// Once the table is read: who said the prices.
+/// Once the table is read: who said the prices and links. Throws Error where the cost model knows no such.
 void note_origins(const options::Table&, const std::string& section, ForecastBasis&);
 
 /// What the profiles say. Throws Error{usage} where a cost model needs measurements and there are none.
@@ -26,6 +28,9 @@ files::Library known_devices(const ForecastBasis&);
 
 /// That profile without operation times that were measured with a model of another shape; a warning says so.
 cluster::Profile profile_for(cluster::Profile, const ForecastBasis&, const model::Config&, int length);
+
+/// The closed formulas know one price of a type. Throws Error{unavailable} where zones have their own.
+void require_one_price(const cluster::Profile&);
 
 /// Throws Error{usage} for an unknown runtime.
 ForecastSettings settings_of(const ForecastBasis&);

@@ -1,15 +1,20 @@
 #include "app/common/planning_checks.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <set>
 
 #include "app/common/pool.hpp"
+#include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::app {
 namespace {
 
-using Figure = double cluster::DeviceType::*;
+constexpr double most_tokens = 1e18;
+
+using Figure = double (*)(const cluster::Profile&, const std::string& type, const std::string& zone);
 
 /// A figure that every type of the pool must have, and how it is said.
 struct Quantity {
@@ -18,8 +23,8 @@ struct Quantity {
   const char* option;
   const char* value;
 };
-constexpr Quantity price{"price", &cluster::DeviceType::usd_per_hour, "price", "2.50USD/h"};
-constexpr Quantity weight{"billing weight", &cluster::DeviceType::billing_weight, "billing", "16units/h"};
+constexpr Quantity price{"price", cluster::usd_per_hour, "price", "2.50USD/h"};
+constexpr Quantity weight{"billing weight", cluster::billing_weight, "billing", "16units/h"};
 
 std::string joined(const std::set<std::string>& words) {
   std::string all;
@@ -29,10 +34,8 @@ std::string joined(const std::set<std::string>& words) {
 
 std::set<std::string> types_without(Figure figure, const search::Pool& pool, const cluster::Profile& profile) {
   std::set<std::string> without;
-  for (const auto& entry : pool) {
-    const auto* type = cluster::find_type(profile, entry.device_type);
-    if (type == nullptr || type->*figure <= 0) without.insert(entry.device_type);
-  }
+  for (const auto& entry : pool)
+    if (figure(profile, entry.device_type, entry.zone) <= 0) without.insert(entry.device_type);
   return without;
 }
 
@@ -69,6 +72,27 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
   if (objective.goal == search::Goal::billing) require("objective.minimise", weight);
   if (objective.limits.usd_per_iteration) require("limit.iteration-cost", price);
   if (objective.limits.usd_per_hour) require("limit.hourly-cost", price);
+  if (o.pareto) require("search.pareto", price);
+}
+
+std::int64_t iterations_of(const PlanningOptions& o, const search::PlanRequest& request) {
+  if (o.tokens.empty()) return o.steps;
+  double tokens = 0;
+  const char* end = o.tokens.data() + o.tokens.size();
+  const auto [rest, failed] = std::from_chars(o.tokens.data(), end, tokens);
+  const std::string_view suffix{rest, static_cast<std::size_t>(end - rest)};
+  constexpr std::pair<std::string_view, double> scales[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
+  const auto scale = std::ranges::find(scales, suffix, &std::pair<std::string_view, double>::first);
+  if (failed != std::errc{} || scale == std::end(scales) || !(tokens > 0) || !(tokens * scale->second <= most_tokens))
+    refuse(o.setting("plan.tokens"), o.tokens,
+           "expected a number above 0, or one with M, B or T for million, billion or trillion; write for example 300B");
+  return static_cast<std::int64_t>(std::ceil(tokens * scale->second / (static_cast<double>(request.global_batch) * request.length)));
+}
+
+void require_explanations(const PlanningOptions& o) {
+  if (o.explain && o.basis.sailor_artifact)
+    refuse(o.setting("search.explain"), "",
+           "the cost model sailor-artifact does not say why devices are idle; drop this option or --cost-model");
 }
 
 void warn_of_missing_links(const PlanningOptions& o, const search::Pool& pool, const cluster::Profile& library) {

@@ -34,6 +34,7 @@ void add_model(Table& t, PlanningOptions& o) {
   t.add("training.global-batch", &o.global_batch, "global batch size in sequences per iteration",
         {.minimum = 1, .maximum = 1 << 24, .unset = "must be given", .example = "1024"});
   t.add("training.length", &o.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "the model's positions"});
+  t.add("training.steps", &o.steps, "iterations of the run, for its totals", {.minimum = 0, .unset = "not told", .example = "10000"});
   t.add("training.precision", &o.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
 }
 
@@ -49,6 +50,8 @@ void add_plan(Table& t, PlanningOptions& o) {
         "restrictions on the plan, for runtimes that do not support everything: " + listed(search::restriction_names()),
         {.value = "NAME,...", .unset = "nothing", .example = "equal-replicas", .alias = "restrict"});
   add_constraints(t, o.fixed);
+  t.add("plan.tokens", &o.tokens, "training tokens of the whole run, for its totals, such as 300B; instead of training.steps",
+        {.value = "N[M|B|T]", .unset = "not told", .example = "300B", .alias = "tokens"});
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
         {.value = "FILE", .unset = "none", .alias = "write-plan"});
 }
@@ -74,6 +77,10 @@ void add_search(Table& t, PlanningOptions& o) {
         {.above = 0, .unset = "none", .example = "10s"});
   t.add("search.alternatives", &o.alternatives, "number of runner-up plans to report", {.minimum = 0, .maximum = 100});
   t.add("search.tolerance", &o.tolerance, "stop once no plan can be better by more", {.below = 1, .example = "1%"});
+  t.add("search.explain", &o.explain,
+        "say why devices stay idle and what one more node would bring, by planning again for each type and zone", {.alias = "explain"});
+  t.add("search.pareto", &o.pareto,
+        "show time against cost: the plans of which none is both faster and cheaper than another, by planning again", {.alias = "pareto"});
   t.add("search.certificate", &o.certificate, "write the proof of the lower bound to this file, for others to check",
         {.value = "FILE", .unset = "none", .alias = "certificate"});
   t.section("replan", "Replanning after the pool has changed");
@@ -125,6 +132,7 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
   if (!operands.empty()) {
     if (o.model.name.empty() && o.model.config.empty()) o.model.name = job.model.name;
     if (o.global_batch == 0) o.global_batch = job.training.global_batch;
+    if (o.steps == 0) o.steps = job.training.steps;
   }
   FLOTILLA_REQUIRE(o.global_batch > 0, ErrorKind::usage,
                    "the sequences of an iteration are not given; write for example --training.global-batch 1024");

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,6 +36,10 @@ struct PlanningOptions {
   } limit;
   Seconds time_limit;  ///< 0: none
   int alternatives = 4;
+  bool explain = false;    ///< why devices are idle, what one more node would bring
+  bool pareto = false;     ///< time against cost
+  std::int64_t steps = 0;  ///< iterations of the run, for its totals; 0: not told
+  std::string tokens;      ///< of the run, "300B"; goes before `steps`; empty: not told
   Share tolerance;
   std::string previous;  ///< file of a plan; empty: none
   Share within;

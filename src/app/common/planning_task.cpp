@@ -1,12 +1,11 @@
 #include "app/common/planning_task.hpp"
 
 #include "app/common/library_model.hpp"
-#include "app/common/live_line.hpp"
 #include "app/common/planning_checks.hpp"
 #include "app/common/pool.hpp"
 #include "app/common/refuse.hpp"
 #include "app/common/restrictions.hpp"
-#include "flotilla/base/clock.hpp"
+#include "app/common/search_clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
@@ -15,8 +14,6 @@
 
 namespace flotilla::app {
 namespace {
-
-constexpr Seconds quiet_for{2}, shown_every{0.2};
 
 model::Config model_of(const PlanningOptions& o, const files::Library& library) {
   if (!o.model.config.empty()) return files::read_hugging_face_config(o.model.config);
@@ -72,13 +69,21 @@ search::PlanRequest request_of(const PlanningOptions& o, const files::Library& l
 PlanningTask task_of(const PlanningOptions& o, search::PlanRequest request, const cluster::Profile& library,
                      const cluster::Catalogue& catalogue, const Offer& offer) {
   request.pool = offer.pool;
+  require_explanations(o);
+  const auto iterations = iterations_of(o, request);
+  const auto places = places_of(request.pool);
   warn_of_missing_links(o, request.pool, library);
   auto profile = without_devices(profile_for(library, o.basis, request.model, request.length), catalogue, request.pool);
-  for (auto& type : profile.device_types)
-    if (const auto units = offer.billing.find(type.name); units != offer.billing.end()) type.billing_weight = units->second;
-  profile = with_prices(std::move(profile), o.basis.prices);
+  for (const auto& [place, units] : offer.billing) cluster::zone_price(profile, place.type, place.zone).billing_weight = units;
+  profile = with_prices(std::move(profile), o.basis.prices, places);
   require_figures(o, request.objective, request.pool, profile);
-  return {std::move(request), std::move(profile), settings_of(o.basis)};
+  PlanningTask task{std::move(request), std::move(profile), settings_of(o.basis), {}, iterations};
+  if (o.basis.sailor_artifact) return require_one_price(task.profile), task;
+  if (offer.one_cluster)
+    state_links(task.profile, places, o.basis.links);
+  else
+    task.assumed = join_zones(task.profile, library, places, o.basis.links);
+  return task;
 }
 
 }  // namespace
@@ -87,7 +92,7 @@ PlanningTask planning_task(const PlanningOptions& o) {
   const auto library = known_devices(o.basis);
   const auto catalogue = files::built_in_catalogue();
   auto request = request_of(o, library);
-  return task_of(o, std::move(request), library.profile, catalogue, {pool_of(o, library.profile, catalogue), {}});
+  return task_of(o, std::move(request), library.profile, catalogue, {pool_of(o, library.profile, catalogue), {}, false});
 }
 
 PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
@@ -95,24 +100,16 @@ PlanningTask planning_task(const PlanningOptions& o, const Offer& offer) {
   return task_of(o, request_of(o, library), library.profile, files::built_in_catalogue(), offer);
 }
 
-files::Planning search_for(PlanningTask& task, const PlanningOptions& o) {
+files::Planning search_for(const PlanningTask& task, const PlanningOptions& o) {
   files::Planning planning{task.request.pool, task.request.objective, task.request.restrictions, {}, {}, {}, false};
   planning.again = task.request.previous.has_value();
-  LiveLine line;
-  const Seconds begin = now();
-  Seconds shown = begin + quiet_for;
-  task.request.should_stop = [&] {
-    const Seconds time = now();
-    if (time >= shown) {
-      line.show(text("searching: ", time - begin, o.time_limit.value > 0 ? text(" of ", o.time_limit, " at most") : ""));
-      shown = time + shown_every;
-    }
-    if (o.time_limit.value > 0 && time - begin >= o.time_limit) planning.cut_off = true;
-    return planning.cut_off;
-  };
-  planning.answer = search::plan(task.request, *forecaster_for_pools(task.profile, task.settings));
-  planning.searched = now() - begin;
-  if (planning.answer.finished) planning.cut_off = false;  // it was over when the time was
+  planning.assumed_links = task.assumed;
+  SearchClock clock{"searching", o.time_limit};
+  auto request = task.request;
+  request.should_stop = [&] { return clock.is_over(); };
+  planning.answer = search::plan(request, *forecaster_for_pools(task.profile, task.settings));
+  planning.searched = clock.elapsed();
+  planning.cut_off = clock.cut_off() && !planning.answer.finished;  // finished: it was over when the time was
   return planning;
 }
 

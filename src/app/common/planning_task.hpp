@@ -1,6 +1,8 @@
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "app/common/forecasting.hpp"
 #include "app/common/planning_options.hpp"
@@ -15,12 +17,15 @@ struct PlanningTask {
   search::PlanRequest request;
   cluster::Profile profile;  ///< knows every type of the pool, lists no devices
   ForecastSettings settings;
+  std::vector<cluster::AssumedLink> assumed;  ///< between zones that nobody measured
+  std::int64_t iterations = 0;                ///< of the run; 0: not known
 };
 
 /// Devices that somebody else than the options found, and what an hour of one is billed there.
 struct Offer {
   search::Pool pool;
-  std::map<std::string, double> billing;  ///< by device type; a price that the options give goes before
+  std::map<cluster::TypeInZone, double> billing;  ///< a price that the options give goes before
+  bool one_cluster = true;                        ///< its zones are partitions of one cluster: they share its network
 };
 
 /// Of the pool that the options name. Throws Error{usage, bad_input, unavailable}.
@@ -29,7 +34,7 @@ PlanningTask planning_task(const PlanningOptions&);
 PlanningTask planning_task(const PlanningOptions&, const Offer&);
 
 /// The search, with an eye on the clock: the time limit, and a line on a terminal.
-files::Planning search_for(PlanningTask&, const PlanningOptions&);
+files::Planning search_for(const PlanningTask&, const PlanningOptions&);
 
 /// Of a plan that the search found.
 simulate::Report forecast_of(const plan::Plan&, const PlanningTask&);

@@ -6,36 +6,24 @@
 #include <map>
 #include <utility>
 
+#include "app/common/planning_tables.hpp"
 #include "app/common/pool.hpp"
 #include "app/common/report_text.hpp"
 #include "app/common/stage_table.hpp"
+#include "app/common/zone_links.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/journal/console.hpp"
 #include "flotilla/options/documents.hpp"
-#include "flotilla/plan/recompute_modes.hpp"
 
 namespace flotilla::app {
 namespace {
 
 using Lines = std::vector<std::pair<std::string, std::string>>;
-using Places = std::map<std::pair<std::string, std::string>, std::int64_t>;  // type and zone: devices
+using Places = std::map<cluster::TypeInZone, std::int64_t>;
 
 constexpr int key_width = 11;  // of "iteration", the longest, and the gap behind it
-
-Places places_of(const plan::Plan& plan) {
-  Places places;
-  for (int s = 0; s < plan::own_stages(plan); ++s)
-    for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
-      places[{replica.device_type, replica.zone}] += replica.tensor_parallel;
-  return places;
-}
-
-std::string joined(const std::vector<std::string>& parts, const char* between = ", ") {
-  std::string words;
-  for (const auto& part : parts) words += (words.empty() ? "" : between) + part;
-  return words;
-}
 
 std::string goal_in_words(search::Goal goal) {
   switch (goal) {
@@ -59,12 +47,12 @@ std::string objective_in_words(const search::Objective& objective) {
 
 /// "16 of 32 A100-40 @ zone-a, none of 96 V100-16 @ zone-a".
 std::string devices_in_words(const search::Pool& pool, const plan::Plan* plan) {
-  const Places taken = plan == nullptr ? Places{} : places_of(*plan);
+  const Places taken = plan == nullptr ? Places{} : devices_by_place(*plan);
   Places offered;
-  std::vector<std::pair<std::string, std::string>> order;
+  std::vector<cluster::TypeInZone> order;
   for (const auto& entry : pool) {
     auto& count = offered[{entry.device_type, entry.zone}];
-    if (count == 0) order.emplace_back(entry.device_type, entry.zone);
+    if (count == 0) order.push_back({entry.device_type, entry.zone});
     count += entry.count;
   }
   std::vector<std::string> parts;
@@ -72,18 +60,9 @@ std::string devices_in_words(const search::Pool& pool, const plan::Plan* plan) {
     const auto found = taken.find(place);
     const std::int64_t used = found == taken.end() ? 0 : found->second, all = offered[place];
     const std::string of = used == all && all > 1 ? text("all ", all) : used == 0 ? text("none of ", all) : text(used, " of ", all);
-    parts.push_back(text(plan == nullptr ? text(all) : of, " ", place_in_words(place.first, place.second)));
+    parts.push_back(text(plan == nullptr ? text(all) : of, " ", place_in_words(place.type, place.zone)));
   }
   return joined(parts);
-}
-
-std::string shape_in_words(const plan::Plan& plan, bool zones) {
-  std::map<std::string, std::int64_t> devices;
-  for (const auto& [place, count] : places_of(plan)) devices[zones ? place_in_words(place.first, place.second) : place.first] += count;
-  std::vector<std::string> parts;
-  for (const auto& [place, count] : devices) parts.push_back(text(count, " ", place));
-  const auto stages = plan.stages.size();
-  return text(stages, stages == 1 ? " stage on " : " stages on ", joined(parts, " + "));
 }
 
 std::string plan_in_words(const plan::Plan& plan) {
@@ -127,10 +106,55 @@ std::string lines_within(Lines lines, int width) {
   return key_values(lines);
 }
 
+std::string moves_in_words(Bytes moved) {
+  return moved.count > 0 ? text(moved, " to devices that do not store it yet") : "nothing: every device already stores what it needs";
+}
+
+/// "30 B" as people count tokens.
+std::string tokens_in_words(std::int64_t tokens) {
+  const auto count = static_cast<double>(tokens);
+  return count >= 1e12  ? formatted("%.3gT", count / 1e12)
+         : count >= 1e9 ? formatted("%.3gB", count / 1e9)
+                        : formatted("%.3gM", count / 1e6);
+}
+
+std::string run_in_words(const search::RunTotals& run) {
+  std::string words =
+      text(run.iterations, run.iterations == 1 ? " iteration, " : " iterations, ", tokens_in_words(run.tokens), " tokens: ", run.time, " (",
+           run.low, " to ", run.high, "), ", journal::short_number(run.device_hours), " device-hours");
+  if (run.usd) words += ", " + dollars(*run.usd);
+  if (run.billing_units) words += ", " + billing(*run.billing_units);
+  if (run.energy_joules) words += ", at most " + energy(*run.energy_joules);
+  return words;
+}
+
+std::string links_in_words(const std::vector<cluster::AssumedLink>& links) {
+  constexpr std::size_t shown = 3;
+  std::string words = "assumed: ";
+  for (std::size_t i = 0; i < std::min(links.size(), shown); ++i)
+    words += text(i == 0 ? "" : ", ", link_in_words(links[i]), " (", cluster::in_words(links[i].distance), ")");
+  return links.size() > shown ? text(words, " and ", links.size() - shown, " more") : words;
+}
+
+/// Runner-up plans that the forecast cannot tell from the best.
+std::string equal_in_words(const std::vector<search::RankedPlan>& alternatives) {
+  const auto equal = std::ranges::count_if(alternatives, &search::RankedPlan::within_error);
+  if (equal == 0) return "";
+  return text(equal, " of ", alternatives.size(), " next best: no difference within the forecast's error");
+}
+
+bool leaves_some_idle(const files::Planning& planning) {
+  std::int64_t there = 0, used = 0;
+  for (const auto& entry : planning.pool) there += entry.count;
+  for (const auto& [place, count] : devices_by_place(planning.answer.best->plan)) used += count;
+  return used < there;
+}
+
 Lines question(const files::Planning& planning, const plan::Plan* plan) {
   Lines lines{{"objective", objective_in_words(planning.objective)}};
   if (const auto names = search::names_of(planning.restrictions); !names.empty()) lines.emplace_back("restrict", joined(names));
   lines.emplace_back("devices", devices_in_words(planning.pool, plan));
+  if (!planning.assumed_links.empty()) lines.emplace_back("links", links_in_words(planning.assumed_links));
   if (plan == nullptr) return lines;
   lines.emplace_back("model", text(plan->model.name, ", ", plan->global_batch, plan->global_batch == 1 ? " sequence of " : " sequences of ",
                                    plan->length, " tokens, ", to_string(plan->precision)));
@@ -138,76 +162,19 @@ Lines question(const files::Planning& planning, const plan::Plan* plan) {
   return lines;
 }
 
-std::string moves_in_words(Bytes moved) {
-  return moved.count > 0 ? text(moved, " to devices that do not store it yet") : "nothing: every device already stores what it needs";
-}
-
 Lines finding(const files::Planning& planning) {
   const auto& answer = planning.answer;
   Lines lines;
+  if (planning.run) lines.emplace_back("run", run_in_words(*planning.run));
   if (!answer.binding.empty()) lines.emplace_back("binding", answer.binding);
+  if (const auto equal = equal_in_words(answer.alternatives); !equal.empty()) lines.emplace_back("equal", equal);
+  if (answer.best && !planning.idle && leaves_some_idle(planning))
+    lines.emplace_back("idle", "some devices; --explain says why, and what one more node would bring");
   if (answer.best) lines.emplace_back("proven", proof_in_words(answer));
   if (answer.best && (planning.again || answer.best->moved.count > 0)) lines.emplace_back("moves", moves_in_words(answer.best->moved));
   lines.emplace_back("search", search_in_words(planning));
   if (!answer.space.empty()) lines.emplace_back("space", answer.space);
   return lines;
-}
-
-bool several_zones(const search::Pool& pool) {
-  return std::ranges::any_of(pool, [&](const auto& entry) { return entry.zone != pool.front().zone; });
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin) + "\n");
-    begin = end + 1;
-  }
-  return lines;
-}
-
-/// What a plan's execution options are where they differ from the best plan's.
-std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
-  std::string words;
-  if (plan.schedule != best.schedule) words += ", " + plan::to_string(plan.schedule);
-  if (plan.sequence_parallel != best.sequence_parallel) words += plan.sequence_parallel ? ", sequence parallel" : ", not sequence parallel";
-  if (plan.shard_optimizer != best.shard_optimizer) words += plan.shard_optimizer ? ", sharded optimizer" : ", unsharded optimizer";
-  const auto modes = plan::recompute_modes(plan);
-  if (modes == plan::recompute_modes(best)) return words;
-  std::vector<std::string> names;
-  for (const auto mode : modes) names.push_back(plan::to_string(mode));
-  return words + ", recompute " + joined(names, " and ");
-}
-
-/// Why a plan lost may take a line of its own: it stands below the plan.
-std::string alternatives_table(const files::Planning& planning, const Style& style, int width) {
-  const auto& all = planning.answer.alternatives;
-  const bool priced = std::ranges::any_of(all, [](const auto& plan) { return plan.usd.has_value(); });
-  std::vector<TextTable::Column> columns{{"next best"}, {"iteration", Align::right}};
-  if (priced) columns.push_back({"cost", Align::right});
-  const auto goal = planning.objective.goal;
-  const bool counted = goal == search::Goal::billing || goal == search::Goal::energy;
-  if (counted) columns.push_back({search::to_string(goal), Align::right});
-  columns.push_back({"memory", Align::right});
-  TextTable table{columns};
-  const auto& best = planning.answer.best->plan;
-  for (const auto& plan : all) {
-    std::vector<std::string> row{shape_in_words(plan.plan, several_zones(planning.pool)) + options_in_words(plan.plan, best),
-                                 to_string(plan.iteration)};
-    if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
-    if (counted) row.push_back(goal == search::Goal::energy ? energy(plan.value) : billing(plan.value));
-    row.push_back(to_string(plan.peak_memory));
-    table.add(std::move(row));
-  }
-  const auto lines = lines_of(table.print(style));
-  constexpr std::size_t head = 2;
-  std::string out;
-  for (std::size_t l = 0; l < lines.size(); ++l) {
-    out += lines[l];
-    if (l >= head && !all[l - head].reason.empty()) out += "  " + options::wrap(all[l - head].reason, 2, width - 2) + "\n";
-  }
-  return out;
 }
 
 }  // namespace
@@ -223,9 +190,8 @@ std::string planning_text(const files::Planning& planning, const Style& style, i
   const auto& plan = answer.best->plan;
   Lines lines = forecast_lines(*planning.forecast);
   for (auto& line : finding(planning)) lines.push_back(std::move(line));
-  std::string out = lines_within(question(planning, &plan), width) + "\n" + stage_table(plan, style) + "\n" + lines_within(lines, width);
-  if (!answer.alternatives.empty()) out += "\n" + alternatives_table(planning, style, width);
-  return out;
+  return lines_within(question(planning, &plan), width) + "\n" + stage_table(plan, style) + "\n" + lines_within(lines, width) +
+         planning_tables(planning, style, width);
 }
 
 }  // namespace flotilla::app

@@ -131,18 +131,19 @@ cluster::Profile without_devices(cluster::Profile library, const cluster::Catalo
 }
 
 void require_within(const search::Pool& pool, const plan::Plan& plan, const std::string& source) {
-  std::map<std::pair<std::string, std::string>, int> left;
-  for (const auto& entry : pool) left[{entry.device_type, entry.zone}] += entry.count;
-  const auto offered = left;
+  std::map<cluster::TypeInZone, std::int64_t> offered;
+  for (const auto& entry : pool) offered[{entry.device_type, entry.zone}] += entry.count;
+  for (const auto& [place, devices] : devices_by_place(plan))
+    FLOTILLA_REQUIRE(devices <= offered[place], ErrorKind::no_plan, source, ": the plan takes ", devices, " ",
+                     place_in_words(place.type, place.zone), ", the pool has ", offered[place]);
+}
+
+std::map<cluster::TypeInZone, std::int64_t> devices_by_place(const plan::Plan& plan) {
+  std::map<cluster::TypeInZone, std::int64_t> devices;
   for (int s = 0; s < plan::own_stages(plan); ++s)
     for (const auto& replica : plan.stages[static_cast<std::size_t>(s)].replicas)
-      left[{replica.device_type, replica.zone}] -= replica.tensor_parallel;
-  for (const auto& [place, devices] : left) {
-    const auto has = offered.find(place);
-    const int count = has == offered.end() ? 0 : has->second;
-    FLOTILLA_REQUIRE(devices >= 0, ErrorKind::no_plan, source, ": the plan takes ", count - devices, " ",
-                     place_in_words(place.first, place.second), ", the pool has ", count);
-  }
+      devices[{replica.device_type, replica.zone}] += replica.tensor_parallel;
+  return devices;
 }
 
 std::string place_in_words(const std::string& type, const std::string& zone) { return zone.empty() ? type : text(type, " @ ", zone); }

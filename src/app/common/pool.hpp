@@ -1,4 +1,6 @@
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ cluster::Profile without_devices(cluster::Profile library, const cluster::Catalo
 
 /// Throws Error{no_plan} naming `source` where the plan takes devices of a type and zone that the pool does not have in that number.
 void require_within(const search::Pool&, const plan::Plan&, const std::string& source);
+
+/// Devices that a plan takes.
+std::map<cluster::TypeInZone, std::int64_t> devices_by_place(const plan::Plan&);
 
 /// "A100-40 @ us-central1-a".
 std::string place_in_words(const std::string& type, const std::string& zone);

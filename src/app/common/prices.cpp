@@ -79,19 +79,72 @@ cluster::EgressPrice egress(const PriceReader& reader, const std::string& word) 
   return {priced.name.substr(0, colon), priced.name.substr(colon + 1), priced.value / bytes_in_a_gigabyte};
 }
 
+/// A price of devices of a type, in one zone or, with none, anywhere.
+struct DevicePrice {
+  cluster::DeviceType* type = nullptr;  ///< nullptr: of the catalogue alone
+  std::string zone;
+  double value = 0;
+};
+
+/// Names of CPUs may hold an '@' of their own: a word is a type if somebody knows it whole, else the last '@' begins the zone.
+DevicePrice device_price(cluster::Profile& profile, const PriceReader& reader, const options::Setting& option, const std::string& word) {
+  const auto priced = reader.read(word);
+  const auto at = priced.name.rfind('@');
+  const auto is_type = [&](const cluster::DeviceType& type) { return same_word(type.name, priced.name); };
+  if (at == priced.name.npos || std::ranges::any_of(profile.device_types, is_type))
+    return {type_called(profile, priced.name, option, word), "", priced.value};
+  if (at + 1 == priced.name.size()) reader.refuse(word, "expected a zone behind the '@'");
+  if (!(priced.value > 0)) reader.refuse(word, "expected a price above 0 in a zone");
+  return {type_called(profile, priced.name.substr(0, at), option, word), priced.name.substr(at + 1), priced.value};
+}
+
+/// Who types a zone means one of those; a list in a file serves other pools, too.
+void require_zone(const DevicePrice& price, const std::vector<std::string>& zones, const options::Setting& option,
+                  const std::string& word) {
+  const bool typed = option.origin == options::Origin::command_line;
+  if (!typed || zones.empty() || std::ranges::find(zones, price.zone) != zones.end()) return;
+  std::string listed;
+  for (const auto& zone : zones) listed += (listed.empty() ? "" : ", ") + (zone.empty() ? "one without a name" : zone);
+  refuse(option, word,
+         text("no ", price.type->name, " are in a zone '", price.zone.substr(0, 60), "'", suggestion(price.zone, zones), "; the zones are ",
+              listed));
+}
+
+std::vector<std::string> zones_of(const std::string& type, const std::vector<cluster::TypeInZone>& places) {
+  std::vector<std::string> zones;
+  for (const auto& place : places)
+    if (place.type == type && std::ranges::find(zones, place.zone) == zones.end()) zones.push_back(place.zone);
+  return zones;
+}
+
+/// What is said of a type replaces all that the profile says of it, its zones' prices included; what is said of a zone goes before.
+void set_prices(cluster::Profile& profile, const std::vector<std::string>& words, const options::Setting& option, const PriceReader& reader,
+                const std::vector<cluster::TypeInZone>& places, double cluster::DeviceType::*anywhere, double cluster::ZonePrice::*there) {
+  std::vector<DevicePrice> in_zones;
+  for (const auto& word : words) {
+    const auto price = device_price(profile, reader, option, word);
+    if (price.type == nullptr) continue;
+    if (!price.zone.empty()) {
+      require_zone(price, zones_of(price.type->name, places), option, word);
+      in_zones.push_back(price);
+      continue;
+    }
+    price.type->*anywhere = price.value;
+    for (auto& old : profile.zone_prices)
+      if (old.device_type == price.type->name) old.*there = 0;
+  }
+  for (const auto& price : in_zones) cluster::zone_price(profile, price.type->name, price.zone).*there = price.value;
+}
+
 }  // namespace
 
-cluster::Profile with_prices(cluster::Profile profile, const Prices& prices) {
+cluster::Profile with_prices(cluster::Profile profile, const Prices& prices, const std::vector<cluster::TypeInZone>& places) {
   const PriceReader devices{prices.devices_setting, "USD/h", "A100-40=2.50USD/h"};
-  for (const auto& word : prices.devices) {
-    const auto priced = devices.read(word);
-    if (auto* type = type_called(profile, priced.name, prices.devices_setting, word)) type->usd_per_hour = priced.value;
-  }
+  set_prices(profile, prices.devices, prices.devices_setting, devices, places, &cluster::DeviceType::usd_per_hour,
+             &cluster::ZonePrice::usd_per_hour);
   const PriceReader billing{prices.billing_setting, "units/h", "A100-40=16units/h"};
-  for (const auto& word : prices.billing) {
-    const auto priced = billing.read(word);
-    if (auto* type = type_called(profile, priced.name, prices.billing_setting, word)) type->billing_weight = priced.value;
-  }
+  set_prices(profile, prices.billing, prices.billing_setting, billing, places, &cluster::DeviceType::billing_weight,
+             &cluster::ZonePrice::billing_weight);
   const PriceReader zones{prices.egress_setting, "USD/GB", "zone-a:zone-b=0.02USD/GB"};
   for (const auto& word : prices.egress) {
     auto price = egress(zones, word);

@@ -172,7 +172,10 @@ std::string who(const Report& report) {
 
 }  // namespace
 
-std::string energy(double joules) { return joules < 1e6 ? formatted("%.3g kJ", joules / 1e3) : formatted("%.3g kWh", joules / 3.6e6); }
+std::string energy(double joules) {
+  if (joules < 1e6) return formatted("%.3g kJ", joules / 1e3);
+  return joules < 3.6e9 ? formatted("%.3g kWh", joules / 3.6e6) : formatted("%.3g MWh", joules / 3.6e9);
+}
 
 std::string billing(double units) { return text(three_digits(units), " units"); }
 

@@ -55,18 +55,6 @@ void add_script(options::Table& t, SubmitSettings& s) {
   t.add("submit.requeues", &s.requeues, "maximum number of requeues", {.minimum = 0, .maximum = 1'000'000});
 }
 
-/// Of a job file that was read once already.
-std::int64_t steps_in(const std::string& file, std::span<const std::string> environment) {
-  Job job;
-  SubmitOptions others;
-  auto table = job_table(job);
-  const auto all = submit_table(others);
-  table.pass_over(all);
-  table.read_environment(environment);
-  table.read_file(file);
-  return job.training.steps;
-}
-
 }  // namespace
 
 void add_submit(options::Table& t, SubmitSettings& s) {
@@ -96,7 +84,7 @@ SubmitOptions read_submit_options(std::span<const std::string> arguments, std::s
   const auto operands = read_planning(table, o.planning, arguments, environment);
   if (!operands.empty()) {
     o.job_file = operands.front();
-    o.steps = steps_in(o.job_file, environment);
+    o.steps = o.planning.steps;
   }
   const auto& s = o.submit;
   FLOTILLA_REQUIRE(s.dry_run || s.answers.empty() || !s.resize.empty(), ErrorKind::usage,

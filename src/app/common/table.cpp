@@ -47,6 +47,12 @@ int output_width() {
   return std::clamp<int>(size.ws_col, 80, 100);
 }
 
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string all;
+  for (const auto& word : words) all += (all.empty() ? "" : between) + word;
+  return all;
+}
+
 void TextTable::add(std::vector<std::string> row) {
   FLOTILLA_ASSERT(row.size() <= columns_.size(), row.size(), " cells in ", columns_.size(), " columns");
   row.resize(columns_.size());

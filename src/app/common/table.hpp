@@ -14,6 +14,9 @@ Style output_style();
 /// Columns of the terminal that standard output is, within 80 … 100; 96 where it is none.
 int output_width();
 
+/// "a, b, c".
+std::string joined(const std::vector<std::string>& words, const char* between = ", ");
+
 enum class Align { left, right };
 
 /// A table of text with aligned columns. Rows that are shorter than the header end in empty cells.

@@ -29,8 +29,8 @@ std::string level_name(cluster::LinkLevel level) {
 /// Figures that a probe does not take, where somebody gave them.
 std::string more_of(const cluster::DeviceType& t) {
   std::string words;
-  const auto add = [&](bool given, const auto&... what) {
-    if (given) words += (words.empty() ? "" : ", ") + text(what...);
+  const auto add = [&](bool given, const auto&... figure) {
+    if (given) words += (words.empty() ? "" : ", ") + text(figure...);
   };
   add(t.per_node > 0, t.per_node, " a node");
   add(t.usd_per_hour > 0, t.usd_per_hour, " USD/h");

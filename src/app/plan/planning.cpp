@@ -1,6 +1,6 @@
 #include "app/plan/planning.hpp"
 
-#include "app/common/planning_task.hpp"
+#include "app/common/planning_economics.hpp"
 #include "app/common/planning_text.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/certificate_file.hpp"
@@ -11,14 +11,16 @@ namespace flotilla::app {
 
 int find_plan(std::span<const std::string> arguments) {
   const auto o = read_planning_options(arguments, options::environment());
-  auto task = planning_task(o);
+  const auto task = planning_task(o);
   auto planning = search_for(task, o);
   if (!planning.answer.best) {
     planning.answer.no_plan_reason = why_none(planning, o);
     if (o.output.json) write_output(o.output, files::planning_to_json(planning));
     throw Error{ErrorKind::no_plan, planning.answer.no_plan_reason};
   }
+  explain(planning, task, o);
   planning.forecast = forecast_of(planning.answer.best->plan, task);
+  add_economics(planning, task, o);
   if (!o.write_plan.empty()) files::write_plan(o.write_plan, planning.answer.best->plan);
   if (!o.certificate.empty()) {
     FLOTILLA_REQUIRE(planning.answer.proof, ErrorKind::unavailable, "nothing is proven of this plan, so there is no certificate");

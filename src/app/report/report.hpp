@@ -27,9 +27,10 @@ struct RunCost {
   std::optional<double> billing_units, usd;
 };
 
-/// Billing units of a node-hour by partition, and of a device-hour and dollars of one by type.
+/// Billing units of a node-hour by partition, and those and dollars of a device-hour.
 struct RunPrices {
-  std::map<std::string, double> node_units, device_units, device_usd;
+  std::map<std::string, double> node_units;
+  cluster::Profile devices;  ///< types and their prices alone
 };
 /// From submission.json of the run directory where there is one, and from the options, which go before. Throws Error{usage, bad_input}.
 RunPrices prices_of_run(const std::filesystem::path& run, const std::vector<journal::IncarnationHistory>&, const Prices&);

@@ -24,13 +24,12 @@ std::map<std::string, double> units_of_slurm_cluster(const fs::path& run) {
   return units;
 }
 
-/// Adds a group's share; one unknown price makes the sum unknown.
-void add(std::optional<double>& sum, const std::map<std::string, double>& prices, const std::string& key, double hours) {
-  const auto price = prices.find(key);
-  if (price == prices.end())
+/// Adds a group's share; one unknown price, 0, makes the sum unknown.
+void add(std::optional<double>& sum, double price, double hours) {
+  if (!(price > 0))
     sum.reset();
   else if (sum)
-    *sum += price->second * hours;
+    *sum += price * hours;
 }
 
 }  // namespace
@@ -45,10 +44,7 @@ RunPrices prices_of_run(const fs::path& run, const std::vector<journal::Incarnat
       }
   RunPrices prices;
   prices.node_units = units_of_slurm_cluster(run);
-  for (const auto& type : with_prices(std::move(types), words).device_types) {
-    if (type.usd_per_hour > 0) prices.device_usd[type.name] = type.usd_per_hour;
-    if (type.billing_weight > 0) prices.device_units[type.name] = type.billing_weight;
-  }
+  prices.devices = with_prices(std::move(types), words);
   return prices;
 }
 
@@ -60,11 +56,13 @@ RunCost cost_of(const journal::IncarnationHistory& h, const RunPrices& prices) {
   for (const auto& group : h.devices) {
     cost.device_hours += group.devices * hours;
     cost.node_hours += group.hosts * hours;
-    add(cost.usd, prices.device_usd, group.device_type, group.devices * hours);
-    if (prices.device_units.contains(group.device_type))
-      add(cost.billing_units, prices.device_units, group.device_type, group.devices * hours);
+    add(cost.usd, cluster::usd_per_hour(prices.devices, group.device_type, group.zone), group.devices * hours);
+    const double units = cluster::billing_weight(prices.devices, group.device_type, group.zone);
+    const auto of_node = prices.node_units.find(group.zone);
+    if (units > 0)
+      add(cost.billing_units, units, group.devices * hours);
     else
-      add(cost.billing_units, prices.node_units, group.zone, group.hosts * hours);
+      add(cost.billing_units, of_node == prices.node_units.end() ? 0 : of_node->second, group.hosts * hours);
   }
   return cost;
 }

@@ -108,9 +108,13 @@ int simulate(std::span<const std::string> arguments) {
   const auto o = read_options(arguments, file);
   const auto settings = settings_of(o.basis);
   auto plan = files::read_plan(file);
-  auto known = profile_for(known_devices(o.basis).profile, o.basis, plan.model, plan.length);
-  if (!o.pool.empty()) known = on_pool(std::move(known), plan, o, file);
-  const auto profile = with_prices(with_catalogue(std::move(known), plan, file), o.basis.prices);
+  const auto measured = profile_for(known_devices(o.basis).profile, o.basis, plan.model, plan.length);
+  auto profile = with_catalogue(o.pool.empty() ? measured : on_pool(measured, plan, o, file), plan, file);
+  profile = with_prices(std::move(profile), o.basis.prices, places_of(plan));
+  if (o.basis.sailor_artifact)
+    require_one_price(profile);
+  else
+    join_zones(profile, measured, places_of(plan), o.basis.links);
   const Forecasting forecasting{subject_of(std::move(plan), profile, file), settings};
   if (!forecasting.subject().note.empty()) log::info(forecasting.subject().note);
   std::optional<MeasuredRun> run;

@@ -289,10 +289,8 @@ Offer offer_of(const std::vector<SlurmOffer>& all) {
   Offer offer;
   for (const auto& one : all) {
     offer.pool.push_back({one.type, one.partition, one.devices(), one.per_node});
-    auto& units = offer.billing[one.type];
-    units = std::max(units, one.units_per_hour);
+    if (one.units_per_hour > 0) offer.billing[{one.type, one.partition}] = one.units_per_hour;
   }
-  std::erase_if(offer.billing, [](const auto& entry) { return entry.second <= 0; });
   return offer;
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "app/common/planning_economics.hpp"
 #include "app/submit/resize.hpp"
 #include "app/submit/submit_text.hpp"
 #include "flotilla/base/clock.hpp"
@@ -41,12 +42,14 @@ void find_fewest(std::vector<Taken>& taken, const PlanningTask& task) {
 }
 
 void plan_over(Submission& s, const SubmitOptions& o) {
-  auto task = planning_task(o.planning, offer_of(s.offers.all));
+  const auto task = planning_task(o.planning, offer_of(s.offers.all));
   s.planning = search_for(task, o.planning);
   const auto& best = s.planning.answer.best;
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
                    s.waits ? "" : "; --submit.wait plans over what is busy, too");
+  explain(s.planning, task, o.planning);
   s.planning.forecast = forecast_of(best->plan, task);
+  add_economics(s.planning, task, o.planning);
   // The search knows no scratch memory of CPU libraries; the forecast does.
   FLOTILLA_REQUIRE(s.planning.forecast->fits(), ErrorKind::no_plan,
                    "the best plan found needs more memory than its devices have; flotilla plan with the same devices shows by how much");
