@@ -346,6 +346,25 @@ TEST_F(Plan, TimeAgainstCostIsAFront) {
   expect_refused(small_ + Words{"--pareto"}, 65, "no price above 0 is known of A100-40");
 }
 
+TEST_F(Plan, NoSmallerPoolHoldsTheModelThanTheOneNamed) {
+  struct Case {
+    const char *model, *type;
+    int devices;
+  };
+  for (const auto& c : {Case{"opt-13b", "A100-40", 1}, Case{"opt-6.7b", "T4", 3}}) {
+    const auto code = [&](int times) {
+      return run({text("--model.name=", c.model), "--training.global-batch=8", text("--pool=", c.type, "=", c.devices * times, "/1")});
+    };
+    EXPECT_EQ(code(1), 76);
+    const std::string before = "a pool ";
+    const auto at = err_.find(before);
+    ASSERT_NE(at, std::string::npos) << err_;
+    const int times = std::stoi(err_.substr(at + before.size()));
+    EXPECT_EQ(code(times), 0) << err_;
+    EXPECT_EQ(code(times - 1), 76) << times;
+  }
+}
+
 TEST_F(Plan, StagesThatShareDevicesAndSequenceParallelismAreTold) {
   plan::Plan plan;
   plan.schedule = plan::ScheduleKind::interleaved;

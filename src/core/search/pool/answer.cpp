@@ -48,18 +48,21 @@ Miss miss_of(const Evaluation& evaluation) {
   return miss;
 }
 
-/// The change that makes the nearest plan fit.
-std::string change_that_fits(const Evaluation& miss, bool stopped, PlanEvaluator& evaluator, const LargerPool& larger_pool) {
+/// The change that makes the nearest plan fit; `devices`: of the pool.
+std::string change_that_fits(const Evaluation& miss, int devices, bool stopped, PlanEvaluator& evaluator, const LargerPool& larger_pool) {
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::ChangedPlan> {
     const auto evaluation = evaluator.forecast(unbound(changed));
     if (!evaluation) return std::nullopt;
     return simulate::ChangedPlan{evaluation->forecast.iteration,
                                  evaluation->tightest ? evaluation->tightest->limit - evaluation->tightest->needed : Bytes{}};
   };
-  if (const auto remedy = simulate::find_remedy(miss.plan, {miss.tightest->stage}, miss.forecast.iteration, attempt))
-    return text(remedy->change, " would fit", remedy->more_devices > 0 ? text(", on ", remedy->more_devices, " more devices") : "");
-  if (const auto times = stopped ? std::nullopt : larger_pool()) return text("a pool ", *times, " times as large would hold the model");
-  return "";
+  const auto remedy = simulate::find_remedy(miss.plan, {miss.tightest->stage}, miss.forecast.iteration, attempt);
+  if (remedy && remedy->more_devices == 0) return remedy->change + " would fit";
+  // Changes that add devices double degrees: a larger pool may need fewer.
+  const auto times = stopped ? std::nullopt : larger_pool();
+  if (times && (!remedy || (*times - 1) * devices <= remedy->more_devices))
+    return text("a pool ", *times, " times as large would hold the model");
+  return remedy ? text(remedy->change, " would fit, on ", remedy->more_devices, " more devices") : "";
 }
 
 std::string why_none(const DevicePool& device_pool, const Refine& refine, bool stopped, PlanEvaluator& evaluator,
@@ -126,7 +129,7 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
     if (refine.nearest_miss() && !refine.nearest_to_limits()) {
       const Evaluation& nearest = refine.nearest_miss()->evaluation;
       answer.nearest_miss = miss_of(nearest);
-      answer.nearest_miss->change = change_that_fits(nearest, effort.stopped, evaluator, larger_pool);
+      answer.nearest_miss->change = change_that_fits(nearest, device_pool.devices, effort.stopped, evaluator, larger_pool);
     }
     answer.no_plan_reason = why_none(device_pool, refine, effort.stopped, evaluator, answer.nearest_miss);
     return answer;
