@@ -347,11 +347,11 @@ TEST_F(Plan, TimeAgainstCostIsAFront) {
 }
 
 TEST_F(Plan, NoSmallerPoolHoldsTheModelThanTheOneNamed) {
-  struct Case {
+  struct TooSmall {
     const char *model, *type;
     int devices;
   };
-  for (const auto& c : {Case{"opt-13b", "A100-40", 1}, Case{"opt-6.7b", "T4", 3}}) {
+  for (const auto& c : {TooSmall{"opt-13b", "A100-40", 1}, TooSmall{"opt-6.7b", "T4", 3}}) {
     const auto code = [&](int times) {
       return run({text("--model.name=", c.model), "--training.global-batch=8", text("--pool=", c.type, "=", c.devices * times, "/1")});
     };
