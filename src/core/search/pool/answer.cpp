@@ -48,10 +48,21 @@ Miss miss_of(const Evaluation& evaluation) {
   return miss;
 }
 
-/// The change that makes the nearest plan fit; `devices`: of the pool.
-std::string change_that_fits(const Evaluation& miss, int devices, bool stopped, PlanEvaluator& evaluator, const LargerPool& larger_pool) {
+/// Whether no tensor-parallel group is wider than the pool's nodes let it be, however many there are.
+bool has_groups_of_the_pool(const plan::Plan& plan, const DevicePool& device_pool) {
+  for (const auto& stage : plan.stages)
+    for (const auto& replica : stage.replicas) {
+      const auto type = std::ranges::find(device_pool.types, replica.device_type, &PoolType::name);
+      if (type != device_pool.types.end() && replica.tensor_parallel > type->widest) return false;
+    }
+  return true;
+}
+
+/// The change that makes the nearest plan fit.
+std::string change_that_fits(const Evaluation& miss, const DevicePool& device_pool, bool stopped, PlanEvaluator& evaluator,
+                             const LargerPool& larger_pool) {
   const auto attempt = [&](const plan::Plan& changed) -> std::optional<simulate::ChangedPlan> {
-    const auto evaluation = evaluator.forecast(unbound(changed));
+    const auto evaluation = has_groups_of_the_pool(changed, device_pool) ? evaluator.forecast(unbound(changed)) : std::nullopt;
     if (!evaluation) return std::nullopt;
     return simulate::ChangedPlan{evaluation->forecast.iteration,
                                  evaluation->tightest ? evaluation->tightest->limit - evaluation->tightest->needed : Bytes{}};
@@ -60,7 +71,7 @@ std::string change_that_fits(const Evaluation& miss, int devices, bool stopped, 
   if (remedy && remedy->more_devices == 0) return remedy->change + " would fit";
   // Changes that add devices double degrees: a larger pool may need fewer.
   const auto times = stopped ? std::nullopt : larger_pool();
-  if (times && (!remedy || (*times - 1) * devices <= remedy->more_devices))
+  if (times && (!remedy || (*times - 1) * device_pool.devices <= remedy->more_devices))
     return text("a pool ", *times, " times as large would hold the model");
   return remedy ? text(remedy->change, " would fit, on ", remedy->more_devices, " more devices") : "";
 }
@@ -129,7 +140,7 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
     if (refine.nearest_miss() && !refine.nearest_to_limits()) {
       const Evaluation& nearest = refine.nearest_miss()->evaluation;
       answer.nearest_miss = miss_of(nearest);
-      answer.nearest_miss->change = change_that_fits(nearest, device_pool.devices, effort.stopped, evaluator, larger_pool);
+      answer.nearest_miss->change = change_that_fits(nearest, device_pool, effort.stopped, evaluator, larger_pool);
     }
     answer.no_plan_reason = why_none(device_pool, refine, effort.stopped, evaluator, answer.nearest_miss);
     return answer;
