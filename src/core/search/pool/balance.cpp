@@ -90,7 +90,8 @@ class Balance {
     mode.fixed += ((begins ? 0 : 2) + (ends ? 0 : 2)) * estimator_.handshake();
     if (estimator_.blocks_on(column_.microbatch)) mode.fixed += messages(s);
     const double limit = static_cast<double>(device_pool.types[at(type)].memory.count);
-    double some = limit > 0 ? std::floor((limit - held - layer_cost.once) / bytes(layer_cost.block)) : blocks_;
+    const double once = begins && ends ? layer_cost.once_in_one_stage : layer_cost.once;
+    double some = limit > 0 ? std::floor((limit - held - once) / bytes(layer_cost.block)) : blocks_;
     const double alone = (layer_cost.embedding_alone - layer_cost.embedding.activations) * in_flight;
     if (begins && !ends && some < 0 && held + alone <= limit) some = 0;
     mode.most = static_cast<int>(std::clamp<double>(some, -1, blocks_));

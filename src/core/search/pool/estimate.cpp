@@ -45,8 +45,8 @@ double Estimator::memory(const LayerCostSample& s, int first, int last, double i
   const bool begins = first == 0, ends = last == device_pool_.request.model.layers();
   const double held =
       s.beside + (begins ? of(s.embedding) : s.neighbour) + (ends ? of(s.head) : s.neighbour) - (begins && ends ? s.shared : 0);
-  const bool alone = begins && !ends && blocks(first, last) == 0;
-  return held + (alone ? (s.embedding_alone - s.embedding.activations) * in_flight : s.once + blocks(first, last) * of(s.block));
+  if (begins && !ends && blocks(first, last) == 0) return held + (s.embedding_alone - s.embedding.activations) * in_flight;
+  return held + (begins && ends ? s.once_in_one_stage : s.once) + blocks(first, last) * of(s.block);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 #include <tuple>
 
 #include "candidate_plan.hpp"
@@ -52,12 +53,13 @@ std::array<const simulate::RankKind*, 3> stages_of(const Evaluation& evaluation)
   return out;
 }
 
-/// The profile with the first nodes of each type's first place alone.
+/// The profile with the first nodes of each type's largest place alone: groups of any degree that the pool has room for stand there.
 cluster::Profile first_devices(const DevicePool& device_pool) {
   cluster::Profile few = device_pool.profile;
   few.devices.clear();
   for (const PoolType& type : device_pool.types) {
-    const Place& place = device_pool.places[at(type.places.front())];
+    const auto count = [&](int place) { return device_pool.places[at(place)].count; };
+    const Place& place = device_pool.places[at(*std::ranges::max_element(type.places, {}, count))];
     const auto first = device_pool.profile.devices.begin() + place.first.value;
     few.devices.insert(few.devices.end(), first, first + std::min(place.count, type.per_node * tuning::most_nodes_of_a_group));
   }
@@ -156,12 +158,12 @@ const LayerCostSample& LayerCostTable::of(int type, int tensor, int microbatch, 
 }
 
 /// With so many layers in its stages.
-plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count, const std::array<int, 3>& layers) const {
+plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count, std::span<const int> layers) const {
   const PlanRequest& request = device_pool_.request;
   const PoolType& of = device_pool_.types[at(way.type)];
   plan::Plan plan;
   plan.model = request.model;
-  plan.model.blocks = layers[0] + layers[1] + layers[2] - 2;
+  plan.model.blocks = std::accumulate(layers.begin(), layers.end(), -2);
   plan.length = request.length;
   plan.precision = request.precision;
   plan.sequence_parallel = way.shares_tokens || request.constraints.sequence_parallel.value_or(false);
@@ -179,7 +181,7 @@ plan::Plan LayerCostTable::small_plan(const Way& way, int microbatch, int count,
 }
 
 std::optional<Evaluation> LayerCostTable::forecast_small_plan(const Way& way, int microbatch, int count) {
-  const plan::Plan plan = small_plan(way, microbatch, count, {1, device_pool_.request.model.blocks, 1});
+  const plan::Plan plan = small_plan(way, microbatch, count, std::array{1, device_pool_.request.model.blocks, 1});
   auto evaluation = evaluator_.forecast(plan);
   if (evaluation || way.tensor > device_pool_.types[at(way.type)].per_node) return evaluation;
   return evaluator_.forecast_on_one_host(plan);  // what the links between its stages cost is not looked at
@@ -230,13 +232,13 @@ std::optional<LayerCostTable::Reference> LayerCostTable::measure_reference(const
   ++taken_;
   const PlanRequest& request = device_pool_.request;
   const int most = std::min(largest_microbatch, static_cast<int>(std::bit_floor(static_cast<unsigned>(request.global_batch))));
-  const auto of = [&](int microbatch, const std::array<int, 3>& layers) {
-    return evaluator_.stage_costs(small_plan(way, microbatch, microbatches, layers), request.model);
+  const auto of = [&](int microbatch, std::initializer_list<int> layers) {
+    return evaluator_.stage_costs(small_plan(way, microbatch, microbatches, {layers.begin(), layers.size()}), request.model);
   };
-  const auto one = of(1, {2, 1, 2}), two = of(1, {3, 2, 3}), large = of(most, {1, 1, 2});
-  if (!one || !two || !large) return std::nullopt;
+  const auto one = of(1, {2, 1, 2}), two = of(1, {3, 2, 3}), large = of(most, {1, 1, 2}), whole = of(1, {3}), large_whole = of(most, {3});
+  if (!one || !two || !large || !whole || !large_whole) return std::nullopt;
   const auto part = [&](const auto& plan, int stage) { return part_of((*plan)[at(stage)], request.precision); };
-  Reference known{way.type, most, {}, beside(*large, way.tensor), 0};
+  Reference known{way.type, most, {}, beside(*large, way.tensor), 0, 0};
   LayerCostSample& sample = known.one;
   sample.usable = true;
   sample.block = difference(part(two, 1), part(one, 1));
@@ -247,6 +249,9 @@ std::optional<LayerCostTable::Reference> LayerCostTable::measure_reference(const
   sample.embedding.activations = std::max(0.0, (part(one, 0).activations - sample.once) / microbatches - sample.block.activations);
   sample.embedding_alone = part(large, 0).activations / (microbatches * most);
   sample.head.activations = std::max(0.0, part(one, 2).activations - sample.once - sample.block.activations);
+  const double layers = sample.embedding.activations + sample.block.activations + sample.head.activations;
+  sample.once_in_one_stage = part(whole, 0).activations - layers;
+  known.once_in_one_stage_of_most = part(large_whole, 0).activations - layers * most;
   sample.shared = sample.embedding.state * token_embedding_share_;
   sample.beside = beside(*one, way.tensor);
   return known;
@@ -275,6 +280,7 @@ std::unique_ptr<LayerCostSample> LayerCostTable::from_reference(const Reference&
   const double way = known.most > 1 ? (microbatch - 1.0) / (known.most - 1) : 0;
   layer_cost->beside += way * (known.beside_of_most - known.one.beside);
   layer_cost->once += way * (known.once_of_most - known.one.once);
+  layer_cost->once_in_one_stage += way * (known.once_in_one_stage_of_most - known.one.once_in_one_stage);
   return layer_cost;
 }
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plan_evaluator.hpp"
@@ -25,6 +26,7 @@ struct LayerCostSample {
   double beside = 0;           ///< bytes once: workspace, the process, what passes need however many microbatches are in flight
   double neighbour = 0;        ///< bytes for every neighbouring stage
   double once = 0;             ///< bytes once where a stage has blocks or the head: boundary messages, what is computed again
+  double once_in_one_stage = 0;  ///< the same of a stage that holds all layers, which exchanges no messages
   double embedding_alone = 0;  ///< bytes for every microbatch in flight of a stage that holds nothing else
 };
 
@@ -38,7 +40,7 @@ struct LeastPassTime {
 /// Learns what layers cost from small plans of three stages with one replica and three microbatches, so whatever runtime the forecast
 /// knows, the search knows. A device's passes do not depend on its neighbours, so that they are the whole plan's.
 /// Of a described runtime, plans with embedding, blocks and head as stages are forecast.
-/// Of ours, plans with one and with two blocks in each stage are lowered for their memory: it does not depend on the type, and grows evenly
+/// Of ours, plans with one and with two blocks in each stage, and with one stage, are lowered for their memory: it does not depend on the type, and grows evenly
 /// with blocks and microbatch. Times come from the forecaster's bound of a layer, which leaves out only what members of a tensor-parallel
 /// group wait for each other (0.3 % of a block).
 class LayerCostTable {
@@ -81,7 +83,7 @@ class LayerCostTable {
   struct Reference {
     int type = 0, most = 1;
     LayerCostSample one;
-    double beside_of_most = 0, once_of_most = 0;
+    double beside_of_most = 0, once_of_most = 0, once_in_one_stage_of_most = 0;
   };
   const Reference& reference(const Way&);
   std::optional<Reference> measure_reference(const Way&);
@@ -90,7 +92,7 @@ class LayerCostTable {
   std::unique_ptr<LayerCostSample> measure_plan(const Way&, int microbatch);
   const std::array<double, 3>* held_once(const Way&, const Evaluation* of_one_sequence);
   void add_communication(LayerCostSample&, int tensor) const;
-  plan::Plan small_plan(const Way&, int microbatch, int microbatches, const std::array<int, 3>& layers) const;
+  plan::Plan small_plan(const Way&, int microbatch, int microbatches, std::span<const int> layers) const;
   std::optional<Evaluation> forecast_small_plan(const Way&, int microbatch, int microbatches);
 
   const DevicePool& device_pool_;
