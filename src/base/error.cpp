@@ -3,7 +3,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "flotilla/base/foreign_text.hpp"
+
 namespace flotilla {
+
+Error::Error(ErrorKind kind, const std::string& message) : std::runtime_error{message_line(message, longest_message)}, kind_{kind} {}
 
 ExitCode exit_code(ErrorKind kind) noexcept {
   switch (kind) {
@@ -20,7 +24,7 @@ ExitCode exit_code(ErrorKind kind) noexcept {
 
 void assertion_failed(const char* expression, const std::string& message, std::source_location where) noexcept {
   std::fprintf(stderr, "flotilla: bug: %s:%u: %s does not hold%s%s\n", where.file_name(), where.line(), expression,
-               message.empty() ? "" : ": ", message.c_str());
+               message.empty() ? "" : ": ", message_line(message).c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flotilla/base/foreign_text.hpp"
+
 namespace flotilla {
 namespace {
 
@@ -19,9 +21,10 @@ std::size_t shown_width(const std::string& text) {
 
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::size_t width = 0;
-  for (const auto& [key, value] : pairs) width = std::max(width, shown_width(key));
+  for (const auto& pair : pairs) width = std::max(width, shown_width(printable(pair.first)));
   std::string out;
-  for (const auto& [key, value] : pairs) {
+  for (const auto& pair : pairs) {
+    const auto key = printable(pair.first), value = printable_lines(pair.second);
     std::string head = key + std::string(width - shown_width(key), ' ');
     for (std::size_t begin = 0; begin <= value.size();) {
       const auto end = std::min(value.find('\n', begin), value.size());

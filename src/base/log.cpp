@@ -5,6 +5,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "flotilla/base/foreign_text.hpp"
+
 namespace flotilla::log {
 namespace {
 
@@ -38,7 +40,7 @@ void write(Level level, const std::string& line) {
     const std::lock_guard lock{prefix_mutex};
     if (!prefix.empty()) all += prefix + ": ";
   }
-  all += mark(level) + line + "\n";
+  all = message_line(all + mark(level) + line) + "\n";
   const char* data = all.data();
   for (std::size_t left = all.size(); left > 0;) {
     const auto written = ::write(STDERR_FILENO, data, left);

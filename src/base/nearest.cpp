@@ -4,6 +4,8 @@
 #include <cctype>
 #include <utility>
 
+#include "flotilla/base/foreign_text.hpp"
+
 namespace flotilla {
 namespace {
 
@@ -45,7 +47,7 @@ bool same_word(std::string_view a, std::string_view b) { return std::equal(a.beg
 
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
   const auto best = nearest(word, known);
-  return best.empty() ? "" : "; did you mean '" + best + "'?";
+  return best.empty() ? "" : "; did you mean " + in_quotes(best) + "?";
 }
 
 }  // namespace flotilla

@@ -1,6 +1,7 @@
 #include "flotilla/base/precision.hpp"
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla {
 
@@ -17,7 +18,7 @@ Precision parse_precision(std::string_view name) {
   if (name == "fp32") return Precision::fp32;
   if (name == "bf16") return Precision::bf16;
   if (name == "fp16") return Precision::fp16;
-  throw Error{ErrorKind::bad_input, text("'", name, "' is not a precision; expected fp32, bf16 or fp16")};
+  throw Error{ErrorKind::bad_input, text(in_quotes(name), " is not a precision; expected fp32, bf16 or fp16")};
 }
 
 }  // namespace flotilla

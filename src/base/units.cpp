@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla {
 namespace {
@@ -38,17 +39,17 @@ double parse_quantity(std::string_view what, std::string_view input, const std::
   double number = 0;
   const char* end = input.data() + input.size();
   auto [rest, failed] = std::from_chars(input.data(), end, number);
-  FLOTILLA_REQUIRE(failed == std::errc{} && std::isfinite(number) && number >= 0, ErrorKind::bad_input, "'", input, "' is not a ", what,
-                   "; write for example ", example);
+  FLOTILLA_REQUIRE(failed == std::errc{} && std::isfinite(number) && number >= 0, ErrorKind::bad_input, in_quotes(input), " is not a ",
+                   what, "; write for example ", example);
   while (rest != end && *rest == ' ') ++rest;
   const std::string_view unit{rest, static_cast<std::size_t>(end - rest)};
   for (const auto& [name, scale] : units)
     if (unit == name) return number * scale;
   std::string known;
   for (const auto& [name, scale] : units) known += (known.empty() ? "" : ", ") + std::string{name};
-  FLOTILLA_REQUIRE(!unit.empty(), ErrorKind::bad_input, "'", input, "' has no unit; write for example ", input, units[0].first, " (", known,
-                   ")");
-  throw Error{ErrorKind::bad_input, text("'", input, "' has an unknown unit '", unit, "'; expected one of ", known)};
+  FLOTILLA_REQUIRE(!unit.empty(), ErrorKind::bad_input, in_quotes(input), " has no unit; write for example ", input, units[0].first, " (",
+                   known, ")");
+  throw Error{ErrorKind::bad_input, text(in_quotes(input), " has an unknown unit ", in_quotes(unit), "; expected one of ", known)};
 }
 
 std::string scaled(double value, const char* unit) {
@@ -93,7 +94,7 @@ std::ostream& operator<<(std::ostream& out, BytesPerSecond r) { return out << to
 
 Bytes parse_bytes(std::string_view input) {
   const double bytes = parse_quantity("size", input, byte_units, "64MiB");
-  FLOTILLA_REQUIRE(bytes < 0x1p62, ErrorKind::bad_input, "'", input, "' is larger than any memory; expected less than 4 EiB");
+  FLOTILLA_REQUIRE(bytes < 0x1p62, ErrorKind::bad_input, in_quotes(input), " is larger than any memory; expected less than 4 EiB");
   return {std::llround(bytes)};
 }
 Seconds parse_seconds(std::string_view input) { return {parse_quantity("duration", input, second_units, "90s")}; }

@@ -21,10 +21,10 @@ enum class ErrorKind {
 
 ExitCode exit_code(ErrorKind kind) noexcept;
 
-/// One line for the user: what, where, what was expected, what to do.
+/// One line for the user: what, where, what was expected, what to do. It is one line whatever the message holds (message_line()).
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error{message}, kind_{kind} {}
+  Error(ErrorKind kind, const std::string& message);
   ErrorKind kind() const noexcept { return kind_; }
 
  private:

@@ -7,6 +7,7 @@
 #include "app/common/job_table.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
@@ -36,8 +37,7 @@ const Command& require(std::span<const Command> commands, const std::string& nam
   if (const auto* command = find(commands, name)) return *command;
   std::vector<std::string> names{"help"};
   for (const auto& command : commands) names.push_back(command.name);
-  throw Error{ErrorKind::usage,
-              text("no such command: '", name.substr(0, 60), "'", suggestion(name, names), "; flotilla help lists them all")};
+  throw Error{ErrorKind::usage, text("no such command: ", in_quotes(name), suggestion(name, names), "; flotilla help lists them all")};
 }
 
 /// --help or -h before any "--".

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 
 namespace flotilla::app {
@@ -59,7 +60,7 @@ std::vector<std::string> DeviceNames::longer(const std::string& word) const {
 
 std::string DeviceNames::meant(const std::string& asked) const {
   std::string words;
-  for (const auto& name : longer(asked)) words += text(words.empty() ? "; did you mean '" : " or '", name, "'");
+  for (const auto& name : longer(asked)) words += text(words.empty() ? "; did you mean '" : " or ", in_quotes(name));
   if (!words.empty()) return words + "?";
   auto all = known_;
   for (const auto& entry : catalogue_) {

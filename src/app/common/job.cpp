@@ -5,6 +5,7 @@
 #include "app/common/refuse.hpp"
 #include "app/common/submit_options.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/options/documents.hpp"
@@ -109,7 +110,7 @@ void check_data(const Job& job) {
     throw Error{ErrorKind::usage, "no training data; write --data.train FILE, or train = [\"FILE\"] under [data] in the job file"};
   for (const auto& file : d.validation)
     if (std::find(d.train.begin(), d.train.end(), file) != d.train.end())
-      refuse(job, "data.validation", "'", file, "' is training data too; remove it from one of them");
+      refuse(job, "data.validation", in_quotes(file), " is training data too; remove it from one of them");
   if (!d.validation.empty() && is_set(job, "data.validation-fraction") && d.validation_fraction > 0)
     refuse(job, "data.validation-fraction", "has no effect with data.validation; remove one of them");
   if (job.training.evaluate_every > 0 && d.validation.empty() && d.validation_fraction == 0)
@@ -164,8 +165,9 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   auto table = job_table(job);
   table.pass_over(submit_table(others));
   const auto operands = table.read_command_line(arguments);
-  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file, got ", operands.size(), " operands ('", operands.front(),
-                   "', '", operands.at(1), "'); a list's option is repeated for each item: --data.train A --data.train B");
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file, got ", operands.size(), " operands (",
+                   in_quotes(operands.front()), ", ", in_quotes(operands.at(1)),
+                   "); a list's option is repeated for each item: --data.train A --data.train B");
   table.read_environment(environment);
   if (!operands.empty()) {
     job.job_file = operands[0];

@@ -6,6 +6,7 @@
 #include "app/common/refuse.hpp"
 #include "app/common/submit_options.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -123,8 +124,8 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
   add_submit(others, submit);
   table.pass_over(others);
   auto operands = table.read_command_line(arguments);
-  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file at most, got ", operands.size(), " operands ('",
-                   operands.front().substr(0, 60), "', '", operands.back().substr(0, 60), "')");
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one job file at most, got ", operands.size(), " operands (",
+                   in_quotes(operands.front()), ", ", in_quotes(operands.back()), ")");
   table.read_environment(environment);
   if (!operands.empty()) table.read_file(operands[0]);
   if (!config_counts(table)) o.model.config.clear();

@@ -9,6 +9,7 @@
 #include "app/common/device_names.hpp"
 #include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/search/planner.hpp"
 
@@ -60,7 +61,7 @@ class PoolReader {
     const char* end = digits.data() + digits.size();
     const auto [rest, error] = std::from_chars(digits.data(), end, value);
     const bool in_range = error == std::errc{} && rest == end && value >= 1 && value <= most;
-    if (!in_range) refuse(text("expected the number of ", of_what, ", from 1 to ", most, ", got '", digits.substr(0, 40), "'"));
+    if (!in_range) refuse(text("expected the number of ", of_what, ", from 1 to ", most, ", got ", in_quotes(digits)));
     return value;
   }
 
@@ -77,7 +78,7 @@ class PoolReader {
     if (name.find('=') != name.npos)
       refuse(text("expected one type, one '=' and one number; every type and zone takes an entry of its own, such as ", pool_example));
     const auto asked = name.substr(0, name.find('@'));
-    refuse(text("neither the profiles nor the hardware catalogue know a device type '", asked.substr(0, 60), "'", names_.meant(asked),
+    refuse(text("neither the profiles nor the hardware catalogue know a device type ", in_quotes(asked), names_.meant(asked),
                 "; they know ", names_.listed()));
   }
 
@@ -88,7 +89,7 @@ class PoolReader {
 
 std::string nearest_in_words(const std::string& zone, const std::vector<std::string>& known) {
   const auto meant = nearest(zone, known);
-  return meant.empty() ? "" : text(" (did you mean '", meant, "'?)");
+  return meant.empty() ? "" : text(" (did you mean ", in_quotes(meant), "?)");
 }
 
 std::set<std::string> zones_of(const cluster::Profile& library) {
@@ -156,7 +157,7 @@ std::string unknown_zones(const search::Pool& pool, const cluster::Profile& libr
   std::string words;
   for (const auto& entry : pool)
     if (!entry.zone.empty() && !zones.contains(entry.zone) && said.insert(entry.zone).second)
-      words += text(words.empty() ? "" : ", ", "'", entry.zone, "'", nearest_in_words(entry.zone, known));
+      words += text(words.empty() ? "" : ", ", in_quotes(entry.zone), nearest_in_words(entry.zone, known));
   return words;
 }
 

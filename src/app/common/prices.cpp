@@ -7,6 +7,7 @@
 
 #include "app/common/refuse.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 
@@ -34,7 +35,7 @@ class PriceReader {
     if (failed != std::errc{} || !std::isfinite(priced.value) || priced.value < 0)
       refuse(word, "expected a number of at least 0 behind the '='");
     const std::string_view given{rest, static_cast<std::size_t>(end - rest)};
-    if (given != unit_) refuse(word, text("expected the unit ", unit_, given.empty() ? ", got none" : text(", got '", given, "'")));
+    if (given != unit_) refuse(word, text("expected the unit ", unit_, given.empty() ? ", got none" : text(", got ", in_quotes(given))));
     return priced;
   }
 
@@ -66,9 +67,8 @@ cluster::DeviceType* type_called(cluster::Profile& profile, const std::string& n
   if (entry != nullptr) return nullptr;
   std::string listed;
   for (const auto& type : names) listed += (listed.empty() ? "" : ", ") + type;
-  refuse(
-      option, word,
-      text("no such device type: '", name.substr(0, 60), "'", suggestion(name, names), "; there are ", listed.empty() ? "none" : listed));
+  refuse(option, word,
+         text("no such device type: ", in_quotes(name), suggestion(name, names), "; there are ", listed.empty() ? "none" : listed));
 }
 
 cluster::EgressPrice egress(const PriceReader& reader, const std::string& word) {

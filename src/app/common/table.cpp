@@ -8,10 +8,13 @@
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 
 namespace flotilla::app {
 namespace {
+
+constexpr std::size_t longest_cell = 400;
 
 bool utf8_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -56,6 +59,7 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 void TextTable::add(std::vector<std::string> row) {
   FLOTILLA_ASSERT(row.size() <= columns_.size(), row.size(), " cells in ", columns_.size(), " columns");
   row.resize(columns_.size());
+  for (auto& cell : row) cell = printable(cell, longest_cell);
   rows_.push_back(std::move(row));
 }
 

@@ -5,6 +5,7 @@
 
 #include "app/doctor/doctor.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/slurm/run_program.hpp"
 
@@ -87,7 +88,7 @@ Finding judge_pmix(const std::string& list, const std::string& standard) {
     return {"pmix", Verdict::problem, "this Slurm has no PMIx: srun cannot start one MPI world", "srun --mpi=list names none",
             "ask for Slurm's mpi/pmix plugin (Debian: slurm-wlm-basic-plugins), or start ranks with mpirun"};
   if (!standard.empty() && !standard.starts_with("pmix"))
-    return {"pmix", Verdict::warning, text("Slurm has PMIx, but srun's default is '", standard, "'"), "MpiDefault of slurm.conf",
+    return {"pmix", Verdict::warning, text("Slurm has PMIx, but srun's default is ", in_quotes(standard)), "MpiDefault of slurm.conf",
             "srun --mpi=pmix ..., or export SLURM_MPI_TYPE=pmix"};
   return {"pmix", Verdict::good, standard.empty() ? "Slurm has PMIx; write srun --mpi=pmix" : "Slurm has PMIx, and srun takes it", "", ""};
 }

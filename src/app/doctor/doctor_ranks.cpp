@@ -5,6 +5,7 @@
 #include "app/common/components.hpp"
 #include "app/doctor/doctor.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/topology/threads.hpp"
 
@@ -117,7 +118,7 @@ Finding judge_versions(const std::vector<RankFacts>& ranks) {
   for (const auto& [library, versions] : seen) {
     if (versions.size() < 2) continue;
     std::string evidence;
-    for (const auto& [version, hosts] : versions) evidence += text(evidence.empty() ? "" : "; ", "'", version, "' on ", few(hosts));
+    for (const auto& [version, hosts] : versions) evidence += text(evidence.empty() ? "" : "; ", in_quotes(version), " on ", few(hosts));
     return {"versions", Verdict::problem, text("the ranks do not have the same ", library), evidence,
             "load the same modules in every component (FLOTILLA_SETUP_K, --submit.modules), or install one Flotilla for all nodes"};
   }

@@ -2,6 +2,7 @@
 
 #include "app/common/job_table.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -61,7 +62,7 @@ int export_for_others(std::span<const std::string> arguments) {
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
   FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla export sailor-plan PLAN");
-  FLOTILLA_REQUIRE(operands[0] == what, ErrorKind::usage, "flotilla export knows no '", operands[0].substr(0, 60), "'",
+  FLOTILLA_REQUIRE(operands[0] == what, ErrorKind::usage, "flotilla export knows no ", in_quotes(operands[0]),
                    suggestion(operands[0], {what}), "; expected sailor-plan PLAN");
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla export sailor-plan PLAN");
   log::set_level(o.output.log_level);

@@ -6,6 +6,7 @@
 #include "app/common/job_table.hpp"
 #include "app/common/library_model.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -52,8 +53,8 @@ void require_known_types(const plan::Plan& plan, const cluster::Profile& profile
   for (const auto& type : profile.device_types) known.push_back(type.name);
   for (const auto& stage : plan.stages)
     for (const auto& replica : stage.replicas)
-      FLOTILLA_REQUIRE(cluster::find_type(profile, replica.device_type), ErrorKind::bad_input, source, ": device type '",
-                       replica.device_type.substr(0, 60), "' of the plan is not in ", o.profiles, suggestion(replica.device_type, known));
+      FLOTILLA_REQUIRE(cluster::find_type(profile, replica.device_type), ErrorKind::bad_input, source, ": device type ",
+                       in_quotes(replica.device_type), " of the plan is not in ", o.profiles, suggestion(replica.device_type, known));
 }
 
 Imported a_plan(const std::string& path, const ImportOptions& o) {
@@ -73,7 +74,7 @@ const Import& require(const std::string& word) {
     if (word == import.word) return import;
     names.emplace_back(import.word);
   }
-  throw Error{ErrorKind::usage, text("flotilla import knows no '", word.substr(0, 60), "'", suggestion(word, names),
+  throw Error{ErrorKind::usage, text("flotilla import knows no ", in_quotes(word), suggestion(word, names),
                                      "; expected sailor-profiles DIRECTORY or sailor-plan FILE")};
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/refuse.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 
 namespace flotilla::app {
@@ -101,8 +102,8 @@ std::optional<SlurmDevices::Meaning> SlurmDevices::meaning_of(const slurm::Gres&
   if (auto type = said("partition:" + partition); !type.empty()) return Meaning{type, ""};
   if (gres.type.empty()) {
     if (auto meaning = of_features(node, "")) return meaning;
-    note(text("partition ", partition, ": gres '", whole,
-              "' has no type and no feature of its nodes names one; name it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
+    note(text("partition ", partition, ": gres ", in_quotes(whole),
+              " has no type and no feature of its nodes names one; name it: --submit.device-types ", whole, "=TYPE or feature:NAME=TYPE"));
     return std::nullopt;
   }
   for (const auto& part : parts_of(gres.type)) {
@@ -111,11 +112,12 @@ std::optional<SlurmDevices::Meaning> SlurmDevices::meaning_of(const slurm::Gres&
     if (longer.empty()) continue;
     if (auto meaning = of_features(node, part)) return meaning;
     // Names sort by their figures here, and a plan for the smaller device fits the larger one too.
-    note(text("gres '", whole, "' may be ", longer.front(), " or ", longer.back(), ": assumed to be ", longer.front(),
+    note(text("gres ", in_quotes(whole), " may be ", longer.front(), " or ", longer.back(), ": assumed to be ", longer.front(),
               "; to name it exactly: --submit.device-types ", whole, "=", longer.back()));
     return Meaning{names_.type_called(longer.front()), ""};
   }
-  note(text("partition ", partition, ": unknown gres '", whole, "'; name its device type: --submit.device-types ", whole, "=TYPE"));
+  note(
+      text("partition ", partition, ": unknown gres ", in_quotes(whole), "; name its device type: --submit.device-types ", whole, "=TYPE"));
   return std::nullopt;
 }
 

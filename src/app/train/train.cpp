@@ -12,6 +12,7 @@
 #include "app/train/training_setup.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -141,7 +142,7 @@ class Training {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
     table += key_values({{"plan source", work.chosen.origin}});
-    std::fputs(table.c_str(), stdout);
+    std::fputs(printable_lines(table).c_str(), stdout);
     std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
     if (first_step >= job_.training.steps)
       std::printf("all %lld steps are already done: nothing to do (--training.steps)\n", static_cast<long long>(first_step));

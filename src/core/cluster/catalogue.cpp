@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 
 namespace flotilla::cluster {
@@ -107,8 +108,8 @@ const CatalogueEntry* find(const Catalogue& catalogue, std::string_view name) {
 
 DeviceType device_type(const CatalogueEntry& e, Fp32Products products) {
   const bool tf32 = products == Fp32Products::tf32;
-  FLOTILLA_REQUIRE(!tf32 || e.tf32.peak.known(), ErrorKind::unavailable, "device type '", e.name,
-                   "' of the hardware catalogue does not multiply in TF32; name it without '", tf32_suffix, "'");
+  FLOTILLA_REQUIRE(!tf32 || e.tf32.peak.known(), ErrorKind::unavailable, "device type ", in_quotes(e.name),
+                   " of the hardware catalogue does not multiply in TF32; name it without ", in_quotes(tf32_suffix));
   DeviceType type;
   type.name = e.name;
   type.kind = e.kind;
@@ -127,7 +128,7 @@ DeviceType device_type(const CatalogueEntry& e, Fp32Products products) {
 
 DeviceType device_type(const Catalogue& catalogue, std::string_view name) {
   const auto* entry = find(catalogue, name);
-  FLOTILLA_REQUIRE(entry, ErrorKind::bad_input, "the hardware catalogue has no device type '", name.substr(0, 128), "'",
+  FLOTILLA_REQUIRE(entry, ErrorKind::bad_input, "the hardware catalogue has no device type ", in_quotes(name),
                    suggestion(name, known_names(catalogue)));
   DeviceType type = device_type(*entry, products_of(name));
   type.name = name;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/cluster/catalogue.hpp"
 
 namespace flotilla::cluster {
@@ -33,10 +34,10 @@ Link link_of(LinkLevel level, const std::string& from, const std::string& to, co
 
 const CatalogueEntry& entry_of(const Catalogue& catalogue, const std::string& type) {
   const auto* entry = find(catalogue, type);
-  FLOTILLA_REQUIRE(entry, ErrorKind::bad_input, "the hardware catalogue has no device type '", type, "'");
+  FLOTILLA_REQUIRE(entry, ErrorKind::bad_input, "the hardware catalogue has no device type ", in_quotes(type));
   FLOTILLA_REQUIRE(entry->node_pair_rate.known() && entry->network_card_rate.known(), ErrorKind::bad_input,
-                   "the hardware catalogue says of '", type,
-                   "' neither node_pair_rate nor network_card_rate; a site's own catalogue may (docs/formats/catalogue.md)");
+                   "the hardware catalogue says of ", in_quotes(type),
+                   " neither node_pair_rate nor network_card_rate; a site's own catalogue may (docs/formats/catalogue.md)");
   return *entry;
 }
 

@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/model/config.hpp"
 
@@ -144,8 +145,8 @@ Config built_in(std::string_view name) {
     if (c.name == wanted) return c;
     if (!nearest || edit_distance(wanted, c.name) < edit_distance(wanted, nearest->name)) nearest = &c;
   }
-  throw Error{ErrorKind::bad_input, text("'", name, "' is not a built-in model; the nearest known name is '", nearest->name,
-                                         "' (a path to a Hugging Face config.json also works)")};
+  throw Error{ErrorKind::bad_input, text(in_quotes(name), " is not a built-in model; the nearest known name is ", in_quotes(nearest->name),
+                                         " (a path to a Hugging Face config.json also works)")};
 }
 
 std::vector<std::string> built_in_names() {

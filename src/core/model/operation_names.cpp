@@ -1,6 +1,7 @@
 #include <array>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::model {
@@ -54,7 +55,7 @@ std::optional<Operation> whole_of(Operation operation) {
 Operation parse_operation(std::string_view name) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<Operation>(i);
-  throw Error{ErrorKind::bad_input, text("'", name, "' is not an operation; expected one like 'attention_forward'")};
+  throw Error{ErrorKind::bad_input, text(in_quotes(name), " is not an operation; expected one like 'attention_forward'")};
 }
 
 }  // namespace flotilla::model

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::plan {
 namespace {
@@ -63,8 +64,8 @@ class Allocator {
     const std::pair key{replica.zone, replica.device_type};
     if (const auto found = hosts_.find(key); found != hosts_.end()) return found->second;
     const auto* type = cluster::find_type(profile_, replica.device_type);
-    FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "stages[", stage, "].replicas[", number, "].device_type: the profile knows no type '",
-                     replica.device_type, "'; it has ", known_types());
+    FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "stages[", stage, "].replicas[", number, "].device_type: the profile knows no type ",
+                     in_quotes(replica.device_type), "; it has ", known_types());
     return hosts_
         .emplace(key, Hosts{replica.zone.empty() ? replica.device_type : text(replica.zone, ":", replica.device_type),
                             type->per_node > 0 ? type->per_node : usual_devices_per_node})

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/plan/batch_partition.hpp"
 #include "flotilla/plan/recompute_modes.hpp"
 
@@ -33,7 +34,7 @@ auto parse(const Table& table, std::string_view what, const std::string& name) {
   if (found != table.end()) return found->second;
   std::string known;
   for (const auto& entry : table) known += (known.empty() ? "" : ", ") + std::string{entry.first};
-  throw Error{ErrorKind::bad_input, text("'", name, "' is not a ", what, "; expected one of ", known)};
+  throw Error{ErrorKind::bad_input, text(in_quotes(name), " is not a ", what, "; expected one of ", known)};
 }
 
 const Stage& stage_of(const Plan& plan, int stage) {

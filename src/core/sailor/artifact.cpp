@@ -4,6 +4,7 @@
 #include <map>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/sailor/formulas.hpp"
 
 namespace flotilla::sailor {
@@ -30,7 +31,7 @@ void require_known(const plan::Plan& plan, bool timeline) {
 
 SailorKind kind_of(const SailorTables& tables, const plan::Replica& replica) {
   const auto type = tables.type(replica.device_type);
-  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the profile knows no device type '", replica.device_type, "'");
+  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the profile knows no device type ", in_quotes(replica.device_type));
   return {*type, tables.zone(replica.zone).value_or(-1), replica.tensor_parallel};
 }
 

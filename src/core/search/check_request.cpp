@@ -4,6 +4,7 @@
 #include <map>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::search {
 namespace {
@@ -26,8 +27,8 @@ void check_job(const PlanRequest& r) {
 void check_pool(const Pool& pool, const cluster::Profile& library) {
   std::int64_t devices = 0;
   for (const PoolEntry& entry : pool) {
-    FLOTILLA_REQUIRE(cluster::find_type(library, entry.device_type), ErrorKind::bad_input, "the pool holds '", entry.device_type,
-                     "', a device type that the library does not know");
+    FLOTILLA_REQUIRE(cluster::find_type(library, entry.device_type), ErrorKind::bad_input, "the pool holds ", in_quotes(entry.device_type),
+                     ", a device type that the library does not know");
     FLOTILLA_REQUIRE(entry.count >= 0 && entry.count <= most_devices && entry.per_node >= 0, ErrorKind::bad_input, "the pool holds ",
                      entry.count, " ", entry.device_type, " in nodes of ", entry.per_node, "; give 0 to ", most_devices);
     devices += entry.count;
@@ -99,8 +100,8 @@ void check_ranks(const cluster::Profile& profile) {
     FLOTILLA_REQUIRE(device.rank == Rank{static_cast<int>(i)}, ErrorKind::bad_input, "device ", i, " of the cluster profile is of rank ",
                      device.rank, "; expected the devices in order of their ranks, 0, 1, ...");
     const auto* type = cluster::find_type(profile, device.type);
-    FLOTILLA_REQUIRE(type && type->memory.count > 0, ErrorKind::bad_input, "the cluster profile does not say how much memory device type '",
-                     device.type, "' of rank ", device.rank, " has; measure again with 'flotilla probe'");
+    FLOTILLA_REQUIRE(type && type->memory.count > 0, ErrorKind::bad_input, "the cluster profile does not say how much memory device type ",
+                     in_quotes(device.type), " of rank ", device.rank, " has; measure again with 'flotilla probe'");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 
 namespace flotilla::search {
@@ -37,7 +38,7 @@ Goal parse_goal(const std::string& name) {
     if (name == goal_names[g]) return static_cast<Goal>(g);
   const std::vector<std::string> names{goal_names.begin(), goal_names.end()};
   throw Error{ErrorKind::bad_input,
-              text("no goal is called '", name.substr(0, 60), "'", suggestion(name, names), "; expected one of ", listed(names))};
+              text("no goal is called ", in_quotes(name), suggestion(name, names), "; expected one of ", listed(names))};
 }
 
 std::vector<std::string> restriction_names() {
@@ -55,7 +56,7 @@ std::vector<std::string> names_of(const Restrictions& restrictions) {
 
 void restrict(Restrictions& restrictions, const std::string& name) {
   const auto found = std::ranges::find_if(known_restrictions, [&](const Restriction& r) { return name == r.name; });
-  FLOTILLA_REQUIRE(found != known_restrictions.end(), ErrorKind::bad_input, "no restriction is called '", name.substr(0, 60), "'",
+  FLOTILLA_REQUIRE(found != known_restrictions.end(), ErrorKind::bad_input, "no restriction is called ", in_quotes(name),
                    suggestion(name, restriction_names()), "; expected one of ", listed(restriction_names()));
   restrictions.*found->member = true;
 }

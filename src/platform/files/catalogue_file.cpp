@@ -5,6 +5,7 @@
 #include <map>
 
 #include "embedded_file.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "profile_sections.hpp"
 
@@ -90,7 +91,7 @@ void expect_known_keys(const Json& figures) {
   for (const Operands& kind : operands)
     for (const ProductRow& row : product_rows) known.push_back(text(row.before, kind.name, row.after));
   for (const std::string& key : figures.keys())
-    if (std::ranges::find(known, key) == known.end()) figures.refuse(text("unknown key '", key.substr(0, 64), "'", suggestion(key, known)));
+    if (std::ranges::find(known, key) == known.end()) figures.refuse(text("unknown key ", in_quotes(key), suggestion(key, known)));
 }
 
 void read_products(const Json& figures, const Operands& kind, const Sources& sources, ProductFigures& products) {
@@ -98,7 +99,7 @@ void read_products(const Json& figures, const Operands& kind, const Sources& sou
   for (const ProductRow& row : product_rows) {
     const std::string key = text(row.before, kind.name, row.after);
     if (!figures.has(key)) continue;
-    if (!figures.has(peak)) figures.refuse(text("'", key, "' requires '", peak, "'"));
+    if (!figures.has(peak)) figures.refuse(text(in_quotes(key), " requires ", in_quotes(peak)));
     products.*row.place = figure_of(figures.at(key), row.least, row.most, sources);
   }
 }
@@ -106,7 +107,7 @@ void read_products(const Json& figures, const Operands& kind, const Sources& sou
 /// What no type is of use without.
 void require_basics(const Json& figures) {
   for (const char* key : {"memory_bytes", "memory_bandwidth_bytes_per_s", "peak_fp32_flops_per_s"})
-    if (!figures.has(key)) figures.refuse(text("'", key, "' is missing; every type needs it"));
+    if (!figures.has(key)) figures.refuse(text(in_quotes(key), " is missing; every type needs it"));
 }
 
 CatalogueEntry entry_of(const Json& object, const Sources& sources) {
@@ -167,8 +168,8 @@ cluster::Catalogue built_in_catalogue() {
   for (const EmbeddedFile& file : embedded_catalogue()) {
     cluster::Catalogue part = catalogue_from_json(file.text, text("profiles/", file.name));
     for (CatalogueEntry& entry : part) {
-      FLOTILLA_REQUIRE(!cluster::find(all, entry.name), ErrorKind::internal, "profiles/", file.name, ": '", entry.name,
-                       "' is in another file, too");
+      FLOTILLA_REQUIRE(!cluster::find(all, entry.name), ErrorKind::internal, "profiles/", file.name, ": ", in_quotes(entry.name),
+                       " is in another file, too");
       all.push_back(std::move(entry));
     }
   }

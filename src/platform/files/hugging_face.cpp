@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "document.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::files {
 namespace {
@@ -46,7 +47,7 @@ model::Activation activation(const Keys& keys, std::string_view otherwise) {
   const std::string name = keys.name("activation_function", otherwise);
   if (name == "relu") return model::Activation::relu;
   if (name != "gelu_new" && name != "gelu_pytorch_tanh")
-    keys.refuse("activation_function", text("expected gelu_new, gelu_pytorch_tanh or relu, got '", name, "'"));
+    keys.refuse("activation_function", text("expected gelu_new, gelu_pytorch_tanh or relu, got ", in_quotes(name)));
   return model::Activation::gelu_tanh;
 }
 
@@ -101,7 +102,7 @@ std::vector<int> windows(const Keys& keys, int blocks, int window) {
   const auto types = keys.member("attention_types");
   const auto add = [&](const Json& kind) {
     const std::string name = kind.as_string();
-    if (name != "global" && name != "local") kind.refuse(text("expected global or local, got '", name, "'"));
+    if (name != "global" && name != "local") kind.refuse(text("expected global or local, got ", in_quotes(name)));
     all.push_back(name == "local" ? window : 0);
   };
   for (const Json& entry : types ? types->items() : std::vector<Json>{}) {
@@ -150,7 +151,7 @@ void rotary(const Keys& keys, model::Rotary& r) {
     r.theta = scaling.number("rope_theta", r.theta);
     const char* kind_key = object->has("rope_type") ? "rope_type" : "type";
     const std::string kind = scaling.name(kind_key, "default");
-    if (kind != "default" && kind != "llama3") scaling.refuse(kind_key, text("expected default or llama3, got '", kind, "'"));
+    if (kind != "default" && kind != "llama3") scaling.refuse(kind_key, text("expected default or llama3, got ", in_quotes(kind)));
     scaling.require_number("partial_rotary_factor", 1, 1);
     if (kind == "default") continue;
     r.factor = scaling.number("factor", 8);
@@ -172,7 +173,7 @@ void llama(const Keys& keys, model::Config& c) {
   c.positions = keys.integer("max_position_embeddings", 2048);
   c.activation = model::Activation::swiglu;
   const std::string gate = keys.name("hidden_act", "silu");
-  if (gate != "silu" && gate != "swish") keys.refuse("hidden_act", text("expected silu, got '", gate, "'"));
+  if (gate != "silu" && gate != "swish") keys.refuse("hidden_act", text("expected silu, got ", in_quotes(gate)));
   c.norm_kind = model::NormKind::rms;
   c.norm_epsilon = keys.number("rms_norm_eps", 1e-6);
   c.attention_dropout = keys.number("attention_dropout", 0);

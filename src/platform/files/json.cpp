@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "node.hpp"
@@ -24,14 +25,6 @@ std::string pointer_step(std::string_view key) {
       step += c;
   }
   return step;
-}
-
-std::string excerpt(std::string_view what) {
-  constexpr std::size_t longest = 120;
-  std::string shown{what.substr(0, longest)};
-  for (char& c : shown)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return what.size() > longest ? shown + "..." : shown;
 }
 
 }  // namespace detail
@@ -57,7 +50,7 @@ const Member* find(const Node& node, std::string_view key) {
 std::string describe(const Node& node) {
   switch (node.value.index()) {
     case 0: return "null";
-    case 4: return "the string '" + detail::excerpt(std::get<std::string>(node.value)) + "'";
+    case 4: return "the string " + in_quotes(std::get<std::string>(node.value));
     case 5: return "an array";
     case 6: return "an object";
     default: return detail::one_line(node);
@@ -81,7 +74,7 @@ Json Json::read(const std::filesystem::path& path) { return parse(read_text(path
 const std::string& Json::source() const { return document_->source; }
 
 void Json::refuse(std::string_view what) const {
-  throw Error{ErrorKind::bad_input, text(source(), ": ", pointer_.empty() ? "" : detail::excerpt(pointer_) + ": ", what)};
+  throw Error{ErrorKind::bad_input, text(source(), ": ", pointer_.empty() ? "" : printable(pointer_) + ": ", what)};
 }
 
 bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(node_->value); }
@@ -130,7 +123,7 @@ bool Json::has(std::string_view key) const {
 Json Json::at(std::string_view key) const {
   if (!is_object()) refuse("expected an object, got " + describe(*node_));
   const Member* member = find(*node_, key);
-  if (!member) refuse(text("key '", key, "' is missing"));
+  if (!member) refuse(text("key ", in_quotes(key), " is missing"));
   return {document_, &member->node, pointer_ + detail::pointer_step(key)};
 }
 
@@ -156,7 +149,7 @@ std::string meant(std::string_view key, const std::vector<std::string>& known) {
 void Json::expect_keys(std::initializer_list<std::string_view> known) const {
   for (const std::string& key : keys())
     if (std::ranges::find(known, key) == known.end())
-      refuse(text("unknown key '", detail::excerpt(key), "'", meant(key, {known.begin(), known.end()})));
+      refuse(text("unknown key ", in_quotes(key), meant(key, {known.begin(), known.end()})));
 }
 
 std::vector<Json> Json::items() const {

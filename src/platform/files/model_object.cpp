@@ -1,6 +1,7 @@
 #include "model_object.hpp"
 
 #include "document.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/plan_file.hpp"
 
 namespace flotilla::files {
@@ -17,19 +18,19 @@ const char* word_for(NormPlacement n) { return n == NormPlacement::post ? "post"
 Activation parse_activation(const std::string& name) {
   if (name == "relu") return Activation::relu;
   if (name == "swiglu") return Activation::swiglu;
-  FLOTILLA_REQUIRE(name == "gelu_tanh", ErrorKind::bad_input, "'", name, "' is not an activation; expected gelu_tanh, relu or swiglu");
+  FLOTILLA_REQUIRE(name == "gelu_tanh", ErrorKind::bad_input, in_quotes(name), " is not an activation; expected gelu_tanh, relu or swiglu");
   return Activation::gelu_tanh;
 }
 
 NormKind parse_norm_kind(const std::string& name) {
   if (name == "rms") return NormKind::rms;
-  FLOTILLA_REQUIRE(name == "layer", ErrorKind::bad_input, "'", name, "' is not a kind of norm; expected layer or rms");
+  FLOTILLA_REQUIRE(name == "layer", ErrorKind::bad_input, in_quotes(name), " is not a kind of norm; expected layer or rms");
   return NormKind::layer;
 }
 
 NormPlacement parse_norm(const std::string& name) {
   if (name == "post") return NormPlacement::post;
-  FLOTILLA_REQUIRE(name == "pre", ErrorKind::bad_input, "'", name, "' is not a place of the norm; expected pre or post");
+  FLOTILLA_REQUIRE(name == "pre", ErrorKind::bad_input, in_quotes(name), " is not a place of the norm; expected pre or post");
   return NormPlacement::pre;
 }
 

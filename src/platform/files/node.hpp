@@ -59,7 +59,4 @@ std::string number(double);
 /// One step of a JSON pointer, '~' and '/' escaped.
 std::string pointer_step(std::string_view key);
 
-/// At most 120 bytes of what a file holds, control characters as '?', for a message.
-std::string excerpt(std::string_view);
-
 }  // namespace flotilla::files::detail

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/json.hpp"
 #include "node.hpp"
 
@@ -24,7 +25,7 @@ std::string line_and_column(std::string_view text, std::size_t offset) {
 std::string without_lead(std::string_view what) {
   const std::size_t column = what.find(", column ");
   const std::size_t colon = column == what.npos ? what.find("] ") : what.find(": ", column);
-  return excerpt(colon == what.npos ? what : what.substr(colon + 2));
+  return printable(colon == what.npos ? what : what.substr(colon + 2));
 }
 
 /// Builds our tree, so that size and depth have bounds and an object cannot say a thing twice.
@@ -83,7 +84,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     for (const Member& member : object) keys.push_back(member.key);
     std::ranges::sort(keys);
     const auto twice = std::ranges::adjacent_find(keys);
-    if (twice != keys.end()) refuse(flotilla::text("key '", excerpt(*twice), "' occurs twice; remove one"));
+    if (twice != keys.end()) refuse(flotilla::text("key ", in_quotes(*twice), " occurs twice; remove one"));
   }
 
   std::string pointer() const {
@@ -96,7 +97,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     return path;
   }
   [[noreturn]] bool refuse(const std::string& what) const {
-    const std::string where = excerpt(pointer());
+    const std::string where = printable(pointer());
     throw Error{ErrorKind::bad_input, flotilla::text(source_, ": ", where.empty() ? "" : where + ": ", what)};
   }
 

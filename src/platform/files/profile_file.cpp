@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "model_object.hpp"
@@ -53,7 +54,7 @@ std::vector<model::Config> models_of(const Json& list) {
   for (const Json& place : list.items()) {
     models.push_back(model_from_json(place));
     for (std::size_t i = 0; i + 1 < models.size(); ++i)
-      if (models[i].name == models.back().name) place.refuse(text("'", models[i].name, "' is listed twice in models; remove one"));
+      if (models[i].name == models.back().name) place.refuse(text(in_quotes(models[i].name), " is listed twice in models; remove one"));
   }
   return models;
 }

@@ -1,3 +1,4 @@
+#include "flotilla/base/foreign_text.hpp"
 #include "profile_sections.hpp"
 
 namespace flotilla::files {
@@ -100,7 +101,8 @@ detail::Node uplinks_node(const cluster::Profile& p) { return array_of(p.uplinks
 void read_uplinks(const Json& list, cluster::Profile& profile) {
   for (const Json& place : entries(list)) {
     cluster::Uplink uplink = uplink_of(place);
-    if (cluster::uplink_of(profile, uplink.zone)) place.at("zone").refuse(text("'", uplink.zone, "' has an uplink already; remove one"));
+    if (cluster::uplink_of(profile, uplink.zone))
+      place.at("zone").refuse(text(in_quotes(uplink.zone), " has an uplink already; remove one"));
     profile.uplinks.push_back(std::move(uplink));
   }
 }

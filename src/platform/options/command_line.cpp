@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/options/table.hpp"
 #include "option.hpp"
@@ -55,7 +56,7 @@ std::vector<std::string> with_flags_spelled_out(std::span<const std::string> arg
   std::vector<std::string> names;
   for (const auto& [name, index] : known) names.push_back("--" + name);
   const std::string option = token.substr(0, token.find('='));
-  throw Error{ErrorKind::usage, text("unknown option ", detail::quoted(option), suggestion(option, names), "; --help lists them all")};
+  throw Error{ErrorKind::usage, text("unknown option ", in_quotes(option), suggestion(option, names), "; --help lists them all")};
 }
 
 /// Boost says that something was missing or too much; we say which line would have been right.
@@ -64,7 +65,7 @@ std::vector<std::string> with_flags_spelled_out(std::span<const std::string> arg
   name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
   const auto known = spellings(options);
   const auto found = known.find(name);
-  if (found == known.end()) throw Error{ErrorKind::usage, detail::printable(error.what())};
+  if (found == known.end()) throw Error{ErrorKind::usage, error.what()};
   const Option& option = options[found->second];
   detail::refuse(option, {"needs a value: " + detail::kind_in_words(option), {}}, {Origin::command_line, {}});
 }
@@ -78,7 +79,7 @@ po::parsed_options parse(const std::vector<std::string>& arguments, const po::op
   } catch (const po::error_with_option_name& error) {
     refuse_syntax(error, options);
   } catch (const std::exception& error) {
-    throw Error{ErrorKind::usage, detail::printable(error.what())};
+    throw Error{ErrorKind::usage, error.what()};
   }
 }
 
@@ -103,7 +104,7 @@ std::vector<std::string> Table::read_command_line(std::span<const std::string> a
   for (auto& [index, words] : found) {
     Option& option = options_[index];
     FLOTILLA_REQUIRE(option.list || words.size() == 1, ErrorKind::usage, "--", option.name, " is given ", words.size(), " times (",
-                     detail::quoted(detail::join(words, ", ")), "); keep one");
+                     in_quotes(detail::join(words, ", ")), "); keep one");
     // Numbers of a list may share one argument; file names may contain commas and do not.
     if (option.list && option.kind == detail::Kind::integer) words = detail::split(detail::join(words, ","), ',');
     detail::assign(option, words, {Origin::command_line, {}});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/options/table.hpp"
 #include "option.hpp"
@@ -20,8 +21,8 @@ bool in_a_section(std::string_view variable, const std::vector<Section>& section
 /// Others may keep variables of their own under our prefix (a module file's FLOTILLA_ROOT); what looks like an option must be one.
 void refuse_if_meant(std::string_view variable, const std::vector<std::string>& known, const std::vector<Section>& sections) {
   const bool near = !nearest(variable, known).empty() && edit_distance(variable, nearest(variable, known)) <= 2;
-  FLOTILLA_REQUIRE(!near && !in_a_section(variable, sections), ErrorKind::bad_input, detail::printable(variable.substr(0, 100)),
-                   ": there is no such option", suggestion(variable, known));
+  FLOTILLA_REQUIRE(!near && !in_a_section(variable, sections), ErrorKind::bad_input, printable(variable), ": there is no such option",
+                   suggestion(variable, known));
 }
 
 }  // namespace

@@ -66,9 +66,5 @@ std::string value_name(const Option&);
 std::string toml_value(const Option&, const Words&);
 std::string join(const Words&, std::string_view separator);
 Words split(std::string_view text, char separator);
-/// In quotes, control characters made visible, cut after 60 characters: for echoing what was found.
-std::string quoted(std::string_view);
-/// On one line: control characters become spaces.
-std::string printable(std::string_view);
 
 }  // namespace flotilla::options::detail

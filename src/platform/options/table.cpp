@@ -4,6 +4,7 @@
 #include <cctype>
 #include <memory>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "option.hpp"
 #include "value.hpp"
@@ -84,7 +85,7 @@ void Table::add_choice(std::string name, std::vector<std::string> names, Prepare
   option.prepare = [prepare = std::move(prepare)](const Option& self, const Words& words) {
     const auto& known = self.choices;
     if (std::find(known.begin(), known.end(), words.at(0)) != known.end()) return prepare(words[0]);
-    throw detail::Fault{text("expected ", detail::kind_in_words(self), ", got ", detail::quoted(words[0])), nearest(words[0], known)};
+    throw detail::Fault{text("expected ", detail::kind_in_words(self), ", got ", in_quotes(words[0])), nearest(words[0], known)};
   };
   option.show = [show = std::move(show)] { return Words{show()}; };
   insert(std::move(option));
@@ -150,7 +151,7 @@ Setting Table::describe(const std::string& name) const {
   if (const auto* option = find(name)) return setting_of(*option);
   std::vector<std::string> known;
   for (const auto& option : options_) known.push_back(option.name);
-  throw Error{ErrorKind::usage, text("no such option: ", detail::quoted(name), suggestion(name, known))};
+  throw Error{ErrorKind::usage, text("no such option: ", in_quotes(name), suggestion(name, known))};
 }
 
 bool Table::is_set(const std::string& name) const {

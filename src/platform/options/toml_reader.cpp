@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/nearest.hpp"
 #include "flotilla/options/table.hpp"
 #include "option.hpp"
@@ -33,7 +34,7 @@ std::string describe_node(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::table: return "a table";
     case toml::node_type::array: return "a list";
-    case toml::node_type::string: return detail::quoted(node.as_string()->get());
+    case toml::node_type::string: return in_quotes(node.as_string()->get());
     case toml::node_type::integer: return text(node.as_integer()->get());
     case toml::node_type::floating_point: return text(node.as_floating_point()->get());
     case toml::node_type::boolean: return node.as_boolean()->get() ? "true" : "false";
@@ -112,14 +113,14 @@ std::string elsewhere(const std::string& key, const std::vector<std::string>& kn
 [[noreturn]] void refuse_key(const std::string& name, const std::string& where, const std::vector<std::string>& known) {
   const std::string moved = elsewhere(name.substr(name.find('.') + 1), known);
   const std::string meant = !moved.empty() ? moved : nearest(name, known);
-  throw Error{ErrorKind::bad_input, text(where, ": unknown key ", detail::quoted(name),
+  throw Error{ErrorKind::bad_input, text(where, ": unknown key ", in_quotes(name),
                                          meant.empty() ? "; --help lists them all" : "; did you mean " + in_a_file(meant) + "?")};
 }
 
 [[noreturn]] void refuse_section(const std::string& name, const std::string& where, const std::vector<Section>& sections) {
   std::vector<std::string> names;
   for (const auto& section : sections) names.push_back("[" + section.name + "]");
-  throw Error{ErrorKind::bad_input, text(where, ": unknown section ", detail::quoted("[" + name + "]"), suggestion("[" + name + "]", names),
+  throw Error{ErrorKind::bad_input, text(where, ": unknown section ", in_quotes("[" + name + "]"), suggestion("[" + name + "]", names),
                                          " (expected ", detail::join(names, " "), ")")};
 }
 
@@ -148,7 +149,7 @@ toml::table parse(std::string_view toml, const std::string& source) {
   try {
     return toml::parse(toml, source);
   } catch (const toml::parse_error& error) {
-    throw Error{ErrorKind::bad_input, text(at(source, error.source().begin), ": not TOML: ", detail::printable(error.description()))};
+    throw Error{ErrorKind::bad_input, text(at(source, error.source().begin), ": not TOML: ", error.description())};
   }
 }
 

@@ -7,6 +7,8 @@
 #include <limits>
 #include <span>
 
+#include "flotilla/base/foreign_text.hpp"
+
 namespace flotilla::options::detail {
 namespace {
 
@@ -34,7 +36,7 @@ std::string number(double value) {
 }
 
 Fault wrong(const std::string& word, const Option& option) {
-  return {text("expected ", kind_in_words(option), ", got ", detail::quoted(word)), {}};
+  return {text("expected ", kind_in_words(option), ", got ", in_quotes(word)), {}};
 }
 
 void check_limits(double value, const std::string& word, const Option& option) {
@@ -49,7 +51,7 @@ void parse_integer(const std::string& word, const Option& option, T& out) {
   const char* end = word.data() + word.size();
   const auto [rest, error] = std::from_chars(word.data(), end, out);
   if (error == std::errc::result_out_of_range)
-    throw Fault{text(detail::quoted(word), " is beyond ", std::numeric_limits<T>::max(), "; expected ", kind_in_words(option)), {}};
+    throw Fault{text(in_quotes(word), " is beyond ", std::numeric_limits<T>::max(), "; expected ", kind_in_words(option)), {}};
   if (error != std::errc{} || rest != end) throw wrong(word, option);
   check_limits(static_cast<double>(out), word, option);
 }
@@ -85,7 +87,7 @@ std::string example_of(const Option& option) {
 template <class T, class Parse>
 void parse_quantity(const std::string& word, const Option& option, Parse parse, T& out) {
   if (as_number(word))
-    throw Fault{text(detail::quoted(word), " has no unit; expected ", kind_in_words(option)), word + unit_of(example_of(option))};
+    throw Fault{text(in_quotes(word), " has no unit; expected ", kind_in_words(option)), word + unit_of(example_of(option))};
   try {
     out = parse(word);
   } catch (const Error&) {
@@ -121,7 +123,7 @@ void parse_word(const std::string& word, const Option& option, double& out) {
 void parse_word(const std::string& word, const Option& option, std::string& out) {
   for (const char c : word)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      throw Fault{text("expected ", kind_in_words(option), " without control characters, got ", detail::quoted(word)), {}};
+      throw Fault{text("expected ", kind_in_words(option), " without control characters, got ", in_quotes(word)), {}};
   out = word;
 }
 void parse_word(const std::string& word, const Option& option, Bytes& out) {
@@ -315,21 +317,6 @@ Words split(std::string_view text, char separator) {
     text = end == std::string_view::npos ? "" : text.substr(end + 1);
   }
   return words;
-}
-
-std::string printable(std::string_view text) {
-  std::string out{text};
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  return out;
-}
-
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string shown = printable(text.substr(0, longest));
-  // Not in the middle of a UTF-8 sequence.
-  while (text.size() > longest && !shown.empty() && (static_cast<unsigned char>(text[shown.size()]) & 0xc0) == 0x80) shown.pop_back();
-  return "'" + shown + (text.size() > longest ? "..." : "") + "'";
 }
 
 }  // namespace flotilla::options::detail

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "host_list.hpp"
 
 namespace flotilla::slurm {
@@ -32,8 +33,8 @@ class Variables {
     const auto& value = get(name);
     if (value.empty()) return std::nullopt;
     const bool digits = value.size() <= 18 && std::all_of(value.begin(), value.end(), is_digit);
-    FLOTILLA_REQUIRE(digits && std::stoll(value) <= largest, ErrorKind::bad_input, name, " is '", shown(value),
-                     "': expected a number up to ", largest, "; it is Slurm's, so something between Slurm and flotilla has changed it");
+    FLOTILLA_REQUIRE(digits && std::stoll(value) <= largest, ErrorKind::bad_input, name, " is ", in_quotes(value),
+                     ": expected a number up to ", largest, "; it is Slurm's, so something between Slurm and flotilla has changed it");
     return std::stoll(value);
   }
 
@@ -41,18 +42,13 @@ class Variables {
   std::string word(const std::string& name) const {
     const auto& value = get(name);
     const bool good = value.size() <= 256 && std::none_of(value.begin(), value.end(), is_strange);
-    FLOTILLA_REQUIRE(good, ErrorKind::bad_input, name, " is '", shown(value), "': expected one short word without blanks");
+    FLOTILLA_REQUIRE(good, ErrorKind::bad_input, name, " is ", in_quotes(value), ": expected one short word without blanks");
     return value;
   }
 
  private:
   static bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
   static bool is_strange(char c) { return std::isgraph(static_cast<unsigned char>(c)) == 0; }
-  static std::string shown(const std::string& value) {
-    std::string out = value.substr(0, 60);
-    std::replace_if(out.begin(), out.end(), is_strange, '?');
-    return out;
-  }
   std::map<std::string, std::string> values_;
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::slurm {
 namespace {
@@ -64,13 +65,6 @@ std::string upper(std::string_view text) {
   return out;
 }
 
-std::string shown(std::string_view text) {
-  std::string out{text.substr(0, 60)};
-  std::ranges::replace_if(
-      out, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
-  return out;
-}
-
 std::map<std::string, std::string> record_of(std::string_view line) {
   std::map<std::string, std::string> record;
   std::size_t equals = 0;
@@ -107,7 +101,7 @@ Bytes memory_of(const std::string& text) {
   const bool known = unit.empty() || (unit.size() == 1 && units.find(unit) != units.npos);
   const double factor = unit.empty() ? mebibyte : std::pow(1024.0, static_cast<double>(units.find(unit)) + 1);
   if (failed != std::errc{} || !known || !(value >= 0) || value * factor > most)
-    throw Error{ErrorKind::bad_input, flotilla::text("'", shown(text), "' is no size of Slurm's; expected for example 3000M")};
+    throw Error{ErrorKind::bad_input, flotilla::text(in_quotes(text), " is no size of Slurm's; expected for example 3000M")};
   return {static_cast<std::int64_t>(value * factor)};
 }
 

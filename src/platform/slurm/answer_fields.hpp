@@ -14,8 +14,6 @@ std::vector<std::string> split(std::string_view text, char separator);
 /// Lines without their ends; the last may lack one. Empty lines are left out.
 std::vector<std::string_view> lines_of(std::string_view text);
 std::string upper(std::string_view);
-/// At most 60 bytes of it, what cannot be printed as '?': for messages.
-std::string shown(std::string_view);
 
 /// "Key=Value Key=Value ...", as scontrol --oneliner writes. Values may hold blanks (Reason, OS, JobName); where a key occurs twice the
 /// first counts, so that what people wrote behind it cannot take its place.

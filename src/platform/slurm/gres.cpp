@@ -4,6 +4,7 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/slurm/slurm_cluster.hpp"
 
 namespace flotilla::slurm {
@@ -45,7 +46,7 @@ Gres gres_of(const std::string& piece) {
     words.pop_back();
   }
   if (gres.name.empty() || words.size() > 1)
-    throw Error{ErrorKind::bad_input, text("gres '", shown(piece), "'; expected NAME, NAME:COUNT or NAME:TYPE:COUNT")};
+    throw Error{ErrorKind::bad_input, text("gres ", in_quotes(piece), "; expected NAME, NAME:COUNT or NAME:TYPE:COUNT")};
   if (!words.empty()) gres.type = words.front();
   return gres;
 }
@@ -58,7 +59,7 @@ double weight_of(const std::string& word, const std::string& key) {
   const auto place = units.find(unit.empty() ? "M" : unit);
   if (failed != std::errc{} || !std::isfinite(value) || value < 0 || unit.size() > 1 || place == units.npos)
     throw Error{ErrorKind::bad_input,
-                text("TRESBillingWeights: ", shown(key), "=", shown(word), "; expected a number, with a unit for Mem")};
+                text("TRESBillingWeights: ", printable(key), "=", printable(word), "; expected a number, with a unit for Mem")};
   // Of memory: of a MiB where there is no unit, and GiB is what we count in.
   return key == "MEM" ? value * std::pow(1024.0, 2 - static_cast<double>(place)) : value;
 }
@@ -86,7 +87,7 @@ BillingWeights parse_billing_weights(const std::string& words) {
   for (const auto& word : split(words, ',')) {
     const auto equals = word.find('=');
     if (word.empty()) continue;
-    FLOTILLA_REQUIRE(equals != word.npos, ErrorKind::bad_input, "TRESBillingWeights: '", shown(word), "'; expected NAME=WEIGHT");
+    FLOTILLA_REQUIRE(equals != word.npos, ErrorKind::bad_input, "TRESBillingWeights: ", in_quotes(word), "; expected NAME=WEIGHT");
     const std::string key = upper(std::string_view{word}.substr(0, equals));
     const double weight = weight_of(word.substr(equals + 1), key);
     if (key == "CPU") weights.cpu = weight;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::slurm {
 namespace {
@@ -14,19 +15,12 @@ constexpr std::size_t most_names = 1'000'000;
 constexpr std::size_t most_digits = 18;  // fits 64 bits
 constexpr std::size_t longest_name = 1024;
 
-/// What a message may hold of hostile text: printable, and not much of it.
-std::string printable(std::string_view text) {
-  std::string out;
-  for (char c : text.substr(0, 60)) out += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-  return text.size() > 60 ? out + "..." : out;
-}
-
 struct Source {
   const std::string& name;
   std::string_view list;
   [[noreturn]] void refuse(const std::string& why) const {
     throw Error{ErrorKind::bad_input,
-                text(name, " is '", printable(list), "': ", why, "; expected host names as Slurm lists them, such as n[1-3,07],login")};
+                text(name, " is ", in_quotes(list), ": ", why, "; expected host names as Slurm lists them, such as n[1-3,07],login")};
   }
 };
 
@@ -36,7 +30,7 @@ std::uint64_t number(std::string_view digits, const Source& source) {
   std::uint64_t value = 0;
   const bool good = !digits.empty() && digits.size() <= most_digits &&
                     std::all_of(digits.begin(), digits.end(), [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
-  if (!good) source.refuse(text("'", printable(digits), "' in brackets is no number"));
+  if (!good) source.refuse(text(in_quotes(digits), " in brackets is no number"));
   std::from_chars(digits.data(), digits.data() + digits.size(), value);
   return value;
 }
@@ -93,7 +87,7 @@ std::vector<std::string> expand_name(std::size_t& at, const Source& source) {
     } else {
       const auto from = at;
       while (at < list.size() && is_name_character(list[at])) ++at;
-      if (at == from) source.refuse(text("'", printable(list.substr(at, 1)), "' is in no host name"));
+      if (at == from) source.refuse(text(in_quotes(list.substr(at, 1)), " is in no host name"));
       names = crossed(names, {std::string{list.substr(from, at - from)}}, source);
     }
   }

@@ -4,6 +4,7 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/slurm/time.hpp"
 
 namespace flotilla::slurm {
@@ -17,7 +18,7 @@ std::vector<std::vector<std::string>> table_of(const std::string& answer, std::s
     auto row = split(line, '|');
     if (row.size() != columns && table.empty()) return {};
     FLOTILLA_REQUIRE(row.size() == columns, ErrorKind::bad_input, command, ", line ", ++number, ": expected ", columns,
-                     " columns between '|', got ", row.size(), " in '", shown(line), "'");
+                     " columns between '|', got ", row.size(), " in ", in_quotes(line));
     table.push_back(std::move(row));
     ++number;
   }
@@ -37,12 +38,12 @@ Limits parse_tres_limits(const std::string& words) {
   for (const auto& entry : split(words, ',')) {
     if (entry.empty()) continue;
     const auto equals = entry.find('=');
-    FLOTILLA_REQUIRE(equals != entry.npos && equals > 0, ErrorKind::bad_input, "'", shown(entry), "': expected NAME=COUNT");
+    FLOTILLA_REQUIRE(equals != entry.npos && equals > 0, ErrorKind::bad_input, in_quotes(entry), ": expected NAME=COUNT");
     const auto name = entry.substr(0, equals);
     const bool gres = name.starts_with("gres/");
     if (name != "node" && name != "cpu" && !gres) continue;
     const int count = number_of(std::string_view{entry}.substr(equals + 1));
-    FLOTILLA_REQUIRE(count >= 0, ErrorKind::bad_input, "'", shown(entry), "': expected a number");
+    FLOTILLA_REQUIRE(count >= 0, ErrorKind::bad_input, in_quotes(entry), ": expected a number");
     if (name == "node") limits.nodes = count;
     if (name == "cpu") limits.cpus = count;
     if (gres) limits.gres[name.substr(5)] = count;

@@ -5,6 +5,7 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "host_list.hpp"
 
 namespace flotilla::slurm {
@@ -38,7 +39,7 @@ std::vector<Reservation> read_reservations(const std::string& answer) {
     if (r.name.empty()) continue;  // "No reservations in the system"
     const auto nodes = field(record, "Nodes");
     if (nodes.empty()) continue;
-    r.nodes = expand_host_list(nodes, text("scontrol show reservation, ", shown(r.name)));
+    r.nodes = expand_host_list(nodes, text("scontrol show reservation, ", printable(r.name)));
     r.begin = parse_wall_clock(field(record, "StartTime"));
     r.end = parse_wall_clock(field(record, "EndTime"));
     r.active = upper(field(record, "State")) == "ACTIVE";

@@ -14,6 +14,7 @@
 #include "answer_fields.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/unique_handle.hpp"
 
 extern char** environ;
@@ -60,7 +61,7 @@ Child start(const std::vector<std::string>& arguments) {
   Child child;
   const int failed = ::posix_spawnp(&child.id, words.front(), &actions, nullptr, words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  FLOTILLA_REQUIRE(failed == 0, ErrorKind::unavailable, shown(arguments.front()), " cannot be started: ", std::strerror(failed));
+  FLOTILLA_REQUIRE(failed == 0, ErrorKind::unavailable, printable(arguments.front()), " cannot be started: ", std::strerror(failed));
   child.out = std::move(out.read);
   child.err = std::move(err.read);
   return child;
@@ -112,13 +113,14 @@ ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds dea
   const bool ended = listen(child, output, deadline);
   if (!ended) ::kill(child.id, kill_signal);
   output.status = status_of(child.id);
-  FLOTILLA_REQUIRE(ended, ErrorKind::unavailable, shown(arguments.front()), " did not end within ", deadline, "; is the controller up?");
+  FLOTILLA_REQUIRE(ended, ErrorKind::unavailable, printable(arguments.front()), " did not end within ", deadline,
+                   "; is the controller up?");
   return output;
 }
 
 std::string answer_of(const std::vector<std::string>& arguments, Seconds deadline) {
   auto output = run_program(arguments, deadline);
-  FLOTILLA_REQUIRE(output.good(), ErrorKind::unavailable, shown(arguments.front()), " ended with ", output.status, ": ",
+  FLOTILLA_REQUIRE(output.good(), ErrorKind::unavailable, printable(arguments.front()), " ended with ", output.status, ": ",
                    first_line(output.err.empty() ? output.out : output.err));
   return std::move(output.out);
 }

@@ -6,6 +6,7 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::slurm {
 namespace {
@@ -23,8 +24,8 @@ std::string harmless(const std::string& name) {
 
 /// A value that sbatch reads from the script itself; there is no quoting there that all versions agree on.
 std::string plain(const char* what, const std::string& value) {
-  FLOTILLA_REQUIRE(is_plain(value), ErrorKind::bad_input, what, " '", shown(value),
-                   "': expected letters, digits and _@%+:,./=- alone: a #SBATCH line can say nothing else");
+  FLOTILLA_REQUIRE(is_plain(value), ErrorKind::bad_input, what, " ", in_quotes(value),
+                   ": expected letters, digits and _@%+:,./=- alone: a #SBATCH line can say nothing else");
   return value;
 }
 

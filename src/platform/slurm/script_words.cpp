@@ -3,6 +3,7 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/slurm/script.hpp"
 
 namespace flotilla::slurm {
@@ -25,7 +26,7 @@ std::string octal(char c) {
 }  // namespace
 
 std::string shell_word(const std::string& word) {
-  FLOTILLA_REQUIRE(word.find('\0') == word.npos, ErrorKind::bad_input, "'", shown(word), "': a zero byte in it; no shell can pass it on");
+  FLOTILLA_REQUIRE(word.find('\0') == word.npos, ErrorKind::bad_input, in_quotes(word), ": a zero byte in it; no shell can pass it on");
   if (!word.empty() && every_is(word, "_@%+:,./-")) return word;
   const bool control = std::ranges::any_of(word, is_control);
   // Bash's own quotes for what would end a line of the script: $'a\012b'.

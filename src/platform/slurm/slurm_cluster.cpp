@@ -8,6 +8,7 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/slurm/time.hpp"
 #include "host_list.hpp"
 
@@ -119,7 +120,7 @@ class Reader {
     Partition p;
     p.name = field(record, "PartitionName");
     FLOTILLA_REQUIRE(!p.name.empty(), ErrorKind::bad_input, "expected PartitionName=...");
-    FLOTILLA_REQUIRE(!places_.contains(p.name), ErrorKind::bad_input, "partition '", shown(p.name), "' is listed twice");
+    FLOTILLA_REQUIRE(!places_.contains(p.name), ErrorKind::bad_input, "partition ", in_quotes(p.name), " is listed twice");
     p.open = upper(field(record, "State")) == "UP" && field(record, "RootOnly") != "YES" && field(record, "ReqResv") != "YES";
     p.limit = parse_time(field(record, "MaxTime"));
     p.standard_time = parse_time(field(record, "DefaultTime"));
@@ -146,8 +147,8 @@ class Reader {
                      "), got ", columns.size());
     FLOTILLA_REQUIRE(!columns[0].empty() && !columns[1].empty(), ErrorKind::bad_input, "expected a node and a partition");
     const auto partition = places_.find(columns[1]);
-    FLOTILLA_REQUIRE(partition != places_.end(), ErrorKind::bad_input, "partition '", shown(columns[1]),
-                     "' is not listed by scontrol show partition");
+    FLOTILLA_REQUIRE(partition != places_.end(), ErrorKind::bad_input, "partition ", in_quotes(columns[1]),
+                     " is not listed by scontrol show partition");
     auto& p = slurm_cluster.partitions[partition->second];
     if (upper(columns[2]) != "UP") p.open = false;
     // One node with --Node; answers that were recorded without it hold lists.
@@ -166,7 +167,7 @@ class Reader {
     n.name = name;
     n.state = columns[3];
     n.cpus = number_of(columns[4]);
-    FLOTILLA_REQUIRE(n.cpus >= 0, ErrorKind::bad_input, "expected a number of CPUs, got '", shown(columns[4]), "'");
+    FLOTILLA_REQUIRE(n.cpus >= 0, ErrorKind::bad_input, "expected a number of CPUs, got ", in_quotes(columns[4]));
     n.memory = memory_of(columns[5]);
     n.gres = parse_gres(columns[6]);
     if (columns[7] != "(null)")
@@ -246,7 +247,7 @@ std::vector<JobRecord> read_jobs(const std::string& answer) {
   for (auto line : lines_of(answer)) {
     const auto record = record_of(line);
     const auto place = text("scontrol show job, line ", ++number);
-    FLOTILLA_REQUIRE(record.contains("JobId"), ErrorKind::bad_input, place, ": expected JobId=..., got '", shown(line), "'");
+    FLOTILLA_REQUIRE(record.contains("JobId"), ErrorKind::bad_input, place, ": expected JobId=..., got ", in_quotes(line));
     JobRecord job;
     job.id = field(record, "JobId");
     job.leader = field(record, "HetJobId");

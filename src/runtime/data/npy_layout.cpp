@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "layout.hpp"
 
 namespace flotilla::data {
@@ -131,24 +132,15 @@ class HeaderParser {
   std::size_t at_ = 0;
 };
 
-/// What a file says, fit for one line on a terminal.
-std::string printable(std::string text) {
-  constexpr std::size_t longest = 40;
-  if (text.size() > longest) text = text.substr(0, longest) + "...";
-  std::ranges::replace_if(
-      text, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
 Element element_of(const std::string& descr, const std::filesystem::path& path, std::int64_t at) {
   constexpr std::array<std::string_view, 8> widths{"u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8"};
   const std::string_view name = std::string_view{descr}.substr(descr.empty() ? 0 : 1);
   for (std::size_t i = 0; i < widths.size(); ++i) {
     if (name != widths[i]) continue;
     if (descr[0] == '<' || (i < 2 && descr[0] == '|')) return static_cast<Element>(i);
-    refuse(path, at, "expected little-endian tokens, found '", printable(descr), "'; convert with array.astype('<", name, "')");
+    refuse(path, at, "expected little-endian tokens, found ", in_quotes(descr), "; convert with array.astype('<", name, "')");
   }
-  refuse(path, at, "expected an integer type such as '<u2', found '", printable(descr), "'; convert with array.astype('<u2')");
+  refuse(path, at, "expected an integer type such as '<u2', found ", in_quotes(descr), "; convert with array.astype('<u2')");
 }
 
 std::int64_t length_of(const std::vector<std::int64_t>& shape, const std::filesystem::path& path, std::int64_t at) {
@@ -181,7 +173,9 @@ Extent header_extent(FileBytes bytes, const std::filesystem::path& path) {
 
 }  // namespace
 
-bool is_npy(FileBytes bytes) { return bytes.size() >= npy_magic.size() && std::memcmp(bytes.data(), npy_magic.data(), npy_magic.size()) == 0; }
+bool is_npy(FileBytes bytes) {
+  return bytes.size() >= npy_magic.size() && std::memcmp(bytes.data(), npy_magic.data(), npy_magic.size()) == 0;
+}
 
 Layout npy_layout(FileBytes bytes, const std::filesystem::path& path) {
   const auto [start, size] = header_extent(bytes, path);

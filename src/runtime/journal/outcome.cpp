@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/look.hpp"
@@ -97,19 +98,13 @@ bool already_told(const std::filesystem::path& run, const Outcome& mine) {
   }
 }
 
-std::string one_line(std::string reason) {
-  std::ranges::replace_if(
-      reason, [](char c) { return c == '\n' || c == '\r'; }, ' ');
-  return reason;
-}
-
 }  // namespace
 
 bool write_outcome(const std::filesystem::path& run, Outcome outcome) noexcept {
   if (outcome.incarnation < 1) return false;  // it never held the directory: what is there belongs to others
   try {
     if (outcome.time == 0) outcome.time = wall_clock();
-    outcome.reason = one_line(std::move(outcome.reason));
+    outcome.reason = message_line(outcome.reason);
     files::make_folders(outcomes_folder(run));
     const bool first = publish_once(outcomes_folder(run) / text(outcome.incarnation, ".", outcome.rank, ".json"), to_json(outcome));
     if (!first || !already_told(run, outcome)) update_summary(run, outcome.incarnation);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/history.hpp"
@@ -58,8 +59,8 @@ std::string training_identity(const RunConfig& config) {
 
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {
   const auto refuse = [&](const char* what, const std::string& theirs, const std::string& ours) {
-    throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with '", theirs, "', the job says '",
-                                           ours, "'; put it back or choose another --run.directory")};
+    throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with ", in_quotes(theirs),
+                                           ", the job says ", in_quotes(ours), "; put it back or choose another --run.directory")};
   };
   const std::string ours = training_identity(config);
   if (saved.manifest.training != ours) {

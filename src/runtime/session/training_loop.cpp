@@ -7,6 +7,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -25,7 +26,7 @@ namespace flotilla::session {
 namespace {
 
 void say(const std::string& line) {
-  std::fputs((line + "\n").c_str(), stdout);
+  std::fputs((printable_lines(line) + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::search::rules {
 namespace {
@@ -51,14 +52,15 @@ std::vector<int> measured_sequences(const PlanRequest& r, const cluster::Profile
 
 void add_entry(FormulaProblem& p, const PoolEntry& from) {
   const auto type = p.tables.type(from.device_type);
-  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the pool holds '", from.device_type, "', a device type that the library does not know");
+  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the pool holds ", in_quotes(from.device_type),
+                   ", a device type that the library does not know");
   FLOTILLA_REQUIRE(from.count >= 0 && from.count <= most_devices && from.per_node >= 0, ErrorKind::bad_input, "the pool holds ", from.count,
                    " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
   if (from.count == 0) return;
   const int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
   const auto known_zone = p.tables.zone(from.zone);
-  FLOTILLA_REQUIRE(known_zone || from.zone.empty(), ErrorKind::bad_input, "the pool holds ", from.device_type, " in '", from.zone,
-                   "', a zone that the library does not know; these formulas take every link from it, so name one of its zones, or none");
+  FLOTILLA_REQUIRE(known_zone || from.zone.empty(), ErrorKind::bad_input, "the pool holds ", from.device_type, " in ", in_quotes(from.zone),
+                   ", a zone that the library does not know; these formulas take every link from it, so name one of its zones, or none");
   const int zone = known_zone.value_or(-1);
   const auto found =
       std::ranges::find_if(p.entries, [&](const PoolSlot& e) { return e.type == *type && e.zone == zone && e.per_node == per_node; });
@@ -107,7 +109,7 @@ FormulaProblem::FormulaProblem(const PlanRequest& r, const cluster::Profile& lib
   require_sense(r);
   sequences = measured_sequences(r, library);
   FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
-                   tables.sized() ? "layer times" : "layer sizes", " of '", r.model.name, "'; give another model or library");
+                   tables.sized() ? "layer times" : "layer sizes", " of ", in_quotes(r.model.name), "; give another model or library");
   FLOTILLA_REQUIRE(tables.layers() <= most_layers, ErrorKind::bad_input, "the model has ", tables.layers(),
                    " layers; planning by closed formulas knows at most ", most_layers);
   weights = std::make_shared<const Weights>(tables);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -142,13 +143,13 @@ OperationWork work_of(const model::Config& model, const model::LayerShape& shape
 Seconds roofline(const cluster::Profile& profile, const std::string& device_type, Precision precision, const OperationWork& work,
                  Seconds host) {
   const cluster::DeviceType* type = cluster::find_type(profile, device_type);
-  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the cluster profile has neither times nor peak rates of device type '", device_type,
-                   "'; measure it with 'flotilla probe'");
+  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the cluster profile has neither times nor peak rates of device type ",
+                   in_quotes(device_type), "; measure it with 'flotilla probe'");
   const FlopsPerSecond peak = peak_of(*type, precision);
   const auto usable = [](double rate) { return std::isfinite(rate) && rate > 0; };
   FLOTILLA_REQUIRE(usable(type->memory_bandwidth.value) && (work.flops <= 0 || usable(peak.value)), ErrorKind::bad_input,
-                   "the cluster profile has no measured time and no peak rate in ", to_string(precision), " or no memory bandwidth of '",
-                   device_type, "'; measure it with 'flotilla probe'");
+                   "the cluster profile has no measured time and no peak rate in ", to_string(precision), " or no memory bandwidth of ",
+                   in_quotes(device_type), "; measure it with 'flotilla probe'");
   const cluster::Efficiency& e = type->efficiency;
   const double products = product_seconds(e, peak, precision, work), streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
   const double both = std::max(products, streaming) + (1 - e.overlap) * std::min(products, streaming);

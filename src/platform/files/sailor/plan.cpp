@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "document.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/sailor.hpp"
 
 namespace flotilla::files {
@@ -217,7 +218,7 @@ void deal(plan::Plan& plan, int sequences, const Json& place) {
 
 void require_same_model(const Json& entry, const model::Config& model) {
   if (!entry.has("model") || entry.get_string("model") == model.name) return;
-  entry.at("model").refuse(text("the plan is for ", entry.at("model").one_line(), ", but --model.name says '", model.name, "'"));
+  entry.at("model").refuse(text("the plan is for ", entry.at("model").one_line(), ", but --model.name says ", in_quotes(model.name)));
 }
 
 }  // namespace

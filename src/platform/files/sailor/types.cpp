@@ -2,6 +2,7 @@
 #include <array>
 #include <charconv>
 
+#include "flotilla/base/foreign_text.hpp"
 #include "sections.hpp"
 
 namespace flotilla::files {
@@ -67,7 +68,7 @@ bool SailorLibrary::has_type(const std::string& name) {
     profile().device_types.push_back(named_type(name));
     return true;
   }
-  note(text("device type '", name.substr(0, 60), "' is left out: configs/basic_cluster_config.json does not say its memory"));
+  note(text("device type ", in_quotes(name), " is left out: configs/basic_cluster_config.json does not say its memory"));
   return false;
 }
 
@@ -104,7 +105,7 @@ const model::Config* SailorLibrary::model(const std::string& name) {
   auto shape = sailor_model(name);
   if (!shape) shape = configured_model(name);
   if (shape) return &models.emplace_back(std::move(*shape));
-  note(text("model '", name.substr(0, 60), "' is left out: no configs/training_config_*.json says its shape"));
+  note(text("model ", in_quotes(name), " is left out: no configs/training_config_*.json says its shape"));
   return nullptr;
 }
 
