@@ -15,6 +15,8 @@
 #   FLOTILLA_ON_NO_PLAN  what to do when what is left cannot hold the model: stop, requeue, wait (held in the queue)   default: stop
 #   FLOTILLA_REQUEUES    how often the job may go back to the queue                             default: 100
 #   FLOTILLA_TRIES       launches in a row that may end without a new checkpoint                default: 3
+#   FLOTILLA_START_WITHIN seconds within which a launch must have opened the run directory, and for which launches that fail before that are
+#                        repeated here; then the job goes back to the queue, without the nodes that failed     default: 240
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
 #   FLOTILLA_RUN_GRACE   how long ranks live after TERM, with its unit: a longer step is given up     default: Slurm's KillWait
 #   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
@@ -39,17 +41,26 @@ flotilla_refuse() {
 
 flotilla_is_het() { [ "${SLURM_HET_SIZE:-0}" -gt 1 ]; }
 
+# Whether all of it is a whole number that the shell can hold, in base 10. In arithmetic anything else would be a name to look up, or a
+# subscript to execute.
+flotilla_is_number() { [[ $1 =~ ^(0|[1-9][0-9]{0,14})$ ]]; }
+
+flotilla_require_numbers() { # NAME...: of variables, those that are set
+  local name
+  for name in "$@"; do
+    [ -z "${!name-}" ] || flotilla_is_number "${!name}" || flotilla_refuse "$name is '${!name//[![:print:]]/?}'; expected a number"
+  done
+}
+
 # Checks what the job script has set. Everything that is used as a number is one.
 flotilla_check() {
-  local name value
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
-    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}"
-  for name in FLOTILLA_LOOK_EVERY FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_TASKS FLOTILLA_REQUEUES FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY; do
-    value=${!name}
-    [[ $value =~ ^[0-9]{1,6}$ ]] || flotilla_refuse "$name is '$value'; expected a number"
-  done
+    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
+  flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \
+    FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY "${!FLOTILLA_TASKS@}" SLURM_JOB_ID SLURM_HET_SIZE SLURM_RESTART_COUNT \
+    "${!SLURM_JOB_NUM_NODES_HET_GROUP_@}"
   case $FLOTILLA_SIGNAL in USR1 | USR2 | TERM) ;; *) flotilla_refuse "FLOTILLA_SIGNAL is '$FLOTILLA_SIGNAL'; expected USR1, USR2 or TERM" ;; esac
   case $FLOTILLA_ON_NO_PLAN in stop | requeue | wait) ;; *) flotilla_refuse "FLOTILLA_ON_NO_PLAN is '$FLOTILLA_ON_NO_PLAN'; expected stop, requeue or wait" ;; esac
   command -v "$FLOTILLA" >/dev/null || flotilla_refuse "'$FLOTILLA' is not there; set FLOTILLA to the program, or load its module"
@@ -69,9 +80,37 @@ flotilla_newest_step() { # of the committed checkpoints; 0 without one
   for manifest in "$FLOTILLA_RUN"/step-*/manifest.json; do
     step=${manifest%/manifest.json}
     step=${step##*/step-}
-    [[ $step =~ ^[0-9]+$ ]] && [ "$step" -gt "$newest" ] && newest=$step
+    flotilla_is_number "$step" && [ "$step" -gt "$newest" ] && newest=$step
   done
   echo "$newest"
+}
+
+# Whether the run has said since that the run directory was full or away.
+flotilla_lacked_room() { # INCARNATION-BEFORE
+  [ "$(flotilla_outcome incarnation)" != "$1" ] && grep -q '"temporary": true' "$FLOTILLA_RUN/outcome.json" 2>/dev/null
+}
+
+# Whether something can be written there now, and reaches the disk.
+flotilla_has_room() (
+  probe=$(mktemp "$FLOTILLA_RUN/room.XXXXXXXX.own" 2>/dev/null) || exit 1
+  trap 'rm -f "$probe"' EXIT
+  head -c 1048576 /dev/zero 2>/dev/null >"$probe" && sync "$probe" 2>/dev/null
+)
+
+# Whether 69 means that: the run says so, or it could not even say anything.
+flotilla_needs_room() {
+  if [ -n "$(flotilla_word "$before")" ]; then flotilla_lacked_room "$before"; else ! flotilla_has_room; fi
+}
+
+# Sets flotilla_newest to the number of the run's newest incarnation; 0 without one. Without a command substitution: flotilla_wait calls it.
+flotilla_find_incarnation() {
+  local file number
+  flotilla_newest=0
+  for file in "$FLOTILLA_RUN"/incarnations/*.json; do
+    number=${file##*/}
+    number=${number%.json}
+    if flotilla_is_number "$number" && [ "$number" -gt "$flotilla_newest" ]; then flotilla_newest=$number; fi
+  done
 }
 
 # The exit code that the run has written down since; nothing where it has not.
@@ -112,12 +151,12 @@ flotilla_seconds_left() {
 # Seconds between TERM and KILL. GraceTime of a partition comes on top where a job is preempted, and nobody says why TERM has come.
 flotilla_kill_wait() { scontrol show config 2>/dev/null | sed -n 's/^KillWait *= *\([0-9]\{1,6\}\) .*/\1/p'; }
 
-# Of the nodes given, those that answer. A node that has just died is Slurm's for minutes yet.
+# Of the nodes given, those on which a step starts, PMIx and all. A node that has just died is Slurm's for minutes yet.
 flotilla_answering() { # SRUN-OPTION NODE...
   local option=$1 node
   shift
   for node in "$@"; do
-    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
+    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=pmix --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
   done
   wait
 }
@@ -140,13 +179,13 @@ flotilla_nodes() { # all|answering
   if [ "$1" = all ]; then printf '%s\n' "${nodes[@]}"; else flotilla_answering --quiet "${nodes[@]}" | sort; fi
 }
 
-# Whether every node of a heterogeneous job answers.
-flotilla_all_answer() {
+# The nodes of a heterogeneous job that do not answer, one a line.
+flotilla_silent() {
   local k name nodes
   for ((k = 0; k < SLURM_HET_SIZE; k++)); do
     name=SLURM_JOB_NODELIST_HET_GROUP_$k
     mapfile -t nodes < <(flotilla_hosts "${!name}")
-    [ "$(flotilla_answering "--het-group=$k" "${nodes[@]}" | wc -l)" = "${#nodes[@]}" ] || return 1
+    printf '%s\n' "${nodes[@]}" | grep -vxF -e "$(flotilla_answering "--het-group=$k" "${nodes[@]}")"
   done
 }
 
@@ -187,6 +226,39 @@ flotilla_plain_launch() { # NODES COMMAND...
   launch=(srun --overlap --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}" "$@")
 }
 
+# Passes on what srun and the ranks say, and keeps the lines of srun's that name a node: awk outlives signals that are meant for others.
+flotilla_hear() { # FILE
+  trap '' TERM USR1 USR2 INT HUP
+  exec awk -v words="$1" '{ print; fflush() }
+    /^(srun|slurmstepd): error: / && length($0) < 400 && kept++ < 1000 { print >words; fflush(words) }' >&2
+}
+
+# The nodes that srun's words say a launch failed on, one a line: "Task launch for StepId=7.0 failed on node n2: Duplicate job id",
+# "Node failure on n2". Of words on single tasks ("n2: task 3: Exited") only where nothing else was said. Names are looked for among the job's own.
+flotilla_blamed() { # FILE NODE...
+  local file=$1
+  shift
+  awk 'NR == FNR { known[$0] = 1; next }
+    function blame(name) { gsub(/[:,;.]+$/, "", name); if (name in known) { print name; said = 1 } }
+    match($0, /failed on node [^ ]+/) { blame(substr($0, RSTART + 15, RLENGTH - 15)) }
+    match($0, /[Nn]ode failure on [^ ]+/) { blame(substr($0, RSTART + 16, RLENGTH - 16)) }
+    /^srun: error: [^ ]+: tasks? / { split($3, word, ":"); maybe[word[1]] = 1 }
+    END { if (!said) for (name in maybe) if (name in known) print name }' <(printf '%s\n' "$@") "$file" | sort -u
+}
+
+# Every node of the job, one a line.
+flotilla_all_nodes() {
+  local k name
+  if flotilla_is_het; then
+    for ((k = 0; k < SLURM_HET_SIZE; k++)); do
+      name=SLURM_JOB_NODELIST_HET_GROUP_$k
+      flotilla_hosts "${!name}"
+    done
+  else
+    flotilla_nodes all
+  fi
+}
+
 flotilla_running() { kill -0 "$1" 2>/dev/null; }
 
 flotilla_has_steps() (
@@ -224,9 +296,15 @@ flotilla_step_gone() { # sets the caller's had_step
   return 1
 }
 
+# Whether this launch's ranks have opened the run directory: what follows is the run's own affair.
+flotilla_has_begun() {
+  flotilla_find_incarnation
+  [ "$flotilla_newest" -gt "$flotilla_begun_before" ]
+}
+
 # Waits for the step; passes warnings on; ends a step that the run has given up but srun does not.
 flotilla_wait() { # PID INCARNATION-BEFORE
-  local told="" given_up="" looked=$SECONDS stepped=$SECONDS had_step=""
+  local told="" given_up="" looked=$SECONDS stepped=$SECONDS launched=$SECONDS begun="" had_step=""
   while flotilla_running "$1"; do
     if [ -n "$flotilla_stop" ] && [ -z "$told" ]; then
       told=yes
@@ -244,6 +322,12 @@ flotilla_wait() { # PID INCARNATION-BEFORE
         flotilla_say "the step has ended but srun has not; ending srun"
         kill -KILL "$1" 2>/dev/null
       fi
+      if [ -z "$begun" ] && flotilla_has_begun; then begun=yes; fi
+      if [ -z "$begun" ] && [ $((SECONDS - launched)) -ge "$FLOTILLA_START_WITHIN" ]; then
+        flotilla_say "no rank has opened the run directory in $((SECONDS - launched)) s; ending this launch"
+        flotilla_kill_steps "$1"
+        launched=$SECONDS
+      fi
     fi
     if [ "$FLOTILLA_DRAIN_EVERY" -gt 0 ] && [ -z "$flotilla_stop" ] && [ $((SECONDS - looked)) -ge "$FLOTILLA_DRAIN_EVERY" ]; then
       looked=$SECONDS
@@ -259,16 +343,27 @@ flotilla_warned() { # requeue|relaunch|slurm WHY
   flotilla_stop=$1
 }
 
-# Launches once; sets `code`.
+# Of the nodes given, those that launches did not fail on; all of them where that would leave none.
+flotilla_without_bad() { # NODE...
+  local node kept=()
+  for node in "$@"; do [ -n "${flotilla_bad[$node]-}" ] || kept+=("$node"); done
+  if [ ${#kept[@]} -gt 0 ]; then echo "${kept[*]}"; else echo "$*"; fi
+}
+
+# Launches once; sets `code` and what flotilla_job has beside it.
 flotilla_launch() {
-  local before nodes="" launcher left
+  local nodes="" launcher left
   before=$(flotilla_outcome incarnation)
+  flotilla_find_incarnation
+  flotilla_begun_before=$flotilla_newest flotilla_launched_at=$SECONDS
+  : >"$flotilla_words"
   flotilla_stop=""
   if flotilla_is_het; then
     flotilla_het_launch "$FLOTILLA" "$@"
   else
     flotilla_refresh
-    nodes=$(flotilla_nodes "$flotilla_which" | tr '\n' ' ')
+    # shellcheck disable=SC2046 # a word each
+    nodes=$(flotilla_without_bad $(flotilla_nodes "$flotilla_which"))
     [ -n "${nodes// /}" ] || { code=77 && flotilla_say "no node of the job answers" && return; }
     flotilla_plain_launch "$nodes" "$FLOTILLA" "$@"
   fi
@@ -282,7 +377,7 @@ flotilla_launch() {
   left=$(flotilla_seconds_left)
   if [ -n "$left" ]; then export FLOTILLA_RUN_TIME_LIMIT=${left}s; fi
   flotilla_say "launching on ${nodes:-all components}${left:+, $left s left}"
-  "${launch[@]}" &
+  "${launch[@]}" 2> >(flotilla_hear "$flotilla_words") &
   launcher=$!
   flotilla_wait "$launcher" "$before"
   wait "$launcher" 2>/dev/null # bash would report a killed one
@@ -293,11 +388,14 @@ flotilla_launch() {
 
 # Counts launches in a row that left no new checkpoint, over requeues too.
 flotilla_made_progress() {
-  local step last=-1 tries=0
+  local step last tries
   step=$(flotilla_newest_step)
-  [ ! -r "$FLOTILLA_RUN/launches" ] || read -r last tries <"$FLOTILLA_RUN/launches"
+  [ ! -f "$FLOTILLA_RUN/launches" ] || read -r last tries <"$FLOTILLA_RUN/launches"
+  # What stands there is a number, or nothing: it goes into arithmetic.
+  flotilla_is_number "${last-}" || last=-1
+  flotilla_is_number "${tries-}" || tries=0
   if [ "$step" = "$last" ]; then tries=$((tries + 1)); else tries=1; fi
-  echo "$step $tries" >"$FLOTILLA_RUN/launches"
+  echo "$step $tries" 2>/dev/null >"$FLOTILLA_RUN/launches"
   [ "$tries" -le "$FLOTILLA_TRIES" ]
 }
 
@@ -306,15 +404,56 @@ flotilla_end() { # CODE WHY
   exit "$1"
 }
 
+# So many seconds, in which a signal ends the job's stay: a warning or TERM that comes while nothing runs.
+flotilla_sleep() { # SECONDS WHY
+  local end=$((SECONDS + $1))
+  flotilla_say "$2: going on in $1 s"
+  while [ "$SECONDS" -lt "$end" ]; do
+    case $flotilla_stop in
+      slurm) flotilla_end 75 "told to end while nothing ran" ;;
+      requeue) flotilla_requeue "warned while nothing ran" ;;
+      relaunch) return ;;
+    esac
+    sleep "${FLOTILLA_POLL:-0.5}" &
+    wait $!
+  done
+}
+
+# FLOTILLA_PAUSE seconds after one failure, twice as long after each further one, at most twelve times that.
+flotilla_growing_pause() { # FAILURES
+  local pause=$FLOTILLA_PAUSE i
+  for ((i = 1; i < $1 && pause < 12 * FLOTILLA_PAUSE; i++)); do pause=$((2 * pause)); done
+  echo $((pause < 12 * FLOTILLA_PAUSE ? pause : 12 * FLOTILLA_PAUSE))
+}
+
 # Waits until Slurm has seen by itself that a node is lost (SlurmdTimeout) and requeues the job, which ends this shell.
-flotilla_await_requeue() {
+flotilla_await_requeue() { # NODES
   local i
-  flotilla_say "a node does not answer: waiting for Slurm to notice and to requeue the job"
+  flotilla_say "no answer from ${1:-a node}: waiting for Slurm to notice and to requeue the job"
   flotilla_stop=""
   for ((i = 0; i < FLOTILLA_NOTICE_WITHIN; i++)); do
     [ -z "$flotilla_stop" ] || exit 75
     sleep 1 &
     wait $!
+  done
+}
+
+# Asks Slurm for other nodes at the next start, where the partition has as many left as the job or its component has now: a job that can never
+# start would be worse. Slurm takes it of a job that has just been requeued; a running one it refuses.
+flotilla_leave_out() { # NODE...
+  local k suffix id partition count others list
+  for ((k = 0; k < (SLURM_HET_SIZE > 1 ? SLURM_HET_SIZE : 1); k++)); do
+    if flotilla_is_het; then suffix=_HET_GROUP_$k; else suffix=; fi
+    id=SLURM_JOB_ID$suffix partition=SLURM_JOB_PARTITION$suffix count=SLURM_JOB_NUM_NODES$suffix
+    if [ -z "${!id-}" ] || [ -z "${!partition-}" ]; then continue; fi
+    others=$(sinfo -h -N -p "${!partition}" -t idle,alloc,mix,comp -o %n 2>/dev/null | sort -u | grep -vxF -e "$(printf '%s\n' "$@")" -c)
+    if [ "$others" -lt "${!count:-1}" ]; then
+      flotilla_say "partition ${!partition} has no other nodes for these: $*"
+      continue
+    fi
+    list=$(scontrol show job "${!id}" 2>/dev/null | sed -n 's/.*ExcNodeList=\([A-Za-z0-9_.,[-]*\]*\).*/\1/p' | head -n 1)
+    list=${list:+$list,}$(tr ' ' ',' <<<"$*")
+    if scontrol update "jobid=${!id}" "excnodelist=$list"; then flotilla_say "job ${!id} will start without $list"; fi
   done
 }
 
@@ -329,6 +468,7 @@ flotilla_requeue() { # WHY [hold]
   # The requeue may end scontrol, which is part of the job, before it can say that it has worked.
   scontrol "$how" "$SLURM_JOB_ID" || [ $? -gt 128 ] || [ -n "$flotilla_stop" ] ||
     flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
+  [ ${#flotilla_bad[@]} -eq 0 ] || flotilla_leave_out "${!flotilla_bad[@]}"
   for ((i = 0; i < 300; i++)); do # until Slurm ends this shell
     [ -z "$flotilla_stop" ] || exit 75
     sleep 1 &
@@ -337,13 +477,51 @@ flotilla_requeue() { # WHY [hold]
   exit 75
 }
 
+# A launch that no rank has come out of, which says nothing of the run: tries again here, with growing pauses and without the nodes that it failed
+# on, and elsewhere when that does not help.
+flotilla_not_started() {
+  local nodes blamed node silent why="no rank has started"
+  flotilla_failures=$((flotilla_failures + 1))
+  [ "$flotilla_failures" -gt 1 ] || flotilla_failing_since=$flotilla_launched_at
+  mapfile -t nodes < <(flotilla_all_nodes)
+  mapfile -t blamed < <(flotilla_blamed "$flotilla_words" "${nodes[@]}")
+  for node in "${blamed[@]}"; do flotilla_bad[$node]=yes; done
+  [ ${#blamed[@]} -eq 0 ] || why="$why: srun names ${blamed[*]}"
+  if [ $((SECONDS - flotilla_failing_since)) -ge "$FLOTILLA_START_WITHIN" ]; then
+    flotilla_say "$why; $flotilla_failures launches in $((SECONDS - flotilla_failing_since)) s have come to nothing"
+    [ -z "${flotilla_chained-}" ] || flotilla_end 77 "$flotilla_failures launches in a row failed"
+    silent=$(flotilla_is_het && flotilla_silent)
+    [ -z "$silent" ] || flotilla_await_requeue "$(tr '\n' ' ' <<<"$silent")"
+    flotilla_requeue "launches fail on these nodes"
+  fi
+  flotilla_which=answering
+  flotilla_sleep "$(flotilla_growing_pause "$flotilla_failures")" "$why"
+}
+
+# The run directory is full or away. What the run has saved is safe, and a pause may help: it grows with every start of the job.
+flotilla_no_room() {
+  local pause=$((6 * FLOTILLA_PAUSE * (1 + ${SLURM_RESTART_COUNT:-0}))) why="the run directory is full or away"
+  [ "$pause" -le $((60 * FLOTILLA_PAUSE)) ] || pause=$((60 * FLOTILLA_PAUSE))
+  [ -z "${flotilla_chained-}" ] || flotilla_end 75 "$why; job $flotilla_chained goes on"
+  flotilla_sleep "$pause" "$why"
+  flotilla_requeue "$why"
+}
+
 flotilla_lost() {
+  local silent
+  if ! flotilla_has_begun && [ -z "$(flotilla_word "$before")" ]; then
+    flotilla_not_started
+    return
+  fi
+  flotilla_failures=0
   flotilla_made_progress || flotilla_end 77 "$FLOTILLA_TRIES launches in a row ended without a new checkpoint"
   if flotilla_is_het; then
     # Requeued before Slurm knows of a dead node, Slurm 22.05 leaves that node's component behind and the job pends for ever.
-    flotilla_all_answer || flotilla_await_requeue
+    silent=$(flotilla_silent)
+    [ -z "$silent" ] || flotilla_await_requeue "$(tr '\n' ' ' <<<"$silent")"
     flotilla_requeue "a peer or node was lost"
   fi
+  flotilla_bad=() # it ran on all of them
   flotilla_which=answering
   flotilla_say "a peer or node was lost: starting again on the nodes left"
 }
@@ -371,6 +549,7 @@ flotilla_saved() {
 # Options must stand in the script: what was on sbatch's command line is not known here.
 flotilla_chain() {
   : "${FLOTILLA_LINKS:=20}"
+  flotilla_require_numbers FLOTILLA_LINKS
   if [ "$FLOTILLA_LINKS" -eq 0 ]; then
     flotilla_say "the chain's last job (FLOTILLA_LINKS)"
     flotilla_chained=none
@@ -391,10 +570,18 @@ flotilla_unchain() { # CODE
   exit "$1"
 }
 
+flotilla_leave() { # CODE
+  rm -f "$flotilla_words"
+  case ${flotilla_chained:-none} in none) ;; *) flotilla_unchain "$1" ;; esac
+}
+
 flotilla_job() {
-  local code launch
+  local code launch before flotilla_begun_before flotilla_newest flotilla_launched_at flotilla_failing_since flotilla_failures=0
+  declare -gA flotilla_bad=() # nodes that launches failed on
   flotilla_check
   mkdir -p "$FLOTILLA_RUN"
+  flotilla_words=$(mktemp "${TMPDIR:-/tmp}/flotilla-$SLURM_JOB_ID.XXXXXXXX") || flotilla_end 69 "no room for a temporary file on $HOSTNAME"
+  trap 'flotilla_leave $?' EXIT
   flotilla_stop="" flotilla_which=all
   trap 'flotilla_warned requeue "warned by Slurm"' USR2
   trap 'flotilla_warned relaunch "asked to start again"' USR1
@@ -410,7 +597,10 @@ flotilla_job() {
         [ -z "${flotilla_chained-}" ] || ! flotilla_is_het || flotilla_end 77 "a peer or node was lost"
         flotilla_lost
         ;;
-      *) flotilla_end "$code" "starting again would not help" ;;
+      *)
+        [ "$code" -ne 69 ] || ! flotilla_needs_room || flotilla_no_room
+        flotilla_end "$code" "starting again would not help"
+        ;;
     esac
   done
 }

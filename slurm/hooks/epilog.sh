@@ -6,8 +6,10 @@
 FLOTILLA_CLEAN_ROOT=${FLOTILLA_CLEAN_ROOT:-no} # yes: root's jobs too (a cluster for tests)
 [ "$SLURM_JOB_UID" -ge 1000 ] || [ "$FLOTILLA_CLEAN_ROOT" = yes ] || exit 0
 
-others=$(squeue -h -u "$SLURM_JOB_UID" -w "${SLURMD_NODENAME:-$(hostname -s)}" -t R,CG -o %A 2>/dev/null | grep -cvx "$SLURM_JOB_ID")
-[ "$others" -eq 0 ] || exit 0
+[[ ${SLURM_JOB_ID-} =~ ^[0-9]+$ ]] || exit 0
+# Who does not know what runs here removes nothing: slurmctld may be away or too busy to answer.
+jobs=$(timeout 30 squeue -h -u "$SLURM_JOB_UID" -w "${SLURMD_NODENAME:-$(hostname -s)}" -t R,CG,S,CF -o %A 2>/dev/null) || exit 0
+! grep -qvx -e "$SLURM_JOB_ID" -e '' <<<"$jobs" || exit 0
 # Open MPI's and UCX's names, as they were seen after kill -9.
 find /dev/shm -maxdepth 1 -uid "$SLURM_JOB_UID" \( -name 'vader_segment.*' -o -name 'ucx_shm_*' -o -name 'sm_segment.*' \) -delete 2>/dev/null
 find "${TMPDIR:-/tmp}" -maxdepth 1 -uid "$SLURM_JOB_UID" \( -name 'ompi.*' -o -name 'spmix_appdir_*' \) -exec rm -rf {} + 2>/dev/null

@@ -99,7 +99,7 @@ TEST_F(HostileFile, NpyDictionary) {
   expect_contains(npy_refusal("{'descr': '>u2', 'fortran_order': False, 'shape': (2,)}"), "expected little-endian tokens, found '>u2'");
   expect_contains(npy_refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"), "expected an integer type");
   expect_contains(npy_refusal("{'descr': '', 'fortran_order': False, 'shape': (2,)}"), "expected an integer type");
-  expect_contains(npy_refusal("{'descr': '<\n\x1b[31m', 'fortran_order': False, 'shape': (2,)}"), "found '<??[31m'");
+  expect_contains(npy_refusal("{'descr': '<\n\x1b[31m', 'fortran_order': False, 'shape': (2,)}"), "found '<\\n\\x1b[31m'");
   expect_contains(npy_refusal("{'descr': '|O', 'fortran_order': False, 'shape': (2,)}"), "expected an integer type");
   expect_contains(npy_refusal("{'descr': [('a', '<u2')], 'fortran_order': False, 'shape': (2,)}"), "structured");
   expect_contains(npy_refusal("{'descr': '<u2', 'fortran_order': True, 'shape': (2,)}"), "C order");

@@ -15,6 +15,7 @@ stub() { # NAME: with the body on standard input; every call is noted
 stub scontrol <<'S'
 if [ "$1 $2" = "show hostnames" ]; then tr ',' '\n' <<<"$3"; exit; fi
 [ "$1 $2" != "show config" ] || { echo "KillWait                = ${KILL_WAIT:-30} sec"; exit; }
+[ "$1 $2" != "show job" ] || { echo "   ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)}"; exit; }
 case $1 in requeue | requeuehold) [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM "$PPID" ;; esac
 exit 0
 S
@@ -22,6 +23,7 @@ stub squeue <<'S'
 case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; esac
 S
 stub sinfo <<'S'
+case "$*" in *idle*) tr ' ' '\n' <<<"${USABLE:-n1 n2 n3 n4}" ;; esac
 S
 stub sbatch <<'S'
 echo 99
@@ -32,13 +34,16 @@ stub flotilla <<'S'
 S
 # Plays a launch: the next line of $work/plan is "LAUNCHER-CODE OUTCOME INCARNATION STEP"; "-" for no outcome.
 stub srun <<'S'
-[ "$2" != --mpi=none ] || exit "${SILENT:-0}"
+[ "${!#}" != true ] || exit "${SILENT:-0}"
 echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none} grace ${FLOTILLA_RUN_GRACE-none} nodes ${SLURM_JOB_NODELIST-none} ${SLURM_NNODES-none}" >>"$WORK/calls"
 read -r code outcome incarnation step <"$WORK/plan"
 sed -i 1d "$WORK/plan"
 sleep "${LASTS:-0}"
+if [ -n "${SAYS-}" ]; then echo "$SAYS" >&2; fi
+# A rank that has opened the run directory has left its incarnation there.
+[ "$incarnation$step" = -- ] || { mkdir -p "$FLOTILLA_RUN/incarnations"; touch "$FLOTILLA_RUN/incarnations/$(($(ls "$FLOTILLA_RUN/incarnations" | wc -l) + 1)).json"; }
 [ "$step" = - ] || { mkdir -p "$FLOTILLA_RUN/step-$step"; touch "$FLOTILLA_RUN/step-$step/manifest.json"; }
-[ "$outcome" = - ] || echo "{\"incarnation\": $incarnation, \"exit_code\": $outcome, \"reason\": \"x\"}" >"$FLOTILLA_RUN/outcome.json"
+[ "$outcome" = - ] || echo "{\"incarnation\": $incarnation, \"exit_code\": $outcome, \"reason\": \"x\"${SAYS_MORE-}}" >"$FLOTILLA_RUN/outcome.json"
 if [ -n "${SIGNAL_ME-}" ]; then trap 'echo "rank was told" >>"$WORK/calls"; exit 75' USR2; kill -s "$SIGNAL_ME" "$PPID"; lives=20; [ "$SIGNAL_ME" = TERM ] || lives=2000; for ((; lives > 0; lives--)); do sleep 0.05; done; fi
 exit "$code"
 S
@@ -49,9 +54,11 @@ expect() {
   local name=$1 code=$2 plan=$3 pattern=$4 got
   shift 4
   rm -rf "$work/run" "$work/calls"
+  mkdir "$work/run"
+  [ -z "${LAUNCHES-}" ] || echo "$LAUNCHES" >"$work/run/launches"
   printf '%s\n' "$plan" >"$work/plan"
   # shellcheck disable=SC2016
-  env FLOTILLA_POLL=0.05 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c '. "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
+  env FLOTILLA_POLL=0.05 FLOTILLA_PAUSE=0 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c '. "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
   got=$?
   cat "$work/calls" >>"$work/said" 2>/dev/null
   if [ "$got" != "$code" ] || ! grep -qE -- "$pattern" "$work/said"; then
@@ -84,9 +91,36 @@ expect "no plan: wait" 75 "76 76 1 -" "^scontrol requeuehold 7" FLOTILLA_ON_NO_P
 expect "lost peer: again on the nodes that answer" 0 $'137 - - 5\n0 0 2 9' "^srun --overlap .*-w n2 true"
 expect "srun that starts nothing and says 0 has not finished the run" 0 $'0 - - 5\n0 0 2 9' "lost: starting again"
 expect "lost peer by outcome" 0 $'1 77 1 5\n0 0 2 9' "lost: starting again"
-expect "lost peer, nothing answers" 77 $'137 - - 5' "no node of the job answers" SILENT=1
+expect "lost peer, nothing answers: elsewhere" 75 $'137 - - 5' "^scontrol requeue 7" SILENT=1 FLOTILLA_START_WITHIN=2 FLOTILLA_PAUSE=1
 expect "the run's word counts more than the launcher's" 65 "137 65 1 -" "would not help"
-expect "no progress" 77 $'137 - - 5\n137 - - -\n137 - - -\n137 - - -' "3 launches in a row"
+expect "no progress" 77 $'137 - - 5\n137 - 2 -\n137 - 3 -\n137 - 4 -' "3 launches in a row"
+# No code from data: what stands in RUN/launches, or is said in the environment, is a number or nothing.
+LAUNCHES="x[\$(touch $work/executed)] 2" expect "a launches file that is no numbers" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
+LAUNCHES="5 x[\$(touch $work/executed)]" expect "a count of launches that is none" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
+for name in FLOTILLA_TASKS FLOTILLA_TASKS_0 FLOTILLA_TRIES SLURM_RESTART_COUNT SLURM_JOB_NUM_NODES_HET_GROUP_0; do
+  # shellcheck disable=SC2016
+  expect "$name that would be executed" 64 "" "$name is 'a" SLURM_HET_SIZE=1 "$name"='a[$(touch '"$work"'/executed)]'
+done
+# shellcheck disable=SC2016
+expect "a chain's number that would be executed" 64 "" "FLOTILLA_LINKS is" CHAIN=1 FLOTILLA_LINKS='a[$(touch '"$work"'/executed)]'
+[ ! -e "$work/executed" ] || { echo "FAILED: data was executed" && failures=$((failures + 1)); }
+# Launches that no rank comes out of.
+expect "a launch that did not start is tried again" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on in 0 s"
+expect "without the node that srun names" 0 $'1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+expect "a node that is not the job's is not believed" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on" SAYS='srun: error: Task launch for StepId=7.0 failed on node n9;touch: x'
+expect "all nodes named: all are tried again" 0 $'1 - - -\n0 0 1 9' "named n1 n2|names n1 n2" SAYS=$'srun: error: n1: task 0: Killed\nsrun: error: n2: task 1: Killed'
+expect "launches that go on failing: elsewhere" 75 $'1 - - -' "^scontrol update jobid=7 excnodelist=n2$" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
+expect "what was left out stays left out" 75 $'1 - - -' "excnodelist=n7,n2$" EXCLUDED=n7 FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
+expect "no other nodes: none is left out" 75 $'1 - - -' "partition p has no other nodes for these: n2" USABLE="n1 n2" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
+! grep -q excnodelist "$work/said" || { echo "FAILED: a job that could never start again" && failures=$((failures + 1)); }
+expect "het: elsewhere, by component" 75 $'1 - - -' "^scontrol update jobid=8 excnodelist=n3$" FLOTILLA_START_WITHIN=0 SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_PARTITION_HET_GROUP_0=a SLURM_JOB_PARTITION_HET_GROUP_1=b SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3 SAYS="srun: error: Task launch for StepId=7.0 failed on node n3: Unspecified error"
+expect "a launch that hangs is ended" 75 $'0 - - -' "no rank has opened the run directory in 1 s; ending this launch" LASTS=30 FLOTILLA_START_WITHIN=1 FLOTILLA_LOOK_EVERY=1
+# A run directory that is full or away.
+expect "no room: a pause, then the queue" 75 "69 69 1 -" "^scontrol requeue 7" SAYS_MORE=', "temporary": true'
+expect "no room: it is said" 75 "69 69 1 -" "the run directory is full or away: going on in 0 s" SAYS_MORE=', "temporary": true'
+expect "no room: the cap holds" 75 "69 69 1 -" "already requeued 3 times" SAYS_MORE=', "temporary": true' SLURM_RESTART_COUNT=3 FLOTILLA_REQUEUES=3
+expect "no room: a chain goes on" 75 "69 69 1 -" "job 99 goes on" SAYS_MORE=', "temporary": true' CHAIN=1
+expect "something else is missing" 69 "69 69 1 -" "would not help" SAYS_MORE=', "temporary": false'
 expect "het: one world, a component each" 0 "0 0 1 9" "srun --het-group=0 .*-N2 -n4 .* : --het-group=1 .*-N1 -n1 " SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 FLOTILLA_TASKS_0=2
 expect "het: a setup of its own" 0 "0 0 1 9" "load cuda" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 "FLOTILLA_SETUP_1=module load cuda"
 expect "het: a silent node means waiting for Slurm" 75 "137 - - 5" "waiting for Slurm to notice" SILENT=1 FLOTILLA_NOTICE_WITHIN=1 SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3

@@ -18,6 +18,7 @@ struct Outcome {
   std::string reason = {};  ///< one line: "finished", "SIGUSR1: saved at step 40", an error's message
   std::int64_t step = 0;    ///< steps completed
   double time = 0;          ///< seconds since 1970; 0: filled in when written
+  bool temporary = false;   ///< the run directory was full or away: starting again may help
   bool operator==(const Outcome&) const = default;
 };
 

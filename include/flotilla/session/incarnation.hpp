@@ -44,7 +44,7 @@ class Incarnation {
   void require_lock() const;
   void set_step(std::int64_t steps_done) { step_ = steps_done; }
   /// This rank's outcome file. Any thread.
-  void write_outcome(ExitCode, const std::string& reason) noexcept;
+  void write_outcome(ExitCode, const std::string& reason, bool temporary = false) noexcept;
   /// Ends watch and lock in good order; collective.
   void close();
   comm::Watch* watch() { return watch_.get(); }

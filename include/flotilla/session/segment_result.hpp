@@ -25,6 +25,7 @@ struct SegmentResult {
   bool next = false;         ///< the run goes on under another plan, in place
   Seconds since{};           ///< this rank's clock when it ended
   std::int64_t updates = 0;  ///< optimizer steps made, where the run goes on
+  bool temporary = false;    ///< it failed for what may be over soon: the run directory is full or away
 };
 
 /// An ending as text for ranks that were not there, without the rank's own clock, and back.

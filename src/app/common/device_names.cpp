@@ -60,7 +60,7 @@ std::vector<std::string> DeviceNames::longer(const std::string& word) const {
 
 std::string DeviceNames::meant(const std::string& asked) const {
   std::string words;
-  for (const auto& name : longer(asked)) words += text(words.empty() ? "; did you mean '" : " or ", in_quotes(name));
+  for (const auto& name : longer(asked)) words += text(words.empty() ? "; did you mean " : " or ", in_quotes(name));
   if (!words.empty()) return words + "?";
   auto all = known_;
   for (const auto& entry : catalogue_) {

@@ -21,19 +21,14 @@ fs::path this_program() {
   return path;
 }
 
-/// Beside the installed program, or in the source tree that it was built in.
+/// Beside the installed program. No other folder is searched: what is found there would be executed by the job.
 fs::path library_file(const SubmitSettings& s) {
-  std::error_code ignored;
   if (!s.library.empty()) return fs::absolute(s.library);
-  const auto program = this_program();
-  std::vector<fs::path> places{program.parent_path() / "../share/flotilla/slurm/flotilla.sh"};
-  for (auto folder = program.parent_path(); folder.has_relative_path(); folder = folder.parent_path())
-    places.push_back(folder / "slurm/flotilla.sh");
-  for (const auto& place : places)
-    if (fs::exists(place, ignored)) return place.lexically_normal();
-  throw Error{ErrorKind::unavailable,
-              text(places.front().lexically_normal().string(),
-                   " is not there; install Flotilla with cmake --install, or say where it is: --submit.library FILE")};
+  const auto place = (this_program().parent_path() / "../share/flotilla/slurm/flotilla.sh").lexically_normal();
+  std::error_code ignored;
+  FLOTILLA_REQUIRE(fs::exists(place, ignored), ErrorKind::unavailable, place.string(),
+                   " is not there; install Flotilla with cmake --install, or say where it is: --submit.library FILE");
+  return place;
 }
 
 /// What the command line said of the training: the job must be told, too.

@@ -180,7 +180,7 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
     training.emplace(world, job, left);
     const auto segment_result = training->run();
     if (world.rank() == Rank{0}) {
-      training->allocation().write_outcome(segment_result.code, segment_result.reason);
+      training->allocation().write_outcome(segment_result.code, segment_result.reason, segment_result.temporary);
       const bool good = segment_result.code == ExitCode::done || segment_result.code == ExitCode::requeue;
       log::write(good ? log::Level::info : log::Level::error, segment_result.reason);
     }
@@ -189,7 +189,8 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
   } catch (const comm::AgreedError& error) {
     // Everybody is here and knows the same: one speaks, all end in good order.
     if (training) {
-      if (world.rank() == Rank{0}) training->allocation().write_outcome(exit_code(error.kind()), error.what());
+      if (world.rank() == Rank{0})
+        training->allocation().write_outcome(exit_code(error.kind()), error.what(), error.kind() == ErrorKind::temporary);
       training->allocation().close();
     }
     throw;

@@ -31,6 +31,7 @@ std::string to_json(const Outcome& outcome) {
   files::JsonLine line;
   line.add("incarnation", outcome.incarnation).add("exit_code", static_cast<int>(outcome.exit_code)).add("reason", outcome.reason);
   line.add("step", outcome.step).add("time", outcome.time).add("rank", outcome.rank).add("host", outcome.host);
+  line.add("temporary", outcome.temporary);
   return line.text() + "\n";
 }
 
@@ -45,6 +46,7 @@ Outcome read_one(const std::filesystem::path& path) {
   outcome.reason = json.get_string("reason");
   outcome.step = json.at("step").as_int64(0, most_steps);
   outcome.time = json.at("time").as_double(0, latest_time);
+  outcome.temporary = json.has("temporary") && json.at("temporary").as_bool();
   return outcome;
 }
 

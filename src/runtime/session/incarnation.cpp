@@ -64,13 +64,14 @@ void Incarnation::require_lock() const {
   if (lock_) lock_->require_mine();
 }
 
-void Incarnation::write_outcome(ExitCode code, const std::string& reason) noexcept {
+void Incarnation::write_outcome(ExitCode code, const std::string& reason, bool temporary) noexcept {
   journal::Outcome outcome;
   outcome.incarnation = incarnation_;
   outcome.rank = world_.rank().value;
   outcome.exit_code = code;
   outcome.reason = reason;
   outcome.step = step_;
+  outcome.temporary = temporary;
   try {
     outcome.host = world_.host(world_.rank());
   } catch (...) {

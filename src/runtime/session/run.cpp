@@ -76,7 +76,7 @@ class Run::State {
           if (!segment_result.next) close(work);
         }
       } catch (const comm::AgreedError& error) {  // agreed by the active ranks: the ranks that wait must hear of it, too
-        segment_result = {exit_code(error.kind()), error.what(), 0, false, now(), 0};
+        segment_result = {exit_code(error.kind()), error.what(), 0, false, now(), 0, error.kind() == ErrorKind::temporary};
       }
       if (work.trainer && !segment_result.next) let_go_of_next();
       segment_result = meet(segment_result, work);

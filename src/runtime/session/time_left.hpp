@@ -17,6 +17,12 @@ struct TimeLeft {
   bool last_step(Seconds time) const { return ends && time + 2 * step + save + slack > *ends; }
 };
 
+/// When the process is killed: the earlier of both, where somebody has said.
+inline std::optional<Seconds> time_of_kill(std::optional<Seconds> after_signal, std::optional<Seconds> ends) {
+  if (after_signal && ends) return std::min(*after_signal, *ends);
+  return after_signal ? after_signal : ends;
+}
+
 /// When to give up the step in hand, because the process would be killed before it is over and saved. Times as above.
 struct StepInHand {
   Seconds began;
@@ -26,11 +32,7 @@ struct StepInHand {
   std::optional<Seconds> told;  ///< when that signal came
   std::optional<Seconds> ends;  ///< of the job's time, where a stop is wanted
 
-  std::optional<Seconds> killed() const {
-    std::optional<Seconds> end = ends;
-    if (told) end = end ? std::min(*end, *told + grace) : *told + grace;
-    return end;
-  }
+  std::optional<Seconds> killed() const { return time_of_kill(told ? std::optional{*told + grace} : std::nullopt, ends); }
   /// For what is not measured: how long it takes to tell everybody and to come to the step's end without computing.
   Seconds reserve() const { return std::max(Seconds{0.5}, 0.1 * grace); }
   /// A step that has lasted longer than any before it may end at any moment; it is let go on until the last one at which a save fits.

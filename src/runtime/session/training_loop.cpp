@@ -1,8 +1,10 @@
 #include "training_loop.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -16,6 +18,7 @@
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/communicator.hpp"
+#include "flotilla/store/file.hpp"
 #include "step_outcome.hpp"
 
 #ifndef FLOTILLA_VERSION
@@ -119,9 +122,12 @@ SegmentResult TrainingLoop::run_steps() {
     check_forecast(took);
     check_speed(took);
     evaluate_if_due();
-    const auto outcome = outcome_of(result, done_, config.training.steps, schedule_);
+    const auto outcome = outcome_of(result, done_, config.training.steps, retry_.failing() ? SaveSchedule{} : schedule_);
     if (outcome.ends()) in_.ahead->abandon();
-    if (outcome.save) save();
+    if (outcome.ends())
+      save_for_the_end(in_.manifest);
+    else if (outcome.save)
+      save();
     if (outcome.then == StepOutcome::Then::stop) return ended(ExitCode::requeue, text(why_stopped(), ": saved at step ", done_));
     if (outcome.then == StepOutcome::Then::change_plan)
       if (auto segment_result = advance_change()) return *segment_result;
@@ -147,7 +153,7 @@ std::optional<SegmentResult> TrainingLoop::advance_change() {
 SegmentResult TrainingLoop::leave_step() {
   notes_stop();
   in_.ahead->abandon();
-  save();
+  save_for_the_end(in_.manifest);
   const auto kept = done_ > 0 ? text("; saved at step ", done_) : ", and none is done yet";
   return ended(ExitCode::requeue, text(why_stopped(), ": no time for step ", done_ + 1, " and a save", kept));
 }
@@ -167,7 +173,7 @@ train::StepRequests TrainingLoop::step_requests() {
   }
   if (speaks()) look_for_next_plan();
   step_requests.change = switch_.tells(in_.ahead->over());
-  step_requests.save = in_.active.rank() == Rank{0} && schedule_.due_at(now(), last_save_);
+  step_requests.save = speaks() && (retry_.failing() ? retry_.due(now()) : schedule_.due_at(now(), last_save_));
   return step_requests;
 }
 
@@ -286,7 +292,50 @@ Seconds TrainingLoop::longest_save_so_far() const {
 }
 
 void TrainingLoop::save() {
-  if (saved_ != done_) save(in_.manifest);
+  if (saved_ == done_) return;
+  if (const auto failure = try_to_save(in_.manifest); failure && retry_.failures() == 1 && speaks())
+    log::warning(failure->what(), "; training continues, and the save is tried again",
+                 saved_ > 0 ? text(": until then the checkpoint of step ", saved_, " is the newest") : "");
+}
+
+void TrainingLoop::save_for_the_end(const checkpoint::Manifest& manifest) {
+  if (saved_ == done_) return;
+  RoomWait wait;
+  wait.began = now();
+  for (bool told = false;; told = true) {
+    const auto failure = try_to_save(manifest);
+    if (!failure) return;
+    const auto pause = pause_for_room(wait);
+    if (!pause) throw comm::AgreedError{failure->kind(), text(failure->what(), "; there was no room in time to save step ", done_)};
+    if (speaks() && !told) log::warning(failure->what(), "; waiting for room to save step ", done_, " before the run ends");
+    std::this_thread::sleep_for(std::chrono::duration<double>{pause->value});
+  }
+}
+
+std::optional<Seconds> TrainingLoop::pause_for_room(RoomWait& wait) const {
+  std::string words;
+  if (speaks()) {
+    const auto urgent = in_.allocation.urgent_since();
+    wait.killed = time_of_kill(urgent ? std::optional{*urgent + in_.config.run.grace} : std::nullopt, in_.ends);
+    wait.save = time_left_.save;
+    if (const auto pause = wait.pause(now(), retry_.failures())) words = std::to_string(pause->value);
+  }
+  words = mpi::broadcast_string(in_.active.control(), words, 0, in_.config.comm.deadline);
+  return words.empty() ? std::nullopt : std::optional{Seconds{std::stod(words)}};
+}
+
+std::optional<comm::AgreedError> TrainingLoop::try_to_save(checkpoint::Manifest manifest) {
+  try {
+    save(std::move(manifest));
+  } catch (const comm::AgreedError& error) {
+    // What failed inside of HDF5 cannot be tried again in this process.
+    if (error.kind() != ErrorKind::temporary || store::poisoned()) throw;
+    retry_.failed(now());
+    return error;
+  }
+  if (retry_.failures() > 0 && speaks()) log::info("the run directory has room again: saved at step ", done_);
+  retry_.worked();
+  return std::nullopt;
 }
 
 void TrainingLoop::save(checkpoint::Manifest manifest) {
@@ -317,7 +366,8 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
 SegmentResult TrainingLoop::hand_over(const plan::Plan& plan, const std::string& why) {
   auto manifest = in_.manifest;
   manifest.plan = files::plan_to_json(plan);
-  save(std::move(manifest));
+  saved_ = -1;  // the same step under another plan is another checkpoint
+  save_for_the_end(manifest);
   return ended(ExitCode::requeue, text(why, ": saved at step ", done_, " under the next plan"));
 }
 

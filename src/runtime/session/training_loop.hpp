@@ -6,6 +6,7 @@
 
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/cluster/cluster.hpp"
+#include "flotilla/comm/agree.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/prometheus.hpp"
 #include "flotilla/monitor/forecast_check.hpp"
@@ -18,6 +19,7 @@
 #include "plan_search.hpp"
 #include "plan_switch.hpp"
 #include "recent_steps.hpp"
+#include "save_retry.hpp"
 #include "save_schedule.hpp"
 #include "step_guard.hpp"
 #include "time_left.hpp"
@@ -86,7 +88,14 @@ class TrainingLoop {
   void tell(const monitor::Comparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
+  /// Trains on where the run directory is full or away, and tries again later.
   void save();
+  /// The same where nothing follows: waits for room while that is of use, then throws the AgreedError.
+  void save_for_the_end(const checkpoint::Manifest&);
+  /// Before the next try, the same on every rank; nothing where none would end in time. Collective.
+  std::optional<Seconds> pause_for_room(RoomWait&) const;
+  /// Why there was no room; nothing when the state is saved. Throws what cannot be tried again. Collective.
+  std::optional<comm::AgreedError> try_to_save(checkpoint::Manifest);
   void save(checkpoint::Manifest);
   /// The longest save that earlier incarnations measured.
   Seconds longest_save_so_far() const;
@@ -99,6 +108,7 @@ class TrainingLoop {
   std::int64_t skipped_ = 0;  ///< steps in a row that made no update, up to the last one done
   std::int64_t saved_;        ///< step of the last checkpoint that holds this state; 0: none is needed, a new start is the same
   Seconds last_save_;
+  SaveRetry retry_;
   std::string stop_reason_;
   PlanSwitch switch_;
   bool disturbed_ = false;                         ///< planning or preparing went on in this window; rank 0
