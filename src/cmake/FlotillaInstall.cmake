@@ -11,12 +11,9 @@ install(FILES ${CMAKE_SOURCE_DIR}/modules/flotilla ${CMAKE_SOURCE_DIR}/modules/f
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# The program writes both itself, so they cannot disagree with it.
-add_custom_command(OUTPUT flotilla.1 flotilla.bash
-  COMMAND flotilla man > flotilla.1
-  COMMAND flotilla completion > flotilla.bash
-  DEPENDS flotilla VERBATIM)
-add_custom_target(flotilla_documents ALL DEPENDS flotilla.1 flotilla.bash)
+# The program writes both itself, so they cannot disagree with it; when it is installed, so that a build of the program alone will do.
+install(CODE "execute_process(COMMAND \"$<TARGET_FILE:flotilla>\" man OUTPUT_FILE \"${CMAKE_CURRENT_BINARY_DIR}/flotilla.1\" COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND \"$<TARGET_FILE:flotilla>\" completion OUTPUT_FILE \"${CMAKE_CURRENT_BINARY_DIR}/flotilla.bash\" COMMAND_ERROR_IS_FATAL ANY)")
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotilla.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotilla.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME flotilla)
 

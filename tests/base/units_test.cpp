@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <new>
+#include <system_error>
+
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_exception.hpp"
 #include "flotilla/base/precision.hpp"
 #include "support/refusal.hpp"
 
@@ -78,6 +82,15 @@ TEST(ErrorKind, HasTheTablesExitCode) {
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::internal)), 70);
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::no_plan)), 76);
   EXPECT_EQ(static_cast<int>(exit_code(ErrorKind::communication)), 77);
+}
+
+TEST(ErrorKind, WhatTheSystemRefusesIsUnavailable) {
+  const auto refused = [](std::errc code) { return std::system_error{std::make_error_code(code)}; };
+  EXPECT_EQ(kind_of(refused(std::errc::resource_unavailable_try_again)), ErrorKind::unavailable) << "std::thread";
+  EXPECT_EQ(kind_of(std::bad_alloc{}), ErrorKind::unavailable);
+  EXPECT_EQ(kind_of(refused(std::errc::invalid_argument)), ErrorKind::internal);
+  EXPECT_EQ(kind_of(std::logic_error{"ours"}), ErrorKind::internal);
+  EXPECT_EQ(kind_of(Error{ErrorKind::no_plan, "none"}), ErrorKind::no_plan);
 }
 
 }  // namespace

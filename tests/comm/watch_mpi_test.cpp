@@ -89,6 +89,20 @@ TEST_F(WatchTest, ClosesAtOnceAndAgain) {
   EXPECT_TRUE(listener.heard().empty());
 }
 
+/// Whoever does not know the secret of the run is silent, whatever it sends.
+TEST_F(WatchTest, BeatsWithAnotherSecretAreNotHeard) {
+  if (size == 1) return;  // nobody to hear
+  auto options = quick;
+  const bool stranger = world.rank() == Rank{1};
+  if (stranger) options.secret.back() = 1;
+  const World& own = fresh();
+  const Watch watch{own, options, listener.callback()};
+  const auto trouble = listener.wait();
+  ASSERT_TRUE(trouble);
+  EXPECT_EQ(trouble->kind, Trouble::Kind::silent);
+  EXPECT_EQ(trouble->rank, stranger ? Rank{0} : Rank{1});
+}
+
 /// Whoever finishes early is not missed, and whoever finishes late is waited for. Two watches at once, so that it takes half the time.
 TEST_F(WatchTest, FinishingAtDifferentTimesIsNotTrouble) {
   if (size == 1) return;  // nobody to wait for

@@ -1,6 +1,7 @@
 #include "flotilla/data/format.hpp"
 
 #include "data/token_files.hpp"
+#include "flotilla/data/token_file.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -47,6 +48,15 @@ TEST(DetectFormat, LeavesBrokenFilesWithAPromisingSuffixToTheirReader) {
   const TemporaryFolder folder;
   EXPECT_EQ(detect_format(write(folder / "broken.npy", "not numpy")), Format::npy);
   EXPECT_EQ(detect_format(write(folder / "broken.idx", "not megatron")), Format::megatron);
+}
+
+TEST(Format, JsonIsNotTrainedOnAsText) {
+  const TemporaryFolder folder;
+  for (const auto* name : {"a.jsonl", "a.json"}) {
+    const auto path = write(folder / name, "{\"text\": \"to be\"}\n");
+    EXPECT_NE(refusal([&] { detect_format(path); }).find("jq -r .text " + path.string()), std::string::npos);
+    EXPECT_EQ(TokenFile::open(path, Format::text).format(), Format::text) << "where it is meant";
+  }
 }
 
 }  // namespace

@@ -79,6 +79,15 @@ TEST(CommandLine, UnknownOptionNamesTheNearest) {
   EXPECT_STREQ(command_line_error({"-x"}).what(), "unknown option '-x'; --help lists them all");
 }
 
+TEST(CommandLine, WordsOfOtherTrainersLeadToOurs) {
+  for (const auto& [theirs, ours] : std::vector<std::pair<std::string, std::string>>{{"--lr", "--training.learning-rate"},
+                                                                                     {"--batch-size=8", "--training.global-batch"},
+                                                                                     {"--training.batch_size", "--training.global-batch"},
+                                                                                     {"--max-steps", "--training.steps"}})
+    EXPECT_NE(std::string{command_line_error({theirs, "1"}).what()}.find("did you mean '" + ours + "'?"), std::string::npos) << theirs;
+  EXPECT_EQ(std::string{command_line_error({"--bf16"}).what()}.find("precision"), std::string::npos) << "this table has no such option";
+}
+
 TEST(CommandLine, AbbreviationsAreRefused) { EXPECT_EQ(command_line_error({"--training.step", "5"}).kind(), ErrorKind::usage); }
 
 TEST(CommandLine, WrongValueSaysWhatWasExpectedAndALineToWrite) {

@@ -2,6 +2,8 @@
 #include "control_requests.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <fstream>
 
 #include "flotilla/base/error.hpp"
@@ -58,6 +60,30 @@ TEST_F(ControlRequests, WhatCannotBeIsRefusedAndTakenAwayToo) {
     EXPECT_NE(next->refused.find(why), std::string::npos) << next->refused;
     EXPECT_TRUE(gone());
   }
+}
+
+TEST_F(ControlRequests, WhatOthersMayHaveWrittenIsRefusedAndTakenAway) {
+  ask(control_to_json(plan_of(1, 2)));
+  fs::permissions(control_file(run_), fs::perms::group_write, fs::perm_options::add);
+  const auto written = requests().look();
+  ASSERT_TRUE(written);
+  EXPECT_NE(written->refused.find("others may write it"), std::string::npos) << written->refused;
+  EXPECT_TRUE(gone());
+  std::ofstream{run_ / "elsewhere.json"} << control_to_json(plan_of(1, 2));
+  fs::create_symlink(run_ / "elsewhere.json", control_file(run_));
+  const auto linked = requests().look();
+  ASSERT_TRUE(linked);
+  EXPECT_NE(linked->refused.find("not a regular file"), std::string::npos) << linked->refused;
+  EXPECT_TRUE(fs::exists(run_ / "elsewhere.json"));
+}
+
+TEST_F(ControlRequests, AnotherUsersRequestIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ask(control_to_json(plan_of(1, 2)));
+  ASSERT_EQ(::chown(control_file(run_).c_str(), 65534, 65534), 0);
+  const auto next = requests().look();
+  ASSERT_TRUE(next);
+  EXPECT_NE(next->refused.find("belongs to user 65534"), std::string::npos) << next->refused;
 }
 
 TEST_F(ControlRequests, LooksNowAndThenOnly) {

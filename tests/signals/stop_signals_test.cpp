@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "flotilla/base/clock.hpp"
@@ -128,6 +129,35 @@ TEST(StopSignals, RefusesWhatCannotBeHandledAndLeavesNothingBehind) {
   ASSERT_EQ(sigaction(SIGUSR1, nullptr, &current), 0);
   EXPECT_EQ(current.sa_handler, SIG_DFL);
   const StopSignals signals;  // and another may be made
+}
+
+TEST(StopSignals, AnEndingProcessIsNotKilledByALateSignal) {
+  const pid_t child = fork();
+  if (child == 0) {
+    {
+      StopSignals signals;
+      signals.ignore_hereafter();
+    }
+    for (const int number : StopSignals::usual()) raise(number);
+    _exit(75);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 75) << status;
+}
+
+TEST(BrokenPipes, FailAndDoNotKill) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ignore_broken_pipes();
+    int ends[2];
+    if (pipe(ends) != 0) _exit(1);
+    close(ends[0]);
+    _exit(write(ends[1], "x", 1) < 0 && errno == EPIPE ? 75 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 75) << status;
 }
 
 TEST(SignalName, NamesTheUsual) {

@@ -80,6 +80,7 @@ TEST(RunProgram, GivesWordsAndExitCode) {
   EXPECT_THROW(answer_of({"bash", "-c", "echo why >&2; exit 3"}), Error);
   EXPECT_THROW(run_program({"no-such-program-here"}), Error);
   EXPECT_THROW(run_program({"sleep", "30"}, Seconds{0.05}), Error);
+  EXPECT_THROW(run_program({"bash", "-c", "exec >&- 2>&-; exec sleep 3600"}, Seconds{0.05}), Error) << "it says nothing more and lives on";
 }
 
 }  // namespace

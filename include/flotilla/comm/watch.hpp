@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,9 +13,13 @@
 
 namespace flotilla::comm {
 
+/// What only the ranks of one incarnation know; a beat without it is not theirs (docs/security.md).
+using Secret = std::array<std::uint8_t, 16>;
+
 struct WatchOptions {
   Seconds interval{0.5};   ///< between heartbeats; the thread sleeps a tenth of it at a time
   Seconds deadline{10.0};  ///< a rank silent for longer is lost
+  Secret secret{};         ///< the same on every rank
 };
 
 /// A rank wants the job to stop at the next step boundary.

@@ -11,6 +11,7 @@ struct TrainingData {
   data::Sampler training;
   std::optional<data::Sampler> validation;
   std::string fingerprint;
+  std::string remark;  ///< what is unusual about them, for a warning; empty: nothing
 };
 /// Local. Throws Error{bad_input} for files that do not hold what the run needs.
 TrainingData open_data(const RunConfig&);

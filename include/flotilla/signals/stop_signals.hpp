@@ -18,6 +18,9 @@ struct StopSignal {
 /// "SIGTERM"; "signal 40" for those without a name here.
 std::string signal_name(int number);
 
+/// From now on writing to a pipe that nobody reads fails with EPIPE and does not kill.
+void ignore_broken_pipes() noexcept;
+
 /// While one of these lives, the signals ask for a stop and do not kill: the first is remembered, later ones are counted, so a second
 /// SIGTERM cannot end a save half-way. The destructor puts the old handlers back. One at a time per process (a second throws
 /// Error{internal}); signals may reach any thread.
@@ -38,6 +41,9 @@ class StopSignals {
   std::optional<StopSignal> received(int number) const noexcept;
   /// How many have come, the first included.
   int count() const noexcept;
+  /// For a process that has nothing left to do but to end: the destructor leaves the signals ignored, so that none that comes late changes
+  /// its exit code.
+  void ignore_hereafter() noexcept { ignored_ = true; }
   /// Forgets what has come.
   void clear() noexcept;
 
@@ -48,6 +54,7 @@ class StopSignals {
     struct sigaction action;
   };
   std::vector<Old> old_;
+  bool ignored_ = false;
 };
 
 }  // namespace flotilla::signals

@@ -7,6 +7,7 @@
 #include "app/common/job_table.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_exception.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
@@ -120,7 +121,8 @@ int run_command(std::span<const Command> commands, std::span<const std::string> 
   } catch (const std::bad_alloc&) {
     return fail(ExitCode::unavailable, "out of memory");
   } catch (const std::exception& error) {
-    return fail(ExitCode::internal, text("internal error: ", error.what()));
+    const auto kind = kind_of(error);
+    return fail(exit_code(kind), kind == ErrorKind::internal ? text("internal error: ", error.what()) : error.what());
   } catch (...) {
     return fail(ExitCode::internal, "internal error of an unknown kind");
   }

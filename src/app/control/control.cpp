@@ -1,5 +1,7 @@
 #include "app/control/control.hpp"
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <thread>
 
@@ -72,6 +74,7 @@ int control(std::span<const std::string> arguments) {
   const auto plan = files::read_plan(o.plan);
   require_running(run);
   const auto known = changes_so_far(run);
+  ::umask(::umask(0) | S_IWGRP | S_IWOTH);  // a run takes no request that others could have changed
   files::write_text(session::control_file(run), session::control_to_json(plan));
   if (o.wait.value <= 0) {
     log::info(run.string(), ": asked for ", plan::summary(plan));

@@ -45,6 +45,9 @@ class Training {
 
   session::SegmentResult run() {
     find_checkpoint();
+    if (world_.rank() == Rank{0})
+      log::info("incarnation ", allocation_.incarnation(), " of ", job_.run.directory, ": ", world_.size(), " ranks; ",
+                resumes_ ? text("resuming after step ", saved_->manifest.step) : "a new run", "; measuring and planning");
     const auto chosen = choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
     return run_->run(chosen);
@@ -88,6 +91,7 @@ class Training {
         world_, "opening the data", [&] { return session::open_data(job_); }, deadline_);
     comm::require_same(world_, "the training data", samplers.fingerprint, deadline_);
     if (const auto unused = samplers.training.unused(); world_.rank() == Rank{0} && !unused.empty()) log::warning(unused);
+    if (world_.rank() == Rank{0} && !samplers.remark.empty()) log::warning(samplers.remark);
     return samplers;
   }
 

@@ -9,13 +9,15 @@
 #include <exception>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
 #include "mpi_try.hpp"
 #include "native.hpp"
+#include "start_guard.hpp"
 
 namespace flotilla::mpi {
 namespace {
 
-constexpr Seconds start_deadline{60.0};
+constexpr Seconds start_deadline{60.0}, init_deadline{120.0};
 
 /// Why this MPI will not do, in the process that has just started it; empty when it does.
 std::string why_unfit(int thread_level) {
@@ -27,6 +29,15 @@ std::string why_unfit(int thread_level) {
   return why_not_one_world(size, [](const char* name) { return std::getenv(name); });
 }
 
+/// MPI waits for all ranks for ever: where one is stopped or was never started, this rank ends and its launcher the job.
+void initialize(int& thread_level) {
+  const StartGuard guard{init_deadline, [] {
+                           log::error("MPI has not started in ", init_deadline, ": a rank is stopped, or was not started");
+                           ::_exit(static_cast<int>(ExitCode::lost_peer));
+                         }};
+  MPI_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level));
+}
+
 /// True when this call started MPI.
 bool start() {
   int initialized = 0;
@@ -35,7 +46,7 @@ bool start() {
   if (initialized)
     MPI_TRY(MPI_Query_thread(&thread_level));
   else
-    MPI_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level));
+    initialize(thread_level);
   MPI_TRY(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   MPI_TRY(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   if (const std::string why = why_unfit(thread_level); !why.empty()) {

@@ -56,6 +56,10 @@ std::vector<std::string> with_flags_spelled_out(std::span<const std::string> arg
   std::vector<std::string> names;
   for (const auto& [name, index] : known) names.push_back("--" + name);
   const std::string option = token.substr(0, token.find('='));
+  Words options;
+  for (const auto& [name, index] : known) options.push_back(name);
+  if (const auto ours = detail::called_elsewhere(option, options); !ours.empty())
+    throw Error{ErrorKind::usage, text("unknown option ", in_quotes(option), "; did you mean '--", ours, "'?; --help lists them all")};
   throw Error{ErrorKind::usage, text("unknown option ", in_quotes(option), suggestion(option, names), "; --help lists them all")};
 }
 

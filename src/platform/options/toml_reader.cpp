@@ -111,7 +111,8 @@ std::string elsewhere(const std::string& key, const std::vector<std::string>& kn
 }
 
 [[noreturn]] void refuse_key(const std::string& name, const std::string& where, const std::vector<std::string>& known) {
-  const std::string moved = elsewhere(name.substr(name.find('.') + 1), known);
+  const std::string synonym = detail::called_elsewhere(name, known);
+  const std::string moved = !synonym.empty() ? synonym : elsewhere(name.substr(name.find('.') + 1), known);
   const std::string meant = !moved.empty() ? moved : nearest(name, known);
   throw Error{ErrorKind::bad_input, text(where, ": unknown key ", in_quotes(name),
                                          meant.empty() ? "; --help lists them all" : "; did you mean " + in_a_file(meant) + "?")};

@@ -47,6 +47,12 @@ std::string signal_name(int number) {
   }
 }
 
+void ignore_broken_pipes() noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &action, nullptr);
+}
+
 StopSignals::StopSignals(const std::vector<int>& signals) {
   FLOTILLA_REQUIRE(!installed.exchange(true), ErrorKind::internal, "stop signals are already being handled in this process");
   clear();
@@ -67,7 +73,10 @@ StopSignals::StopSignals(const std::vector<int>& signals) {
 StopSignals::~StopSignals() { restore(); }
 
 void StopSignals::restore() noexcept {
-  for (const Old& old : old_) sigaction(old.number, &old.action, nullptr);
+  for (Old& old : old_) {
+    if (ignored_) old.action.sa_handler = SIG_IGN;
+    sigaction(old.number, &old.action, nullptr);
+  }
   installed.store(false);
 }
 

@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <optional>
+#include <thread>
 
 #include "answer_fields.hpp"
 #include "flotilla/base/clock.hpp"
@@ -23,6 +26,7 @@ namespace flotilla::slurm {
 namespace {
 
 constexpr std::size_t most_said = std::size_t{1} << 30;
+constexpr Seconds to_die{5};    // of a killed program, unless a file system holds it
 constexpr int kill_signal = 9;  // the signal headers belong to another room
 
 struct DescriptorTraits {
@@ -77,8 +81,7 @@ bool drain(int descriptor, std::string& into) {
 }
 
 /// Until both ends are closed. False where the deadline passed or too much was said.
-bool listen(const Child& child, ProgramOutput& output, Seconds deadline) {
-  const Seconds end = now() + deadline;
+bool listen(const Child& child, ProgramOutput& output, Seconds end) {
   std::array<pollfd, 2> ends{pollfd{child.out.get(), POLLIN, 0}, pollfd{child.err.get(), POLLIN, 0}};
   std::array<std::string*, 2> into{&output.out, &output.err};
   while (ends[0].fd >= 0 || ends[1].fd >= 0) {
@@ -92,9 +95,14 @@ bool listen(const Child& child, ProgramOutput& output, Seconds deadline) {
   return true;
 }
 
-int status_of(pid_t id) {
+/// The exit status; nothing while it runs after `end`: it may have closed its output and live on.
+std::optional<int> status_of(pid_t id, Seconds end) {
   int status = 0;
-  while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {
+  for (pid_t got = 0; got != id; std::this_thread::sleep_for(std::chrono::milliseconds{2})) {
+    got = ::waitpid(id, &status, WNOHANG);
+    if (got == 0 && now() > end) return std::nullopt;
+    if (got < 0 && errno != EINTR) return 127;  // somebody else has waited for it
+    if (got == id) break;
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
@@ -108,11 +116,16 @@ std::string first_line(const std::string& words) {
 
 ProgramOutput run_program(const std::vector<std::string>& arguments, Seconds deadline) {
   FLOTILLA_ASSERT(!arguments.empty());
+  const Seconds end = now() + deadline;
   const auto child = start(arguments);
   ProgramOutput output;
-  const bool ended = listen(child, output, deadline);
-  if (!ended) ::kill(child.id, kill_signal);
-  output.status = status_of(child.id);
+  auto status = listen(child, output, end) ? status_of(child.id, end) : std::nullopt;
+  const bool ended = status.has_value();
+  if (!ended) {
+    ::kill(child.id, kill_signal);
+    status = status_of(child.id, now() + to_die);
+  }
+  output.status = status.value_or(128 + kill_signal);
   FLOTILLA_REQUIRE(ended, ErrorKind::unavailable, printable(arguments.front()), " did not end within ", deadline,
                    "; is the controller up?");
   return output;

@@ -4,6 +4,7 @@
 #include <new>
 #include <vector>
 
+#include "flotilla/base/foreign_exception.hpp"
 #include "rendezvous.hpp"
 
 namespace flotilla::comm {
@@ -91,7 +92,7 @@ Outcome outcome_of(std::string_view what, const std::function<void()>& work) {
   } catch (const std::bad_alloc&) {
     return {false, ErrorKind::unavailable, text(what, ": out of memory")};
   } catch (const std::exception& error) {
-    return {false, ErrorKind::internal, text(what, ": ", error.what())};
+    return {false, kind_of(error), text(what, ": ", error.what())};
   } catch (...) {
     return {false, ErrorKind::internal, text(what, ": an exception of unknown type")};
   }

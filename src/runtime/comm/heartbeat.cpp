@@ -22,6 +22,13 @@ std::string load(const std::array<char, N>& place) {
   return {place.begin(), std::find(place.begin(), place.end(), '\0')};
 }
 
+/// In a time that says nothing of where they differ.
+bool same(const Secret& a, const Secret& b) {
+  unsigned differs = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) differs |= static_cast<unsigned>(a[i] ^ b[i]);
+  return differs == 0;
+}
+
 }  // namespace
 
 std::string to_string(const Trouble& trouble) {
@@ -58,13 +65,14 @@ std::optional<Trouble> Beat::trouble(const World& world) const {
                  {static_cast<ExitCode>(trouble_code), load(trouble_line)}};
 }
 
-PeerLine::PeerLine(const World& world, Rank peer, Seconds time) : world_{&world}, peer_{peer}, heard_{time} {}
+PeerLine::PeerLine(const World& world, Rank peer, const Secret& secret, Seconds time)
+    : world_{&world}, peer_{peer}, secret_{secret}, heard_{time} {}
 
 std::optional<Beat> PeerLine::receive(Seconds time) {
   if (!listening_) return std::nullopt;
   const auto place = std::as_writable_bytes(std::span{&incoming_, 1});
   if (!in_.active()) in_ = world_->watch().receive(place, peer_.value, beat_tag);
-  if (!in_.test()) return std::nullopt;
+  if (!in_.test() || !same(incoming_.secret, secret_)) return std::nullopt;
   heard_ = time;
   return incoming_;
 }
@@ -72,6 +80,7 @@ std::optional<Beat> PeerLine::receive(Seconds time) {
 bool PeerLine::send(const Beat& beat) {
   if (!out_.test()) return false;
   outgoing_ = beat;
+  outgoing_.secret = secret_;
   due_ = false;
   out_ = world_->watch().send(std::as_bytes(std::span{&outgoing_, 1}), peer_.value, beat_tag);
   return true;

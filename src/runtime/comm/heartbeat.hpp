@@ -11,6 +11,7 @@ namespace flotilla::comm {
 
 /// One heartbeat: all that its sender knows. Goes over the wire as it is.
 struct Beat {
+  Secret secret{};
   std::int32_t stop_origin = -1;    ///< -1: no stop request
   std::int32_t trouble_rank = -1;   ///< -1: no trouble
   std::int32_t trouble_code = 0;    ///< exit code
@@ -31,7 +32,7 @@ struct Beat {
 /// Beats to and from one peer.
 class PeerLine {
  public:
-  PeerLine(const World& world, Rank peer, Seconds time);
+  PeerLine(const World& world, Rank peer, const Secret& secret, Seconds time);
 
   Rank peer() const noexcept { return peer_; }
   Seconds heard() const noexcept { return heard_; }
@@ -44,7 +45,7 @@ class PeerLine {
     broken_ = true;
     listening_ = due_ = false;
   }
-  /// The next beat that has come, if any. Throws Error{communication}.
+  /// The next beat that has come, if any; one with another secret has not. Throws Error{communication}.
   std::optional<Beat> receive(Seconds time);
   /// A beat is due on this line: the next send() is to go out.
   void set_due() noexcept { due_ = !broken_; }
@@ -57,6 +58,7 @@ class PeerLine {
  private:
   const World* world_;
   Rank peer_;
+  Secret secret_;
   Seconds heard_;
   bool listening_ = true, due_ = false, broken_ = false;
   Beat incoming_, outgoing_;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_exception.hpp"
 
 namespace flotilla::comm {
 
@@ -15,7 +16,7 @@ LastWords last_words() noexcept {
   } catch (const std::bad_alloc&) {
     return {ExitCode::unavailable, "out of memory"};
   } catch (const std::exception& error) {
-    return {ExitCode::internal, error.what()};
+    return {exit_code(kind_of(error)), error.what()};
   } catch (...) {
     return {ExitCode::internal, "an exception of unknown type"};
   }

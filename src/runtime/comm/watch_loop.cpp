@@ -29,7 +29,7 @@ Watch::Loop::Loop(const World& world, WatchOptions options, OnTrouble on_trouble
   const int first = is_hub() ? 1 : 0;
   const int end = is_hub() ? world.size() : 1;
   lines_->reserve(static_cast<std::size_t>(std::max(end - first, 0)));
-  for (int r = first; r < end; ++r) lines_->emplace_back(world, Rank{r}, last_round_);
+  for (int r = first; r < end; ++r) lines_->emplace_back(world, Rank{r}, options_.secret, last_round_);
   thread_ = std::thread{[this] { run(); }};
 }
 

@@ -20,7 +20,7 @@ std::string joined_names() {
 }
 
 bool has_text_suffix(const std::filesystem::path& path) {
-  constexpr std::array<std::string_view, 4> suffixes{".txt", ".text", ".md", ".jsonl"};
+  constexpr std::array<std::string_view, 3> suffixes{".txt", ".text", ".md"};
   return std::ranges::find(suffixes, path.extension().string()) != suffixes.end();
 }
 
@@ -65,6 +65,9 @@ Format detect_format(const std::filesystem::path& path) {
   // A suffix that promises a format: its own reader says best what is wrong.
   if (suffix == ".npy") return Format::npy;
   if (suffix == ".idx") return Format::megatron;
+  FLOTILLA_REQUIRE(suffix != ".jsonl" && suffix != ".json", ErrorKind::bad_input, path.string(),
+                   ": holds JSON, and its braces and keys would be trained on, too; extract the text, for example with: jq -r .text ",
+                   path.string(), " > ", path.stem().string(), ".txt (or train on the bytes as they are: data.format = \"text\")");
   if (has_text_suffix(path) || (suffix != ".bin" && looks_like_text(file.bytes()))) return Format::text;
   throw Error{ErrorKind::bad_input, text(path.string(),
                                          ": byte 0: not the header of a known token file, and not text; name its format: data.format = "

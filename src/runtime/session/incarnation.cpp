@@ -1,6 +1,13 @@
 #include "flotilla/session/incarnation.hpp"
 
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
 #include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
@@ -8,9 +15,20 @@
 #include "flotilla/mpi/communicator.hpp"
 
 namespace flotilla::session {
+namespace {
+
+std::string random_bytes(std::size_t size) {
+  std::string bytes(size, '\0');
+  FLOTILLA_REQUIRE(::getrandom(bytes.data(), size, 0) == static_cast<ssize_t>(size), ErrorKind::unavailable,
+                   "the system gives no random numbers: ", std::strerror(errno));
+  return bytes;
+}
+
+}  // namespace
 
 Incarnation::Incarnation(const comm::World& world, const RunConfig& config, std::string job)
     : world_{world}, deadline_{config.comm.deadline}, job_{std::move(job)} {
+  signals::ignore_broken_pipes();  // who reads our output may go; the run stays
   comm::agree_on(
       world, "opening the run directory",
       [&] {
@@ -24,10 +42,13 @@ Incarnation::Incarnation(const comm::World& world, const RunConfig& config, std:
   const auto shared = [&](const std::string& text) { return mpi::broadcast_string(world.control(), text, 0, deadline_); };
   run_ = shared(lock_ ? lock_->path().string() : "");
   incarnation_ = std::stoi(shared(lock_ ? std::to_string(lock_->incarnation()) : ""));
+  comm::Secret secret{};
+  const auto made = shared(lock_ ? random_bytes(secret.size()) : "");
+  std::ranges::copy(made, secret.begin());
   // On the watch's thread: the main thread may be stuck in a step that will never end.
   const auto on_trouble =
       comm::end_world_on_trouble(world, [this](const comm::LastWords& words) { write_outcome(words.code, words.line); });
-  watch_ = std::make_unique<comm::Watch>(world, comm::WatchOptions{config.watch.interval, config.watch.deadline}, on_trouble);
+  watch_ = std::make_unique<comm::Watch>(world, comm::WatchOptions{config.watch.interval, config.watch.deadline, secret}, on_trouble);
 }
 
 std::optional<std::string> Incarnation::stop_wanted() {
@@ -80,6 +101,7 @@ void Incarnation::write_outcome(ExitCode code, const std::string& reason, bool t
 }
 
 void Incarnation::close() {
+  signals_.ignore_hereafter();
   watch_->close(deadline_);
   if (lock_) lock_->release();
 }

@@ -27,6 +27,16 @@ void scan_beginnings(const data::Corpus& corpus, int vocabulary) {
   }
 }
 
+/// Bytes need 256 rows of the embedding, and the others cost memory and time.
+std::string remark_on(const data::Corpus& corpus, int vocabulary) {
+  constexpr int bytes = 256;
+  for (const auto& section : corpus.sections())
+    if (section.file->format() == data::Format::text && vocabulary > 4 * bytes)
+      return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ",
+                  vocabulary, ": the others are never trained; give token files of the model's tokenizer");
+  return "";
+}
+
 }  // namespace
 
 TrainingData open_data(const RunConfig& config) {
@@ -37,7 +47,10 @@ TrainingData open_data(const RunConfig& config) {
   options.validation_fraction = config.data.validation_fraction;  // evaluated or not, so that switching evaluation on keeps the samples
   auto corpora = data::open_corpora(options);
   for (const auto* corpus : {&corpora.training, &corpora.validation}) scan_beginnings(*corpus, config.architecture.vocabulary);
-  TrainingData samplers{{corpora.training, sampler_options(config)}, {}, hex(corpora.training.fingerprint())};
+  TrainingData samplers{{corpora.training, sampler_options(config)},
+                        {},
+                        hex(corpora.training.fingerprint()),
+                        remark_on(corpora.training, config.architecture.vocabulary)};
   if (config.training.evaluate_every > 0) {
     samplers.validation.emplace(corpora.validation, sampler_options(config));
     FLOTILLA_REQUIRE(samplers.validation->sequences_per_epoch() >= config.training.evaluate_sequences, ErrorKind::bad_input,

@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "option.hpp"
+
+namespace flotilla::options {
+namespace {
+
+using Synonym = std::pair<std::string_view, std::string_view>;
+
+/// What other trainers call our options, without dashes, underscores and case: the nearest spelling would be another option's.
+constexpr auto synonyms = std::to_array<Synonym>({{"lr", "training.learning-rate"},
+                                                  {"maxlr", "training.learning-rate"},
+                                                  {"peaklr", "training.learning-rate"},
+                                                  {"minlr", "training.minimum-learning-rate"},
+                                                  {"batchsize", "training.global-batch"},
+                                                  {"globalbatchsize", "training.global-batch"},
+                                                  {"gbs", "training.global-batch"},
+                                                  {"trainbatchsize", "training.global-batch"},
+                                                  {"microbatchsize", "plan.microbatch"},
+                                                  {"mbs", "plan.microbatch"},
+                                                  {"perdevicetrainbatchsize", "plan.microbatch"},
+                                                  {"bf16", "training.precision"},
+                                                  {"fp16", "training.precision"},
+                                                  {"fp32", "training.precision"},
+                                                  {"amp", "training.precision"},
+                                                  {"dtype", "training.precision"},
+                                                  {"mixedprecision", "training.precision"},
+                                                  {"maxsteps", "training.steps"},
+                                                  {"trainiters", "training.steps"},
+                                                  {"iterations", "training.steps"},
+                                                  {"maxiters", "training.steps"},
+                                                  {"seqlen", "training.length"},
+                                                  {"seqlength", "training.length"},
+                                                  {"sequencelength", "training.length"},
+                                                  {"blocksize", "training.length"},
+                                                  {"contextlength", "training.length"},
+                                                  {"maxseqlen", "training.length"},
+                                                  {"warmup", "training.warmup-steps"},
+                                                  {"warmupiters", "training.warmup-steps"},
+                                                  {"lrwarmupiters", "training.warmup-steps"},
+                                                  {"wd", "training.weight-decay"},
+                                                  {"adambeta1", "training.beta1"},
+                                                  {"adambeta2", "training.beta2"},
+                                                  {"eps", "training.epsilon"},
+                                                  {"adameps", "training.epsilon"},
+                                                  {"clipgrad", "training.clip"},
+                                                  {"gradclip", "training.clip"},
+                                                  {"maxgradnorm", "training.clip"},
+                                                  {"gradientclipping", "training.clip"},
+                                                  {"evalinterval", "training.evaluate-every"},
+                                                  {"evalsteps", "training.evaluate-every"},
+                                                  {"evaliters", "training.evaluate-sequences"},
+                                                  {"tensormodelparallelsize", "plan.tensor"},
+                                                  {"tensorparallelsize", "plan.tensor"},
+                                                  {"tp", "plan.tensor"},
+                                                  {"pipelinemodelparallelsize", "plan.pipeline"},
+                                                  {"pipelineparallelsize", "plan.pipeline"},
+                                                  {"pp", "plan.pipeline"},
+                                                  {"dataparallelsize", "plan.data"},
+                                                  {"dp", "plan.data"},
+                                                  {"sequenceparallel", "plan.sequence-parallel"},
+                                                  {"usedistributedoptimizer", "plan.shard-optimizer"},
+                                                  {"gradientcheckpointing", "plan.recompute"},
+                                                  {"recomputeactivations", "plan.recompute"},
+                                                  {"saveinterval", "checkpoint.every"},
+                                                  {"savesteps", "checkpoint.every"},
+                                                  {"outputdir", "run.directory"},
+                                                  {"loginterval", "run.log-every"},
+                                                  {"datapath", "data.train"}});
+
+std::string bare(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(name.rfind('.') + 1))
+    if (c != '-' && c != '_') out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
+}  // namespace
+
+std::string detail::called_elsewhere(std::string_view name, const Words& known) {
+  const auto found = std::ranges::find(synonyms, bare(name), &Synonym::first);
+  if (found == synonyms.end() || std::ranges::find(known, found->second) == known.end()) return "";
+  return std::string{found->second};
+}
+
+}  // namespace flotilla::options
