@@ -1,0 +1,135 @@
+#include "fuzz/execution.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <iostream>
+#include <system_error>
+
+#include "app/command_table.hpp"
+#include "app/common/commands.hpp"
+#include "flotilla/data/token_file.hpp"
+
+namespace flotilla::fuzz {
+namespace {
+
+constexpr std::int64_t most_output = 64 << 20;
+constexpr rlim_t most_memory = rlim_t{6} << 30;
+
+/// Sanitizers reserve terabytes of addresses.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+
+[[noreturn]] void fail(const char* what) { throw std::system_error{errno, std::generic_category(), what}; }
+
+/// Reads every token, as a training run does in the course of time.
+int read_tokens(std::span<const std::string> arguments) {
+  const auto file = data::TokenFile::open(arguments.empty() ? "" : arguments[0]);
+  std::vector<std::int32_t> block(4096);
+  for (std::int64_t at = 0; at < file.size(); at += 4096) {
+    const auto count = std::min<std::int64_t>(4096, file.size() - at);
+    file.read(at, std::span{block}.first(static_cast<std::size_t>(count)), 1 << 20);
+  }
+  file.scan(0, file.size(), 1 << 20);
+  static_cast<void>(file.fingerprint());
+  return 0;
+}
+
+const std::vector<app::Command>& commands() {
+  static const auto table = [] {
+    auto all = app::command_table();
+    all.push_back({.name = "tokens", .summary = "read a token file", .operands = "FILE", .run = read_tokens, .options = {}, .hidden = true});
+    return all;
+  }();
+  return table;
+}
+
+/// A file in memory that takes what the child writes.
+class Capture {
+ public:
+  Capture() : file_{memfd_create("capture", MFD_CLOEXEC)} {
+    if (file_ < 0) fail("memfd_create");
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+  ~Capture() { ::close(file_); }
+
+  void take_over(int descriptor) const { ::dup2(file_, descriptor); }
+  std::string text() const {
+    std::string all;
+    std::array<char, 65536> block;
+    for (off_t at = 0;;) {
+      const auto got = ::pread(file_, block.data(), block.size(), at);
+      if (got <= 0) return all;
+      all.append(block.data(), static_cast<std::size_t>(got));
+      at += got;
+    }
+  }
+
+ private:
+  int file_;
+};
+
+void limit(int resource, rlim_t most) {
+  const rlimit value{most, most};
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &value);
+}
+
+[[noreturn]] void be_the_program(const Invocation& invocation) {
+  ::setpgid(0, 0);
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_FSIZE, most_output);
+  if (!sanitized) limit(RLIMIT_AS, most_memory);
+  if (::chdir(invocation.folder.c_str()) != 0) std::_Exit(127);
+  for (const auto& [name, value] : invocation.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  const int code = app::run_command(commands(), invocation.arguments, [] { return std::vector<std::pair<std::string, std::string>>{}; });
+  std::cout.flush();
+  std::_Exit(code);
+}
+
+/// Waits for the child's end; kills it and its own children at the deadline.
+void await(pid_t child, double seconds, Outcome& outcome) {
+  const int handle = static_cast<int>(::syscall(SYS_pidfd_open, child, 0));
+  if (handle < 0) fail("pidfd_open");
+  pollfd ended{handle, POLLIN, 0};
+  outcome.timed_out = ::poll(&ended, 1, static_cast<int>(seconds * 1000)) == 0;
+  ::close(handle);
+  if (outcome.timed_out) ::kill(-child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::kill(-child, SIGKILL);  // what it started and left behind
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+}
+
+}  // namespace
+
+Outcome execute(const Invocation& invocation, double seconds) {
+  const Capture out, err;
+  std::cout.flush();
+  const pid_t child = ::fork();
+  if (child < 0) fail("fork");
+  if (child == 0) {
+    out.take_over(STDOUT_FILENO);
+    err.take_over(STDERR_FILENO);
+    be_the_program(invocation);
+  }
+  Outcome outcome;
+  await(child, seconds, outcome);
+  outcome.out = out.text();
+  outcome.err = err.text();
+  return outcome;
+}
+
+}  // namespace flotilla::fuzz

@@ -1,0 +1,173 @@
+#include "fuzz/inputs.hpp"
+
+#include <algorithm>
+
+#include "app/command_table.hpp"
+#include "flotilla/options/table.hpp"
+
+namespace flotilla::fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+/// One of the commands that read the input; JSON half of the time.
+Invocation one_of(const fs::path& folder, Dice& dice, const std::vector<Words>& commands) {
+  Invocation invocation{dice.one_of(commands), {}, folder};
+  if (invocation.arguments.front() != "tokens" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
+  return invocation;
+}
+
+Invocation job(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "job.toml", dice);
+  return one_of(folder, dice, {{"plan", "job.toml"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
+}
+
+Invocation plan(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "plan.json", dice);
+  return one_of(folder, dice,
+                {{"simulate", "plan.json"},
+                 {"simulate", "plan.json", "--timeline=timeline.json"},
+                 {"inspect", "plan.json"},
+                 {"export", "sailor-plan", "plan.json"}});
+}
+
+Invocation profile(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "profile.json", dice);
+  return one_of(folder, dice,
+                {{"inspect", "profile.json"},
+                 {"simulate", "plan.json", "--profiles=profile.json"},
+                 {"plan", "--model.name=gpt2-tiny", "--training.global-batch=4", "--profiles=profile.json"}});
+}
+
+Invocation library(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "library.json", dice);
+  return one_of(folder, dice,
+                {{"inspect", "library.json"},
+                 {"plan", "--training.global-batch=4", "--profiles=library.json", "--pool=A100-40=4/4"},
+                 {"import", "sailor-plan", "published.json", "--profiles=library.json"}});
+}
+
+Invocation config(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "config.json", dice);
+  return one_of(folder, dice, {{"plan", "--model.config=config.json", "--training.global-batch=4", "--training.length=16", "--pool=A100-40=2/2"}});
+}
+
+Invocation manifest(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "run/step-4/manifest.json", dice);
+  return one_of(folder, dice, {{"inspect", "run"}, {"inspect", "--verify", "run/step-4"}, {"inspect", "run/step-4/manifest.json"}, {"report", "run"}});
+}
+
+Invocation state(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "run/step-4/state.h5", dice);
+  return one_of(folder, dice, {{"inspect", "run/step-4"}, {"inspect", "--verify", "run/step-4"}, {"inspect", "run/step-4/state.h5"}});
+}
+
+Invocation tokens(const fs::path& folder, Dice& dice) {
+  damage_entry_below(folder / "tokens", dice);
+  static const Words files{"tokens/intact.bin", "tokens/llmc", "tokens/llmc-auto", "tokens/megatron", "tokens/npy-1", "tokens/npy-2", "tokens/text"};
+  return one_of(folder, dice, {{"tokens", dice.one_of(files)}});
+}
+
+Invocation run_directory(const fs::path& folder, Dice& dice) {
+  damage_entry_below(folder / "run", dice);
+  return one_of(folder, dice,
+                {{"report", "run"},
+                 {"inspect", "run"},
+                 {"inspect", "run", "--verify"},
+                 {"control", "run", "--plan=plan.json", "--wait=0s"},
+                 {"simulate", "plan.json", "--measured=run"},
+                 {"simulate", "plan.json", "--profiles=run/profile.json"}});
+}
+
+Invocation site(const fs::path& folder, Dice& dice) {
+  damage_entry_below(folder / "site", dice);
+  return one_of(folder, dice,
+                {{"submit", "job.toml", "--dry-run", "--submit.answers=site"},
+                 {"submit", "job.toml", "--dry-run", "--submit.answers=site", "--submit.wait", "--submit.partitions=a100,v100"}});
+}
+
+Invocation imports(const fs::path& folder, Dice& dice) {
+  damage_file(folder / "published.json", dice);
+  return one_of(folder, dice,
+                {{"import", "sailor-plan", "published.json", "--model.name=gpt2-tiny", "--training.global-batch=8"},
+                 {"import", "sailor-plan", "published.json", "--profiles=library.json"},
+                 {"import", "sailor-profiles", "."},
+                 {"simulate", "plan.json", "--measured=published.json"}});
+}
+
+/// Commands that read what they are given and end; `train`, `probe` and `doctor` start MPI or others' programs.
+std::vector<app::Command> quick_commands() {
+  auto all = app::command_table();
+  std::erase_if(all, [](const app::Command& c) { return c.name == "train" || c.name == "probe" || c.name == "doctor"; });
+  return all;
+}
+
+std::string option_value(const options::Setting& option, Dice& dice) {
+  if (!option.choices.empty() && dice.chance(0.5)) return dice.one_of(option.choices);
+  if (dice.chance(0.4)) return option.default_value;
+  return awkward_value(dice);
+}
+
+/// `--name=value`, at times misspelt, without a value, or with the value in a word of its own.
+void append_option(const options::Setting& option, Dice& dice, Words& words) {
+  auto name = option.alias.empty() || dice.chance(0.5) ? option.name : option.alias;
+  if (dice.chance(0.05)) name = damaged_bytes(name, dice);
+  if (option.flag && dice.chance(0.8)) return words.push_back("--" + name);
+  if (dice.chance(0.05)) return words.push_back("--" + name);
+  words.push_back("--" + name + "=" + option_value(option, dice));
+}
+
+/// The files that options write lie in the folder: no value starts with a slash. What would wait is told not to.
+Invocation command_line(const fs::path& folder, Dice& dice) {
+  static const auto commands = quick_commands();
+  static const Words operands{"job.toml", "plan.json", "run", "run/step-4", "profile.json", "site", "published.json", "sailor-plan", "absent", ""};
+  const auto& command = dice.one_of(commands);
+  const auto table = command.options();
+  const auto options = table.table.settings();
+  Words words{command.name};
+  for (int count = dice.pick(0, 2); count > 0; --count) words.push_back(dice.one_of(operands));
+  for (int count = dice.pick(0, 4); count > 0; --count) append_option(dice.one_of(options), dice, words);
+  if (dice.chance(0.1)) words.push_back(awkward_value(dice));
+  if (command.name == "control") words.push_back("--wait=0s");
+  if (command.name == "submit") words.insert(words.end(), {"--dry-run", "--submit.answers=site"});
+  return {words, {}, folder};
+}
+
+Invocation environment(const fs::path& folder, Dice& dice) {
+  static const Words others{"SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_JOB_NODELIST", "SLURM_HET_SIZE", "SLURM_JOB_END_TIME", "SLURM_RESTART_COUNT", "COLUMNS",
+                            "TERM", "LANG", "LC_ALL", "HOME", "OMP_NUM_THREADS", "FLOTILLA_MODEL_NAEM", "FLOTILLA_"};
+  static const auto commands = quick_commands();
+  auto invocation = one_of(folder, dice,
+                           {{"plan", "job.toml"}, {"simulate", "plan.json"}, {"report", "run"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
+  const auto command = std::ranges::find(commands, invocation.arguments.front(), &app::Command::name);
+  const auto options = command->options().table.settings();
+  for (int count = dice.pick(1, 3); count > 0; --count) {
+    const auto name = dice.chance(0.7) ? dice.one_of(options).environment : dice.one_of(others);
+    const auto value = awkward_value(dice);
+    invocation.environment[name] = value.substr(0, value.find('\0'));  // which no environment can hold
+  }
+  return invocation;
+}
+
+}  // namespace
+
+const std::vector<InputKind>& input_kinds() {
+  static const std::vector<InputKind> all{
+      {"job", {"job.toml", "site"}, job},
+      {"plan", {"plan.json"}, plan},
+      {"profile", {"profile.json", "plan.json"}, profile},
+      {"library", {"library.json", "published.json"}, library},
+      {"config", {"config.json"}, config},
+      {"manifest", {"run"}, manifest},
+      {"state", {"run"}, state},
+      {"tokens", {"tokens"}, tokens},
+      {"run-directory", {"run", "plan.json"}, run_directory},
+      {"site", {"site", "job.toml"}, site},
+      {"imports", {"published.json", "library.json", "plan.json"}, imports},
+      {"command-line", {"job.toml", "plan.json", "profile.json", "run", "site", "published.json"}, command_line},
+      {"environment", {"job.toml", "plan.json", "run", "site"}, environment}};
+  return all;
+}
+
+}  // namespace flotilla::fuzz
