@@ -24,13 +24,7 @@ std::optional<CandidatePlan> revived(const plan::Plan& plan, Estimator& estimate
   return candidate && !candidate->pipelines.empty() ? candidate : std::nullopt;
 }
 
-/// What runs now as far as the pool still holds it: where local search starts, too.
-void offer_previous(const plan::Plan& previous, Estimator& estimate, Shortlist& list) {
-  auto candidate = from_running_plan(previous, estimate.device_pool());
-  if (candidate) list.offer(*candidate, estimate(*candidate));
-}
-
-/// Its own shares, and those that the estimate deals.
+/// What runs now as far as the pool still holds it: with its own shares, and with those that the estimate deals.
 void try_previous(const plan::Plan& previous, Estimator& estimate, Refine& refine) {
   const DevicePool& device_pool = estimate.device_pool();
   const auto candidate = revived(previous, estimate);
@@ -86,12 +80,10 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
   widen_groups(device_pool, layer_cost_table, network);
   Estimator estimate{device_pool, layer_cost_table, network, runtime};
   Shortlist list{device_pool, tuning::shortlist_length(device_pool.devices)};
-  if (request.previous) offer_previous(*request.previous, estimate, list);
   CandidateGenerator families{estimate, network, abilities_of(runtime), list, request.should_stop};
   Refine refine{device_pool, estimate, evaluator, request.should_stop};
   families.run([&] { refine.set_aside(list); });
   refine.polish(list);
-  if (request.previous) try_previous(*request.previous, estimate, refine);
   refine.forecast(list);
   BoundProof floor = bound::floor_of(device_pool, layer_cost_table, estimate.sizes().back());
   const bool good_enough = !refine.found().empty() && floor.bound >= refine.found().front().value * (1 - request.tolerance);
@@ -101,6 +93,11 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
     if (!list.doubtful().empty() || refine.nearest_to_limits()) try_by_what_is_limited(other, library, runtime, estimate, refine);
     try_without_limits(other, library, runtime, estimate, refine);
     refine.improve();
+  }
+  // After the search that knows nothing of it, so that knowing it leads to no worse plan.
+  if (request.previous) try_previous(*request.previous, estimate, refine);
+  if (!good_enough) {
+    if (request.previous) refine.improve();
     try_uneven_pipelines(estimate, network, families.microbatches(), refine, evaluator);
   }
   const Effort effort{estimate.count(), evaluator.forecasts(), families.stopped() || refine.stopped()};
