@@ -3,11 +3,9 @@
 
 namespace flotilla::app {
 
-/// With --explain: why devices stay idle and what one more node would bring. Where a plan that takes idle devices turns out to be better,
-/// it is the answer.
-void explain(files::Planning&, const PlanningTask&, const PlanningOptions&);
-
-/// Of a planning with its forecast: what the whole run comes to, where its length is known, and with --pareto time against cost.
+/// The forecast of the answer, and what surrounds it: with --pareto time against cost, with --explain why devices stay idle and what one
+/// more node would bring, and what the whole run comes to, where its length is known. Where one of these turns up a better plan, it becomes
+/// the answer.
 void add_economics(files::Planning&, const PlanningTask&, const PlanningOptions&);
 
 }  // namespace flotilla::app

@@ -18,8 +18,6 @@ int find_plan(std::span<const std::string> arguments) {
     if (o.output.json) write_output(o.output, files::planning_to_json(planning));
     throw Error{ErrorKind::no_plan, planning.answer.no_plan_reason};
   }
-  explain(planning, task, o);
-  planning.forecast = forecast_of(planning.answer.best->plan, task);
   add_economics(planning, task, o);
   if (!o.write_plan.empty()) files::write_plan(o.write_plan, planning.answer.best->plan);
   if (!o.certificate.empty()) {

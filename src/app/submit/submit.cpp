@@ -47,8 +47,6 @@ void plan_over(Submission& s, const SubmitOptions& o) {
   const auto& best = s.planning.answer.best;
   FLOTILLA_REQUIRE(best.has_value(), ErrorKind::no_plan, why_none(s.planning, o.planning),
                    s.waits ? "" : "; --submit.wait plans over what is busy, too");
-  explain(s.planning, task, o.planning);
-  s.planning.forecast = forecast_of(best->plan, task);
   add_economics(s.planning, task, o.planning);
   // The search knows no scratch memory of CPU libraries; the forecast does.
   FLOTILLA_REQUIRE(s.planning.forecast->fits(), ErrorKind::no_plan,
