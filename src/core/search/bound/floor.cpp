@@ -279,19 +279,24 @@ class FloorSearch {
     floor.bound = floor.seconds = least_sure();
     int low = step_before(floor.seconds), high = std::max(low + 1, step_before(least_guess()));
     const int end = high + farthest;
-    for (int stride = 32; exclude(high, time_of(low)); stride *= 2) {
-      low = high, high += stride;
-      floor.bound = floor.seconds = time_of(low);
-      if (high > end) {  // however long it may take, nothing fits
-        floor.bound = impossible;
-        return floor;
+    const bool budget = device_pool_.request.objective.limits.usd_per_iteration.has_value();
+    do {
+      for (int stride = 32; exclude(high, time_of(low)); stride *= 2) {
+        low = high, high += stride;
+        floor.bound = floor.seconds = time_of(low);
+        if (high > end) {  // however long it may take, nothing fits
+          floor.bound = impossible;
+          return floor;
+        }
       }
-    }
-    while (high - low > 1) {
-      const int middle = low + (high - low) / 2;
-      (exclude(middle, time_of(low)) ? low : high) = middle;
-      if (low == middle) floor.bound = floor.seconds = time_of(low);
-    }
+      while (high - low > 1) {
+        const int middle = low + (high - low) / 2;
+        (exclude(middle, time_of(low)) ? low : high) = middle;
+        if (low == middle) floor.bound = floor.seconds = time_of(low);
+      }
+      // A budget for an iteration pays for fewer devices the longer it lasts: what was open under a lower bound may be excluded now.
+      for (PlanCase& one : cases_) one.kept = highest;
+    } while (budget && exclude(high, time_of(low)));
     return floor;
   }
 

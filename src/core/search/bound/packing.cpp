@@ -21,16 +21,24 @@ class Basis {
   }
 
   Prices prices() const {
-    Prices prices(size_, 0);
-    for (std::size_t i = 0; i < size_; ++i)
-      for (std::size_t j = 0; j < size_; ++j) prices[j] += gain_[i] * inverse_[i][j];
+    Prices prices = duals();
     for (double& price : prices) price = std::max(price, 0.0);
     return prices;
   }
   double packed() const { return dot(gain_, right_); }
 
+  /// Lets a resource lie idle again whose price has fallen below zero. False where there is none.
+  bool free_resource() {
+    const Prices all = duals();
+    const auto least = std::ranges::min_element(all);
+    if (*least >= -slack) return false;
+    Use idle(size_, 0);
+    idle[static_cast<std::size_t>(least - all.begin())] = 1;
+    return enter(idle, 0);
+  }
+
   /// The column takes the place of what it would drive below zero first. False where nothing does.
-  bool enter(const Use& use) {
+  bool enter(const Use& use, double gain = 1) {
     std::vector<double> change(size_, 0);
     for (std::size_t i = 0; i < size_; ++i) change[i] = dot(inverse_[i], use);
     std::size_t out = size_;
@@ -45,11 +53,18 @@ class Basis {
       for (std::size_t j = 0; j < size_; ++j) inverse_[i][j] -= change[i] * inverse_[out][j];
       right_[i] = std::max(0.0, right_[i] - change[i] * right_[out]);
     }
-    gain_[out] = 1;
+    gain_[out] = gain;
     return true;
   }
 
  private:
+  Prices duals() const {
+    Prices all(size_, 0);
+    for (std::size_t i = 0; i < size_; ++i)
+      for (std::size_t j = 0; j < size_; ++j) all[j] += gain_[i] * inverse_[i][j];
+    return all;
+  }
+
   std::size_t size_;
   std::vector<std::vector<double>> inverse_;
   std::vector<double> right_, gain_;
@@ -73,6 +88,8 @@ Packing pack(int resources, const Pricing& cheapest, Prices first) {
     if (pipeline > 0 && cost >= 1 - slack && prices == reached)
       return {};  // nothing is cheaper: the program is solved, and one column fits
     if (!basis.enter(*use) || basis.packed() >= 1) return {};
+    for (int freed = 0; freed < resources && basis.free_resource(); ++freed) {
+    }
     prices = basis.prices();
   }
   return {};

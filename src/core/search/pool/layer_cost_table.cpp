@@ -53,16 +53,18 @@ std::array<const simulate::RankKind*, 3> stages_of(const Evaluation& evaluation)
   return out;
 }
 
-/// The profile with the first nodes of each type's largest place alone: groups of any degree that the pool has room for stand there.
+/// The profile with the first nodes of each type's places alone, up to the first place that has room for groups of any degree.
 cluster::Profile first_devices(const DevicePool& device_pool) {
   cluster::Profile few = device_pool.profile;
   few.devices.clear();
-  for (const PoolType& type : device_pool.types) {
-    const auto count = [&](int place) { return device_pool.places[at(place)].count; };
-    const Place& place = device_pool.places[at(*std::ranges::max_element(type.places, {}, count))];
-    const auto first = device_pool.profile.devices.begin() + place.first.value;
-    few.devices.insert(few.devices.end(), first, first + std::min(place.count, type.per_node * tuning::most_nodes_of_a_group));
-  }
+  for (const PoolType& type : device_pool.types)
+    for (const int p : type.places) {
+      const Place& place = device_pool.places[at(p)];
+      const auto first = device_pool.profile.devices.begin() + place.first.value;
+      const int most = type.per_node * tuning::most_nodes_of_a_group;
+      few.devices.insert(few.devices.end(), first, first + std::min(place.count, most));
+      if (place.count >= most) break;
+    }
   return few;
 }
 
@@ -120,15 +122,25 @@ std::optional<LeastPassTime> LayerCostTable::bound(const Way& way, int microbatc
   return LeastPassTime{true, seconds((*of)[0]), seconds((*of)[1]), seconds((*of)[2])};
 }
 
+std::vector<Rank> LayerCostTable::group_of(int type, int tensor) const {
+  const PoolType& of = device_pool_.types[at(type)];
+  for (const int p : of.places) {
+    std::vector<Rank> group;
+    for (const auto& device : first_devices_.devices)
+      if (device.type == of.name && device.zone == device_pool_.places[at(p)].zone && static_cast<int>(group.size()) < tensor)
+        group.push_back(device.rank);
+    if (static_cast<int>(group.size()) == tensor) return group;
+  }
+  return {};
+}
+
 std::optional<std::array<simulate::LayerBound, 3>> LayerCostTable::layer_bounds(int type, int tensor, int microbatch,
                                                                                 plan::Recompute recompute, bool sequence_parallel) const {
   if (!bounds_) return std::nullopt;
   const PlanRequest& request = device_pool_.request;
   const std::string& name = device_pool_.types[at(type)].name;
-  std::vector<Rank> group;
-  for (const auto& device : first_devices_.devices)
-    if (device.type == name && static_cast<int>(group.size()) < tensor) group.push_back(device.rank);
-  if (static_cast<int>(group.size()) < tensor) return std::nullopt;
+  const std::vector<Rank> group = group_of(type, tensor);
+  if (group.empty()) return std::nullopt;
   const model::LayerShape shape = shape_of(request, tensor, microbatch, sequence_parallel && tensor > 1);
   const auto of = [&](int layer) { return bounds_->layer_bound(request.model, layer, shape, recompute, name, group); };
   try {

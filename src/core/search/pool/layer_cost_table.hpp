@@ -75,6 +75,8 @@ class LayerCostTable {
   }
   std::size_t index(const Way&) const;
   std::size_t index(const Way&, int microbatch) const;
+  /// The first devices of the first place that has so many; empty where none has.
+  std::vector<Rank> group_of(int type, int tensor) const;
   const LeastPassTime& least_pass(const Way&, int microbatch);
   std::optional<LeastPassTime> bound(const Way&, int microbatch) const;
   std::unique_ptr<LayerCostSample> take(const Way&, int microbatch);
@@ -97,7 +99,7 @@ class LayerCostTable {
 
   const DevicePool& device_pool_;
   PlanEvaluator& evaluator_;
-  cluster::Profile first_devices_;                          ///< of each type
+  cluster::Profile first_devices_;                          ///< of each type's places
   std::unique_ptr<simulate::ProgramForecaster> bounds_;     ///< of what runs on them
   std::vector<std::optional<LeastPassTime>> least_passes_;  ///< as known_
   std::vector<std::unique_ptr<LayerCostSample>>
