@@ -118,23 +118,25 @@ class SmallDisk {
   std::string reason_;
 };
 
-TEST_F(Damage, ADiskThatIsTooSmallForASave) {
+TEST_F(Damage, ADiskThatIsTooSmallForASaveIsWaitedFor) {
   ASSERT_EQ(train_to(3).code, 0);
   const auto one = static_cast<int>(fs::file_size(run_ / "step-3" / "state.h5"));
   const auto disk_folder = folder() / "disk";
   const SmallDisk disk{disk_folder, one * 5 / 2};
   if (!disk.reason().empty()) GTEST_SKIP() << "cannot mount a small file system here: " << disk.reason();
   const auto there = disk_folder / "run";
-  const auto full = run(train(there, ranks, steps(9, 2)));  // room for two, and the third is there before the first goes
-  EXPECT_EQ(full.code, 69) << full.err;
-  const auto line = the_error(full);
-  for (const char* part : {"step-6", "the disk is too small", "free"}) EXPECT_NE(line.find(part), std::string::npos) << line;
+  Process process{train(there, ranks, steps(9, 2)), folder()};  // room for two, and the third is there before the first goes
+  const auto waits = [&] { return process.err().find("waiting for room to save step 9") != std::string::npos; };
+  ASSERT_TRUE(wait_until([&] { return waits() || !process.running(); }, patience)) << process.err();
+  ASSERT_TRUE(waits()) << process.err();
+  for (const char* part : {"step-6", "the disk is too small", "free"}) EXPECT_NE(process.err().find(part), std::string::npos) << process.err();
   EXPECT_EQ(committed(there), (std::vector<std::int64_t>{2, 4}));
-  EXPECT_EQ(debris(there), Words{});
   fs::remove_all(there / "step-2");
-  const auto on = run(train(there, ranks, steps(9, 0) + Words{"--checkpoint.keep=1"}));
-  EXPECT_EQ(on.code, 0) << on.err;
+  const auto ended = process.wait(patience);
+  EXPECT_TRUE(ended.in_time) << ended.left << ended.err;
+  EXPECT_EQ(ended.code, 0) << ended.err;
   EXPECT_EQ(committed(there).back(), 9);
+  EXPECT_EQ(debris(there), Words{});
 }
 
 }  // namespace
