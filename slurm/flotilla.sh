@@ -151,12 +151,12 @@ flotilla_seconds_left() {
 # Seconds between TERM and KILL. GraceTime of a partition comes on top where a job is preempted, and nobody says why TERM has come.
 flotilla_kill_wait() { scontrol show config 2>/dev/null | sed -n 's/^KillWait *= *\([0-9]\{1,6\}\) .*/\1/p'; }
 
-# Of the nodes given, those on which a step starts, PMIx and all. A node that has just died is Slurm's for minutes yet.
+# Of the nodes given, those that answer. A node that has just died is Slurm's for minutes yet.
 flotilla_answering() { # SRUN-OPTION NODE...
   local option=$1 node
   shift
   for node in "$@"; do
-    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=pmix --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
+    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
   done
   wait
 }
