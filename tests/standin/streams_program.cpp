@@ -3,11 +3,13 @@
 //   standin_streams_tsan correct | forgotten_event | wrong_stream | reuse_before_event | host_pointer
 //
 // Exit code 0 when the sum is right and nothing was found; what is planted is for TSan and for the driver to find.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "flotilla/base/error.hpp"
@@ -40,7 +42,12 @@ bool run(const std::string& mode) {
   copies.copy_to_device(a, buffer.bytes());
   copies.copy_to_device(b, buffer.bytes());
   copies.record(up);
-  if (mode == "reuse_before_event") host[0] = 7;
+  if (mode == "reuse_before_event") {
+    // The copy has long run: only its event would order this write after it. Written at once, it could be ordered before a copy that
+    // starts late, by a lock of the driver, and TSan would rightly say nothing.
+    std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    host[0] = 7;
+  }
   if (mode != "forgotten_event") compute.wait_for(up);
   const float* from = mode == "host_pointer" ? host : reinterpret_cast<const float*>(a.address);
   gpu::Stream& stream = mode == "wrong_stream" ? copies : compute;  // `done` will be of the stream that has nothing to do
