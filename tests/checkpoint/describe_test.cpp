@@ -1,9 +1,7 @@
 // Without MPI: a checkpoint made by hand, described, and read by HDF5's own tool.
 #include <gtest/gtest.h>
-#include <stdio.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <fstream>
 #include <random>
@@ -17,6 +15,7 @@
 #include "linear_crc.hpp"
 #include "state_file.hpp"
 #include "structure.hpp"
+#include "support/child.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -198,15 +197,11 @@ TEST(PredictedSize, IsEnoughForManyTensors) {
 TEST_F(Described, H5dumpReadsIt) {
   const std::string tool = FLOTILLA_H5DUMP;
   if (tool.empty()) GTEST_SKIP() << "h5dump is not installed";
-  FILE* pipe = ::popen((tool + " -H " + path().string() + " 2>&1").c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string output;
-  std::array<char, 4096> part{};
-  while (const auto count = ::fread(part.data(), 1, part.size(), pipe)) output.append(part.data(), count);
-  EXPECT_EQ(::pclose(pipe), 0) << output;
+  const auto dump = tests::run_line(tool + " -H " + path().string());
+  EXPECT_EQ(dump.exit_code, 0) << dump.output;
   for (const char* word :
        {"\"parameters\"", "\"moment1\"", "\"moment2\"", "\"embedding.word\"", "H5T_IEEE_F32LE", "( 61, 12 )", "\"checksums\""})
-    EXPECT_NE(output.find(word), std::string::npos) << word << "\n" << output;
+    EXPECT_TRUE(dump.says(word)) << word << "\n" << dump.output;
 }
 
 TEST_F(Described, MissingManifestMeansNoCheckpoint) {

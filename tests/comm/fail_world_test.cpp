@@ -1,35 +1,20 @@
 // How a job ends when one rank fails, stops, is killed or is asked to stop: the launcher's exit code and the words that reach the user.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/last_words.hpp"
+#include "support/child.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
 
-struct Finished {
-  int exit_code = -1;
-  std::string output;
-  bool says(const std::string& words) const { return output.find(words) != std::string::npos; }
-};
+using flotilla::tests::Finished;
 
 Finished run(int ranks, const std::string& how) {
-  Finished result;
   const flotilla::tests::TemporaryFolder folder;
-  const std::string command =
-      std::string{MPIRUN} + " -n " + std::to_string(ranks) + " " + DOOMED_JOB + " " + how + " " + folder.path().string() + " 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return result;
-  std::array<char, 4096> buffer;
-  for (std::size_t got; (got = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) result.output.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return result;
+  return flotilla::tests::run_line(std::string{MPIRUN} + " -n " + std::to_string(ranks) + " " + DOOMED_JOB + " " + how + " " + folder.path().string());
 }
 
 TEST(FailWorld, GoodEndIsZero) {

@@ -1,9 +1,9 @@
 // Files that are missing, broken or lie: one line with file, byte and what was expected.
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "data/token_files.hpp"
 #include "flotilla/data/token_file.hpp"
+#include "support/child.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -45,16 +45,12 @@ TEST_F(HostileFile, NotReadable) {
   const auto expect_refused = [&] { expect_contains(refusal([&] { TokenFile::open(path); }), "Permission denied"); };
   if (geteuid() != 0) return expect_refused();
   // Root may read everything: a child that is nobody in particular tries.
-  const auto child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    if (setuid(65534) != 0) _exit(2);
+  tests::Child child{[&] {
+    if (setuid(65534) != 0) return 2;
     expect_refused();
-    _exit(HasFailure() ? 1 : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+    return HasFailure() ? 1 : 0;
+  }};
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST_F(HostileFile, RawOfOddSize) {

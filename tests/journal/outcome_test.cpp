@@ -37,12 +37,7 @@ TEST(Outcome, IsALineThatAShellScriptCanRead) {
   outcome.reason = "a line\nand \"exit_code\": 3 in it";
   write_outcome(run, outcome);
   const auto command = text("sed -n 's/.*\"exit_code\": \\([0-9]*\\).*/\\1/p' ", outcome_file(run).string());
-  FILE* pipe = popen(command.c_str(), "r");
-  ASSERT_NE(pipe, nullptr);
-  std::string said(64, '\0');
-  said.resize(fread(said.data(), 1, said.size(), pipe));
-  pclose(pipe);
-  EXPECT_EQ(said, "75\n");
+  EXPECT_EQ(tests::run_line(command).output, "75\n");
 }
 
 TEST(Outcome, FillsInTheTime) {

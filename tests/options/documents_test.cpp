@@ -1,12 +1,11 @@
 #include "flotilla/options/documents.hpp"
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "fixture.hpp"
+#include "support/child.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace flotilla::options {
@@ -96,12 +95,9 @@ std::string complete(const std::string& script, const std::vector<std::string>& 
   for (const auto& word : words) line += " '" + word + "'";
   std::ofstream{file} << script << "COMP_WORDS=(" << line << ")\nCOMP_CWORD=" << words.size() - 1
                       << "\n_flotilla\necho \"${COMPREPLY[*]}\"\n";
-  std::FILE* pipe = ::popen(("bash " + file.string() + " 2>&1").c_str(), "r");
-  std::string out;
-  std::array<char, 256> buffer{};
-  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) out += buffer.data();
-  EXPECT_EQ(::pclose(pipe), 0) << out;
-  return out;
+  const auto bash = tests::run_line("bash " + file.string());
+  EXPECT_EQ(bash.exit_code, 0) << bash.output;
+  return bash.output;
 }
 
 TEST(Completion, OffersCommandsOptionsAndChoices) {

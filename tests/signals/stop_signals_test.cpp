@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "support/child.hpp"
 
 namespace flotilla::signals {
 namespace {
@@ -101,19 +101,15 @@ TEST(StopSignals, RestoresOldHandlers) {
 }
 
 TEST(StopSignals, AfterwardsTheyKillAgain) {
-  const pid_t child = fork();
-  if (child == 0) {
+  tests::Child child{[] {
     {
       const StopSignals signals;
       raise(SIGTERM);
     }
     raise(SIGTERM);
-    _exit(0);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
-  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+    return 0;
+  }};
+  EXPECT_EQ(child.wait(), -SIGTERM);
 }
 
 TEST(StopSignals, OneAtATime) {
@@ -132,32 +128,26 @@ TEST(StopSignals, RefusesWhatCannotBeHandledAndLeavesNothingBehind) {
 }
 
 TEST(StopSignals, AnEndingProcessIsNotKilledByALateSignal) {
-  const pid_t child = fork();
-  if (child == 0) {
+  tests::Child child{[] {
     {
       StopSignals signals;
       signals.ignore_hereafter();
     }
     for (const int number : StopSignals::usual()) raise(number);
-    _exit(75);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 75) << status;
+    return 75;
+  }};
+  EXPECT_EQ(child.wait(), 75);
 }
 
 TEST(BrokenPipes, FailAndDoNotKill) {
-  const pid_t child = fork();
-  if (child == 0) {
+  tests::Child child{[] {
     ignore_broken_pipes();
     int ends[2];
-    if (pipe(ends) != 0) _exit(1);
+    if (pipe(ends) != 0) return 1;
     close(ends[0]);
-    _exit(write(ends[1], "x", 1) < 0 && errno == EPIPE ? 75 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 75) << status;
+    return write(ends[1], "x", 1) < 0 && errno == EPIPE ? 75 : 1;
+  }};
+  EXPECT_EQ(child.wait(), 75);
 }
 
 TEST(SignalName, NamesTheUsual) {
