@@ -78,6 +78,7 @@ TEST(Fence, EachOutsideLibraryStaysInItsRoom) {
       {std::regex{R"(^boost/.*|^toml\+\+/.*|^toml\.hpp$)"}, {"options"}},
       {std::regex{R"(^(dnnl|oneapi)[./].*|^dnnl.*|^cublas.*|^cudnn.*)"}, {"compute"}},
       {std::regex{R"(^cuda.*|^nvml.*)"}, {"gpu"}},
+      {std::regex{R"(^nccl\.h$)"}, {"nccl"}},
       {std::regex{R"(^nccl.*)"}, {"nccl"}},
       {std::regex{R"(^slurm/.*)"}, {"slurm"}},
       {std::regex{R"(^(csignal|signal\.h)$)"}, {"signals", "journal", "app", "comm"}},

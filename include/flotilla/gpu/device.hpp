@@ -94,6 +94,8 @@ class Device {
   static Device open(int ordinal);
 
   const DeviceFacts& facts() const;
+  /// For libraries that ask the driver for the calling thread's device.
+  void make_current() const;
   Bytes free_memory() const;
   /// `urgent`: before the others where the device must choose.
   Stream make_stream(bool urgent = false) const;

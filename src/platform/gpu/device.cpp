@@ -28,6 +28,8 @@ Device Device::open(int ordinal) {
 
 const DeviceFacts& Device::facts() const { return state_->facts; }
 
+void Device::make_current() const { state_->make_current(); }
+
 Bytes Device::free_memory() const {
   state_->make_current();
   std::size_t free = 0, total = 0;

@@ -1,0 +1,174 @@
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+#include "communicator.hpp"
+
+namespace flotilla::standin::nccl {
+namespace {
+
+std::mutex living_mutex;
+std::set<Comm*> living;
+
+std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+Result join(Comm& comm) {
+  if (has_fault("init_die", comm, 0)) _exit(9);
+  if (has_fault("init_slow", comm, 0)) usleep(300'000);
+  if (has_fault("init_hang", comm, 0))
+    while (pause(comm)) {
+    }
+  const int file = shm_open(comm.name.c_str(), O_CREAT | O_RDWR, 0600);
+  if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) return api::system_error;
+  void* const at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (at == MAP_FAILED) return api::system_error;
+  comm.shared = static_cast<Shared*>(at);
+  const int come = ++comm.shared->joined;
+  bool all = true;
+  while (all && comm.shared->joined < comm.size) all = pause(comm);
+  if (come == comm.size || !all) shm_unlink(comm.name.c_str());
+  return all ? api::success : api::remote_error;
+}
+
+void bury(Comm* comm) {
+  if (comm->background.joinable()) comm->background.join();
+  while (comm->pending > 0) usleep(200);
+  if (comm->shared) munmap(comm->shared, sizeof(Shared));
+  {
+    const std::lock_guard lock{living_mutex};
+    living.erase(comm);
+  }
+  delete comm;
+}
+
+bool any_pending() {
+  const std::lock_guard lock{living_mutex};
+  for (const Comm* comm : living)
+    if (comm->pending > 0) return true;
+  return false;
+}
+
+}  // namespace
+
+void say(const Comm& comm, const std::string& words) {
+  std::fprintf(stderr, "stand-in NCCL: rank %d of %d in %s: %s\n", comm.rank, comm.size, comm.name.c_str(), words.c_str());
+  std::fflush(stderr);
+}
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+bool pause(const Comm& comm) {
+  if (comm.aborted) return false;
+  static thread_local unsigned turns = 0;
+  if (++turns % 64 != 0)
+    sched_yield();
+  else
+    std::this_thread::sleep_for(std::chrono::microseconds{50});
+  return true;
+}
+
+bool has_fault(const char* kind, const Comm& comm, std::uint64_t operation) {
+  static const std::string faults = "," + setting("FLOTILLA_STANDIN_NCCL_FAULTS") + ",";
+  static const std::string named = is_set("FLOTILLA_STANDIN_RANK") ? setting("FLOTILLA_STANDIN_RANK") : setting("OMPI_COMM_WORLD_RANK");
+  if (faults == ",,") return false;
+  const std::string ordinal = operation > 0 ? "@" + std::to_string(operation) : "";
+  return faults.find("," + std::string{kind} + ordinal + ":" + (named.empty() ? std::to_string(comm.rank) : named) + ",") != faults.npos;
+}
+
+Result in_background(Comm& comm, std::function<Result()> work) {
+  if (comm.background.joinable()) comm.background.join();
+  comm.state = api::in_progress;
+  comm.background = std::thread{[&comm, work = std::move(work)] { comm.state = work(); }};
+  return api::in_progress;
+}
+
+void abort(const std::vector<Comm*>& comms) {
+  for (Comm* comm : comms) comm->aborted = true;
+  while (is_set("FLOTILLA_STANDIN_NCCL_ABORT_WAITS") && any_pending()) usleep(200);
+  for (Comm* comm : comms) bury(comm);
+}
+
+}  // namespace flotilla::standin::nccl
+
+/// Every function of the table is defined in these sources, with the types of the table.
+namespace flotilla::nccl::api {
+
+using namespace standin::nccl;
+
+#define FLOTILLA_DECLARE(name, result, ...) extern "C" __attribute__((visibility("default"))) result name(__VA_ARGS__);
+FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_DECLARE)
+#undef FLOTILLA_DECLARE
+
+Result ncclGetVersion(int* version) {
+  const std::string chosen = setting("FLOTILLA_STANDIN_NCCL_VERSION");
+  *version = chosen.empty() ? 22809 : std::atoi(chosen.c_str());
+  return success;
+}
+
+Result ncclGetUniqueId(UniqueId* id) {
+  static std::atomic<int> ids{0};
+  *id = {};
+  std::snprintf(id->bytes.data(), id->bytes.size(), "/flotilla-nccl-%d-%d", getpid(), ++ids);
+  return success;
+}
+
+const char* ncclGetErrorString(Result result) {
+  static constexpr const char* words[] = {"no error",
+                                          "unhandled cuda error",
+                                          "unhandled system error",
+                                          "internal error",
+                                          "invalid argument",
+                                          "invalid usage",
+                                          "remote process exited or there was a network error",
+                                          "NCCL operation in progress"};
+  return result >= 0 && result < 8 ? words[result] : "unknown result code";
+}
+
+const char* ncclGetLastError(standin::nccl::Comm*) { return ""; }
+
+Result ncclCommInitRankConfig(standin::nccl::Comm** out, int members, UniqueId id, int rank, Config* config) {
+  if (config->magic != 0xcafebeef || config->blocking != 0 || members > most_members || rank < 0 || rank >= members)
+    return invalid_argument;
+  auto* comm = new standin::nccl::Comm;
+  comm->name = id.bytes.data();
+  comm->rank = rank;
+  comm->size = members;
+  {
+    const std::lock_guard lock{living_mutex};
+    living.insert(comm);
+  }
+  *out = comm;
+  return in_background(*comm, [comm] { return join(*comm); });
+}
+
+Result ncclCommGetAsyncError(standin::nccl::Comm* comm, Result* error) {
+  *error = comm->state;
+  return success;
+}
+
+Result ncclCommFinalize(standin::nccl::Comm* comm) {
+  if (comm->state != success) return invalid_argument;
+  return in_background(*comm, [comm] {
+    while (comm->pending > 0)
+      if (!pause(*comm)) return Result{remote_error};
+    return Result{success};
+  });
+}
+
+Result ncclCommDestroy(standin::nccl::Comm* comm) {
+  bury(comm);
+  return success;
+}
+
+}  // namespace flotilla::nccl::api
