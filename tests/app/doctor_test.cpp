@@ -21,7 +21,7 @@ RankFacts rank(const std::string& host, std::vector<int> usable = {0, 1, 2, 3}) 
   facts.host = host;
   facts.usable = std::move(usable);
   facts.processing_units = 4;
-  facts.software = {{"mpi", "Open MPI 4.1.4"}, {"compute", host}};
+  facts.software = {{"mpi", "Open MPI 4.1.4"}, {"compute", host}, {"gpu", host}};
   return facts;
 }
 

@@ -2,13 +2,11 @@
 
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 
 #include "cuda/backend.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 
 namespace flotilla::compute::test {
 namespace {
@@ -29,17 +27,19 @@ std::vector<float> numbers(std::size_t n, std::uint64_t seed) {
   return values;
 }
 
+/// Started without FLOTILLA_GPU_KERNELS, this program has the kernels that nvcc made, or none.
+class CudaBackend : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why = why_no_kernels(gpu::Device::open(0).facts(), gpu::presence().driver_version);
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+};
+
 /// A backend and arrays in its memory.
 struct Machine {
-  explicit Machine(Precision precision) : device{gpu::Device::open(0)}, backend{make_cuda_backend(setup(precision), device, image())} {}
+  explicit Machine(Precision precision) : device{gpu::Device::open(0)}, backend{make_cuda_backend(setup(precision), device, kernel_image(device.facts()))} {}
 
-  static std::span<const std::byte> image() {
-    static const auto bytes = [] {
-      std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};
-      return std::vector<char>{std::istreambuf_iterator<char>{in}, {}};
-    }();
-    return std::as_bytes(std::span{bytes});
-  }
   template <class T>
   T* upload(const std::vector<T>& values) {
     arenas.push_back(device.make_arena(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
@@ -67,7 +67,7 @@ void expect_close(const std::vector<float>& a, const std::vector<float>& b, floa
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 8 * 0x1p-24f * (std::abs(b[i]) + scale)) << i;
 }
 
-TEST(CudaBackend, AdamWIsThatOfTheCpu) {
+TEST_F(CudaBackend, AdamWIsThatOfTheCpu) {
   constexpr std::size_t n = 80;
   program::Part part;
   part.slots = {{0, 0, 33}, {1, 48, 30}};
@@ -96,7 +96,7 @@ TEST(CudaBackend, AdamWIsThatOfTheCpu) {
   }
 }
 
-TEST(CudaBackend, SquaredNormIsThatOfTheCpuAndAlwaysTheSame) {
+TEST_F(CudaBackend, SquaredNormIsThatOfTheCpuAndAlwaysTheSame) {
   const std::vector<float> values = numbers(20000, 5);
   Machine m{Precision::fp32};
   const float* there = m.upload(values);
@@ -106,7 +106,7 @@ TEST(CudaBackend, SquaredNormIsThatOfTheCpuAndAlwaysTheSame) {
   EXPECT_EQ(m.backend->squared_norm({}), 0);
 }
 
-TEST(CudaBackend, ConvertsAndClears) {
+TEST_F(CudaBackend, ConvertsAndClears) {
   const std::vector<float> values = numbers(1001, 6);
   Machine m{Precision::bf16};
   auto* const to = m.upload(std::vector<std::uint16_t>(values.size()));
@@ -120,17 +120,17 @@ TEST(CudaBackend, ConvertsAndClears) {
   EXPECT_EQ(cleared[10], here[10]);
 }
 
-TEST(CudaBackend, SaysWhatRunsUnderneath) {
+TEST_F(CudaBackend, SaysWhatRunsUnderneath) {
   EXPECT_EQ((Machine{Precision::fp32}.backend->description()), "cuBLASLt 13.1.0 on NVIDIA H100 80GB HBM3 (sm_90)");
 }
 
-TEST(CudaBackend, RefusesWhatItCannotDo) {
+TEST_F(CudaBackend, RefusesWhatItCannotDo) {
   const auto device = gpu::Device::open(0);
   EXPECT_THROW(make_cuda_backend(setup(Precision::fp32), device, {}), Error);  // a build without kernels
   compute::Setup large = setup(Precision::fp32);
   large.model.heads = 1;
   large.model.hidden = 256;
-  EXPECT_THROW(make_cuda_backend(large, device, Machine::image()), Error);  // heads of 256
+  EXPECT_THROW(make_cuda_backend(large, device, kernel_image(device.facts())), Error);  // heads of 256
 }
 
 }  // namespace

@@ -1,32 +1,22 @@
 #include "device_mirror.hpp"
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "cuda/backend.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 
 namespace flotilla::compute::test {
 namespace {
 
 constexpr Seconds limit{60};
 
-/// What runs in a stand-in device's place names its kernels as a real image does.
-std::span<const std::byte> kernel_image() {
-  static const auto bytes = [] {
-    std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};
-    return std::vector<char>{std::istreambuf_iterator<char>{in}, {}};
-  }();
-  return std::as_bytes(std::span{bytes});
-}
-
 class Mirror final : public Backend {
  public:
   Mirror(const Setup& setup, int sequences)
       : device_{gpu::Device::open(0)},
-        backend_{make_cuda_backend(setup, device_, kernel_image())},
+        backend_{make_cuda_backend(setup, device_, kernel_image(device_.facts()))},
         host_{make_cpu_backend(setup)},
         scratch_{device_.make_arena(cuda_scratch(setup, sequences))} {
     backend_->set_scratch({scratch_.data().address, static_cast<std::size_t>(scratch_.size().count)});

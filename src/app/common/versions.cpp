@@ -2,6 +2,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/options/table.hpp"
@@ -40,7 +41,7 @@ std::vector<std::pair<std::string, std::string>> versions() {
           {"mpi", mpi::library_version()}, {"topology", topology::library_version()},
           {"ucx", ucx::library_version()}, {"store", store::library_version()},
           {"compute", compute_version()},  {"gpu", gpu_version()},
-          {"options", options::library_version()}};
+          {"kernels", compute::kernels_description()}, {"options", options::library_version()}};
 }
 
 }  // namespace flotilla::app

@@ -112,8 +112,8 @@ Finding judge_versions(const std::vector<RankFacts>& ranks) {
   std::map<std::string, std::map<std::string, std::set<std::string>>> seen;  // library, version, hosts
   for (const auto& rank : ranks)
     for (const auto& [library, version] : rank.software)
-      // What computes is picked for the CPU and differs where CPUs do: that is what planning is for.
-      if (library != "compute")
+      // What computes differs where CPUs and GPUs do: that is what planning is for.
+      if (library != "compute" && library != "gpu")
         seen[library][version].insert(rank.partition.empty() ? rank.host : text(rank.host, " (", rank.partition, ")"));
   for (const auto& [library, versions] : seen) {
     if (versions.size() < 2) continue;

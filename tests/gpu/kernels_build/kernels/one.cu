@@ -1,0 +1,1 @@
+extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }
