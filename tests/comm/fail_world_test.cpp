@@ -14,7 +14,8 @@ using flotilla::tests::Finished;
 
 Finished run(int ranks, const std::string& how) {
   const flotilla::tests::TemporaryFolder folder;
-  return flotilla::tests::run_line(std::string{MPIRUN} + " -n " + std::to_string(ranks) + " " + DOOMED_JOB + " " + how + " " + folder.path().string());
+  return flotilla::tests::run_line(std::string{MPIRUN} + " -n " + std::to_string(ranks) + " " + DOOMED_JOB + " " + how + " " +
+                                   folder.path().string());
 }
 
 TEST(FailWorld, GoodEndIsZero) {

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "allocations.hpp"
+#include "device_groups.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
@@ -110,6 +111,15 @@ void finish(const std::vector<Operation*>& operations) {
 
 class GroupTest : public WorldTest {
  protected:
+  /// Of the kind that the environment asks for.
+  Groups connect(const std::vector<program::Group>& groups) {
+    if (!on_devices) return comm::connect(world, groups);
+    devices_.push_back(std::make_unique<DeviceGroupsFixture>(world, groups));
+    return devices_.back()->views();
+  }
+  static constexpr const char* kinds = "FLOTILLA_TEST_GROUPS";
+  const bool on_devices = std::getenv(kinds) != nullptr && std::string{std::getenv(kinds)} == "nccl";
+
   program::Group everybody() const {
     program::Group group{Kind::world, {}};
     for (int r = 0; r < size; ++r) group.members.push_back(Rank{r});
@@ -128,11 +138,15 @@ class GroupTest : public WorldTest {
     }
     return groups;
   }
+
+ private:
+  std::vector<std::unique_ptr<DeviceGroupsFixture>> devices_;
 };
 
 TEST_F(GroupTest, SumsHaveTheBitsOfTheMemberOrder) {
-  const Groups groups = connect(world, random_groups(1));
+  const Groups groups = connect(random_groups(1));
   for (const ElementType type : {ElementType::fp32, ElementType::bf16, ElementType::fp64}) {
+    if (on_devices && type == ElementType::fp64) continue;
     for (const std::int64_t elements : {0, 1, 2, 3, 7, 64, 1000, 4099}) {
       std::vector<std::unique_ptr<Case>> cases;
       std::vector<Operation*> operations;
@@ -149,7 +163,7 @@ TEST_F(GroupTest, SumsHaveTheBitsOfTheMemberOrder) {
 }
 
 TEST_F(GroupTest, LargeSumsInFlightTogetherInAnyOrderOfStarts) {
-  const Groups groups = connect(world, random_groups(2));
+  const Groups groups = connect(random_groups(2));
   const std::int64_t largest = size < 4 ? 600'001 : 100'001;  // pieces beyond what is sent eagerly
   std::vector<std::unique_ptr<Case>> cases;
   for (const auto& group : groups)
@@ -171,7 +185,7 @@ TEST_F(GroupTest, LargeSumsInFlightTogetherInAnyOrderOfStarts) {
 
 /// Nobody waits for the others between the steps: a fast member is several steps' messages ahead. Nothing of ours is allocated.
 TEST_F(GroupTest, RestartedManyTimesWithChangingSizes) {
-  const Groups groups = connect(world, {everybody()});
+  const Groups groups = connect({everybody()});
   Case one{*groups[0], ElementType::fp32, 5000};
   Case other{*groups[0], ElementType::bf16, 5000};
   const std::vector<Operation*> operations{one.operation.get(), other.operation.get()};
@@ -189,7 +203,7 @@ TEST_F(GroupTest, RestartedManyTimesWithChangingSizes) {
 
 /// Pieces of whole units that no group divides evenly, some of them empty; then the gathering that makes the sum whole everywhere.
 TEST_F(GroupTest, ReduceScatterGivesEachMemberItsPieceOfTheSum) {
-  const Groups groups = connect(world, random_groups(5));
+  const Groups groups = connect(random_groups(5));
   constexpr std::int64_t width = 6, capacity = 70'001;  // elements of a unit; units, beyond what is sent eagerly and summed at once
   for (const auto& group : groups) {
     if (!group) continue;
@@ -251,7 +265,7 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
   }
   for (const bool subgroups : {false, true}) {
     if (subgroups) group.subgroups = program::subgroups_of({group.members}, placement);
-    const Groups groups = connect(world, {group});
+    const Groups groups = connect({group});
     for (const std::int64_t elements : {1, 5, 1000, 60'003}) {
       const Bytes bytes{elements * 4};
       const auto room =
@@ -268,7 +282,9 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
         const long before = allocations();
         sum->start(bytes);
         finish(one);
-        EXPECT_EQ(allocations(), before);
+        if (!on_devices) {
+          EXPECT_EQ(allocations(), before);
+        }
         EXPECT_EQ(first_wrong(group, values), -1) << elements << " in " << group.subgroups.size() << " levels of subgroups";
         fill_known(groups[0]->index(), values);
         there->start(bytes);
@@ -287,7 +303,7 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
 }
 
 TEST_F(GroupTest, GathersInMemberOrderWithoutGaps) {
-  const Groups groups = connect(world, random_groups(3));
+  const Groups groups = connect(random_groups(3));
   for (const auto& group : groups) {
     if (!group) continue;
     constexpr std::int64_t capacity = 100'000;
@@ -308,7 +324,7 @@ TEST_F(GroupTest, GathersInMemberOrderWithoutGaps) {
 }
 
 TEST_F(GroupTest, GathersFromItsOwnPlace) {
-  const Groups groups = connect(world, {everybody()});
+  const Groups groups = connect({everybody()});
   std::vector<std::int64_t> all(static_cast<std::size_t>(size), -1);
   auto* bytes = reinterpret_cast<std::byte*>(all.data());
   all[static_cast<std::size_t>(me)] = me * 5;
@@ -319,20 +335,20 @@ TEST_F(GroupTest, GathersFromItsOwnPlace) {
 }
 
 TEST_F(GroupTest, KnowsItsMembersAndWhereThisRankIsAmongThem) {
-  for (const auto& group : connect(world, random_groups(4))) {
+  for (const auto& group : connect(random_groups(4))) {
     if (!group) continue;
     EXPECT_EQ(group->members()[static_cast<std::size_t>(group->index())], world.rank());
     EXPECT_EQ(group->describe().rfind(to_string(group->value().kind) + " group of rank ", 0), 0u) << group->describe();
   }
-  const Groups none = connect(world, {{Kind::data, {Rank{0}}}});
+  const Groups none = connect({{Kind::data, {Rank{0}}}});
   EXPECT_EQ(none[0] != nullptr, me == 0);
 }
 
 TEST_F(GroupTest, RefusesGroupsThatCannotBe) {
-  EXPECT_THROW(connect(world, {{Kind::data, {Rank{0}, Rank{size}}}}), Error);
-  EXPECT_THROW(connect(world, {{Kind::data, {Rank{0}, Rank{0}}}}), Error);
+  EXPECT_THROW(connect({{Kind::data, {Rank{0}, Rank{size}}}}), Error);
+  EXPECT_THROW(connect({{Kind::data, {Rank{0}, Rank{0}}}}), Error);
   if (size == 1) return;  // alone no staging is needed
-  const Groups groups = connect(world, {everybody()});
+  const Groups groups = connect({everybody()});
   std::vector<std::byte> data(4000);
   EXPECT_THROW(groups[0]->make_all_reduce(data.data(), ElementType::fp32, {4000}, data.data(), {0}), Error);
   const auto few_tags = make_mpi_group(world, everybody(), 0, 1);

@@ -36,7 +36,9 @@ class Communicator {
  public:
   /// Begins to join; collective over the members, but returns at once. `name` is for errors: "data group of rank 0 on n1, rank 2 on n2".
   static Communicator join(const gpu::Device&, const UniqueId&, int members, int index, std::string name, Seconds limit);
-  /// Waits for the others. Throws when one has not come within the limit of join(); abort_all() is what may follow then.
+  /// Whether all have come. Throws when joining has failed.
+  bool ready();
+  /// Waits for that. Throws when one has not come within the limit of join(); abort_all() is what may follow then.
   void await_ready();
 
   int size() const noexcept;
@@ -54,7 +56,9 @@ class Communicator {
 
   /// What NCCL has noticed since: a peer's process gone, a broken connection. Empty while all is well.
   std::string failure() const;
-  /// Waits for `event`, recorded after an operation. Throws what failure() says, or when `limit` is over first.
+  /// Whether `event`, recorded after an operation, has come. Throws what failure() says.
+  bool done(const gpu::Event& event) const;
+  /// Waits for it. Throws when `limit` is over first.
   void await(const gpu::Event& event, Seconds limit) const;
 
   /// The good end: what was enqueued is done, all members leave. Throws after the limit of join().

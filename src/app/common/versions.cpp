@@ -5,6 +5,7 @@
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/nccl/library.hpp"
 #include "flotilla/options/table.hpp"
 #include "flotilla/store/file.hpp"
 #include "flotilla/topology/topology.hpp"
@@ -37,11 +38,12 @@ std::string gpu_version() {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> versions() {
-  return {{"flotilla", FLOTILLA_VERSION},  {"compiler", text("g++ ", __VERSION__)},
-          {"mpi", mpi::library_version()}, {"topology", topology::library_version()},
-          {"ucx", ucx::library_version()}, {"store", store::library_version()},
-          {"compute", compute_version()},  {"gpu", gpu_version()},
-          {"kernels", compute::kernels_description()}, {"options", options::library_version()}};
+  return {{"flotilla", FLOTILLA_VERSION},         {"compiler", text("g++ ", __VERSION__)},
+          {"mpi", mpi::library_version()},        {"topology", topology::library_version()},
+          {"ucx", ucx::library_version()},        {"store", store::library_version()},
+          {"compute", compute_version()},         {"gpu", gpu_version()},
+          {"nccl", nccl::library_description()},  {"kernels", compute::kernels_description()},
+          {"options", options::library_version()}};
 }
 
 }  // namespace flotilla::app

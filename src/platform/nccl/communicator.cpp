@@ -102,19 +102,23 @@ struct Communicator::State {
     return call(table());
   }
 
-  /// Every call may answer "in progress". Throws when the communicator is in error, or is not through by the limit.
+  [[noreturn]] void overdue(const char* what, Seconds after) const {
+    fail(what, ErrorKind::communication, text("not done after ", after.value, " s: a member is missing or hangs"));
+  }
+
+  /// Whether the last call is through. Throws when the communicator is in error.
+  bool through(const char* what, Phase in) {
+    api::Result now_is = api::in_progress;
+    const api::Result asked = within(what, in, [&](const api::Table& t) { return t.ncclCommGetAsyncError(comm, &now_is); });
+    if (asked != api::success) fail(what, asked);
+    if (now_is != api::success && now_is != api::in_progress) fail(what, now_is);
+    return now_is == api::success;
+  }
+
+  /// Every call may answer "in progress": waits until it is through.
   void settle(const char* what, Phase in, api::Result answer) {
     if (answer != api::success && answer != api::in_progress) fail(what, answer);
-    api::Result now_is = api::in_progress;
-    const bool through = poll(
-        [&] {
-          const api::Result asked = within(what, in, [&](const api::Table& t) { return t.ncclCommGetAsyncError(comm, &now_is); });
-          if (asked != api::success) fail(what, asked);
-          return now_is != api::in_progress;
-        },
-        limit);
-    if (!through) fail(what, ErrorKind::communication, text("not done after ", limit.value, " s: a member is missing or hangs"));
-    if (now_is != api::success) fail(what, now_is);
+    if (!poll([&] { return through(what, in); }, limit)) overdue(what, limit);
   }
 
   template <class Call>
@@ -173,10 +177,21 @@ Communicator Communicator::join(const gpu::Device& device, const UniqueId& id, i
   return Communicator{std::move(state)};
 }
 
-void Communicator::await_ready() {
-  state_->settle("ncclCommInitRankConfig", State::Phase::joining, api::in_progress);
+bool Communicator::ready() {
+  State& s = *state_;
+  {
+    const std::lock_guard lock{inside()};
+    if (s.phase == State::Phase::ready) return true;
+  }
+  if (!s.through("ncclCommInitRankConfig", State::Phase::joining)) return false;
   const std::lock_guard lock{inside()};
-  state_->phase = State::Phase::ready;
+  s.phase = State::Phase::ready;
+  return true;
+}
+
+void Communicator::await_ready() {
+  const State& s = *state_;
+  if (!poll([&] { return ready(); }, s.limit)) s.overdue("ncclCommInitRankConfig", s.limit);
 }
 
 int Communicator::size() const noexcept { return state_->size; }
@@ -227,16 +242,14 @@ std::string Communicator::failure() const {
   return told == api::success || told == api::in_progress ? "" : table().ncclGetErrorString(told);
 }
 
+bool Communicator::done(const gpu::Event& event) const {
+  if (event.done()) return true;
+  if (const std::string why = failure(); !why.empty()) state_->fail("an operation", ErrorKind::communication, why);
+  return false;
+}
+
 void Communicator::await(const gpu::Event& event, Seconds limit) const {
-  const bool done = poll(
-      [&] {
-        if (event.done()) return true;
-        if (const std::string why = failure(); !why.empty()) state_->fail("an operation", ErrorKind::communication, why);
-        return false;
-      },
-      limit);
-  if (!done)
-    state_->fail("an operation", ErrorKind::communication, text("not done after ", limit.value, " s: a member is missing or hangs"));
+  if (!poll([&] { return done(event); }, limit)) state_->overdue("an operation", limit);
 }
 
 void Communicator::leave() {

@@ -11,9 +11,6 @@
 namespace flotilla::comm {
 namespace {
 
-/// Summed in one progress() at most, so that the thread which also moves everybody else's messages gets back to them.
-constexpr Bytes slice{256 << 10};
-
 class DirectAllReduce final : public Operation {
  public:
   DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity, std::byte* staging);

@@ -14,9 +14,6 @@
 namespace flotilla::comm {
 namespace {
 
-/// Summed in one progress() at most, so that the thread which also moves everybody else's messages gets back to them.
-constexpr Bytes slice{256 << 10};
-
 /// A piece that this rank adds, or gives away to be added.
 struct SumPiece {
   program::RowRange row_range;

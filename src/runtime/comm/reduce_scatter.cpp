@@ -10,9 +10,6 @@
 namespace flotilla::comm {
 namespace {
 
-/// Summed in one progress() at most, so that the thread which also moves everybody else's messages gets back to them.
-constexpr Bytes slice{256 << 10};
-
 class DirectReduceScatter final : public Operation {
  public:
   DirectReduceScatter(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes unit, Bytes capacity,

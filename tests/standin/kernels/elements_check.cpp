@@ -120,22 +120,38 @@ void check_adamw(hostgpu::Order order) {
   }
 }
 
+/// The sum of three members, of whom this one is `mine`.
 template <class E>
-void check_sums(hostgpu::Order order) {
+void check_ordered_sum(hostgpu::Order order, int mine) {
   constexpr std::size_t n = 1027, members = 3;
   std::mt19937_64 random{5};
-  Buffer<E> pieces{n * members}, sum{n}, pair{n}, narrow{n};
-  Buffer<float> wide{n};
-  pieces.normal(random), wide.normal(random);
-  hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::ordered_sum(sum, pieces, members, n); });
-  hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::add(pair, pieces, sum, n); });
-  hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::convert(narrow, wide, n); });
-  Comparison sums{std::string{"ordered_sum"} + suffix<E>}, pairs{std::string{"add"} + suffix<E>},
-      narrowed{std::string{"convert"} + suffix<E>};
+  Buffer<E> pieces{n * members}, others{n * (members - 1)}, sum{n};
+  pieces.normal(random);
+  for (std::size_t m = 0, other = 0; m < members; ++m) {
+    Buffer<E>& to = static_cast<int>(m) == mine ? sum : others;
+    for (std::size_t i = 0; i < n; ++i) to[&to == &sum ? i : other * n + i] = pieces[m * n + i];
+    if (static_cast<int>(m) != mine) ++other;
+  }
+  hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::ordered_sum(sum, others, members, mine, n); });
+  Comparison sums{std::string{"ordered_sum"} + suffix<E>};
   for (std::size_t i = 0; i < n; ++i) {
     const auto exact = static_cast<double>(static_cast<float>(pieces.at(i) + pieces.at(n + i)) + static_cast<float>(pieces.at(2 * n + i)));
     sums.add(sum.at(i), exact, rounding<E> * std::abs(exact) * 1.0001 + 1e-38);  // the very bits, but for the one rounding
-    const double two = pieces.at(i) + sum.at(i);
+  }
+}
+
+template <class E>
+void check_pairs(hostgpu::Order order) {
+  constexpr std::size_t n = 1027;
+  std::mt19937_64 random{5};
+  Buffer<E> a{n}, b{n}, pair{n}, narrow{n};
+  Buffer<float> wide{n};
+  a.normal(random), b.normal(random), wide.normal(random);
+  hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::add(pair, a, b, n); });
+  hostgpu::run(blocks_for<E>(n), {element_threads}, 0, order, [&] { Kernels<E>::convert(narrow, wide, n); });
+  Comparison pairs{std::string{"add"} + suffix<E>}, narrowed{std::string{"convert"} + suffix<E>};
+  for (std::size_t i = 0; i < n; ++i) {
+    const double two = a.at(i) + b.at(i);
     pairs.add(pair.at(i), two, (rounding<E> + fp32) * std::abs(two) + 1e-38);
     narrowed.add(narrow.at(i), wide.at(i), rounding<E> * std::abs(wide.at(i)) * 1.0001 + 1e-38);
   }
@@ -149,7 +165,8 @@ void all(hostgpu::Order order) {
   check_swiglu<E>(order, 13);
   check_rotation<E>(order);
   check_adamw<E>(order);
-  check_sums<E>(order);
+  for (const int mine : {0, 1, 2}) check_ordered_sum<E>(order, mine);
+  check_pairs<E>(order);
 }
 
 }  // namespace

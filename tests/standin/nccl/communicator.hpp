@@ -15,8 +15,9 @@
 /// before ready, two threads in one communicator.
 ///
 ///   FLOTILLA_STANDIN_NCCL_VERSION      what it calls itself (default 22809)
-///   FLOTILLA_STANDIN_NCCL_FAULTS       "KIND:RANK,KIND@N:RANK": init_hang, init_slow (0.3 s), init_die; of the process's N-th operation:
-///                                      hang, slow (0.3 s), die, async (an asynchronous error), wrong (sum)
+///   FLOTILLA_STANDIN_NCCL_FAULTS       "KIND:RANK,KIND@N:RANK": init_hang, init_slow (0.3 s), init_die; of the process's N-th operation
+///   or, as N,
+///                                      "all": hang, slow (0.3 s), die, async (an asynchronous error), wrong (sum, or bits received)
 ///   FLOTILLA_STANDIN_RANK              which rank of the faults this process is (default: OMPI_COMM_WORLD_RANK, else the member's index)
 ///   FLOTILLA_STANDIN_NCCL_LAZY         every call answers "in progress", and its work is enqueued a moment later
 ///   FLOTILLA_STANDIN_NCCL_SERIAL       a process's operations run one at a time, in the order of their calls, as on a GPU that they fill

@@ -82,8 +82,9 @@ bool has_fault(const char* kind, const Comm& comm, std::uint64_t operation) {
   static const std::string faults = "," + setting("FLOTILLA_STANDIN_NCCL_FAULTS") + ",";
   static const std::string named = is_set("FLOTILLA_STANDIN_RANK") ? setting("FLOTILLA_STANDIN_RANK") : setting("OMPI_COMM_WORLD_RANK");
   if (faults == ",,") return false;
-  const std::string ordinal = operation > 0 ? "@" + std::to_string(operation) : "";
-  return faults.find("," + std::string{kind} + ordinal + ":" + (named.empty() ? std::to_string(comm.rank) : named) + ",") != faults.npos;
+  const std::string rank = ":" + (named.empty() ? std::to_string(comm.rank) : named) + ",";
+  const auto is_there = [&](const std::string& at) { return faults.find("," + std::string{kind} + at + rank) != faults.npos; };
+  return operation == 0 ? is_there("") : is_there("@" + std::to_string(operation)) || is_there("@all");
 }
 
 Result in_background(Comm& comm, std::function<Result()> work) {

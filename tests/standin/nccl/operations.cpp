@@ -180,7 +180,9 @@ void run(Comm& comm, const Collective& c) {
 }
 
 void run(Comm& comm, std::vector<Message> messages) {
-  if (begin(comm) == 0) return;
+  const std::uint64_t ordinal = begin(comm);
+  if (ordinal == 0) return;
+  const std::vector<Message> whole = messages;
   for (bool busy = true; busy;)
     if (!move_some(comm, messages, busy) && busy && !pause(comm)) return;
   for (const Message& m : messages) {
@@ -188,6 +190,9 @@ void run(Comm& comm, std::vector<Message> messages) {
     while (m.send && comm.shared->mail[comm.rank][m.peer].taken.load(std::memory_order_acquire) < comm.sent[peer])
       if (!pause(comm)) return;
   }
+  if (has_fault("wrong", comm, ordinal))
+    for (const Message& m : whole)
+      if (!m.send) *m.at = static_cast<char>(*m.at ^ 1);
 }
 
 }  // namespace flotilla::standin::nccl

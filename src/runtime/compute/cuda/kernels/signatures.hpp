@@ -21,7 +21,7 @@
   F(head_gradient, S, E, E*, const float*, const std::int32_t*, HeadRows, float)                                                           \
   F(adamw, S, E, float*, E*, const float*, float*, float*, std::int64_t, AdamWStep)                                                        \
   F(convert, S, E, E*, const float*, std::int64_t)                                                                                         \
-  F(ordered_sum, S, E, E*, const E*, int, std::int64_t)                                                                                    \
+  F(ordered_sum, S, E, E*, const E*, int, int, std::int64_t)                                                                               \
   F(attention_forward_64, S, E, E*, float*, const E*, AttentionShape, Dropout)                                                             \
   F(attention_forward_128, S, E, E*, float*, const E*, AttentionShape, Dropout)                                                            \
   F(attention_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)                           \

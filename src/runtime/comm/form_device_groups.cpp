@@ -1,0 +1,202 @@
+#include "form_device_groups.hpp"
+
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "flotilla/nccl/library.hpp"
+#include "leaked_requests.hpp"
+#include "proof.hpp"
+
+namespace flotilla::comm {
+namespace {
+
+/// What a member says to the others after each phase. Travels as bytes.
+struct Vote {
+  bool yes = true;
+  nccl::UniqueId id;  ///< the first member's counts
+  std::array<char, 300> why{};
+
+  void no(std::string_view reason) {
+    if (!yes) return;
+    yes = false;
+    std::memcpy(why.data(), reason.data(), std::min(reason.size(), why.size() - 1));
+  }
+};
+
+/// A group on its way from MPI to NCCL.
+class Candidate {
+ public:
+  Candidate(Group& over_mpi, const World& world) : over_mpi_{over_mpi}, world_{world}, votes_(over_mpi.members().size()) {}
+
+  Vote vote;
+  std::unique_ptr<DeviceGroup> connected;
+  std::optional<nccl::Communicator> joining;
+  std::unique_ptr<Group> view;   ///< of `connected`
+  std::unique_ptr<Proof> proof;  ///< of `view`
+  bool refused = false;
+
+  int size() const { return over_mpi_.size(); }
+  int index() const { return over_mpi_.index(); }
+  const program::Group& value() const { return over_mpi_.value(); }
+  std::string describe() const { return over_mpi_.describe(); }
+  const nccl::UniqueId& id() const { return votes_.front().id; }
+
+  void start_vote() {
+    auto* const all = reinterpret_cast<std::byte*>(votes_.data());
+    operation_ = over_mpi_.make_all_gather(reinterpret_cast<const std::byte*>(&vote), all, {sizeof(Vote)});
+    operation_->start({sizeof(Vote)});
+  }
+  bool voted() { return operation_->progress(); }
+  std::string waiting_for() const { return operation_->describe(); }
+
+  /// One member's no is everybody's.
+  void count_votes() {
+    for (std::size_t m = 0; m < votes_.size() && !refused; ++m) {
+      refused = !votes_[m].yes;
+      if (refused && index() == 0)
+        log::warning("the ", describe(), " goes on over MPI: ", world_.name(over_mpi_.members()[m]), ": ", votes_[m].why.data());
+    }
+  }
+
+  /// Whatever throws is a no.
+  template <class Work>
+  void attempt(Work&& work) {
+    try {
+      if (!refused && vote.yes) work();
+    } catch (const Error& error) {
+      vote.no(error.what());
+    }
+  }
+
+ private:
+  Group& over_mpi_;
+  const World& world_;
+  std::vector<Vote> votes_;
+  std::unique_ptr<Operation> operation_;  // after the votes
+};
+
+using Candidates = std::vector<std::unique_ptr<Candidate>>;
+
+/// All members of each group learn how the phase ended for the others.
+void vote(const World& world, Candidates& candidates, Seconds deadline) {
+  const Outcome mine = outcome_of("forming the groups over NCCL", [&] {
+    for (const auto& c : candidates) c->start_vote();
+    const Seconds end = now() + deadline;
+    for (mpi::Backoff backoff;; backoff.pause()) {
+      const Candidate* waiting = nullptr;
+      for (const auto& c : candidates)
+        if (!c->voted()) waiting = c.get();
+      if (waiting == nullptr) return;
+      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "no answer within ", deadline, " in ", waiting->waiting_for());
+    }
+  });
+  if (!mine.ok) keep_for_mpi(std::make_unique<Candidates>(std::move(candidates)));  // messages to a silent member are still in flight
+  agree(world, mine, 2.0 * deadline + Seconds{1.0});
+  for (const auto& c : candidates) c->count_votes();
+}
+
+/// Polls `done` on every candidate that is still in the race, until all are done, have failed, or time is over.
+template <class Done>
+void await(Candidates& candidates, Seconds deadline, const char* what, Done done) {
+  const Seconds end = now() + deadline;
+  for (mpi::Backoff backoff;; backoff.pause()) {
+    bool all = true;
+    for (const auto& c : candidates)
+      c->attempt([&] {
+        if (done(*c)) return;
+        all = false;
+        FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "NCCL: no answer within ", deadline, " in ", what);
+      });
+    if (all) return;
+  }
+}
+
+/// Communicators that will not be used are given up, all of them as one.
+void give_up(Candidates& candidates, Seconds deadline) {
+  std::vector<nccl::Communicator> communicators;
+  for (const auto& c : candidates) {
+    if (!c->refused) continue;
+    if (c->connected) communicators.push_back(c->connected->communicator());
+    if (c->joining) communicators.push_back(*c->joining);
+  }
+  FLOTILLA_REQUIRE(nccl::abort_all(communicators, deadline), ErrorKind::communication, "NCCL does not give up its communicators within ",
+                   deadline, ": the GPU hangs; see nvidia-smi and dmesg");
+  for (const auto& c : candidates)
+    if (c->refused) {
+      c->proof.reset();
+      c->view.reset();
+      c->connected.reset();
+      c->joining.reset();
+    }
+}
+
+void offer(Candidates& candidates, const gpu::Device* device) {
+  const nccl::Presence presence = nccl::presence();
+  for (const auto& c : candidates) {
+    if (device == nullptr) c->vote.no("computes on a CPU");
+    if (!presence.any()) c->vote.no(presence.why_none);
+    c->attempt([&] {
+      if (c->index() == 0) c->vote.id = nccl::make_unique_id();
+    });
+  }
+}
+
+void join(Candidates& candidates, const gpu::Device* device, const OrderedSum& ordered_sum, Seconds deadline) {
+  for (const auto& c : candidates)
+    c->attempt([&] { c->joining = nccl::Communicator::join(*device, c->id(), c->size(), c->index(), c->describe(), deadline); });
+  await(candidates, deadline, "joining", [](Candidate& c) { return c.joining->ready(); });
+  for (const auto& c : candidates)
+    c->attempt([&] {
+      c->connected = std::make_unique<DeviceGroup>(c->value(), c->index(), *c->joining, ordered_sum);
+      c->joining.reset();
+    });
+}
+
+/// `part` begins a part of the proof, `check` ends it.
+template <class Part, class Check>
+void prove(Candidates& candidates, Seconds deadline, Part part, Check check) {
+  for (const auto& c : candidates) c->attempt([&] { part(*c); });
+  await(candidates, deadline, "verifying the group", [](Candidate& c) { return c.proof->progress(); });
+  for (const auto& c : candidates) c->attempt([&] { check(*c); });
+}
+
+}  // namespace
+
+DeviceGroups form_device_groups(const World& world, const Groups& groups, const gpu::Device* device, const OrderedSum& ordered_sum,
+                                Seconds deadline) {
+  Candidates candidates;
+  std::vector<std::size_t> places;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (groups[g] && groups[g]->size() > 1) {
+      candidates.push_back(std::make_unique<Candidate>(*groups[g], world));
+      places.push_back(g);
+    }
+  offer(candidates, device);
+  vote(world, candidates, deadline);
+  join(candidates, device, ordered_sum, deadline);
+  vote(world, candidates, 2.0 * deadline);
+  give_up(candidates, deadline);
+  prove(
+      candidates, deadline,
+      [&](Candidate& c) {
+        c.view = make_host_view(world, *c.connected, *device);
+        c.proof = std::make_unique<Proof>(*c.view);
+        c.proof->start_identities();
+      },
+      [&](Candidate& c) { c.proof->check_identities(world); });
+  prove(
+      candidates, deadline, [](Candidate& c) { c.proof->start_sums(); }, [](Candidate& c) { c.proof->check_sums(); });
+  vote(world, candidates, 3.0 * deadline);
+  give_up(candidates, deadline);
+  DeviceGroups formed(groups.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i) formed[places[i]] = std::move(candidates[i]->connected);
+  return formed;
+}
+
+}  // namespace flotilla::comm
