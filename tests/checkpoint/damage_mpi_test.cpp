@@ -60,7 +60,7 @@ class Damage : public Together {
     const ChecksumIndex index{tensors};
     std::vector<std::uint32_t> checksums(index.size());
     auto changed = read_manifest(step_directory(run_, 2));
-    changed.files.at(0) = create_state_file(state(), tensors, index, checksums, 2);
+    changed.files.at(0) = create_state_file(state(), tensors, index, checksums, 2).facts;
     vouch_for(changed);
   }
 
@@ -166,8 +166,7 @@ TEST_F(Damage, MissingAndMisshapenDatasetsAreNamed) {
 TEST_F(Damage, OtherElementTypesAreNamed) {
   damage([&] {
     const auto& tensors = *saved_.state().tensors;
-    store::File::create_reserved(state(), predicted_size(tensors));
-    auto file = store::File::open_for_writing(state());
+    auto file = store::File::create(state());
     for (auto kind : kinds)
       for (const auto& tensor : tensors) {
         file.create_dataset(dataset_name(kind, tensor.name), tensor.shape, store::Element::uint32);

@@ -108,14 +108,6 @@ TEST(Directory, RemovesAllOfAStep) {
   EXPECT_FALSE(fs::exists(step_directory(run.path(), 5)));
 }
 
-TEST(Directory, RemovesTheLockThatKilledRanksLeaveBehind) {
-  const tests::TemporaryFolder run;
-  make_committed(run.path(), 5);
-  write(step_directory(run.path(), 5) / "state.h5-916606297-840.lock", "");
-  remove_step(step_directory(run.path(), 5));
-  EXPECT_FALSE(fs::exists(step_directory(run.path(), 5)));
-}
-
 TEST(Directory, RemovesNothingThatItCannotProve) {
   const tests::TemporaryFolder run;
   make_committed(run.path(), 5);

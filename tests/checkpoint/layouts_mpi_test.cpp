@@ -9,8 +9,7 @@ class Layouts : public Together {
   void expect_survives(const plan::Plan& saved, const plan::Plan& wanted, std::uint64_t seed) {
     Holding before{saved, world_.rank()};
     before.fill(seed);
-    const auto report = save(before, static_cast<std::int64_t>(seed), {.keep = 1});
-    EXPECT_LE(report.size, predicted_size(*before.state().tensors));
+    save(before, static_cast<std::int64_t>(seed), {.keep = 1});
     Holding after{wanted, world_.rank()};
     const auto manifest = load(after, static_cast<std::int64_t>(seed));
     EXPECT_EQ(manifest.step, static_cast<std::int64_t>(seed));

@@ -33,14 +33,11 @@ struct SaveReport {
   Seconds total, checksum, write, flush, verify;
 };
 
-/// Upper bound on the size of state.h5.
-Bytes predicted_size(const std::vector<model::Tensor>&);
-
 /// Commits `state` as `run`/step-<manifest.step>. Collective over the world, one thread, same arguments on every rank (the manifest counts
 /// on rank 0 alone); nobody may change the state meanwhile. Removes what dead incarnations left uncommitted, so the caller holds the run
 /// directory's lock. A committed step of the same number is replaced at once, where the file system can do that.
-/// All ranks return, or all throw the same comm::AgreedError: temporary when the disk is too small or away. Nothing is left behind, every
-/// committed checkpoint stays, and the same save may work later; not in this process once store::poisoned(): then a write failed.
+/// All ranks return, or all throw the same comm::AgreedError: temporary when the disk is too small or away, or a write failed. Nothing is
+/// left behind, every committed checkpoint stays, and the same save may work later.
 SaveReport save(const comm::World&, const std::filesystem::path& run, const LocalState& state, const Manifest&, const SaveOptions& = {});
 
 struct LoadOptions {

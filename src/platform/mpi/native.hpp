@@ -1,5 +1,5 @@
 #pragma once
-// Private: for this room, and for parallel HDF5 (`store`), which needs the MPI_Comm.
+// Private: for this room, and for tests that look below it.
 #include <mpi.h>
 
 #include <atomic>

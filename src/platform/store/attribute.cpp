@@ -15,7 +15,7 @@ TypeId text_type(std::size_t length, Doing doing, const std::string& place) {
   return type;
 }
 
-AttributeId create(const File::Native& file, const std::string& name, hid_t type) {
+AttributeId create_attribute(const File::Native& file, const std::string& name, hid_t type) {
   const SpaceId space{checked(H5Screate(H5S_SCALAR), Doing::writing, file.path, "no dataspace")};
   return AttributeId{checked(H5Acreate2(file.id.get(), name.c_str(), type, space.get(), H5P_DEFAULT, H5P_DEFAULT), Doing::writing,
                              file.path, "cannot create attribute " + name)};
@@ -36,13 +36,13 @@ void File::write_attribute(const std::string& name, const std::string& value) co
   enter();
   FLOTILLA_ASSERT(!value.empty() && value.size() <= text_limit, name);
   const auto type = text_type(value.size(), Doing::writing, native_->path);
-  const auto id = create(*native_, name, type.get());
+  const auto id = create_attribute(*native_, name, type.get());
   checked(H5Awrite(id.get(), type.get(), value.data()), Doing::writing, native_->path, "cannot write attribute " + name);
 }
 
 void File::write_attribute(const std::string& name, std::int64_t value) const {
   enter();
-  const auto id = create(*native_, name, H5T_STD_I64LE);
+  const auto id = create_attribute(*native_, name, H5T_STD_I64LE);
   checked(H5Awrite(id.get(), H5T_NATIVE_INT64, &value), Doing::writing, native_->path, "cannot write attribute " + name);
 }
 

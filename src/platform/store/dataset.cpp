@@ -1,53 +1,17 @@
-#include <unistd.h>
-
-#include <bit>
-#include <cerrno>
-#include <cstring>
 #include <functional>
 #include <numeric>
 
 #include "flotilla/store/file.hpp"
 #include "native.hpp"
-#include "rectangles.hpp"
 
 namespace flotilla::store {
 namespace {
-
-/// Elements moved by one HDF5 call: 64 MiB, well below where MPI's counts of bytes end.
-constexpr std::int64_t most_elements = std::int64_t{16} << 20;
 
 std::int64_t product(const std::vector<std::int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
 }
 
 hsize_t size(std::int64_t value) { return static_cast<hsize_t>(value); }
-
-struct Selection {
-  SpaceId file, memory;
-};
-
-Selection select(const Dataset::Native& native, const FileRectangle& rectangle, std::size_t local_elements) {
-  const auto place = native.place();
-  const auto doing = native.file->doing;
-  Selection selection{SpaceId{checked(H5Dget_space(native.id.get()), doing, place, "no dataspace")}, {}};
-  checked(H5Sselect_hyperslab(selection.file.get(), H5S_SELECT_SET, rectangle.start.data(), nullptr, rectangle.count.data(), nullptr),
-          doing, place, "cannot select");
-  const hsize_t extent = local_elements;
-  selection.memory = SpaceId{checked(H5Screate_simple(1, &extent, nullptr), doing, place, "no memory dataspace")};
-  const hsize_t start = size(rectangle.offset), count = size(rectangle.outer), block = size(rectangle.inner);
-  const hsize_t stride = size(std::max(rectangle.stride, rectangle.inner));
-  checked(H5Sselect_hyperslab(selection.memory.get(), H5S_SELECT_SET, &start, &stride, &count, &block), doing, place, "cannot select");
-  return selection;
-}
-
-void require_inside(const Dataset::Native& native, const plan::Box& box, std::size_t local_elements) {
-  if (box.outer <= 0 || box.inner <= 0) return;
-  const std::int64_t last_global = box.global_offset + (box.outer - 1) * box.global_stride + box.inner;
-  const std::int64_t last_local = box.local_offset + (box.outer - 1) * box.local_stride + box.inner;
-  FLOTILLA_ASSERT(box.global_offset >= 0 && last_global <= product(native.shape), native.place(), ": box ends at ", last_global);
-  FLOTILLA_ASSERT(box.local_offset >= 0 && last_local <= static_cast<std::int64_t>(local_elements), native.place(), ": box ends at ",
-                  last_local, " of ", local_elements, " local elements");
-}
 
 }  // namespace
 
@@ -61,42 +25,6 @@ Bytes Dataset::file_offset() const {
   const haddr_t offset = H5Dget_offset(native_->id.get());
   if (offset == HADDR_UNDEF) fail(native_->file->doing, native_->place(), "has no place in the file");
   return {static_cast<std::int64_t>(offset)};
-}
-
-void Dataset::write(std::span<const float> local, const plan::Box& box) const {
-  enter();
-  require_inside(*native_, box, local.size());
-  for (const auto& rectangle : rectangles(native_->shape, box, most_elements)) {
-    const auto selection = select(*native_, rectangle, local.size());
-    checked(H5Dwrite(native_->id.get(), H5T_NATIVE_FLOAT, selection.memory.get(), selection.file.get(), H5P_DEFAULT, local.data()),
-            Doing::writing, native_->place(), "write failed");
-  }
-}
-
-void Dataset::read(std::span<float> local, const plan::Box& box) const {
-  enter();
-  require_inside(*native_, box, local.size());
-  for (const auto& rectangle : rectangles(native_->shape, box, most_elements)) {
-    const auto selection = select(*native_, rectangle, local.size());
-    checked(H5Dread(native_->id.get(), H5T_NATIVE_FLOAT, selection.memory.get(), selection.file.get(), H5P_DEFAULT, local.data()),
-            Doing::reading, native_->place(), "read failed");
-  }
-}
-
-void Dataset::read_run(std::span<float> values, std::int64_t first) const {
-  static_assert(std::endian::native == std::endian::little, "the file's numbers are read as they are");
-  const auto& file = *native_->file;
-  FLOTILLA_ASSERT(file.plain && element() == Element::fp32 && first >= 0 && first + std::ssize(values) <= elements(), native_->place());
-  auto rest = std::as_writable_bytes(values);
-  for (auto at = file_offset().count + first * 4; !rest.empty();) {
-    ssize_t count = 0;
-    const int error =
-        patiently(native_->place(), [&] { return (count = ::pread(file.plain.get(), rest.data(), rest.size(), at)) < 0 ? errno : 0; });
-    FLOTILLA_REQUIRE(error == 0, io_error_kind(error), native_->place(), ": cannot be read: ", std::strerror(error));
-    FLOTILLA_REQUIRE(count > 0, ErrorKind::bad_input, native_->place(), ": the file ends before its data");
-    rest = rest.subspan(static_cast<std::size_t>(count));
-    at += count;
-  }
 }
 
 void Dataset::write_all(std::span<const std::uint32_t> values) const {

@@ -1,6 +1,5 @@
 #pragma once
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -8,17 +7,9 @@
 
 #include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/patience.hpp"
-#include "flotilla/base/unique_handle.hpp"
+#include "flotilla/store/plain_file.hpp"
 
 namespace flotilla::store {
-
-struct DescriptorTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw descriptor) noexcept { ::close(descriptor); }
-};
-/// An open POSIX file.
-using Descriptor = UniqueHandle<DescriptorTraits>;
 
 /// Throws Error{unavailable or temporary} with the system's reason.
 inline Descriptor open_descriptor(const std::filesystem::path& path, int flags) {

@@ -1,13 +1,6 @@
 #include "flotilla/store/file.hpp"
 
-#include <unistd.h>
-
-#include <algorithm>
-
-#include "descriptor.hpp"
-#include "flotilla/store/disk.hpp"
 #include "native.hpp"
-#include "platform/mpi/native.hpp"
 
 namespace flotilla::store {
 namespace {
@@ -16,35 +9,14 @@ namespace {
 constexpr hsize_t align_from = 64 << 10, page = 4096;
 
 /// HDF5 1.8's format: readable everywhere, and its metadata carry checksums. Locks are the run directory's business: HDF5's own fail on
-/// file systems without flock().
+/// file systems without flock(). Files in memory have names that HDF5's usual driver takes for broken links; the one for stdio opens them.
 PropertiesId access_properties(const std::string& path) {
   PropertiesId properties{checked(H5Pcreate(H5P_FILE_ACCESS), Doing::reading, path, "no access properties")};
+  checked(H5Pset_fapl_stdio(properties.get()), Doing::reading, path, "no driver");
   checked(H5Pset_libver_bounds(properties.get(), H5F_LIBVER_V18, H5F_LIBVER_V18), Doing::reading, path, "no format bounds");
   checked(H5Pset_alignment(properties.get(), align_from, page), Doing::reading, path, "no alignment");
   checked(H5Pset_file_locking(properties.get(), false, true), Doing::reading, path, "no lock setting");
   return properties;
-}
-
-/// An empty file, made in memory: HDF5 itself never meets a full disk. The driver's own buffer is read because H5Fget_file_image() changes
-/// the superblock without its checksum.
-std::vector<char> empty_image(const std::string& path) {
-  const auto properties = access_properties(path);
-  checked(H5Pset_fapl_core(properties.get(), page, false), Doing::writing, path, "no memory driver");
-  const FileId file{checked(H5Fcreate("empty", H5F_ACC_TRUNC, H5P_DEFAULT, properties.get()), Doing::writing, path, "cannot create")};
-  checked(H5Fflush(file.get(), H5F_SCOPE_GLOBAL), Doing::writing, path, "cannot create");
-  void* buffer = nullptr;
-  hsize_t size = 0;
-  checked(H5Fget_vfd_handle(file.get(), H5P_DEFAULT, &buffer), Doing::writing, path, "cannot create");
-  checked(H5Fget_filesize(file.get(), &size), Doing::writing, path, "cannot create");
-  const char* bytes = *static_cast<char**>(buffer);
-  return {bytes, bytes + size};
-}
-
-void write_image(const std::filesystem::path& path, const std::vector<char>& image) {
-  const auto file = open_descriptor(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW);
-  const auto count = ::pwrite(file.get(), image.data(), image.size(), 0);
-  FLOTILLA_REQUIRE(count == static_cast<ssize_t>(image.size()), count < 0 ? io_error_kind(errno) : ErrorKind::temporary, path.string(),
-                   ": cannot write: ", count < 0 ? std::strerror(errno) : std::strerror(ENOSPC));
 }
 
 PropertiesId creation_properties(const std::string& place) {
@@ -78,53 +50,25 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
 
 }  // namespace
 
-File::Native::~Native() {
-  if (!id || poisoned()) return;
-  if (parallel) {
-    poison();
-    return;
-  }
-  if (H5Fclose(id.release()) < 0 && doing == Doing::writing) poison();
-}
+File File::create(const std::filesystem::path& path) { return create(path, path.string()); }
 
-void File::create_reserved(const std::filesystem::path& path, Bytes size) {
+File File::create(const std::filesystem::path& path, const std::string& name) {
   enter();
-  const auto image = empty_image(path.string());
-  write_image(path, image);
-  reserve(path, std::max(size, Bytes{static_cast<std::int64_t>(image.size())}));
-}
-
-File File::open_for_reading(const std::filesystem::path& path) {
-  enter();
-  const auto name = path.string();
-  Descriptor plain = open_descriptor(path, O_RDONLY);
   const auto properties = access_properties(name);
-  FileId id{checked(H5Fopen(name.c_str(), H5F_ACC_RDONLY, properties.get()), Doing::reading, name, "not a whole HDF5 file")};
-  auto native = std::make_shared<Native>(name, std::move(id), Doing::reading, false);
-  native->plain = std::move(plain);
-  return File{std::move(native)};
+  FileId id{checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, properties.get()), Doing::writing, name, "cannot create")};
+  return File{std::make_shared<Native>(name, std::move(id), Doing::writing)};
 }
 
-File File::open_for_writing(const std::filesystem::path& path) {
+File File::open_for_reading(const std::filesystem::path& path) { return open_for_reading(path, path.string()); }
+
+File File::open_for_reading(const std::filesystem::path& path, const std::string& name) {
   enter();
-  const auto name = path.string();
   const auto properties = access_properties(name);
-  FileId id{checked(H5Fopen(name.c_str(), H5F_ACC_RDWR, properties.get()), Doing::writing, name, "cannot open for writing")};
-  return File{std::make_shared<Native>(name, std::move(id), Doing::writing, false)};
+  FileId id{checked(H5Fopen(path.c_str(), H5F_ACC_RDONLY, properties.get()), Doing::reading, name, "not a whole HDF5 file")};
+  return File{std::make_shared<Native>(name, std::move(id), Doing::reading)};
 }
 
-File File::open_for_writing(const std::filesystem::path& path, const mpi::Communicator& communicator) {
-  enter();
-  const auto name = path.string();
-  const auto properties = access_properties(name);
-  checked(H5Pset_fapl_mpio(properties.get(), mpi::native(communicator), MPI_INFO_NULL), Doing::writing, name, "no parallel access");
-  // One rank reads the structure for all. Left off, some calls of 1.10 take part in broadcasts all the same, and others do not.
-  checked(H5Pset_all_coll_metadata_ops(properties.get(), true), Doing::writing, name, "no collective metadata");
-  FileId id{checked(H5Fopen(name.c_str(), H5F_ACC_RDWR, properties.get()), Doing::writing, name, "cannot open for parallel writing")};
-  return File{std::make_shared<Native>(name, std::move(id), Doing::writing, true)};
-}
-
-std::filesystem::path File::path() const { return native_->path; }
+const std::string& File::name() const { return native_->path; }
 
 Dataset File::create_dataset(const std::string& name, const std::vector<std::int64_t>& shape, Element element) const {
   enter();

@@ -1,15 +1,12 @@
 #include "hdf5.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include "flotilla/store/file.hpp"
 
 namespace flotilla::store {
 namespace {
-
-std::atomic<bool> write_failed{false};
 
 /// HDF5 started before MPI registers nothing on MPI_COMM_SELF, and told so before that, nothing with atexit(): neither way out of the
 /// process enters it again. Hence a static: it runs before main().
@@ -28,14 +25,9 @@ herr_t take_first(unsigned, const H5E_error2_t* error, void* message) {
 
 }  // namespace
 
-void poison() noexcept { write_failed = true; }
-bool poisoned() noexcept { return write_failed; }
-
 void enter() {
   static const auto owner = std::this_thread::get_id();
   FLOTILLA_ASSERT(owner == std::this_thread::get_id(), "HDF5 is used from two threads");
-  FLOTILLA_REQUIRE(!poisoned(), ErrorKind::temporary,
-                   "HDF5 cannot be used any more in this process because a write failed earlier; end it and start again");
 }
 
 std::string innermost_message() {
@@ -48,7 +40,6 @@ std::string innermost_message() {
 
 void fail(Doing doing, std::string_view place, std::string_view what) {
   const auto message = text(place, ": ", what, ": ", innermost_message());
-  if (doing == Doing::writing) poison();
   throw Error{doing == Doing::writing ? ErrorKind::temporary : ErrorKind::bad_input, message};
 }
 

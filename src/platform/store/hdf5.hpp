@@ -2,10 +2,6 @@
 // HDF5 for this room: handles, and failures as Errors.
 #include <hdf5.h>
 
-#ifndef H5_HAVE_PARALLEL
-#error "this HDF5 was built without MPI; install libhdf5-openmpi-dev"
-#endif
-
 #include <string>
 #include <string_view>
 
@@ -15,13 +11,13 @@
 
 namespace flotilla::store {
 
-/// To be called first in every public function that needs HDF5: refuses after a failed write and asserts that no second thread calls.
+/// To be called first in every public function that needs HDF5: asserts that no second thread calls.
 void enter();
 
 /// HDF5's innermost message of the last failure, on one line.
 std::string innermost_message();
 
-/// Throws Error{bad_input} for a read, or poisons the process and throws Error{unavailable} for a write.
+/// Throws Error{bad_input} for a read, Error{temporary} for a write.
 enum class Doing { reading, writing };
 [[noreturn]] void fail(Doing, std::string_view place, std::string_view what);
 
@@ -36,9 +32,7 @@ template <herr_t (*Close)(hid_t)>
 struct IdTraits {
   using Raw = hid_t;
   static Raw null() noexcept { return H5I_INVALID_HID; }
-  static void destroy(Raw id) noexcept {
-    if (!poisoned()) Close(id);
-  }
+  static void destroy(Raw id) noexcept { Close(id); }
 };
 using FileId = UniqueHandle<IdTraits<H5Fclose>>;
 using DatasetId = UniqueHandle<IdTraits<H5Dclose>>;

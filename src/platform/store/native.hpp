@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "descriptor.hpp"
 #include "flotilla/store/file.hpp"
 #include "hdf5.hpp"
 
@@ -13,13 +12,8 @@ struct File::Native {
   std::string path;
   FileId id;
   Doing doing = Doing::reading;
-  bool parallel = false;
-  Descriptor plain;  ///< of a file that is open for reading
 
-  Native(std::string p, FileId file, Doing d, bool with_peers) : path{std::move(p)}, id{std::move(file)}, doing{d}, parallel{with_peers} {}
-  Native(const Native&) = delete;
-  Native& operator=(const Native&) = delete;
-  ~Native();
+  Native(std::string p, FileId file, Doing d) : path{std::move(p)}, id{std::move(file)}, doing{d} {}
 };
 
 struct Dataset::Native {

@@ -26,6 +26,17 @@ void combine(const mpi::Communicator& communicator, std::vector<T>& values, Oper
   }
 }
 
+template <class T>
+std::vector<T> broadcast_values(const mpi::Communicator& communicator, const std::vector<T>& values, Seconds deadline) {
+  const auto bytes = std::as_bytes(std::span{values});
+  std::string mine(bytes.size(), '\0');
+  if (communicator.rank() == 0) std::memcpy(mine.data(), bytes.data(), bytes.size());
+  const auto text = mpi::broadcast_string(communicator, mine, 0, deadline);
+  std::vector<T> result(text.size() / sizeof(T));
+  std::memcpy(result.data(), text.data(), result.size() * sizeof(T));
+  return result;
+}
+
 }  // namespace
 
 void combine_xor(const mpi::Communicator& communicator, std::vector<std::uint32_t>& values, Seconds deadline) {
@@ -37,13 +48,11 @@ void combine_sum(const mpi::Communicator& communicator, std::vector<std::uint64_
 }
 
 std::vector<std::uint32_t> broadcast(const mpi::Communicator& communicator, const std::vector<std::uint32_t>& values, Seconds deadline) {
-  const auto bytes = std::as_bytes(std::span{values});
-  std::string mine(bytes.size(), '\0');
-  if (communicator.rank() == 0) std::memcpy(mine.data(), bytes.data(), bytes.size());
-  const auto text = mpi::broadcast_string(communicator, mine, 0, deadline);
-  std::vector<std::uint32_t> result(text.size() / sizeof(std::uint32_t));
-  std::memcpy(result.data(), text.data(), result.size() * sizeof(std::uint32_t));
-  return result;
+  return broadcast_values(communicator, values, deadline);
+}
+
+std::vector<std::int64_t> broadcast(const mpi::Communicator& communicator, const std::vector<std::int64_t>& values, Seconds deadline) {
+  return broadcast_values(communicator, values, deadline);
 }
 
 }  // namespace flotilla::checkpoint

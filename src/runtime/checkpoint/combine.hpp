@@ -13,5 +13,6 @@ void combine_sum(const mpi::Communicator&, std::vector<std::uint64_t>& values, S
 
 /// Rank 0's values, on all. Collective.
 std::vector<std::uint32_t> broadcast(const mpi::Communicator&, const std::vector<std::uint32_t>& values, Seconds deadline);
+std::vector<std::int64_t> broadcast(const mpi::Communicator&, const std::vector<std::int64_t>& values, Seconds deadline);
 
 }  // namespace flotilla::checkpoint

@@ -22,31 +22,32 @@ namespace fs = std::filesystem;
 constexpr Bytes largest_manifest{16 << 20};
 constexpr std::int64_t largest_buffer = std::int64_t{1} << 28;  // elements: a segment is one row at least, and a forged row has any length
 
-std::vector<std::int64_t> damaged_segments(const store::File& file, Kind kind, const std::string& name, const store::Dataset& data) {
+std::vector<std::int64_t> damaged_segments(const StateReader& file, Kind kind, const std::string& name, const store::Dataset& data) {
   const Segments segments{data.shape()};
-  const auto expected = read_checksums(file, kind, name, data.shape());
-  FLOTILLA_REQUIRE(segments.most_elements() <= largest_buffer, ErrorKind::bad_input, file.path().string(), ": ", data.name(),
+  const auto expected = read_checksums(file.structure, kind, name, data.shape());
+  FLOTILLA_REQUIRE(segments.most_elements() <= largest_buffer, ErrorKind::bad_input, file.data.path().string(), ": ", data.name(),
                    ": a row has more than ", largest_buffer, " elements, which no model's has");
   std::vector<float> values(static_cast<std::size_t>(segments.most_elements()));
   std::vector<std::int64_t> damaged;
+  const auto offset = data.file_offset().count;
   for (std::int64_t s = 0; s < segments.count(); ++s)
-    if (read_segment(data, segments, s, values) != expected[static_cast<std::size_t>(s)]) damaged.push_back(s);
+    if (read_segment(file.data, offset, segments, s, values) != expected[static_cast<std::size_t>(s)]) damaged.push_back(s);
   return damaged;
 }
 
-TensorDescription describe_tensor(const store::File& file, Kind kind, const std::string& name, bool verify) {
-  const auto data = file.dataset(dataset_name(kind, name));
+TensorDescription describe_tensor(const StateReader& file, Kind kind, const std::string& name, bool verify) {
+  const auto data = file.structure.dataset(dataset_name(kind, name));
   TensorDescription result{kind, name, data.shape(), {data.elements() * 4}, Segments{data.shape()}.count(), {}};
   if (!verify) return result;
-  open_tensor(file, kind, name, data.shape());
+  open_tensor(file.structure, kind, name, data.shape());
   result.damaged = damaged_segments(file, kind, name, data);
   return result;
 }
 
-std::vector<TensorDescription> describe_tensors(const store::File& file, bool verify) {
+std::vector<TensorDescription> describe_tensors(const StateReader& file, bool verify) {
   std::vector<TensorDescription> tensors;
   for (auto kind : kinds)
-    for (const auto& name : file.names(std::string{group_of(kind)})) tensors.push_back(describe_tensor(file, kind, name, verify));
+    for (const auto& name : file.structure.names(std::string{group_of(kind)})) tensors.push_back(describe_tensor(file, kind, name, verify));
   return tensors;
 }
 
@@ -119,12 +120,10 @@ StateFile require_state_file(const fs::path& directory, const Manifest& manifest
   return expected;
 }
 
-store::File open_state(const fs::path& directory, const Manifest& manifest) {
-  const auto expected = require_state_file(directory, manifest);
+StateReader open_state(const fs::path& directory, const Manifest& manifest) {
   const auto path = directory / state_name;
-  require_structure(path, expected);
-  auto file = open_compared(path);
-  const auto step = file.read_integer("step");
+  auto file = open_compared(path, require_state_file(directory, manifest));
+  const auto step = file.structure.read_integer("step");
   FLOTILLA_REQUIRE(step == manifest.step, ErrorKind::bad_input, path.string(), ": attribute step: is ", step, ", the manifest says ",
                    manifest.step);
   return file;
@@ -159,7 +158,7 @@ std::int64_t Description::damaged_segments() const {
 Description describe(const fs::path& step_directory, bool verify) {
   Description result{read_manifest(step_directory), {}, verify};
   const auto file = open_state(step_directory, result.manifest);
-  require_planned_tensors(file, step_directory, result.manifest);
+  require_planned_tensors(file.structure, step_directory, result.manifest);
   result.tensors = describe_tensors(file, verify);
   return result;
 }
@@ -167,8 +166,8 @@ Description describe(const fs::path& step_directory, bool verify) {
 std::vector<TensorDescription> describe_bare(const fs::path& state, bool verify) {
   const auto lines = in_child(state, [&] {
     std::string all;
-    for (const auto& tensor : describe_tensors(store::File::open_for_reading(state), verify))
-      all += (all.empty() ? "" : ", ") + to_line(tensor);
+    const StateReader file{store::PlainFile::open_for_reading(state), store::File::open_for_reading(state)};
+    for (const auto& tensor : describe_tensors(file, verify)) all += (all.empty() ? "" : ", ") + to_line(tensor);
     return "[" + all + "]";
   });
   std::vector<TensorDescription> tensors;

@@ -136,21 +136,11 @@ void exchange(const fs::path& working, const fs::path& directory) {
                    ": is committed already, and this file system cannot replace it without a moment at which neither exists; move it away");
 }
 
-/// "state.h5-NUMBER-PROCESS.lock": Open MPI keeps it beside a file that ranks write together; killed ranks leave it behind.
-bool is_lock_of_state(std::string_view name) {
-  constexpr std::string_view lock = ".lock";
-  const auto start = text(state_name, "-");
-  if (!name.starts_with(start) || !name.ends_with(lock) || name.size() <= start.size() + lock.size()) return false;
-  const auto numbers = name.substr(start.size(), name.size() - start.size() - lock.size());
-  return numbers.find_first_not_of("-0123456789") == std::string_view::npos;
-}
-
 /// Names of the files that a checkpoint has, the manifest first and the mark last.
 std::vector<std::string> removable(const fs::path& directory) {
   std::vector<std::string> names{std::string{manifest_name}};
   const auto is_part = [](const std::string& name) {
-    return name == state_name || name == text(manifest_name, temporary) || files::stem_of_unfinished(name) == mark_name ||
-           is_lock_of_state(name);
+    return name == state_name || name == text(manifest_name, temporary) || files::stem_of_unfinished(name) == mark_name;
   };
   for (const auto& name : files::names_in(directory).value_or(std::vector<std::string>{}))
     if (is_part(name)) names.push_back(name);

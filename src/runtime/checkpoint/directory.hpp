@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "flotilla/checkpoint/checkpoint.hpp"
-#include "flotilla/store/file.hpp"
+#include "structure.hpp"
 
 /// Checkpoints as folders: which are committed, what was left behind, how one appears and how one goes. Rank 0 alone calls what changes
 /// something. Nothing is removed or replaced that cannot be proven to be a checkpoint of ours: a folder with our mark, or one with a sound
@@ -27,12 +27,11 @@ Manifest manifest_in(const std::filesystem::path& directory, std::string_view te
 StateFile require_state_file(const std::filesystem::path& directory, const Manifest&);
 /// state.h5, open for reading, after its structure was compared with the manifest and its step, too. Throws Error{bad_input} for damage,
 /// Error{temporary, unavailable} when it cannot be read.
-store::File open_state(const std::filesystem::path& directory, const Manifest&);
+StateReader open_state(const std::filesystem::path& directory, const Manifest&);
 
 /// A new folder with nothing but our mark. What stands in its way and is not ours is renamed, with a warning. Throws Error.
 void make_directory(const std::filesystem::path&);
-/// Writes the manifest under a temporary name, down to the disk, so that committing it needs no space. Again with a text of the same
-/// length, it overwrites the first in place.
+/// Writes the manifest under a temporary name, down to the disk, so that committing it needs no space.
 void prepare_manifest(const std::filesystem::path& working, std::string_view text);
 /// Renames the manifest into place and makes that last. When `working` stands beside the step's own folder, swaps the two: the old one
 /// becomes debris. `committed` is set once the step exists: what fails later leaves it there. Throws Error.

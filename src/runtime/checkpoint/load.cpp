@@ -6,8 +6,8 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/store/file.hpp"
 #include "state_file.hpp"
+#include "structure.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
@@ -67,30 +67,32 @@ std::vector<std::int64_t> segments_of(const std::vector<plan::Box>& boxes, const
 
 class Loader {
  public:
-  Loader(const store::File& file, const LocalState& state, const StateFile& expected)
+  Loader(const StateReader& file, const LocalState& state, const StateFile& expected)
       : file_{file},
         tensors_{*state.tensors},
         index_{*state.tensors},
-        checksums_{read_all_checksums(file, *state.tensors, index_, expected)} {}
+        checksums_{read_all_checksums(file.structure, *state.tensors, index_, expected)} {}
 
   void load(Kind kind, const LocalTensor& part) {
     const auto number = static_cast<std::size_t>(part.tensor);
     const auto& tensor = tensors_.at(number);
     const Segments segments{tensor.shape};
     const auto boxes = part.boxes_in(tensor);
-    const auto data = open_tensor(file_, kind, tensor.name, tensor.shape);
+    const auto data = open_tensor(file_.structure, kind, tensor.name, tensor.shape);
+    const auto offset = data.file_offset().count;
     buffer_.resize(static_cast<std::size_t>(segments.most_elements()));
     for (auto segment : segments_of(boxes, segments)) {
-      const auto found = read_segment(data, segments, segment, buffer_), expected = checksums_[index_.at(kind, number, segment)];
+      const auto found = read_segment(file_.data, offset, segments, segment, buffer_);
+      const auto expected = checksums_[index_.at(kind, number, segment)];
       FLOTILLA_REQUIRE(found == expected, ErrorKind::bad_input,
-                       describe_mismatch(file_.path().string(), data.name(), segments, segment, found, expected),
+                       describe_mismatch(file_.data.path().string(), data.name(), segments, segment, found, expected),
                        ": the file is damaged; an earlier checkpoint may be whole");
       for (const auto& box : boxes) copy_common(box, segments.run(segment), buffer_, part.values(kind));
     }
   }
 
  private:
-  const store::File& file_;
+  const StateReader& file_;
   const std::vector<model::Tensor>& tensors_;
   ChecksumIndex index_;
   std::vector<std::uint32_t> checksums_;

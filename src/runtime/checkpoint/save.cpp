@@ -8,9 +8,7 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/files/look.hpp"
-#include "flotilla/store/disk.hpp"
-#include "flotilla/store/file.hpp"
+#include "flotilla/store/plain_file.hpp"
 #include "state_file.hpp"
 #include "structure.hpp"
 
@@ -19,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One save, phase by phase. Each phase ends in agreement, so that nobody enters a collective call of HDF5 that a rank will not reach.
+/// One save, phase by phase. Each phase ends in agreement: a failure on one rank is every rank's.
 class Saver {
  public:
   Saver(const comm::World& world, const fs::path& run, const LocalState& state, const Manifest& manifest, const SaveOptions& options)
@@ -103,10 +101,13 @@ class Saver {
     working_ = mpi::broadcast_string(world_.control(), working_.string(), 0, options_.deadline);
     agree_on("reserving space for the checkpoint", [&] {
       if (!root()) return;
-      manifest_.files = {create_state_file(state_path(), tensors_, index_, checksums_, manifest_.step)};
+      auto created = create_state_file(state_path(), tensors_, index_, checksums_, manifest_.step);
+      manifest_.files = {std::move(created.facts)};
       manifest_.tensors = fingerprint(tensors_);
+      offsets_ = std::move(created.offsets);
       prepare_manifest(working_, manifest_to_json(manifest_));
     });
+    offsets_ = broadcast(world_.control(), offsets_, options_.deadline);
   }
 
   void prepare_directory() {
@@ -116,67 +117,63 @@ class Saver {
     working_ = working;
   }
 
-  /// Independent transfers: a collective one on a disk that fills up returns success and hangs later (docs/design/checkpoint.md).
+  /// Each rank for itself, past HDF5: a write that fails is an error like others, and the same save may work later.
   void write() {
     begin(Phase::write);
     const Seconds start = now();
-    const auto communicator = world_.control().duplicate(options_.deadline);
-    try {
-      std::optional<store::File> file;
-      std::vector<store::Dataset> datasets;
-      agree_on("opening the checkpoint", [&] {
-        file = store::File::open_for_writing(state_path(), communicator);
-        datasets = open_tensors(*file, tensors_);
-      });
-      agree_on("writing the checkpoint", [&] { write_owned(datasets, state_); });
-      datasets.clear();
-      agree_on("closing the checkpoint", [&] { file->close(); });
-    } catch (...) {
-      store::poison();
-      throw;
-    }
+    agree_on("writing the checkpoint", [&] {
+      file_ = store::PlainFile::open_for_writing(state_path());
+      write_owned(*file_, offsets_, state_);
+    });
     report_.write = now() - start;
   }
 
+  /// By the descriptor that wrote: no other hears of every write that was lost.
   void flush() {
     begin(Phase::flush);
     const Seconds start = now();
     agree_on("flushing the checkpoint", [&] {
-      store::flush(state_path());
-      report_.size = files::facts_of(state_path()).value_or(files::FileFacts{}).size;
+      file_->flush();
+      report_.size = file_->size();
+      file_.reset();
     });
     report_.flush = now() - start;
   }
 
-  /// What is on the disk is what was in memory: the ranks share the segments out and read them back. What HDF5 has written beside them is
-  /// complete only now.
+  /// What is on the disk is what was in memory: the ranks share the segments out and read them back, and rank 0 the structure.
   void verify() {
     begin(Phase::verify);
     const Seconds start = now();
     agree_on("verifying the checkpoint", [&] {
-      const auto file = open_compared(state_path());
-      std::int64_t number = 0;
-      for (auto kind : kinds)
-        for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);
-      if (!root()) return;
-      add_structure_checksums(state_path(), manifest_.files.front());
-      prepare_manifest(working_, manifest_to_json(manifest_));
+      try {
+        read_back();
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::bad_input) throw;
+        throw Error{ErrorKind::temporary, text(error.what(), ": what was read back is not what was written")};
+      }
     });
     report_.verify = now() - start;
   }
 
-  void verify_share(const store::File& file, Kind kind, std::size_t tensor, std::int64_t& number) const {
+  void read_back() const {
+    const auto file = store::PlainFile::open_for_reading(state_path());
+    std::int64_t number = 0;
+    for (auto kind : kinds)
+      for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);
+    if (root()) require_structure(state_path(), manifest_.files.front());
+  }
+
+  void verify_share(const store::PlainFile& file, Kind kind, std::size_t tensor, std::int64_t& number) const {
     const Segments segments{tensors_[tensor].shape};
     const std::int64_t first = (world_.rank().value - number % world_.size() + world_.size()) % world_.size();
     number += segments.count();
     if (first >= segments.count()) return;
-    const auto data = open_tensor(file, kind, tensors_[tensor].name, tensors_[tensor].shape);
+    const auto offset = offsets_[static_cast<std::size_t>(kind) * tensors_.size() + tensor];
     std::vector<float> values(static_cast<std::size_t>(segments.most_elements()));
     for (std::int64_t s = first; s < segments.count(); s += world_.size()) {
-      const auto found = read_segment(data, segments, s, values), expected = checksums_[index_.at(kind, tensor, s)];
-      FLOTILLA_REQUIRE(found == expected, ErrorKind::temporary,
-                       describe_mismatch(state_path().string(), data.name(), segments, s, found, expected),
-                       ": what was read back is not what was written");
+      const auto found = read_segment(file, offset, segments, s, values), expected = checksums_[index_.at(kind, tensor, s)];
+      FLOTILLA_REQUIRE(found == expected, ErrorKind::bad_input,
+                       describe_mismatch(state_path().string(), dataset_name(kind, tensors_[tensor].name), segments, s, found, expected));
     }
   }
 
@@ -224,6 +221,8 @@ class Saver {
   const ChecksumIndex index_;
   std::vector<std::uint32_t> checksums_;
   fs::path working_;
+  std::vector<std::int64_t> offsets_;  // of each tensor in the file, kind by kind
+  std::optional<store::PlainFile> file_;
   bool committed_ = false;
   SaveReport report_;
 };

@@ -1,12 +1,12 @@
 #include "state_file.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "directory.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
-#include "flotilla/files/look.hpp"
 #include "flotilla/store/disk.hpp"
 #include "structure.hpp"
 
@@ -15,23 +15,27 @@ namespace {
 
 constexpr std::int64_t element_bytes = 4;
 
-// Upper bounds on what HDF5 adds (1.10.8 takes 350 to 420 bytes a dataset): object header, link and index of a dataset beside its name;
-// the padding before a large one; the file's own.
-constexpr std::int64_t bytes_per_dataset = 512, padding = 4096, padded_from = 64 << 10, bytes_per_file = 16 << 10;
-
-/// Bound on what a dataset takes in the file.
-std::int64_t room_for(std::int64_t content_bytes, const std::string& name) {
-  return content_bytes + (content_bytes >= padded_from ? padding : 0) + bytes_per_dataset + std::ssize(name);
-}
-
-void create_datasets(const store::File& file, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
-                     std::vector<std::uint32_t>& checksums) {
+/// Those of the tensors, kind by kind.
+std::vector<store::Dataset> create_datasets(const store::File& file, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
+                                            std::vector<std::uint32_t>& checksums) {
+  std::vector<store::Dataset> datasets;
   for (auto kind : kinds)
     for (std::size_t t = 0; t < tensors.size(); ++t) {
-      file.create_dataset(dataset_name(kind, tensors[t].name), tensors[t].shape, store::Element::fp32);
+      datasets.push_back(file.create_dataset(dataset_name(kind, tensors[t].name), tensors[t].shape, store::Element::fp32));
       const auto numbers = index.part(checksums, kind, t);
       file.create_dataset(checksum_name(kind, tensors[t].name), {std::ssize(numbers)}, store::Element::uint32).write_all(numbers);
     }
+  return datasets;
+}
+
+static_assert(std::endian::native == std::endian::little, "the file's numbers are those of memory");
+
+/// Each run of the box, from `values` to its place in the tensor that begins at byte `offset`.
+void write_box(const store::PlainFile& file, std::int64_t offset, std::span<const float> values, const plan::Box& box) {
+  for (std::int64_t o = 0; o < box.outer; ++o)
+    file.write(std::as_bytes(
+                   values.subspan(static_cast<std::size_t>(box.local_offset + o * box.local_stride), static_cast<std::size_t>(box.inner))),
+               offset + (box.global_offset + o * box.global_stride) * element_bytes);
 }
 
 }  // namespace
@@ -60,51 +64,42 @@ std::string fingerprint(const std::vector<model::Tensor>& tensors) {
   return hex(fnv1a(lines));
 }
 
-Bytes predicted_size(const std::vector<model::Tensor>& tensors) {
-  std::int64_t bytes = bytes_per_file;
-  for (const auto& tensor : tensors) {
-    const std::int64_t values = room_for(tensor.elements() * element_bytes, tensor.name);
-    bytes += std::ssize(kinds) * (values + room_for(Segments{tensor.shape}.count() * element_bytes, tensor.name));
-  }
-  return {bytes};
-}
-
-StateFile create_state_file(const std::filesystem::path& path, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
-                            std::vector<std::uint32_t>& checksums, std::int64_t step) {
-  store::File::create_reserved(path, predicted_size(tensors));
-  auto file = store::File::open_for_writing(path);
-  file.write_attribute("format", std::string{"flotilla-checkpoint"});
-  file.write_attribute("version", 1);
-  file.write_attribute("step", step);
-  create_datasets(file, tensors, index, checksums);
-  StateFile result{std::string{state_name}, {}, checksum_of_table(checksums)};
-  result.tensor_ranges = ranges_of(open_tensors(file, tensors));
-  file.close();
-  result.size = files::facts_of(path).value_or(files::FileFacts{}).size;
-  store::reserve(path, result.size);
+NewStateFile create_state_file(const std::filesystem::path& path, const std::vector<model::Tensor>& tensors, const ChecksumIndex& index,
+                               std::vector<std::uint32_t>& checksums, std::int64_t step) {
+  const auto image = store::PlainFile::in_memory({});
+  NewStateFile result{{std::string{state_name}, {}, checksum_of_table(checksums)}, {}};
+  auto structure = store::File::create(image.path(), path.string() + " in memory");
+  structure.write_attribute("format", std::string{"flotilla-checkpoint"});
+  structure.write_attribute("version", 1);
+  structure.write_attribute("step", step);
+  const auto place = [&](const std::vector<store::Dataset>& datasets) {
+    result.facts.tensor_ranges = ranges_of(datasets);
+    for (const auto& data : datasets) result.offsets.push_back(data.file_offset().count);
+  };
+  place(create_datasets(structure, tensors, index, checksums));
+  structure.close();
+  result.facts.size = image.size();
+  add_structure_checksums(image.path(), result.facts);
+  const auto file = store::PlainFile::create(path);
+  store::reserve(path, result.facts.size);
+  copy_structure(image, result.facts, file);
+  file.flush();
   return result;
 }
 
-std::vector<store::Dataset> open_tensors(const store::File& file, const std::vector<model::Tensor>& tensors) {
-  std::vector<store::Dataset> datasets;
-  for (auto kind : kinds)
-    for (const auto& tensor : tensors) datasets.push_back(file.dataset(dataset_name(kind, tensor.name)));
-  return datasets;
-}
-
-void write_owned(const std::vector<store::Dataset>& datasets, const LocalState& state) {
+void write_owned(const store::PlainFile& file, const std::vector<std::int64_t>& offsets, const LocalState& state) {
   for (auto kind : kinds)
     for (const auto& part : state.parts) {
       if (!part.owner) continue;
       const auto number = static_cast<std::size_t>(part.tensor);
-      const auto& data = datasets[static_cast<std::size_t>(kind) * state.tensors->size() + number];
-      for (const auto& box : part.boxes_in((*state.tensors)[number])) data.write(part.values(kind), box);
+      const auto offset = offsets[static_cast<std::size_t>(kind) * state.tensors->size() + number];
+      for (const auto& box : part.boxes_in((*state.tensors)[number])) write_box(file, offset, part.values(kind), box);
     }
 }
 
 store::Dataset open_tensor(const store::File& file, Kind kind, const std::string& name, const std::vector<std::int64_t>& shape) {
   auto data = file.dataset(dataset_name(kind, name));
-  FLOTILLA_REQUIRE(data.element() == store::Element::fp32, ErrorKind::bad_input, file.path().string(), ": ", data.name(),
+  FLOTILLA_REQUIRE(data.element() == store::Element::fp32, ErrorKind::bad_input, file.name(), ": ", data.name(),
                    ": expected elements of type float");
   if (data.shape() == shape) return data;
   const auto spell = [](const std::vector<std::int64_t>& extents) {
@@ -113,14 +108,14 @@ store::Dataset open_tensor(const store::File& file, Kind kind, const std::string
     return word;
   };
   throw Error{ErrorKind::bad_input,
-              text(file.path().string(), ": ", data.name(), ": the shape is ", spell(data.shape()), ", expected ", spell(shape))};
+              text(file.name(), ": ", data.name(), ": the shape is ", spell(data.shape()), ", expected ", spell(shape))};
 }
 
 std::vector<std::uint32_t> read_checksums(const store::File& file, Kind kind, const std::string& name,
                                           const std::vector<std::int64_t>& shape) {
   const auto data = file.dataset(checksum_name(kind, name));
   const std::int64_t expected = Segments{shape}.count();
-  FLOTILLA_REQUIRE(data.shape().size() == 1 && data.elements() == expected, ErrorKind::bad_input, file.path().string(), ": ", data.name(),
+  FLOTILLA_REQUIRE(data.shape().size() == 1 && data.elements() == expected, ErrorKind::bad_input, file.name(), ": ", data.name(),
                    ": expected ", expected, " checksums, found ", data.elements());
   return data.read_all();
 }
@@ -133,15 +128,17 @@ std::vector<std::uint32_t> read_all_checksums(const store::File& file, const std
       open_tensor(file, kind, tensors[t].name, tensors[t].shape);
       std::ranges::copy(read_checksums(file, kind, tensors[t].name, tensors[t].shape), index.part(checksums, kind, t).begin());
     }
-  FLOTILLA_REQUIRE(checksum_of_table(checksums) == expected.checksum, ErrorKind::bad_input, file.path().string(),
+  FLOTILLA_REQUIRE(checksum_of_table(checksums) == expected.checksum, ErrorKind::bad_input, file.name(),
                    ": checksums: they are not those that the manifest was made for");
   return checksums;
 }
 
-std::uint32_t read_segment(const store::Dataset& data, const Segments& segments, std::int64_t segment, std::span<float> values) {
+std::uint32_t read_segment(const store::PlainFile& file, std::int64_t offset, const Segments& segments, std::int64_t segment,
+                           std::span<float> values) {
   const auto run = segments.run(segment);
-  data.read_run(values.first(static_cast<std::size_t>(run.count)), run.first);
-  return crc32c(std::as_bytes(values.first(static_cast<std::size_t>(run.count))));
+  const auto found = std::as_writable_bytes(values.first(static_cast<std::size_t>(run.count)));
+  file.read(found, offset + run.first * element_bytes);
+  return crc32c(found);
 }
 
 std::string describe_mismatch(const std::string& file, const std::string& dataset, const Segments& segments, std::int64_t segment,

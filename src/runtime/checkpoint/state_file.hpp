@@ -9,6 +9,7 @@
 #include "flotilla/checkpoint/manifest.hpp"
 #include "flotilla/checkpoint/state.hpp"
 #include "flotilla/store/file.hpp"
+#include "flotilla/store/plain_file.hpp"
 
 /// What state.h5 holds and how it is read: docs/formats/checkpoint.md. All local unless said otherwise.
 namespace flotilla::checkpoint {
@@ -20,14 +21,16 @@ std::string checksum_name(Kind, const std::string& tensor);
 /// Fingerprint of names and shapes, in order.
 std::string fingerprint(const std::vector<model::Tensor>&);
 
-/// The file with every dataset in place, its checksums written, its tensors not yet, and all of its space reserved. Returns what a manifest
-/// says of it, but for the checksums of header and structure, which are known once it is complete.
-StateFile create_state_file(const std::filesystem::path&, const std::vector<model::Tensor>&, const ChecksumIndex&,
-                            std::vector<std::uint32_t>& checksums, std::int64_t step);
-/// Every tensor's dataset, kind by kind. Collective where the file is parallel.
-std::vector<store::Dataset> open_tensors(const store::File&, const std::vector<model::Tensor>&);
-/// Writes what this rank owns.
-void write_owned(const std::vector<store::Dataset>& datasets, const LocalState&);
+/// A file whose tensors are not written yet.
+struct NewStateFile {
+  StateFile facts;                    ///< what a manifest says of it
+  std::vector<std::int64_t> offsets;  ///< where each tensor's first byte goes, kind by kind
+};
+/// The file with its whole structure and checksums, and all of its space reserved. Throws Error{temporary, unavailable}.
+NewStateFile create_state_file(const std::filesystem::path&, const std::vector<model::Tensor>&, const ChecksumIndex&,
+                               std::vector<std::uint32_t>& checksums, std::int64_t step);
+/// Writes what this rank owns. Throws Error{temporary, unavailable}.
+void write_owned(const store::PlainFile&, const std::vector<std::int64_t>& offsets, const LocalState&);
 
 /// The dataset of a tensor. Throws Error{bad_input} when it is missing or has another type or shape.
 store::Dataset open_tensor(const store::File&, Kind, const std::string& name, const std::vector<std::int64_t>& shape);
@@ -38,8 +41,8 @@ std::vector<std::uint32_t> read_checksums(const store::File&, Kind, const std::s
 std::vector<std::uint32_t> read_all_checksums(const store::File&, const std::vector<model::Tensor>&, const ChecksumIndex&,
                                               const StateFile& expected);
 
-/// Reads one segment into `values` (of at least its size) and returns its CRC-32C.
-std::uint32_t read_segment(const store::Dataset&, const Segments&, std::int64_t segment, std::span<float> values);
+/// Reads one segment of the tensor that begins at byte `offset` into `values` (of at least its size) and returns its CRC-32C.
+std::uint32_t read_segment(const store::PlainFile&, std::int64_t offset, const Segments&, std::int64_t segment, std::span<float> values);
 /// "state.h5: parameters/x: segment 3 (from row 96 on) has checksum 1234abcd, expected 5678cdef".
 std::string describe_mismatch(const std::string& file, const std::string& dataset, const Segments&, std::int64_t segment,
                               std::uint32_t found, std::uint32_t expected);

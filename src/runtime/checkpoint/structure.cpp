@@ -1,84 +1,82 @@
 #include "structure.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <optional>
+#include <functional>
 #include <span>
 
 #include "checksums.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
-#include "flotilla/base/io_failure.hpp"
-#include "flotilla/base/patience.hpp"
-#include "flotilla/base/unique_handle.hpp"
 
 namespace flotilla::checkpoint {
 namespace {
 
 /// HDF5's superblock and the header of the root group are in it.
-constexpr std::int64_t header_bytes = 512, block_bytes = 1 << 20;
+constexpr std::int64_t header_bytes = 512;
+constexpr std::int64_t block_bytes = 1 << 20, most_bytes = std::int64_t{1} << 30;
 
-struct ReadTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw file) noexcept { ::close(file); }
-};
+using Visit = std::function<void(std::span<const std::byte>, std::int64_t offset)>;
 
-/// Reads pieces of a file and sums them up.
-class PlainReader {
- public:
-  explicit PlainReader(const std::filesystem::path& path) : path_{path} {
-    const int error = patiently(path.native(), [&] {
-      file_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-      return file_ ? 0 : errno;
-    });
-    require(error);
+/// First and last byte of each piece of structure, ascending.
+std::vector<std::pair<std::int64_t, std::int64_t>> pieces_of(const StateFile& facts) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> pieces;
+  const auto& ranges = facts.tensor_ranges;
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i + 1 < ranges.size(); i += 2) {
+    pieces.emplace_back(end, ranges[i]);
+    end = ranges[i] + ranges[i + 1];
   }
+  pieces.emplace_back(end, facts.size.count);
+  return pieces;
+}
 
-  /// CRC-32C of a text and then of the bytes from `first` to `last`.
-  std::uint32_t add(std::uint32_t crc, std::int64_t first, std::int64_t last) {
-    while (first < last) {
-      buffer_.resize(static_cast<std::size_t>(std::min(last - first, block_bytes)));
-      ssize_t count = 0;
-      require(
-          patiently(path_.native(), [&] { return (count = ::pread(file_.get(), buffer_.data(), buffer_.size(), first)) < 0 ? errno : 0; }));
-      FLOTILLA_REQUIRE(count > 0, ErrorKind::bad_input, path_.string(), ": ends at byte ", first);
-      crc = crc32c(std::span{buffer_}.first(static_cast<std::size_t>(count)), crc);
-      first += count;
+/// Reads the structure from the front to the back, a block at a time.
+void visit_structure(const store::PlainFile& file, const StateFile& facts, const Visit& visit) {
+  std::int64_t sum = 0;
+  std::vector<std::byte> buffer;
+  for (auto [first, last] : pieces_of(facts))
+    for (; first < last; first += std::ssize(buffer)) {
+      buffer.resize(static_cast<std::size_t>(std::min(last - first, block_bytes)));
+      FLOTILLA_REQUIRE((sum += std::ssize(buffer)) <= most_bytes, ErrorKind::bad_input, file.path().string(), ": more than ",
+                       Bytes{most_bytes}, " of it are no tensors, which no model's checkpoint has");
+      file.read(buffer, first);
+      visit(buffer, first);
     }
-    return crc;
+}
+
+/// Both checksums of what is visited.
+class StructureChecksums {
+ public:
+  explicit StructureChecksums(const StateFile& facts)
+      : header_end_{std::min(header_bytes, facts.tensor_ranges.empty() ? facts.size.count : facts.tensor_ranges.front())} {}
+
+  void add(std::span<const std::byte> bytes, std::int64_t offset) {
+    if (offset < header_end_)
+      header_ = crc32c(bytes.first(std::min(bytes.size(), static_cast<std::size_t>(header_end_ - offset))), header_);
+    all_ = crc32c(bytes, all_);
+  }
+  std::uint32_t header() const { return header_; }
+  std::uint32_t all() const { return all_; }
+
+  void require(const std::filesystem::path& state, const StateFile& expected) const {
+    require("the HDF5 header", header_, expected.header_checksum, state);
+    require("the HDF5 structure", all_, expected.structure_checksum, state);
   }
 
  private:
-  void require(int error) const {
-    FLOTILLA_REQUIRE(error == 0, io_error_kind(error), path_.string(), ": cannot be read: ", std::strerror(error));
+  static void require(const char* what, std::uint32_t is, std::uint32_t expected, const std::filesystem::path& state) {
+    FLOTILLA_REQUIRE(is == expected, ErrorKind::bad_input, state.string(), ": ", what, " has checksum ", hex8(is), ", expected ",
+                     hex8(expected), ": the file is damaged; an earlier checkpoint may be whole");
   }
 
-  std::filesystem::path path_;
-  UniqueHandle<ReadTraits> file_;
-  std::vector<std::byte> buffer_;
+  std::int64_t header_end_;
+  std::uint32_t header_ = 0, all_ = 0;
 };
 
-struct StructureChecksums {
-  std::uint32_t header = 0, all = 0;
-};
-
-StructureChecksums checksums_of_structure(const std::filesystem::path& state, const StateFile& file) {
-  PlainReader reader{state};
-  StructureChecksums result;
-  const auto& ranges = file.tensor_ranges;
-  result.header = reader.add(0, 0, std::min(header_bytes, ranges.empty() ? file.size.count : ranges.front()));
-  std::int64_t end = 0;
-  for (std::size_t i = 0; i + 1 < ranges.size(); i += 2) {
-    result.all = reader.add(result.all, end, ranges[i]);
-    end = ranges[i] + ranges[i + 1];
-  }
-  result.all = reader.add(result.all, end, file.size.count);
-  return result;
+StructureChecksums checksums_of_structure(const std::filesystem::path& state, const StateFile& facts) {
+  StructureChecksums checksums{facts};
+  visit_structure(store::PlainFile::open_for_reading(state), facts, [&](auto bytes, std::int64_t at) { checksums.add(bytes, at); });
+  return checksums;
 }
 
 }  // namespace
@@ -98,34 +96,29 @@ std::vector<std::int64_t> ranges_of(const std::vector<store::Dataset>& tensors) 
 
 void add_structure_checksums(const std::filesystem::path& state, StateFile& file) {
   const auto found = checksums_of_structure(state, file);
-  file.header_checksum = found.header;
-  file.structure_checksum = found.all;
+  file.header_checksum = found.header();
+  file.structure_checksum = found.all();
+}
+
+void copy_structure(const store::PlainFile& from, const StateFile& facts, const store::PlainFile& to) {
+  visit_structure(from, facts, [&](auto bytes, std::int64_t at) { to.write(bytes, at); });
 }
 
 void require_structure(const std::filesystem::path& state, const StateFile& file) {
-  const auto found = checksums_of_structure(state, file);
-  const auto require = [&](const char* what, std::uint32_t is, std::uint32_t expected) {
-    FLOTILLA_REQUIRE(is == expected, ErrorKind::bad_input, state.string(), ": ", what, " has checksum ", hex8(is), ", expected ",
-                     hex8(expected), ": the file is damaged; an earlier checkpoint may be whole");
-  };
-  require("the HDF5 header", found.header, file.header_checksum);
-  require("the HDF5 structure", found.all, file.structure_checksum);
+  checksums_of_structure(state, file).require(state, file);
 }
 
-store::File open_compared(const std::filesystem::path& state) {
-  std::optional<store::File> file;
-  std::string reason;
-  const int error = patiently(state.native(), [&] {
-    try {
-      file.emplace(store::File::open_for_reading(state));
-      return 0;
-    } catch (const Error& failure) {
-      reason = failure.what();
-      return store::poisoned() ? ENOTRECOVERABLE : EIO;
-    }
+StateReader open_compared(const std::filesystem::path& state, const StateFile& facts) {
+  auto data = store::PlainFile::open_for_reading(state);
+  const auto copy = store::PlainFile::in_memory(facts.size);
+  StructureChecksums checksums{facts};
+  visit_structure(data, facts, [&](auto bytes, std::int64_t at) {
+    checksums.add(bytes, at);
+    copy.write(bytes, at);
   });
-  FLOTILLA_REQUIRE(error == 0, ErrorKind::temporary, reason);
-  return std::move(*file);
+  checksums.require(state, facts);
+  auto structure = store::File::open_for_reading(copy.path(), state.string());
+  return {std::move(data), std::move(structure)};
 }
 
 }  // namespace flotilla::checkpoint

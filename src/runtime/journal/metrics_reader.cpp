@@ -3,6 +3,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
@@ -130,8 +131,7 @@ void add_line(Metrics& metrics, const Json& json) {
 }
 
 std::filesystem::path file_in(const std::filesystem::path& run_or_file) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(run_or_file, ignored) ? metrics_file(run_or_file) : run_or_file;
+  return files::facts_of(run_or_file / ".") ? metrics_file(run_or_file) : run_or_file;  // of no file can there be a "."
 }
 
 /// A step or a start: what moves the run's position.

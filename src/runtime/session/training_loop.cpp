@@ -18,7 +18,6 @@
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/communicator.hpp"
-#include "flotilla/store/file.hpp"
 #include "step_outcome.hpp"
 
 #ifndef FLOTILLA_VERSION
@@ -328,8 +327,7 @@ std::optional<comm::AgreedError> TrainingLoop::try_to_save(checkpoint::Manifest 
   try {
     save(std::move(manifest));
   } catch (const comm::AgreedError& error) {
-    // What failed inside of HDF5 cannot be tried again in this process.
-    if (error.kind() != ErrorKind::temporary || store::poisoned()) throw;
+    if (error.kind() != ErrorKind::temporary) throw;
     retry_.failed(now());
     return error;
   }
