@@ -1,9 +1,15 @@
 // Sessions from start to end in processes of their own: under mpirun, without a launcher, and under a launcher that MPI does not see.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
+#include "session_folder.hpp"
 #include "support/child.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -31,6 +37,39 @@ TEST(Session, CopiesOfRankZeroAreRefusedWithTheLaunchLine) {
   EXPECT_EQ(r.exit_code, 69) << r.output;
   EXPECT_NE(r.output.find("srun --mpi=pmix -n 4"), std::string::npos) << r.output;
   EXPECT_EQ(r.output.find("rank 0 of 1"), std::string::npos) << r.output;
+}
+
+/// A folder of temporary files in which Open MPI's own place is taken.
+class TakenFolder : public testing::Test {
+ protected:
+  TakenFolder() {
+    EXPECT_EQ(setenv("TMPDIR", folder_.path().c_str(), 1), 0);
+    std::ofstream{flotilla::mpi::usual_session_folder([](const char* name) -> const char* { return std::getenv(name); })} << "taken";
+  }
+  ~TakenFolder() override { unsetenv("TMPDIR"); }
+  flotilla::tests::TemporaryFolder folder_;
+};
+
+TEST_F(TakenFolder, OneProcessGetsAFolderOfItsOwn) {
+  const Finished r = run_line(outside + program);
+  EXPECT_EQ(r.exit_code, 0) << r.output;
+  EXPECT_NE(r.output.find("is no folder; using "), std::string::npos) << r.output;
+  for (const auto& entry : std::filesystem::directory_iterator{folder_.path()}) EXPECT_TRUE(entry.is_regular_file()) << entry.path();
+}
+
+TEST_F(TakenFolder, RanksOfALauncherAreToldWhatToSet) {
+  const Finished r = run_line(outside + "env SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=4 " + program);
+  EXPECT_EQ(r.exit_code, 69) << r.output;
+  EXPECT_NE(r.output.find("is no folder; set TMPDIR"), std::string::npos) << r.output;
+}
+
+TEST(SessionFolder, SaysWhoseItIs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  const flotilla::tests::TemporaryFolder folder;
+  EXPECT_EQ(flotilla::mpi::why_no_session_folder(folder.path()), "");
+  EXPECT_EQ(flotilla::mpi::why_no_session_folder(folder / "none"), "");
+  ASSERT_EQ(::chown(folder.path().c_str(), 1234, 0), 0);
+  EXPECT_EQ(flotilla::mpi::why_no_session_folder(folder.path()), "belongs to user 1234");
 }
 
 // The others wait in a barrier: the abort must end them, and the launcher pass the code on.

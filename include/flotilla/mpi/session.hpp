@@ -1,10 +1,13 @@
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "flotilla/mpi/communicator.hpp"
 
 namespace flotilla::mpi {
+
+class SessionFolder;
 
 /// MPI from start to end, once per process. Declare it outside the `try` whose `catch` reports errors, so that it outlives the work.
 class Session {
@@ -24,6 +27,7 @@ class Session {
   void finalize();
 
  private:
+  std::unique_ptr<const SessionFolder> folder_;
   bool owns_;       // we initialized, so we finalize
   int exceptions_;  // in flight at construction
   Communicator world_;

@@ -12,6 +12,7 @@
 #include "flotilla/base/log.hpp"
 #include "mpi_try.hpp"
 #include "native.hpp"
+#include "session_folder.hpp"
 #include "start_guard.hpp"
 
 namespace flotilla::mpi {
@@ -64,7 +65,8 @@ Communicator duplicate_world() {
 
 }  // namespace
 
-Session::Session() : owns_{start()}, exceptions_{std::uncaught_exceptions()}, world_{duplicate_world()} {}
+Session::Session()
+    : folder_{std::make_unique<SessionFolder>()}, owns_{start()}, exceptions_{std::uncaught_exceptions()}, world_{duplicate_world()} {}
 
 Session::~Session() {
   if (!owns_ || !running() || std::uncaught_exceptions() > exceptions_) return;

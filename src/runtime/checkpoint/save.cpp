@@ -140,7 +140,8 @@ class Saver {
     report_.flush = now() - start;
   }
 
-  /// What is on the disk is what was in memory: the ranks share the segments out and read them back, and rank 0 the structure.
+  /// What is on the disk is what was in memory: the ranks share the segments out and read them back. Rank 0 opens the file as a load does:
+  /// HDF5 does not notice every write that its buffers lose.
   void verify() {
     begin(Phase::verify);
     const Seconds start = now();
@@ -160,7 +161,9 @@ class Saver {
     std::int64_t number = 0;
     for (auto kind : kinds)
       for (std::size_t t = 0; t < tensors_.size(); ++t) verify_share(file, kind, t, number);
-    if (root()) require_structure(state_path(), manifest_.files.front());
+    if (!root()) return;
+    const auto& facts = manifest_.files.front();
+    read_all_checksums(open_compared(state_path(), facts).structure, tensors_, index_, facts);
   }
 
   void verify_share(const store::PlainFile& file, Kind kind, std::size_t tensor, std::int64_t& number) const {

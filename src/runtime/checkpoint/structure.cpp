@@ -73,12 +73,6 @@ class StructureChecksums {
   std::uint32_t header_ = 0, all_ = 0;
 };
 
-StructureChecksums checksums_of_structure(const std::filesystem::path& state, const StateFile& facts) {
-  StructureChecksums checksums{facts};
-  visit_structure(store::PlainFile::open_for_reading(state), facts, [&](auto bytes, std::int64_t at) { checksums.add(bytes, at); });
-  return checksums;
-}
-
 }  // namespace
 
 std::vector<std::int64_t> ranges_of(const std::vector<store::Dataset>& tensors) {
@@ -95,17 +89,14 @@ std::vector<std::int64_t> ranges_of(const std::vector<store::Dataset>& tensors) 
 }
 
 void add_structure_checksums(const std::filesystem::path& state, StateFile& file) {
-  const auto found = checksums_of_structure(state, file);
-  file.header_checksum = found.header();
-  file.structure_checksum = found.all();
+  StructureChecksums checksums{file};
+  visit_structure(store::PlainFile::open_for_reading(state), file, [&](auto bytes, std::int64_t at) { checksums.add(bytes, at); });
+  file.header_checksum = checksums.header();
+  file.structure_checksum = checksums.all();
 }
 
 void copy_structure(const store::PlainFile& from, const StateFile& facts, const store::PlainFile& to) {
   visit_structure(from, facts, [&](auto bytes, std::int64_t at) { to.write(bytes, at); });
-}
-
-void require_structure(const std::filesystem::path& state, const StateFile& file) {
-  checksums_of_structure(state, file).require(state, file);
 }
 
 StateReader open_compared(const std::filesystem::path& state, const StateFile& facts) {

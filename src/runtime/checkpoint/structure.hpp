@@ -26,10 +26,7 @@ void add_structure_checksums(const std::filesystem::path& state, StateFile&);
 /// Copies the structure of a file that `facts` describes to the same places of another.
 void copy_structure(const store::PlainFile& from, const StateFile& facts, const store::PlainFile& to);
 
-/// Throws Error{bad_input} when header or structure are not those that the manifest vouches for.
-void require_structure(const std::filesystem::path& state, const StateFile&);
-
-/// Opens a file for reading. Throws as require_structure().
+/// Opens a file for reading. Throws Error{bad_input} when header or structure are not those that the manifest vouches for.
 StateReader open_compared(const std::filesystem::path& state, const StateFile&);
 
 }  // namespace flotilla::checkpoint
