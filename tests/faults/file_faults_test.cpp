@@ -37,10 +37,12 @@ int number_from(const char* variable, int otherwise) {
   return wanted != nullptr ? std::atoi(wanted) : otherwise;
 }
 
+/// Those on the run directory that only one thread makes so many of: strace counts in each, and Open MPI's own do not get over a failure.
 /// Lines begin with the thread's number and the call's name.
 std::vector<Call> calls_on(const fs::path& run, const fs::path& trace) {
   std::map<std::pair<int, std::string>, int> counts;
   std::set<Call> found;
+  std::map<Call, int> threads;
   std::ifstream in{trace};
   for (std::string line; std::getline(in, line);) {
     std::istringstream words{line};
@@ -48,9 +50,11 @@ std::vector<Call> calls_on(const fs::path& run, const fs::path& trace) {
     std::string call;
     if (!(words >> thread >> call) || call.find('(') == std::string::npos) continue;
     const auto name = call.substr(0, call.find('('));
-    const int ordinal = ++counts[{thread, name}];
-    if (line.find(run.string()) != std::string::npos) found.insert({name, ordinal});
+    const Call made{name, ++counts[{thread, name}]};
+    ++threads[made];
+    if (line.find(run.string()) != std::string::npos) found.insert(made);
   }
+  std::erase_if(found, [&](const Call& one) { return threads[one] > 1; });
   return {found.begin(), found.end()};
 }
 
