@@ -37,6 +37,21 @@ TEST(LoadXml, NodeWithAGpu) {
   EXPECT_EQ(gpu.bus_id, "0000:65:00.0");
   EXPECT_EQ(gpu.backend, "CUDA");
   EXPECT_EQ(gpu.memory, Bytes{std::int64_t{40} << 30});
+  EXPECT_EQ(gpu.numa_node, 0);
+  EXPECT_EQ(gpu.near, (std::vector<int>{0, 1}));
+}
+
+TEST(LoadXml, EveryGpuIsOnItsSideOfTheMachine) {
+  const Node node = load_xml(FLOTILLA_TEST_DATA "/two-sockets-with-gpus.xml");
+  ASSERT_EQ(node.gpus.size(), 3u);
+  EXPECT_EQ(node.gpus[0].bus_id, "0000:17:00.0");
+  EXPECT_EQ(node.gpus[0].numa_node, 0);
+  EXPECT_EQ(node.gpus[0].near, (std::vector<int>{0, 1}));
+  EXPECT_EQ(node.gpus[1].bus_id, "0000:a0:00.0");
+  EXPECT_EQ(node.gpus[1].numa_node, 1);
+  EXPECT_EQ(node.gpus[1].near, (std::vector<int>{2, 3}));
+  EXPECT_EQ(node.gpus[2].numa_node, -1) << "its bus hangs on the whole machine";
+  EXPECT_EQ(node.gpus[2].near, (std::vector<int>{0, 1, 2, 3}));
 }
 
 TEST(LoadXml, BadFilesAreNamed) {

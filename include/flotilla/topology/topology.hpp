@@ -14,6 +14,8 @@ struct Gpu {
   std::string bus_id;   ///< "0000:65:00.0"
   std::string backend;  ///< "CUDA", "OpenCL", ...; "" when only the PCI bus shows it
   Bytes memory;         ///< 0 when unknown
+  int numa_node = -1;   ///< kernel number of the memory that its bus hangs on; -1 where it hangs on several, or on none in particular
+  std::vector<int> near;  ///< kernel numbers of the hardware threads on that side of the machine, ascending
   bool operator==(const Gpu&) const = default;
 };
 

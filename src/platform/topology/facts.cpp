@@ -84,8 +84,11 @@ void add_vendor_facts(Gpu& gpu, hwloc_obj_t device) {
   if (gpu.memory == Bytes{} && !memory.empty()) gpu.memory = kibibytes(memory);
 }
 
-Gpu from_pci(hwloc_obj_t device) {
+Gpu from_pci(hwloc_topology_t topology, hwloc_obj_t device) {
   Gpu gpu;
+  const hwloc_obj_t side = hwloc_get_non_io_ancestor_obj(topology, device);
+  gpu.near = members(side->cpuset);
+  if (hwloc_bitmap_weight(side->nodeset) == 1) gpu.numa_node = hwloc_bitmap_first(side->nodeset);
   gpu.bus_id = bus_id(device->attr->pcidev);
   gpu.vendor = info(device, "PCIVendor");
   gpu.model = first_of({info(device, "PCIDevice"), device->name != nullptr ? device->name : "", "display controller"});
@@ -99,11 +102,11 @@ bool is_coprocessor(hwloc_obj_t device) {
 std::vector<Gpu> gpus(hwloc_topology_t topology) {
   std::map<std::string, Gpu> by_bus;
   for (hwloc_obj_t d = nullptr; (d = hwloc_get_next_pcidev(topology, d)) != nullptr;)
-    if (d->attr->pcidev.class_id >> 8 == display_class) by_bus.emplace(bus_id(d->attr->pcidev), from_pci(d));
+    if (d->attr->pcidev.class_id >> 8 == display_class) by_bus.emplace(bus_id(d->attr->pcidev), from_pci(topology, d));
   for (hwloc_obj_t d = nullptr; (d = hwloc_get_next_osdev(topology, d)) != nullptr;) {
     const hwloc_obj_t pci = pci_parent(d);
     if (pci == nullptr || !is_coprocessor(d)) continue;
-    const auto found = by_bus.emplace(bus_id(pci->attr->pcidev), from_pci(pci)).first;
+    const auto found = by_bus.emplace(bus_id(pci->attr->pcidev), from_pci(topology, pci)).first;
     add_vendor_facts(found->second, d);
   }
   std::vector<Gpu> all;
