@@ -70,6 +70,7 @@ TEST(Doctor, GpusThatWereGivenAreThere) {
   EXPECT_EQ(judge_gpus({rank("n1")}).verdict, Verdict::good);
   auto four = rank("n1");
   four.gpus_given = four.gpus_there = 4;
+  four.gpus = {{"GPU-1", "NVIDIA H100", {0, 1}, Bytes{80}, {}, ""}};
   EXPECT_NE(judge_gpus({four}).finding.find("computes on CPUs only"), std::string::npos);
   four.gpus_there = 3;
   EXPECT_EQ(judge_gpus({rank("n2"), four}).verdict, Verdict::problem);
@@ -78,6 +79,43 @@ TEST(Doctor, GpusThatWereGivenAreThere) {
   foreign.gpus_visible = "0,1";
   EXPECT_EQ(judge_gpus({foreign}).verdict, Verdict::warning);
   EXPECT_EQ(judge_gpus({foreign}).mend, "unset CUDA_VISIBLE_DEVICES there");
+}
+
+RankFacts with_gpus(const std::string& host, const std::vector<std::string>& uuids) {
+  auto facts = rank(host);
+  facts.gpu_driver = "CUDA 13.0 (580.65.06)";
+  facts.gpus_there = static_cast<int>(uuids.size());
+  for (const auto& uuid : uuids) facts.gpus.push_back({uuid, "NVIDIA H100 80GB HBM3", {0, 1}, Bytes{std::int64_t{80} << 30}, {}, ""});
+  return facts;
+}
+
+TEST(Doctor, EveryRankHasAGpuOfItsOwn) {
+  const auto both = with_gpus("n1", {"GPU-1", "GPU-2"});
+  EXPECT_EQ(judge_gpus({both, both}).verdict, Verdict::good);
+  EXPECT_EQ(judge_gpus({both, both}).finding, "2 x NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(judge_gpus({both, both}).evidence, "driver of CUDA 13.0 (580.65.06)");
+  EXPECT_EQ(judge_gpus({with_gpus("n1", {"GPU-1"}), with_gpus("n2", {"GPU-1"})}).verdict, Verdict::good) << "hosts of their own";
+  const auto shared = judge_gpus({rank("n0"), both, both, both});
+  EXPECT_EQ(shared.verdict, Verdict::warning);
+  EXPECT_EQ(shared.finding, "2 ranks of n1 share one GPU");
+  EXPECT_EQ(shared.evidence, "ranks 1, 3 have GPU-1");
+  EXPECT_NE(shared.mend.find("--gpus-per-task=1"), std::string::npos);
+}
+
+TEST(Doctor, GpusThatAreOfNoUse) {
+  auto facts = with_gpus("n1", {"GPU-1"});
+  facts.gpus[0].used = Bytes{std::int64_t{20} << 30};
+  EXPECT_EQ(judge_gpus({facts}).verdict, Verdict::warning);
+  EXPECT_NE(judge_gpus({facts}).finding.find("in use by others"), std::string::npos);
+  facts.gpus[0].no_kernels = "this build has kernels for sm_75 and none for sm_90";
+  EXPECT_EQ(judge_gpus({facts}).verdict, Verdict::problem);
+  EXPECT_EQ(judge_gpus({facts}).evidence, facts.gpus[0].no_kernels);
+  facts.gpus.clear();
+  facts.why_no_gpu = "the driver is too old for its devices: update it";
+  EXPECT_EQ(judge_gpus({facts}).verdict, Verdict::warning) << "nobody asked for them";
+  facts.gpus_given = 1;
+  EXPECT_EQ(judge_gpus({facts}).verdict, Verdict::problem);
+  EXPECT_EQ(judge_gpus({facts}).evidence, facts.why_no_gpu);
 }
 
 TEST(Doctor, UnlikeVersionsAreAProblemUnlikeCpusAreNot) {

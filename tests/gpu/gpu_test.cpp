@@ -96,8 +96,25 @@ TEST(OneDevice, TellsItsFacts) {
   EXPECT_EQ(p.devices[0].major, 9);
   EXPECT_EQ(p.devices[0].multiprocessors, 132);
   EXPECT_EQ(p.devices[0].shared_memory, Bytes{232448});
-  EXPECT_EQ(driver_description(), "CUDA driver 13.0; 1 x NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(driver_description(), "driver of CUDA 13.0 (580.65.06); 1 x NVIDIA H100 80GB HBM3");
   EXPECT_TRUE(contains(error_of([] { Device::open(1); }), "there is no GPU 1"));
+}
+
+TEST(Slice, IsNamedAsSuch) {
+  const Presence p = presence();
+  ASSERT_EQ(p.devices.size(), 2u);
+  EXPECT_TRUE(p.devices[0].is_slice());
+  EXPECT_EQ(p.devices[0].uuid.substr(0, 6), "MIG-01");
+  EXPECT_FALSE(p.devices[1].is_slice());
+  EXPECT_EQ(p.devices[1].uuid.substr(0, 6), "GPU-02");
+  EXPECT_TRUE(contains(driver_description(), "1 x NVIDIA A100-SXM4-80GB MIG 1g.10gb"));
+}
+
+TEST(SameBus, SpellingsOfOnePlace) {
+  EXPECT_TRUE(same_bus("0000:65:00.0", "00000000:65:00.0"));
+  EXPECT_TRUE(same_bus("0000:A0:00.0", "0000:a0:00.0"));
+  EXPECT_FALSE(same_bus("0000:65:00.0", "0001:65:00.0"));
+  EXPECT_FALSE(same_bus("", ""));
 }
 
 TEST(OneDevice, FreshMemoryIsNotZero) {

@@ -98,6 +98,7 @@ int alone(const Job& job) {
                                  "not started by a launcher: run it as the job's command to check the nodes of the job", "",
                                  "srun --mpi=pmix flotilla doctor JOB, or mpirun -n RANKS flotilla doctor JOB"}};
   findings.push_back(judge_components(slurm::read_allocation(options::environment()), here, variable));
+  findings.push_back(judge_gpus(here));
   findings.push_back(judge_directory(here, job.run.directory));
   add(findings, check_machine(job, variable));
   return answer(job, findings);

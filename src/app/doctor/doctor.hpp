@@ -8,6 +8,7 @@
 #include "app/common/commands.hpp"
 #include "app/common/job.hpp"
 #include "app/common/table.hpp"
+#include "flotilla/base/units.hpp"
 #include "flotilla/slurm/allocation.hpp"
 
 namespace flotilla::app {
@@ -28,6 +29,15 @@ struct Finding {
 /// Value of an environment variable, or nullptr.
 using Variables = std::function<const char*(const char*)>;
 
+/// A GPU that a rank's driver shows.
+struct GpuFacts {
+  std::string uuid, name;
+  std::vector<int> near;   ///< hardware threads on its side of the machine
+  Bytes memory, used;      ///< used: by all processes, before this run; 0 where NVML does not say
+  std::string no_kernels;  ///< why this build computes nothing there; "": it does
+  bool operator==(const GpuFacts&) const = default;
+};
+
 /// What one rank says of itself; of a login node there is one.
 struct RankFacts {
   std::string host;
@@ -42,6 +52,9 @@ struct RankFacts {
   int gpus_given = 0;                                         ///< by Slurm, to the rank's step on its node
   int gpus_there = 0;                                         ///< device files of its node that it sees
   std::string gpus_visible;                                   ///< CUDA_VISIBLE_DEVICES
+  std::string gpu_driver;                                     ///< "CUDA 13.0 (580.65.06)"; "": none
+  std::string why_no_gpu;                                     ///< why the driver shows none
+  std::vector<GpuFacts> gpus;                                 ///< in the driver's order
   bool operator==(const RankFacts&) const = default;
 };
 std::string to_json(const RankFacts&);
@@ -52,7 +65,7 @@ RankFacts rank_facts_from(const std::string& json);
 std::vector<Finding> judge_ranks(const std::vector<RankFacts>&, const std::string& run_directory);
 Finding judge_world(int ranks, int launched, const std::string& why_not, const std::vector<RankFacts>&);
 Finding judge_binding(const std::vector<RankFacts>&);
-/// What Slurm gave of GPUs, and what the ranks see of them.
+/// What Slurm gave of GPUs, what the ranks see of them, and whether each rank has one of its own that this build has kernels for.
 Finding judge_gpus(const std::vector<RankFacts>&);
 Finding judge_versions(const std::vector<RankFacts>&);
 Finding judge_clocks(const std::vector<RankFacts>&);

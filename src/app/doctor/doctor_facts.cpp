@@ -12,8 +12,10 @@
 #include "app/common/versions.hpp"
 #include "app/doctor/doctor.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/text_file.hpp"
+#include "flotilla/gpu/driver.hpp"
 #include "flotilla/store/disk.hpp"
 #include "flotilla/topology/topology.hpp"
 
@@ -71,6 +73,29 @@ std::string try_directory(const std::string& directory) {
   return room < least_room ? text("only ", room, " are free on the file system of ", folder.string()) : "";
 }
 
+namespace {
+
+GpuFacts gpu_facts(const gpu::DeviceFacts& device, int driver_version, const std::vector<topology::Gpu>& on_bus) {
+  GpuFacts facts{device.uuid, device.name, {}, device.memory, {}, compute::why_no_kernels(device, driver_version)};
+  const auto is_device = [&](const topology::Gpu& gpu) { return gpu::same_bus(gpu.bus_id, device.pci_bus_id); };
+  if (const auto place = std::ranges::find_if(on_bus, is_device); place != on_bus.end()) facts.near = place->near;
+  if (const auto figures = gpu::figures(device.pci_bus_id)) facts.used = figures->memory_used;
+  return facts;
+}
+
+void add_gpus(RankFacts& facts, const std::vector<topology::Gpu>& on_bus) {
+  try {
+    const gpu::Presence found = gpu::presence();
+    facts.why_no_gpu = found.why_none;
+    if (found.driver_version > 0) facts.gpu_driver = gpu::driver_name(found);
+    for (const auto& device : found.devices) facts.gpus.push_back(gpu_facts(device, found.driver_version, on_bus));
+  } catch (const Error& error) {
+    facts.why_no_gpu = error.what();
+  }
+}
+
+}  // namespace
+
 RankFacts rank_facts(const Job& job) {
   RankFacts facts;
   const auto node = topology::this_node();
@@ -85,17 +110,52 @@ RankFacts rank_facts(const Job& job) {
   facts.gpus_given = gpus_given();
   facts.gpus_there = gpu_files();
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) facts.gpus_visible = visible;
+  add_gpus(facts, node.gpus);
   return facts;
 }
 
+namespace {
+
+std::string json_of(const std::vector<int>& numbers) {
+  return files::json_array(std::vector<std::int64_t>{numbers.begin(), numbers.end()});
+}
+
+std::vector<int> numbers_from(const files::Json& list) {
+  std::vector<int> numbers;
+  for (const auto& number : list.items()) numbers.push_back(number.as_int(0));
+  return numbers;
+}
+
+std::string json_of(const std::vector<GpuFacts>& gpus) {
+  std::string list;
+  for (const auto& gpu : gpus) {
+    files::JsonLine line;
+    line.add("uuid", gpu.uuid).add("name", gpu.name).add_json("near", json_of(gpu.near));
+    line.add("memory", gpu.memory.count).add("used", gpu.used.count).add("no_kernels", gpu.no_kernels);
+    list += (list.empty() ? "" : ", ") + line.text();
+  }
+  return "[" + list + "]";
+}
+
+std::vector<GpuFacts> gpus_from(const files::Json& list) {
+  std::vector<GpuFacts> gpus;
+  for (const auto& gpu : list.items())
+    gpus.push_back({gpu.get_string("uuid"), gpu.get_string("name"), numbers_from(gpu.at("near")), Bytes{gpu.get_int64("memory")},
+                    Bytes{gpu.get_int64("used")}, gpu.get_string("no_kernels")});
+  return gpus;
+}
+
+}  // namespace
+
 std::string to_json(const RankFacts& f) {
   files::JsonLine line;
-  line.add("host", f.host).add_json("usable", files::json_array(std::vector<std::int64_t>{f.usable.begin(), f.usable.end()}));
+  line.add("host", f.host).add_json("usable", json_of(f.usable));
   line.add("processing_units", f.processing_units).add("cpu_limit", f.cpu_limit).add("clock", f.clock);
   files::JsonLine software;
   for (const auto& [name, version] : f.software) software.add(name, version);
   line.add_json("software", software.text()).add("directory_trouble", f.directory_trouble).add("sees_token", f.sees_token);
   line.add("gpus_given", f.gpus_given).add("gpus_there", f.gpus_there).add("gpus_visible", f.gpus_visible);
+  line.add("gpu_driver", f.gpu_driver).add("why_no_gpu", f.why_no_gpu).add_json("gpus", json_of(f.gpus));
   return line.add("partition", f.partition).text();
 }
 
@@ -103,7 +163,7 @@ RankFacts rank_facts_from(const std::string& json) {
   const auto document = files::Json::parse(json, "a rank's facts");
   RankFacts f;
   f.host = document.get_string("host");
-  for (const auto& cpu : document.at("usable").items()) f.usable.push_back(cpu.as_int(0));
+  f.usable = numbers_from(document.at("usable"));
   f.processing_units = document.get_int("processing_units", 0);
   f.cpu_limit = document.get_double("cpu_limit", 0);
   f.clock = document.get_double("clock");
@@ -114,6 +174,9 @@ RankFacts rank_facts_from(const std::string& json) {
   f.gpus_given = document.get_int("gpus_given", 0);
   f.gpus_there = document.get_int("gpus_there", 0);
   f.gpus_visible = document.get_string("gpus_visible");
+  f.gpu_driver = document.get_string("gpu_driver");
+  f.why_no_gpu = document.get_string("why_no_gpu");
+  f.gpus = gpus_from(document.at("gpus"));
   f.partition = document.get_string("partition");
   return f;
 }

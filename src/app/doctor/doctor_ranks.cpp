@@ -4,6 +4,7 @@
 
 #include "app/common/components.hpp"
 #include "app/doctor/doctor.hpp"
+#include "app/doctor/rank_groups.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/units.hpp"
@@ -13,23 +14,6 @@ namespace flotilla::app {
 namespace {
 
 constexpr double most_skew = 2;  // seconds: the gathering itself takes part of one on many ranks
-
-std::map<std::string, std::vector<std::size_t>> ranks_by_host(const std::vector<RankFacts>& ranks) {
-  std::map<std::string, std::vector<std::size_t>> hosts;
-  for (std::size_t r = 0; r < ranks.size(); ++r) hosts[ranks[r].host].push_back(r);
-  return hosts;
-}
-
-std::string few(const std::set<std::string>& names) {
-  constexpr std::size_t most = 4;
-  std::string words;
-  std::size_t said = 0;
-  for (const auto& name : names) {
-    if (said++ == most) return text(words, " and ", names.size() - most, " more");
-    words += (words.empty() ? "" : ", ") + name;
-  }
-  return words;
-}
 
 std::size_t count(const std::map<std::string, std::vector<std::size_t>>& hosts) { return hosts.size(); }
 
@@ -75,37 +59,6 @@ Finding judge_binding(const std::vector<RankFacts>& ranks) {
             "a launcher that binds ranks to cores, or a job that asked for few CPUs",
             "mpirun --bind-to none ..., or srun --cpus-per-task=CPUS --cpu-bind=none ..."};
   return {"binding", Verdict::good, "the ranks may use every hardware thread they were given", "", ""};
-}
-
-Finding judge_gpus(const std::vector<RankFacts>& ranks) {
-  std::set<std::string> fewer, foreign, idle;
-  int given = 0, there = 0;
-  std::string visible;
-  for (const auto& rank : ranks) {
-    if (rank.gpus_given > 0) idle.insert(rank.host);
-    if (rank.gpus_there < rank.gpus_given) {
-      fewer.insert(rank.host);
-      given = rank.gpus_given;
-      there = rank.gpus_there;
-    }
-    if (rank.gpus_given == 0 && !rank.gpus_visible.empty()) {
-      foreign.insert(rank.host);
-      visible = rank.gpus_visible;
-    }
-  }
-  if (!fewer.empty())
-    return {"gpus", there > 0 ? Verdict::problem : Verdict::warning,
-            text("Slurm gave ", given, " GPUs on ", few(fewer), " and ", there, " are there"),
-            text("device files /dev/nvidiaN that a rank sees", there > 0 ? "" : "; GPUs of another vendor have other names"),
-            "gres.conf and the driver of that node, by the administrator"};
-  if (!foreign.empty())
-    return {"gpus", Verdict::warning, text("CUDA_VISIBLE_DEVICES names GPUs on ", few(foreign), ", where Slurm gave none"),
-            text("CUDA_VISIBLE_DEVICES=", visible, ", from another component or a shell's start-up file"),
-            "unset CUDA_VISIBLE_DEVICES there"};
-  if (!idle.empty())
-    return {"gpus", Verdict::warning, text("GPUs were requested on ", few(idle), ", and this Flotilla computes on CPUs only"), "",
-            "leave out --gres and --gpus, or ask for nodes without GPUs"};
-  return {"gpus", Verdict::good, "none were requested", "", ""};
 }
 
 Finding judge_versions(const std::vector<RankFacts>& ranks) {

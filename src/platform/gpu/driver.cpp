@@ -1,6 +1,7 @@
 #include "flotilla/gpu/driver.hpp"
 
 #include <array>
+#include <cstdio>
 #include <map>
 
 #include "library.hpp"
@@ -16,9 +17,9 @@ int attribute(int device, driver::Attribute which) {
   return value;
 }
 
-std::string hexadecimal(const driver::Uuid& uuid) {
+std::string hexadecimal(const driver::Uuid& uuid, const char* kind) {
   static constexpr char digits[] = "0123456789abcdef";
-  std::string out = "GPU-";
+  std::string out = kind;
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
     const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
@@ -43,7 +44,7 @@ DeviceFacts facts_of(int ordinal) {
   f.memory = Bytes{static_cast<std::int64_t>(memory)};
   driver::Uuid uuid{};
   CUDA_TRY(ordinal, cuDeviceGetUuid_v2, &uuid, device);
-  f.uuid = hexadecimal(uuid);
+  f.uuid = hexadecimal(uuid, f.is_slice() ? "MIG-" : "GPU-");
   f.major = attribute(ordinal, driver::Attribute::major);
   f.minor = attribute(ordinal, driver::Attribute::minor);
   f.multiprocessors = attribute(ordinal, driver::Attribute::multiprocessors);
@@ -97,7 +98,23 @@ Presence presence() { return look(); }
 std::string driver_description() {
   const Presence p = presence();
   if (!p.any()) return text("no GPU here: ", p.why_none);
-  return text("CUDA driver ", p.driver_version / 1000, '.', p.driver_version % 1000 / 10, "; ", names(p.devices));
+  return text("driver of ", driver_name(p), "; ", names(p.devices));
+}
+
+std::string driver_name(const Presence& p) {
+  std::array<char, 96> version{};
+  const driver::nvml::Table* nvml = nvml_api();
+  const bool told = nvml && nvml->nvmlSystemGetDriverVersion(version.data(), static_cast<unsigned>(version.size())) == 0;
+  return text("CUDA ", p.driver_version / 1000, '.', p.driver_version % 1000 / 10, told ? text(" (", version.data(), ')') : "");
+}
+
+bool same_bus(const std::string& a, const std::string& b) {
+  const auto place = [](const std::string& id) {
+    unsigned domain = 0, bus = 0, device = 0, function = 0;
+    const bool known = std::sscanf(id.c_str(), "%x:%x:%x.%x", &domain, &bus, &device, &function) == 4;
+    return known ? std::array{1u, domain, bus, device, function} : std::array<unsigned, 5>{};
+  };
+  return place(a)[0] != 0 && place(a) == place(b);
 }
 
 std::optional<Figures> figures(const std::string& pci_bus_id) {

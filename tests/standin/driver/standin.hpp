@@ -16,7 +16,7 @@
 
 /// A libcuda.so.1 for tests, without a GPU: the functions of driver_api.hpp as NVIDIA documents them, and nothing else.
 ///
-///   FLOTILLA_STANDIN_DEVICES   types of its devices: "h100,a100" (t4 a100 h100 b200 rtx5090; default h100; empty: none)
+///   FLOTILLA_STANDIN_DEVICES   types of its devices: "h100,a100" (t4 a100 a100-mig h100 b200 rtx5090; default h100; empty: none)
 ///   FLOTILLA_STANDIN_MEMORY    bytes of each device (default 1 GiB)
 ///   FLOTILLA_STANDIN_KERNELS   the library of kernels that launches run (host_kernels.hpp)
 ///   FLOTILLA_STANDIN_FAULTS    "alloc@3=2,launch@10=719,copy@4=700": the n-th of its kind ends with this error; from 700 on errors stick.
