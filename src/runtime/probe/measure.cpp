@@ -6,6 +6,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/probe/freshness.hpp"
+#include "gpus.hpp"
 #include "links.hpp"
 #include "merge.hpp"
 #include "uplinks.hpp"
@@ -74,6 +75,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   profile.measured_at = utc_now();
   profile.links = links;
   profile.uplinks = uplinks;
+  report_progress(request, "GPUs");
+  for (auto& type : measure_gpus(world, request, request.budget * for_rates)) profile.device_types.push_back(std::move(type));
   return rank_0s(world, profile, request.deadline);
 }
 

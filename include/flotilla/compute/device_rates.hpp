@@ -1,0 +1,21 @@
+#pragma once
+#include <string>
+
+#include "flotilla/gpu/device.hpp"
+
+namespace flotilla::compute {
+
+/// What a GPU reaches, measured on it. 0: not measured.
+struct DeviceRates {
+  BytesPerSecond to_device, to_host;  ///< copies from and to pinned host memory, one way at a time
+  BytesPerSecond memory;              ///< of the device: bytes read and written by a copy inside it
+  FlopsPerSecond fp32, bf16;          ///< square matrix products by cuBLASLt on random numbers
+  std::string library;                ///< "cuBLASLt 13.1.0", or why there were no products
+};
+
+/// Sizes grow until a run takes a fortieth of `budget` or reaches 256 MiB (copies) and 8192 rows (products); the best of three runs each.
+/// The device is nobody else's meanwhile. A precision that the device or its library cannot multiply in is 0. Throws Error{unavailable} when
+/// the device fails.
+DeviceRates measure_rates(const gpu::Device&, Seconds budget);
+
+}  // namespace flotilla::compute
