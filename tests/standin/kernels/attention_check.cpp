@@ -116,11 +116,12 @@ void all(hostgpu::Order order) {
   check<E>({10, 2, 2, 5, 0, false}, order);   // nothing is a multiple of 16 bytes
 }
 
-}  // namespace
-
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
 }
 
+Checks registered{"attention", &run_checks};
+
+}  // namespace
 }  // namespace flotilla::compute::cuda

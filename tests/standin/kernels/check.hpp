@@ -1,43 +1,20 @@
 #pragma once
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "host_gpu.hpp"
-#undef threadIdx
-#undef blockIdx
-#undef blockDim
-#undef gridDim
-#include "signatures.hpp"
+#include "target.hpp"
 
-/// Kernels on the host against references in fp64. What includes this is compiled without sanitizers: it takes no inline function of the
-/// kernels', or the linker might give the kernels the copy that no sanitizer sees.
+/// Kernels against references in fp64. target.hpp is where they run: the host (host/) or a device (tests/gpu/first_light). What includes this
+/// is compiled without sanitizers: it takes no inline function of the kernels', or the linker might give the kernels the copy that no
+/// sanitizer sees.
 namespace flotilla::compute::cuda {
-
-#define FLOTILLA_DECLARE_ELEMENT(name, S, E, ...) extern "C" void name##S(__VA_ARGS__);
-#define FLOTILLA_DECLARE(name, ...) extern "C" void name(__VA_ARGS__);
-FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DECLARE_ELEMENT, _f32, float)
-FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DECLARE_ELEMENT, _bf16, bfloat16)
-FLOTILLA_PLAIN_KERNELS(FLOTILLA_DECLARE)
-#undef FLOTILLA_DECLARE_ELEMENT
-#undef FLOTILLA_DECLARE
-
-/// kernel<E>::name is name_f32 or name_bf16.
-template <class E>
-struct Kernels;
-#define FLOTILLA_MEMBER(name, S, E, ...) static constexpr void (*name)(__VA_ARGS__) = &cuda::name##S;
-template <>
-struct Kernels<float> {
-  FLOTILLA_ELEMENT_KERNELS(FLOTILLA_MEMBER, _f32, float)
-};
-template <>
-struct Kernels<bfloat16> {
-  FLOTILLA_ELEMENT_KERNELS(FLOTILLA_MEMBER, _bf16, bfloat16)
-};
-#undef FLOTILLA_MEMBER
 
 /// Half a unit in the last place, relative.
 template <class E>
@@ -52,11 +29,11 @@ inline double value(bfloat16 v) { return static_cast<double>(std::bit_cast<float
 inline void set(float& to, double v) { to = static_cast<float>(v); }
 inline void set(bfloat16& to, double v) { to = {static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(v)) + 0x8000u) >> 16)}; }
 
-/// Memory of its own on the heap, exactly so long, NaN until written.
+/// Memory of its own that kernels reach, exactly so long, NaN until written.
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(std::size_t n) : n_{n}, values_{static_cast<T*>(std::aligned_alloc(16, (n * sizeof(T) + 15) / 16 * 16)), &std::free} {
+  explicit Buffer(std::size_t n) : n_{n}, values_{static_cast<T*>(take((n * sizeof(T) + 15) / 16 * 16)), &give_back} {
     std::memset(static_cast<void*>(values_.get()), 0xff, n * sizeof(T));
   }
   operator T*() { return values_.get(); }
@@ -110,7 +87,13 @@ class Comparison {
 /// The reference of the dropout: Philox anew.
 double reference_multiplier(const Dropout&, int column, int row, int sequence, int head);
 
-/// The checks of one file of kernels; each runs in the order that it is given.
-void run_checks(hostgpu::Order);
+/// The checks of one file of kernels, which run in the order that they are given.
+struct Checks {
+  const char* file;
+  void (*run)(hostgpu::Order);
+  Checks* next;
+  Checks(const char* name, void (*checks)(hostgpu::Order)) : file{name}, run{checks}, next{first} { first = this; }
+  static inline Checks* first = nullptr;
+};
 
 }  // namespace flotilla::compute::cuda

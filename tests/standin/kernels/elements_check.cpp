@@ -169,11 +169,12 @@ void all(hostgpu::Order order) {
   check_pairs<E>(order);
 }
 
-}  // namespace
-
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
 }
 
+Checks registered{"elements", &run_checks};
+
+}  // namespace
 }  // namespace flotilla::compute::cuda

@@ -8,8 +8,8 @@ template <class E>
 void all(hostgpu::Order order, int members) {
   constexpr int sequences = 2, length = 4, rows = sequences * length, vocabulary = 1100;
   std::mt19937_64 random{1};
-  std::vector<std::int32_t> tokens(sequences * (length + 1));
-  for (auto& t : tokens) t = static_cast<std::int32_t>(random() % vocabulary);
+  Buffer<std::int32_t> tokens{sequences * (length + 1)};
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(random() % vocabulary);
   std::vector<std::unique_ptr<Buffer<E>>> logits, gradients;
   std::vector<HeadRows> shapes;
   Buffer<float> gathered{static_cast<std::size_t>(3 * rows * members)};
@@ -22,11 +22,11 @@ void all(hostgpu::Order order, int members) {
     gradients.push_back(std::make_unique<Buffer<E>>(static_cast<std::size_t>(rows * pitch)));
     gradients.back()->copy(*logits.back());
     float* stats = gathered.get() + 3 * rows * m;
-    hostgpu::run({rows}, {row_threads}, 0, order, [&] { Kernels<E>::head_stats(stats, *logits.back(), tokens.data(), shapes.back()); });
+    hostgpu::run({rows}, {row_threads}, 0, order, [&] { Kernels<E>::head_stats(stats, *logits.back(), tokens, shapes.back()); });
   }
   for (std::size_t m = 0; m < shapes.size(); ++m)
     hostgpu::run({rows}, {row_threads}, 0, order,
-                 [&] { Kernels<E>::head_gradient(*gradients[m], gathered, tokens.data(), shapes[m], scale); });
+                 [&] { Kernels<E>::head_gradient(*gradients[m], gathered, tokens, shapes[m], scale); });
   Comparison stats{std::string{"head_stats"} + suffix<E>}, back{std::string{"head_gradient"} + suffix<E>};
   for (int row = 0; row < rows; ++row) {
     const int target = tokens[static_cast<std::size_t>(row / length * (length + 1) + row % length + 1)];
@@ -54,11 +54,12 @@ void all(hostgpu::Order order, int members) {
   }
 }
 
-}  // namespace
-
 void run_checks(hostgpu::Order order) {
   all<float>(order, 1);
   all<bfloat16>(order, 3);
 }
 
+Checks registered{"head", &run_checks};
+
+}  // namespace
 }  // namespace flotilla::compute::cuda

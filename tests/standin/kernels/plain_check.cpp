@@ -43,8 +43,6 @@ void check_head_loss(hostgpu::Order order, int rows, int members) {
   Comparison{"head_loss"}.add(out.at(0), reference, 1e-13 * std::abs(reference));
 }
 
-}  // namespace
-
 void run_checks(hostgpu::Order order) {
   check_squared_norm(order, 3001, 5);
   check_squared_norm(order, 3, 1);
@@ -52,4 +50,7 @@ void run_checks(hostgpu::Order order) {
   check_head_loss(order, 7, 3);
 }
 
+Checks registered{"plain", &run_checks};
+
+}  // namespace
 }  // namespace flotilla::compute::cuda

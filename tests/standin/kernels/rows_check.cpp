@@ -135,11 +135,12 @@ void all(hostgpu::Order order) {
   sums_of_columns<E>(order);
 }
 
-}  // namespace
-
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
 }
 
+Checks registered{"rows", &run_checks};
+
+}  // namespace
 }  // namespace flotilla::compute::cuda

@@ -8,16 +8,16 @@ void all(hostgpu::Order order) {
   // More rows than a block has threads, few tokens: most rows are not the first of theirs, and some belong to other ranks.
   constexpr int sequences = 5, length = 33, rows = sequences * length, vocabulary = 9, first_token = 2, held = 5, width = 40;
   std::mt19937_64 random{1};
-  std::vector<std::int32_t> tokens(sequences * (length + 1));
-  for (auto& t : tokens) t = static_cast<std::int32_t>(random() % vocabulary);
+  Buffer<std::int32_t> tokens{sequences * (length + 1)};
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(random() % vocabulary);
   Buffer<E> table{held * width}, gathered{rows * width}, gradient{rows * width};
   Buffer<float> words{held * width}, positions{length * width};
   table.normal(random), gradient.normal(random);
   words.fill(0.25f), positions.fill(0.25f);
   hostgpu::run({rows}, {row_threads}, 0, order,
-               [&] { Kernels<E>::gather_tokens(gathered, table, tokens.data(), length, first_token, held, width); });
+               [&] { Kernels<E>::gather_tokens(gathered, table, tokens, length, first_token, held, width); });
   hostgpu::run({rows}, {row_threads}, 0, order,
-               [&] { Kernels<E>::scatter_tokens(words, gradient, tokens.data(), rows, length, first_token, held, width); });
+               [&] { Kernels<E>::scatter_tokens(words, gradient, tokens, rows, length, first_token, held, width); });
   constexpr int first_row = 20, held_rows = 60;  // of a rank that holds part of the tokens
   hostgpu::run({length}, {row_threads}, 0, order,
                [&] { Kernels<E>::scatter_positions(positions, gradient, sequences, length, first_row, held_rows, width); });
@@ -40,11 +40,12 @@ void all(hostgpu::Order order) {
   for (std::size_t i = 0; i < at_positions.size(); ++i) place.add(positions.at(i), value(at_positions[i]), 0);
 }
 
-}  // namespace
-
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
 }
 
+Checks registered{"tokens", &run_checks};
+
+}  // namespace
 }  // namespace flotilla::compute::cuda

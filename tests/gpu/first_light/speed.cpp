@@ -1,0 +1,234 @@
+#include "speed.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "cuda/products.hpp"
+#include "device.hpp"
+#include "flotilla/compute/device_rates.hpp"
+#include "signatures.hpp"
+
+namespace flotilla::first_light {
+namespace {
+
+using namespace compute::cuda;
+using compute::DeviceRates;
+
+/// A model's step on one device: GPT-2 124M, or what a stand-in has time for.
+struct Sizes {
+  int sequences = 16, length = 1024, width = 768, heads = 12, up = 3072, vocabulary = 50304;
+  std::int64_t parameters = 124'439'808;
+  int rows() const { return sequences * length; }
+  static Sizes tiny() { return {1, 64, 64, 1, 128, 256, 4096}; }
+};
+
+constexpr int runs = 10;
+
+/// Arrays on the device, filled with numbers of (-1, 1) where they hold some.
+class Arrays {
+ public:
+  bfloat16* halves(std::int64_t n) {
+    auto* const at = raw<bfloat16>(n);
+    std::vector<std::uint16_t> values(static_cast<std::size_t>(n));
+    for (auto& v : values) v = static_cast<std::uint16_t>(0x3c00u + random_() % 0x380u + (random_() & 1) * 0x8000u);
+    return upload(at, values);
+  }
+  float* floats(std::int64_t n, float least = -1, float most = 1) {
+    auto* const at = raw<float>(n);
+    std::vector<float> values(static_cast<std::size_t>(n));
+    std::uniform_real_distribution<float> distribution{least, most};
+    for (auto& v : values) v = distribution(random_);
+    return upload(at, values);
+  }
+  std::int32_t* tokens(std::int64_t n, int vocabulary) {
+    auto* const at = raw<std::int32_t>(n);
+    std::vector<std::int32_t> values(static_cast<std::size_t>(n));
+    for (auto& v : values) v = static_cast<std::int32_t>(random_() % static_cast<unsigned>(vocabulary));
+    return upload(at, values);
+  }
+  /// All bytes zero.
+  template <class T>
+  T* raw(std::int64_t n) {
+    arenas_.push_back(target().device.make_arena(Bytes{n * static_cast<std::int64_t>(sizeof(T))}));
+    target().stream.fill(arenas_.back().data(), arenas_.back().size(), 0);
+    return reinterpret_cast<T*>(arenas_.back().data().address);
+  }
+
+ private:
+  template <class T, class Value>
+  T* upload(T* at, const std::vector<Value>& values) {
+    target().stream.copy_to_device({reinterpret_cast<std::byte*>(at)}, std::as_bytes(std::span{values}));
+    target().stream.wait(limit);
+    return at;
+  }
+  std::minstd_rand random_{1};
+  std::vector<gpu::Arena> arenas_;
+};
+
+/// What must be moved, or multiplied and added, at least.
+struct Work {
+  double bytes = 0, flops = 0;
+};
+
+Seconds best_of(const std::function<void()>& enqueue) {
+  gpu::Event start = target().device.make_event(true), end = target().device.make_event(true);
+  Seconds best{1e30};
+  for (int run = 0; run < runs; ++run) {
+    target().stream.record(start);
+    enqueue();
+    target().stream.record(end);
+    end.wait(limit);
+    best = std::min(best, gpu::Event::between(start, end));
+  }
+  return best;
+}
+
+class Report {
+ public:
+  Report(const DeviceRates& rates, const Sizes& sizes) : rates_{rates}, sizes_{sizes} {}
+
+  void add(const char* name, const Work& work, const std::function<void()>& enqueue) {
+    const Seconds took = best_of(enqueue);
+    const double by_bytes = work.bytes / std::max(rates_.memory.value, 1.0), by_flops = work.flops / std::max(rates_.bf16.value, 1.0);
+    const double floor = std::max(by_bytes, by_flops);
+    std::printf("{\"kernel\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.9f, \"floor_seconds\": %.9f, \"share\": %.3f}\n", name,
+                work.bytes, work.flops, took.value, floor, floor / std::max(took.value, 1e-12));
+  }
+  /// A launch of a kernel of the build.
+  template <class... Arguments>
+  void kernel(const char* name, const Work& work, const gpu::LaunchShape& shape, Arguments... arguments) {
+    add(name, work, [&] { target().kernel(name, shape.shared).launch(target().stream, shape, arguments...); });
+  }
+  const Sizes& sizes() const { return sizes_; }
+
+ private:
+  DeviceRates rates_;
+  Sizes sizes_;
+};
+
+gpu::LaunchShape elements(std::int64_t n, int of_thread) {
+  const std::int64_t of_block = std::int64_t{element_threads} * of_thread;
+  return {.blocks_x = (n + of_block - 1) / of_block, .threads = element_threads};
+}
+
+using Half = bfloat16;
+using Halves = const bfloat16*;
+using Floats = const float*;
+
+void rows(Report& report) {
+  const Sizes& s = report.sizes();
+  const std::int64_t n = std::int64_t{s.rows()} * s.width;
+  Arrays a;
+  auto *x = a.halves(n), *residual = a.halves(n), *sum = a.raw<Half>(n), *y = a.raw<Half>(n), *bias = a.halves(s.width);
+  auto* const stats = a.floats(2 * std::int64_t{s.rows()}, 0.5f, 1.0f);
+  const RowPlace place{s.length, 0, 0};
+  report.kernel("rows_forward_bf16", {8.0 * static_cast<double>(n)}, {.blocks_x = s.rows(), .threads = row_threads}, sum, y, stats,
+                Halves{residual}, Halves{x}, Halves{bias}, 0, Halves{bias}, Halves{bias}, s.width, 1e-5f, 0, Dropout{}, place);
+  const int blocks = std::min(most_row_blocks, s.rows());
+  auto* const partials = a.raw<float>(std::int64_t{3} * blocks * s.width);
+  report.kernel("rows_backward_bf16", {8.0 * static_cast<double>(n)},
+                {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{std::int64_t{3} * s.width * 4}}, sum, static_cast<Half*>(nullptr),
+                partials, Halves{x}, Halves{residual}, Halves{y}, Halves{bias}, Halves{nullptr}, Floats{stats}, s.rows(), s.width, 0, 0,
+                Dropout{}, place);
+}
+
+void elementwise(Report& report) {
+  const Sizes& s = report.sizes();
+  const std::int64_t n = std::int64_t{s.rows()} * s.up;
+  const double size = static_cast<double>(n);
+  Arrays a;
+  auto *x = a.halves(n), *gradient = a.halves(n), *y = a.raw<Half>(n);
+  report.kernel("activation_forward_bf16", {4 * size}, elements(n, 8), y, Halves{x}, n, Activation::gelu_tanh);
+  report.kernel("activation_backward_bf16", {6 * size}, elements(n, 8), y, Halves{gradient}, Halves{x}, n, Activation::gelu_tanh);
+  report.kernel("add_bf16", {6 * size}, elements(n, 8), y, Halves{x}, Halves{gradient}, n);
+}
+
+void optimizer(Report& report) {
+  const std::int64_t n = report.sizes().parameters;
+  const double size = static_cast<double>(n);
+  Arrays a;
+  auto *p = a.floats(n), *g = a.floats(n), *m = a.floats(n), *v = a.floats(n, 0, 1);
+  auto* const weights = a.raw<Half>(n);
+  const AdamWStep step{1e-4f, 0.9f, 0.95f, 1e-8f, 1e-5f, 1, 1};
+  report.kernel("adamw_bf16", {30 * size}, elements(n, 4), p, weights, Floats{g}, m, v, n, step);
+  report.kernel("convert_bf16", {6 * size}, elements(n, 8), weights, Floats{p}, n);
+}
+
+void head(Report& report) {
+  const Sizes& s = report.sizes();
+  const int rows = s.rows() / 4;  // in a batch of logits
+  const std::int64_t n = std::int64_t{rows} * s.vocabulary;
+  Arrays a;
+  auto* const logits = a.halves(n);
+  auto* const tokens = a.tokens(rows + s.sequences, s.vocabulary);
+  auto* const stats = a.raw<float>(3 * std::int64_t{rows});
+  const HeadRows shape{s.vocabulary, 0, s.length, rows, 1, s.vocabulary};
+  const gpu::LaunchShape grid{.blocks_x = rows, .threads = row_threads};
+  report.kernel("head_stats_bf16", {2.0 * static_cast<double>(n)}, grid, stats, Halves{logits}, static_cast<const std::int32_t*>(tokens), shape);
+  report.kernel("head_gradient_bf16", {4.0 * static_cast<double>(n)}, grid, logits, Floats{stats}, static_cast<const std::int32_t*>(tokens),
+                shape, 1e-4f);
+}
+
+void attention(Report& report) {
+  const Sizes& s = report.sizes();
+  const int size = s.width / s.heads, row = 3 * s.width;
+  const std::int64_t rows = s.rows();
+  Arrays a;
+  auto *qkv = a.halves(rows * row), *out = a.halves(rows * s.width), *gradient = a.halves(rows * s.width), *back = a.raw<Half>(rows * row);
+  auto *lse = a.raw<float>(rows * s.heads), *dots = a.raw<float>(rows * s.heads);
+  const HeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
+  const AttentionShape shape{places, s.length, 0, 0.125f, 0, 0};
+  const std::int64_t tiles = (s.length + attention_tile - 1) / attention_tile;
+  const auto grid = [&](bool forward) {
+    return gpu::LaunchShape{tiles, s.heads, s.sequences, attention_threads, Bytes{attention_shared(size, 2, forward)}};
+  };
+  // Half of the scores are masked; two products forward, five back.
+  const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
+  report.kernel("attention_forward_64_bf16", {4 * bytes, 2 * product}, grid(true), out, lse, Halves{qkv}, shape, Dropout{});
+  report.kernel("attention_queries_64_bf16", {6 * bytes, 3 * product}, grid(false), back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
+                Floats{lse}, shape, Dropout{});
+  report.kernel("attention_keys_64_bf16", {6 * bytes, 4 * product}, grid(false), back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse},
+                shape, Dropout{});
+}
+
+void products(Report& report) {
+  const Sizes& s = report.sizes();
+  const gpu::Arena workspace = target().device.make_arena(product_workspace);
+  Products library{target().device};
+  library.set_workspace({workspace.data().address, static_cast<std::size_t>(workspace.size().count)});
+  struct Shape {
+    const char* name;
+    std::int64_t out, in;
+  };
+  for (const Shape& p : {Shape{"product_qkv_bf16", 3 * s.width, s.width}, Shape{"product_projection_bf16", s.width, s.width},
+                         Shape{"product_up_bf16", s.up, s.width}, Shape{"product_down_bf16", s.width, s.up}}) {
+    const std::int64_t n = s.rows();
+    Arrays a;
+    auto *x = a.halves(n * p.in), *w = a.halves(p.out * p.in), *y = a.raw<Half>(n * p.out);
+    const ProductSpec spec{.m = n, .n = p.out, .k = p.in, .a_row = p.in, .a_column = 1, .b_row = 1, .b_column = p.in, .c_row = p.out,
+                           .precision = Precision::bf16};
+    const double size = static_cast<double>(n), out = static_cast<double>(p.out), in = static_cast<double>(p.in);
+    report.add(p.name, {2 * (size * in + out * in + size * out), 2 * size * out * in},
+               [&] { library.run(spec, {x, w, nullptr, y}, target().stream); });
+  }
+}
+
+}  // namespace
+
+void measure_speed(bool tiny) {
+  const DeviceRates rates = compute::measure_rates(target().device, Seconds{tiny ? 0.05 : 20.0});
+  std::printf("{\"kernel\": \"rates\", \"to_device\": %.4g, \"to_host\": %.4g, \"memory\": %.4g, \"fp32\": %.4g, \"bf16\": %.4g, \"library\": \"%s\"}\n",
+              rates.to_device.value, rates.to_host.value, rates.memory.value, rates.fp32.value, rates.bf16.value, rates.library.c_str());
+  Report report{rates, tiny ? Sizes::tiny() : Sizes{}};
+  rows(report);
+  elementwise(report);
+  optimizer(report);
+  head(report);
+  attention(report);
+  if (rates.bf16.value > 0) products(report);
+}
+
+}  // namespace flotilla::first_light
