@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cuda/built_kernels.hpp"
+#include "cuda/products.hpp"
 #include "flotilla/base/error.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -40,6 +41,20 @@ TEST(WhyNone, NamesTheWayOut) {
             "this build has kernels for sm_75, sm_90 and none for sm_80: configure it with -DFLOTILLA_CUDA_ARCHITECTURES=80");
   const std::string old = why_none_of(built, 9, 0, 12040);
   EXPECT_NE(old.find("the driver is of CUDA 12.4: update the driver"), std::string::npos) << old;
+}
+
+TEST(LibraryFiles, AreOfACudaThatDriverAndDevicesKnow) {
+  gpu::Presence here;
+  here.driver_version = 13000;
+  here.devices.resize(2);
+  here.devices[0].major = here.devices[1].major = 9;
+  EXPECT_EQ(library_files(here), (std::vector<std::string>{"libcublasLt.so.13", "libcublasLt.so.12"}));
+  here.devices[1].major = 7;  // a V100
+  EXPECT_EQ(library_files(here), std::vector<std::string>{"libcublasLt.so.12"});
+  here.devices[1].minor = 5;
+  EXPECT_EQ(library_files(here).front(), "libcublasLt.so.13");
+  here.driver_version = 12080;
+  EXPECT_EQ(library_files(here), std::vector<std::string>{"libcublasLt.so.12"});
 }
 
 TEST(BuiltKernels, AreMachineCodeOrPtx) {

@@ -18,4 +18,7 @@ struct DeviceRates {
 /// the device fails.
 DeviceRates measure_rates(const gpu::Device&, Seconds budget);
 
+/// "cuBLASLt 13.1.0", which multiplies on this process's GPUs. Throws Error{unavailable} where there is none.
+std::string product_library();
+
 }  // namespace flotilla::compute

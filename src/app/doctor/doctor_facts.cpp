@@ -12,6 +12,7 @@
 #include "app/common/versions.hpp"
 #include "app/doctor/doctor.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/compute/device_rates.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -83,12 +84,23 @@ GpuFacts gpu_facts(const gpu::DeviceFacts& device, int driver_version, const std
   return facts;
 }
 
+/// Ranks with the same GPU must have the same version; partitions with other GPUs may have another.
+void add_product_library(RankFacts& facts) {
+  for (auto& gpu : facts.gpus) try {
+      const std::pair entry{text("cuBLASLt of ", gpu.name), compute::product_library()};
+      if (std::ranges::find(facts.software, entry) == facts.software.end()) facts.software.push_back(entry);
+    } catch (const Error& error) {
+      if (gpu.no_kernels.empty()) gpu.no_kernels = error.what();
+    }
+}
+
 void add_gpus(RankFacts& facts, const std::vector<topology::Gpu>& on_bus) {
   try {
     const gpu::Presence found = gpu::presence();
     facts.why_no_gpu = found.why_none;
     if (found.driver_version > 0) facts.gpu_driver = gpu::driver_name(found);
     for (const auto& device : found.devices) facts.gpus.push_back(gpu_facts(device, found.driver_version, on_bus));
+    add_product_library(facts);
   } catch (const Error& error) {
     facts.why_no_gpu = error.what();
   }

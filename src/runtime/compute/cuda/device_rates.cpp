@@ -137,6 +137,8 @@ void measure_products(const gpu::Device& device, Bench& bench, DeviceRates& rate
 
 }  // namespace
 
+std::string product_library() { return cuda::library_version(); }
+
 DeviceRates measure_rates(const gpu::Device& device, Seconds budget) {
   DeviceRates rates;
   Bench bench{device, budget};

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include "blas_api.hpp"
 #include "flotilla/base/error.hpp"
 
@@ -11,10 +13,11 @@ namespace {
 
 Table load() {
   void* library = nullptr;
-  for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"})
-    if (!library) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  FLOTILLA_REQUIRE(library, ErrorKind::unavailable, "cuBLASLt is not here (", dlerror(),
-                   "): put libcublasLt.so.13 or .12 of the CUDA toolkit on LD_LIBRARY_PATH");
+  const auto files = library_files(gpu::presence());
+  for (const std::string& file : files)
+    if (!library) library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  FLOTILLA_REQUIRE(library, ErrorKind::unavailable, "cuBLASLt is not here (", dlerror(), "): put ", files.front(),
+                   files.size() > 1 ? text(" or ", files.back()) : "", " of the CUDA toolkit on LD_LIBRARY_PATH");
   Table table;
 #define FLOTILLA_RESOLVE(name, result, ...)                                      \
   table.name = reinterpret_cast<result (*)(__VA_ARGS__)>(dlsym(library, #name)); \
@@ -140,7 +143,15 @@ void Products::run(const ProductSpec& spec, const ProductOperands& o, gpu::Strea
         "cublasLtMatmul", spec);
 }
 
-std::string Products::version() const {
+std::vector<std::string> library_files(const gpu::Presence& here) {
+  const auto old = [](const gpu::DeviceFacts& device) { return 10 * device.major + device.minor < 75; };
+  if (here.driver_version < 13000 || std::ranges::any_of(here.devices, old)) return {"libcublasLt.so.12"};
+  return {"libcublasLt.so.13", "libcublasLt.so.12"};
+}
+
+std::string Products::version() const { return library_version(); }
+
+std::string library_version() {
   const std::size_t v = api().cublasLtGetVersion();
   return text("cuBLASLt ", v / 10000, '.', v / 100 % 100, '.', v % 100);
 }

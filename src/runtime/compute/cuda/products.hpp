@@ -13,6 +13,12 @@ namespace flotilla::compute::cuda {
 using cpu::ProductOperands;
 using cpu::ProductSpec;
 
+/// Files of cuBLASLt to try, the best first: CUDA 13's, where the driver is of CUDA 13 and every device is sm_75 or later, then CUDA 12's.
+std::vector<std::string> library_files(const gpu::Presence&);
+
+/// "cuBLASLt 13.1.0". Throws Error{unavailable} where there is none.
+std::string library_version();
+
 /// Most scratch memory that an algorithm may ask for.
 inline constexpr Bytes product_workspace{32 << 20};
 
