@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <mutex>
 
 #include "flotilla/base/foreign_text.hpp"
 
@@ -11,8 +10,6 @@ namespace flotilla::log {
 namespace {
 
 std::atomic<Level> limit{Level::info};
-std::mutex prefix_mutex;
-std::string prefix;
 
 const char* mark(Level level) {
   switch (level) {
@@ -28,19 +25,9 @@ const char* mark(Level level) {
 
 void set_level(Level level) noexcept { limit = level; }
 
-void set_prefix(std::string value) {
-  const std::lock_guard lock{prefix_mutex};
-  prefix = std::move(value);
-}
-
 void write(Level level, const std::string& line) {
   if (level > limit.load()) return;
-  std::string all = "flotilla: ";
-  {
-    const std::lock_guard lock{prefix_mutex};
-    if (!prefix.empty()) all += prefix + ": ";
-  }
-  all = message_line(all + mark(level) + line) + "\n";
+  const std::string all = message_line(text("flotilla: ", mark(level), line)) + "\n";
   const char* data = all.data();
   for (std::size_t left = all.size(); left > 0;) {
     const auto written = ::write(STDERR_FILENO, data, left);

@@ -103,33 +103,5 @@ TEST(Shard, ElementOrderInsideAShardIsThatOfTheWholeWithoutTheRest) {
   }
 }
 
-TEST(CommonRefinement, NestsInBothAndCoversAll) {
-  std::mt19937 random{8};
-  for (int round = 0; round < 1000; ++round) {
-    const model::Tensor tensor = random_tensor(random);
-    const int a = random_degree(random, tensor), b = random_degree(random, tensor);
-    const auto ranges = common_refinement(tensor, a, b);
-    std::int64_t next = 0;
-    for (const auto& range : ranges) {
-      ASSERT_EQ(range.first, next);
-      ASSERT_GT(range.count(), 0);
-      next = range.last;
-      if (tensor.axis == Axis::none) continue;
-      for (const int degree : {a, b}) {
-        int holders = 0;
-        for (int i = 0; i < degree; ++i) {
-          const auto share = model::share(tensor.units(), degree, i);
-          holders += share.first <= range.first && range.last <= share.last ? 1 : 0;
-        }
-        ASSERT_EQ(holders, 1);
-      }
-    }
-    ASSERT_EQ(next, tensor.units());
-    if (tensor.axis != Axis::none && a == b) {
-      ASSERT_EQ(static_cast<int>(ranges.size()), a) << "no finer than needed";
-    }
-  }
-}
-
 }  // namespace
 }  // namespace flotilla::plan

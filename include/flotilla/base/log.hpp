@@ -9,8 +9,6 @@ enum class Level { error, warning, info, debug };
 
 /// Lines above this level are dropped. Default: info.
 void set_level(Level) noexcept;
-/// Put before every line, e.g. "rank 3 on n2"; empty by default.
-void set_prefix(std::string);
 /// One line on standard error (message_line()), written in one call so that ranks do not mix. Thread-safe.
 void write(Level, const std::string& line);
 

@@ -58,9 +58,6 @@ class Sampler {
   /// Names files too short for one sequence, which are passed over; empty when all are used. One line, for a warning.
   std::string unused() const;
 
-  /// Epochs consumed when `step` begins: 1.5 is the middle of the second.
-  double epoch_at(std::int64_t step) const;
-
  private:
   Location place(std::int64_t epoch, std::int64_t sequence, bool shifted) const;
   Corpus corpus_;

@@ -10,7 +10,6 @@ namespace flotilla::files {
 
 cluster::Catalogue catalogue_from_json(std::string_view text, std::string_view source);
 cluster::Catalogue catalogue_from_json(const Json&);
-cluster::Catalogue read_catalogue(const std::filesystem::path&);
 
 /// The catalogue that is part of the program: profiles/ of its source tree. Parsed anew by each call.
 cluster::Catalogue built_in_catalogue();

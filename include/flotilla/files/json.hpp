@@ -27,7 +27,6 @@ class Json {
   static Json read(const std::filesystem::path&);
 
   bool is_null() const;
-  bool is_bool() const;
   bool is_number() const;
   bool is_string() const;
   bool is_array() const;

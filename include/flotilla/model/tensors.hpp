@@ -38,7 +38,6 @@ struct Tensor {
     return n;
   }
   /// A table of words by rows, of the embedding, of the head, or of both.
-  bool is_word_table() const { return axis == Axis::vocabulary; }
   /// Logical units along `axis` (heads, columns, rows); 1 where axis is none.
   std::int64_t units() const { return axis == Axis::none ? 1 : shape[static_cast<std::size_t>(dimension)] / fused / unit; }
 };

@@ -52,9 +52,6 @@ ShardLayout shard_layout(const Plan&);
 /// By tensor the ranks that shard_layout() calls its owners, in the same order, without a list of all holders: of 100,000 ranks a few own.
 std::vector<std::vector<Rank>> owners(const Plan&, const std::vector<model::Tensor>&);
 
-/// A tensor's cut points common to two degrees: half-open unit ranges each of which lies inside one member of either group.
-std::vector<model::UnitRange> common_refinement(const model::Tensor&, int degree_a, int degree_b);
-
 /// The tensors that a rank at `stage` holds, in model::tensors order (indices into it): those whose layer or tied_layer lies in the stage.
 std::vector<int> tensors_of_stage(const std::vector<model::Tensor>&, const Stage&);
 

@@ -107,7 +107,4 @@ std::vector<Activity> activities_by_instruction(const program::Program&, Rank);
 /// simulator sees when a message's data begin to move.
 Breakdown compute_queue_breakdown(std::span<const Span>, Seconds iteration);
 
-/// The timeline of every rank: each kind's spans once per rank, by rank, queue and start.
-std::vector<Span> spans_of_all_ranks(const Forecast&);
-
 }  // namespace flotilla::simulate

@@ -5,18 +5,10 @@
 #include <span>
 #include <string>
 
-#include "flotilla/base/unique_handle.hpp"
+#include "flotilla/base/descriptor.hpp"
 #include "flotilla/base/units.hpp"
 
 namespace flotilla::store {
-
-struct DescriptorTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw descriptor) noexcept;
-};
-/// An open POSIX file.
-using Descriptor = UniqueHandle<DescriptorTraits>;
 
 /// A file by plain reads and writes at given places, past HDF5. Local. A disk that is full or away is waited for
 /// (flotilla/base/patience.hpp); then Error{temporary}, or Error{unavailable} for what no waiting mends, in one line with the path.

@@ -58,19 +58,4 @@ std::vector<std::vector<Rank>> owners(const Plan& plan, const std::vector<model:
   return owners;
 }
 
-std::vector<model::UnitRange> common_refinement(const model::Tensor& tensor, int degree_a, int degree_b) {
-  FLOTILLA_ASSERT(degree_a >= 1 && degree_b >= 1, tensor.name, " ", degree_a, " ", degree_b);
-  const std::int64_t units = tensor.units();
-  if (tensor.axis == model::Axis::none) return {{0, units}};
-  std::vector<std::int64_t> cuts;
-  for (const int degree : {degree_a, degree_b})
-    for (int i = 0; i < degree; ++i) cuts.push_back(model::share(units, degree, i).first);
-  cuts.push_back(units);
-  std::ranges::sort(cuts);
-  cuts.erase(std::ranges::unique(cuts).begin(), cuts.end());
-  std::vector<model::UnitRange> ranges;
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) ranges.push_back({cuts[i], cuts[i + 1]});
-  return ranges;
-}
-
 }  // namespace flotilla::plan

@@ -161,7 +161,6 @@ cluster::Catalogue catalogue_from_json(const Json& document) {
 cluster::Catalogue catalogue_from_json(std::string_view text, std::string_view source) {
   return catalogue_from_json(Json::parse(text, source));
 }
-cluster::Catalogue read_catalogue(const std::filesystem::path& path) { return catalogue_from_json(Json::read(path)); }
 
 cluster::Catalogue built_in_catalogue() {
   cluster::Catalogue all;

@@ -78,7 +78,6 @@ void Json::refuse(std::string_view what) const {
 }
 
 bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(node_->value); }
-bool Json::is_bool() const { return std::holds_alternative<bool>(node_->value); }
 bool Json::is_number() const { return std::holds_alternative<std::int64_t>(node_->value) || std::holds_alternative<double>(node_->value); }
 bool Json::is_string() const { return std::holds_alternative<std::string>(node_->value); }
 bool Json::is_array() const { return std::holds_alternative<Node::Array>(node_->value); }

@@ -14,19 +14,12 @@
 #include <optional>
 #include <utility>
 
+#include "flotilla/base/descriptor.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/base/io_failure.hpp"
-#include "flotilla/base/unique_handle.hpp"
 
 namespace flotilla::files {
 namespace {
-
-struct DescriptorTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw fd) noexcept { ::close(fd); }
-};
-using Descriptor = UniqueHandle<DescriptorTraits>;
 
 std::string reason() { return std::strerror(errno); }
 

@@ -16,9 +16,9 @@
 
 #include "answer_fields.hpp"
 #include "flotilla/base/clock.hpp"
+#include "flotilla/base/descriptor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
-#include "flotilla/base/unique_handle.hpp"
 
 extern char** environ;
 
@@ -28,13 +28,6 @@ namespace {
 constexpr std::size_t most_said = std::size_t{1} << 30;
 constexpr Seconds to_die{5};    // of a killed program, unless a file system holds it
 constexpr int kill_signal = 9;  // the signal headers belong to another room
-
-struct DescriptorTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw descriptor) noexcept { ::close(descriptor); }
-};
-using Descriptor = UniqueHandle<DescriptorTraits>;
 
 struct Pipe {
   Descriptor read, write;

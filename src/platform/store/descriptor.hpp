@@ -5,9 +5,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "flotilla/base/descriptor.hpp"
 #include "flotilla/base/io_failure.hpp"
 #include "flotilla/base/patience.hpp"
-#include "flotilla/store/plain_file.hpp"
 
 namespace flotilla::store {
 

@@ -21,8 +21,6 @@ void require(int error, const std::filesystem::path& path, std::string_view what
 
 }  // namespace
 
-void DescriptorTraits::destroy(Raw descriptor) noexcept { ::close(descriptor); }
-
 PlainFile PlainFile::open_for_reading(const std::filesystem::path& path) { return {path, open_descriptor(path, O_RDONLY | O_NONBLOCK)}; }
 
 PlainFile PlainFile::open_for_writing(const std::filesystem::path& path) {

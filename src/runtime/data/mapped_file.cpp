@@ -8,16 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "flotilla/base/descriptor.hpp"
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::data {
 namespace {
-
-struct DescriptorTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw descriptor) noexcept { ::close(descriptor); }
-};
 
 struct ::stat regular_file_facts(int descriptor, const std::filesystem::path& path) {
   struct ::stat facts {};
@@ -35,7 +30,7 @@ void MappingTraits::destroy(Raw raw) noexcept { ::munmap(raw.address, raw.size);
 
 MappedFile MappedFile::open(const std::filesystem::path& path) {
   // Without O_NONBLOCK, opening a FIFO would wait for its writer.
-  const UniqueHandle<DescriptorTraits> descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   FLOTILLA_REQUIRE(descriptor, ErrorKind::bad_input, path.string(), ": cannot be opened for reading: ", std::strerror(errno));
   const auto facts = regular_file_facts(descriptor.get(), path);
   const auto size = static_cast<std::size_t>(facts.st_size);

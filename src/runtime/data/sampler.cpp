@@ -106,8 +106,4 @@ std::string Sampler::unused() const {
               " tokens (length + 1) and are not used, the first: ", first->file->path().string(), " (", first->size(), " tokens)");
 }
 
-double Sampler::epoch_at(std::int64_t step) const {
-  return static_cast<double>(step) * options_.global_batch / static_cast<double>(per_epoch_);
-}
-
 }  // namespace flotilla::data

@@ -36,8 +36,6 @@ std::int64_t end_of_lines(int file, std::int64_t size) {
 
 }  // namespace
 
-void DescriptorTraits::destroy(Raw descriptor) noexcept { ::close(descriptor); }
-
 /// A link could lead anywhere, and a pipe would keep nothing: neither is followed, waited for or written to.
 AppendFile::AppendFile(const std::filesystem::path& path) {
   const int error = patiently(path.native(), [&] {

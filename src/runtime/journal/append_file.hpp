@@ -3,15 +3,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "flotilla/base/unique_handle.hpp"
+#include "flotilla/base/descriptor.hpp"
 
 namespace flotilla::journal {
-
-struct DescriptorTraits {
-  using Raw = int;
-  static Raw null() noexcept { return -1; }
-  static void destroy(Raw) noexcept;
-};
 
 /// A file of lines that only grows, and ends with a line end whatever happened to its writers.
 class AppendFile {
@@ -26,7 +20,7 @@ class AppendFile {
   int append(std::string_view line) noexcept;
 
  private:
-  UniqueHandle<DescriptorTraits> file_;
+  Descriptor file_;
   std::int64_t repaired_bytes_ = 0;
 };
 

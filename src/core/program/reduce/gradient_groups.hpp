@@ -15,9 +15,10 @@ using GradientGroup = std::vector<int>;
 /// Those degrees, each once, in the order in which they come first.
 std::vector<int> unlike(const std::vector<int>& degrees);
 
-/// The fewest groups over which replicas of these tensor degrees can sum the gradients of these tensors: along each tensor's logical axis
-/// (plan::common_refinement of all degrees) every piece has one holder in each replica. Tensors that every member holds whole are summed
-/// in each of the groups, to the same bits: replicas are added in one order. Equal degrees d give the d groups of equal index. Ordered.
+/// The fewest groups over which replicas of these tensor degrees can sum the gradients of these tensors: cut along its
+/// logical axis where any of the degrees cuts, every piece of a tensor has one holder in each replica. Tensors that every member holds
+/// whole are summed in each of the groups, to the same bits: replicas are added in one order. Equal degrees d give the d groups of equal
+/// index. Ordered.
 std::vector<GradientGroup> gradient_groups(const std::vector<model::Tensor>&, const std::vector<int>& tensors,
                                            const std::vector<int>& degrees);
 

@@ -1,7 +1,6 @@
 #include "flotilla/simulate/forecast.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace flotilla::simulate {
 
@@ -64,20 +63,6 @@ Breakdown compute_queue_breakdown(std::span<const Span> spans, Seconds iteration
   }
   breakdown[Activity::bubble] += Seconds{std::max(0.0, iteration.value - busy)};
   return breakdown;
-}
-
-std::vector<Span> spans_of_all_ranks(const Forecast& forecast) {
-  std::vector<Span> all;
-  for (const RankKind& kind : forecast.kinds)
-    for (const Span& span : forecast.timeline) {
-      if (kind.ranks.empty() || span.rank != kind.ranks.front()) continue;
-      for (Rank rank : kind.ranks) {
-        all.push_back(span);
-        all.back().rank = rank;
-      }
-    }
-  std::ranges::stable_sort(all, {}, [](const Span& s) { return std::tuple{s.rank, s.queue, s.start}; });
-  return all;
 }
 
 }  // namespace flotilla::simulate
