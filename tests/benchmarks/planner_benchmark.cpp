@@ -2,6 +2,7 @@
 // checks on small pools what no clock decides, and exits with 1 where that does not hold.
 //
 //   planner_benchmark [--quick] [published] [speed] [growth]      all three unless some are named
+//   planner_benchmark speed --once "3 types x 32, program"         one pool under one cost model, once: for a profiler
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -197,14 +198,20 @@ std::vector<CostModel> models_for(const SpeedCase& one) {
 }
 
 /// (c) The planner's aims.
-void print_speed(const Effort& effort) {
+/// "3 types x 32, program".
+bool is_asked_for(const SpeedCase& one, const CostModel& cost, const std::string& only) {
+  return only.empty() || only == text(one.what, ", ", cost.name);
+}
+
+void print_speed(const Effort& effort, const std::string& only) {
   const auto cases = aims(has_published_data() ? library_for({}) : files::Library{});
   const auto library = library_for(cases);
   std::printf("\nSpeed, one thread: median CPU ms of up to %d runs; resident memory of the process, data and all\n", effort.runs);
   std::printf("%-40s %-10s %10s %10s %9s %11s %8s %11s\n", "pool", "cost model", "at most", "CPU ms", "peak MiB", "considered", "gap",
               "iteration");
   for (const auto& one : cases)
-    for (const auto& cost : models_for(one)) print_row(one, cost, try_out(cost, one.request, library.profile, effort));
+    for (const auto& cost : models_for(one))
+      if (is_asked_for(one, cost, only)) print_row(one, cost, try_out(cost, one.request, library.profile, effort));
 }
 
 /// A bar on a logarithmic scale: ten signs a factor of ten, from 0.1 ms on.
@@ -285,18 +292,21 @@ int check_published() {
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const bool quick = std::erase(words, "--quick") > 0;
+  const auto once = std::ranges::find(words, "--once");
+  const std::string only = once != words.end() && once + 1 != words.end() ? *(once + 1) : "";
+  Effort effort;
+  if (!only.empty()) effort.runs = 1, words.erase(once, once + 2);
   for (const auto& token_embedding : words)
     if (token_embedding != "published" && token_embedding != "speed" && token_embedding != "growth") {
-      std::fprintf(stderr, "planner_benchmark takes --quick, published, speed and growth, not '%s'\n", token_embedding.c_str());
+      std::fprintf(stderr, "planner_benchmark takes --quick, --once, published, speed and growth, not '%s'\n", token_embedding.c_str());
       return 64;
     }
   if (quick) return check_small_cases() + check_published() == 0 ? 0 : 1;
   const auto wanted = [&](const char* token_embedding) {
     return words.empty() || std::ranges::find(words, token_embedding) != words.end();
   };
-  const Effort effort;
   if (wanted("published")) print_published(effort);
-  if (wanted("speed")) print_speed(effort);
+  if (wanted("speed")) print_speed(effort, only);
   if (wanted("growth")) print_growth(effort);
   return 0;
 }

@@ -65,8 +65,10 @@ class Schedule {
   virtual Fraction deferrable(const plan::Plan&, int stage) const;
 };
 
-/// All that there are.
+/// All that there are, the usual one first.
 std::span<const plan::ScheduleKind> schedule_kinds();
+/// What a plan has that names none: every runtime executes it, it makes whole backward passes, and a device holds one stage.
+plan::ScheduleKind usual_schedule();
 /// The schedule of that name.
 const Schedule& schedule_of(plan::ScheduleKind);
 /// What the plan's devices do: with one stage each, interleaved 1F1B is 1F1B.

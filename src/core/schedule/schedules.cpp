@@ -31,6 +31,8 @@ std::span<const plan::ScheduleKind> schedule_kinds() {
   return all;
 }
 
+plan::ScheduleKind usual_schedule() { return schedule_kinds().front(); }
+
 const Schedule& schedule_of(const plan::Plan& plan) {
   const Schedule& named = schedule_of(plan.schedule);
   return named.interleaves() && plan.chunks == 1 ? one_f_one_b() : named;

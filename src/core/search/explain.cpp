@@ -123,6 +123,12 @@ std::string binding_of(const PlanRequest& request, const cluster::Profile& libra
   return all;
 }
 
+std::string in_words(std::span<const plan::ScheduleKind> kinds) {
+  std::string all;
+  for (const plan::ScheduleKind kind : kinds) all += (all.empty() ? "" : ", ") + to_string(kind);
+  return all;
+}
+
 std::string in_words(const Miss& miss) {
   return text(describe(miss.plan), " needs ", miss.needed, " on rank ", miss.rank, " where ", miss.limit, " is the limit (",
               miss.contributors, "); ", miss.change);

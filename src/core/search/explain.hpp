@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "evaluated.hpp"
 
 namespace flotilla::search {
@@ -18,6 +20,9 @@ simulate::Activity grown_most(const Evaluated& other, const Evaluated& best);
 
 /// What keeps the best plan from being better, in a few words: limits that it is at, the types that it takes all devices of, the batch.
 std::string binding_of(const PlanRequest&, const cluster::Profile& library, const RankedPlan& best);
+
+/// "1f1b, gpipe".
+std::string in_words(std::span<const plan::ScheduleKind>);
 
 /// "data 2 x ... needs 3 GiB on rank 4 where 2 GiB is the limit (optimizer 1.9 GiB, ...); ...".
 std::string in_words(const Miss&);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check_request.hpp"
+#include "even/configuration.hpp"
 #include "even/search.hpp"
 #include "explain.hpp"
 #include "flotilla/base/error.hpp"
@@ -16,8 +17,10 @@
 namespace flotilla::search {
 namespace {
 
-constexpr const char* space_of_even_plans =
-    "data x pipeline x tensor degrees of the ranks, any microbatch, layer cuts and recomputation, 1F1B and GPipe";
+std::string space_of_even_plans() {
+  return "data x pipeline x tensor degrees of the ranks, any microbatch, layer cuts and recomputation, " +
+         in_words(even::searched_schedules());
+}
 
 cluster::Profile with_memory_limit(cluster::Profile profile, Bytes limit) {
   for (auto& type : profile.device_types) type.memory = type.memory.count > 0 ? std::min(type.memory, limit) : limit;
@@ -72,7 +75,7 @@ PlanAnswer plan_for_ranks(const PlanRequest& request, const cluster::Profile& pr
   auto answer = even::best_for_ranks({request, profile, forecaster}, bound_plans(pooled, profile));
   answer.considered += pooled.considered;
   answer.pruned += pooled.pruned;
-  answer.space = all ? text(pooled.space, "; ", space_of_even_plans) : space_of_even_plans;
+  answer.space = all ? text(pooled.space, "; ", space_of_even_plans()) : space_of_even_plans();
   if (all && request.objective.goal != Goal::throughput && !answer.best) answer.no_plan_reason = pooled.no_plan_reason;
   if (!answer.best) return answer;
   answer.binding = binding_of(request, profile, *answer.best);

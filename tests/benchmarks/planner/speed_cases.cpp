@@ -66,11 +66,14 @@ std::vector<SpeedCase> aims(const files::Library& library) {
     return SpeedCase{std::move(what), request_of(model, pool_of(first(types, kinds), where(places), devices)), aim, published};
   };
   return {
-      make("256 devices of one type", 1, 1, 256, 5),
+      make("256 devices of one type", 1, 1, 256, 4),
       make("512 devices of two types", 2, 1, 512, 20),
+      {text("128 ", types[0], " + 384 ", types[1]),
+       request_of(model, {{types[0], where(1).front(), 128, devices_per_node}, {types[1], where(1).front(), 384, devices_per_node}}), 20,
+       published},
       make("3 types x 32", 3, 1, 3 * 32, 50),
-      make("6 types x 64 in 4 zones", 6, 4, 6 * 64, 500),
-      {"100,000 devices of 8 types in 16 zones", built_in("opt-6.7b", pool_of(catalogue_types, zones(16), 100'000), 8192), 2000, false}};
+      make("6 types x 64 in 4 zones", 6, 4, 6 * 64, 350),
+      {"100,000 devices of 8 types in 16 zones", built_in("opt-6.7b", pool_of(catalogue_types, zones(16), 100'000), 8192), 1500, false}};
 }
 
 std::vector<Series> growth(const files::Library& library) {

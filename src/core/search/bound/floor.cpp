@@ -32,14 +32,14 @@ void add_schedule(plan::ScheduleKind kind, int chunks, Space& space) {
   if (schedule.interleaves())
     space.chunks = std::max(space.chunks, chunks);
   else
-    (schedule.splits(second) ? space.zero_bubble : space.unsplit) = true;
+    (schedule.splits(second) ? space.splits : space.whole) = true;
 }
 
 Space space_of(const DevicePool& device_pool, bool is_ours) {
   const Constraints& constraints = device_pool.request.constraints;
   Space space;
   constexpr int usual_chunks = 2;
-  if (!is_ours) space.unsplit = true;
+  if (!is_ours) space.whole = true;
   for (const plan::ScheduleKind kind : schedule::schedule_kinds())
     if (is_ours && constraints.schedule.value_or(kind) == kind)
       add_schedule(kind, std::max(usual_chunks, constraints.chunks.value_or(1)), space);
@@ -51,8 +51,8 @@ Space space_of(const DevicePool& device_pool, bool is_ours) {
 Space uneven_space_of(const DevicePool& device_pool) {
   const Constraints& constraints = device_pool.request.constraints;
   Space space;
-  add_schedule(constraints.schedule.value_or(plan::Plan{}.schedule), 1, space);
-  space.unsplit = space.unsplit || !space.zero_bubble;
+  add_schedule(constraints.schedule.value_or(schedule::usual_schedule()), 1, space);
+  space.whole = space.whole || !space.splits;
   space.sharded = constraints.shard_optimizer.value_or(true);
   space.pipeline_replicas = false;
   return space;

@@ -127,8 +127,8 @@ double StageBounds::wait(const Pass& pass, const Interval& i) const {
   };
   const auto a = at(i.first);
   double least = impossible;
-  if (space_.unsplit) least = there_and_back(pass.waits->there[a], pass.waits->back[a]);
-  if (space_.zero_bubble) least = std::min(least, pass.waits->there[a]);
+  if (space_.whole) least = there_and_back(pass.waits->there[a], pass.waits->back[a]);
+  if (space_.splits) least = std::min(least, pass.waits->there[a]);
   if (space_.chunks > 1) least = std::min(least, there_and_back(pass.waits->chunked_there[a], pass.waits->chunked_back[a]));
   return least;
 }
@@ -143,7 +143,7 @@ double StageBounds::hidden(const Pass& pass, const Interval& i, double seconds) 
   const MicrobatchCosts& m = *pass.costs;
   const std::size_t top = costs_.ends(i) ? head : costs_.blocks(i) > 0 ? block : embedding;
   const double most = std::min(seconds / pass.rate, static_cast<double>(device_pool_.request.global_batch)) / m.least;
-  const double later = space_.zero_bubble ? std::min<double>(i.first, most) : 0;
+  const double later = space_.splits ? std::min<double>(i.first, most) : 0;
   return std::max(0.0, costs_.of(m.backward, i) + pass.again - m.backward[top] + later * (costs_.of(m.weights, i) - m.weights[top]));
 }
 

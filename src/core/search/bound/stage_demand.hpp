@@ -22,10 +22,10 @@ class StageDemand {
 
 /// Which plans the bound is of, as far as it matters here.
 struct Space {
-  bool unsplit = false;      ///< a stage waits for a microbatch's way there and back
-  bool zero_bubble = false;  ///< it waits for the way there, and gradients of weights may be made later
-  int chunks = 1;            ///< most stages of a device where schedules are interleaved; 1: none are
-  bool sharded = true;       ///< optimizers may be; that they are not is always looked at, for the search tries sharding only where it must
+  bool whole = false;   ///< backward passes are whole: a stage waits for a microbatch's way there and back
+  bool splits = false;  ///< they are made in halves: it waits for the way there, and gradients of weights may be made later
+  int chunks = 1;       ///< most stages of a device where schedules are interleaved; 1: none are
+  bool sharded = true;  ///< optimizers may be; that they are not is always looked at, for the search tries sharding only where it must
   /// Every stage has as many replicas, and a microbatch travels whole through all stages. Else microbatches may differ from stage to stage.
   bool pipeline_replicas = true;
 };

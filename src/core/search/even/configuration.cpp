@@ -4,7 +4,6 @@
 #include <set>
 
 #include "../tuning.hpp"
-#include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::search::even {
 namespace {
@@ -46,9 +45,9 @@ std::vector<plan::Recompute> recomputations(const PlanRequest& request) {
 
 std::vector<plan::ScheduleKind> schedules(const PlanRequest& request, int pipeline) {
   if (request.constraints.schedule) return {*request.constraints.schedule};
-  // With one stage both run the same instructions' worth of work; 1F1B keeps one microbatch.
-  if (pipeline == 1) return {plan::ScheduleKind::one_f_one_b};
-  return {plan::ScheduleKind::one_f_one_b, plan::ScheduleKind::gpipe};
+  // With one stage all run the same instructions' worth of work; the usual one keeps one microbatch.
+  if (pipeline == 1) return {schedule::usual_schedule()};
+  return searched_schedules();
 }
 
 void add_configurations(const Problem& problem, Placement placement, std::vector<Configuration>& all) {
@@ -68,6 +67,14 @@ int Configuration::microbatches(int replica) const {
 
 int Configuration::in_flight(int stage, int replica) const {
   return schedule::schedule_of(schedule).in_flight({placement->pipeline, stage, microbatches(replica)}).least;
+}
+
+std::vector<plan::ScheduleKind> searched_schedules() {
+  constexpr int second = 1;  // the first stage has no gradient to send on
+  std::vector<plan::ScheduleKind> all;
+  for (const plan::ScheduleKind kind : schedule::schedule_kinds())
+    if (const auto& schedule = schedule::schedule_of(kind); !schedule.interleaves() && !schedule.splits(second)) all.push_back(kind);
+  return all;
 }
 
 std::vector<Configuration> configurations(const Problem& problem) {

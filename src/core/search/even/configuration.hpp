@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "flotilla/schedule/schedule.hpp"
 #include "placement.hpp"
 
 namespace flotilla::search::even {
@@ -10,7 +11,7 @@ namespace flotilla::search::even {
 struct Configuration {
   std::shared_ptr<const Placement> placement;
   int microbatch = 1;
-  plan::ScheduleKind schedule = plan::ScheduleKind::one_f_one_b;
+  plan::ScheduleKind schedule = schedule::usual_schedule();
   plan::Recompute recompute = plan::Recompute::none;
 
   int most_sequences() const;
@@ -18,6 +19,9 @@ struct Configuration {
   /// Microbatches that a device of a stage keeps at a time at least, for the replica's number of them.
   int in_flight(int stage, int replica) const;
 };
+
+/// That are searched where none is fixed: of whole backward passes, with one stage a device.
+std::vector<plan::ScheduleKind> searched_schedules();
 
 /// All configurations that the request allows on the cluster, few devices first.
 std::vector<Configuration> configurations(const Problem&);

@@ -20,10 +20,10 @@ std::optional<Evaluated> try_evaluate(const Problem& problem, const Configuratio
   }
 }
 
-/// Of every placement the configuration that needs the least memory: small microbatches, recomputation, 1F1B.
+/// Of every placement the configuration that needs the least memory: small microbatches, recomputation, few of them in flight.
 std::vector<const Configuration*> smallest(const std::vector<Configuration>& all) {
   const auto size = [](const Configuration& c) {
-    return std::tuple{c.microbatch, c.recompute != plan::Recompute::full, c.schedule != plan::ScheduleKind::one_f_one_b};
+    return std::tuple{c.microbatch, c.recompute != plan::Recompute::full, c.in_flight(0, 0)};
   };
   std::vector<const Configuration*> list;
   for (const auto& c : all) {

@@ -7,18 +7,22 @@
 #include "../explain.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/recompute_modes.hpp"
+#include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::search::pool {
 namespace {
 
 constexpr std::size_t longest_summary = 160;
-constexpr const char* space =
-    "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two, over several nodes "
-    "only if their links make a block faster), "
-    "microbatch size (up to 64) and batch fraction; stages with replica counts "
-    "of their own, "
-    "each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; 1F1B, GPipe, "
-    "zero-bubble, interleaved, sequence parallelism and sharded optimizer, if the runtime supports them";
+std::string space() {
+  return text(
+      "data-parallel replicas spanning all stages, each with its own device types, zones, tensor degrees (powers of two, over several "
+      "nodes "
+      "only if their links make a block faster), "
+      "microbatch size (up to 64) and batch fraction; stages with replica counts "
+      "of their own, "
+      "each of any device types, if the runtime routes; layers cut anywhere; recomputation by stage; ",
+      in_words(schedule::schedule_kinds()), ", sequence parallelism and sharded optimizer, if the runtime supports them");
+}
 
 Evaluated evaluated(const Forecasted& from) {
   Evaluated out;
@@ -132,7 +136,7 @@ std::string limits_in_words(const Limits& limits, const simulate::Forecast& fore
 PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const Effort& effort, BoundProof floor, PlanEvaluator& evaluator,
                      const LargerPool& larger_pool) {
   PlanAnswer answer;
-  answer.space = space;
+  answer.space = space();
   answer.considered = effort.forecasts;
   answer.pruned = std::max<std::int64_t>(0, effort.estimates - effort.forecasts);
   answer.bound = floor.bound;

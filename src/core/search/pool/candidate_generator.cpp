@@ -11,11 +11,25 @@ constexpr double never = 1e300;
 
 }  // namespace
 
-Abilities abilities_of(const program::Runtime& runtime) { return {true, !runtime.layers.has_value(), !runtime.layers.has_value()}; }
+std::vector<plan::ScheduleKind> other_schedules(const program::Runtime& runtime, int devices) {
+  std::vector<plan::ScheduleKind> all;
+  constexpr int second = 1;  // the first stage has no gradient to send on
+  for (const plan::ScheduleKind kind : schedule::schedule_kinds()) {
+    const schedule::Schedule& schedule = schedule::schedule_of(kind);
+    if (runtime.layers || kind == schedule::usual_schedule() || schedule.interleaves()) continue;
+    if (devices <= tuning::huge_pool || !schedule.splits(second)) all.push_back(kind);
+  }
+  return all;
+}
 
-CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, Abilities can, Shortlist& list,
-                                       const std::function<bool()>& should_stop)
-    : estimate_{estimate}, network_{network}, device_pool_{estimate.device_pool()}, can_{can}, list_{list}, should_stop_{should_stop} {
+CandidateGenerator::CandidateGenerator(Estimator& estimate, Network& network, std::vector<plan::ScheduleKind> other_schedules,
+                                       Shortlist& list, const std::function<bool()>& should_stop)
+    : estimate_{estimate},
+      network_{network},
+      device_pool_{estimate.device_pool()},
+      other_schedules_{std::move(other_schedules)},
+      list_{list},
+      should_stop_{should_stop} {
   const PlanRequest& request = device_pool_.request;
   const Constraints& fixed = request.constraints;
   const int largest = device_pool_.devices <= tuning::huge_pool ? largest_microbatch : tuning::largest_microbatch_of_huge;
@@ -319,10 +333,9 @@ double CandidateGenerator::least_value(const Pattern& pattern, int microbatch, d
     price += kind.tensor * device_pool_.types[at(kind.type)].price;
   }
   const double pace = device_pool_.request.model.blocks / speed, turns = device_pool_.request.global_batch / (pipelines * microbatch);
-  using enum plan::ScheduleKind;
-  const auto& least_fill =
-      schedule::schedule_of(can_.weight_gradients_later && device_pool_.devices <= tuning::huge_pool ? zero_bubble : one_f_one_b);
-  const double seconds = (std::max(1.0, turns) + least_fill.fill(1) * (static_cast<double>(pattern.size()) - 1)) * pace;
+  double fill = schedule::schedule_of(schedule::usual_schedule()).fill(1);
+  for (const plan::ScheduleKind other : other_schedules_) fill = std::min(fill, schedule::schedule_of(other).fill(1));
+  const double seconds = (std::max(1.0, turns) + fill * (static_cast<double>(pattern.size()) - 1)) * pace;
   return device_pool_.by_throughput() ? seconds : seconds * price * pipelines;
 }
 
@@ -336,14 +349,12 @@ Estimate CandidateGenerator::offer(CandidatePlan candidate) {
   list_.offer(candidate, estimate);
   if (estimate.fits) offer_fewer(whole);
   if (whole.stages() < 2 || !estimate.fits || estimate.value > list_.threshold() * tuning::worth_other_schedules) return estimate;
-  const auto offer_under = [&](plan::ScheduleKind schedule) {
+  for (const plan::ScheduleKind schedule : other_schedules_) {
     CandidatePlan other = whole;
     other.schedule = schedule;
     const Estimate under = estimate_(other, limited ? never : worth_offering());
     if (under.value < estimate.value) list_.offer(other, under);
-  };
-  if (can_.all_forwards_first) offer_under(plan::ScheduleKind::gpipe);
-  if (can_.weight_gradients_later && device_pool_.devices <= tuning::huge_pool) offer_under(plan::ScheduleKind::zero_bubble);
+  }
   return estimate;
 }
 

@@ -7,13 +7,9 @@
 
 namespace flotilla::search::pool {
 
-/// What a runtime executes of what candidates can say.
-struct Abilities {
-  bool unlike_degrees_in_a_stage = false;  ///< and unlike ones at both ends, which share the token embedding
-  bool all_forwards_first = false;         ///< GPipe
-  bool weight_gradients_later = false;     ///< zero-bubble schedules
-};
-Abilities abilities_of(const program::Runtime&);
+/// That candidates are tried under beside the usual one, as far as the runtime executes them: of one stage a device. Split backward passes
+/// are left out of huge pools, where every estimate is dear.
+std::vector<plan::ScheduleKind> other_schedules(const program::Runtime&, int devices);
 
 /// Makes candidates, family by family, and offers them to a shortlist:
 ///   columns of one type each, side by side, whose shares follow their speed;
@@ -23,7 +19,8 @@ Abilities abilities_of(const program::Runtime&);
 /// devices, recomputation where memory asks for it.
 class CandidateGenerator {
  public:
-  CandidateGenerator(Estimator&, Network&, Abilities, Shortlist&, const std::function<bool()>& should_stop);
+  CandidateGenerator(Estimator&, Network&, std::vector<plan::ScheduleKind> other_schedules, Shortlist&,
+                     const std::function<bool()>& should_stop);
   /// `more_found`: called now and then, when candidates may have been added.
   void run(const std::function<void()>& more_found);
   bool stopped() const { return stopped_; }
@@ -101,7 +98,7 @@ class CandidateGenerator {
   Estimator& estimate_;
   Network& network_;
   const DevicePool& device_pool_;
-  Abilities can_;
+  std::vector<plan::ScheduleKind> other_schedules_;
   Shortlist& list_;
   const std::function<bool()>& should_stop_;
   std::vector<int> microbatches_, depths_;

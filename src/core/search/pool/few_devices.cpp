@@ -85,8 +85,7 @@ void CandidateGenerator::few_devices(const SubPool& sub_pool, std::int64_t estim
                                            : all_cuts(device_pool_.request.model.layers(), stages, tuning::cuts_of_few);
     if (device_pool_.request.restrictions.even_layers) std::erase_if(cuts, [](const auto& c) { return !is_even(c); });
     std::vector<int> degrees(at(stages), 1);
-    do
-      if (can_.unlike_degrees_in_a_stage || degrees.front() == degrees.back()) few_devices(degrees, cuts);
+    do few_devices(degrees, cuts);
     while (!stop() && next_degrees(degrees));
   }
 }

@@ -13,7 +13,6 @@ void CandidateGenerator::chains(plan::Recompute recompute, const SubPool& sub_po
           if (first == second || a + b > std::min(tuning::deepest_chain, device_pool_.request.model.layers())) continue;
           for (const int t : degrees(first))
             for (const int u : degrees(second)) {
-              if (t != u && !can_.unlike_degrees_in_a_stage) continue;  // both ends share the token embedding
               if (stop()) return;
               Pattern pattern(at(a), Kind{first, t});
               pattern.insert(pattern.end(), at(b), Kind{second, u});
@@ -74,7 +73,7 @@ void CandidateGenerator::fill_up(CandidatePlan candidate, const Pattern& pattern
     Pattern same = pattern;
     for (Kind& kind : same) kind.type = type;
     std::vector<Pattern> ways{same};
-    if (can_.unlike_degrees_in_a_stage && !device_pool_.request.restrictions.one_tensor_degree_per_stage)
+    if (!device_pool_.request.restrictions.one_tensor_degree_per_stage)
       for (const int tensor : fitting) ways.emplace_back(pattern.size(), Kind{type, tensor});
     CandidatePlan best = candidate, tried;
     CandidatePlan dealt = candidate;

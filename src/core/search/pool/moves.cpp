@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flotilla/schedule/schedule.hpp"
+
 namespace flotilla::search::pool {
 namespace {
 
@@ -256,11 +258,12 @@ void for_each_execution(const CandidatePlan& candidate, const DevicePool& device
     other.schedule = schedule, other.chunks = chunks;
     if (!(other == candidate) && fits_in_chunks(other)) visit(std::move(other));
   };
-  using enum plan::ScheduleKind;
-  for (const auto whole : {one_f_one_b, zero_bubble, gpipe})
-    if (candidate.stages() > 1 || (candidate.chunks > 1 && whole == one_f_one_b)) offer(whole, 1);
-  for (const int chunks : {candidate.chunks - 1, candidate.chunks + 1})
-    if (chunks > 1 && candidate.stages() > 1) offer(interleaved, chunks);
+  for (const plan::ScheduleKind kind : schedule::schedule_kinds()) {
+    const bool interleaves = schedule::schedule_of(kind).interleaves();
+    if (!interleaves && (candidate.stages() > 1 || (candidate.chunks > 1 && kind == schedule::usual_schedule()))) offer(kind, 1);
+    for (const int chunks : {candidate.chunks - 1, candidate.chunks + 1})
+      if (interleaves && chunks > 1 && candidate.stages() > 1) offer(kind, chunks);
+  }
 }
 
 void for_each_trade(const CandidatePlan& candidate, const DevicePool& device_pool, const std::function<void(CandidatePlan&&)>& visit) {

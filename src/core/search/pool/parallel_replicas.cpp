@@ -24,7 +24,7 @@ bool better(const Judged& a, const Judged& b) {
 }  // namespace
 
 void CandidateGenerator::side_by_side(plan::Recompute recompute, const SubPool& sub_pool) {
-  const bool one_degree = !can_.unlike_degrees_in_a_stage || device_pool_.request.restrictions.one_tensor_degree_per_stage;
+  const bool one_degree = device_pool_.request.restrictions.one_tensor_degree_per_stage;
   for (const auto& team : teams(present(sub_pool))) {
     std::set<int> all;
     for (const int type : team)

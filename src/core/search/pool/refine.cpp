@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "../obedience.hpp"
-#include "candidate_generator.hpp"
 #include "flotilla/schedule/schedule.hpp"
 #include "moves.hpp"
 #include "reshape.hpp"
@@ -103,7 +102,7 @@ void Refine::race(std::vector<RankedCandidate> field) {
 void Refine::attempt_or_spare(const RankedCandidate& ranked) {
   if (attempt(ranked)) return;
   const CandidatePlan& candidate = ranked.candidate;
-  if (schedule::schedule_of(candidate.schedule).most_deferred(candidate.stages() - 1) > 0) attempt(in_1f1b(ranked));
+  if (schedule::schedule_of(candidate.schedule).most_deferred(candidate.stages() - 1) > 0) attempt(with_whole_passes(ranked));
   if (const auto sparing = recomputing(ranked)) attempt(*sparing);
 }
 
@@ -117,8 +116,8 @@ std::optional<RankedCandidate> Refine::recomputing(RankedCandidate ranked) {
 }
 
 /// What keeps no weight gradients for later: it needs less memory, and every runtime executes it.
-RankedCandidate Refine::in_1f1b(RankedCandidate ranked) {
-  ranked.candidate.schedule = plan::ScheduleKind::one_f_one_b;
+RankedCandidate Refine::with_whole_passes(RankedCandidate ranked) {
+  ranked.candidate.schedule = schedule::usual_schedule();
   ranked.estimate = estimate_(ranked.candidate);
   return ranked;
 }
@@ -198,8 +197,7 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
   if (device_pool_.devices <= tuning::huge_pool) {
     for_each_move(from, device_pool_, estimate_.balances(), consider);
     for_each_trade(from, device_pool_, consider);
-    if (from.pipelines.size() * from.cuts.size() <= tuning::most_reshaped)
-      for_each_reshaping(from, device_pool_, abilities_of(evaluator_.runtime()).unlike_degrees_in_a_stage, consider);
+    if (from.pipelines.size() * from.cuts.size() <= tuning::most_reshaped) for_each_reshaping(from, device_pool_, consider);
   }
   std::ranges::stable_sort(moves, {}, [&](const RankedCandidate& c) { return expected(c.candidate, c.estimate.value); });
   return moves;

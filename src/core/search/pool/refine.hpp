@@ -59,7 +59,7 @@ class Refine {
   void race(std::vector<RankedCandidate>);
   void attempt_or_spare(const RankedCandidate&);
   std::optional<RankedCandidate> recomputing(RankedCandidate);
-  RankedCandidate in_1f1b(RankedCandidate);
+  RankedCandidate with_whole_passes(RankedCandidate);
   void climb(Climb&, int forecasts);
   void step(Climb&);
   std::vector<RankedCandidate> promising_moves(const CandidatePlan&);

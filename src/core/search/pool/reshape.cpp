@@ -7,9 +7,8 @@ namespace {
 
 class Reshaping {
  public:
-  Reshaping(const CandidatePlan& candidate, const DevicePool& device_pool, bool unlike_degrees,
-            const std::function<void(CandidatePlan&&)>& visit)
-      : candidate_{candidate}, device_pool_{device_pool}, unlike_degrees_{unlike_degrees}, visit_{visit} {}
+  Reshaping(const CandidatePlan& candidate, const DevicePool& device_pool, const std::function<void(CandidatePlan&&)>& visit)
+      : candidate_{candidate}, device_pool_{device_pool}, visit_{visit} {}
 
   void run() {
     for (std::size_t s = 0; s < stages(); ++s) {
@@ -51,12 +50,9 @@ class Reshaping {
   }
 
   void other_degrees(std::size_t s) {
-    const bool end = s == 0 || s + 1 == stages();
-    if (end && s > 0 && !unlike_degrees_) return;  // with the first
     for (const bool larger : {false, true}) {
       CandidatePlan other = candidate_;
-      if (change_degree(other, s, larger) && (!end || unlike_degrees_ || stages() == 1 || change_degree(other, stages() - 1, larger)))
-        offer(std::move(other));
+      if (change_degree(other, s, larger)) offer(std::move(other));
     }
   }
 
@@ -147,15 +143,13 @@ class Reshaping {
 
   const CandidatePlan& candidate_;
   const DevicePool& device_pool_;
-  bool unlike_degrees_;
   const std::function<void(CandidatePlan&&)>& visit_;
 };
 
 }  // namespace
 
-void for_each_reshaping(const CandidatePlan& candidate, const DevicePool& device_pool, bool unlike_degrees,
-                        const std::function<void(CandidatePlan&&)>& visit) {
-  if (!candidate.pipelines.empty()) Reshaping{candidate, device_pool, unlike_degrees, visit}.run();
+void for_each_reshaping(const CandidatePlan& candidate, const DevicePool& device_pool, const std::function<void(CandidatePlan&&)>& visit) {
+  if (!candidate.pipelines.empty()) Reshaping{candidate, device_pool, visit}.run();
 }
 
 }  // namespace flotilla::search::pool
