@@ -412,7 +412,11 @@ void expect_no_fixed_option_better(Seeds seeds, const Range& range, double most_
       i.request.constraints = option;
       const auto fixed = plan(i);
       EXPECT_TRUE(open.best || !fixed.best) << seed << ": " << spell(fixed);
-      if (open.best && fixed.best) ratios.add(open.best->value / fixed.best->value);
+      if (!open.best || !fixed.best) continue;
+      const double ratio = open.best->value / fixed.best->value;
+      ratios.add(ratio);
+      if (ratio > 1 + most_worse)
+        std::printf("%d: %.1f %% worse: %s\n     where %s\n", seed, 100 * (ratio - 1), spell(open).c_str(), spell(fixed).c_str());
     }
   }
   std::printf("%s\n", ratios.in_words("open / one option fixed").c_str());

@@ -29,7 +29,7 @@ inline void expect_equal(const Instance& i, int seed) {
     EXPECT_FALSE(a.no_plan_reason.empty()) << seed;
     return;
   }
-  if (std::getenv("RT")) plan::require_valid(a.best->plan, "plan");
+  plan::require_valid(a.best->plan, "plan");
   expect_there(i, a.best->plan, seed);
   EXPECT_TRUE(a.finished) << seed;
   EXPECT_NEAR(value_of(a), best, 1e-3 * best) << seed << " " << plan::summary(a.best->plan);

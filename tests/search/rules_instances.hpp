@@ -105,6 +105,20 @@ inline Instance random_instance(int seed, bool limited, int devices = 8) {
   return i;
 }
 
+/// One thing decided, as somebody might who knows the pool: it may be that no plan is so.
+inline void fix_something(Instance& i, Dice& dice) {
+  Constraints& fixed = i.request.constraints;
+  const int layers = i.request.model.layers();
+  switch (dice.pick(0, 5)) {
+    case 0: fixed.data = dice.pick(1, std::min(3, i.request.global_batch)); break;
+    case 1: fixed.pipeline = dice.pick(1, std::min(4, layers)); break;
+    case 2: fixed.tensor = dice.pick(1, 2); break;
+    case 3: fixed.microbatch = dice.pick(1, std::min(2, i.request.global_batch)); break;
+    case 4: fixed.cuts = {0, dice.pick(1, layers - 1), layers}; break;
+    default: i.request.restrictions.uniform_degrees = true;
+  }
+}
+
 /// Two types in one zone, ten or eleven devices that know no tensor parallelism, three layers: more devices than the planner tries out one
 /// by one. Links are as fast as their slower end.
 inline Instance larger_instance(int seed) {
@@ -233,11 +247,25 @@ class Enumeration {
     }
     return !r.even_layers || most - least < 2;
   }
+  bool keeps_constraints() const {
+    const Constraints& fixed = r_.constraints;
+    const int tensor = plan_.stages.front().replicas.front().kind.tensor_parallel;
+    const bool wants_one = fixed.tensor || r_.restrictions.uniform_degrees;
+    std::vector<int> cuts{0};
+    for (const auto& stage : plan_.stages) {
+      cuts.push_back(stage.last_layer);
+      for (const auto& run : stage.replicas)
+        if (wants_one && run.kind.tensor_parallel != fixed.tensor.value_or(tensor)) return false;
+    }
+    return fixed.data.value_or(sailor::degree(plan_.stages.front())) == sailor::degree(plan_.stages.front()) &&
+           fixed.pipeline.value_or(static_cast<int>(plan_.stages.size())) == static_cast<int>(plan_.stages.size()) &&
+           fixed.microbatch.value_or(plan_.sequences) == plan_.sequences && (fixed.cuts.empty() || fixed.cuts == cuts);
+  }
   void judge() {
     const auto e = sailor::sailor_estimate(t_, plan_);
     if (!e) return;  // a link that was not measured
     const double value = value_of(*e);
-    if (value >= best || !keeps_restrictions()) return;
+    if (value >= best || !keeps_restrictions() || !keeps_constraints()) return;
     int devices = 0;
     for (const auto& stage : plan_.stages)
       for (const auto& run : stage.replicas) devices += run.kind.tensor_parallel;

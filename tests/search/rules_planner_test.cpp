@@ -13,6 +13,25 @@ TEST_P(RulesPlanner, EqualsEnumeration) {
 }
 INSTANTIATE_TEST_SUITE_P(Random, RulesPlanner, testing::Range(0, 15));
 
+/// Degrees, cuts and microbatches that somebody has fixed, and one degree in the whole plan.
+TEST(RulesPlannerConstraints, EqualEnumeration) {
+  for (int seed = 0; seed < 120; ++seed) {
+    Instance i = random_instance(7000 + seed, seed % 2 == 1, 6);
+    Dice dice{seed};
+    fix_something(i, dice);
+    expect_equal(i, seed);
+  }
+}
+TEST(RulesPlannerConstraints, EqualEnumerationOfLargerPools) {
+  for (int seed = 0; seed < 3; ++seed) {
+    Instance i = larger_instance(seed);
+    if (seed == 0) i.request.constraints.pipeline = 2;
+    if (seed == 1) i.request.constraints.data = 3;
+    if (seed == 2) i.request.constraints.cuts = {0, 2, i.request.model.layers()};
+    expect_equal(i, seed);
+  }
+}
+
 TEST(RulesPlannerLarger, EqualsEnumeration) {
   for (int seed = 0; seed < 3; ++seed) expect_equal(larger_instance(seed), seed);
 }
@@ -50,6 +69,9 @@ TEST(RulesPlannerRequests, ContradictionsAreNamed) {
   refused([](PlanRequest& r) { r.global_batch = 0; });
   refused([](PlanRequest& r) { r.length += 1; });
   refused([](PlanRequest& r) { r.objective.limits.usd_per_iteration = -1; });
+  refused([](PlanRequest& r) { r.constraints.microbatch = 3; });  // not measured
+  refused([](PlanRequest& r) { r.constraints.recompute = plan::Recompute::full; });
+  refused([](PlanRequest& r) { r.constraints.at_least = {{"t0", "z0", 1}}; });
 }
 
 TEST(RulesPlannerRequests, SaysWhatIsMissing) {

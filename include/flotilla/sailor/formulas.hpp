@@ -12,6 +12,14 @@
 /// the two differ.
 namespace flotilla::sailor {
 
+// Constants of the formulas.
+inline constexpr double bucket = 5e8;                   ///< bytes that gradients are summed in at once: DeepSpeed's
+inline constexpr int most_gradient_shares = 4;          ///< ways in which tensor parallelism is taken to divide a gradient
+inline constexpr double slowest_rate = 1e-3;            ///< GB/s: fits fall below zero left of the sizes that they were made for
+inline constexpr Bytes beside_alone{2'000'000'000};     ///< what nvidia-smi shows beside torch's memory, without tensor parallelism
+inline constexpr Bytes beside_in_group{3'000'000'000};  ///< and with it
+inline constexpr double bytes_a_parameter = 24, bytes_an_activation = 4;
+
 /// Equal replicas that stand next to each other.
 struct SailorRun {
   SailorKind kind;

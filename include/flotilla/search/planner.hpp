@@ -78,8 +78,8 @@ struct PlanAnswer {
 /// of them. How to search depends on the forecaster:
 ///   that forecasts programs of a runtime (simulate::ProgramForecaster): all plans that PlanAnswer::space says, by estimates and forecasts;
 ///     for bound ranks every even plan besides, by branch and bound;
-///   closed formulas (sailor::SailorArtifact): exactly, in the space of that artifact's planner. They know 1F1B alone, and constraints on
-///     degrees, cuts and microbatches are refused.
+///   closed formulas (sailor::SailorArtifact): exactly, in the space of that artifact's planner. They know 1F1B alone, and demand no
+///   devices.
 /// Deterministic: effort is counted, never timed. The same request has the same answer on any machine, unless it is told to stop. For a
 /// pool the forecaster's profile needs no devices; types of the pool that it does not know must have been completed from the catalogue.
 /// Throws Error{bad_input} for a request that contradicts itself or the model: no devices, an unknown type, a batch below 1, limits that

@@ -9,10 +9,6 @@
 namespace flotilla::sailor {
 namespace {
 
-constexpr double bucket = 5e8;         // bytes: DeepSpeed's
-constexpr int most_shares = 4;         // ways in which tensor parallelism is taken to divide a gradient
-constexpr double slowest_rate = 1e-3;  // GB/s: fits fall below zero left of the sizes that they were made for
-
 /// max over replicas; nullopt when one of them is not known.
 class Slowest {
  public:
@@ -159,7 +155,7 @@ Seconds sailor_all_reduce(const cluster::LinkFit& fit, int members, double bytes
 
 std::optional<Seconds> sailor_reduction(const SailorTables& t, const SailorStage& stage) {
   const int members = degree(stage);
-  int shares = most_shares;
+  int shares = most_gradient_shares;
   for (const SailorRun& run : stage.replicas) shares = std::min(shares, run.kind.tensor_parallel);
   const double bytes = t.weight_bytes(stage.first_layer, stage.last_layer) / shares;
   Slowest slowest;

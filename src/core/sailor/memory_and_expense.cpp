@@ -10,9 +10,7 @@ namespace {
 using program::Category;
 
 constexpr double seconds_in_an_hour = 3600;
-constexpr double most_bytes = 9e18;              // of 64 bits
-constexpr Bytes beside_alone{2'000'000'000};     // what nvidia-smi shows beside torch's memory, without tensor parallelism
-constexpr Bytes beside_in_group{3'000'000'000};  // and with it
+constexpr double most_bytes = 9e18;  // of 64 bits
 
 Bytes bytes_of(double bytes) { return {static_cast<std::int64_t>(std::min(bytes, most_bytes))}; }
 
@@ -87,7 +85,7 @@ std::optional<simulate::MemoryForecast> sailor_memory(const SailorTables& t, int
   put(Category::gradients, 4 * held->parameters);
   put(Category::optimizer, 8 * held->parameters);      // Adam's moments
   put(Category::communication, 4 * held->parameters);  // buckets
-  put(Category::activations, 4 * held->saved * sequences * (stages - stage));
+  put(Category::activations, bytes_an_activation * held->saved * sequences * (stages - stage));
   memory.runtime_constant = tensor_parallel == 1 ? beside_alone : beside_in_group;
   return memory;
 }

@@ -83,7 +83,33 @@ void check_cuts(const PlanRequest& r) {
                    "; change one of them");
 }
 
+std::string_view unit_of(Goal goal) { return goal == Goal::billing ? "billing weight" : goal == Goal::energy ? "power" : "price"; }
+
+/// The objective can be worked out for every type of the pool.
+void check_prices(const PlanRequest& r, const cluster::Profile& library) {
+  const auto& [goal, limits] = r.objective;
+  for (const PoolEntry& entry : r.pool) {
+    if (entry.count == 0) continue;
+    FLOTILLA_REQUIRE(goal == Goal::throughput || price_of(library, entry.device_type, entry.zone, goal) > 0, ErrorKind::bad_input,
+                     "the objective asks for ", unit_of(goal), ", but no figure is known for the ", unit_of(goal), " of ",
+                     entry.device_type);
+    FLOTILLA_REQUIRE(!(limits.usd_per_iteration || limits.usd_per_hour) || price_of(library, entry.device_type, entry.zone, Goal::cost) > 0,
+                     ErrorKind::bad_input, "a limit is in US dollars, but no figure is known for the price of ", entry.device_type);
+  }
+}
+
 }  // namespace
+
+double price_of(const cluster::Profile& library, const std::string& type, const std::string& zone, Goal goal) {
+  constexpr double seconds_in_an_hour = 3600;
+  switch (goal) {
+    case Goal::throughput: return 0;
+    case Goal::cost: return cluster::usd_per_hour(library, type, zone) / seconds_in_an_hour;
+    case Goal::billing: return cluster::billing_weight(library, type, zone) / seconds_in_an_hour;
+    case Goal::energy: return cluster::find_type(library, type)->power_watts;
+  }
+  return 0;
+}
 
 void check(const PlanRequest& r, const cluster::Profile& library) {
   check_job(r);
@@ -91,6 +117,7 @@ void check(const PlanRequest& r, const cluster::Profile& library) {
   check_degrees(r);
   check_cuts(r);
   check_pool(r.pool, library);
+  check_prices(r, library);
 }
 
 void check_ranks(const cluster::Profile& profile) {

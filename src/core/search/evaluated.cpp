@@ -8,7 +8,7 @@ namespace flotilla::search {
 
 Evaluated evaluated(plan::Plan plan, simulate::Forecast forecast, Goal goal, const std::function<std::optional<Bytes>(Rank)>& limit_of) {
   Evaluated out;
-  out.value = value_of(forecast, goal).value_or(std::numeric_limits<double>::infinity());
+  out.value = value_of(forecast.iteration, forecast.expense, goal).value_or(std::numeric_limits<double>::infinity());
   out.devices = plan::rank_count(plan);
   if (const auto found = simulate::tightest(forecast, limit_of))
     out.stage = found->stage, out.tightest = found->rank, out.needed = found->needed, out.limit = found->limit, out.memory = found->memory;
@@ -34,20 +34,20 @@ RankedPlan ranked(const Evaluated& from) {
   return out;
 }
 
-std::optional<double> value_of(const simulate::Forecast& forecast, Goal goal) {
+std::optional<double> value_of(Seconds iteration, const simulate::Expense& expense, Goal goal) {
   switch (goal) {
-    case Goal::throughput: return forecast.iteration.value;
-    case Goal::cost: return forecast.expense.usd();
-    case Goal::billing: return forecast.expense.billing_units;
-    case Goal::energy: return forecast.expense.energy_joules;
+    case Goal::throughput: return iteration.value;
+    case Goal::cost: return expense.usd();
+    case Goal::billing: return expense.billing_units;
+    case Goal::energy: return expense.energy_joules;
   }
   return std::nullopt;
 }
 
-double over_limits(const simulate::Forecast& forecast, int devices, const Limits& limits) {
+double over_limits(Seconds iteration, const simulate::Expense& expense, int devices, const Limits& limits) {
   constexpr double seconds_in_an_hour = 3600, unknown = 1e300;
-  const double seconds = forecast.iteration.value;
-  const auto usd = forecast.expense.usd(), of_devices = forecast.expense.device_usd;
+  const double seconds = iteration.value;
+  const auto usd = expense.usd(), of_devices = expense.device_usd;
   double most = 0;
   if (limits.iterations_per_second) most = std::max(most, seconds * *limits.iterations_per_second);
   if (limits.devices) most = std::max(most, devices / static_cast<double>(*limits.devices));

@@ -32,8 +32,8 @@ bool better(const Evaluated&, const Evaluated&);
 RankedPlan ranked(const Evaluated&);
 
 /// What one iteration comes to in the objective's unit; nothing where a price is missing.
-std::optional<double> value_of(const simulate::Forecast&, Goal);
-/// Times the limit that is most broken; at most 1: the forecast keeps all of them.
-double over_limits(const simulate::Forecast&, int devices, const Limits&);
+std::optional<double> value_of(Seconds iteration, const simulate::Expense&, Goal);
+/// Times the limit that is most broken; at most 1: the iteration keeps all of them.
+double over_limits(Seconds iteration, const simulate::Expense&, int devices, const Limits&);
 
 }  // namespace flotilla::search

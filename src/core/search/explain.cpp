@@ -102,6 +102,13 @@ std::string why_lost(const Evaluated& other, const Evaluated& best, Goal goal) {
   return line;
 }
 
+RankedPlan alternative(const Evaluated& other, const Evaluated& best, Goal goal) {
+  RankedPlan told = ranked(other);
+  told.reason = why_lost(other, best, goal);
+  told.within_error = equal_within_error(other, best);
+  return told;
+}
+
 std::string binding_of(const PlanRequest& request, const cluster::Profile& library, const RankedPlan& best) {
   const Limits& limits = request.objective.limits;
   const auto used = devices_by_place(best.plan);

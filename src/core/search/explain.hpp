@@ -15,6 +15,9 @@ std::string why_lost(const Evaluated& other, const Evaluated& best, Goal);
 /// difference is that of what they do differently.
 bool equal_within_error(const Evaluated&, const Evaluated&);
 
+/// As an answer tells it: with why it lost.
+RankedPlan alternative(const Evaluated& other, const Evaluated& best, Goal);
+
 /// The activity that takes most more of a device's time in `other`.
 simulate::Activity grown_most(const Evaluated& other, const Evaluated& best);
 

@@ -99,11 +99,11 @@ PlanAnswer plan_by_programs(PlanRequest& request, const cluster::Profile& profil
 }
 
 /// The artifact's formulas bind nothing: plans by type and zone are bound when they are found.
-PlanAnswer plan_by_formulas(PlanRequest& request, const cluster::Profile& profile) {
+PlanAnswer plan_by_formulas(PlanRequest& request, const cluster::Profile& profile, const sailor::SailorArtifact& forecaster) {
   const bool on_ranks = request.pool.empty();
   if (on_ranks) check_ranks(profile), request.pool = pool_of_devices(profile);
   check(request, profile);
-  auto answer = rules::plan_by_rules(request, profile);
+  auto answer = rules::plan_by_rules(request, profile, forecaster);
   if (!on_ranks) return answer;
   const auto bind = [&](RankedPlan& one) {
     auto plan = on_devices(one.plan, profile);
@@ -129,8 +129,8 @@ PlanAnswer plan(const PlanRequest& asked, const simulate::Forecaster& forecaster
   PlanAnswer answer;
   if (const auto* programs = dynamic_cast<const simulate::ProgramForecaster*>(&forecaster))
     answer = plan_by_programs(request, profile, *programs);
-  else if (dynamic_cast<const sailor::SailorArtifact*>(&forecaster) != nullptr)
-    answer = plan_by_formulas(request, profile);
+  else if (const auto* formulas = dynamic_cast<const sailor::SailorArtifact*>(&forecaster))
+    answer = plan_by_formulas(request, profile, *formulas);
   else
     throw Error{ErrorKind::unavailable, "no search is known for this forecaster; it forecasts no programs, and its formulas are others"};
   prefer_what_moves_least(answer, request);

@@ -151,4 +151,55 @@ constexpr std::int64_t uneven_passes_of_few = 3'000, uneven_passes = 1'000;
 /// Estimates err by some per cent, mostly to the good.
 constexpr double uneven_error = 1.03;
 
+// Plans under closed formulas (rules/). Steps are about nanoseconds of work, whatever the machine; a search ends after so many of them.
+// Unless it says otherwise, a figure is set, not tuned: no measurement backs it.
+
+/// Of a search, of one node at once, of the first guesses, of a node that could still be halved, and of a likely start.
+/// Tuned on: planner_benchmark speed and rules_scale_test (docs/measurements/planner.md).
+constexpr std::int64_t rules_steps = 500'000'000, rules_steps_at_once = rules_steps / 8, rules_steps_of_guessing = rules_steps / 8,
+                       rules_steps_of_a_node = 5'000'000, rules_steps_of_a_start = 3'000'000;
+/// That are still spent once a part was given up whose bound is below the best plan.
+constexpr std::int64_t rules_steps_after_a_gap = 200'000'000;
+/// What is counted for one plan worked out, stage listed, stage relaxed, run of equal stages, round of multipliers over a stage, partial
+/// plan made, two of them compared: so that a step is about a nanosecond.
+constexpr std::int64_t rules_steps_of_a_plan = 2'000, rules_steps_of_listing = 150, rules_steps_of_a_move = 5, rules_steps_of_a_run = 4,
+                       rules_steps_of_a_round = 6, rules_steps_of_a_label = 100, rules_steps_of_a_comparison = 15;
+/// A node that promises no more than this part of the value is enumerated, not halved.
+constexpr double rules_narrow = 1e-3;
+/// Shapes of a node that are turned into plans without a better one coming of it: a first look, a long one.
+constexpr int rules_few_in_vain = 10, rules_most_in_vain = 300;
+/// Partial plans in memory at once.
+constexpr std::size_t rules_labels = 300'000;
+/// From so many groups of devices on they are first bounded together; with more than so many no stage mixes two.
+constexpr std::size_t rules_many_groups = 3, rules_mixed_groups = 4;
+/// The model's layers, at most: tables grow with their square.
+constexpr int rules_layers = 256;
+/// All assignments of so many devices are tried, where there are no more ways to run a replica.
+constexpr int rules_few_devices = 9;
+constexpr std::size_t rules_few_choices = 12;
+/// Zones are of one region among which a message of so many bytes takes at most this times what it takes inside; more regions are one.
+constexpr double rules_far = 2, rules_message = 1e7;
+constexpr int rules_regions = 4;
+/// States of dynamic programs: of all resources and sides, of the coarse bound, of one resource; without and with weighted resources.
+constexpr std::int64_t rules_states = 4096, rules_coarse_states = 40, rules_plain_states = 512, rules_weighted_units = 256;
+constexpr int rules_units = 2000, rules_finest_weights = 12, rules_coarse_weights = 4;
+/// Rounds of multipliers, and how far beyond what they aim at they go.
+constexpr int rules_rounds_of_multipliers = 5;
+constexpr double rules_beyond = 1.05;
+/// Likely starts that are tried at once, and after them; among how many, at how many paces; up to this times the likeliest value.
+constexpr std::size_t rules_likely_starts = 4, rules_more_likely_starts = 40, rules_starts_looked_at = 4000;
+constexpr int rules_paces = 60;
+constexpr double rules_hopeful = 1.4;
+/// Ways in which tensor parallelism is guessed to share the gradients.
+constexpr double rules_likely_shares = 2;
+/// Up to this times the best value, layers are moved and zones exchanged.
+constexpr double rules_worth_moving = 1.1, rules_worth_improving = 1.03;
+/// Rounds of exchanging zones, entries up to which that is tried between regions, and what another region counts for in a stage's distance.
+constexpr int rules_rounds_of_swaps = 30;
+constexpr std::size_t rules_entries_to_swap = 16;
+constexpr double rules_other_region = 1e-3;
+/// Entries of which all orders are tried, orders of more of them, and entries whose rings are looked at link by link.
+constexpr std::size_t rules_entries_of_orders = 5, rules_entries_of_rings = 8;
+constexpr int rules_orders = 8;
+
 }  // namespace flotilla::search::tuning

@@ -20,6 +20,10 @@ int sequences_within(double seconds, double each, int most) {
 StageBounds::StageBounds(const pool::DevicePool& device_pool, const LayerCosts& costs, SumTable& sums, const Space& space)
     : device_pool_{device_pool}, costs_{costs}, sums_{sums}, space_{space} {
   set_waits();
+  for (int first = 0; first < costs_.layers; ++first)
+    for (int last = first + 1; last <= costs_.layers; ++last)
+      for (const ReplicaOption& option : costs_.options) add_passes(option, {first, last});
+  first_pass_.push_back(passes_.size());
 }
 
 /// What precedes a stage passes at least the layers before it, on whatever is fastest: as many sequences at a time as the stage itself
@@ -94,86 +98,104 @@ double StageBounds::after_all(const ReplicaOption& option, const Interval& i, in
   return least;
 }
 
-/// Microbatches of one size through a stage.
-struct StageBounds::Pass {
-  const MicrobatchCosts* costs = nullptr;
-  const Waits* waits = nullptr;
-  double rate = 0;   ///< seconds of a sequence, at least
-  double again = 0;  ///< seconds of a microbatch that are recomputed
-};
-
-/// Visits each size of microbatch that fits.
-template <class Visit>
-void StageBounds::for_passes(const ReplicaOption& option, const Interval& i, Visit visit) const {
+/// Each size of microbatch that fits. The iteration's last microbatch may be short. Either it is followed back through the stages before,
+/// or the full one ahead of it, and then its own passes do not count: so much is lost at most of the way back.
+void StageBounds::add_passes(const ReplicaOption& option, const Interval& i) {
+  first_pass_.push_back(passes_.size());
   const int blocks = costs_.blocks(i), ends = (costs_.begins(i) ? 1 : 0) + (costs_.ends(i) ? 2 : 0);
-  double least_rate = impossible;
+  const std::size_t top = costs_.ends(i) ? head : blocks > 0 ? block : embedding;
+  double rate = impossible;
   for (std::size_t size = 0; size < option.microbatches.size(); ++size) {
     const MicrobatchCosts& m = option.microbatches[size];
     double again = impossible;
     for (std::size_t mode = 0; mode < recompute_modes; ++mode)
       if (blocks <= m.most_blocks[mode][at(ends)]) again = std::min(again, blocks * m.recompute[mode]);
     if (again == impossible) continue;
-    least_rate = std::min(least_rate, (costs_.of(m.forward, i) + costs_.of(m.backward, i) + again) / m.most);
-    visit(Pass{&m, &waits_[size], least_rate, again});
+    const double back = costs_.of(m.backward, i);
+    rate = std::min(rate, (costs_.of(m.forward, i) + back + again) / m.most);
+    const Waits& waits = waits_[size];
+    passes_.push_back({rate, wait(m, rate, waits, i), (space_.chunks > 1 ? waits.chunked_there : waits.there)[at(i.first)],
+                       back + again - m.backward[top], costs_.of(m.weights, i) - m.weights[top], m.least});
   }
 }
 
-/// The iteration's last microbatch may be short. Either it is followed back through the stages before, or the full one ahead of it, and
-/// then its own passes do not count: so much is lost at most of the way back.
-double StageBounds::wait(const Pass& pass, const Interval& i) const {
+std::span<const StageBounds::Pass> StageBounds::passes(const ReplicaOption& option, const Interval& i) const {
+  const int before = i.first * (2 * costs_.layers - i.first + 1) / 2 + (i.last - i.first - 1);  // intervals
+  const std::size_t at = pool::at(before) * costs_.options.size() + static_cast<std::size_t>(&option - costs_.options.data());
+  return std::span{passes_}.subspan(first_pass_[at], first_pass_[at + 1] - first_pass_[at]);
+}
+
+double StageBounds::wait(const MicrobatchCosts& m, double rate, const Waits& waits, const Interval& i) const {
   const auto there_and_back = [&](double there, double back) {
-    const double own = pass.rate * pass.costs->least;
-    return there + (space_.pipeline_replicas && pass.costs->most > 1 && back > 0 ? back * back / (back + own) : back);
+    const double own = rate * m.least;
+    return there + (space_.pipeline_replicas && m.most > 1 && back > 0 ? back * back / (back + own) : back);
   };
   const auto a = at(i.first);
   double least = impossible;
-  if (space_.whole) least = there_and_back(pass.waits->there[a], pass.waits->back[a]);
-  if (space_.splits) least = std::min(least, pass.waits->there[a]);
-  if (space_.chunks > 1) least = std::min(least, there_and_back(pass.waits->chunked_there[a], pass.waits->chunked_back[a]));
+  if (space_.whole) least = there_and_back(waits.there[a], waits.back[a]);
+  if (space_.splits) least = std::min(least, waits.there[a]);
+  if (space_.chunks > 1) least = std::min(least, there_and_back(waits.chunked_there[a], waits.chunked_back[a]));
   return least;
-}
-
-double StageBounds::wait_of_sums(const Pass& pass, const Interval& i) const {
-  return (space_.chunks > 1 ? pass.waits->chunked_there : pass.waits->there)[at(i.first)];
 }
 
 /// Gradients are summed while a full microbatch goes back through the layers below the stage's last. Where gradients of weights are made
 /// later, those of as many more microbatches as stages stand before, all of which are under way within the time.
 double StageBounds::hidden(const Pass& pass, const Interval& i, double seconds) const {
-  const MicrobatchCosts& m = *pass.costs;
-  const std::size_t top = costs_.ends(i) ? head : costs_.blocks(i) > 0 ? block : embedding;
-  const double most = std::min(seconds / pass.rate, static_cast<double>(device_pool_.request.global_batch)) / m.least;
-  const double later = space_.splits ? std::min<double>(i.first, most) : 0;
-  return std::max(0.0, costs_.of(m.backward, i) + pass.again - m.backward[top] + later * (costs_.of(m.weights, i) - m.weights[top]));
+  if (!space_.splits || i.first == 0) return std::max(0.0, pass.hides);
+  const double most = std::min(seconds / pass.rate, static_cast<double>(device_pool_.request.global_batch)) / pass.least;
+  return std::max(0.0, pass.hides + std::min<double>(i.first, most) * pass.hides_later);
 }
 
-StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interval& i, double seconds, const ReplicaCount& count,
-                                      int groups) const {
+int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, int groups) const {
+  const int batch = device_pool_.request.global_batch;
+  const double last = update(option, i);
+  const double beside = costs_.is_ours ? after_passes(option, i, groups) : last, all = costs_.is_ours ? after_all(option, i, groups) : last;
+  int most = 0;
+  for (const Pass& pass : passes(option, i)) {
+    const double hides = costs_.is_ours ? hidden(pass, i, seconds) : 0;
+    const double left = std::min(seconds - pass.wait - beside, seconds - pass.wait_of_sums - all + hides);
+    if (const int sequences = sequences_within(left, pass.rate, batch); sequences >= pass.least) most = std::max(most, sequences);
+  }
+  return most;
+}
+
+/// `many` as where two hosts sum.
+StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interval& i, double seconds, const ReplicaCount& count) const {
   Share share;
   const int batch = device_pool_.request.global_batch;
   const double last = update(option, i), own_last = space_.sharded ? 0 : last;
-  const double beside = costs_.is_ours ? after_passes(option, i, groups) : last, all = costs_.is_ours ? after_all(option, i, groups) : last;
-  for_passes(option, i, [&](const Pass& pass) {
-    const double rest = seconds - wait(pass, i), rest_of_sums = seconds - wait_of_sums(pass, i);
+  const bool fits_one_host = count.most > 1 && option.tensor + std::max(2, count.least) - 1 <= device_pool_.types[at(option.type)].per_node;
+  for (const Pass& pass : passes(option, i)) {
     const auto allow = [&](int& most, double left) {
       const int sequences = sequences_within(left, pass.rate, batch);
-      if (sequences >= pass.costs->least) most = std::max(most, sequences);
+      if (sequences >= pass.least) most = std::max(most, sequences);
     };
-    if (count.least == 1) allow(share.alone, rest - last);
-    if (count.most == 1) return;
-    if (option.tensor + std::max(2, count.least) - 1 <= device_pool_.types[at(option.type)].per_node)
-      allow(share.one_host, rest - own_last);
-    allow(share.many, std::min(rest - beside, rest_of_sums - all + (costs_.is_ours ? hidden(pass, i, seconds) : 0)));
-  });
+    if (count.least == 1) allow(share.alone, seconds - pass.wait - last);
+    if (fits_one_host) allow(share.one_host, seconds - pass.wait - own_last);
+  }
+  if (count.most > 1) share.many = many(option, i, seconds, 2);
   return share;
 }
 
+/// Of every option.
+std::vector<StageBounds::Share> StageBounds::shares(const Interval& i, double seconds, const ReplicaCount& count) const {
+  std::vector<Share> all;
+  all.reserve(costs_.options.size());
+  for (const ReplicaOption& option : costs_.options) all.push_back(share(option, i, seconds, count));
+  if (!costs_.is_ours || count.most == 1) return all;
+  const int groups = groups_needed(all, count);
+  for (std::size_t o = 0; groups > 2 && o < all.size(); ++o)
+    if (all[o].many > 0) all[o].many = many(costs_.options[o], i, seconds, groups);
+  return all;
+}
+
 /// Hosts on which a stage stands at least, in the zone where it has most of them: among so many one level of its sums is made.
-int StageBounds::groups_needed(const Interval& i, double seconds, const ReplicaCount& count) const {
+int StageBounds::groups_needed(const std::vector<Share>& shares, const ReplicaCount& count) const {
   double hosts = impossible;
   int widest = 1;
-  for (const ReplicaOption& option : costs_.options) {
-    const int most = share(option, i, seconds, count, 2).many, per_node = device_pool_.types[at(option.type)].per_node;
+  for (std::size_t o = 0; o < shares.size(); ++o) {
+    const ReplicaOption& option = costs_.options[o];
+    const int most = shares[o].many, per_node = device_pool_.types[at(option.type)].per_node;
     widest = std::max(widest, per_node);
     if (most > 0) hosts = std::min(hosts, static_cast<double>(device_pool_.request.global_batch) / most * option.tensor / per_node);
   }
@@ -183,37 +205,45 @@ int StageBounds::groups_needed(const Interval& i, double seconds, const ReplicaC
 }
 
 StageDemand StageBounds::demand(double seconds, const ReplicaCount& count, double by_batch) {
-  const int types = static_cast<int>(device_pool_.types.size());
-  const double batch = device_pool_.request.global_batch;
-  StageDemand out{costs_.layers, types};
-  std::vector<double> on_one_host(at(types));
+  if (seconds != seconds_ || count != count_) {
+    seconds_ = seconds, count_ = count;
+    shares_.clear();
+    for (int first = 0; first < costs_.layers; ++first)
+      for (int last = first + 1; last <= costs_.layers; ++last) shares_.push_back(shares({first, last}, seconds, count));
+  }
+  StageDemand out{costs_.layers, static_cast<int>(device_pool_.types.size())};
+  auto known = shares_.begin();
   for (int first = 0; first < costs_.layers; ++first)
-    for (int last = first + 1; last <= costs_.layers; ++last) {
-      const Interval i{first, last};
-      const int groups = costs_.is_ours && count.most > 1 ? groups_needed(i, seconds, count) : 2;
-      double* least = out.of(first, last);
-      std::ranges::fill(on_one_host, impossible);
-      for (const ReplicaOption& option : costs_.options) {
-        const Share most = share(option, i, seconds, count, groups);
-        double& here = least[option.type];
-        const auto devices = [&](int sequences) { return option.tensor / (by_batch * sequences / batch + (1 - by_batch) / count.least); };
-        if (most.alone >= batch) here = std::min<double>(here, option.tensor);
-        if (most.one_host > 0) on_one_host[at(option.type)] = std::min(on_one_host[at(option.type)], devices(most.one_host));
-        if (most.many > 0) here = std::min(here, types == 1 ? std::ceil(devices(most.many) - nearly) : devices(most.many));
-      }
-      for (int t = 0; t < types; ++t)
-        if (const double devices = std::ceil(on_one_host[at(t)] - nearly); devices <= device_pool_.types[at(t)].per_node)
-          least[t] = std::min(least[t], devices);
-    }
+    for (int last = first + 1; last <= costs_.layers; ++last) add_demand(*known++, count, by_batch, out.of(first, last));
   return out;
+}
+
+/// Devices of each type for a stage whose replicas take these shares.
+void StageBounds::add_demand(const std::vector<Share>& shares, const ReplicaCount& count, double by_batch, double* least) const {
+  const std::size_t types = device_pool_.types.size();
+  const double batch = device_pool_.request.global_batch;
+  std::vector<double> on_one_host(types, impossible);
+  for (std::size_t o = 0; o < shares.size(); ++o) {
+    const ReplicaOption& option = costs_.options[o];
+    const Share& most = shares[o];
+    double& here = least[option.type];
+    const auto devices = [&](int sequences) { return option.tensor / (by_batch * sequences / batch + (1 - by_batch) / count.least); };
+    if (most.alone >= batch) here = std::min<double>(here, option.tensor);
+    if (most.one_host > 0) on_one_host[at(option.type)] = std::min(on_one_host[at(option.type)], devices(most.one_host));
+    if (most.many > 0) here = std::min(here, types == 1 ? std::ceil(devices(most.many) - nearly) : devices(most.many));
+  }
+  for (std::size_t t = 0; t < types; ++t)
+    if (const double devices = std::ceil(on_one_host[t] - nearly); devices <= device_pool_.types[t].per_node)
+      least[t] = std::min(least[t], devices);
 }
 
 void StageBounds::list_replicas(double seconds, const ReplicaCount& count, std::vector<BoundProof::Replica>& out) const {
   for (int first = 0; first < costs_.layers; ++first)
     for (int last = first + 1; last <= costs_.layers; ++last) {
-      const int groups = costs_.is_ours && count.most > 1 ? groups_needed({first, last}, seconds, count) : 2;
-      for (const ReplicaOption& option : costs_.options) {
-        const Share most = share(option, {first, last}, seconds, count, groups);
+      const auto all = shares({first, last}, seconds, count);
+      for (std::size_t o = 0; o < all.size(); ++o) {
+        const ReplicaOption& option = costs_.options[o];
+        const Share& most = all[o];
         const int host = device_pool_.types[at(option.type)].per_node;
         if (most.alone > 0 || most.one_host > 0 || most.many > 0)
           out.push_back({first, last, option.type, option.tensor, most.alone, most.one_host, most.many, host});
@@ -223,15 +253,14 @@ void StageBounds::list_replicas(double seconds, const ReplicaCount& count, std::
 
 double StageBounds::expense_of(const ReplicaOption& option, const Interval& i, double seconds) const {
   const double price = device_pool_.types[at(option.type)].price * option.tensor, batch = device_pool_.request.global_batch;
-  const Share most = share(option, i, seconds, {1, device_pool_.request.global_batch}, 2);
+  const Share most = share(option, i, seconds, {1, device_pool_.request.global_batch});
   const double last = update(option, i);
   double least = impossible;
-  for_passes(option, i, [&](const Pass& pass) {
-    const double before = wait(pass, i);
-    if (most.alone >= batch) least = std::min(least, price * (batch * pass.rate + before + last));
+  for (const Pass& pass : passes(option, i)) {
+    if (most.alone >= batch) least = std::min(least, price * (batch * pass.rate + pass.wait + last));
     const double sequences = std::max(most.many, most.one_host);
-    if (sequences > 0) least = std::min(least, price * batch * (pass.rate + (before + (space_.sharded ? 0 : last)) / sequences));
-  });
+    if (sequences > 0) least = std::min(least, price * batch * (pass.rate + (pass.wait + (space_.sharded ? 0 : last)) / sequences));
+  }
   return least;
 }
 

@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "flotilla/search/bound_proof.hpp"
 #include "sum_times.hpp"
 
@@ -33,6 +35,7 @@ struct Space {
 /// Replicas of every stage: from `least` to `most`.
 struct ReplicaCount {
   int least = 1, most = 1;
+  bool operator==(const ReplicaCount&) const = default;
 };
 
 class StageBounds {
@@ -62,17 +65,25 @@ class StageBounds {
   };
   void set_waits();
   Waits waits_of(double sequences, const ByKind& forward, const ByKind& both) const;
-  struct Pass;
-  double wait(const Pass&, const Interval&) const;
-  double wait_of_sums(const Pass&, const Interval&) const;
+  /// Microbatches of one size through a stage, which fit its memory; by all that does not depend on the time allowed.
+  struct Pass {
+    double rate = 0;                    ///< seconds of a sequence, at least
+    double wait = 0, wait_of_sums = 0;  ///< seconds before it and after it, and before its sums
+    double hides = 0, hides_later = 0;  ///< seconds of sums: while the last one goes back; while one more makes its weights' gradients
+    int least = 1;                      ///< sequences
+  };
+  void add_passes(const ReplicaOption&, const Interval&);
+  std::span<const Pass> passes(const ReplicaOption&, const Interval&) const;
+  double wait(const MicrobatchCosts&, double rate, const Waits&, const Interval&) const;
   double hidden(const Pass&, const Interval&, double seconds) const;
   double update(const ReplicaOption&, const Interval&) const;
   double after_all(const ReplicaOption&, const Interval&, int groups) const;
   double after_passes(const ReplicaOption&, const Interval&, int groups) const;
-  template <class Visit>
-  void for_passes(const ReplicaOption&, const Interval&, Visit) const;
-  Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&, int groups) const;
-  int groups_needed(const Interval&, double seconds, const ReplicaCount&) const;
+  int many(const ReplicaOption&, const Interval&, double seconds, int groups) const;
+  Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&) const;
+  std::vector<Share> shares(const Interval&, double seconds, const ReplicaCount&) const;
+  int groups_needed(const std::vector<Share>&, const ReplicaCount&) const;
+  void add_demand(const std::vector<Share>&, const ReplicaCount&, double by_batch, double* least) const;
   double expense_of(const ReplicaOption&, const Interval&, double seconds) const;
 
   const pool::DevicePool& device_pool_;
@@ -80,6 +91,12 @@ class StageBounds {
   SumTable& sums_;
   Space space_;
   std::vector<Waits> waits_;  ///< by size of microbatch
+  std::vector<Pass> passes_;
+  std::vector<std::size_t> first_pass_;  ///< of an option in an interval; intervals in their order, and an end
+  // Of the last demand: the shares of all intervals, which do not depend on what counts.
+  double seconds_ = -1;
+  ReplicaCount count_;
+  std::vector<std::vector<Share>> shares_;
 };
 
 }  // namespace flotilla::search::bound

@@ -10,22 +10,24 @@ constexpr double gradient_bytes = 4;  // fp32
 // As simulate/route: a published fit holds from its smallest message on, and never below a share of its highest rate.
 constexpr double smallest_fitted = 65536, largest_fitted = 1073741824, least_share = 0.02;
 
-double fitted(const cluster::LinkFit& fit, double bytes, int flows) {
-  const double sent = std::max(bytes, smallest_fitted), x = std::log2(std::min(sent, largest_fitted) / 1e6);
-  const double together = std::clamp(1e9 * ((fit.a * x + fit.b) * x + fit.c), least_share * fit.most.value, fit.most.value);
-  return sent * std::max(flows, fit.from_count) / together;
+double fitted(const cluster::LinkFit& fit, const MessageSize& size, int flows) {
+  const double x = size.log, together = std::clamp(1e9 * ((fit.a * x + fit.b) * x + fit.c), least_share * fit.most.value, fit.most.value);
+  return size.fitted * std::max(flows, fit.from_count) / together;
 }
 
 Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes)}; }
 
 }  // namespace
 
-double SumTable::Link::seconds(double bytes, int flows) const {
-  if (fit) return fitted(*fit, bytes, flows);
-  const auto of = [&](double size) {
-    return adds ? cluster::sum_time(*link, whole(size)).value : cluster::transfer_time(*link, whole(size)).value;
+MessageSize::MessageSize(double size)
+    : bytes{size}, fitted{std::max(size, smallest_fitted)}, log{std::log2(std::min(fitted, largest_fitted) / 1e6)} {}
+
+double SumTable::Link::seconds(const MessageSize& size, int flows) const {
+  if (fit) return fitted(*fit, size, flows);
+  const auto of = [&](double bytes) {
+    return adds ? cluster::sum_time(*link, whole(bytes)).value : cluster::transfer_time(*link, whole(bytes)).value;
   };
-  const double alone = of(bytes), latency = std::min(alone, of(0));
+  const double alone = of(size.bytes), latency = std::min(alone, of(0));
   return latency + std::max(1.0, static_cast<double>(flows) / std::max(1, link->lanes)) * (alone - latency);
 }
 
@@ -54,9 +56,10 @@ SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
       if (!link.sum_pieces.empty()) links.push_back({&link, nullptr, true});
     }
     for (const auto& fit : device_pool.profile.link_fits)
-      if (touches(fit.from_type, fit.to_type, type)) (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
+      if (is_used(fit) && touches(fit.from_type, fit.to_type, type))
+        (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
     for (Links* links : {&inside_[t], &between_[t]})
-      for (Link& link : *links) link.empty = link.seconds(0, 1);
+      for (Link& link : *links) link.empty = link.seconds(MessageSize{0}, 1);
   }
 }
 
@@ -69,11 +72,18 @@ bool SumTable::touches(const std::string& from, const std::string& to, int type)
   return from == name || to == name || !is_type(from) || !is_type(to);
 }
 
+/// By the forecast (simulate/route): between zones their own fits, inside a zone another zone's too, and of as many senders as receivers.
+bool SumTable::is_used(const cluster::LinkFit& fit) const {
+  const auto is_there = [&](const std::string& zone) { return std::ranges::find(device_pool_.zones, zone) != device_pool_.zones.end(); };
+  return fit.from_count == fit.to_count && (fit.from_zone == fit.to_zone || (is_there(fit.from_zone) && is_there(fit.to_zone)));
+}
+
 /// Everybody sends so many bytes to each of the other members; each further message adds what the bytes take.
 double SumTable::exchange(const Links& links, double bytes, int members, int flows) {
   double least = 1e300;
+  const MessageSize size{bytes};
   for (const Link& link : links) {
-    const double one = link.seconds(bytes, flows), further = std::max(0.0, one - link.empty);
+    const double one = link.seconds(size, flows), further = std::max(0.0, one - link.empty);
     least = std::min(least, one + (members - 2) * further);
   }
   return least < 1e300 ? least : 0;

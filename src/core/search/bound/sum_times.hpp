@@ -13,6 +13,12 @@ struct SumTimes {
   double token_embedding = 0;
 };
 
+/// Bytes of a message, and as published fits take them.
+struct MessageSize {
+  explicit MessageSize(double);
+  double bytes, fitted, log;
+};
+
 /// All-reduces of our runtime among replicas of which one is of a given type and degree. First those of a host have a sum of their own,
 /// then G inner groups exchange pieces of n / (members of one x G) elements, each level twice (docs/design/forecast.md). The links are the
 /// fastest that the type has and every number of replicas on its host is tried. Of G it is 2, 3, 4, 6, 8, 12, ... from the last that is not
@@ -32,12 +38,13 @@ class SumTable {
     const cluster::LinkFit* fit = nullptr;
     bool adds = false;  ///< measured as half a sum
     double empty = 0;   ///< seconds(0, 1)
-    double seconds(double bytes, int flows) const;
+    double seconds(const MessageSize&, int flows) const;
   };
   using Links = std::vector<Link>;
   SumTimes times(const ReplicaOption&, int groups) const;
   double all_reduce(const ReplicaOption&, double elements, int groups) const;
   static double exchange(const Links&, double bytes, int members, int flows);
+  bool is_used(const cluster::LinkFit&) const;
   bool touches(const std::string& from, const std::string& to, int type) const;
 
   const pool::DevicePool& device_pool_;

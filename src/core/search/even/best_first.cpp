@@ -95,7 +95,8 @@ void BestFirst::forecast(const plan::Plan& plan) {
   try {
     auto found = evaluate(problem_, plan);
     ++considered_;
-    if (over_limits(found.forecast, found.devices, problem_.request.objective.limits) <= 1) incumbents_.offer(std::move(found));
+    if (over_limits(found.forecast.iteration, found.forecast.expense, found.devices, problem_.request.objective.limits) <= 1)
+      incumbents_.offer(std::move(found));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unavailable) throw;
     if (refusal_.empty()) refusal_ = error.what();

@@ -14,9 +14,7 @@ void add_alternatives(const Problem& problem, const Incumbents& found, PlanAnswe
   const Evaluated& best = *found.best();
   const auto add = [&](const Evaluated& other) {
     if (static_cast<int>(answer.alternatives.size()) >= problem.request.alternatives) return;
-    answer.alternatives.push_back(ranked(other));
-    answer.alternatives.back().reason = why_lost(other, best, problem.request.objective.goal);
-    answer.alternatives.back().within_error = equal_within_error(other, best);
+    answer.alternatives.push_back(alternative(other, best, problem.request.objective.goal));
   };
   for (std::size_t i = 1; i < found.fitting().size(); ++i) add(found.fitting()[i]);
   // Faster ones that do not fit say what more memory would buy.

@@ -160,9 +160,7 @@ PlanAnswer answer_of(const DevicePool& device_pool, const Refine& refine, const 
       return device_pool.request.previous ? known.plan == other.evaluation.plan : alike(known.plan, other.evaluation.plan);
     };
     if (same(*answer.best) || std::ranges::any_of(answer.alternatives, same)) return;
-    answer.alternatives.push_back(ranked(evaluated(other)));
-    answer.alternatives.back().reason = why_lost(evaluated(other), evaluated(best), device_pool.request.objective.goal);
-    answer.alternatives.back().within_error = equal_within_error(evaluated(other), evaluated(best));
+    answer.alternatives.push_back(alternative(evaluated(other), evaluated(best), device_pool.request.objective.goal));
   };
   for (std::size_t i = 1; i < refine.found().size() && std::ssize(answer.alternatives) < device_pool.request.alternatives; ++i)
     tell(refine.found()[i]);

@@ -4,29 +4,10 @@
 #include <bit>
 #include <map>
 
+#include "../check_request.hpp"
 #include "candidate_plan.hpp"
-#include "flotilla/base/error.hpp"
 
 namespace flotilla::search::pool {
-namespace {
-
-constexpr double seconds_in_an_hour = 3600;
-
-/// What a device costs in what the objective counts, per second.
-double price_of(const cluster::Profile& profile, const std::string& type, const std::string& zone, Goal goal) {
-  switch (goal) {
-    case Goal::throughput: return 0;
-    case Goal::cost: return cluster::usd_per_hour(profile, type, zone) / seconds_in_an_hour;
-    case Goal::billing: return cluster::billing_weight(profile, type, zone) / seconds_in_an_hour;
-    case Goal::energy: return cluster::find_type(profile, type)->power_watts;
-  }
-  return 0;
-}
-
-std::string_view unit_of(Goal goal) { return goal == Goal::billing ? "billing weight" : goal == Goal::energy ? "power" : "price"; }
-
-}  // namespace
-
 DevicePool::DevicePool(const PlanRequest& r, const cluster::Profile& library)
     : request{r}, profile{library}, cuts{cuts_of_devices(r.constraints)} {
   profile = with_node_sizes(std::move(profile), r.pool);
@@ -68,16 +49,11 @@ void DevicePool::add(const std::string& device_type, const std::string& zone, in
 }
 
 void DevicePool::set_prices() {
-  const auto& [goal, limits] = request.objective;
   for (PoolType& type : types) {
     for (const int p : type.places) {
       Place& place = places[at(p)];
-      place.usd = cluster::usd_per_hour(profile, type.name, place.zone) / seconds_in_an_hour;
-      place.price = price_of(profile, type.name, place.zone, goal);
-      FLOTILLA_REQUIRE(by_throughput() || place.price > 0, ErrorKind::bad_input, "the objective asks for ", unit_of(goal),
-                       ", but no figure is known for the ", unit_of(goal), " of ", type.name);
-      FLOTILLA_REQUIRE(place.usd > 0 || !(limits.usd_per_iteration || limits.usd_per_hour), ErrorKind::bad_input,
-                       "a limit is in US dollars, but no figure is known for the price of ", type.name);
+      place.usd = price_of(profile, type.name, place.zone, Goal::cost);
+      place.price = price_of(profile, type.name, place.zone, request.objective.goal);
     }
     const auto least = [&](double Place::*figure) {
       return places[at(std::ranges::min(type.places, {}, [&](int p) { return places[at(p)].*figure; }))].*figure;

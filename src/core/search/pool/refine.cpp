@@ -156,10 +156,11 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
     if (!nearest_ || excess(fresh.evaluation) < excess(nearest_->evaluation)) nearest_ = std::move(fresh);
     return std::nullopt;
   }
-  const auto value = value_of(fresh.evaluation.forecast, device_pool_.request.objective.goal);
+  const auto value = value_of(fresh.evaluation.forecast.iteration, fresh.evaluation.forecast.expense, device_pool_.request.objective.goal);
   if (!value) return std::nullopt;
   corrections_.learn(fresh.candidate, fresh.estimated, *value);
-  if (const double broken = over_limits(fresh.evaluation.forecast, fresh.evaluation.devices, device_pool_.request.objective.limits);
+  if (const double broken = over_limits(fresh.evaluation.forecast.iteration, fresh.evaluation.forecast.expense, fresh.evaluation.devices,
+                                        device_pool_.request.objective.limits);
       broken > 1) {
     if (!broken_ || broken < broken_->second) broken_.emplace(std::move(fresh.evaluation), broken);
     return std::nullopt;

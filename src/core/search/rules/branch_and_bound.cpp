@@ -6,29 +6,23 @@ namespace flotilla::search::rules {
 namespace {
 
 constexpr double coarse_rounding = 1 - 1e-9;
-constexpr double narrow = 1e-3;                      // of the value: a node that promises no more than this is enumerated
-constexpr std::int64_t little_steps = 5'000'000;     // for a node that could still be halved
-constexpr int few_in_vain = 10, most_in_vain = 300;  // shapes of a node that are realised without a better plan coming of it
-constexpr std::int64_t most_at_once = BranchAndBound::most_work / 8;  // in one node
-constexpr std::int64_t most_guessing = BranchAndBound::most_work / 8;
-constexpr std::int64_t work_of_plan = 2'000, much_in_vain = 200'000'000;
 
 }  // namespace
 
 BranchAndBound::BranchAndBound(const FormulaProblem& p)
-    : problem_{p}, value_{p}, subproblems_{subproblems_of(p)}, best_{p.request.alternatives}, most_work_{most_work} {
+    : problem_{p}, value_{p}, subproblems_{subproblems_of(p)}, best_{p.request.alternatives}, most_work_{tuning::rules_steps} {
   for (const auto& subproblem : subproblems_) add_starts(*subproblem);
 }
 
 std::int64_t BranchAndBound::work() const {
-  return work_ + considered() * work_of_plan * (1 + static_cast<std::int64_t>(problem_.entries.size()) / 8);
+  return work_ + considered() * tuning::rules_steps_of_a_plan * (1 + static_cast<std::int64_t>(problem_.entries.size()) / 8);
 }
 
 /// What was given up stays the bound: once there is a plan, not much more is worth it then, but a better plan.
 void BranchAndBound::leave(double bound) {
   if (guessing_) return;
   least_ = std::min(least_, bound);
-  if (bound < target() && !best_.plans().empty()) most_work_ = std::min(most_work_, 2 * work() + much_in_vain);
+  if (bound < target() && !best_.plans().empty()) most_work_ = std::min(most_work_, 2 * work() + tuning::rules_steps_after_a_gap);
 }
 
 double BranchAndBound::target() const { return best_.value() * (1 - problem_.request.tolerance) * coarse_rounding; }
@@ -44,9 +38,14 @@ void BranchAndBound::add_starts(Subproblem& subproblem) {
   for (const Measures& measures : subproblem.measures) {
     if (measures.paces() == 0) continue;
     const int m = measures.sequences(), steps = (problem_.request.global_batch + m - 1) / m;
+    const int most = subproblem.use == Subproblem::Use::isolated ? 1 : subproblem.problem.devices;
+    if (const auto& fixed = problem_.request.constraints.data) {
+      if (*fixed <= std::min(steps, most)) add_start(subproblem, measures, *fixed);
+      continue;
+    }
     for (int n = steps; n >= 1;) {
       const int replicas = (steps + n - 1) / n;
-      if (replicas > (subproblem.use == Subproblem::Use::isolated ? 1 : subproblem.problem.devices)) break;
+      if (replicas > most) break;
       add_start(subproblem, measures, replicas);
       n = (steps + replicas - 1) / replicas - 1;  // the most that need more replicas
     }
@@ -67,7 +66,7 @@ void BranchAndBound::push_branch_nodes(int start) {
   const bool even = problem_.request.restrictions.even_layers;
   const First& first = starts_[at(start)].first;
   const Subproblem& subproblem = *starts_[at(start)].subproblem;
-  const bool coarse = subproblem.problem.groups.size() >= many_groups && !subproblem.problem.tiny;
+  const bool coarse = subproblem.problem.groups.size() >= tuning::rules_many_groups && !subproblem.problem.tiny;
   BranchNode branch_node;
   branch_node.above = first.pace * coarse_rounding;
   for (int blocks = even ? 0 : -1; blocks < (even ? problem_.tables.layers() : 0); ++blocks) {
@@ -131,7 +130,7 @@ void BranchAndBound::run() {
     try_likely(false);
   }
   const auto is_heuristic = [](const std::unique_ptr<Subproblem>& subproblem) { return subproblem->is_heuristic(); };
-  const std::int64_t each = most_guessing / std::max<std::int64_t>(1, std::ranges::count_if(subproblems_, is_heuristic));
+  const std::int64_t each = tuning::rules_steps_of_guessing / std::max<std::int64_t>(1, std::ranges::count_if(subproblems_, is_heuristic));
   guessing_ = true;
   for (const auto& subproblem : subproblems_) {
     if (!is_heuristic(subproblem)) continue;
@@ -185,13 +184,14 @@ void BranchAndBound::open(const DpState& node) {
   if (node.branch_node.depth == Depth::any) return push_depths(bound, node);
   // Where the best way is no plan, mostly for memory, splitting does not help, and exact stages may.
   if (path && !p.tiny && value_.least(path->time(f.microbatches()), path->price, 0) < target() &&
-      enumerate(node, f, relaxation, little_steps, true))
+      enumerate(node, f, relaxation, tuning::rules_steps_of_a_node, true))
     return;
   if (path && split(node, bound, relaxation, *path)) return;
   // What promises more goes first.
-  if (!queue_.empty() && bound > queue_.front().bound * (1 + narrow) && bound > node.bound)
+  if (!queue_.empty() && bound > queue_.front().bound * (1 + tuning::rules_narrow) && bound > node.bound)
     return push(bound, node.start, node.branch_node);
-  enumerate(node, f, relaxation, std::min({most_at_once, most_work_ - work(), std::max(little_steps, end_ - work())}), false);
+  enumerate(node, f, relaxation,
+            std::min({tuning::rules_steps_at_once, most_work_ - work(), std::max(tuning::rules_steps_of_a_node, end_ - work())}), false);
 }
 
 void BranchAndBound::push_depths(double bound, const DpState& node) {
@@ -209,7 +209,7 @@ bool BranchAndBound::split(const DpState& node, double bound, const DpRelaxation
   const double by_pace = (n - 1) * (path.pace - path.mean_pace) / time, by_reduction = (path.reduction - path.mean_reduction) / time;
   const double by_price =
       value_.by_price() ? (time - relaxation.least_time()) * (path.price - relaxation.least_price()) / (time * path.price) : 0;
-  if (!(time > 0) || std::max({by_pace, by_reduction, by_price}) < narrow) return false;
+  if (!(time > 0) || std::max({by_pace, by_reduction, by_price}) < tuning::rules_narrow) return false;
   BranchNode low = node.branch_node, high = node.branch_node;
   if (by_price >= std::max(by_pace, by_reduction)) {
     low.price = high.above_price = (path.price + relaxation.least_price()) / 2;
@@ -231,7 +231,7 @@ bool BranchAndBound::enumerate(const DpState& node, const PlanFamily& f, const D
   add_stage.must_beat(target());
   int in_vain = 0;
   double left = never;
-  while (in_vain < (little ? few_in_vain : most_in_vain)) {
+  while (in_vain < (little ? tuning::rules_few_in_vain : tuning::rules_most_in_vain)) {
     const auto shape = add_stage.next(problem_.request.should_stop);
     if (!shape) break;
     const FormulaPlan found = subproblem(node).zone_assigner.best(*shape, best_.value());

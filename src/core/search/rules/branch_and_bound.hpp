@@ -10,11 +10,6 @@ namespace flotilla::search::rules {
 /// Branch and bound over families of plans (microbatch size, replicas) and nodes of them; see docs/design/plan-search.md.
 class BranchAndBound {
  public:
-  /// Steps of work, about nanoseconds, after which the search ends: no clock decides.
-  static constexpr std::int64_t most_work = 500'000'000;
-  /// So many groups of devices are first looked at together.
-  static constexpr std::size_t many_groups = 3;
-
   explicit BranchAndBound(const FormulaProblem&);
   void run();
 
@@ -81,8 +76,8 @@ class BranchAndBound {
   int nodes_ = 0;
   double least_ = never;  ///< of what was given up
   bool stopped_ = false;
-  bool guessing_ = false;                                             ///< what is given up is no bound
-  std::int64_t pruned_ = 0, work_ = 0, most_work_, end_ = most_work;  ///< end_: of the part at hand
+  bool guessing_ = false;                                                       ///< what is given up is no bound
+  std::int64_t pruned_ = 0, work_ = 0, most_work_, end_ = tuning::rules_steps;  ///< end_: of the part at hand
 };
 
 }  // namespace flotilla::search::rules

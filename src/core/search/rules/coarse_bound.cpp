@@ -7,8 +7,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::int64_t most_states = 40;
-
 /// Least of x[i] + y[i]: four at a time, for no sum waits for the one before.
 double least_sum(const double* x, const double* y, int count) {
   double least[4] = {never, never, never, never};
@@ -27,7 +25,7 @@ double least_sum(const double* x, const double* y, int count) {
 bool CoarseBound::suits(const PlanFamily& family) {
   std::int64_t states = 1;
   for (std::size_t r = 0; r < family.resources(); ++r) states *= family.units(r) + 1;
-  return family.sides() == 1 && states <= most_states;
+  return family.sides() == 1 && states <= tuning::rules_coarse_states;
 }
 
 CoarseBound::CoarseBound(const FormulaProblem& p, const PlanFamily& family, const BranchNode& branch_node, double pace, double reduction)

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace flotilla::search::rules {
-namespace {
-
-constexpr int work_of_move = 5, work_of_run = 4;
-
-}  // namespace
-
 DpRelaxation::DpRelaxation(const FormulaProblem& p, const PlanFamily& family, const BranchNode& branch_node, const ObjectiveBound& value,
                            double target, bool only_glance)
     : p_{p},
@@ -109,9 +103,9 @@ bool DpRelaxation::at_most(int units, int others) const {
 
 void DpRelaxation::solve(Quantity what) {
   std::vector<double>& best = tables_[what];
-  std::vector<std::int64_t> work(runs_.size(), work_of_move);
+  std::vector<std::int64_t> work(runs_.size(), tuning::rules_steps_of_a_move);
   for (std::size_t t = 0; t < runs_.size(); ++t)
-    for (const StateRun& run : runs_[t]) work[t] += static_cast<std::int64_t>(ways_) * (run.length + work_of_run);
+    for (const StateRun& run : runs_[t]) work[t] += static_cast<std::int64_t>(ways_) * (run.length + tuning::rules_steps_of_a_run);
   best.assign(at(most_stages_) * ways_ * at(nodes_) * at(states_), never);
   for (int table = 1; table <= most_stages_; ++table) {
     for (std::size_t mix = 0; mix < ways_; ++mix)

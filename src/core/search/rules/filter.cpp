@@ -4,8 +4,6 @@
 #include "dp_relaxation.hpp"
 
 namespace flotilla::search::rules {
-namespace {}  // namespace
-
 std::vector<double> DpRelaxation::costs(Quantity what) const {
   std::vector<double> all;
   all.reserve(moves_.size());

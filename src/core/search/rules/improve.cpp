@@ -7,11 +7,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr int most_rounds = 30;
-constexpr std::size_t few_to_swap = 16;  // among which swaps between regions are tried
-constexpr int most_shares = 4;           // of sailor::sailor_reduction: more degrees share no further
-constexpr double bucket = 5e8;           // of sailor::sailor_all_reduce
-
 bool stands(const sailor::SailorRun& run, const PoolSlot& e) { return run.kind.type == e.type && run.kind.zone == e.zone; }
 
 }  // namespace
@@ -48,8 +43,8 @@ void ZoneAssigner::improve() {
       consider();
     }
   }
-  const bool few = !across_ || p_.entries.size() <= few_to_swap;
-  for (int round = 0; few && round < most_rounds; ++round) {
+  const bool few = !across_ || p_.entries.size() <= tuning::rules_entries_to_swap;
+  for (int round = 0; few && round < tuning::rules_rounds_of_swaps; ++round) {
     const auto& stages = best_.estimate.stages;
     const auto by_pace = std::ranges::max_element(stages, {}, [](const auto& s) { return s.compute + s.sending; });
     const auto by_ring = std::ranges::max_element(stages, {}, [](const auto& s) { return s.reduction; });
@@ -138,7 +133,7 @@ void ZoneAssigner::order_ring(std::size_t stage) {
   auto& s = tried_.plan.stages[stage];
   std::vector<Rings::RingPart> parts;
   std::vector<int> tensors(p_.entries.size(), 0);
-  int least = most_shares;
+  int least = sailor::most_gradient_shares;
   for (const auto& run : s.replicas) {
     const auto entry =
         std::ranges::find_if(p_.entries, [&](const PoolSlot& e) { return e.type == run.kind.type && e.zone == run.kind.zone; });
@@ -151,7 +146,7 @@ void ZoneAssigner::order_ring(std::size_t stage) {
   const double bytes = p_.tables.weight_bytes(s.first_layer, s.last_layer) / least;
   const int degree = sailor::degree(s);
   s.replicas.clear();
-  for (const auto& part : rings_.ordered(parts, std::min(bytes, bucket) / degree)) {
+  for (const auto& part : rings_.ordered(parts, std::min(bytes, sailor::bucket) / degree)) {
     const PoolSlot& e = p_.entries[at(part.entry)];
     s.replicas.push_back({{e.type, e.zone, tensors[at(part.entry)]}, part.count});
   }

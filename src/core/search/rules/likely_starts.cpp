@@ -4,30 +4,18 @@
 #include "branch_and_bound.hpp"
 
 namespace flotilla::search::rules {
-namespace {
-
-constexpr double likely_shares = 2;  // of the gradients, by tensor parallelism
-constexpr std::size_t most_likely = 4, most_more_likely = 40;
-constexpr int paces_looked_at = 60;
-constexpr std::size_t most_looked_at = 4000;
-constexpr double hopeful = 1.4;  // times the likeliest value
-constexpr std::int64_t few_steps = 3'000'000;
-constexpr double worth_moving = 1.1;  // times the best value
-
-}  // namespace
-
 /// What the value may come to: stages as even as the least pace, which bounds do not promise; or as a slower one that costs less.
 BranchAndBound::Likely BranchAndBound::likely(const Start& s) const {
   const FormulaProblem& p = s.subproblem->problem;
   const double work = s.measures->least_compute(p.tables.layers());
   const auto time = [&](double pace) {
-    const double weights = p.weights->bytes.back() * (work > 0 ? std::min(1.0, pace / work) : 1) / likely_shares;
+    const double weights = p.weights->bytes.back() * (work > 0 ? std::min(1.0, pace / work) : 1) / tuning::rules_likely_shares;
     const double ring = s.replicas < 2 ? 0 : s.subproblem->rings.least_of_all(s.replicas, weights);
     return (s.microbatches - 1) * pace + work + ring;
   };
   if (!problem_.by_price()) return {time(s.first.likely_pace), time(s.first.likely_pace)};
   Likely best{never, 0};
-  for (int j = 0; j < s.measures->paces(); j += 1 + s.measures->paces() / paces_looked_at)
+  for (int j = 0; j < s.measures->paces(); j += 1 + s.measures->paces() / tuning::rules_paces)
     if (const double seconds = time(s.measures->pace(j)); s.measures->pace(j) >= s.first.likely_pace) {
       const double value = value_.least(seconds, s.replicas * work * s.measures->price(j), 0);
       if (value < best.value) best = {value, seconds};
@@ -44,7 +32,7 @@ void BranchAndBound::try_likely(bool heuristic) {
     if (asked && !start.by_rings && start.first.likely_pace < never) all.push_back(s);
   }
   std::vector<std::pair<double, int>> order;
-  for (std::size_t i = 0; i < all.size(); i += 1 + all.size() / most_looked_at)
+  for (std::size_t i = 0; i < all.size(); i += 1 + all.size() / tuning::rules_starts_looked_at)
     order.emplace_back(likely(starts_[at(all[i])]).value, all[i]);
   if (order.empty()) return;
   std::ranges::sort(order);
@@ -53,21 +41,22 @@ void BranchAndBound::try_likely(bool heuristic) {
     if (std::ranges::find(chosen, s) == chosen.end()) chosen.push_back(s);
   };
   // The likeliest, and other microbatches with as many replicas: these fit the devices.
-  for (std::size_t i = 0; i < std::min(order.size(), most_likely); ++i) {
+  for (std::size_t i = 0; i < std::min(order.size(), tuning::rules_likely_starts); ++i) {
     choose(order[i].second);
     for (const auto& [value, s] : order)
       if (starts_[at(s)].replicas == starts_[at(order[i].second)].replicas) choose(s);
   }
   // Where proofs take long, more of them.
   const FormulaProblem& first = subproblems_.front()->problem;
-  const std::size_t more = first.groups.size() < many_groups && !first.by_price() ? 0 : most_more_likely;
-  for (std::size_t i = most_likely; i < std::min(order.size(), most_likely + more); ++i) choose(order[i].second);
+  const std::size_t more = first.groups.size() < tuning::rules_many_groups && !first.by_price() ? 0 : tuning::rules_more_likely_starts;
+  for (std::size_t i = tuning::rules_likely_starts; i < std::min(order.size(), tuning::rules_likely_starts + more); ++i)
+    choose(order[i].second);
   // What is much worse than the likeliest need not be looked at, as long as something is found.
-  const double hope = order.empty() ? never : order.front().first * hopeful;
+  const double hope = order.empty() ? never : order.front().first * tuning::rules_hopeful;
   for (const int s : chosen)
-    if (work() < most_work / 6 && !told_to_stop()) try_start(s, std::min(hope, target()));
+    if (work() < tuning::rules_steps / 6 && !told_to_stop()) try_start(s, std::min(hope, target()));
   for (const int s : chosen)
-    if (best_.plans().empty() && work() < most_work / 3 && !told_to_stop()) try_start(s, target());
+    if (best_.plans().empty() && work() < tuning::rules_steps / 3 && !told_to_stop()) try_start(s, target());
 }
 
 void BranchAndBound::try_start(int start, double below) {
@@ -83,7 +72,7 @@ void BranchAndBound::try_start(int start, double below) {
     const auto path = relaxation.bound() < std::min(below, target()) ? relaxation.path() : std::nullopt;
     if (!path || try_shape(start, shape_of(f, *path, relaxation.bound()))) continue;
     // What is best by these sums does not fit in memory.
-    StageEnumerator add_stage{p, f, branch_node, value_, relaxation, few_steps};
+    StageEnumerator add_stage{p, f, branch_node, value_, relaxation, tuning::rules_steps_of_a_start};
     add_stage.must_beat(std::min(below, target()));
     if (const auto shape = add_stage.next(problem_.request.should_stop)) try_shape(start, *shape);
     work_ += add_stage.work();
@@ -95,7 +84,7 @@ bool BranchAndBound::try_shape(int start, const StageShape& shape) {
   Subproblem& subproblem = *starts_[at(start)].subproblem;
   const FormulaPlan found = subproblem.zone_assigner.best(shape, best_.value());
   best_.add(found);
-  if (!problem_.request.restrictions.even_layers && found.value < best_.value() * worth_moving)
+  if (!problem_.request.restrictions.even_layers && found.value < best_.value() * tuning::rules_worth_moving)
     best_.add(subproblem.zone_assigner.moved(found));
   return found.value < never;
 }

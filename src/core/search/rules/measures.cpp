@@ -6,8 +6,6 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr double alone = 2e9, in_group = 3e9;  // what sailor::sailor_memory counts beside the tensors
-constexpr double bytes_a_parameter = 24, bytes_an_element = 4;
 constexpr int deepest = 30'000;
 
 bool same_curve(const cluster::LinkFit& x, const cluster::LinkFit& y) { return x.a == y.a && x.b == y.b && x.c == y.c; }
@@ -71,7 +69,7 @@ void Measures::add_kind(const FormulaProblem& p, const ReplicaKind& kind) {
   const int cell = p.tables.cell(group.type, kind.tensor, m_);
   KindTimes t;
   t.usable = cell >= 0;
-  t.beside = kind.tensor == 1 ? alone : in_group;
+  t.beside = kind.tensor == 1 ? static_cast<double>(sailor::beside_alone.count) : static_cast<double>(sailor::beside_in_group.count);
   t.memory = group.memory;
   for (int l = 0; t.usable && l <= layers_; ++l) {
     t.compute.push_back(p.tables.forward(cell, 0, l).value + p.tables.backward(cell, 0, l).value);
@@ -90,7 +88,7 @@ void Measures::add_depths(int kind) {
   for (int first = 0; first < layers_; ++first)
     for (int last = first + 1; last <= layers_; ++last) {
       const double parameters = t.parameters[at(last)] - t.parameters[at(first)], saved = t.saved[at(last)] - t.saved[at(first)];
-      const double room = t.memory - t.beside - bytes_a_parameter * parameters, each = bytes_an_element * saved * m_;
+      const double room = t.memory - t.beside - sailor::bytes_a_parameter * parameters, each = sailor::bytes_an_activation * saved * m_;
       const auto fits_so_deep = [&](int depth) { return std::floor(each * depth) <= room; };
       int depth = room < 0 ? 0 : static_cast<int>(std::min(room / std::max(each, 1.0), double{deepest}));
       while (depth > 0 && !fits_so_deep(depth)) --depth;

@@ -4,12 +4,6 @@
 #include "dp_relaxation.hpp"
 
 namespace flotilla::search::rules {
-namespace {
-
-constexpr int work_of_listing = 150;
-
-}  // namespace
-
 /// Slower stages, or longer reductions, alone take a plan over the target.
 void DpRelaxation::limit_maxima(double target) {
   most_pace_ = branch_node_.pace;
@@ -54,7 +48,7 @@ void DpRelaxation::collect_moves() {
 }
 
 bool DpRelaxation::may_hold(int first, int last) const {
-  if (behind_[at(last)] < 0) return false;
+  if (behind_[at(last)] < 0 || !p_.may_hold(first, last)) return false;
   if (twice() && first == 0 && last == layers_) return false;
   const int blocks = branch_node_.blocks < 0 ? -1 : p_.blocks(first, last);
   return blocks == branch_node_.blocks || blocks == branch_node_.blocks + 1;
@@ -180,7 +174,7 @@ bool DpRelaxation::add_move(int first, int last, int stage_type, double time, do
 }
 
 void DpRelaxation::sort_moves() {
-  work_ += static_cast<std::int64_t>(moves_.size()) * work_of_listing;
+  work_ += static_cast<std::int64_t>(moves_.size()) * tuning::rules_steps_of_listing;
   std::vector<int> ends(at(layers_ + 2), 0);
   for (const StageMove& move : moves_) ++ends[at(move.last + 1)];
   for (int layer = 0; layer <= layers_; ++layer) ends[at(layer + 1)] += ends[at(layer)];

@@ -5,14 +5,6 @@
 #include "dp_relaxation.hpp"
 
 namespace flotilla::search::rules {
-namespace {
-
-constexpr int most_rounds = 5;
-constexpr double beyond = 1.05;  // of the way to what is aimed at
-constexpr int work_of_round = 6;
-
-}  // namespace
-
 double PlanFamily::multiplier_cost(const StageGroup& stage_group, const Multipliers& multipliers) const {
   double sum = 0;
   for (std::size_t r = 0; r < resources_.size(); ++r) sum += multipliers[r] * stage_group.units[r];
@@ -94,9 +86,9 @@ bool DpRelaxation::charge(double target, bool for_all) {
   PathSweep sweep{nodes_, sides_, !few()};
   std::vector<double> costs;
   costs.reserve(moves_.size());
-  double highest = -never, factor = beyond;
-  for (int round = 0; round < most_rounds; ++round) {
-    work_ += static_cast<std::int64_t>(moves_.size()) * work_of_round;
+  double highest = -never, factor = tuning::rules_beyond;
+  for (int round = 0; round < tuning::rules_rounds_of_multipliers; ++round) {
+    work_ += static_cast<std::int64_t>(moves_.size()) * tuning::rules_steps_of_a_round;
     const double all = charges(multipliers, for_all, costs), sum = sweep.forward(moves_, costs) * rounding - all;
     if (sum > highest)
       highest = sum, best = multipliers;

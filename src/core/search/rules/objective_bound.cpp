@@ -3,8 +3,6 @@
 #include <algorithm>
 
 namespace flotilla::search::rules {
-namespace {}  // namespace
-
 ObjectiveBound::ObjectiveBound(const FormulaProblem& p) : by_price_{p.by_price()} {
   const Limits& l = p.request.objective.limits;
   if (l.iterations_per_second) allowed_ = 1 / *l.iterations_per_second;

@@ -6,16 +6,15 @@
 #include <sstream>
 
 #include "flotilla/base/text.hpp"
-#include "rules_planner.hpp"
 
 namespace flotilla::search::rules {
 namespace {
 
 constexpr double gibibyte = 1024.0 * 1024 * 1024;
 
-std::string rounded(double value, int digits = 4) {
+std::string rounded(double value) {
   std::ostringstream out;
-  out << std::setprecision(digits) << value;
+  out << std::setprecision(4) << value;
   return out.str();
 }
 
@@ -64,8 +63,6 @@ MemoryMiss nearest_miss(const FormulaProblem& p) {
   return best;
 }
 
-bool has_limits(const Limits& l) { return l != Limits{}; }
-
 }  // namespace
 
 plan::Plan plan_of(const FormulaProblem& p, const sailor::SailorPlan& from) {
@@ -92,46 +89,6 @@ plan::Plan plan_of(const FormulaProblem& p, const sailor::SailorPlan& from) {
   return plan;
 }
 
-RankedPlan pooled(const FormulaProblem& p, const FormulaPlan& c) {
-  RankedPlan out;
-  out.plan = plan_of(p, c.plan);
-  out.iteration = c.estimate.iteration;
-  out.value = c.value;
-  out.usd = c.estimate.expense.usd();
-  out.devices = c.devices;
-  const int stages = static_cast<int>(c.plan.stages.size());
-  for (int s = 0; s < stages; ++s) {
-    const sailor::SailorStage& stage = c.plan.stages[at(s)];
-    for (const auto& run : stage.replicas)
-      if (const auto memory =
-              sailor::sailor_memory(p.tables, run.kind.tensor_parallel, c.plan.sequences, stage.first_layer, stage.last_layer, s, stages))
-        out.peak_memory = std::max(out.peak_memory, memory->peak());
-  }
-  return out;
-}
-
-std::string why_lost(const FormulaProblem& p, const FormulaPlan& c, const FormulaPlan& best) {
-  static constexpr const char* words[] = {"slower", "more expensive", "more billing units", "more energy"};
-  const double worse = c.value / best.value - 1;
-  const auto sum = [](const FormulaPlan& x, auto part) {
-    double seconds = 0;
-    for (const auto& stage : x.estimate.stages) seconds += part(stage).value;
-    return seconds;
-  };
-  if (worse < 1e-9) return text("equally good with ", c.devices, " devices instead of ", best.devices);
-  const double slower = c.estimate.iteration.value - best.estimate.iteration.value;
-  const auto sending = [](const sailor::SailorStageTimes& s) { return s.sending; };
-  const std::string line = text(rounded(100 * worse, 2), " % ", words[static_cast<int>(p.request.objective.goal)], ": ");
-  if (slower <= 0) return line + text(c.devices, " devices instead of ", best.devices);
-  const double of_reduction =
-      c.estimate.iteration.value - c.estimate.pipeline.value - best.estimate.iteration.value + best.estimate.pipeline.value;
-  if (2 * of_reduction > slower) return line + text(rounded(of_reduction, 2), " s more reducing gradients");
-  const double more = sum(c, sending) / static_cast<double>(c.estimate.stages.size()) -
-                      sum(best, sending) / static_cast<double>(best.estimate.stages.size());
-  if (2 * more * sailor::microbatches(c.plan) > slower) return line + text(rounded(more, 2), " s more sending with every microbatch");
-  return line + text(rounded(slower, 2), " s more in the pipeline");
-}
-
 std::string space_of(const FormulaProblem& p) {
   const Restrictions& r = p.request.restrictions;
   std::string space = "one microbatch size, equally many replicas in every stage, layers cut ";
@@ -141,26 +98,18 @@ std::string space_of(const FormulaProblem& p) {
   return space + " (powers of two that divide the node)";
 }
 
-std::string why_none(const FormulaProblem& p, const cluster::Profile& library) {
-  if (has_limits(p.request.objective.limits)) {
-    PlanRequest free = p.request;
-    free.objective.limits = {};
-    // The limits that say the same of every plan: how fast, how cheap.
-    const Limits& l = p.request.objective.limits;
-    free.objective.goal = l.iterations_per_second ? Goal::throughput : Goal::cost;
-    const auto has_price = [&](const TypeInRegion& g) { return p.tables.type(g.type).usd_per_hour > 0; };
-    if (!std::ranges::all_of(p.groups, has_price)) free.objective.goal = Goal::throughput;
-    const auto nearest = plan_by_rules(free, library);
-    if (nearest.best) {
-      const auto& usd = nearest.best->usd;
-      return text("no plan keeps the limits; without them the ", free.objective.goal == Goal::cost ? "cheapest" : "fastest", " makes ",
-                  rounded(1 / nearest.best->iteration.value), " iterations/s", usd ? text(" for ", rounded(*usd), " USD each") : "",
-                  "; loosen a limit or enlarge the pool");
-    }
-    return nearest.no_plan_reason;
+std::string why_none(const FormulaProblem& p, const std::optional<PlanAnswer>& free) {
+  if (free && free->best) {
+    const auto& usd = free->best->usd;
+    const bool fastest = p.request.objective.limits.iterations_per_second || !usd;
+    return text("no plan keeps the limits; without them the ", fastest ? "fastest" : "cheapest", " makes ",
+                rounded(1 / free->best->iteration.value), " iterations/s", usd ? text(" for ", rounded(*usd), " USD each") : "",
+                "; loosen a limit or enlarge the pool");
   }
+  if (free) return free->no_plan_reason;
   const MemoryMiss miss = nearest_miss(p);
   if (miss.factor >= never) return "no type of the pool was measured with this model at a microbatch that fits the batch; give other types";
+  if (miss.factor <= 1) return "no plan is as it was asked for; leave degrees, cuts or the microbatch open, or enlarge the pool";
   const ReplicaKind& kind = p.kinds[at(miss.kind)];
   const TypeInRegion& group = p.groups[at(kind.group)];
   return text("the model fits nowhere; nearest: ", miss.stages, " stages on ", p.tables.type(group.type).name, " at tensor degree ",

@@ -5,18 +5,6 @@
 #include <numeric>
 
 namespace flotilla::search::rules {
-namespace {
-
-constexpr std::int64_t most_family_states = 4096;  // of units of all resources and sides
-constexpr int most_units = 2000;                   // of one resource
-constexpr std::int64_t most_plain_states = 512;
-constexpr int finest_weights = 12, coarse_weights = 4;
-constexpr std::int64_t most_weighted_units = 256;
-constexpr std::size_t most_mixed_groups = 4;  // more, and stages of two kinds are left out
-constexpr int most_shares = 4;                // sailor::sailor_reduction: ways to share a gradient
-
-}  // namespace
-
 PlanFamily::PlanFamily(const FormulaProblem& p, const Measures& measures, const Rings& rings, const FamilyChoice& choice)
     : p_{&p},
       measures_{&measures},
@@ -54,7 +42,7 @@ void PlanFamily::add_resources() {
     const auto found = all ? resources_.begin() : std::ranges::find_if(resources_, alike);
     (found == resources_.end() ? resources_.emplace_back() : *found).groups.push_back(g);
   }
-  for (Resource& r : resources_) put_together(r, p_->tiny || choice_.across ? 1 : finest_weights);
+  for (Resource& r : resources_) put_together(r, p_->tiny || choice_.across ? 1 : tuning::rules_finest_weights);
   if (const auto& limit = p_->request.objective.limits.devices; limit && resources_.size() == 1) {
     Resource& r = resources_.front();
     r.devices = std::min(r.devices, *std::ranges::max_element(r.weights) * std::int64_t{*limit});
@@ -72,7 +60,7 @@ void PlanFamily::put_together(Resource& r, int scale) const {
   std::int64_t all = 0;
   for (const int g : r.groups) all += p_->usable(g, replicas_);
   if (r.groups.size() > 1)
-    scale = static_cast<int>(std::clamp<std::int64_t>(most_weighted_units * replicas_ / std::max<std::int64_t>(all, 1), 1, scale));
+    scale = static_cast<int>(std::clamp<std::int64_t>(tuning::rules_weighted_units * replicas_ / std::max<std::int64_t>(all, 1), 1, scale));
   int j = 0;
   while (j + 1 < measures_->paces() && measures_->pace(j) < choice_.pace) ++j;
   double fastest = 0;
@@ -95,7 +83,7 @@ std::int64_t PlanFamily::count_units() {
     const std::int64_t useful = std::int64_t{layers_} * most_need;
     r.units = static_cast<int>(std::min(r.devices / replicas_, useful));
     r.relaxation = static_cast<int>(std::min<std::int64_t>(r.devices - std::int64_t{r.units} * replicas_, replicas_ * useful));
-    r.scale = 1 + r.units / most_units;
+    r.scale = 1 + r.units / tuning::rules_units;
     r.units /= r.scale;
     product = std::min(product * (r.units + 1), std::int64_t{1} << 40);
   }
@@ -104,7 +92,7 @@ std::int64_t PlanFamily::count_units() {
 
 /// The limit is forgotten first, then the largest two are put together.
 void PlanFamily::merge_resources() {
-  const std::int64_t most = (choice_.grain == Grain::plain ? most_plain_states : most_family_states) / sides();
+  const std::int64_t most = (choice_.grain == Grain::plain ? tuning::rules_plain_states : tuning::rules_states) / sides();
   while (count_units() > most || resources_.size() > most_resources) {
     if (resources_.size() == 1) return;
     if (resources_.back().groups.empty()) {
@@ -115,7 +103,7 @@ void PlanFamily::merge_resources() {
     const Resource last = resources_.back();
     resources_.pop_back();
     resources_.back().groups.insert(resources_.back().groups.end(), last.groups.begin(), last.groups.end());
-    put_together(resources_.back(), coarse_weights);
+    put_together(resources_.back(), tuning::rules_coarse_weights);
   }
 }
 
@@ -130,7 +118,7 @@ void PlanFamily::add_stage_groups() {
     stage_groups_.push_back(stage_group);
   }
   if (std::ranges::any_of(resources_, [](const Resource& r) { return r.scale > 1; })) return;
-  if (stands_for_others() || choice_.grain == Grain::plain || replicas_ < 2 || p_->groups.size() > most_mixed_groups) return;
+  if (stands_for_others() || choice_.grain == Grain::plain || replicas_ < 2 || p_->groups.size() > tuning::rules_mixed_groups) return;
   for (int k = 0; k < kinds_; ++k)
     for (int o = k + 1; o < kinds_; ++o)
       if (measures_->usable(k) && measures_->usable(o) && may_mix(p_->kinds[at(k)], p_->kinds[at(o)])) add_mixed(k, o);
@@ -247,7 +235,7 @@ void PlanFamily::number_rings() {
     bool fresh = true;
     if (stage_group.mixed()) {
       const ReplicaKind &k = p_->kinds[at(stage_group.kind)], &o = p_->kinds[at(stage_group.other)];
-      const std::array<int, 3> same{k.group, o.group, std::min({most_shares, k.tensor, o.tensor})};
+      const std::array<int, 3> same{k.group, o.group, std::min({sailor::most_gradient_shares, k.tensor, o.tensor})};
       const auto found = std::ranges::find(mixed, same);
       number = kinds_ + static_cast<int>(found - mixed.begin());
       if (found == mixed.end()) mixed.push_back(same), ++count;
@@ -270,7 +258,8 @@ double PlanFamily::find_least_reduction(int kind, int weights) const {
 double PlanFamily::find_reduction(const StageGroup& stage_group, int weights) const {
   const ReplicaKind& k = p_->kinds[at(stage_group.kind)];
   const ReplicaKind* o = stage_group.mixed() ? &p_->kinds[at(stage_group.other)] : nullptr;
-  const double bytes = weights_->bytes[at(weights)] / std::min({most_shares, k.tensor, o ? o->tensor : most_shares});
+  const double bytes =
+      weights_->bytes[at(weights)] / std::min({sailor::most_gradient_shares, k.tensor, o ? o->tensor : sailor::most_gradient_shares});
   if (choice_.across) return rings_.least_across(replicas_, bytes);
   if (o) return rings_.least_between(k.group, o->group, replicas_, bytes);
   if (!stands_for_others()) return rings_.least(k, replicas_, bytes);

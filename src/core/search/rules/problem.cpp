@@ -9,26 +9,11 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr int most_layers = 256;  // tables grow with their square
-constexpr int most_devices = 10'000'000;
-constexpr double far = 2;  // times what a message takes inside a zone
-constexpr double probe_bytes = 1e7;
-constexpr int most_regions = 4;          // more, and they are taken for one
-constexpr int few_devices = 9;           // all assignments of so many can be tried,
-constexpr std::size_t few_choices = 12;  // where there are so few ways to run a replica
-
-void require_sense(const PlanRequest& r) {
-  FLOTILLA_REQUIRE(r.global_batch >= 1, ErrorKind::bad_input, "the global batch is ", r.global_batch, "; give at least 1 sequence");
+void require_measured(const PlanRequest& r) {
   FLOTILLA_REQUIRE(r.length == r.model.positions, ErrorKind::bad_input, "layers of ", r.model.name, " were measured with sequences of ",
                    r.model.positions, " tokens, not ", r.length);
   FLOTILLA_REQUIRE(r.precision == Precision::fp32, ErrorKind::bad_input, "the closed formulas know fp32 only, not ",
                    to_string(r.precision));
-  FLOTILLA_REQUIRE(r.tolerance >= 0 && r.tolerance < 1, ErrorKind::bad_input, "the tolerance is ", r.tolerance, "; give 0 to below 1");
-  const Limits& limits = r.objective.limits;
-  for (const auto& limit : {limits.usd_per_iteration, limits.usd_per_hour, limits.iterations_per_second})
-    FLOTILLA_REQUIRE(!limit || *limit > 0, ErrorKind::bad_input, "a limit is ", limit.value_or(0), "; give more than 0");
-  FLOTILLA_REQUIRE(!limits.devices || *limits.devices > 0, ErrorKind::bad_input, "at most ", limits.devices.value_or(0),
-                   " devices: give at least 1");
 }
 
 /// Of a device-hour, by what the goal counts.
@@ -46,16 +31,14 @@ double price_of(const cluster::DeviceType& t, Goal goal) {
 std::vector<int> measured_sequences(const PlanRequest& r, const cluster::Profile& library) {
   std::set<int> all;
   for (const auto& time : library.layer_times)
-    if (time.model == r.model.name && time.sequences <= r.global_batch) all.insert(time.sequences);
+    if (time.model == r.model.name && time.sequences <= r.global_batch &&
+        r.constraints.microbatch.value_or(time.sequences) == time.sequences)
+      all.insert(time.sequences);
   return {all.begin(), all.end()};
 }
 
 void add_entry(FormulaProblem& p, const PoolEntry& from) {
   const auto type = p.tables.type(from.device_type);
-  FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the pool holds ", in_quotes(from.device_type),
-                   ", a device type that the library does not know");
-  FLOTILLA_REQUIRE(from.count >= 0 && from.count <= most_devices && from.per_node >= 0, ErrorKind::bad_input, "the pool holds ", from.count,
-                   " ", from.device_type, " in nodes of ", from.per_node, "; give 0 to ", most_devices);
   if (from.count == 0) return;
   const int per_node = from.per_node > 0 ? from.per_node : std::max(1, p.tables.type(*type).per_node);
   const auto known_zone = p.tables.zone(from.zone);
@@ -77,6 +60,7 @@ bool is_measured(const FormulaProblem& p, int type, int tensor) {
 void add_kinds(FormulaProblem& p, int group) {
   const TypeInRegion& g = p.groups[static_cast<std::size_t>(group)];
   for (int tensor = 1; tensor <= p.request.model.groups() && tensor <= g.count; tensor *= 2) {
+    if (p.request.constraints.tensor.value_or(tensor) != tensor) continue;
     ReplicaKind kind{group, tensor, {}, 0};
     for (const int e : g.entries) {
       const PoolSlot& entry = p.entries[static_cast<std::size_t>(e)];
@@ -88,35 +72,21 @@ void add_kinds(FormulaProblem& p, int group) {
   }
 }
 
-/// The objective's goal and limits can be worked out for every type of the pool.
-void require_prices(const FormulaProblem& p) {
-  const auto require = [&](bool wanted, const char* what, const char* lacks, auto figure) {
-    for (const TypeInRegion& g : p.groups)
-      FLOTILLA_REQUIRE(!wanted || figure(p.tables.type(g.type)) > 0, ErrorKind::bad_input, "the objective asks for ", what, ", and '",
-                       p.tables.type(g.type).name, "' has no ", lacks, " in the library");
-  };
-  const Goal goal = p.request.objective.goal;
-  const Limits& l = p.request.objective.limits;
-  require(goal == Goal::cost || l.usd_per_iteration || l.usd_per_hour, "cost", "price", [](const auto& t) { return t.usd_per_hour; });
-  require(goal == Goal::billing, "billing units", "billing weight", [](const auto& t) { return t.billing_weight; });
-  require(goal == Goal::energy, "energy", "power", [](const auto& t) { return t.power_watts; });
-}
-
 }  // namespace
 
 FormulaProblem::FormulaProblem(const PlanRequest& r, const cluster::Profile& library)
     : request{r}, shared_tables{std::make_shared<const sailor::SailorTables>(library, r.model)}, tables{*shared_tables} {
-  require_sense(r);
+  require_measured(r);
   sequences = measured_sequences(r, library);
   FLOTILLA_REQUIRE(tables.sized() && !sequences.empty(), ErrorKind::bad_input, "the library has no ",
-                   tables.sized() ? "layer times" : "layer sizes", " of ", in_quotes(r.model.name), "; give another model or library");
-  FLOTILLA_REQUIRE(tables.layers() <= most_layers, ErrorKind::bad_input, "the model has ", tables.layers(),
-                   " layers; planning by closed formulas knows at most ", most_layers);
+                   tables.sized() ? "layer times" : "layer sizes", " of ", in_quotes(r.model.name),
+                   r.constraints.microbatch ? text(" at microbatches of ", *r.constraints.microbatch) : "",
+                   "; give another model, microbatch or library");
+  FLOTILLA_REQUIRE(tables.layers() <= tuning::rules_layers, ErrorKind::bad_input, "the model has ", tables.layers(),
+                   " layers; planning by closed formulas knows at most ", tuning::rules_layers);
   weights = std::make_shared<const Weights>(tables);
   for (const PoolEntry& entry : r.pool) add_entry(*this, entry);
-  FLOTILLA_REQUIRE(!entries.empty(), ErrorKind::bad_input, "the pool holds no devices");
   add_groups();
-  require_prices(*this);
 }
 
 FormulaProblem::FormulaProblem(const FormulaProblem& whole, const std::vector<int>& some)
@@ -133,12 +103,12 @@ FormulaProblem::FormulaProblem(const FormulaProblem& whole, const std::vector<in
 void FormulaProblem::add_regions() {
   const auto time = [&](const PoolSlot& x, const PoolSlot& y) {
     const auto* fit = tables.single_link({x.type, x.zone, 1}, {y.type, y.zone, 1});
-    return fit ? sailor::sailor_message(*fit, probe_bytes).value : never;
+    return fit ? sailor::sailor_message(*fit, tuning::rules_message).value : never;
   };
   for (int e = 0; e < static_cast<int>(entries.size()); ++e) entries[rules::at(e)].region = e;
   for (PoolSlot& x : entries)
     for (const PoolSlot& y : entries) {
-      if (x.region == y.region || (x.zone != y.zone && time(x, y) > far * std::max(time(x, x), time(y, y)))) continue;
+      if (x.region == y.region || (x.zone != y.zone && time(x, y) > tuning::rules_far * std::max(time(x, x), time(y, y)))) continue;
       const int kept = y.region, gone = x.region;
       for (PoolSlot& e : entries)
         if (e.region == gone) e.region = kept;
@@ -149,7 +119,7 @@ void FormulaProblem::add_regions() {
     e.region = static_cast<int>(std::ranges::find(numbers, e.region) - numbers.begin());
   }
   regions = static_cast<int>(numbers.size());
-  if (regions <= most_regions) return;
+  if (regions <= tuning::rules_regions) return;
   for (PoolSlot& e : entries) e.region = 0;
   regions = 1;
 }
@@ -160,7 +130,7 @@ void FormulaProblem::add_groups() {
     devices += entry.count;
     for (int tensor = 1; tensor <= entry.count; tensor *= 2) choices += is_measured(*this, entry.type, tensor) ? 1 : 0;
   }
-  tiny = devices <= few_devices && choices <= few_choices;
+  tiny = devices <= tuning::rules_few_devices && choices <= tuning::rules_few_choices;
   if (!tiny) add_regions();
   for (int e = 0; e < static_cast<int>(entries.size()); ++e) {
     PoolSlot& entry = entries[rules::at(e)];
@@ -205,6 +175,17 @@ int FormulaProblem::usable(int group, int replicas) const {
   if (g.apart == 0 || replicas < 2) return g.count;
   const std::int64_t even = g.beside, odd = even * (replicas + 1) / (replicas - 1);
   return g.count - g.apart + static_cast<int>(std::min<std::int64_t>(g.apart, replicas % 2 == 0 ? even : odd));
+}
+
+bool FormulaProblem::may_hold(int first, int last) const {
+  const auto& cuts = request.constraints.cuts;
+  const auto from = std::ranges::find(cuts, first);
+  return cuts.empty() || (from != cuts.end() && from + 1 != cuts.end() && from[1] == last);
+}
+
+bool FormulaProblem::may_end(int stages, bool whole) const {
+  const auto& depth = request.constraints.pipeline;
+  return !depth || (whole ? stages == *depth : stages < *depth);
 }
 
 int FormulaProblem::blocks(int first, int last) const { return std::max(0, std::min(last, tables.layers() - 1) - std::max(first, 1)); }

@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "../tuning.hpp"
 #include "flotilla/sailor/formulas.hpp"
 #include "flotilla/search/planner.hpp"
 
@@ -57,6 +58,10 @@ struct FormulaProblem {
   sailor::SailorKind at(int kind, int entry) const;
   /// Devices of a group, at most, that rings of so many replicas can hold: of those apart from each other each stands beside another one.
   int usable(int group, int replicas) const;
+  /// Whether constraints allow a stage of the layers [first, last).
+  bool may_hold(int first, int last) const;
+  /// Whether they allow so many stages: of the `whole` model, or of a part of it.
+  bool may_end(int stages, bool whole) const;
   /// Blocks among the layers [first, last).
   int blocks(int first, int last) const;
   /// The goal is devices' time x price, not time alone.

@@ -7,21 +7,17 @@
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::size_t few_entries = 8;  // whose rings are looked at link by link
-constexpr std::size_t orderable = 5;    // all orders of so many are tried
-constexpr double bucket = 5e8;          // of sailor::sailor_all_reduce
-
 using Row = std::uint32_t;
 
 /// Whether a way over these links has room for so many replicas. links[e]: the entries that e leads to.
-bool has_room(std::array<Row, few_entries> reach, std::size_t size, const std::array<std::int64_t, few_entries>& room,
-              std::int64_t members) {
+bool has_room(std::array<Row, tuning::rules_entries_of_rings> reach, std::size_t size,
+              const std::array<std::int64_t, tuning::rules_entries_of_rings>& room, std::int64_t members) {
   for (std::size_t k = 0; k < size; ++k)
     for (std::size_t e = 0; e < size; ++e)
       if ((reach[e] >> k & 1) != 0) reach[e] |= reach[k];
   // Entries that lead to each other count together, those that nothing leads back to count once; then the best way through them.
-  std::array<std::int64_t, few_entries> own{}, best{};
-  std::array<bool, few_entries> lead{};
+  std::array<std::int64_t, tuning::rules_entries_of_rings> own{}, best{};
+  std::array<bool, tuning::rules_entries_of_rings> lead{};
   for (std::size_t e = 0; e < size; ++e) {
     lead[e] = true;
     const bool again = (reach[e] >> e & 1) != 0;
@@ -45,7 +41,6 @@ bool has_room(std::array<Row, few_entries> reach, std::size_t size, const std::a
   return false;
 }
 
-constexpr double slowest_rate = 1e-3;           // GB/s, of sailor::sailor_message
 constexpr double smallest = -60, largest = 40;  // log2 of MB: beyond all messages
 
 double rate(const cluster::LinkFit& fit, double x) { return (fit.a * x + fit.b) * x + fit.c; }
@@ -68,16 +63,16 @@ void add_fast(std::vector<const cluster::LinkFit*>& fits, const cluster::LinkFit
 /// sailor::sailor_all_reduce of many links: what does not depend on the link is worked out once.
 class Reduction {
  public:
-  Reduction(int members, double bytes) : rounds_{2.0 * (members - 1)}, full_{std::floor(bytes / bucket)} {
+  Reduction(int members, double bytes) : rounds_{2.0 * (members - 1)}, full_{std::floor(bytes / sailor::bucket)} {
     if (members < 2) return;
-    rest_ = (bytes - full_ * bucket) / members;
-    if (full_ > 0) full_size_ = bucket / members, full_log_ = std::log2(full_size_ / 1e6);
+    rest_ = (bytes - full_ * sailor::bucket) / members;
+    if (full_ > 0) full_size_ = sailor::bucket / members, full_log_ = std::log2(full_size_ / 1e6);
     if (rest_ > 0) rest_log_ = std::log2(rest_ / 1e6);
   }
   double time(const cluster::LinkFit& fit) const {
     double time = 0;
-    if (full_ > 0) time += full_ * full_size_ / 1e9 / std::max(rate(fit, full_log_), slowest_rate);
-    if (rest_ > 0) time += rest_ / 1e9 / std::max(rate(fit, rest_log_), slowest_rate);
+    if (full_ > 0) time += full_ * full_size_ / 1e9 / std::max(rate(fit, full_log_), sailor::slowest_rate);
+    if (rest_ > 0) time += rest_ / 1e9 / std::max(rate(fit, rest_log_), sailor::slowest_rate);
     return rounds_ * time;
   }
 
@@ -108,12 +103,13 @@ double Rings::fastest(const Curves& curves, int members, double bytes) {
 
 double Rings::least(const ReplicaKind& kind, int members, double bytes) const {
   if (members < 2) return 0;
-  if (kind.entries.size() > few_entries) return fastest(between_[at(kind.group) * p_.groups.size() + at(kind.group)], members, bytes);
+  if (kind.entries.size() > tuning::rules_entries_of_rings)
+    return fastest(between_[at(kind.group) * p_.groups.size() + at(kind.group)], members, bytes);
   struct RingEdge {
     double time;
     std::size_t from, to;
   };
-  std::array<RingEdge, few_entries * few_entries> edges;
+  std::array<RingEdge, tuning::rules_entries_of_rings * tuning::rules_entries_of_rings> edges;
   std::size_t count = 0;
   const Reduction reduction{members, bytes};
   for (std::size_t e = 0; e < kind.entries.size(); ++e)
@@ -121,10 +117,10 @@ double Rings::least(const ReplicaKind& kind, int members, double bytes) const {
       if (const auto* fit = link(kind.entries[e], kind.entries[f])) edges[count++] = {reduction.time(*fit), e, f};
   std::sort(edges.begin(), edges.begin() + static_cast<std::ptrdiff_t>(count),
             [](const RingEdge& x, const RingEdge& y) { return x.time < y.time; });
-  std::array<std::int64_t, few_entries> room{};
+  std::array<std::int64_t, tuning::rules_entries_of_rings> room{};
   for (std::size_t e = 0; e < kind.entries.size(); ++e) room[e] = p_.entries[at(kind.entries[e])].count / kind.tensor;
   const auto enough = [&](std::size_t used) {
-    std::array<Row, few_entries> reach{};
+    std::array<Row, tuning::rules_entries_of_rings> reach{};
     for (std::size_t i = 0; i < used; ++i) reach[edges[i].from] |= Row{1} << edges[i].to;
     return has_room(reach, kind.entries.size(), room, members);
   };
@@ -203,11 +199,11 @@ std::vector<Rings::RingPart> Rings::ordered(const std::vector<RingPart>& parts, 
     else
       found->count += part.count;
   }
-  if (sums.size() > orderable) return parts;
+  if (sums.size() > tuning::rules_entries_of_orders) return parts;
   for (const RingPart& x : sums)
     for (const RingPart& y : sums)
       if (const auto* fit = link(x.entry, y.entry))
-        times[at(x.entry) * size_ + at(y.entry)] = sailor::sailor_message(*fit, std::min(message_bytes, bucket)).value;
+        times[at(x.entry) * size_ + at(y.entry)] = sailor::sailor_message(*fit, std::min(message_bytes, sailor::bucket)).value;
   std::ranges::sort(sums, {}, &RingPart::entry);
   RingOrder order{sums, 0}, best;
   double least = never;

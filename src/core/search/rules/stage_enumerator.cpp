@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace flotilla::search::rules {
-namespace {
-
-constexpr std::size_t most_labels = 300'000;  // in memory at once
-constexpr int work_of_label = 100, work_of_comparison = 15;
-
-}  // namespace
-
 StageShape shape_of(const PlanFamily& family, const RelaxedPath& path, double bound) {
   StageShape shape{&family.measures(), family.replicas(), bound, family.across(), {}};
   for (const PathStage& step : path.steps) {
@@ -37,7 +30,7 @@ StageEnumerator::StageEnumerator(const FormulaProblem& p, const PlanFamily& fami
 
 std::optional<StageShape> StageEnumerator::next(const std::function<bool()>& stop) {
   for (std::int64_t steps = 0; !queue_.empty() && queue_.top().bound < most_; ++steps) {
-    if (work_ > most_work_ || labels_.size() > most_labels || (stop && steps % 64 == 0 && stop())) return std::nullopt;
+    if (work_ > most_work_ || labels_.size() > tuning::rules_labels || (stop && steps % 64 == 0 && stop())) return std::nullopt;
     const OpenLabel top = queue_.top();
     queue_.pop();
     if (labels_[at(top.label)].dead) continue;
@@ -56,6 +49,7 @@ StageShape StageEnumerator::finished(int label, double bound) const {
 
 /// Whether the node allows a stage of these layers in front.
 bool StageEnumerator::may_hold(const StageLabel& from, int first) const {
+  if (!p_.may_hold(first, from.first_layer) || !p_.may_end(from.stages + 1, first == 0)) return false;
   const int blocks = p_.blocks(first, from.first_layer);
   if (branch_node_.blocks >= 0 && (blocks < branch_node_.blocks || blocks > branch_node_.blocks + 1)) return false;
   switch (branch_node_.depth) {
@@ -100,7 +94,7 @@ double StageEnumerator::sending(const StageGroup& from, const StageGroup& to, in
 }
 
 void StageEnumerator::add_stage(int parent, int first, int number) {
-  work_ += work_of_label;
+  work_ += tuning::rules_steps_of_a_label;
   const StageLabel& from = labels_[at(parent)];
   const int last = from.first_layer;
   const StageGroup& stage_group = family_.stage_groups()[at(number)];
@@ -171,7 +165,9 @@ double StageEnumerator::bound(const StageLabel& l) const {
 }
 
 bool StageEnumerator::dominates(const StageLabel& x, const StageLabel& y) const {
-  if (x.stages > y.stages || (x.mixed && !y.mixed) || x.price > y.price || !rest_.at_most(y.units, x.units)) return false;
+  const bool fixed = p_.request.constraints.pipeline.has_value();
+  if (fixed ? x.stages != y.stages : x.stages > y.stages) return false;
+  if ((x.mixed && !y.mixed) || x.price > y.price || !rest_.at_most(y.units, x.units)) return false;
   const double x_pace = std::max(x.pace, branch_node_.above), y_pace = std::max(y.pace, branch_node_.above);
   const double later = (family_.microbatches() - 1) * std::max({0.0, x_pace - y_pace, x.open - y.open}) + x.sum + x.open - y.sum - y.open +
                        std::max(0.0, x.update - std::max(y.update, measures_.least_update())) +
@@ -184,7 +180,7 @@ bool StageEnumerator::dominated(const StageLabel& l) {
   const std::uint64_t key = static_cast<std::uint64_t>(family_.stage_type(family_.stage_groups()[at(l.stage_group)])) << 32 |
                             static_cast<std::uint64_t>(l.first_layer) << 1 | static_cast<std::uint64_t>(l.stages == 1);
   auto& alike = alike_[key];
-  work_ += static_cast<std::int64_t>(alike.size()) * work_of_comparison;
+  work_ += static_cast<std::int64_t>(alike.size()) * tuning::rules_steps_of_a_comparison;
   for (const int other : alike)
     if (dominates(labels_[at(other)], l)) return true;
   std::erase_if(alike, [&](int other) {

@@ -4,21 +4,19 @@
 #include <cmath>
 #include <numeric>
 
+#include "../evaluated.hpp"
+
 namespace flotilla::search::rules {
 namespace {
 
-constexpr std::size_t few_to_order = 5;  // all orders of so many can be tried
 constexpr double same = 1e-9;
-constexpr double worth_improving = 1.03;  // times the best value
-constexpr int most_orders = 8;
-constexpr double slightly = 1e-3;
 
 /// Every order of a few entries; of many, from some of them on to their nearest.
 std::vector<std::vector<int>> orders_of(const FormulaProblem& p) {
   std::vector<int> order(p.entries.size());
   std::iota(order.begin(), order.end(), 0);
   std::vector<std::vector<int>> all;
-  if (order.size() <= few_to_order) {
+  if (order.size() <= tuning::rules_entries_of_orders) {
     do all.push_back(order);
     while (std::ranges::next_permutation(order).found);
     return all;
@@ -28,7 +26,7 @@ std::vector<std::vector<int>> orders_of(const FormulaProblem& p) {
     const auto* fit = p.tables.single_link(kind(e), kind(f));
     return fit ? sailor::sailor_message(*fit, 1e8).value : never;
   };
-  const int step = 1 + static_cast<int>(p.entries.size()) / most_orders;
+  const int step = 1 + static_cast<int>(p.entries.size()) / tuning::rules_orders;
   for (int start = 0; start < static_cast<int>(p.entries.size()); start += step) {
     std::vector<int> path{start};
     std::vector<bool> in(p.entries.size(), false);
@@ -43,16 +41,6 @@ std::vector<std::vector<int>> orders_of(const FormulaProblem& p) {
     all.push_back(path);
   }
   return all;
-}
-
-double value_of(Goal goal, const sailor::SailorEstimate& e) {
-  switch (goal) {
-    case Goal::cost: return e.expense.usd().value_or(never);
-    case Goal::billing: return e.expense.billing_units.value_or(never);
-    case Goal::energy: return e.expense.energy_joules.value_or(never);
-    case Goal::throughput: break;
-  }
-  return e.iteration.value;
 }
 
 }  // namespace
@@ -86,7 +74,7 @@ FormulaPlan ZoneAssigner::best(const StageShape& shape, double below) {
   if (std::ranges::any_of(shape.stages, has_choice)) place(mended_shape, count_out(mended_shape, false));
   const bool has_order =
       across_ || p_.entries.size() > p_.groups.size() || std::ranges::any_of(shape.stages, [](const auto& s) { return s.other >= 0; });
-  if (has_order && best_.value < below * worth_improving) improve();
+  if (has_order && best_.value < below * tuning::rules_worth_improving) improve();
   return best_;
 }
 
@@ -108,7 +96,7 @@ StageShape ZoneAssigner::mended(const StageShape& from) const {
       const ReplicaKind &k = p_.kinds[at(kind)], &wanted = p_.kinds[at(stage.kind)];
       const bool alike = k.tensor == wanted.tensor && p_.groups[at(k.group)].type == p_.groups[at(wanted.group)].type;
       const bool near = before >= 0 && p_.groups[at(k.group)].region == p_.groups[group(before)].region;
-      return (alike ? 0 : std::abs(time(kind) / time(stage.kind) - 1)) + (near ? 0 : slightly);
+      return (alike ? 0 : std::abs(time(kind) / time(stage.kind) - 1)) + (near ? 0 : tuning::rules_other_region);
     };
     int best = stage.kind;
     if (room[group(best)] < need(best)) {
@@ -252,23 +240,23 @@ void ZoneAssigner::place(const StageShape& shape, const Needs& needs) {
   }
 }
 
+/// Numbers of replicas, degrees and microbatches are generated as they are fixed.
+bool ZoneAssigner::keeps_constraints(const FormulaPlan& c) const {
+  const auto may_hold = [&](const sailor::SailorStage& stage) { return p_.may_hold(stage.first_layer, stage.last_layer); };
+  return p_.may_end(static_cast<int>(c.plan.stages.size()), true) && std::ranges::all_of(c.plan.stages, may_hold);
+}
+
 bool ZoneAssigner::keeps_limits(const FormulaPlan& c) const {
-  const Limits& limits = p_.request.objective.limits;
-  const double seconds = c.estimate.iteration.value;
-  if (limits.iterations_per_second && seconds * *limits.iterations_per_second > 1) return false;
-  if (limits.devices && c.devices > *limits.devices) return false;
-  if (!limits.usd_per_iteration && !limits.usd_per_hour) return true;
-  const auto usd = c.estimate.expense.usd();
-  if (limits.usd_per_iteration && (!usd || *usd > *limits.usd_per_iteration)) return false;
-  return !limits.usd_per_hour || c.estimate.expense.device_usd.value_or(never) / seconds * an_hour <= *limits.usd_per_hour;
+  return over_limits(c.estimate.iteration, c.estimate.expense, c.devices, p_.request.objective.limits) <= 1;
 }
 
 void ZoneAssigner::consider() {
   ++considered_;
+  if (!keeps_constraints(tried_)) return;
   const auto estimate = sailor::sailor_estimate(p_.tables, tried_.plan);
   if (!estimate) return;
   tried_.estimate = *estimate;
-  tried_.value = value_of(p_.request.objective.goal, *estimate);
+  tried_.value = value_of(estimate->iteration, estimate->expense, p_.request.objective.goal).value_or(never);
   tried_.devices = 0;
   for (const auto& stage : tried_.plan.stages)
     for (const auto& run : stage.replicas) tried_.devices += run.count * run.kind.tensor_parallel;

@@ -51,6 +51,7 @@ class ZoneAssigner {
   void order_ring(std::size_t stage);
   bool try_swap(std::size_t stage, std::size_t other, int entry, int into, SwapPart);
   void follow(std::size_t stage, std::size_t neighbour);
+  bool keeps_constraints(const FormulaPlan&) const;
   bool keeps_limits(const FormulaPlan&) const;
 
   const FormulaProblem& p_;
