@@ -8,12 +8,20 @@ namespace {
 
 constexpr double nearly = 1e-9;
 
-/// Whole sequences in so many seconds.
-int sequences_within(double seconds, double each, int most) {
-  if (!(seconds > 0)) return 0;
-  const double count = seconds / each * (1 + nearly);
-  return count >= most ? most : static_cast<int>(count);
-}
+/// The most whole sequences of the batch that any size of microbatch does within its time.
+struct MostSequences {
+  int batch = 0;
+  int sequences = 0;
+  bool may_be_more(double seconds, double each) const {
+    return sequences < batch && seconds * (1 + 2 * nearly) >= (sequences + 1) * each;  // a division for few of them
+  }
+  void allow(double seconds, double each, int least) {
+    if (!(seconds > 0) || !may_be_more(seconds, each)) return;
+    const double count = seconds / each * (1 + nearly);
+    const int whole = count >= batch ? batch : static_cast<int>(count);
+    if (whole >= least) sequences = std::max(sequences, whole);
+  }
+};
 
 }  // namespace
 
@@ -147,50 +155,44 @@ double StageBounds::hidden(const Pass& pass, const Interval& i, double seconds) 
 }
 
 int StageBounds::many(const ReplicaOption& option, const Interval& i, double seconds, int groups) const {
-  const int batch = device_pool_.request.global_batch;
   const double last = update(option, i);
   const double beside = costs_.is_ours ? after_passes(option, i, groups) : last, all = costs_.is_ours ? after_all(option, i, groups) : last;
-  int most = 0;
+  MostSequences most{device_pool_.request.global_batch};
   for (const Pass& pass : passes(option, i)) {
+    const double left = seconds - pass.wait - beside;
+    if (!most.may_be_more(left, pass.rate)) continue;  // whatever hides sums
     const double hides = costs_.is_ours ? hidden(pass, i, seconds) : 0;
-    const double left = std::min(seconds - pass.wait - beside, seconds - pass.wait_of_sums - all + hides);
-    if (const int sequences = sequences_within(left, pass.rate, batch); sequences >= pass.least) most = std::max(most, sequences);
+    most.allow(std::min(left, seconds - pass.wait_of_sums - all + hides), pass.rate, pass.least);
   }
-  return most;
+  return most.sequences;
 }
 
 /// `many` as where two hosts sum.
 StageBounds::Share StageBounds::share(const ReplicaOption& option, const Interval& i, double seconds, const ReplicaCount& count) const {
-  Share share;
   const int batch = device_pool_.request.global_batch;
   const double last = update(option, i), own_last = space_.sharded ? 0 : last;
   const bool fits_one_host = count.most > 1 && option.tensor + std::max(2, count.least) - 1 <= device_pool_.types[at(option.type)].per_node;
+  MostSequences alone{batch}, one_host{batch};
   for (const Pass& pass : passes(option, i)) {
-    const auto allow = [&](int& most, double left) {
-      const int sequences = sequences_within(left, pass.rate, batch);
-      if (sequences >= pass.least) most = std::max(most, sequences);
-    };
-    if (count.least == 1) allow(share.alone, seconds - pass.wait - last);
-    if (fits_one_host) allow(share.one_host, seconds - pass.wait - own_last);
+    if (count.least == 1) alone.allow(seconds - pass.wait - last, pass.rate, pass.least);
+    if (fits_one_host) one_host.allow(seconds - pass.wait - own_last, pass.rate, pass.least);
   }
-  if (count.most > 1) share.many = many(option, i, seconds, 2);
-  return share;
+  return {alone.sequences, one_host.sequences, count.most > 1 ? many(option, i, seconds, 2) : 0};
 }
 
 /// Of every option.
-std::vector<StageBounds::Share> StageBounds::shares(const Interval& i, double seconds, const ReplicaCount& count) const {
-  std::vector<Share> all;
-  all.reserve(costs_.options.size());
-  for (const ReplicaOption& option : costs_.options) all.push_back(share(option, i, seconds, count));
-  if (!costs_.is_ours || count.most == 1) return all;
+void StageBounds::add_shares(const Interval& i, double seconds, const ReplicaCount& count, std::vector<Share>& out) const {
+  const std::size_t begin = out.size();
+  for (const ReplicaOption& option : costs_.options) out.push_back(share(option, i, seconds, count));
+  const std::span<Share> all = std::span{out}.subspan(begin);
+  if (!costs_.is_ours || count.most == 1) return;
   const int groups = groups_needed(all, count);
   for (std::size_t o = 0; groups > 2 && o < all.size(); ++o)
     if (all[o].many > 0) all[o].many = many(costs_.options[o], i, seconds, groups);
-  return all;
 }
 
 /// Hosts on which a stage stands at least, in the zone where it has most of them: among so many one level of its sums is made.
-int StageBounds::groups_needed(const std::vector<Share>& shares, const ReplicaCount& count) const {
+int StageBounds::groups_needed(std::span<const Share> shares, const ReplicaCount& count) const {
   double hosts = impossible;
   int widest = 1;
   for (std::size_t o = 0; o < shares.size(); ++o) {
@@ -209,38 +211,44 @@ StageDemand StageBounds::demand(double seconds, const ReplicaCount& count, doubl
     seconds_ = seconds, count_ = count;
     shares_.clear();
     for (int first = 0; first < costs_.layers; ++first)
-      for (int last = first + 1; last <= costs_.layers; ++last) shares_.push_back(shares({first, last}, seconds, count));
+      for (int last = first + 1; last <= costs_.layers; ++last) add_shares({first, last}, seconds, count, shares_);
   }
   StageDemand out{costs_.layers, static_cast<int>(device_pool_.types.size())};
-  auto known = shares_.begin();
+  std::span<const Share> left{shares_};
   for (int first = 0; first < costs_.layers; ++first)
-    for (int last = first + 1; last <= costs_.layers; ++last) add_demand(*known++, count, by_batch, out.of(first, last));
+    for (int last = first + 1; last <= costs_.layers; ++last) {
+      add_demand(left.first(costs_.options.size()), count, by_batch, out.of(first, last));
+      left = left.subspan(costs_.options.size());
+    }
   return out;
 }
 
-/// Devices of each type for a stage whose replicas take these shares.
-void StageBounds::add_demand(const std::vector<Share>& shares, const ReplicaCount& count, double by_batch, double* least) const {
-  const std::size_t types = device_pool_.types.size();
+/// Devices of each type for a stage whose replicas take these shares; options of one type follow one another.
+void StageBounds::add_demand(std::span<const Share> shares, const ReplicaCount& count, double by_batch, double* least) const {
   const double batch = device_pool_.request.global_batch;
-  std::vector<double> on_one_host(types, impossible);
-  for (std::size_t o = 0; o < shares.size(); ++o) {
-    const ReplicaOption& option = costs_.options[o];
-    const Share& most = shares[o];
-    double& here = least[option.type];
-    const auto devices = [&](int sequences) { return option.tensor / (by_batch * sequences / batch + (1 - by_batch) / count.least); };
-    if (most.alone >= batch) here = std::min<double>(here, option.tensor);
-    if (most.one_host > 0) on_one_host[at(option.type)] = std::min(on_one_host[at(option.type)], devices(most.one_host));
-    if (most.many > 0) here = std::min(here, types == 1 ? std::ceil(devices(most.many) - nearly) : devices(most.many));
+  const bool one_type = device_pool_.types.size() == 1;
+  for (std::size_t o = 0; o < shares.size();) {
+    const int type = costs_.options[o].type;
+    double here = impossible, on_one_host = impossible;
+    for (; o < shares.size() && costs_.options[o].type == type; ++o) {
+      const int tensor = costs_.options[o].tensor;
+      const auto devices = [&](int sequences) { return tensor / (by_batch * sequences / batch + (1 - by_batch) / count.least); };
+      if (shares[o].alone >= batch) here = std::min<double>(here, tensor);
+      if (shares[o].one_host > 0) on_one_host = std::min(on_one_host, devices(shares[o].one_host));
+      if (shares[o].many > 0) here = std::min(here, one_type ? std::ceil(devices(shares[o].many) - nearly) : devices(shares[o].many));
+    }
+    if (const double devices = std::ceil(on_one_host - nearly); devices <= device_pool_.types[at(type)].per_node)
+      here = std::min(here, devices);
+    least[type] = here;
   }
-  for (std::size_t t = 0; t < types; ++t)
-    if (const double devices = std::ceil(on_one_host[t] - nearly); devices <= device_pool_.types[t].per_node)
-      least[t] = std::min(least[t], devices);
 }
 
 void StageBounds::list_replicas(double seconds, const ReplicaCount& count, std::vector<BoundProof::Replica>& out) const {
+  std::vector<Share> all;
   for (int first = 0; first < costs_.layers; ++first)
     for (int last = first + 1; last <= costs_.layers; ++last) {
-      const auto all = shares({first, last}, seconds, count);
+      all.clear();
+      add_shares({first, last}, seconds, count, all);
       for (std::size_t o = 0; o < all.size(); ++o) {
         const ReplicaOption& option = costs_.options[o];
         const Share& most = all[o];

@@ -81,9 +81,9 @@ class StageBounds {
   double after_passes(const ReplicaOption&, const Interval&, int groups) const;
   int many(const ReplicaOption&, const Interval&, double seconds, int groups) const;
   Share share(const ReplicaOption&, const Interval&, double seconds, const ReplicaCount&) const;
-  std::vector<Share> shares(const Interval&, double seconds, const ReplicaCount&) const;
-  int groups_needed(const std::vector<Share>&, const ReplicaCount&) const;
-  void add_demand(const std::vector<Share>&, const ReplicaCount&, double by_batch, double* least) const;
+  void add_shares(const Interval&, double seconds, const ReplicaCount&, std::vector<Share>&) const;
+  int groups_needed(std::span<const Share>, const ReplicaCount&) const;
+  void add_demand(std::span<const Share>, const ReplicaCount&, double by_batch, double* least) const;
   double expense_of(const ReplicaOption&, const Interval&, double seconds) const;
 
   const pool::DevicePool& device_pool_;
@@ -96,7 +96,7 @@ class StageBounds {
   // Of the last demand: the shares of all intervals, which do not depend on what counts.
   double seconds_ = -1;
   ReplicaCount count_;
-  std::vector<std::vector<Share>> shares_;
+  std::vector<Share> shares_;
 };
 
 }  // namespace flotilla::search::bound

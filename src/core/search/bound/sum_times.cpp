@@ -36,7 +36,8 @@ SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
       costs_{costs},
       zones_{static_cast<int>(device_pool.zones.size())},
       between_(device_pool.types.size()),
-      inside_(device_pool.types.size()) {
+      inside_(device_pool.types.size()),
+      known_(costs.options.size()) {
   for (const pool::Place& place : device_pool.places) {
     const int per_node = device_pool.types[at(place.type)].per_node;
     hosts_ += (place.count + per_node - 1) / per_node;
@@ -110,23 +111,22 @@ SumTimes SumTable::times(const ReplicaOption& option, int groups) const {
 }
 
 /// More hosts send more, but in smaller messages: whichever is least.
-const SumTable::Known& SumTable::known(const ReplicaOption& option) {
-  for (const Known& known : known_)
-    if (known.type == option.type && known.tensor == option.tensor) return known;
-  Known fresh{option.type, option.tensor, {}};
-  for (const int groups : groups_) fresh.times.push_back(times(option, groups));
+const std::vector<SumTimes>& SumTable::known(const ReplicaOption& option) {
+  std::vector<SumTimes>& known = known_[static_cast<std::size_t>(&option - costs_.options.data())];
+  if (!known.empty()) return known;
+  for (const int groups : groups_) known.push_back(times(option, groups));
   for (std::size_t g = groups_.size() - 1; g-- > 0;) {
-    SumTimes& here = fresh.times[g];
-    const SumTimes& above = fresh.times[g + 1];
+    SumTimes& here = known[g];
+    const SumTimes& above = known[g + 1];
     for (std::size_t k = 0; k < layer_kinds; ++k) here.own[k] = std::min(here.own[k], above.own[k]);
     here.token_embedding = std::min(here.token_embedding, above.token_embedding);
   }
-  return known_.emplace_back(std::move(fresh));
+  return known;
 }
 
 const SumTimes& SumTable::between_hosts(const ReplicaOption& option, int groups) {
   const auto above = std::ranges::upper_bound(groups_, std::max(groups, groups_.front()));
-  return known(option).times[static_cast<std::size_t>(above - groups_.begin()) - 1];
+  return known(option)[static_cast<std::size_t>(above - groups_.begin()) - 1];
 }
 
 }  // namespace flotilla::search::bound

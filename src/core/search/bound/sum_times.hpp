@@ -1,5 +1,4 @@
 #pragma once
-#include <deque>
 #include <vector>
 
 #include "layer_costs.hpp"
@@ -26,7 +25,7 @@ struct MessageSize {
 class SumTable {
  public:
   SumTable(const pool::DevicePool&, const LayerCosts&);
-  /// Members on `groups` hosts or more (at least 2).
+  /// Members on `groups` hosts or more (at least 2). The option is one of LayerCosts::options.
   const SumTimes& between_hosts(const ReplicaOption&, int groups);
   int hosts() const { return hosts_; }
   int zones() const { return zones_; }
@@ -51,14 +50,10 @@ class SumTable {
   const LayerCosts& costs_;
   int zones_ = 1, hosts_ = 0;
   std::vector<Links> between_, inside_;  ///< hosts; by type
-  /// Of one type and degree: for each number of groups, the least over it and all larger ones.
-  struct Known {
-    int type, tensor;
-    std::vector<SumTimes> times;
-  };
-  const Known& known(const ReplicaOption&);
-  std::vector<int> groups_;  ///< numbers of groups that are tried, ascending
-  std::deque<Known> known_;
+  /// For each number of groups, the least over it and all larger ones.
+  const std::vector<SumTimes>& known(const ReplicaOption&);
+  std::vector<int> groups_;                   ///< numbers of groups that are tried, ascending
+  std::vector<std::vector<SumTimes>> known_;  ///< by option, once it was asked for
 };
 
 }  // namespace flotilla::search::bound
