@@ -15,8 +15,6 @@ double fitted(const cluster::LinkFit& fit, const MessageSize& size, int flows) {
   return size.fitted * std::max(flows, fit.from_count) / together;
 }
 
-Bytes whole(double bytes) { return {static_cast<std::int64_t>(bytes)}; }
-
 }  // namespace
 
 MessageSize::MessageSize(double size)
@@ -24,11 +22,14 @@ MessageSize::MessageSize(double size)
 
 double SumTable::Link::seconds(const MessageSize& size, int flows) const {
   if (fit) return fitted(*fit, size, flows);
-  const auto of = [&](double bytes) {
-    return adds ? cluster::sum_time(*link, whole(bytes)).value : cluster::transfer_time(*link, whole(bytes)).value;
-  };
-  const double alone = of(size.bytes), latency = std::min(alone, of(0));
-  return latency + std::max(1.0, static_cast<double>(flows) / std::max(1, link->lanes)) * (alone - latency);
+  const double whole = alone(size.bytes), least = std::min(whole, latency);
+  return least + std::max(1.0, static_cast<double>(flows) / std::max(1, link->lanes)) * (whole - least);
+}
+
+/// Of a link, where nobody shares it.
+double SumTable::Link::alone(double bytes) const {
+  const Bytes size{static_cast<std::int64_t>(bytes)};
+  return adds ? cluster::sum_time(*link, size).value : cluster::transfer_time(*link, size).value;
 }
 
 SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
@@ -60,7 +61,10 @@ SumTable::SumTable(const pool::DevicePool& device_pool, const LayerCosts& costs)
       if (is_used(fit) && touches(fit.from_type, fit.to_type, type))
         (fit.inside_node() ? inside_[t] : between_[t]).push_back({nullptr, &fit, false});
     for (Links* links : {&inside_[t], &between_[t]})
-      for (Link& link : *links) link.empty = link.seconds(MessageSize{0}, 1);
+      for (Link& link : *links) {
+        if (link.link) link.latency = link.alone(0);
+        link.empty = link.seconds(MessageSize{0}, 1);
+      }
   }
 }
 

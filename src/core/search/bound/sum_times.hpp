@@ -35,8 +35,9 @@ class SumTable {
   struct Link {
     const cluster::Link* link = nullptr;
     const cluster::LinkFit* fit = nullptr;
-    bool adds = false;  ///< measured as half a sum
-    double empty = 0;   ///< seconds(0, 1)
+    bool adds = false;              ///< measured as half a sum
+    double latency = 0, empty = 0;  ///< seconds of no bytes: of a link, and as seconds() has it
+    double alone(double bytes) const;
     double seconds(const MessageSize&, int flows) const;
   };
   using Links = std::vector<Link>;

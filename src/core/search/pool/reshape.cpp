@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "flotilla/schedule/schedule.hpp"
+
 namespace flotilla::search::pool {
 namespace {
 
@@ -27,7 +29,7 @@ class Reshaping {
 
   /// One stage has nothing to schedule.
   void offer(CandidatePlan&& other) {
-    if (other.stages() == 1) other.schedule = plan::ScheduleKind::one_f_one_b, other.chunks = 1;
+    if (other.stages() == 1) other.schedule = schedule::usual_schedule(), other.chunks = 1;
     if (device_pool_.holds(other)) visit_(std::move(other));
   }
 

@@ -9,10 +9,6 @@ namespace {
 
 constexpr double seconds_in_an_hour = 3600;
 
-}  // namespace
-
-namespace {
-
 bool recomputes(const CandidatePlan& candidate) {
   return std::ranges::any_of(candidate.recompute, [](plan::Recompute r) { return r != plan::Recompute::none; });
 }
