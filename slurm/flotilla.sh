@@ -19,6 +19,7 @@
 #                        repeated here; then the job goes back to the queue, without the nodes that failed     default: 240
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
 #   FLOTILLA_RUN_GRACE   how long ranks live after TERM, with its unit: a longer step is given up     default: Slurm's KillWait
+#   FLOTILLA_TELL_AFTER  seconds after a launch, and then after twice as many each time, to say what it waits for    default: 10
 #   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
 #   FLOTILLA_NOTICE_WITHIN seconds to wait for Slurm to see that a node of a heterogeneous job is lost     default: 900
 #   FLOTILLA_DRAIN_EVERY seconds between looks for nodes that are being drained; 0: never       default: 60
@@ -57,8 +58,8 @@ flotilla_check() {
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
-    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
-  flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \
+    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_TELL_AFTER:=10}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
+  flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_TELL_AFTER FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \
     FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY "${!FLOTILLA_TASKS@}" SLURM_JOB_ID SLURM_HET_SIZE SLURM_RESTART_COUNT \
     "${!SLURM_JOB_NUM_NODES_HET_GROUP_@}"
   case $FLOTILLA_SIGNAL in USR1 | USR2 | TERM) ;; *) flotilla_refuse "FLOTILLA_SIGNAL is '$FLOTILLA_SIGNAL'; expected USR1, USR2 or TERM" ;; esac
@@ -302,9 +303,16 @@ flotilla_has_begun() {
   [ "$flotilla_newest" -gt "$flotilla_begun_before" ]
 }
 
+# What a launch that takes its time waits for.
+flotilla_tell_waiting() ( # SECONDS
+  what="Slurm has not started its step"
+  if flotilla_has_steps; then what="its step is there, and no rank has opened the run directory"; fi
+  flotilla_say "$1 s after the launch: $what"
+)
+
 # Waits for the step; passes warnings on; ends a step that the run has given up but srun does not.
 flotilla_wait() { # PID INCARNATION-BEFORE
-  local told="" given_up="" looked=$SECONDS stepped=$SECONDS launched=$SECONDS begun="" had_step=""
+  local told="" given_up="" looked=$SECONDS stepped=$SECONDS launched=$SECONDS begun="" had_step="" tell_after=$FLOTILLA_TELL_AFTER
   while flotilla_running "$1"; do
     if [ -n "$flotilla_stop" ] && [ -z "$told" ]; then
       told=yes
@@ -323,6 +331,10 @@ flotilla_wait() { # PID INCARNATION-BEFORE
         kill -KILL "$1" 2>/dev/null
       fi
       if [ -z "$begun" ] && flotilla_has_begun; then begun=yes; fi
+      if [ -z "$begun" ] && [ $((SECONDS - launched)) -ge "$tell_after" ]; then
+        flotilla_tell_waiting "$((SECONDS - launched))"
+        tell_after=$((2 * tell_after))
+      fi
       if [ -z "$begun" ] && [ $((SECONDS - launched)) -ge "$FLOTILLA_START_WITHIN" ]; then
         flotilla_say "no rank has opened the run directory in $((SECONDS - launched)) s; ending this launch"
         flotilla_kill_steps "$1"

@@ -20,7 +20,7 @@ case $1 in requeue | requeuehold) [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM 
 exit 0
 S
 stub squeue <<'S'
-case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; esac
+case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; *%i*) echo "${STEPS-}" ;; esac
 S
 stub sinfo <<'S'
 case "$*" in *idle*) tr ' ' '\n' <<<"${USABLE:-n1 n2 n3 n4}" ;; esac
@@ -115,6 +115,9 @@ expect "no other nodes: none is left out" 75 $'1 - - -' "partition p has no othe
 ! grep -q excnodelist "$work/said" || { echo "FAILED: a job that could never start again" && failures=$((failures + 1)); }
 expect "het: elsewhere, by component" 75 $'1 - - -' "^scontrol update jobid=8 excnodelist=n3$" FLOTILLA_START_WITHIN=0 SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_PARTITION_HET_GROUP_0=a SLURM_JOB_PARTITION_HET_GROUP_1=b SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3 SAYS="srun: error: Task launch for StepId=7.0 failed on node n3: Unspecified error"
 expect "a launch that hangs is ended" 75 $'0 - - -' "no rank has opened the run directory in 1 s; ending this launch" LASTS=30 FLOTILLA_START_WITHIN=1 FLOTILLA_LOOK_EVERY=1
+expect "a slow launch says what it waits for" 0 "0 0 1 9" "[34] s after the launch: Slurm has not started its step" LASTS=6 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1
+expect "a slow launch whose step is there" 0 "0 0 1 9" "[34] s after the launch: its step is there, and no rank has opened the run" LASTS=9 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1 STEPS=7.0
+if [ "$(grep -c "s after the launch" "$work/said")" != 2 ]; then echo "FAILED: it should say so twice: after 3 s and after 6" && failures=$((failures + 1)); fi
 # A run directory that is full or away.
 expect "no room: a pause, then the queue" 75 "69 69 1 -" "^scontrol requeue 7" SAYS_MORE=', "temporary": true'
 expect "no room: it is said" 75 "69 69 1 -" "the run directory is full or away: going on in 0 s" SAYS_MORE=', "temporary": true'
@@ -137,7 +140,7 @@ expect "unknown signal" 64 "" "FLOTILLA_SIGNAL is" FLOTILLA_SIGNAL=KILL
 expect "no job" 64 "" "start it with sbatch" SLURM_JOB_ID=
 expect "no program" 64 "" "is not there" FLOTILLA=flotilla-nowhere
 # Signals that come in the midst of a command substitution are lost (flotilla_say in flotilla.sh).
-for function in flotilla_wait flotilla_step_gone flotilla_warned flotilla_say; do
+for function in flotilla_wait flotilla_has_begun flotilla_step_gone flotilla_warned flotilla_say; do
   # shellcheck disable=SC2016
   ! sed -n "/^$function()/,/^}/p" "$scripts/flotilla.sh" | grep -qE '\$\([^(]|`' || { echo "FAILED: a command substitution in $function"; failures=$((failures + 1)); }
 done

@@ -15,7 +15,8 @@ bool every_is(const std::string& word, const std::string& signs) {
   });
 }
 
-bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+/// In a word that is printed byte by byte: what is no sign of ASCII.
+bool needs_code(char c) { return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f; }
 
 std::string octal(char c) {
   const auto value = static_cast<unsigned char>(c);
@@ -28,13 +29,13 @@ std::string octal(char c) {
 std::string shell_word(const std::string& word) {
   FLOTILLA_REQUIRE(word.find('\0') == word.npos, ErrorKind::bad_input, in_quotes(word), ": a zero byte in it; no shell can pass it on");
   if (!word.empty() && every_is(word, "_@%+:,./-")) return word;
-  const bool control = std::ranges::any_of(word, is_control);
-  // Bash's own quotes for what would end a line of the script: $'a\012b'.
-  std::string quoted = control ? "$'" : "'";
+  // Bash's own quotes for what would end a line of the script, steer a terminal or be no text: $'a\012b'.
+  const bool coded = printable(word, std::string::npos) != word;
+  std::string quoted = coded ? "$'" : "'";
   for (char c : word) {
-    if (is_control(c))
+    if (coded && needs_code(c))
       quoted += octal(c);
-    else if (control && (c == '\'' || c == '\\'))
+    else if (coded && (c == '\'' || c == '\\'))
       quoted += std::string{'\\'} + c;
     else if (c == '\'')
       quoted += "'\\''";
