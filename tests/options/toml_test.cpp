@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -129,6 +131,10 @@ TEST(JobFile, MissingFolderAndOversizedFiles) {
   EXPECT_NE(std::string{missing.what()}.find("none.toml: cannot be opened (No such file or directory)"), std::string::npos)
       << missing.what();
   EXPECT_NE(std::string{error_of([&] { t.read_file(folder.path().string()); }).what()}.find("is a folder"), std::string::npos);
+  const auto pipe = (folder / "pipe.toml").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(std::string{error_of([&] { t.read_file(pipe); }).what()}.find("is no regular file"), std::string::npos)
+      << "opening it would hang";
   const auto big = (folder / "big.toml").string();
   std::ofstream{big} << "[training]\nsteps = 5\n" << std::string(1 << 20, '#');
   EXPECT_NE(std::string{error_of([&] { t.read_file(big); }).what()}.find("larger than 1 MiB"), std::string::npos);

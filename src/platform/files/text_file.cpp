@@ -181,7 +181,9 @@ void make_folders(const std::filesystem::path& path) {
     FLOTILLA_REQUIRE(error == 0, error == ENOTDIR ? ErrorKind::bad_input : io_error_kind(error), folder.string(),
                      ": cannot be made: ", std::strerror(error));
   }
-  FLOTILLA_REQUIRE(::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a folder");
+  const int error = patiently(path.native(), [&] { return ::stat(path.c_str(), &facts) == 0 ? 0 : errno; });
+  FLOTILLA_REQUIRE(error == 0, io_error_kind(error), path.string(), ": cannot be examined: ", std::strerror(error));
+  FLOTILLA_REQUIRE(S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a folder");
 }
 
 std::string unguessable() {
