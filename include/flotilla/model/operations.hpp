@@ -128,8 +128,8 @@ double attention_pairs(const Config&, const LayerShape&);
 Bytes traffic(const Config&, const LayerShape&, Operation);
 
 /// FLOPs of one token's forward and backward pass over the whole model at sequence length `length`, recomputation not counted;
-/// the convention of MFU (Chowdhery et al. 2022, appendix B): attention counted in full, not its causal half; in a
-/// window, each query with all of it.
+/// what MFU counts. As in Chowdhery et al. 2022, appendix B, but for attention, of which the causal half is counted that is
+/// computed (attention_pairs), so that no device can exceed its peak; scores count once.
 double training_flops_per_token(const Config&, int length);
 
 /// A part of a buffer. Offsets are multiples of 64 bytes.

@@ -194,8 +194,7 @@ Bytes traffic(const Config& c, const LayerShape& s, Operation operation) {
 double training_flops_per_token(const Config& c, int length) {
   const double d = c.hidden, w = c.embedding_width, keys = 2.0 * c.groups() * c.head_size();
   const double block = d * (2 * d + keys) + (c.gated() ? 3 : 2) * d * c.feed_forward;
-  double attended = 0;  // keys of a token, summed over the blocks
-  for (int l = 0; l < c.blocks; ++l) attended += seen(c.window(l), length);
+  const double attended = c.blocks * attention_pairs(c, {1, length}) / length;  // keys of a token, summed over the blocks
   return 6 * (c.blocks * block + w * c.vocabulary + (c.projects() ? 2 * d * w : 0)) + 12 * d * attended;
 }
 
