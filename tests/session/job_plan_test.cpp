@@ -132,7 +132,9 @@ TEST(KeptPlan, IsNoneWhereTheCheckpointHasNone) {
 TEST(KeptPlan, DamagedDocumentsAreRefusedByName) {
   Checkpoint before;
   before.saved.manifest.plan = "{}";
-  tests::expect_contains(tests::refusal([&] { kept_plan(before.saved, job(), before.here); }), "run/step-3");
+  tests::expect_contains(tests::refusal([&] { kept_plan(before.saved, job(), before.here); }), "run/step-3/manifest.json: /plan");
+  before.saved.manifest.profile = "{}";
+  tests::expect_contains(tests::refusal([&] { kept_plan(before.saved, job(), before.here); }), "run/step-3/manifest.json: /profile");
 }
 
 }  // namespace

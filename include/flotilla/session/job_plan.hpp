@@ -18,6 +18,7 @@ struct KeptPlan {
   plan::Plan plan;           ///< dropout as the job says; not yet bound to ranks
   cluster::Profile profile;  ///< with which it was made
   std::int64_t step = 0;     ///< of the checkpoint
+  std::string source = {};   ///< where the plan is, for errors: "RUN/step-40/manifest.json: /plan"
 };
 /// The checkpoint's plan, where devices, software and model are still those that its profile was measured with, and the plan has the
 /// job's precision and all that the job says of it; else nothing. Throws Error{bad_input} where the checkpoint's documents are damaged,

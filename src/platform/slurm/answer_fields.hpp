@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "flotilla/base/error.hpp"
 #include "flotilla/base/units.hpp"
 
 /// How Slurm's commands write things down.
@@ -25,5 +26,15 @@ std::string field(const std::map<std::string, std::string>& record, const std::s
 int number_of(std::string_view digits);
 /// "3000", "3000M", "240G", "1.5T": Slurm's memory, in MiB without a unit. Throws Error{bad_input}.
 Bytes memory_of(const std::string&);
+
+/// Prefixes what went wrong with where it stood.
+template <class Read>
+auto read_at(const std::string& place, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error{ErrorKind::bad_input, text(place, ": ", error.what())};
+  }
+}
 
 }  // namespace flotilla::slurm

@@ -10,17 +10,19 @@
 namespace flotilla::slurm {
 namespace {
 
-/// Lines of `columns` columns; a first line of another form means that this is no table: sacctmgr says so where there is no accounting.
-std::vector<std::vector<std::string>> table_of(const std::string& answer, std::size_t columns, const char* command) {
-  std::vector<std::vector<std::string>> table;
-  int number = 0;
+/// What `read` makes of each line's columns; its errors name command and line. A first line of another form means that this is no table:
+/// sacctmgr says so where there is no accounting.
+template <class Read>
+auto read_table(const std::string& answer, std::size_t columns, const char* command, Read read) {
+  std::vector<decltype(read(std::vector<std::string>{}))> table;
   for (auto line : lines_of(answer)) {
     auto row = split(line, '|');
-    if (row.size() != columns && table.empty()) return {};
-    FLOTILLA_REQUIRE(row.size() == columns, ErrorKind::bad_input, command, ", line ", ++number, ": expected ", columns,
-                     " columns between '|', got ", row.size(), " in ", in_quotes(line));
-    table.push_back(std::move(row));
-    ++number;
+    if (row.size() != columns && table.empty()) return table;
+    table.push_back(read_at(text(command, ", line ", table.size() + 1), [&] {
+      FLOTILLA_REQUIRE(row.size() == columns, ErrorKind::bad_input, "expected ", columns, " columns between '|', got ", row.size(), " in ",
+                       in_quotes(line));
+      return read(row);
+    }));
   }
   return table;
 }
@@ -52,8 +54,7 @@ Limits parse_tres_limits(const std::string& words) {
 }
 
 std::vector<AccountLimits> read_account_limits(const std::string& answer) {
-  std::vector<AccountLimits> found;
-  for (const auto& row : table_of(answer, 8, "sacctmgr show user")) {
+  return read_table(answer, 8, "sacctmgr show user", [](const std::vector<std::string>& row) {
     AccountLimits a;
     a.account = row[1];
     a.standard = row[0] == row[1];
@@ -62,19 +63,16 @@ std::vector<AccountLimits> read_account_limits(const std::string& answer) {
     a.job = limits_of(row[4], row[5]);
     if (const int nodes = number_of(row[6]); nodes >= 0 && !a.job.nodes) a.job.nodes = nodes;
     a.all = limits_of(row[7], "");
-    found.push_back(std::move(a));
-  }
-  return found;
+    return a;
+  });
 }
 
 std::vector<QosLimits> read_qos_limits(const std::string& answer) {
-  std::vector<QosLimits> found;
-  for (const auto& row : table_of(answer, 5, "sacctmgr show qos")) {
+  return read_table(answer, 5, "sacctmgr show qos", [](const std::vector<std::string>& row) {
     // What one user may have at a time bounds a run as what all may have does.
     auto all = first_of(limits_of(row[3], ""), limits_of(row[4], ""));
-    found.push_back({row[0], limits_of(row[1], row[2]), std::move(all)});
-  }
-  return found;
+    return QosLimits{row[0], limits_of(row[1], row[2]), std::move(all)};
+  });
 }
 
 Limits first_of(const Limits& first, const Limits& then) {

@@ -20,16 +20,6 @@ constexpr std::size_t node_columns = 9;
 /// What sinfo is asked for, column by column, with what the columns are.
 const char* const node_format = "%N|%R|%a|%T|%c|%m|%G|%f|%C";
 
-/// Prefixes what went wrong with where it stood.
-template <class Read>
-auto read_at(const std::string& place, Read read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw Error{ErrorKind::bad_input, text(place, ": ", error.what())};
-  }
-}
-
 bool any_of(const std::set<std::string>& words, std::initializer_list<const char*> these) {
   return std::ranges::any_of(these, [&](const char* word) { return words.contains(word); });
 }

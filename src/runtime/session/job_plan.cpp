@@ -55,15 +55,16 @@ plan::Plan for_job(plan::Plan plan, const search::PlanRequest& job, const cluste
 
 std::optional<KeptPlan> kept_plan(const checkpoint::Loaded& saved, const search::PlanRequest& job, const probe::Discovery& here) {
   if (saved.manifest.plan.empty() || saved.manifest.profile.empty()) return std::nullopt;
-  auto profile = files::profile_from_json(saved.manifest.profile, saved.directory.string());
+  const auto manifest = (saved.directory / "manifest.json").string();
+  auto profile = files::profile_from_json(saved.manifest.profile, manifest + ": /profile");
   if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return std::nullopt;
-  const auto source = (saved.directory / "manifest.json").string() + ": /plan";
+  const auto source = manifest + ": /plan";
   auto plan = with_dropout(files::plan_from_json(saved.manifest.plan, source), job.model);
   auto compared = plan;
   compared.model.family = job.model.family;  // a word for the same arithmetic
   require_same_arithmetic(compared, job, source);
   if (plan.precision != job.precision || !search::keeps(plan, search::settled(job.constraints))) return std::nullopt;
-  return KeptPlan{std::move(plan), std::move(profile), saved.manifest.step};
+  return KeptPlan{std::move(plan), std::move(profile), saved.manifest.step, source};
 }
 
 }  // namespace flotilla::session

@@ -34,7 +34,7 @@ void decide(const ChoiceRequest& request, const std::optional<KeptPlan>& kept, i
     chosen.plan = for_job(files::read_plan(request.file), request.search, chosen.profile, ranks, request.file.string());
     chosen.origin = "--plan " + request.file.string();
   } else if (kept) {
-    chosen.plan = plan::bound(kept->plan, chosen.profile, ranks, "the checkpoint's plan");
+    chosen.plan = plan::bound(kept->plan, chosen.profile, ranks, kept->source);
     chosen.origin = text("kept from step ", kept->step);
   } else {
     chosen.plan = search_plan(request, forecaster, chosen);
