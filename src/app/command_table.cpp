@@ -22,8 +22,8 @@ int run_submit(std::span<const std::string> arguments) { return submit(arguments
 }  // namespace
 
 std::vector<Command> command_table() {
-  return {{"train", "probe, plan, train or resume; on every rank (mpirun, srun)", "[JOB]", train, job_options},
-          {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options},
+  return {{"train", "probe, plan, train or resume; on every rank (mpirun, srun)", "[JOB]", train, job_options, false, true},
+          {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options, false, true},
           {"plan", "find the best plan for a pool of devices and explain it; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
           {"control", "ask the running job to change to another plan, in place", "RUN", control, control_options},

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "app/bounded_spinning.hpp"
 #include "app/command_table.hpp"
 #include "app/common/commands.hpp"
 #include "app/common/versions.hpp"
@@ -8,5 +9,6 @@
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto commands = flotilla::app::command_table();
+  if (flotilla::app::computes(commands, arguments)) flotilla::app::bound_spinning(argv);
   return flotilla::app::run_command(commands, arguments, flotilla::app::versions);
 }

@@ -113,6 +113,11 @@ BoundTable output_options() {
 
 void set_failure_hook(FailureHook hook) { failure_hook() = std::move(hook); }
 
+bool computes(std::span<const Command> commands, std::span<const std::string> arguments) {
+  const auto* command = find(commands, first_word(arguments));
+  return command != nullptr && command->computes;
+}
+
 int run_command(std::span<const Command> commands, std::span<const std::string> arguments, const Versions& versions) {
   try {
     return dispatch(commands, arguments, versions);

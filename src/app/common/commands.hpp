@@ -26,7 +26,8 @@ struct Command {
   std::function<int(std::span<const std::string>)> run;
   /// The options, for help, man page and completion; empty where there are none.
   std::function<BoundTable()> options;
-  bool hidden = false;  ///< not in the list of `flotilla help`
+  bool hidden = false;    ///< not in the list of `flotilla help`
+  bool computes = false;  ///< on several threads
 };
 
 /// The options of a job, for commands that read one.
@@ -40,6 +41,9 @@ using Versions = std::function<std::vector<std::pair<std::string, std::string>>(
 /// Runs the command that the arguments (without the program's name) ask for and returns its exit code. Besides `commands` it knows help,
 /// man, completion, --help and --version. Nothing escapes: errors end as one line on standard error and the table's exit code.
 int run_command(std::span<const Command> commands, std::span<const std::string> arguments, const Versions&);
+
+/// Whether the arguments ask for a command that computes.
+bool computes(std::span<const Command>, std::span<const std::string> arguments);
 
 /// Asked first when a command fails. Returns true where it has said so itself (a rank of a job prints rank and host).
 using FailureHook = std::function<bool(ExitCode, const std::string& line)>;
