@@ -9,7 +9,8 @@
 /// What a step looks like on the console. Pure functions: no colour, no cursor movement, no clock.
 namespace flotilla::journal {
 
-/// "step  120/1000  loss  2.3456  12.3k tokens/s   345 ms/step  mfu  41.2 %  eta 0:05:23". Columns keep their width from step to step.
+/// "step  120/1000  loss  2.3456   345 ms  12.3k tok/s  mfu  41 %  eta 0:05:23": within 80 columns up to a million steps. Columns keep
+/// their width from step to step.
 std::string step_line(const StepRecord&, std::int64_t total_steps);
 /// "step  120/1000  evaluation loss 2.3456 (64 sequences, 1.2 s)"
 std::string evaluation_line(const EvaluationRecord&, std::int64_t total_steps);
@@ -22,7 +23,7 @@ bool gets_line(std::int64_t step, std::int64_t first_step, std::int64_t total_st
 /// Remaining steps times the median of recent step times: a slow first step or a checkpoint does not disturb it. Zero without samples.
 Seconds remaining_time(std::span<const double> recent_step_seconds, std::int64_t remaining_steps);
 
-/// "0:05:23", "12:00:00", "3d 04:00:00"; "-" for what is not finite or negative.
+/// "0:05:23", "12:00:00", "3d 04h"; "-" for what is not finite or negative.
 std::string clock_text(Seconds);
 /// Three digits and a prefix: "950", "12.3k", "1.25M".
 std::string short_number(double);

@@ -29,8 +29,8 @@ std::string position(std::int64_t step, std::int64_t total) {
 }  // namespace
 
 std::string step_line(const StepRecord& r, std::int64_t total_steps) {
-  return position(r.step, total_steps) + printed("  loss %7.4f  ", r.loss) + padded(short_number(r.tokens_per_second), 5) + " tokens/s  " +
-         padded(to_string(Seconds{r.step_seconds}), 7) + "/step" + printed("  mfu %5.1f %%  eta ", 100 * r.share_of_peak) +
+  return position(r.step, total_steps) + printed("  loss %7.4f  ", r.loss) + padded(to_string(Seconds{r.step_seconds}), 7) + "  " +
+         padded(short_number(r.tokens_per_second), 5) + printed(" tok/s  mfu %3.0f %%  eta ", 100 * r.share_of_peak) +
          clock_text(Seconds{r.eta_seconds});
 }
 
@@ -60,7 +60,7 @@ std::string clock_text(Seconds duration) {
   if (!(duration.value >= 0 && duration.value < longest)) return "-";
   const auto seconds = std::llround(duration.value);
   const auto days = seconds / 86400, hours = seconds / 3600 % 24, minutes = seconds / 60 % 60;
-  if (days > 0) return printed("%lldd %02lld:%02lld:%02lld", days, hours, minutes, seconds % 60);
+  if (days > 0) return printed("%lldd %02lldh", days, hours);
   return printed("%lld:%02lld:%02lld", hours, minutes, seconds % 60);
 }
 
