@@ -96,9 +96,11 @@ class Layers {
   explicit Layers(const Options&);
   void run(Operation);
   /// What follows the microbatches, on a block's parameters: gradients to zero, their norm, AdamW.
-  void zero() { backend_->zero({at(1, Role::gradients), 4 * static_cast<std::size_t>(parts_[1].elements)}); }
+  void zero() { backend_->fill({at(1, Role::gradients), 4 * static_cast<std::size_t>(parts_[1].elements)}, 0); }
   double squared_norm() {
-    return backend_->squared_norm({reinterpret_cast<float*>(at(1, Role::gradients)), static_cast<std::size_t>(parts_[1].elements)});
+    double sum = 0;
+    backend_->add_squared_norm({reinterpret_cast<float*>(at(1, Role::gradients)), static_cast<std::size_t>(parts_[1].elements)}, &sum);
+    return sum;
   }
   void adamw();
   std::int64_t block_parameters() const { return parts_[1].elements; }
@@ -135,7 +137,7 @@ program::Part Layers::part_of(int layer) const {
 Layers::Layers(const Options& o)
     : setup_{setup_of(o)},
       shape_{o.sequences, o.length, 1, 0, o.precision},
-      backend_{compute::make_cpu_backend(setup_)},
+      backend_{compute::make_backend(setup_)},
       word_part_{part_of(-1)},
       scratch_{compute::library_scratch(setup_, o.sequences)},
       tokens_(static_cast<std::size_t>(o.sequences * (o.length + 1))) {

@@ -33,7 +33,7 @@ TEST(AdamW, IsTheTextbookUpdate) {
   part.elements = 77;
   const AdamW a{
       .learning_rate = 0.01f, .beta1 = 0.9f, .beta2 = 0.95f, .epsilon = 1e-6f, .weight_decay = 0.1f, .gradient_factor = 0.5f, .step = 3};
-  make_cpu_backend(setup())->adamw(a, part, std::vector<std::uint8_t>{1, 0}, parameters.data(),
+  make_backend(setup())->adamw(a, part, std::vector<std::uint8_t>{1, 0}, parameters.data(),
                                    reinterpret_cast<std::byte*>(parameters.data()), gradients.data(), moment1.data(), moment2.data());
   for (std::size_t i = 0; i < n; ++i) {
     if (i >= 40 && i < 48) {
@@ -55,7 +55,7 @@ TEST(AdamW, RefreshesTheRoundedCopy) {
   part.slots = {{0, 0, 3}};
   part.elements = 3;
   std::vector<float> second(3);
-  make_cpu_backend(setup(Precision::bf16))
+  make_backend(setup(Precision::bf16))
       ->adamw({.learning_rate = 0.1f}, part, std::vector<std::uint8_t>{0}, parameters.data(), reinterpret_cast<std::byte*>(weights.data()),
               gradients.data(), moments.data(), second.data());
   EXPECT_EQ(weights, (std::vector<std::uint16_t>{0x3f80, 0xc000, 0x3e9a}));
@@ -65,10 +65,13 @@ TEST(SquaredNorm, HasTheSameBitsOnAnyThreadCount) {
   const auto values = random_floats(100003, 5);
   double expected = 0;
   for (float v : values) expected += static_cast<double>(v) * static_cast<double>(v);
-  const double one = make_cpu_backend(setup(Precision::fp32, 1))->squared_norm(values);
+  double one = 0, three = 0;
+  make_backend(setup(Precision::fp32, 1))->add_squared_norm(values, &one);
   EXPECT_NEAR(one, expected, 1e-10 * expected);
-  EXPECT_EQ(one, make_cpu_backend(setup(Precision::fp32, 3))->squared_norm(values));
-  EXPECT_EQ(make_cpu_backend(setup())->squared_norm({}), 0);
+  make_backend(setup(Precision::fp32, 3))->add_squared_norm(values, &three);
+  EXPECT_EQ(one, three);
+  make_backend(setup())->add_squared_norm({}, &three);
+  EXPECT_EQ(one, three);
 }
 
 TEST(Convert, RoundsToNearestEvenAndKeepsTheSpecialValues) {
@@ -83,20 +86,20 @@ TEST(Convert, RoundsToNearestEvenAndKeepsTheSpecialValues) {
                                   std::numeric_limits<float>::max(),
                                   -0.0f};
   std::vector<std::uint16_t> bits(values.size());
-  make_cpu_backend(setup(Precision::bf16))->convert(values, reinterpret_cast<std::byte*>(bits.data()));
+  make_backend(setup(Precision::bf16))->convert(values, reinterpret_cast<std::byte*>(bits.data()));
   EXPECT_EQ(bits, (std::vector<std::uint16_t>{0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x7f80, 0xff80, 0x7fc0, 0x7f80, 0x8000}));
 }
 
-TEST(Zero, ClearsEveryByte) {
+TEST(Fill, ReachesEveryByte) {
   std::vector<std::byte> bytes(1001, std::byte{7});
-  make_cpu_backend(setup())->zero(bytes);
-  EXPECT_EQ(bytes, std::vector<std::byte>(1001));
+  make_backend(setup())->fill(bytes, 3);
+  EXPECT_EQ(bytes, std::vector<std::byte>(1001, std::byte{3}));
 }
 
 TEST(Scratch, TooSmallIsRefused) {
   const compute::Setup s{model::built_in("gpt2-mini"), 64, 1, 0, Precision::bf16, 2, 1};
   ASSERT_GT(library_scratch(s, 2).count, 0);
-  const auto backend = make_cpu_backend(s);
+  const auto backend = make_backend(s);
   const model::LayerShape shape{2, 64, 1, 0, Precision::bf16};
   program::Part part;
   const auto tensors = model::tensors(s.model);
@@ -123,7 +126,7 @@ TEST(Scratch, TooSmallIsRefused) {
 }
 
 TEST(Description, NamesLibraryImplementationAndThreads) {
-  const std::string description = make_cpu_backend(setup())->description();
+  const std::string description = make_backend(setup())->description();
   EXPECT_EQ(description.rfind("oneDNN ", 0), 0u) << description;
   EXPECT_NE(description.find("kernels, 2 threads"), std::string::npos) << description;
 }

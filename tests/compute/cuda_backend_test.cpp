@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "cpu/backend.hpp"
 #include "cuda/backend.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
@@ -43,21 +44,21 @@ struct Machine {
   template <class T>
   T* upload(const std::vector<T>& values) {
     arenas.push_back(device.make_arena(Bytes{static_cast<std::int64_t>(values.size() * sizeof(T))}));
-    backend->stream().copy_to_device(arenas.back().data(), std::as_bytes(std::span{values}));
-    backend->wait(limit);
+    backend->stream()->copy_to_device(arenas.back().data(), std::as_bytes(std::span{values}));
+    backend->stream()->wait(limit);
     return reinterpret_cast<T*>(arenas.back().data().address);
   }
   template <class T>
   std::vector<T> download(const T* from, std::size_t n) {
     std::vector<T> values(n);
-    backend->stream().copy_to_host(std::as_writable_bytes(std::span{values}),
+    backend->stream()->copy_to_host(std::as_writable_bytes(std::span{values}),
                                    {const_cast<std::byte*>(reinterpret_cast<const std::byte*>(from))});
-    backend->wait(limit);
+    backend->stream()->wait(limit);
     return values;
   }
 
   gpu::Device device;
-  std::unique_ptr<DeviceBackend> backend;
+  std::unique_ptr<Backend> backend;
   std::vector<gpu::Arena> arenas;
 };
 
@@ -100,10 +101,16 @@ TEST_F(CudaBackend, SquaredNormIsThatOfTheCpuAndAlwaysTheSame) {
   const std::vector<float> values = numbers(20000, 5);
   Machine m{Precision::fp32};
   const float* there = m.upload(values);
-  const double here = make_cpu_backend(setup(Precision::fp32))->squared_norm(values), first = m.backend->squared_norm({there, values.size()});
-  EXPECT_NEAR(first, here, 1e-12 * here);
-  EXPECT_EQ(m.backend->squared_norm({there, values.size()}), first);
-  EXPECT_EQ(m.backend->squared_norm({}), 0);
+  double here = 0;
+  make_cpu_backend(setup(Precision::fp32))->add_squared_norm(values, &here);
+  double* const sum = m.upload(std::vector<double>{0, 0});
+  for (double* each : {sum, sum + 1}) m.backend->add_squared_norm({there, values.size()}, each);
+  const auto two = m.download(sum, 2);
+  EXPECT_NEAR(two[0], here, 1e-12 * here);
+  EXPECT_EQ(two[1], two[0]);
+  m.backend->add_squared_norm({}, sum);
+  m.backend->add_squared_norm({there, values.size()}, sum);
+  EXPECT_EQ(m.download(sum, 1)[0], 2 * two[0]);
 }
 
 TEST_F(CudaBackend, ConvertsAndClears) {
@@ -114,10 +121,23 @@ TEST_F(CudaBackend, ConvertsAndClears) {
   std::vector<std::uint16_t> here(values.size());
   make_cpu_backend(setup(Precision::bf16))->convert(values, reinterpret_cast<std::byte*>(here.data()));
   EXPECT_EQ(m.download(to, values.size()), here);
-  m.backend->zero({reinterpret_cast<std::byte*>(to), 10 * sizeof(std::uint16_t)});
+  m.backend->fill({reinterpret_cast<std::byte*>(to), 10 * sizeof(std::uint16_t)}, 0);
   const auto cleared = m.download(to, values.size());
   EXPECT_EQ(cleared[9], 0);
   EXPECT_EQ(cleared[10], here[10]);
+}
+
+TEST_F(CudaBackend, CopiesRowsOfAnyPitch) {
+  Machine m{Precision::fp32};
+  const std::vector<float> values = numbers(24, 7);
+  auto* const from = reinterpret_cast<std::byte*>(m.upload(values));
+  float* const to = m.upload(std::vector<float>(24));
+  m.backend->copy(reinterpret_cast<std::byte*>(to + 1), from + 8, {.rows = 3, .width = 12, .from_pitch = 24, .to_pitch = 20});
+  m.backend->copy(reinterpret_cast<std::byte*>(to + 20), from, {.rows = 2, .width = 8, .from_pitch = 8, .to_pitch = 8});
+  std::vector<float> expected(24);
+  for (std::size_t row = 0; row < 3; ++row) std::copy_n(&values[2 + 6 * row], 3, &expected[1 + 5 * row]);
+  std::copy_n(values.data(), 4, &expected[20]);
+  EXPECT_EQ(m.download(to, 24), expected);
 }
 
 TEST_F(CudaBackend, SaysWhatRunsUnderneath) {

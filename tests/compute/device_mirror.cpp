@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "cpu/backend.hpp"
 #include "cuda/backend.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/kernel_image.hpp"
@@ -29,26 +30,26 @@ class Mirror final : public Backend {
     Task there = task;
     for (std::byte*& operand : there.operands)
       if (operand) operand = memory_.data().address + (operand - used.data());
-    backend_->stream().copy_to_device(memory_.data(), used);
+    backend_->stream()->copy_to_device(memory_.data(), used);
     backend_->run(there);
-    backend_->stream().copy_to_host(used, memory_.data());
-    backend_->wait(limit);
+    backend_->stream()->copy_to_host(used, memory_.data());
+    backend_->stream()->wait(limit);
   }
   // The harness fills its memory by these; the kernels behind them have checks of their own.
-  void zero(std::span<std::byte> bytes) override { host_->zero(bytes); }
+  void fill(std::span<std::byte> bytes, unsigned char value) override { host_->fill(bytes, value); }
+  void copy(std::byte* to, const std::byte* from, const RowCopy& rows) override { host_->copy(to, from, rows); }
   void adamw(const AdamW& a, const program::Part& part, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
              const float* gradients, float* moment1, float* moment2) override {
     host_->adamw(a, part, decays, parameters, weights, gradients, moment1, moment2);
   }
-  double squared_norm(std::span<const float> values) override { return host_->squared_norm(values); }
+  void add_squared_norm(std::span<const float> values, double* sum) override { host_->add_squared_norm(values, sum); }
   void convert(std::span<const float> from, std::byte* to) override { host_->convert(from, to); }
   void set_scratch(std::span<std::byte>) override {}
   std::string description() const override { return backend_->description(); }
 
  private:
   gpu::Device device_;
-  std::unique_ptr<DeviceBackend> backend_;
-  std::unique_ptr<Backend> host_;
+  std::unique_ptr<Backend> backend_, host_;
   gpu::Arena scratch_, memory_;
 };
 
@@ -74,7 +75,7 @@ Pool& pool() {
 std::unique_ptr<Backend> make_test_backend(const Setup& setup, int sequences) {
   const char* device = std::getenv("FLOTILLA_TEST_DEVICE");
   if (device && std::string{device} == "gpu") return std::make_unique<Mirror>(setup, sequences);
-  return make_cpu_backend(setup);
+  return make_backend(setup);
 }
 
 }  // namespace flotilla::compute::test

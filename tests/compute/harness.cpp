@@ -126,7 +126,7 @@ Member::Member(const Case& c, const Values& values, int index)
   }
   fill(c, values);
   backend->set_scratch({scratch.data(), scratch.size()});
-  backend->zero({scalars.data(), scalars.size()});
+  backend->fill({scalars.data(), scalars.size()}, 0);
   task.training = c.training;
   task.step = c.step;
   task.loss_scale = 1.0f / static_cast<float>(c.sequences() * c.length);
@@ -154,7 +154,7 @@ void Member::fill(const Case& c, const Values& values) {
         p[slot.offset + static_cast<std::int64_t>(i)] = static_cast<float>(values.at(tensor.name)[static_cast<std::size_t>(elements[i])]);
     }
     backend->convert({p, static_cast<std::size_t>(part.elements)}, weights.back()->data());
-    backend->zero({gradients.back()->data(), gradients.back()->size()});
+    backend->fill({gradients.back()->data(), gradients.back()->size()}, 0);
   }
 }
 

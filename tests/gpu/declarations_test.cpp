@@ -1,6 +1,7 @@
 // Compiling is the test: our declarations of the driver's functions have the parameters of cuda.h, and our numbers its.
 #include <cuda.h>
 
+#include <cstddef>
 #include <type_traits>
 
 #include "driver_api.hpp"
@@ -40,5 +41,14 @@ static_assert(static_cast<int>(ours::Attribute::max_threads_per_block) == CU_DEV
 static_assert(ours::kernel_max_dynamic_shared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
               ours::stream_non_blocking == CU_STREAM_NON_BLOCKING && ours::event_disable_timing == CU_EVENT_DISABLE_TIMING &&
               ours::host_alloc_portable == CU_MEMHOSTALLOC_PORTABLE && ours::capture_thread_local == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+
+static_assert(sizeof(ours::RowsCopy) == sizeof(CUDA_MEMCPY2D) && ours::memory_type_device == CU_MEMORYTYPE_DEVICE &&
+              offsetof(ours::RowsCopy, from) == offsetof(CUDA_MEMCPY2D, srcDevice) &&
+              offsetof(ours::RowsCopy, from_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch) &&
+              offsetof(ours::RowsCopy, to_type) == offsetof(CUDA_MEMCPY2D, dstMemoryType) &&
+              offsetof(ours::RowsCopy, to) == offsetof(CUDA_MEMCPY2D, dstDevice) &&
+              offsetof(ours::RowsCopy, to_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
+              offsetof(ours::RowsCopy, width) == offsetof(CUDA_MEMCPY2D, WidthInBytes) &&
+              offsetof(ours::RowsCopy, rows) == offsetof(CUDA_MEMCPY2D, Height));
 
 }  // namespace

@@ -77,7 +77,7 @@ TEST(Fence, EachOutsideLibraryStaysInItsRoom) {
       {std::regex{R"(^nlohmann/.*)"}, {"files"}},
       {std::regex{R"(^boost/.*|^toml\+\+/.*|^toml\.hpp$)"}, {"options"}},
       {std::regex{R"(^(dnnl|oneapi)[./].*|^dnnl.*|^cublas.*|^cudnn.*)"}, {"compute"}},
-      {std::regex{R"(^cuda.*|^nvml.*)"}, {"gpu"}},
+      {std::regex{R"(^cuda[^/]*|^cuda/[^.]*|^nvml.*)"}, {"gpu"}},  // compute/cuda is a folder of ours
       {std::regex{R"(^nccl\.h$)"}, {"nccl"}},
       {std::regex{R"(^nccl.*)"}, {"nccl"}},
       {std::regex{R"(^slurm/.*)"}, {"slurm"}},

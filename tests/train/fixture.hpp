@@ -1,6 +1,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -62,16 +63,27 @@ inline data::Sampler sampler(const plan::Plan& plan, std::uint64_t seed = 5) {
   return {data::open_corpora(options).training, how};
 }
 
+/// FLOTILLA_TEST_DEVICE: on what the ranks of a test compute: gpu, or mixed, where every other one does. By itself a rank is on a CPU.
+inline std::string test_device() {
+  const char* device = std::getenv("FLOTILLA_TEST_DEVICE");
+  return device == nullptr ? "cpu" : device;
+}
+inline compute::Device device_of(const comm::World& crew) {
+  const bool on_gpu = test_device() == "gpu" || (test_device() == "mixed" && crew.rank().value % 2 == 0);
+  return {on_gpu && &crew == &everybody() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
+}
+
 inline program::Runtime runtime() {
   program::Runtime runtime;
   runtime.threads = 1;
-  runtime.library_scratch = Bytes{4 << 20};
+  runtime.library_scratch = test_device() == "cpu" ? Bytes{4 << 20} : Bytes{40 << 20};
   return runtime;
 }
 
 inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, train::Options options = {},
                                                const program::Placement& placement = {}) {
   options.deadline = patience;
+  options.device = device_of(crew);
   auto placed = runtime();
   placed.placement = placement;
   auto program = program::lower(plan, placed);

@@ -11,8 +11,20 @@
 #include "flotilla/model/operations.hpp"
 #include "flotilla/program/program.hpp"
 
+namespace flotilla::gpu {
+class Stream;
+struct DeviceFacts;
+}  // namespace flotilla::gpu
+
 /// The layers' forward and backward on one device.
 namespace flotilla::compute {
+
+enum class DeviceKind : std::uint8_t { cpu, gpu };
+/// What a rank computes on.
+struct Device {
+  DeviceKind kind = DeviceKind::cpu;
+  int ordinal = 0;  ///< of a GPU among those that this process sees
+};
 
 /// What does not change during a run on this rank.
 struct Setup {
@@ -24,6 +36,7 @@ struct Setup {
   std::uint64_t seed = 0;  ///< of dropout
   /// Between products this rank holds its part of the tokens (model/operations.hpp).
   bool sequence_parallel = false;
+  Device device{};
 };
 
 /// One run of one operation. Operands by role, nullptr where the operation has none; layouts are those of model/operations.hpp.
@@ -52,19 +65,28 @@ struct AdamW {
   std::int64_t step = 1;      ///< counts from 1, for bias correction
 };
 
-/// One device. Calls return when the work is done (CPU) or enqueued (CUDA). Not thread-safe: the compute queue's thread alone calls it.
+/// Rows of `width` bytes, `from_pitch` and `to_pitch` bytes apart.
+struct RowCopy {
+  std::int64_t rows = 1, width = 0, from_pitch = 0, to_pitch = 0;
+};
+
+/// One device. Operands are in its memory. Calls return when the work is done (CPU) or enqueued (GPU). Not thread-safe: the compute queue's
+/// thread alone calls it.
 class Backend {
  public:
   virtual ~Backend() = default;
+  /// What calls enqueue on; nullptr where they return when the work is done.
+  virtual gpu::Stream* stream() { return nullptr; }
   /// Accumulates into gradients. Throws Error{internal} when the library would fall back to its reference code.
   virtual void run(const Task&) = 0;
-  virtual void zero(std::span<std::byte>) = 0;
+  virtual void fill(std::span<std::byte>, unsigned char value) = 0;
+  virtual void copy(std::byte* to, const std::byte* from, const RowCopy&) = 0;
   /// One part. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
   /// the parameters themselves).
   virtual void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
                      const float* gradients, float* moment1, float* moment2) = 0;
-  /// Sum of squares in fp64, in an order that does not depend on the thread count.
-  virtual double squared_norm(std::span<const float>) = 0;
+  /// *sum += sum of squares in fp64, in an order that does not depend on the thread count.
+  virtual void add_squared_norm(std::span<const float>, double* sum) = 0;
   /// fp32 -> the precision's element type.
   virtual void convert(std::span<const float> from, std::byte* to) = 0;
   /// Bytes handed over as the library's scratchpad; lives in the arena.
@@ -73,9 +95,12 @@ class Backend {
   virtual std::string description() const = 0;
 };
 
-std::unique_ptr<Backend> make_cpu_backend(const Setup&);
-/// Upper bound of the library's scratchpad for any operation of this setup and microbatches of up to `sequences`; asks the library.
-/// Throws Error{unavailable} where this processor cannot multiply in the precision, Error{internal} where only reference code would.
+/// The backend of the setup's device. Throws Error{unavailable} where a GPU, its kernels or cuBLASLt is missing.
+std::unique_ptr<Backend> make_backend(const Setup&);
+/// Empty, or why this build does not compute on the device: no kernels for it, no cuBLASLt here. One line.
+std::string why_no_backend(const gpu::DeviceFacts&);
+/// Upper bound of the scratchpad for any operation of this setup and microbatches of up to `sequences`. On CPUs it asks the library and
+/// throws Error{unavailable} where this processor cannot multiply in the precision, Error{internal} where only reference code would.
 Bytes library_scratch(const Setup&, int sequences);
 
 }  // namespace flotilla::compute

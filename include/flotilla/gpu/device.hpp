@@ -39,6 +39,8 @@ class Event {
 class Stream {
  public:
   Stream() = default;
+  /// Whether a device has made it.
+  bool valid() const { return state_ != nullptr; }
   void record(Event&);
   /// What is enqueued from now on begins after the event's last record.
   void wait_for(const Event&);
@@ -46,6 +48,8 @@ class Stream {
   void copy_to_device(DevicePointer to, std::span<const std::byte> from);
   void copy_to_host(std::span<std::byte> to, DevicePointer from);
   void copy_on_device(DevicePointer to, DevicePointer from, Bytes);
+  /// `rows` rows of `width` bytes, which are the pitches apart.
+  void copy_rows_on_device(DevicePointer to, Bytes to_pitch, DevicePointer from, Bytes from_pitch, Bytes width, std::int64_t rows);
   void fill(DevicePointer, Bytes, unsigned char value);
   /// Runs on a thread of the driver's, which must not call it.
   void call(void (*function)(void*), void* argument);

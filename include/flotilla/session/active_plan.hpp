@@ -21,6 +21,7 @@ struct RunContext {
       runtime;  ///< as planned with, all ranks placed; the matrix library's scratch and the active ranks' places are each plan's own
   Bytes runtime_constant;
   int threads = 1;             ///< of this rank
+  compute::Device device{};    ///< of this rank
   bool plan_is_given = false;  ///< by --plan, which a restart would take again
 };
 

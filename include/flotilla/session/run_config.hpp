@@ -1,10 +1,12 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/compute/backend.hpp"
 #include "flotilla/data/format.hpp"
 #include "flotilla/model/config.hpp"
 
@@ -32,6 +34,8 @@ struct RunConfig {
     bool skip_non_finite = false;
   } training;
   struct Device {
+    /// What ranks compute on; nothing: each on a GPU where there is one for it, else on its CPUs.
+    std::optional<compute::DeviceKind> kind;
     Bytes memory;  ///< 0: what the machine has / ranks on it
   } device;
   struct Checkpoint {

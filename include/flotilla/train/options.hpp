@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/compute/backend.hpp"
 
 namespace flotilla::train {
 
@@ -22,6 +23,7 @@ struct Options {
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double clip = 1.0;             ///< largest gradient norm, 0: no clipping
   bool skip_non_finite = false;  ///< leave out the update of a step whose loss or gradient is not finite, and go on
+  compute::Device device{};      ///< of this rank
   int threads = 1;               ///< compute threads
   Seconds deadline{600};         ///< a message or collective that does not move for longer is an error
   bool poison = false;           ///< for tests: temporaries become NaN as soon as the program is done with them

@@ -44,8 +44,9 @@ struct InstructionSpan {
 /// messages.
 class Trainer {
  public:
-  /// Takes all memory that a step needs. `evaluation` and `validation` go together, or neither is given.
-  /// Throws Error{unavailable} when the arena cannot be had; comm::AgreedError when a group fails its proof.
+  /// Takes all memory that a step needs. `evaluation` and `validation` go together, or neither is given. Ranks may compute on devices of
+  /// any kind.
+  /// Throws Error{unavailable} when the device or the arena cannot be had; comm::AgreedError when a group fails its proof.
   Trainer(const comm::World& active, program::Program training, std::optional<program::Program> evaluation, data::Sampler training_data,
           std::optional<data::Sampler> validation_data, const Options&);
   ~Trainer();
@@ -56,7 +57,8 @@ class Trainer {
   void initialize();
   /// After a checkpoint filled state(): refreshes what is computed from it; `optimizer_steps` updates have been made. Local.
   void adopt(std::int64_t optimizer_steps);
-  /// This rank's parameters and moments in the arena.
+  /// This rank's parameters and moments: in the arena, or, where that is on a GPU, in a copy on the host as they are now, which counts
+  /// after adopt() and is the same memory in every call. Local.
   checkpoint::LocalState state();
   std::int64_t optimizer_steps() const;
 

@@ -27,6 +27,14 @@ Choice<std::optional<bool>> perhaps() {
           [](const Value& v) { return v ? std::string{*v ? "true" : "false"} : "auto"; }};
 }
 
+Choice<std::optional<compute::DeviceKind>> device_kinds() {
+  using Value = std::optional<compute::DeviceKind>;
+  using compute::DeviceKind;
+  return {{"auto", "cpu", "gpu"},
+          [](const std::string& name) { return name == "auto" ? Value{} : Value{name == "gpu" ? DeviceKind::gpu : DeviceKind::cpu}; },
+          [](const Value& kind) { return kind ? std::string{*kind == DeviceKind::gpu ? "gpu" : "cpu"} : "auto"; }};
+}
+
 Choice<std::optional<plan::Recompute>> recomputes() {
   using Value = std::optional<plan::Recompute>;
   return {{"auto", "none", "selective", "full"},
@@ -137,6 +145,8 @@ namespace {
 
 void add_running(Table& t, Job& job) {
   t.section("device", "Devices");
+  t.add("device.kind", &job.device.kind, "what ranks compute on; auto: each on a GPU while there are GPUs, the others on CPUs",
+        device_kinds(), {.alias = "device"});
   t.add("device.memory", &job.device.memory, "memory that one device may use",
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});
   t.section("checkpoint", "Checkpoints, in the run directory");

@@ -20,7 +20,7 @@ std::string compute_version() {
   setup.model = model::built_in("gpt2-tiny");
   setup.length = setup.model.positions;
   try {
-    return compute::make_cpu_backend(setup)->description();
+    return compute::make_backend(setup)->description();
   } catch (const Error& error) {
     return text("not usable here: ", error.what());
   }

@@ -19,6 +19,7 @@
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/session/device_choice.hpp"
 #include "flotilla/session/job_plan.hpp"
 #include "flotilla/session/plan_choice.hpp"
 #include "flotilla/session/replan.hpp"
@@ -41,7 +42,7 @@ class Training {
         batch_{read_batch_job(left)},
         data_{open()},
         allocation_{world, job, batch_.id},
-        place_{world, job, data_, {}, {}, 1, !job.plan.file.empty()} {}
+        place_{world, job, data_, {}, {}, 1, {}, !job.plan.file.empty()} {}
 
   session::SegmentResult run() {
     find_checkpoint();
@@ -121,6 +122,7 @@ class Training {
     const auto here = probe::discover(world_, probing);
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
+    place_.device = session::choose_device(world_, job_.device.kind, deadline_);
     place_.runtime.library_scratch = session::least_scratch(place_);
     place_.runtime.placement = program::placement_of(here.devices);
     request.runtime = place_.runtime;

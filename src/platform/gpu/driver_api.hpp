@@ -22,6 +22,21 @@ struct Uuid {
   char bytes[16];
 };
 
+/// CUDA_MEMCPY2D.
+struct RowsCopy {
+  std::size_t from_x, from_y;
+  int from_type;
+  const void* from_host;
+  Address from;
+  void* from_array;
+  std::size_t from_pitch, to_x, to_y;
+  int to_type;
+  void* to_host;
+  Address to;
+  void* to_array;
+  std::size_t to_pitch, width, rows;
+};
+
 inline constexpr Result success = 0, invalid_value = 1, out_of_memory = 2, not_initialized = 3, stub_library = 34, insufficient_driver = 35,
                         no_device = 100, invalid_device = 101, invalid_context = 201, not_found = 500, not_ready = 600,
                         illegal_address = 700, launch_failed = 719, not_supported = 801, capture_invalidated = 901;
@@ -40,6 +55,7 @@ inline constexpr int kernel_max_dynamic_shared = 8;  // CU_FUNC_ATTRIBUTE_MAX_DY
 inline constexpr unsigned stream_non_blocking = 1;   // CU_STREAM_NON_BLOCKING
 inline constexpr unsigned event_disable_timing = 2;  // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned host_alloc_portable = 1;   // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr int memory_type_device = 2;         // CU_MEMORYTYPE_DEVICE
 inline constexpr int capture_thread_local = 1;       // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 inline constexpr int oldest_version = 12000;         // cuLibraryLoadData and its family
 
@@ -67,6 +83,7 @@ inline constexpr int oldest_version = 12000;         // cuLibraryLoadData and it
   F(cuMemcpyHtoDAsync_v2, Address, const void*, std::size_t, Stream)                                                        \
   F(cuMemcpyDtoHAsync_v2, void*, Address, std::size_t, Stream)                                                              \
   F(cuMemcpyDtoDAsync_v2, Address, Address, std::size_t, Stream)                                                            \
+  F(cuMemcpy2DAsync_v2, const RowsCopy*, Stream)                                                                            \
   F(cuMemsetD8Async, Address, unsigned char, std::size_t, Stream)                                                           \
   F(cuStreamCreateWithPriority, Stream*, unsigned, int)                                                                     \
   F(cuStreamDestroy_v2, Stream)                                                                                             \

@@ -66,6 +66,21 @@ void Stream::copy_on_device(DevicePointer to, DevicePointer from, Bytes size) {
   CUDA_TRY(state_->device->ordinal(), cuMemcpyDtoDAsync_v2, address(to), address(from), count(size), state_->raw);
 }
 
+void Stream::copy_rows_on_device(DevicePointer to, Bytes to_pitch, DevicePointer from, Bytes from_pitch, Bytes width, std::int64_t rows) {
+  if (rows == 0 || width.count == 0) return;
+  if (rows == 1 || (to_pitch == width && from_pitch == width)) return copy_on_device(to, from, rows * width);
+  state_->device->make_current();
+  driver::RowsCopy c{};
+  c.from_type = c.to_type = driver::memory_type_device;
+  c.from = address(from);
+  c.from_pitch = count(from_pitch);
+  c.to = address(to);
+  c.to_pitch = count(to_pitch);
+  c.width = count(width);
+  c.rows = static_cast<std::size_t>(rows);
+  CUDA_TRY(state_->device->ordinal(), cuMemcpy2DAsync_v2, &c, state_->raw);
+}
+
 void Stream::fill(DevicePointer at, Bytes size, unsigned char value) {
   state_->device->make_current();
   CUDA_TRY(state_->device->ordinal(), cuMemsetD8Async, address(at), value, count(size), state_->raw);

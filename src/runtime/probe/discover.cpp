@@ -27,7 +27,7 @@ std::string without_threads(const std::string& description) {
 
 std::string software_here(const ProbeRequest& request) {
   const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
-  return text(without_threads(compute::make_cpu_backend(setup)->description()), "; ", up_to_comma(mpi::library_version()), "; ",
+  return text(without_threads(compute::make_backend(setup)->description()), "; ", up_to_comma(mpi::library_version()), "; ",
               ucx::library_version(), "; ", topology::library_version(), "; g++ ", __VERSION__);
 }
 

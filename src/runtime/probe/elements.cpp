@@ -88,7 +88,7 @@ ElementTime time_add(std::size_t n, Element half, Budget budget) {
 
 std::vector<ElementTime> element_times(const model::Config& model, int length, Precision precision, int threads, Seconds budget,
                                        Seconds (*clock)()) {
-  const auto backend = compute::make_cpu_backend({model, length, 1, 0, precision, threads, 0});
+  const auto backend = compute::make_backend({model, length, 1, 0, precision, threads, 0});
   const std::size_t n = vector_length(model);
   const Budget each{budget / 3, clock};
   return {time_adamw(*backend, precision, n, each), time_cast(*backend, precision, n, each),

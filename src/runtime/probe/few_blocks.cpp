@@ -132,7 +132,7 @@ void FewBlocks::prepare() {
   const auto& c = rank_class();
   arena_ = std::make_unique<Pages>(c.arena);
   beside_ = std::make_unique<Pages>(kept_in_all() + workspace_of_halves());
-  if (!backend_) backend_ = compute::make_cpu_backend(setup_of(model_, length_, shape_, threads_));
+  if (!backend_) backend_ = compute::make_backend(setup_of(model_, length_, shape_, threads_));
   if (c.scratch >= 0)
     backend_->set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
   touch();

@@ -19,7 +19,8 @@ Bytes scratch(const RunContext& place, int tensor_parallel, int tensor_index, in
                              place.config.training.precision,
                              place.runtime.threads,
                              static_cast<std::uint64_t>(place.config.training.seed),
-                             shares_tokens};
+                             shares_tokens,
+                             place.device};
   return compute::library_scratch(setup, sequences);
 }
 
@@ -60,7 +61,7 @@ bool names(const std::string& line, const std::string& rank) {
   return false;
 }
 
-train::Options trainer_options(const RunConfig& config, int threads) {
+train::Options trainer_options(const RunConfig& config, const RunContext& place) {
   const auto& t = config.training;
   train::Options options;
   options.seed = static_cast<std::uint64_t>(t.seed);
@@ -71,7 +72,8 @@ train::Options trainer_options(const RunConfig& config, int threads) {
   options.weight_decay = t.weight_decay;
   options.clip = t.clip;
   options.skip_non_finite = t.skip_non_finite;
-  options.threads = threads;
+  options.device = place.device;
+  options.threads = place.threads;
   options.deadline = config.comm.deadline;
   return options;
 }
@@ -126,7 +128,7 @@ ActivePlan activate(const RunContext& place, const ChosenPlan& chosen, Lowered l
       [&] {
         if (!std::ranges::count(lowered.active, place.world.rank())) return;
         work.active = std::make_unique<comm::World>(place.world.control().subset(numbers), place.config.comm.deadline);
-        auto options = trainer_options(place.config, place.threads);
+        auto options = trainer_options(place.config, place);
         options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
         try {
           work.trainer = std::make_unique<train::Trainer>(*work.active, std::move(lowered.training), std::move(lowered.evaluation),

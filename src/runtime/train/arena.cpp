@@ -26,6 +26,11 @@ Arena::Arena(Bytes size) : size_{size} {
   for (std::int64_t offset = 0; offset < size.count; offset += page) base_[offset] = std::byte{0};
 }
 
-Arena::~Arena() { munmap(base_, mapped(size_)); }
+Arena::Arena(const gpu::Device& device, Bytes size)
+    : on_gpu_{device.make_arena(Bytes{std::max<std::int64_t>(size.count, 1)})}, base_{on_gpu_.data().address}, size_{size} {}
+
+Arena::~Arena() {
+  if (on_gpu_.size().count == 0) munmap(base_, mapped(size_));
+}
 
 }  // namespace flotilla::train

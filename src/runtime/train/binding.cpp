@@ -4,19 +4,21 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/overloaded.hpp"
+#include "host_buffers.hpp"
 
 namespace flotilla::train {
 
 using program::CollectiveKind;
 using program::Role;
 
-Binding::Binding(const program::Program& program, Rank rank, const Arena& arena, const comm::World& world, const comm::Groups& groups,
-                 int channel_base)
+Binding::Binding(const program::Program& program, Rank rank, const Arena& arena, const HostBuffers* host, const comm::World& world,
+                 const comm::Groups& groups, int channel_base)
     : program_{program},
       binding_{program.ranks.at(rank.index())},
       class_{program.classes.at(static_cast<std::size_t>(binding_.rank_class))},
       rank_{rank},
       arena_{arena},
+      host_{host},
       world_{world},
       groups_{groups},
       channel_base_{channel_base},
@@ -33,6 +35,10 @@ Binding::Binding(const program::Program& program, Rank rank, const Arena& arena,
 
 std::byte* Binding::buffer(int index, int microbatch) const {
   return arena_.at(program::offset_of(class_.buffers[static_cast<std::size_t>(index)], microbatch));
+}
+
+std::byte* Binding::on_host(int index, int microbatch) const {
+  return host_ == nullptr ? buffer(index, microbatch) : host_->at(index, microbatch);
 }
 
 comm::Operation* Binding::keep(std::unique_ptr<comm::Operation> operation) {
@@ -84,7 +90,7 @@ void Binding::bind_message(BoundInstruction& bound, const program::MessageEnd& m
   if (slot == nullptr) {
     const Rank peer = binding_.peers[static_cast<std::size_t>(message.peer)];
     const Bytes begin = message.begin(binding_.tensor_index, bound.sequences);
-    std::byte* data = buffer(access.buffer, bound.microbatch) + begin.count;
+    std::byte* data = on_host(access.buffer, bound.microbatch) + begin.count;
     const Bytes most = about.size - begin;
     const int channel = channel_base_ + message.channel;
     slot =
@@ -114,7 +120,7 @@ void Binding::bind_gather(BoundInstruction& bound, const program::Collective& co
   instances.resize(static_cast<std::size_t>(about.copies));
   auto& slot = instances[static_cast<std::size_t>(bound.microbatch % about.copies)];
   const Bytes token = collective.token.count > 0 ? collective.token : Bytes{about.size.count / class_.shape.tokens()};
-  if (slot == nullptr) slot = keep(group_of(collective).make_gather_pieces(buffer(access.buffer, bound.microbatch), token, about.size));
+  if (slot == nullptr) slot = keep(group_of(collective).make_gather_pieces(on_host(access.buffer, bound.microbatch), token, about.size));
   bound.operation = slot;
   bound.size = std::int64_t{bound.sequences} * class_.shape.length * token;
 }
@@ -122,9 +128,9 @@ void Binding::bind_gather(BoundInstruction& bound, const program::Collective& co
 comm::Operation* Binding::make_collective(const program::Instruction& instruction, const program::Collective& collective) {
   auto& group = group_of(collective);
   const auto* staging = instruction.access(Role::staging);
-  std::byte* staging_data = staging == nullptr ? nullptr : buffer(staging->buffer);
+  std::byte* staging_data = staging == nullptr ? nullptr : on_host(staging->buffer);
   const Bytes staging_size = staging == nullptr ? Bytes{} : class_.buffers[static_cast<std::size_t>(staging->buffer)].size;
-  const auto operand = [&](Role role) { return buffer(instruction.access(role)->buffer); };
+  const auto operand = [&](Role role) { return on_host(instruction.access(role)->buffer); };
   const auto size_of = [&](Role role) { return class_.buffers[static_cast<std::size_t>(instruction.access(role)->buffer)].size; };
   const auto activations = comm::element_type(program_.plan.precision);
   switch (collective.kind) {

@@ -25,11 +25,13 @@ struct BoundInstruction {
   bool awaited_by_other_thread = false;  ///< some instruction of the other thread waits for this one
 };
 
+class HostBuffers;
+
 /// A program resolved for one rank: its instructions, its operations on the network, where its buffers are. The program must outlive it.
 class Binding {
  public:
-  /// `channel_base` keeps the messages of two programs apart.
-  Binding(const program::Program&, Rank, const Arena&, const comm::World&, const comm::Groups&, int channel_base);
+  /// `channel_base` keeps the messages of two programs apart. `host`: where messages find the buffers of an arena on a GPU; else nullptr.
+  Binding(const program::Program&, Rank, const Arena&, const HostBuffers* host, const comm::World&, const comm::Groups&, int channel_base);
 
   const program::Program& program() const { return program_; }
   const program::RankClass& rank_class() const { return class_; }
@@ -37,6 +39,9 @@ class Binding {
   Rank rank() const { return rank_; }
   std::vector<BoundInstruction>& issued_instructions() { return instructions_; }
   std::byte* buffer(int index, int microbatch = 0) const;
+  /// Where messages and collectives find it: on the host.
+  std::byte* on_host(int index, int microbatch = 0) const;
+  comm::Group& group_of(const program::Collective&) const;
 
  private:
   void bind(BoundInstruction&, const program::IssuedInstruction&);
@@ -46,7 +51,6 @@ class Binding {
   void bind_gather(BoundInstruction&, const program::Collective&, const program::Access&);
   comm::Operation* make_collective(const program::Instruction&, const program::Collective&);
   std::vector<comm::Operation*>& instances_of(const program::Instruction&);
-  comm::Group& group_of(const program::Collective&) const;
   comm::Operation* keep(std::unique_ptr<comm::Operation>);
 
   const program::Program& program_;
@@ -54,6 +58,7 @@ class Binding {
   const program::RankClass& class_;
   const Rank rank_;
   const Arena& arena_;
+  const HostBuffers* const host_;
   const comm::World& world_;
   const comm::Groups& groups_;
   const int channel_base_;

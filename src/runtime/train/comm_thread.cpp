@@ -12,13 +12,15 @@ using program::Queue;
 
 CommThread::CommThread(const comm::World& world, Seconds deadline) : world_{world}, deadline_{deadline}, thread_{[this] { run(); }} {}
 
-CommThread::~CommThread() {
+CommThread::~CommThread() { stop(); }
+
+void CommThread::stop() {
   stop_ = true;
   bell_.ring();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
-void CommThread::begin(Binding& binding, Progress& progress, EventCount& finished,
+void CommThread::begin(Binding& binding, DeviceQueues* device, Progress& progress, EventCount& finished,
                        const std::function<bool(BoundInstruction&)>& before_start, std::vector<Seconds>* started,
                        std::vector<Seconds>* ended, Seconds origin) {
   if (queues_of_ != &binding) {
@@ -40,6 +42,7 @@ void CommThread::begin(Binding& binding, Progress& progress, EventCount& finishe
     queue.in_flight.clear();
   }
   binding_ = &binding;
+  device_ = device;
   progress_ = &progress;
   finished_ = &finished;
   before_start_ = &before_start;
@@ -122,28 +125,47 @@ bool CommThread::start_ready(InOrder& queue) {
   bool moved = false;
   while (queue.next < queue.list.size() && (queue.overlaps || queue.in_flight.empty()) && ready(queue.list[queue.next])) {
     const int i = queue.list[queue.next++];
-    auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
-    if (started_ != nullptr) (*started_)[static_cast<std::size_t>(i)] = now() - origin_;
-    if ((*before_start_)(issued))
-      issued.operation->start_drained(issued.size);
+    if (device_ != nullptr)
+      device_->fetch(i);
     else
-      issued.operation->start(issued.size);
-    queue.in_flight.push_back(i);
+      move(i);
+    queue.in_flight.push_back({i, device_ == nullptr});
     moved = true;
   }
   return moved;
 }
 
+void CommThread::move(int i) {
+  if (started_ != nullptr) (*started_)[static_cast<std::size_t>(i)] = now() - origin_;
+  auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
+  if ((*before_start_)(issued))
+    issued.operation->start_drained(issued.size);
+  else
+    issued.operation->start(issued.size);
+}
+
+bool CommThread::finish_moving(int i) {
+  auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
+  if (!issued.operation->progress()) return false;
+  if (device_ != nullptr) device_->store(i);
+  if (ended_ != nullptr) (*ended_)[static_cast<std::size_t>(i)] = now() - origin_;
+  progress_->mark(i);
+  if (issued.awaited_by_other_thread) finished_->ring();
+  return true;
+}
+
 bool CommThread::poll(InOrder& queue) {
-  const auto finished = std::remove_if(queue.in_flight.begin(), queue.in_flight.end(), [&](int i) {
-    auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
-    if (!issued.operation->progress()) return false;
-    if (ended_ != nullptr) (*ended_)[static_cast<std::size_t>(i)] = now() - origin_;
-    progress_->mark(i);
-    if (issued.awaited_by_other_thread) finished_->ring();
-    return true;
+  bool moved = false, behind = false;  // behind: messages between the same two ranks start in the program's order
+  const auto finished = std::remove_if(queue.in_flight.begin(), queue.in_flight.end(), [&](InFlight& each) {
+    if (!each.moves) {
+      behind = behind || !device_->fetched(each.issued);
+      if (behind) return false;
+      move(each.issued);
+      each.moves = moved = true;
+    }
+    return finish_moving(each.issued);
   });
-  const bool moved = finished != queue.in_flight.end();
+  moved |= finished != queue.in_flight.end();
   queue.in_flight.erase(finished, queue.in_flight.end());
   return moved;
 }
@@ -154,12 +176,16 @@ void CommThread::check_deadline(Seconds last_movement) const {
 
 void CommThread::overdue() const {
   std::string waiting;
+  bool on_gpu = true;
   for (const auto& queue : queues_)
-    for (int i : queue.in_flight) {
-      const auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
+    for (const auto& each : queue.in_flight) {
+      const auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(each.issued)];
+      on_gpu &= !each.moves;
       if (waiting.empty())
         waiting = text("'", issued.instruction->name, "' microbatch ", issued.microbatch, " (", issued.operation->describe(), ")");
     }
+  FLOTILLA_REQUIRE(!on_gpu, ErrorKind::unavailable, "the GPU has not moved for ", deadline_, ": it hangs before ", waiting,
+                   "; see nvidia-smi and dmesg");
   throw Error{ErrorKind::communication,
               text("nothing has moved for ", deadline_, ": ", waiting, "; a peer or link is down or very slow (--comm.deadline)")};
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "device_queues.hpp"
 #include "flotilla/base/units.hpp"
 #include "progress.hpp"
 
@@ -17,12 +18,15 @@ class CommThread {
  public:
   CommThread(const comm::World& world, Seconds deadline);
   ~CommThread();
+  /// Gives up a pass that is under way. What the thread uses may go then.
+  void stop();
 
   /// Starts a pass over the communication instructions of `binding`. They are marked in `progress` as they end, and `finished` rung.
-  /// `before_start` is called on the thread when one starts and says whether it is to be drained. Times since `origin` go to `started` and
-  /// `ended` where they are given.
-  void begin(Binding& binding, Progress& progress, EventCount& finished, const std::function<bool(BoundInstruction&)>& before_start,
-             std::vector<Seconds>* started, std::vector<Seconds>* ended, Seconds origin);
+  /// `before_start` is called on the thread when one starts and says whether it is to be drained. `device`: where the rank computes on a
+  /// GPU. Times since `origin` go to `started` and `ended` where they are given.
+  void begin(Binding& binding, DeviceQueues* device, Progress& progress, EventCount& finished,
+             const std::function<bool(BoundInstruction&)>& before_start, std::vector<Seconds>* started, std::vector<Seconds>* ended,
+             Seconds origin);
   /// An instruction of the compute thread is done: queues that wait for one may go on.
   void wake() { bell_.ring(); }
   /// Waits for the pass to end; rethrows what went wrong on the thread.
@@ -32,16 +36,22 @@ class CommThread {
   [[noreturn]] void rethrow();
 
  private:
+  struct InFlight {
+    int issued = 0;
+    bool moves = false;  ///< else it waits for what the GPU hands over
+  };
   struct InOrder {  ///< one queue: its instructions, how far it has started
     std::vector<int> list;
     std::size_t next = 0;
-    std::vector<int> in_flight;
+    std::vector<InFlight> in_flight;
     bool overlaps = false;
   };
   void run();
   void run_pass();
   bool start_ready(InOrder&);
+  void move(int issued);
   bool poll(InOrder&);
+  bool finish_moving(int issued);
   bool ready(int issued) const;
   void check_deadline(Seconds last_movement) const;
   [[noreturn]] void overdue() const;
@@ -49,6 +59,7 @@ class CommThread {
   const comm::World& world_;
   const Seconds deadline_;
   Binding* binding_ = nullptr;
+  DeviceQueues* device_ = nullptr;
   Progress* progress_ = nullptr;
   EventCount* finished_ = nullptr;
   const std::function<bool(BoundInstruction&)>* before_start_ = nullptr;

@@ -22,12 +22,15 @@ bool reduces_scalars(const program::Instruction& instruction) {
 
 }  // namespace
 
-Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm, bool poison, bool record)
+Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm, DeviceQueues* device, Seconds deadline, bool poison,
+                   bool record)
     : binding_{binding},
       backend_{backend},
       comm_{comm},
+      device_{device},
+      deadline_{deadline},
       progress_{binding.issued_instructions().size()},
-      poison_{binding, poison},
+      poison_{binding, backend, poison},
       record_{record} {
   const auto& c = binding.rank_class();
   const auto& owned = binding.rank_binding().owned;
@@ -43,8 +46,8 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
   const auto sums = std::ranges::find_if(list, [](const auto& issued) { return reduces_scalars(*issued.instruction); });
   FLOTILLA_ASSERT(sums != list.end(), "a program that sums no scalars");
   sums_ = static_cast<std::size_t>(sums - list.begin());
-  scalars_ = sums->task.operand<std::byte>(Role::scalars);
-  totals_ = sums->task.operand<std::byte>(Role::totals);
+  scalars_ = binding.on_host(sums->instruction->access(Role::scalars)->buffer);
+  totals_ = binding.on_host(sums->instruction->access(Role::totals)->buffer);
   pieces_ = program::shard_pieces(binding.program(), binding.rank());
   for (const auto& part : c.parts) {
     auto& shares = row_ranges_.emplace_back();
@@ -67,21 +70,24 @@ void Executor::run(const StepContext& context) {
   context_ = &context;
   pass_ = Pass::whole;
   progress_.begin_pass();
+  if (device_ != nullptr) device_->begin_pass();
   const Seconds origin = now();
-  comm_.begin(binding_, progress_, finished_, before_start_, record_ ? &started_ : nullptr, record_ ? &ended_ : nullptr, origin);
+  comm_.begin(binding_, device_, progress_, finished_, before_start_, record_ ? &started_ : nullptr, record_ ? &ended_ : nullptr, origin);
   auto& list = binding_.issued_instructions();
   for (std::size_t i = 0; i < list.size(); ++i) {
     if (on_comm_thread(*list[i].instruction)) continue;
     wait_for(list[i]);
+    if (device_ != nullptr) device_->before(static_cast<int>(i));
     if (record_) started_[i] = now() - origin;
     if (!leaves_out(list[i], context)) execute(list[i], context);
     poison_.after(i);
     if (record_) ended_[i] = now() - origin;
+    if (device_ != nullptr) device_->after(static_cast<int>(i));
     progress_.mark(static_cast<int>(i));
     if (list[i].awaited_by_other_thread) comm_.wake();
   }
   comm_.finish();
-  if (record_) collect_timeline();
+  if (device_ != nullptr) device_->end_pass();
 }
 
 void Executor::wait_for(const BoundInstruction& issued) {
@@ -117,9 +123,7 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
                  [&](const program::ZeroFill&) { zero(issued); },
                  [&](const program::RegionCopy& copy) { copy_regions(issued.task, copy); },
                  [&](const program::ShardExtraction& extraction) { extract_shard(issued.task, extraction); },
-                 [&](const program::SquaredNorm& norm) {
-                   reinterpret_cast<double*>(scalars_)[scalar::squared_norm] += squared_norm(issued.task, norm);
-                 },
+                 [&](const program::SquaredNorm& norm) { add_squared_norm(issued.task, norm); },
                  [&](const program::OptimizerUpdate& update) { optimize(issued.task, update, context); },
                  [&](const auto&) { FLOTILLA_ASSERT(false, issued.instruction->name, " is not for the compute thread"); },
              },
@@ -128,15 +132,18 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
 
 void Executor::load_tokens(BoundInstruction& issued, const StepContext& context) {
   const std::size_t row = static_cast<std::size_t>(binding_.program().plan.length) + 1;
-  auto* tokens = issued.task.operand<std::int32_t>(Role::tokens);
+  const int index = static_cast<int>(&issued - binding_.issued_instructions().data());
+  auto* tokens = device_ == nullptr ? issued.task.operand<std::int32_t>(Role::tokens)
+                                    : reinterpret_cast<std::int32_t*>(device_->input(index, deadline_));
   for (int s = 0; s < issued.sequences; ++s)
     context.read_sequence(static_cast<int>(issued.task.first_sequence) + s, {tokens + static_cast<std::size_t>(s) * row, row});
+  if (device_ != nullptr) device_->upload_input(index);
 }
 
 void Executor::zero(BoundInstruction& issued) {
   for (const auto& access : issued.instruction->accesses) {
     const auto& buffer = binding_.rank_class().buffers[static_cast<std::size_t>(access.buffer)];
-    backend_.zero({binding_.buffer(access.buffer), static_cast<std::size_t>(buffer.size.count)});
+    backend_.fill({binding_.buffer(access.buffer), static_cast<std::size_t>(buffer.size.count)}, 0);
   }
 }
 
@@ -150,39 +157,43 @@ void Executor::copy_regions(const compute::Task& task, const program::RegionCopy
   }
   auto* packed = task.operand<std::byte>(Role::packed);
   const bool packs = copy.direction == program::RegionCopy::Direction::pack;
-  for (const auto& region : copy.regions)
-    for (std::int64_t row = 0; row < region.outer; ++row, packed += region.inner * width) {
-      std::byte* here = part + (region.offset + row * region.stride) * width;
-      std::copy_n(packs ? here : packed, region.inner * width, packs ? packed : here);
-    }
+  for (const auto& region : copy.regions) {
+    std::byte* here = part + region.offset * width;
+    const std::int64_t row = region.inner * width, pitch = region.stride * width;
+    if (packs)
+      backend_.copy(packed, here, {.rows = region.outer, .width = row, .from_pitch = pitch, .to_pitch = row});
+    else
+      backend_.copy(here, packed, {.rows = region.outer, .width = row, .from_pitch = row, .to_pitch = pitch});
+    packed += region.outer * row;
+  }
 }
 
 void Executor::extract_shard(const compute::Task& task, const program::ShardExtraction& extraction) {
   const auto* packed = task.operand<float>(Role::packed);
   auto* shard = task.operand<float>(Role::gradients);
   for (const auto& row_range : row_ranges_[static_cast<std::size_t>(extraction.part)][static_cast<std::size_t>(extraction.shard)])
-    std::copy_n(packed + row_range.summed, row_range.count, shard + row_range.kept);
+    backend_.copy(reinterpret_cast<std::byte*>(shard + row_range.kept), reinterpret_cast<const std::byte*>(packed + row_range.summed),
+                  {.width = row_range.count * std::int64_t{sizeof(float)}});
 }
 
-double Executor::squared_norm_of_shard(const compute::Task& task, const program::SquaredNorm& norm) {
+void Executor::add_squared_norm_of_shard(const compute::Task& task, const program::SquaredNorm& norm) {
   const bool packed = part(norm.part).shards[static_cast<std::size_t>(norm.shard)].packed();
   const auto* gradients = task.operand<float>(Role::gradients);
-  double sum = 0;
   for (const auto& piece : pieces_)
     if (piece.part == norm.part && piece.shard == norm.shard && piece.owned)
-      sum += backend_.squared_norm({gradients + (packed ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)});
-  return sum;
+      backend_.add_squared_norm({gradients + (packed ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)},
+                                task.operand<double>(Role::scalars) + scalar::squared_norm);
 }
 
-double Executor::squared_norm(const compute::Task& task, const program::SquaredNorm& norm) {
-  if (norm.shard >= 0) return squared_norm_of_shard(task, norm);
+void Executor::add_squared_norm(const compute::Task& task, const program::SquaredNorm& norm) {
+  if (norm.shard >= 0) return add_squared_norm_of_shard(task, norm);
   const auto& owned = owned_[static_cast<std::size_t>(norm.part)];
   const auto* gradients = task.operand<float>(Role::gradients);
-  double sum = 0;
   const auto& slots = part(norm.part).slots;
   for (std::size_t s = 0; s < slots.size(); ++s)
-    if (owned[s] != 0) sum += backend_.squared_norm({gradients + slots[s].offset, static_cast<std::size_t>(slots[s].elements)});
-  return sum;
+    if (owned[s] != 0)
+      backend_.add_squared_norm({gradients + slots[s].offset, static_cast<std::size_t>(slots[s].elements)},
+                                task.operand<double>(Role::scalars) + scalar::squared_norm);
 }
 
 // Every rank of a tensor-parallel group has the whole loss of its sequences; the first speaks for all.
@@ -252,8 +263,22 @@ void Executor::optimize_shard(const compute::Task& task, const program::Optimize
   }
 }
 
+const std::vector<InstructionSpan>& Executor::timeline() {
+  if (record_) collect_timeline();
+  return timeline_;
+}
+
 void Executor::collect_timeline() {
   const auto& list = binding_.issued_instructions();
+  if (device_ != nullptr) {
+    device_->wait(deadline_);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (on_comm_thread(*list[i].instruction)) continue;
+      const auto span = device_->span(static_cast<int>(i));
+      started_[i] = span.start;
+      ended_[i] = span.end;
+    }
+  }
   for (std::size_t i = 0; i < list.size(); ++i)
     timeline_[i] = {static_cast<int>(list[i].instruction - binding_.rank_class().instructions.data()), list[i].microbatch, started_[i],
                     ended_[i]};

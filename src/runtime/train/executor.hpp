@@ -33,13 +33,15 @@ struct StepContext {
 /// up before it has put in its own sums, or not at all.
 class Executor {
  public:
-  Executor(Binding&, compute::Backend&, CommThread&, bool poison, bool record);
+  /// `device`: where the backend is a GPU's; else nullptr.
+  Executor(Binding&, compute::Backend&, CommThread&, DeviceQueues* device, Seconds deadline, bool poison, bool record);
 
   /// One pass. Collective over the program's ranks.
   void run(const StepContext&);
   /// The step's sums over all ranks; valid until the next pass.
   const double* totals() const { return reinterpret_cast<const double*>(totals_); }
-  const std::vector<InstructionSpan>& timeline() const { return timeline_; }
+  /// Of the last pass. Waits for a GPU.
+  const std::vector<InstructionSpan>& timeline();
 
  private:
   enum class Pass : std::uint8_t { whole, drained, summed };  ///< summed: too late to give up
@@ -51,8 +53,8 @@ class Executor {
   void copy_regions(const compute::Task&, const program::RegionCopy&);
   void zero(BoundInstruction&);
   void extract_shard(const compute::Task&, const program::ShardExtraction&);
-  double squared_norm(const compute::Task&, const program::SquaredNorm&);
-  double squared_norm_of_shard(const compute::Task&, const program::SquaredNorm&);
+  void add_squared_norm(const compute::Task&, const program::SquaredNorm&);
+  void add_squared_norm_of_shard(const compute::Task&, const program::SquaredNorm&);
   void optimize(const compute::Task&, const program::OptimizerUpdate&, const StepContext&);
   void keep_shard(const compute::Task&, const program::OptimizerUpdate&);
   void optimize_shard(const compute::Task&, const program::OptimizerUpdate&, const compute::AdamW&);
@@ -63,6 +65,8 @@ class Executor {
   Binding& binding_;
   compute::Backend& backend_;
   CommThread& comm_;
+  DeviceQueues* const device_;
+  const Seconds deadline_;
   Progress progress_;
   EventCount finished_;
   Poison poison_;

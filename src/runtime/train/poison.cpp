@@ -1,7 +1,6 @@
 #include "poison.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 namespace flotilla::train {
@@ -10,11 +9,11 @@ using program::Mode;
 
 namespace {
 
-constexpr int not_a_number = 0xFF;  // every byte: NaN in fp32, bf16 and fp64, and no token id
+constexpr unsigned char not_a_number = 0xFF;  // every byte: NaN in fp32, bf16 and fp64, and no token id
 
 }  // namespace
 
-Poison::Poison(Binding& binding, bool enabled) {
+Poison::Poison(Binding& binding, compute::Backend& backend, bool enabled) : backend_{backend} {
   if (!enabled) return;
   auto& list = binding.issued_instructions();
   dead_.resize(list.size());
@@ -39,7 +38,7 @@ Poison::Poison(Binding& binding, bool enabled) {
 
 void Poison::after(std::size_t issued) const {
   if (dead_.empty()) return;
-  for (auto bytes : dead_[issued]) std::memset(bytes.data(), not_a_number, bytes.size());
+  for (auto bytes : dead_[issued]) backend_.fill(bytes, not_a_number);
 }
 
 }  // namespace flotilla::train

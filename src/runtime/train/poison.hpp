@@ -11,11 +11,12 @@ namespace flotilla::train {
 /// every temporary instance whose last reader runs on the compute thread.
 class Poison {
  public:
-  Poison(Binding&, bool enabled);
+  Poison(Binding&, compute::Backend&, bool enabled);
   /// After a compute instruction, before it counts as done.
   void after(std::size_t issued) const;
 
  private:
+  compute::Backend& backend_;
   std::vector<std::vector<std::span<std::byte>>> dead_;  ///< by instruction
 };
 

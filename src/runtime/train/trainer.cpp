@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "arena.hpp"
 #include "binding.hpp"
 #include "comm_thread.hpp"
+#include "device_queues.hpp"
 #include "executor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/program/optimizer_shards.hpp"
+#include "host_buffers.hpp"
 #include "initialize.hpp"
+#include "state_mirror.hpp"
 
 namespace flotilla::train {
 
@@ -24,12 +28,41 @@ compute::Setup setup_of(const program::Program& program, Rank rank, const Option
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = program.classes.at(static_cast<std::size_t>(binding.rank_class));
   return {program.plan.model, program.plan.length, c.shape.tensor_parallel,  binding.tensor_index, program.plan.precision,
-          options.threads,    options.seed,        c.shape.sequence_parallel};
+          options.threads,    options.seed,        c.shape.sequence_parallel,    options.device};
 }
 
 Bytes arena_size(const program::Program& program, Rank rank) {
   return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class)).arena;
 }
+
+std::optional<gpu::Device> open_gpu(const compute::Device& device) {
+  if (device.kind == compute::DeviceKind::cpu) return {};
+  return gpu::Device::open(device.ordinal);
+}
+
+/// A program on this rank: bound to memory and network, and what runs it.
+class Execution {
+ public:
+  Execution(const program::Program& program, const comm::World& active, const std::optional<gpu::Device>& gpu, const Arena& arena,
+            const comm::Groups& groups, compute::Backend& backend, CommThread& comm, int channel_base, const Options& options)
+      : host_{gpu ? std::make_unique<HostBuffers>(*gpu, class_of(program, active.rank())) : nullptr},
+        binding_{program, active.rank(), arena, host_.get(), active, groups, channel_base},
+        queues_{gpu ? std::make_unique<DeviceQueues>(*gpu, *backend.stream(), binding_, *host_, options.record) : nullptr},
+        executor_{binding_, backend, comm, queues_.get(), options.deadline, options.poison, options.record} {}
+
+  const Binding& binding() const { return binding_; }
+  Executor& executor() { return executor_; }
+
+ private:
+  static const program::RankClass& class_of(const program::Program& program, Rank rank) {
+    return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class));
+  }
+
+  std::unique_ptr<HostBuffers> host_;  ///< where the rank computes on a GPU, as the queues
+  Binding binding_;
+  std::unique_ptr<DeviceQueues> queues_;
+  Executor executor_;
+};
 
 }  // namespace
 
@@ -43,22 +76,26 @@ class Trainer::State {
         evaluation_{std::move(evaluation)},
         training_data_{std::move(training_data)},
         validation_data_{std::move(validation_data)},
+        gpu_{comm::agree_on(
+            active, "opening the devices", [&] { return open_gpu(options.device); }, options.deadline)},
         arena_{comm::agree_on(
-            active, "taking the arena", [&] { return std::make_unique<Arena>(needed()); }, options.deadline)},
+            active, "taking the arena", [&] { return take_arena(); }, options.deadline)},
         groups_{comm::form(active, training_.groups, options.deadline)},
-        backend_{compute::make_cpu_backend(setup_of(training_, active.rank(), options))},
+        backend_{compute::make_backend(setup_of(training_, active.rank(), options))},
         comm_{active, options.deadline},
-        training_binding_{training_, active.rank(), *arena_, active, groups_, 0},
-        training_executor_{training_binding_, *backend_, comm_, options.poison, options.record} {
-    if (training_binding_.rank_class().scratch >= 0) {
-      const int scratch = training_binding_.rank_class().scratch;
-      const Bytes size = training_binding_.rank_class().buffers[static_cast<std::size_t>(scratch)].size;
-      backend_->set_scratch({training_binding_.buffer(scratch), static_cast<std::size_t>(size.count)});
+        execution_{training_, active, gpu_, *arena_, groups_, *backend_, comm_, 0, options},
+        binding_{execution_.binding()} {
+    if (binding_.rank_class().scratch >= 0) {
+      const int scratch = binding_.rank_class().scratch;
+      backend_->set_scratch({binding_.buffer(scratch), static_cast<std::size_t>(size_of(scratch).count)});
     }
     if (evaluation_) {
-      evaluation_binding_.emplace(*evaluation_, active.rank(), *arena_, active, groups_, channels_per_chunk * training_.plan.chunks);
-      evaluation_executor_.emplace(*evaluation_binding_, *backend_, comm_, options.poison, false);
+      Options evaluating = options;
+      evaluating.record = false;
+      evaluation_execution_.emplace(*evaluation_, active, gpu_, *arena_, groups_, *backend_, comm_,
+                                    channels_per_chunk * training_.plan.chunks, evaluating);
     }
+    if (gpu_) mirror_.emplace(*gpu_, *backend_->stream(), options.deadline);
     read_training_ = [this](int index, std::span<std::int32_t> tokens) {
       training_data_.read(training_data_.locate(step_, index), tokens);
     };
@@ -70,12 +107,16 @@ class Trainer::State {
     evaluation_context_.read_sequence = read_validation_;
   }
 
+  ~State() { comm_.stop(); }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
   void initialize() {
     for (const auto& held : held_) {
       const auto& tensor = training_.tensors[static_cast<std::size_t>(held.tensor)];
       train::initialize(training_.plan.model, tensor, held.boxes_in(tensor), options_.seed, held.parameters);
     }
-    for (const auto& part : training_binding_.rank_class().parts) {
+    for (const auto& part : binding_.rank_class().parts) {
       zero(part.moment1);
       zero(part.moment2);
       for (const auto& share : part.shards) {
@@ -88,14 +129,17 @@ class Trainer::State {
 
   void adopt(std::int64_t optimizer_steps) {
     optimizer_steps_ = optimizer_steps;
-    for (const auto& part : training_binding_.rank_class().parts)
+    if (mirror_) mirror_->upload();
+    for (const auto& part : binding_.rank_class().parts)
       if (part.weights != part.parameters)
-        backend_->convert(
-            {reinterpret_cast<const float*>(training_binding_.buffer(whole_parameters(part))), static_cast<std::size_t>(part.elements)},
-            training_binding_.buffer(part.weights));
+        backend_->convert({reinterpret_cast<const float*>(binding_.buffer(whole_parameters(part))), static_cast<std::size_t>(part.elements)},
+                          binding_.buffer(part.weights));
   }
 
-  checkpoint::LocalState local_state() const { return {&training_.tensors, held_}; }
+  checkpoint::LocalState local_state() {
+    if (mirror_) mirror_->download();
+    return {&training_.tensors, held_};
+  }
   std::int64_t optimizer_steps() const { return optimizer_steps_; }
 
   StepResult step(std::int64_t step, const StepRequests& step_requests) {
@@ -111,8 +155,9 @@ class Trainer::State {
                       static_cast<float>(options_.weight_decay),
                       1.0f,
                       optimizer_steps_ + 1};
-    training_executor_.run(context_);
-    return result(training_executor_.totals(), rate);
+    gradients_are_here_ = false;
+    execution_.executor().run(context_);
+    return result(execution_.executor().totals(), rate);
   }
 
   void give_up_when(std::function<bool(std::int64_t step)> transfer_sources) {
@@ -121,7 +166,7 @@ class Trainer::State {
   }
 
   double evaluate() {
-    evaluation_executor_->run(evaluation_context_);
+    evaluation_execution_->executor().run(evaluation_context_);
     int sequences = 0;  // all that the evaluation's replicas were dealt
     for (const auto& binding : evaluation_->ranks) {
       if (binding.rank_class < 0) continue;
@@ -129,19 +174,17 @@ class Trainer::State {
       if (c.stage == 0 && binding.tensor_index == 0 && c.microbatches > 0)
         sequences += (c.microbatches - 1) * c.shape.sequences + c.last_sequences;
     }
-    return evaluation_executor_->totals()[scalar::loss] / (static_cast<double>(sequences) * training_.plan.length);
+    return evaluation_execution_->executor().totals()[scalar::loss] / (static_cast<double>(sequences) * training_.plan.length);
   }
 
-  std::span<const float> gradient(int tensor) const {
-    for (const auto& part : training_binding_.rank_class().parts)
+  std::span<const float> gradient(int tensor) {
+    for (const auto& part : binding_.rank_class().parts)
       for (const auto& slot : part.slots)
-        if (slot.tensor == tensor)
-          return {reinterpret_cast<const float*>(training_binding_.buffer(part.gradients)) + slot.offset,
-                  static_cast<std::size_t>(slot.elements)};
+        if (slot.tensor == tensor) return {gradients_in(part.gradients) + slot.offset, static_cast<std::size_t>(slot.elements)};
     return {};
   }
 
-  std::vector<OwnedGradient> owned_gradients() const {
+  std::vector<OwnedGradient> owned_gradients() {
     std::vector<OwnedGradient> owned;
     const auto pieces = program::shard_pieces(training_, active_.rank());
     for (const auto& held : held_) {
@@ -153,8 +196,8 @@ class Trainer::State {
       }
       const auto& piece = pieces[static_cast<std::size_t>(held.piece)];
       const auto& share =
-          training_binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shards[static_cast<std::size_t>(piece.shard)];
-      const auto* gradients = reinterpret_cast<const float*>(training_binding_.buffer(share.gradients));
+          binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shards[static_cast<std::size_t>(piece.shard)];
+      const float* gradients = gradients_in(share.gradients);
       owned.push_back(
           {held.tensor, boxes, {gradients + (share.packed() ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)}});
     }
@@ -168,7 +211,7 @@ class Trainer::State {
 
   Bytes arena() const { return arena_->size(); }
   const program::Program& program() const { return training_; }
-  std::span<const InstructionSpan> timeline() const { return training_executor_.timeline(); }
+  std::span<const InstructionSpan> timeline() { return execution_.executor().timeline(); }
   std::string description() const { return backend_->description(); }
 
  private:
@@ -177,10 +220,38 @@ class Trainer::State {
     return evaluation_ ? std::max(training, arena_size(*evaluation_, active_.rank())) : training;
   }
 
+  std::unique_ptr<Arena> take_arena() const {
+    return gpu_ ? std::make_unique<Arena>(*gpu_, needed()) : std::make_unique<Arena>(needed());
+  }
+
+  Bytes size_of(int buffer) const { return binding_.rank_class().buffers[static_cast<std::size_t>(buffer)].size; }
+
   void zero(int buffer) {
-    if (buffer < 0) return;
-    const Bytes size = training_binding_.rank_class().buffers[static_cast<std::size_t>(buffer)].size;
-    backend_->zero({training_binding_.buffer(buffer), static_cast<std::size_t>(size.count)});
+    if (buffer >= 0) std::memset(state_in(buffer), 0, static_cast<std::size_t>(size_of(buffer).count));
+  }
+
+  /// Where the host reads and writes what a buffer holds between steps.
+  std::byte* state_in(int buffer, StateMirror::Direction direction = StateMirror::Direction::both) {
+    std::byte* const here = binding_.buffer(buffer);
+    return mirror_ ? mirror_->place(here, size_of(buffer), direction) : here;
+  }
+
+  const float* gradients_in(int buffer) {
+    if (gpu_ && !gradients_are_here_) mirror_gradients();
+    const std::byte* here = gpu_ ? mirror_of_gradients(buffer) : binding_.buffer(buffer);
+    return reinterpret_cast<const float*>(here);
+  }
+  std::byte* mirror_of_gradients(int buffer) {
+    return gradient_mirror_->place(binding_.buffer(buffer), size_of(buffer), StateMirror::Direction::to_host);
+  }
+  void mirror_gradients() {
+    if (!gradient_mirror_) gradient_mirror_.emplace(*gpu_, *backend_->stream(), options_.deadline);
+    for (const auto& part : binding_.rank_class().parts) {
+      mirror_of_gradients(part.gradients);
+      for (const auto& share : part.shards) mirror_of_gradients(share.gradients);
+    }
+    gradient_mirror_->download();
+    gradients_are_here_ = true;
   }
 
   /// Where the whole part's fp32 values are when the state is filled. Who keeps but a share of them has room where gradients are summed:
@@ -188,11 +259,10 @@ class Trainer::State {
   static int whole_parameters(const program::Part& part) { return part.parameters >= 0 ? part.parameters : part.gradients; }
 
   void collect_shards() {
-    const auto& c = training_binding_.rank_class();
-    const auto& binding = training_binding_.rank_binding();
+    const auto& c = binding_.rank_class();
+    const auto& binding = binding_.rank_binding();
     const auto floats = [&](int buffer, const program::Part::Slot& slot) {
-      return std::span<float>{reinterpret_cast<float*>(training_binding_.buffer(buffer)) + slot.offset,
-                              static_cast<std::size_t>(slot.elements)};
+      return std::span<float>{reinterpret_cast<float*>(state_in(buffer)) + slot.offset, static_cast<std::size_t>(slot.elements)};
     };
     for (const auto& part : c.parts)
       for (const auto& slot : part.slots) {
@@ -201,8 +271,9 @@ class Trainer::State {
         local.shard = plan::shard(training_.tensors[static_cast<std::size_t>(slot.tensor)], c.shape.tensor_parallel, binding.tensor_index);
         local.parameters = floats(whole_parameters(part), slot);
         if (training_.plan.precision == Precision::bf16)
-          local.weights = {reinterpret_cast<const std::uint16_t*>(training_binding_.buffer(part.weights)) + slot.offset,
-                           static_cast<std::size_t>(slot.elements)};
+          local.weights = {
+              reinterpret_cast<const std::uint16_t*>(state_in(part.weights, StateMirror::Direction::to_host)) + slot.offset,
+              static_cast<std::size_t>(slot.elements)};
         if (part.shards.empty()) {
           local.moment1 = floats(part.moment1, slot);
           local.moment2 = floats(part.moment2, slot);
@@ -214,14 +285,14 @@ class Trainer::State {
   }
 
   void collect_share_pieces() {
-    const auto& c = training_binding_.rank_class();
+    const auto& c = binding_.rank_class();
     const auto pieces = program::shard_pieces(training_, active_.rank());
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const auto& piece = pieces[i];
       const auto& part = c.parts[static_cast<std::size_t>(piece.part)];
       const auto& share = part.shards[static_cast<std::size_t>(piece.shard)];
       const auto floats = [&](int buffer, std::int64_t first) {
-        return std::span<float>{reinterpret_cast<float*>(training_binding_.buffer(buffer)) + first, static_cast<std::size_t>(piece.count)};
+        return std::span<float>{reinterpret_cast<float*>(state_in(buffer)) + first, static_cast<std::size_t>(piece.count)};
       };
       checkpoint::LocalTensor local;
       local.tensor = piece.tensor;
@@ -257,14 +328,16 @@ class Trainer::State {
   const std::optional<program::Program> evaluation_;
   const data::Sampler training_data_;
   const std::optional<data::Sampler> validation_data_;
+  const std::optional<gpu::Device> gpu_;
   std::unique_ptr<Arena> arena_;
   comm::Groups groups_;
   std::unique_ptr<compute::Backend> backend_;
   CommThread comm_;
-  Binding training_binding_;
-  Executor training_executor_;
-  std::optional<Binding> evaluation_binding_;
-  std::optional<Executor> evaluation_executor_;
+  Execution execution_;
+  const Binding& binding_;
+  std::optional<Execution> evaluation_execution_;
+  std::optional<StateMirror> mirror_, gradient_mirror_;  ///< where the rank computes on a GPU
+  bool gradients_are_here_ = false;
   StepContext context_, evaluation_context_;
   std::function<void(int, std::span<std::int32_t>)> read_training_, read_validation_;
   std::function<bool(std::int64_t)> give_up_;

@@ -12,6 +12,8 @@ namespace {
 
 std::mutex registry_mutex;
 std::map<const void*, std::shared_ptr<StreamImpl>> registry;
+/// Destroyed, perhaps with work that is still to be done.
+std::vector<std::weak_ptr<StreamImpl>> retired;
 
 }  // namespace
 
@@ -54,6 +56,7 @@ void StreamImpl::retire(std::shared_ptr<StreamImpl> stream) {
   {
     const std::lock_guard lock{registry_mutex};
     registry.erase(stream.get());
+    retired.push_back(stream);
   }
   const std::lock_guard lock{stream->host_mutex_};
   stream->push({});
@@ -101,7 +104,8 @@ void StreamImpl::drain() {
     const std::lock_guard lock{host_mutex_};
     goal = pushed_;
   }
-  wait_for(done_, goal);
+  using namespace std::chrono_literals;
+  while (!reached(done_, goal)) std::this_thread::sleep_for(20us);  // after an error, too, what runs has to end
 }
 
 bool StreamImpl::begin_capture() {
@@ -126,6 +130,8 @@ void drain_all() {
   {
     const std::lock_guard lock{registry_mutex};
     for (const auto& [handle, stream] : registry) all.push_back(stream);
+    for (const auto& each : retired)
+      if (auto stream = each.lock()) all.push_back(std::move(stream));
   }
   for (const auto& stream : all) stream->drain();
 }
@@ -171,6 +177,20 @@ Result cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t size, Stream str
 }
 Result cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t size, Stream stream) {
   return copy(place(to), place(from), size, true, true, stream);
+}
+
+Result cuMemcpy2DAsync_v2(const RowsCopy* c, Stream handle) {
+  const auto stream = find_stream(handle);
+  if (!stream || c->from_type != memory_type_device || c->to_type != memory_type_device) return invalid_value;
+  if (c->width > c->from_pitch || c->width > c->to_pitch) return invalid_value;
+  const auto reach = [&](std::size_t pitch) { return (c->rows - 1) * pitch + c->width; };
+  if (!allocated(place(c->to), reach(c->to_pitch)) || !allocated(place(c->from), reach(c->from_pitch))) return invalid_value;
+  if (const Result failed = fault(Kind::copy)) return failed;
+  stream->add([copy = *c] {
+    for (std::size_t row = 0; row < copy.rows; ++row)
+      std::memcpy(host_view(place(copy.to + row * copy.to_pitch)), host_view(place(copy.from + row * copy.from_pitch)), copy.width);
+  });
+  return success;
 }
 
 Result cuMemsetD8Async(Address at, unsigned char value, std::size_t size, Stream handle) {

@@ -1,3 +1,6 @@
+#include "cpu/backend.hpp"
+
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -17,10 +20,11 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const Setup& setup) : setup_{setup}, kernels_{kernels<E>()}, operations_{setup} {}
 
   void run(const Task& task) override { operations_.run(task); }
-  void zero(std::span<std::byte>) override;
+  void fill(std::span<std::byte>, unsigned char value) override;
+  void copy(std::byte* to, const std::byte* from, const RowCopy&) override;
   void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
              const float* gradients, float* moment1, float* moment2) override;
-  double squared_norm(std::span<const float>) override;
+  void add_squared_norm(std::span<const float>, double* sum) override;
   void convert(std::span<const float> from, std::byte* to) override;
   void set_scratch(std::span<std::byte> scratch) override { operations_.set_scratch(scratch); }
   std::string description() const override;
@@ -32,9 +36,14 @@ class CpuBackend final : public Backend {
 };
 
 template <class E>
-void CpuBackend<E>::zero(std::span<std::byte> bytes) {
+void CpuBackend<E>::fill(std::span<std::byte> bytes, unsigned char value) {
   for_shares(setup_.threads, static_cast<std::int64_t>(bytes.size()),
-             [&](int, Rows share) { std::memset(bytes.data() + share.first, 0, static_cast<std::size_t>(share.count())); });
+             [&](int, Rows share) { std::memset(bytes.data() + share.first, value, static_cast<std::size_t>(share.count())); });
+}
+
+template <class E>
+void CpuBackend<E>::copy(std::byte* to, const std::byte* from, const RowCopy& c) {
+  for (std::int64_t row = 0; row < c.rows; ++row) std::copy_n(from + row * c.from_pitch, c.width, to + row * c.to_pitch);
 }
 
 template <class E>
@@ -56,7 +65,7 @@ void CpuBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<c
 }
 
 template <class E>
-double CpuBackend<E>::squared_norm(std::span<const float> values) {
+void CpuBackend<E>::add_squared_norm(std::span<const float> values, double* sum) {
   std::array<double, norm_parts> sums{};
   for_shares(setup_.threads, norm_parts, [&](int, Rows parts) {
     for (std::int64_t p = parts.first; p < parts.last; ++p) {
@@ -64,9 +73,9 @@ double CpuBackend<E>::squared_norm(std::span<const float> values) {
       sums[static_cast<std::size_t>(p)] = kernels_.squared_sum(values.data() + range.first, range.count());
     }
   });
-  double sum = 0;
-  for (double part : sums) sum += part;
-  return sum;
+  double all = 0;
+  for (double part : sums) all += part;
+  *sum += all;
 }
 
 template <class E>

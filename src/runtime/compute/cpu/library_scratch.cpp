@@ -43,7 +43,7 @@ std::vector<ProductSpec> linear_products(const Setup& s, int sequences) {
 
 }  // namespace
 
-Bytes library_scratch(const Setup& setup, int sequences) {
+Bytes cpu_scratch(const Setup& setup, int sequences) {
   std::int64_t most = attention_scratch(setup);
   for (int shorter = 1; shorter <= sequences; ++shorter)  // a replica's last microbatch may be any of these
     for (const ProductSpec& s : linear_products(setup, shorter)) most = std::max(most, scratch_bytes(s, setup.threads));

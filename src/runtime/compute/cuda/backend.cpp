@@ -9,31 +9,32 @@ namespace flotilla::compute {
 namespace cuda {
 namespace {
 
-/// Longer than any operation of a healthy device takes.
-constexpr Seconds limit{60};
-
 template <class E>
-class CudaBackend final : public DeviceBackend {
+class CudaBackend final : public Backend {
  public:
   CudaBackend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> image)
       : device_{device}, operations_{setup, device, image}, norm_{device.make_arena(Bytes{norm_bytes})} {
-    stream().fill(norm_.data(), Bytes{norm_bytes}, 0);
+    queue().fill(norm_.data(), Bytes{norm_bytes}, 0);
   }
 
   void run(const Task& task) override { operations_.run(task); }
-  void zero(std::span<std::byte> bytes) override { stream().fill({bytes.data()}, Bytes{static_cast<std::int64_t>(bytes.size())}, 0); }
+  void fill(std::span<std::byte> bytes, unsigned char value) override {
+    if (!bytes.empty()) queue().fill({bytes.data()}, Bytes{static_cast<std::int64_t>(bytes.size())}, value);
+  }
+  void copy(std::byte* to, const std::byte* from, const RowCopy&) override;
   void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,
              const float* gradients, float* moment1, float* moment2) override;
-  double squared_norm(std::span<const float>) override;
+  void add_squared_norm(std::span<const float>, double* sum) override;
   void convert(std::span<const float> from, std::byte* to) override;
   void set_scratch(std::span<std::byte> scratch) override { operations_.set_scratch(scratch); }
   std::string description() const override;
-  void wait(Seconds most) override { stream().wait(most); }
-  gpu::Stream& stream() override { return operations_.stream(); }
+  gpu::Stream* stream() override { return &operations_.stream(); }
 
  private:
-  /// The sum, the blocks' sums and the counter of squared_norm.
-  static constexpr std::int64_t norm_bytes = 8 * (most_norm_blocks + 2);
+  /// The blocks' sums and the counter of squared_norm.
+  static constexpr std::int64_t norm_bytes = 8 * (most_norm_blocks + 1);
+
+  gpu::Stream& queue() { return operations_.stream(); }
 
   static gpu::LaunchShape elements(std::int64_t n, std::int64_t of_thread) {
     const std::int64_t of_block = element_threads * of_thread;
@@ -59,29 +60,30 @@ void CudaBackend<E>::adamw(const AdamW& a, const program::Part& part, std::span<
                       decays[i] ? a.learning_rate * a.weight_decay : 0.0f,
                       a.gradient_factor,
                       static_cast<float>(1 / std::sqrt(second))};
-    operations_.kernels().adamw(stream(), elements(n, 4), parameters + at, reinterpret_cast<E*>(weights) + at, gradients + at, moment1 + at,
+    operations_.kernels().adamw(queue(), elements(n, 4), parameters + at, reinterpret_cast<E*>(weights) + at, gradients + at, moment1 + at,
                                 moment2 + at, n, s);
   }
 }
 
 template <class E>
-double CudaBackend<E>::squared_norm(std::span<const float> values) {
-  if (values.empty()) return 0;
+void CudaBackend<E>::copy(std::byte* to, const std::byte* from, const RowCopy& c) {
+  queue().copy_rows_on_device({to}, Bytes{c.to_pitch}, {const_cast<std::byte*>(from)}, Bytes{c.from_pitch}, Bytes{c.width}, c.rows);
+}
+
+template <class E>
+void CudaBackend<E>::add_squared_norm(std::span<const float> values, double* sum) {
+  if (values.empty()) return;
   const auto n = static_cast<std::int64_t>(values.size());
-  auto* const sum = reinterpret_cast<double*>(norm_.data().address);
-  auto* const counter = reinterpret_cast<unsigned*>(sum + 1 + most_norm_blocks);
+  auto* const partials = reinterpret_cast<double*>(norm_.data().address);
+  auto* const counter = reinterpret_cast<unsigned*>(partials + most_norm_blocks);
   const std::int64_t blocks = std::min<std::int64_t>(most_norm_blocks, (n + norm_values_per_block - 1) / norm_values_per_block);
-  operations_.kernels().squared_norm(stream(), {.blocks_x = blocks, .threads = norm_threads}, sum, sum + 1, counter, values.data(), n);
-  double result = 0;
-  stream().copy_to_host(std::as_writable_bytes(std::span{&result, 1}), norm_.data());
-  stream().wait(limit);
-  return result;
+  operations_.kernels().squared_norm(queue(), {.blocks_x = blocks, .threads = norm_threads}, sum, partials, counter, values.data(), n);
 }
 
 template <class E>
 void CudaBackend<E>::convert(std::span<const float> from, std::byte* to) {
   const auto n = static_cast<std::int64_t>(from.size());
-  operations_.kernels().convert(stream(), elements(n, 16 / sizeof(E)), reinterpret_cast<E*>(to), from.data(), n);
+  operations_.kernels().convert(queue(), elements(n, 16 / sizeof(E)), reinterpret_cast<E*>(to), from.data(), n);
 }
 
 template <class E>
@@ -93,7 +95,7 @@ std::string CudaBackend<E>::description() const {
 }  // namespace
 }  // namespace cuda
 
-std::unique_ptr<DeviceBackend> make_cuda_backend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> kernels) {
+std::unique_ptr<Backend> make_cuda_backend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> kernels) {
   if (setup.precision == Precision::fp32) return std::make_unique<cuda::CudaBackend<float>>(setup, device, kernels);
   return std::make_unique<cuda::CudaBackend<cuda::bfloat16>>(setup, device, kernels);
 }

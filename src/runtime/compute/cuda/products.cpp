@@ -58,6 +58,8 @@ ColumnMajor transposed(std::int64_t rows, std::int64_t columns, std::int64_t row
 
 }  // namespace
 
+void require_library() { static_cast<void>(api()); }
+
 struct Products::State {
   blas::Handle handle = nullptr;
   ~State() {

@@ -22,6 +22,9 @@ std::string library_version();
 /// Most scratch memory that an algorithm may ask for.
 inline constexpr Bytes product_workspace{32 << 20};
 
+/// Throws Error{unavailable} where there is no cuBLASLt.
+void require_library();
+
 class Products {
  public:
   /// Throws Error{unavailable} where there is no cuBLASLt.

@@ -25,7 +25,7 @@ __device__ double ordered_block_sum(double v, double* values) {
   return sum;
 }
 
-/// *out = sum of squares, in an order that depends on n alone. The last block to come adds the blocks' sums; `counter` is 0 before and
+/// *out += sum of squares, in an order that depends on n alone. The last block to come adds the blocks' sums; `counter` is 0 before and
 /// after.
 extern "C" __global__ void squared_norm(double* out, double* partials, unsigned* counter, const float* x, std::int64_t n) {
   FLOTILLA_SHARED(double, values, [norm_threads]);
@@ -49,7 +49,7 @@ extern "C" __global__ void squared_norm(double* out, double* partials, unsigned*
   double total = 0;
   for (unsigned i = threadIdx.x; i < gridDim.x; i += blockDim.x) total += partials[i];
   total = ordered_block_sum<norm_threads>(total, values);
-  if (threadIdx.x == 0) *out = total;
+  if (threadIdx.x == 0) *out += total;
 }
 
 /// *out += the rows' -log p(target) from the members' stats, in one block and a fixed order.

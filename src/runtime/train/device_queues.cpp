@@ -1,0 +1,171 @@
+#include "device_queues.hpp"
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/overloaded.hpp"
+
+namespace flotilla::train {
+
+using program::CollectiveKind;
+using program::Role;
+
+namespace {
+
+constexpr Seconds patience{10};  // at the end
+
+}  // namespace
+
+DeviceQueues::DeviceQueues(const gpu::Device& device, gpu::Stream& compute, Binding& binding, const HostBuffers& host, bool timed)
+    : compute_{compute},
+      binding_{binding},
+      host_{host},
+      begin_{device.make_event(timed)},
+      entries_(binding.issued_instructions().size()),
+      inputs_(entries_.size(), -1),
+      timed_{timed} {
+  for (int i = 0; i < static_cast<int>(entries_.size()); ++i) {
+    auto& entry = entries_[static_cast<std::size_t>(i)];
+    const auto queue = static_cast<std::size_t>(bound(i).instruction->queue);
+    if (on_comm_thread(*bound(i).instruction)) {
+      if (!streams_[queue].valid()) {
+        streams_[queue] = device.make_stream(true);
+        ends_[queue] = device.make_event();
+      }
+      entry.event = device.make_event();
+    } else if (bound(i).awaited_by_other_thread) {
+      entry.event = device.make_event();
+    }
+    if (timed && !on_comm_thread(*bound(i).instruction)) {
+      entry.start = device.make_event(true);
+      entry.end = device.make_event(true);
+    }
+    prepare(i, entry);
+    if (inputs_[static_cast<std::size_t>(i)] == i) entry.taken = device.make_event();
+  }
+}
+
+DeviceQueues::~DeviceQueues() {
+  try {
+    for (const auto& stream : streams_)
+      if (stream.valid()) stream.wait(patience);
+    compute_.wait(patience);
+  } catch (const Error&) {  // a device in error does nothing any more
+  }
+}
+
+DeviceQueues::Copy DeviceQueues::copy_of(const BoundInstruction& issued, Role role, Bytes begin, Bytes size) const {
+  const int buffer = issued.instruction->access(role)->buffer;
+  return {host_.at(buffer, issued.microbatch) + begin.count, {binding_.buffer(buffer, issued.microbatch) + begin.count}, size};
+}
+
+void DeviceQueues::prepare(int index, Entry& entry) {
+  const auto& issued = bound(index);
+  std::visit(Overloaded{[&](const program::MessageEnd& message) { prepare_message(issued, message, entry); },
+                        [&](const program::Collective& collective) { prepare_collective(issued, collective, entry); },
+                        [&](const program::TokenLoad&) {
+                          const Bytes row{(std::int64_t{binding_.program().plan.length} + 1) * 4};
+                          entry.input = copy_of(issued, Role::tokens, {}, issued.sequences * row);
+                          int first = 0;
+                          while (entries_[static_cast<std::size_t>(first)].input.host != entry.input.host) ++first;
+                          inputs_[static_cast<std::size_t>(index)] = first;
+                        },
+                        [](const auto&) {}},
+             issued.instruction->work);
+}
+
+void DeviceQueues::prepare_message(const BoundInstruction& issued, const program::MessageEnd& message, Entry& entry) {
+  const Bytes begin = message.begin(binding_.rank_binding().tensor_index, issued.sequences);
+  (message.sends() ? entry.fetch : entry.store).push_back(copy_of(issued, Role::message, begin, issued.size));
+}
+
+/// Sums and gathers work in place. What a member does not get goes back as it came.
+void DeviceQueues::prepare_collective(const BoundInstruction& issued, const program::Collective& collective, Entry& entry) {
+  if (collective.kind == CollectiveKind::reduce_scalars) {  // the host makes the totals of them and is who reads these
+    entry.fetch.push_back(copy_of(issued, Role::scalars, {}, issued.size));
+    return;
+  }
+  const int members = binding_.group_of(collective).size();
+  const bool gathers_stats = collective.kind == CollectiveKind::all_gather && issued.instruction->access(Role::message) == nullptr;
+  if (gathers_stats) {
+    entry.fetch.push_back(copy_of(issued, Role::stats, {}, issued.size));
+    entry.store.push_back(copy_of(issued, Role::gathered_stats, {}, members * issued.size));
+    return;
+  }
+  if (members == 1) return;
+  const auto whole = copy_of(issued, issued.instruction->access(Role::message) != nullptr ? Role::message : Role::reduced, {}, issued.size);
+  entry.fetch.push_back(whole);
+  entry.store.push_back(whole);
+}
+
+void DeviceQueues::end_pass() {
+  for (std::size_t q = 0; q < streams_.size(); ++q) {
+    if (!streams_[q].valid()) continue;
+    streams_[q].record(ends_[q]);
+    compute_.wait_for(ends_[q]);
+  }
+}
+
+void DeviceQueues::begin_pass() {
+  compute_.record(begin_);
+  for (auto& stream : streams_)
+    if (stream.valid()) stream.wait_for(begin_);
+}
+
+gpu::Stream& DeviceQueues::stream_of(int issued) { return streams_[static_cast<std::size_t>(bound(issued).instruction->queue)]; }
+
+void DeviceQueues::wait_for_others(gpu::Stream& stream, int issued) {
+  const auto& mine = bound(issued);
+  for (const int wait : mine.waits) {
+    const auto& awaited = bound(wait);
+    const bool same = on_comm_thread(*mine.instruction) ? awaited.instruction->queue == mine.instruction->queue
+                                                        : !on_comm_thread(*awaited.instruction);
+    if (!same) stream.wait_for(entries_[static_cast<std::size_t>(wait)].event);
+  }
+}
+
+void DeviceQueues::before(int issued) {
+  wait_for_others(compute_, issued);
+  if (timed_) compute_.record(entries_[static_cast<std::size_t>(issued)].start);
+}
+
+void DeviceQueues::after(int issued) {
+  auto& entry = entries_[static_cast<std::size_t>(issued)];
+  if (timed_) compute_.record(entry.end);
+  if (bound(issued).awaited_by_other_thread) compute_.record(entry.event);
+}
+
+void DeviceQueues::fetch(int issued) {
+  auto& stream = stream_of(issued);
+  auto& entry = entries_[static_cast<std::size_t>(issued)];
+  wait_for_others(stream, issued);
+  for (const auto& copy : entry.fetch) stream.copy_to_host({copy.host, static_cast<std::size_t>(copy.size.count)}, copy.device);
+  stream.record(entry.event);
+}
+
+bool DeviceQueues::fetched(int issued) const { return entries_[static_cast<std::size_t>(issued)].event.done(); }
+
+void DeviceQueues::store(int issued) {
+  auto& entry = entries_[static_cast<std::size_t>(issued)];
+  if (entry.store.empty()) return;
+  auto& stream = stream_of(issued);
+  for (const auto& copy : entry.store) stream.copy_to_device(copy.device, {copy.host, static_cast<std::size_t>(copy.size.count)});
+  stream.record(entry.event);
+}
+
+std::byte* DeviceQueues::input(int issued, Seconds limit) {
+  const auto first = static_cast<std::size_t>(inputs_[static_cast<std::size_t>(issued)]);
+  entries_[first].taken.wait(limit);
+  return entries_[first].input.host;
+}
+
+void DeviceQueues::upload_input(int issued) {
+  const auto& copy = entries_[static_cast<std::size_t>(issued)].input;
+  compute_.copy_to_device(copy.device, {copy.host, static_cast<std::size_t>(copy.size.count)});
+  compute_.record(entries_[static_cast<std::size_t>(inputs_[static_cast<std::size_t>(issued)])].taken);
+}
+
+DeviceQueues::Span DeviceQueues::span(int issued) const {
+  const auto& entry = entries_[static_cast<std::size_t>(issued)];
+  return {gpu::Event::between(begin_, entry.start), gpu::Event::between(begin_, entry.end)};
+}
+
+}  // namespace flotilla::train

@@ -1,0 +1,88 @@
+#pragma once
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "binding.hpp"
+#include "flotilla/base/units.hpp"
+#include "flotilla/gpu/device.hpp"
+#include "host_buffers.hpp"
+
+namespace flotilla::train {
+
+/// A binding's queues on a GPU. Every queue of messages and collectives has a stream, computations have the backend's. Progress' mark on an
+/// instruction means that its work and its event are enqueued; what waits for an instruction of another queue waits for the event on its own
+/// stream, so that the host runs ahead. Only what the host itself has in hand waits for the device: a message between its fetch and its
+/// store, which go through pinned memory.
+///
+/// begin_pass() and end_pass() are called with both threads at rest, the rest by the thread that runs the instruction.
+class DeviceQueues {
+ public:
+  /// `compute` is the backend's stream. `timed`: events tell when computations ran. What is handed over outlives this.
+  DeviceQueues(const gpu::Device&, gpu::Stream& compute, Binding&, const HostBuffers&, bool timed);
+  DeviceQueues(const DeviceQueues&) = delete;
+  DeviceQueues& operator=(const DeviceQueues&) = delete;
+  /// Waits a while for what is under way: it uses the host's buffers.
+  ~DeviceQueues();
+
+  /// All queues begin after what the compute stream has been given.
+  void begin_pass();
+  /// The compute stream goes on after all queues.
+  void end_pass();
+
+  /// Around the enqueuing of a computation.
+  void before(int issued);
+  void after(int issued);
+  /// A message or collective: what it reads comes to the host once what it waits for is done ...
+  void fetch(int issued);
+  bool fetched(int issued) const;
+  /// ... and, when it has moved, what it wrote goes to the device.
+  void store(int issued);
+
+  /// The host's place of a computation's operand that the host writes, as soon as the device has taken the last values from there.
+  std::byte* input(int issued, Seconds limit);
+  /// It has been written.
+  void upload_input(int issued);
+
+  /// When a computation of the last pass ran, in seconds from begin_pass(). Waits for the device.
+  struct Span {
+    Seconds start, end;
+  };
+  Span span(int issued) const;
+  void wait(Seconds limit) const { compute_.wait(limit); }
+
+ private:
+  struct Copy {
+    std::byte* host = nullptr;
+    gpu::DevicePointer device;
+    Bytes size;
+  };
+  struct Entry {
+    gpu::Event event;         ///< of what waits in other queues
+    gpu::Event start, end;    ///< timed
+    gpu::Event taken;         ///< of an input: the device has it
+    std::vector<Copy> fetch;  ///< before a message or collective
+    std::vector<Copy> store;  ///< after it
+    Copy input;
+  };
+  void prepare(int issued, Entry&);
+  void prepare_message(const BoundInstruction&, const program::MessageEnd&, Entry&);
+  void prepare_collective(const BoundInstruction&, const program::Collective&, Entry&);
+  Copy copy_of(const BoundInstruction&, program::Role, Bytes begin, Bytes size) const;
+  gpu::Stream& stream_of(int issued);
+  void wait_for_others(gpu::Stream&, int issued);
+  const BoundInstruction& bound(int issued) const { return binding_.issued_instructions()[static_cast<std::size_t>(issued)]; }
+
+  gpu::Stream& compute_;
+  Binding& binding_;
+  const HostBuffers& host_;
+  std::array<gpu::Stream, program::queue_count> streams_;  ///< of the queues of messages and collectives
+  std::array<gpu::Event, program::queue_count> ends_;
+  gpu::Event begin_;
+  std::vector<Entry> entries_;
+  std::vector<int> inputs_;  ///< of an input: the first instruction that uses the same place
+  bool timed_;
+};
+
+}  // namespace flotilla::train

@@ -1,0 +1,116 @@
+// Runs on GPUs, on stand-ins for NVIDIA's driver and cuBLASLt (tests/standin): the curve of a run on CPUs, checkpoints that either reads,
+// devices that fail.
+#include <cmath>
+
+#include "flotilla/journal/outcome.hpp"
+#include "run/training.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr int ranks = 2, steps = 6;
+/// Rounding of fp32, in other orders, after some steps.
+constexpr double apart = 1e-4;
+
+Words job(std::int64_t last, const std::string& device) {
+  return {text("--training.steps=", last), "--training.warmup-steps=2", "--training.learning-rate=3e-4",
+          "--training.minimum-learning-rate=3e-4", "--model.dropout=0.1", "--device=" + device, "--plan=" + plan_file(2, 1, 1).string()};
+}
+
+/// Of a run on CPUs that nothing disturbs.
+const std::map<std::int64_t, double>& expected() {
+  static const auto curve = [] {
+    const auto there = folder() / "cpu";
+    const auto ended = run(train(there, ranks, job(steps, "cpu")));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return losses(there);
+  }();
+  return curve;
+}
+
+void expect_curve(const fs::path& there) {
+  const auto got = losses(there);
+  EXPECT_EQ(got.size(), expected().size());
+  for (const auto& [step, loss] : expected()) EXPECT_NEAR(got.at(step), loss, apart * loss) << there << " step " << step;
+}
+
+/// One after the other in the same run directory.
+std::string segments(const std::string& name, const Words& devices) {
+  const auto there = folder() / name;
+  std::string out;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const bool last = i + 1 == devices.size();
+    const auto ended = run(train(there, ranks, job(last ? steps : steps / 2, devices[i])));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    out += ended.out;
+  }
+  expect_curve(there);
+  return out;
+}
+
+TEST(OnGpus, ARunHasTheCurveOfOneOnCpus) {
+  EXPECT_NE(segments("gpu", {"gpu"}).find("cuBLASLt 13.1.0 on NVIDIA H100 80GB HBM3 (sm_90)"), std::string::npos);
+}
+
+/// One GPU for two ranks: the second is left to the CPU.
+TEST(OnGpus, ACheckpointOfGpusAndCpusIsReadByCpus) { segments("mixed-cpu", {"auto", "cpu"}); }
+TEST(OnGpus, ACheckpointOfCpusIsReadByGpus) { segments("cpu-gpu", {"cpu", "gpu"}); }
+
+TEST(OnGpus, AKilledRunGoesOnOnCpus) {
+  const auto there = folder() / "killed";
+  Process process{train(there, ranks, job(1'000'000, "gpu") + Words{"--checkpoint.every=1", "--checkpoint.keep=2"}), folder()};
+  EXPECT_TRUE(wait_until([&] { return committed(there).size() >= 2 || !process.running(); }, patience)) << process.err();
+  const auto living = process.ranks();
+  ASSERT_TRUE(living.contains(1)) << process.err();
+  ::kill(living.at(1), SIGKILL);
+  EXPECT_TRUE(process.wait(patience).in_time);
+  EXPECT_TRUE(process.nothing_left());
+  const auto saved = committed(there);
+  ASSERT_FALSE(saved.empty());
+  const auto ended = run(train(there, ranks, job(saved.back() + 1, "cpu")));
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find(text("resumed after step ", saved.back())), std::string::npos) << ended.out;
+}
+
+struct Failure {
+  std::string faults;
+  int code;
+  Words parts;
+};
+
+/// One line of a reason in the outcome, its exit code, and nobody left hanging. Only rank 0 is on the GPU.
+void expect_failure(const Failure& failure, const std::string& device = "auto") {
+  static int count = 0;
+  const auto there = folder() / text("failure-", ++count);
+  const auto ended = run(train(there, ranks, job(steps, device)), {failure.faults});
+  EXPECT_EQ(ended.code, failure.code) << failure.faults << '\n' << ended.err;
+  for (const auto& part : failure.parts) EXPECT_NE(ended.err.find(part), std::string::npos) << part << " of " << failure.faults << '\n' << ended.err;
+  const auto outcome = journal::read_outcome(there);
+  if (failure.code != 69 || outcome) {
+    ASSERT_TRUE(outcome) << failure.faults << '\n' << ended.err;
+    EXPECT_EQ(static_cast<int>(outcome->exit_code), failure.code) << outcome->reason;
+    EXPECT_EQ(outcome->reason.find('\n'), std::string::npos) << outcome->reason;
+  }
+}
+
+TEST(OnGpus, OutOfMemoryAtAnyAllocationEndsTheRunInGoodOrder) {
+  for (const int nth : {1, 2})
+    expect_failure({text("FLOTILLA_STANDIN_FAULTS=alloc@", nth, "=2"), 69, {"rank 0", nth == 1 ? "has not the" : "GPU 0"}});
+  expect_failure({"FLOTILLA_STANDIN_MEMORY=1048576", 69, {"rank 0", "has not the", "bytes of the plan"}});
+}
+
+TEST(OnGpus, ADeviceThatIsLostEndsTheRunAtOnce) {
+  for (const int operation : {150, 1500}) expect_failure({text("FLOTILLA_STANDIN_FAULTS=lost@", operation, "=999"), 69, {"rank 0", "error 999"}});
+  expect_failure({"FLOTILLA_STANDIN_FAULTS=launch@100=719", 69, {"rank 0", "error 719"}});
+}
+
+TEST(OnGpus, WhereThereIsNoneTheyAreRefusedOrNotMissed) {
+  expect_failure({"FLOTILLA_STANDIN_DEVICES=", 69, {"no GPU here", "--device.kind gpu"}}, "gpu");
+  const auto there = folder() / "none";
+  const auto ended = run(train(there, ranks, job(steps, "auto")), {"FLOTILLA_STANDIN_DEVICES="});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  expect_curve(there);
+}
+
+}  // namespace
+}  // namespace flotilla::tests
