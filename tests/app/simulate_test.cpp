@@ -268,7 +268,7 @@ TEST_F(Simulate, AMeasuredRunStandsBesideTheForecast) {
   for (int rank = 0; rank < 2; ++rank) {
     measured += text(R"({"ph": "M", "name": "process_name", "pid": )", rank, R"(, "tid": 0, "args": {"name": "rank on h"}},)", "\n");
     measured += text(R"({"ph": "X", "name": "head_loss 5", "cat": "forward", "pid": )", rank,
-                     R"(, "tid": 0, "ts": 10.0, "dur": 1e6, "args": {"microbatch": 0}})", rank == 0 ? ",\n" : "\n");
+                     R"(, "tid": 0, "ts": 10.0, "dur": 1e6, "args": {"microbatch": 0, "instruction": "head_loss 5"}})", rank == 0 ? ",\n" : "\n");
   }
   std::filesystem::create_directory(run_folder);
   folder_.write("run/timeline.json", measured + "]}\n");

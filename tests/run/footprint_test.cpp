@@ -49,16 +49,29 @@ TEST(Timeline, HoldsEveryRanksQueuesAndStandsBesideTheForecast) {
   const auto ended = run(command);
   ASSERT_EQ(ended.code, 0) << ended.err;
   std::set<std::pair<std::int64_t, std::string>> seen;
-  for (const auto& event : files::Json::read(file).at("traceEvents").items())
-    if (event.get_string("ph") == "X") {
-      EXPECT_GE(event.get_double("dur"), 0);
-      seen.insert({event.get_int64("pid"), event.get_string("name")});
-    }
+  std::map<std::pair<std::int64_t, std::int64_t>, double> ends;  // of the spans so far, by process and track
+  std::multiset<std::string> sent, received;
+  for (const auto& event : files::Json::read(file).at("traceEvents").items()) {
+    const auto kind = event.get_string("ph");
+    if (kind == "s") sent.insert(event.get_string("id"));
+    if (kind == "f") received.insert(event.get_string("id"));
+    if (kind != "X") continue;
+    EXPECT_GE(event.get_double("dur"), 0);
+    auto& end = ends.try_emplace({event.get_int64("pid"), event.get_int64("tid")}, 0).first->second;
+    EXPECT_GE(event.get_double("ts") * (1 + 1e-9) + 1e-3, end) << event.get_string("name") << " overlaps on its track";
+    end = event.get_double("ts") + event.get_double("dur");
+    seen.insert({event.get_int64("pid"), event.at("args").get_string("instruction")});
+    if (event.at("args").get_string("instruction").starts_with("send"))
+      EXPECT_EQ(event.get_string("name"), event.at("args").get_string("instruction") + text(" mb ", event.at("args").get_int("microbatch")));
+  }
+  EXPECT_EQ(sent, received) << "an arrow has one end";
+  EXPECT_EQ(sent.size(), 8u) << "activations and gradients of four microbatches";
+  EXPECT_EQ(std::set(sent.begin(), sent.end()).size(), sent.size()) << "two messages under one name";
   for (const std::string name : {"send activation", "receive gradient", "reduce scalars", "optimizer layer 1"})
     EXPECT_TRUE(seen.contains({0, name})) << name;
   for (const std::string name : {"receive activation", "send gradient", "head_loss 3"}) EXPECT_TRUE(seen.contains({1, name})) << name;
 
-  EXPECT_NE(ended.out.find("measured (median of 18 iterations): "), std::string::npos) << ended.out;
+  EXPECT_NE(ended.out.find("measured (median of 18 iterations):\n"), std::string::npos) << ended.out;
   const auto held = journal::read_metrics(directory).forecasts;
   ASSERT_EQ(held.size(), 1u);
   EXPECT_EQ(std::tuple(held[0].step, held[0].iterations), std::tuple(20, 18));
@@ -69,7 +82,7 @@ TEST(Timeline, HoldsEveryRanksQueuesAndStandsBesideTheForecast) {
   const auto simulated = run({FLOTILLA_BINARY, "simulate", plan.string(), "--profiles", profile.string(), "--timeline", both.string(),
                               "--measured", directory.string()});
   EXPECT_EQ(simulated.code, 0) << simulated.err;
-  EXPECT_NE(simulated.out.find("measured (median of 19 iterations): "), std::string::npos) << simulated.out;
+  EXPECT_NE(simulated.out.find("measured (median of 19 iterations):\n"), std::string::npos) << simulated.out;
   std::set<std::string> processes;
   for (const auto& event : files::Json::read(both).at("traceEvents").items())
     if (event.get_string("name") == "process_name") processes.insert(event.at("args").get_string("name").substr(0, 16));

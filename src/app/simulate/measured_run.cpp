@@ -4,6 +4,7 @@
 #include "app/simulate/forecast_timeline.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/trace.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/monitor/comparison.hpp"
@@ -26,10 +27,12 @@ constexpr double longest_us = 1e12;  // a step of eleven days
 simulate::Span span_of(const files::Json& event) {
   simulate::Span span;
   span.rank = Rank{event.get_int("pid", 0, most_ranks)};
-  span.queue = static_cast<program::Queue>(event.get_int("tid", 0, program::queue_count - 1));
+  span.queue = static_cast<program::Queue>(
+      event.get_int("tid", 0, program::queue_count * files::most_tracks_of_queue - 1) % program::queue_count);
   span.activity = activity_named(event.at("cat"));
-  span.name = event.get_string("name");
-  span.microbatch = event.at("args").get_int("microbatch", 0);
+  const auto& instruction = event.at("args");
+  span.name = instruction.get_string("instruction");
+  span.microbatch = instruction.get_int("microbatch", 0);
   const double start = event.at("ts").as_double(-longest_us, longest_us) * 1e-6;
   span.start = {start};
   span.end = {start + event.at("dur").as_double(0, longest_us) * 1e-6};

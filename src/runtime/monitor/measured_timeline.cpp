@@ -9,6 +9,16 @@
 namespace flotilla::monitor {
 namespace {
 
+/// Both ends of a message name it alike: its ranks, the stream between them and the microbatch.
+std::optional<files::TraceFlow> flow_of(const program::Instruction& instruction, Rank me, const program::RankBinding& binding,
+                                        int microbatch) {
+  const auto* message = instruction.as<program::MessageEnd>();
+  if (message == nullptr) return std::nullopt;
+  const Rank peer = binding.peers.at(static_cast<std::size_t>(message->peer));
+  const auto [from, to] = message->sends() ? std::pair{me, peer} : std::pair{peer, me};
+  return files::TraceFlow{text(from, " to ", to, ", channel ", message->channel, ", microbatch ", microbatch), message->sends()};
+}
+
 std::string events(const comm::World& active, const train::Trainer& trainer) {
   const auto& binding = trainer.program().ranks[active.rank().index()];
   const auto& c = trainer.program().classes[static_cast<std::size_t>(binding.rank_class)];
@@ -17,7 +27,11 @@ std::string events(const comm::World& active, const train::Trainer& trainer) {
                      text(active.name(active.rank()), ", ", plan::stages_of_device_in_words(trainer.program().plan, c.stage), ", replica ",
                           binding.replica),
                      active.rank().value);
-  for (const auto& span : measured_spans(trainer, active.rank())) events.add_span(active.rank().value, span);
+  const auto spans = measured_spans(trainer, active.rank());
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const auto& instruction = c.instructions[static_cast<std::size_t>(trainer.timeline()[s].instruction)];
+    events.add_span(active.rank().value, spans[s], flow_of(instruction, active.rank(), binding, spans[s].microbatch));
+  }
   return events.text();
 }
 
