@@ -1,4 +1,8 @@
-# Every outside library is found here, once; rooms name the imported targets.
+# Every outside library is found here or in FlotillaPlannerDependencies.cmake, once; rooms name the imported targets.
+get_property(languages GLOBAL PROPERTY ENABLED_LANGUAGES)
+if(NOT "C" IN_LIST languages)
+  enable_language(C)  # HDF5 is looked for with the C compiler, by projects in C++ alone, too
+endif()
 set(MPI_CXX_SKIP_MPICXX ON)
 find_package(MPI REQUIRED COMPONENTS CXX)
 set(HDF5_PREFER_PARALLEL ON)
@@ -10,7 +14,6 @@ find_package(ucx CONFIG REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 find_package(Boost REQUIRED COMPONENTS program_options)
-find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(dnnl CONFIG REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)

@@ -1,5 +1,6 @@
 # cmake --install: the program with its manual page and completion, the rooms as libraries with their public headers, the examples.
-# Another project writes find_package(flotilla) and links flotilla::plan, flotilla::simulate, ...
+# Another project writes find_package(flotilla COMPONENTS planner) and links flotilla::plan, flotilla::simulate, ...; the component runtime
+# adds what trains. Without COMPONENTS it gets both.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS flotilla RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -18,9 +19,10 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotilla.1 DESTINATION ${CMAKE_INSTALL
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotilla.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME flotilla)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/flotilla)
-install(EXPORT flotilla NAMESPACE flotilla:: FILE flotillaTargets.cmake DESTINATION ${package})
-file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfig.cmake
-  "include(\${CMAKE_CURRENT_LIST_DIR}/FlotillaDependencies.cmake)\ninclude(\${CMAKE_CURRENT_LIST_DIR}/flotillaTargets.cmake)\n")
+foreach(component Planner Runtime)
+  install(EXPORT flotilla${component} NAMESPACE flotilla:: FILE flotilla${component}Targets.cmake DESTINATION ${package})
+endforeach()
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/flotillaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfigVersion.cmake
-  ${CMAKE_SOURCE_DIR}/src/cmake/FlotillaDependencies.cmake DESTINATION ${package})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/flotillaConfigVersion.cmake ${CMAKE_SOURCE_DIR}/src/cmake/flotillaConfig.cmake
+  ${CMAKE_SOURCE_DIR}/src/cmake/FlotillaPlannerDependencies.cmake ${CMAKE_SOURCE_DIR}/src/cmake/FlotillaDependencies.cmake
+  DESTINATION ${package})

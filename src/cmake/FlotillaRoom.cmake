@@ -3,7 +3,8 @@ include(GNUInstallDirs)
 # flotilla_add_room(NAME SOURCES ... [DEPENDS room...] [OWNS library...])
 #
 # One static target per room, `flotilla::NAME`. DEPENDS names other rooms (public: their values appear in our headers). OWNS names
-# the outside library that only this room may include; it links PRIVATE, so its headers stay here.
+# the outside library that only this room may include; it links PRIVATE, so its headers stay here. Rooms that plan and forecast are
+# installed as the component `planner`, the others as `runtime` (FlotillaInstall.cmake).
 function(flotilla_add_room name)
   cmake_parse_arguments(PARSE_ARGV 1 ROOM "" "" "SOURCES;DEPENDS;OWNS")
   add_library(flotilla_${name} STATIC ${ROOM_SOURCES})
@@ -15,7 +16,12 @@ function(flotilla_add_room name)
     target_link_libraries(flotilla_${name} PUBLIC flotilla::${dependency})
   endforeach()
   target_link_libraries(flotilla_${name} PRIVATE $<BUILD_INTERFACE:flotilla_warnings> ${ROOM_OWNS})
-  install(TARGETS flotilla_${name} EXPORT flotilla ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  set(component Runtime)
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR}/src ${CMAKE_CURRENT_SOURCE_DIR})
+  if(folder MATCHES "^(base|core/.*|platform/files)$")
+    set(component Planner)
+  endif()
+  install(TARGETS flotilla_${name} EXPORT flotilla${component} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   set_target_properties(flotilla_${name} PROPERTIES EXPORT_NAME ${name} FLOTILLA_DEPENDS "${ROOM_DEPENDS}")
   set_property(GLOBAL APPEND PROPERTY FLOTILLA_ROOMS ${name})
 endfunction()
