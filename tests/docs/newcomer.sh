@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# The newcomer's path: README.md from top to bottom, as it stands, on a terminal of 80 columns and on two cores.
+#
+#   newcomer.sh SOURCE_DIR BINARY_DIR root|user [RECORDING]
+#
+# root: as this process's user, if that is root; user: as "nobody", if this process may become him, else as itself. Exit code 77: skipped.
+# Lines of tables and progress must fit the terminal; messages ("flotilla: ...") are a line each, whatever their length. With RECORDING, the
+# terminal's text is kept there.
+set -euo pipefail
+source_dir=$1 binary_dir=$2 who=$3 recording=${4-}
+. "$(dirname "$0")/commands.sh"
+as=()
+if [ "$who" = root ]; then
+  [ "$(id -u)" -eq 0 ] || { echo "SKIPPED: not root" && exit 77; }
+elif [ "$(id -u)" -eq 0 ]; then
+  as=(setpriv --reuid=nobody --regid=nogroup --clear-groups)
+  "${as[@]}" test -x "$binary_dir/src/app/flotilla" || { echo "SKIPPED: nobody cannot read $binary_dir" && exit 77; }
+fi
+for program in script taskset; do command -v "$program" >/dev/null || { echo "SKIPPED: $program is not here" && exit 77; }; done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+make_clone "$scratch" "$source_dir" "$binary_dir"
+{
+  echo 'stty cols 80 rows 24'
+  while IFS= read -r line; do
+    builds_or_tests "$line" || printf 'echo; echo %q\n%s || { echo "ended with $?"; exit 1; }\n' "\$ $line" "$line"
+  done < <(commands_of "$source_dir/README.md")
+} >"$scratch/path.sh"
+[ ${#as[@]} -eq 0 ] || chown -R nobody:nogroup "$scratch"
+
+cd "$scratch"
+two_cpus() { taskset -pc $$ | sed 's/.*: //' | tr ',' '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done | sed -n 1,2p | paste -sd,; }
+code=0
+env -i HOME="$scratch" PATH="$PATH" TERM=xterm LANG=C taskset -c "$(two_cpus)" "${as[@]}" \
+  script -qefc 'bash path.sh' terminal.txt >/dev/null 2>&1 </dev/null || code=$?
+sed -e 's/\x1b\[[0-9;]*[A-Za-z]//g' -e 's/\r//g' terminal.txt | sed '/^Script \(started\|done\)/d' >plain.txt
+[ -z "$recording" ] || cp plain.txt "$recording"
+if [ "$code" -ne 0 ]; then
+  tail -60 plain.txt
+  echo "the newcomer's path ends with $code as $who"
+  exit 1
+fi
+wide=$(awk 'length > 80 && !/^(\$|flotilla:) /' plain.txt)
+[ -z "$wide" ] || { echo "wider than 80 columns:" && echo "$wide" && exit 1; }
+for line in 'flotilla: incarnation 1 of ' 'summary ' 'flotilla: finished' 'proven ' 'checkpoint '; do
+  grep -q "^$line" plain.txt || { cat plain.txt && echo "missing: $line" && exit 1; }
+done
+echo "$(grep -c '^\$ ' plain.txt) commands of README.md ran as $who; the widest line fits 80 columns"
