@@ -83,7 +83,7 @@ TEST(InspectProfile, ShowsDevicesLinksAndTimes) {
   const auto text = squeezed(run({file}).out);
   for (const char* words : {"measured at 2026-11-20T09:30:00Z\n", "cpu:test:1t 1.00 GiB 50.0 GFLOP/s 80.0 GFLOP/s 10.0 GB/s probe\n",
                             "1 n1 1 1 cpu:test:1t\n", "node n1 n1 0 B 2.00 us 5.00 GB/s 5.0 %\n", "64.0 KiB 9.00 us 8.00 GB/s\n",
-                            "attention_forward cpu:test:1t fp32 1 2 64 1.25 ms 3.1 %\n"})
+                            "operation, fp32 tensor sequences length time variability\n", "attention_forward 1 2 64 1.25 ms 3.1 %\n"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
   EXPECT_EQ(files::profile_from_json(run({file, "--format", "json"}).out, "stdout"), small_profile());
 }
@@ -108,12 +108,35 @@ TEST(InspectCheckpoint, ShowsWhereTheRunStandsAndWhatIsDamaged) {
   const auto text = squeezed(checkpoint_text(small_checkpoint(), "run/step-40"));
   for (const std::string& words :
        {std::string{"step 40 (39 updates applied)\n"}, std::string{"sequences 480 consumed\n"}, std::string{"oneDNN 2.6.3\n"},
-        "plan " + plan::summary(small_plan()) + "\n", std::string{"parameters embedding.word 256 x 64 64.0 KiB 2 of 4 segments damaged\n"},
-        std::string{"adamw/moment1 embedding.word 256 x 64 64.0 KiB sound\n"}})
+        "plan " + plan::summary(small_plan()) + "\n", std::string{"parameters shape size checksums\n"}, std::string{"embedding.word 256 x 64 64.0 KiB 2 of 4 segments damaged\n"},
+        std::string{"adamw/moment1 shape size checksums\n"}, std::string{"embedding.word 256 x 64 64.0 KiB sound\n"}})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\nin\n" << text;
   auto unverified = small_checkpoint();
   unverified.verified = false;
   EXPECT_NE(checkpoint_text(unverified, "x").find("not checked"), std::string::npos);
+}
+
+TEST(InspectCheckpoint, EqualBlocksTakeOneLineAndDefaultsNone) {
+  auto d = small_checkpoint();
+  d.manifest.provenance = {{"configuration", "[model]\nname = \"x\"  # command line\nconfig = \"\"  # default\n\n[data]\ntrain = []  # default\n"}};
+  d.tensors.clear();
+  for (const auto kind : {checkpoint::Kind::parameters, checkpoint::Kind::moment1})
+    for (int block = 0; block < 12; ++block) {
+      d.tensors.push_back({kind, text("block.", block, ".norm1.bias"), {block == 11 ? 8 : 64}, Bytes{256}, 1, {}});
+      d.tensors.push_back({kind, text("block.", block, ".norm1.weight"), {64}, Bytes{256}, 1, {}});
+    }
+  d.tensors[2 * 5].damaged = {0};
+  const auto shown = squeezed(checkpoint_text(d, "run/step-40"));
+  for (const char* words :
+       {"block.0-4.norm1.bias 64 1.25 KiB sound\n", "block.5.norm1.bias 64 256 B 1 of 1 segments damaged\n",
+        "block.6-10.norm1.bias 64 1.25 KiB sound\n", "block.11.norm1.bias 8 256 B sound\n",
+        "block.0-11.norm1.weight 64 3.00 KiB sound\n", "block.0-10.norm1.bias 64 2.75 KiB sound\n", "name = \"x\""})
+    EXPECT_NE(shown.find(words), std::string::npos) << words << "\nin\n" << shown;
+  EXPECT_EQ(shown.find("default"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("[data]"), std::string::npos) << shown;
+  d.tensors[2 * 5].damaged.clear();
+  const auto sound = squeezed(checkpoint_text(d, "run/step-40"));
+  EXPECT_NE(sound.find("parameters, adamw/moment1 shape size checksums\n"), std::string::npos) << "kinds alike\n" << sound;
 }
 
 TEST(InspectCheckpoint, JsonHasStableKeys) {

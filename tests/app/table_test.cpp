@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "flotilla/base/key_values.hpp"
 
 namespace flotilla::app {
@@ -24,6 +26,35 @@ TEST(TextTable, CountsCharactersNotBytes) {
   table.add({"cafe", "22"});
   EXPECT_EQ(table.print(), "n      v\n----  --\ncaf\u00e9   1\ncafe  22\n");
   EXPECT_EQ(shown_width("\u2500\u00e9x"), 3u);
+}
+
+std::size_t widest_line(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const auto end = std::min(text.find('\n', begin), text.size());
+    widest = std::max(widest, shown_width(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return widest;
+}
+
+TEST(TextTable, WhatIsTooWideTakesSeveralLines) {
+  TextTable table{{{"first"}, {"figure", Align::right}, {"micro batches", Align::right}, {"last"}}};
+  table.add({"some words that take much of a line", "12.5", "3 x 4", "others that would not find room beside them"}, "a note");
+  table.add({"b", "1", "2", std::string(90, 'y')});
+  const auto out = table.print();
+  EXPECT_LE(widest_line(out), 80u) << out;
+  EXPECT_NE(out.find("\n  a note\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("12.5"), std::string::npos) << "a figure is broken\n" << out;
+  std::size_t letters = 0;
+  for (const char c : out) letters += c == 'y' ? 1 : 0;
+  EXPECT_EQ(letters, 90u) << "a long word loses letters\n" << out;
+}
+
+TEST(TextTable, WhatFitsStaysInOneLine) {
+  TextTable table{{{"micro batches", Align::right}, {"words"}}};
+  table.add({"1", std::string(60, 'x')});
+  EXPECT_EQ(table.print(), "micro batches  words\n-------------  " + std::string(60, '-') + "\n            1  " + std::string(60, 'x') + "\n");
 }
 
 TEST(TextTable, ColourAndLinesOnlyWhereAskedFor) {

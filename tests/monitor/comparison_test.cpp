@@ -16,7 +16,7 @@ TEST(Comparison, MedianLeavesOutTheFirstTwo) {
 TEST(Comparison, SaysWhetherTheForecastHeld) {
   Comparison c{Seconds{1}, Seconds{1.05}, 0.06, 18, {}, {}};
   EXPECT_TRUE(c.inside_error_bar());
-  EXPECT_EQ(in_words(c), "1.00 s +- 6.0 % forecast, 1.05 s measured (median of 18 iterations): 5.0 % above");
+  EXPECT_EQ(in_words(c), "1.00 s +- 6.0 % forecast, 1.05 s measured (median of 18 iterations):\n5.0 % above");
   c.measured = Seconds{0.9};
   EXPECT_FALSE(c.inside_error_bar());
   EXPECT_NE(in_words(c).find("10 % below"), std::string::npos) << in_words(c);

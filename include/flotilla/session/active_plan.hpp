@@ -22,6 +22,7 @@ struct RunContext {
   Bytes runtime_constant;
   int threads = 1;             ///< of this rank
   compute::Device device{};    ///< of this rank
+  std::int64_t decay_steps{};  ///< of the learning rate: decay_steps(), the same on every rank
   bool plan_is_given = false;  ///< by --plan, which a restart would take again
 };
 

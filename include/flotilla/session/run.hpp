@@ -9,6 +9,7 @@
 #include "flotilla/monitor/self_check.hpp"
 #include "flotilla/session/active_plan.hpp"
 #include "flotilla/session/incarnation.hpp"
+#include "flotilla/session/run_totals.hpp"
 #include "flotilla/session/segment_result.hpp"
 
 namespace flotilla::session {
@@ -40,6 +41,8 @@ class Run {
 
   /// Trains. Collective; how it ended, the same on every rank. Throws comm::AgreedError where all ranks agree that it cannot begin.
   SegmentResult run(const ChosenPlan&);
+  /// What it has done; empty on ranks that do not write the metrics.
+  const RunTotals& totals() const;
 
  private:
   class State;

@@ -27,6 +27,7 @@ struct RunConfig {
     std::int64_t seed = 1;
     double learning_rate = 3e-4, minimum_learning_rate = 3e-5;
     std::int64_t warmup_steps = 0;
+    std::int64_t decay_steps = 0;  ///< of the learning rate, warm-up included; 0: the checkpoint's on resume, else `steps`
     double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
     double clip = 1.0;                ///< 0: off
     std::int64_t evaluate_every = 0;  ///< steps; 0: off

@@ -51,6 +51,9 @@ void check_training(const Job& job) {
   if (t.warmup_steps >= t.steps && t.warmup_steps > 0 && one_source)
     refuse(job, blame(job, "training.steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
            " iterations does not end within the ", t.steps, " of the run; write at most ", t.steps - 1);
+  if (t.decay_steps > 0 && t.warmup_steps >= t.decay_steps)
+    refuse(job, blame(job, "training.decay-steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
+           " iterations does not end within the ", t.decay_steps, " of training.decay-steps; write at most ", t.decay_steps - 1);
 }
 
 void check_degrees(const Job& job) {

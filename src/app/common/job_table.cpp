@@ -97,6 +97,9 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up", {.above = 0});
   t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the cosine decay", {.minimum = 0});
   t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0", {.minimum = 0, .unset = "off"});
+  t.add("training.decay-steps", &r.decay_steps,
+        "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
+        {.minimum = 0, .unset = "training.steps; on resume the checkpoint's"});
   t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only", {.minimum = 0});
   t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .below = 1});
   t.add("training.beta2", &r.beta2, "AdamW's decay rate of the second moment", {.minimum = 0, .below = 1});

@@ -1,6 +1,5 @@
 #include "app/common/plan_text.hpp"
 #include "app/common/stage_table.hpp"
-#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/model/tensors.hpp"
 
@@ -20,11 +19,6 @@ std::string ranks_in_words(const std::vector<Rank>& ranks) {
   return words;
 }
 
-std::string sequences_of(const plan::Plan& plan, int stage, int replica) {
-  const int count = plan.stages[static_cast<std::size_t>(stage)].replicas[static_cast<std::size_t>(replica)].sequences;
-  return text(count, " of ", plan.global_batch);
-}
-
 std::int64_t parameters(const model::Config& config) {
   std::int64_t sum = 0;
   for (const auto& tensor : model::tensors(config)) sum += tensor.elements();
@@ -39,29 +33,34 @@ std::string shared_keys(const model::Config& model) {
 
 std::string plan_text(const plan::Plan& plan, const Style& style) {
   std::string out =
-      key_values({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ", plan.model.heads,
+      key_values_within({{"model", text(plan.model.name, ", ", plan.model.blocks, " blocks, hidden ", plan.model.hidden, ", ", plan.model.heads,
                                  " heads", shared_keys(plan.model), ", ", parameters(plan.model), " parameters")},
                   {"batch", text(plan.global_batch, " sequences of ", plan.length, " tokens")},
                   {"precision", to_string(plan.precision)},
                   {"schedule", schedule_in_words(plan)},
-                  {"plan", plan::summary(plan)}});
-  TextTable table{{{"stage", Align::right},
-                   {"layers"},
-                   {"recompute"},
-                   {"replica", Align::right},
-                   {"device"},
-                   {"tensor", Align::right},
-                   {"ranks"},
-                   {"sequences"},
-                   {"microbatches"}}};
+                  {"plan", plan::summary(plan)}}, table_width);
+  const bool recompute = recomputes(plan);
+  std::vector<TextTable::Column> columns{{"stage", Align::right}, {"layers"}};
+  if (recompute) columns.push_back({"recompute"});
+  for (const auto& column : std::vector<TextTable::Column>{{"replica", Align::right},
+                                                           {"device"},
+                                                           {"TP", Align::right},
+                                                           {"ranks"},
+                                                           {"sequences", Align::right},
+                                                           {"micro batches", Align::right}})
+    columns.push_back(column);
+  TextTable table{columns};
   for (int s = 0; s < static_cast<int>(plan.stages.size()); ++s) {
     const auto& stage = plan.stages[static_cast<std::size_t>(s)];
     for (int r = 0; r < static_cast<int>(stage.replicas.size()); ++r) {
       const auto& replica = stage.replicas[static_cast<std::size_t>(r)];
-      table.add({text(s), r == 0 ? layers_in_words(stage, plan.model) : "", r == 0 ? plan::to_string(stage.recompute) : "", text(r),
-                 replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone), text(replica.tensor_parallel),
-                 ranks_in_words(replica.devices), sequences_of(plan, s, r),
-                 text(replica.microbatches(plan.quantum), " x ", replica.quanta * plan.quantum)});
+      std::vector<std::string> row{text(s), r == 0 ? layers_in_words(stage, plan.model) : ""};
+      if (recompute) row.push_back(r == 0 ? plan::to_string(stage.recompute) : "");
+      for (auto& cell : std::vector<std::string>{text(r), replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone),
+                                                 text(replica.tensor_parallel), ranks_in_words(replica.devices), text(replica.sequences),
+                                                 text(replica.microbatches(plan.quantum), " x ", replica.quanta * plan.quantum)})
+        row.push_back(std::move(cell));
+      table.add(std::move(row));
     }
   }
   return out + "\n" + table.print(style);

@@ -30,16 +30,6 @@ bool several_zones(const search::Pool& pool) {
   return std::ranges::any_of(pool, [&](const auto& entry) { return entry.zone != pool.front().zone; });
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin) + "\n");
-    begin = end + 1;
-  }
-  return lines;
-}
-
 /// What a plan's execution options are where they differ from the best plan's.
 std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
   std::string words;
@@ -53,18 +43,12 @@ std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
   return words + ", recompute " + joined(names, " and ");
 }
 
-/// A table with lines of words below its rows.
-std::string with_notes(const TextTable& table, const std::vector<std::vector<std::string>>& notes, const Style& style, int width) {
-  const auto lines = lines_of(table.print(style));
-  constexpr std::size_t head = 2;
-  std::string out;
-  for (std::size_t l = 0; l < lines.size(); ++l) {
-    out += lines[l];
-    if (l < head) continue;
-    for (const auto& note : notes[l - head])
-      if (!note.empty()) out += "  " + options::wrap(note, 2, width - 2) + "\n";
-  }
-  return out;
+/// Notes that go below a row, a line or more each.
+std::string notes_in_lines(const std::vector<std::string>& notes, int width) {
+  std::string lines;
+  for (const auto& note : notes)
+    if (!note.empty()) lines += (lines.empty() ? "" : "\n  ") + options::wrap(note, 2, width - 2);
+  return lines;
 }
 
 /// Devices are named where they are others than the best plan's; why a plan lost may take a line of its own.
@@ -78,29 +62,26 @@ std::string alternatives_table(const files::Planning& planning, const Style& sty
   if (counted) columns.push_back({search::to_string(goal), Align::right});
   columns.push_back({"memory", Align::right});
   TextTable table{columns};
-  std::vector<std::vector<std::string>> notes;
   const auto& best = planning.answer.best->plan;
   for (const auto& plan : all) {
     std::vector<std::string> row{stages_in_words(plan.plan) + options_in_words(plan.plan, best), to_string(plan.iteration)};
     if (priced) row.push_back(plan.usd ? dollars(*plan.usd) : "?");
     if (counted) row.push_back(goal == search::Goal::energy ? energy(plan.value) : billing(plan.value));
     row.push_back(to_string(plan.peak_memory));
-    table.add(std::move(row));
     const bool same = devices_by_place(plan.plan) == devices_by_place(best);
-    notes.push_back({same ? "" : "on " + devices_in_words(plan.plan, several_zones(planning.pool)),
-                     plan.reason + (plan.within_error ? "; equal within the forecast's error" : "")});
+    table.add(std::move(row), notes_in_lines({same ? "" : "on " + devices_in_words(plan.plan, several_zones(planning.pool)),
+                                              plan.reason + (plan.within_error ? "; equal within the forecast's error" : "")},
+                                             width));
   }
-  return with_notes(table, notes, style, width);
+  return table.print(style);
 }
 
 std::string idle_table(const std::vector<search::IdleDevices>& all, const Style& style, int width) {
   TextTable table{{{"idle devices"}}};
-  std::vector<std::vector<std::string>> notes;
   for (const auto& idle : all) {
-    table.add({text(idle.devices, " ", place_in_words(idle.device_type, idle.zone))});
-    notes.push_back({idle.reason});
+    table.add({text(idle.devices, " ", place_in_words(idle.device_type, idle.zone))}, notes_in_lines({idle.reason}, width));
   }
-  return with_notes(table, notes, style, width);
+  return table.print(style);
 }
 
 /// "-4.2 %"; "-" where there is no difference.
@@ -140,7 +121,6 @@ std::string pareto_table(const files::Planning& planning, const Style& style, in
   if (planning.run)
     for (const char* title : {"run", "run's cost"}) columns.push_back({title, Align::right});
   TextTable table{columns};
-  std::vector<std::vector<std::string>> notes;
   for (const auto& point : *planning.pareto) {
     const bool is_answer = point.plan == planning.answer.best->plan;
     std::vector<std::string> row{stages_in_words(point.plan) + (is_answer ? " (this plan)" : ""), to_string(point.iteration),
@@ -150,10 +130,9 @@ std::string pareto_table(const files::Planning& planning, const Style& style, in
       row.push_back(to_string(point.iteration * iterations));
       row.push_back(dollars(*point.usd * iterations));
     }
-    table.add(std::move(row));
-    notes.push_back({"on " + devices_in_words(point.plan, several_zones(planning.pool))});
+    table.add(std::move(row), notes_in_lines({"on " + devices_in_words(point.plan, several_zones(planning.pool))}, width));
   }
-  return with_notes(table, notes, style, width);
+  return table.print(style);
 }
 
 }  // namespace

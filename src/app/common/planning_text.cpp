@@ -23,8 +23,6 @@ namespace {
 using Lines = std::vector<std::pair<std::string, std::string>>;
 using Places = std::map<cluster::TypeInZone, std::int64_t>;
 
-constexpr int key_width = 11;  // of "iteration", the longest, and the gap behind it
-
 std::string goal_in_words(search::Goal goal) {
   switch (goal) {
     case search::Goal::throughput: return "highest throughput";
@@ -89,21 +87,6 @@ std::string search_in_words(const files::Planning& planning) {
   if (planning.cut_off)
     return text("cut off after ", planning.searched, " by the time limit: ", work, "; more time may close the gap or find a better plan");
   return text("stopped after ", planning.searched, " with a non-zero optimality gap: ", work);
-}
-
-/// Values wrapped so that lines end within the width.
-std::string lines_within(Lines lines, int width) {
-  for (auto& [key, value] : lines) {
-    key.resize(std::max<std::size_t>(key.size(), key_width - 2), ' ');
-    std::string wrapped;
-    for (std::size_t begin = 0; begin < value.size();) {
-      const auto end = std::min(value.find('\n', begin), value.size());
-      wrapped += (wrapped.empty() ? "" : "\n") + options::wrap(value.substr(begin, end - begin), 0, width - key_width);
-      begin = end + 1;
-    }
-    value = wrapped;
-  }
-  return key_values(lines);
 }
 
 std::string moves_in_words(Bytes moved) {
@@ -185,12 +168,12 @@ std::string planning_text(const files::Planning& planning, const Style& style, i
     Lines lines = question(planning, nullptr);
     lines.insert(lines.begin(), {"no plan", answer.no_plan_reason});
     for (auto& line : finding(planning)) lines.push_back(std::move(line));
-    return lines_within(lines, width);
+    return key_values_within(lines, width);
   }
   const auto& plan = answer.best->plan;
   Lines lines = forecast_lines(*planning.forecast);
   for (auto& line : finding(planning)) lines.push_back(std::move(line));
-  return lines_within(question(planning, &plan), width) + "\n" + stage_table(plan, style) + "\n" + lines_within(lines, width) +
+  return key_values_within(question(planning, &plan), width) + "\n" + stage_table(plan, style) + "\n" + key_values_within(lines, width) +
          planning_tables(planning, style, width);
 }
 

@@ -198,7 +198,7 @@ std::string report_text(const Report& report, const Style& style) {
   head.push_back({"devices", devices_in_words(report)});
   head.push_back({"runtime", who(report)});
   const auto lines = lines_of(report);
-  return key_values(head) + "\n" + time_table(report, lines, style) + "\n" + memory_table(report, lines, style);
+  return key_values_within(head, table_width) + "\n" + time_table(report, lines, style) + "\n" + memory_table(report, lines, style);
 }
 
 }  // namespace flotilla::app

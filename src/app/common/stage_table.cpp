@@ -51,14 +51,18 @@ std::string layers_in_words(const plan::Stage& stage, const model::Config& model
   return words;
 }
 
+bool recomputes(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.stages, [](const auto& stage) { return stage.recompute != plan::Recompute::none; });
+}
+
 std::string stage_table(const plan::Plan& plan, const Style& style) {
-  const bool recompute = std::ranges::any_of(plan.stages, [](const auto& stage) { return stage.recompute != plan::Recompute::none; });
+  const bool recompute = recomputes(plan);
   std::vector<TextTable::Column> columns{{"stage", Align::right}, {"layers"}};
   if (recompute) columns.push_back({"recompute"});
   for (const auto& column : std::vector<TextTable::Column>{{"replicas", Align::right},
                                                            {"device"},
-                                                           {"tensor", Align::right},
-                                                           {"microbatches", Align::right},
+                                                           {"TP", Align::right},
+                                                           {"micro batches", Align::right},
                                                            {"sequences", Align::right},
                                                            {"fraction", Align::right}})
     columns.push_back(column);

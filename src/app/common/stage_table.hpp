@@ -10,6 +10,9 @@ namespace flotilla::app {
 /// tensor degree and microbatch, with what they handle of the global batch.
 std::string stage_table(const plan::Plan&, const Style& = {});
 
+/// Whether a stage does: else tables need no column for it.
+bool recomputes(const plan::Plan&);
+
 /// "0-12 +embedding": layers of a stage.
 std::string layers_in_words(const plan::Stage&, const model::Config&);
 

@@ -25,13 +25,21 @@ namespace fs = std::filesystem;
 struct FormatFinding {
   std::string text;
   bool sound = true;
+  bool has_plan = false;  ///< --write-plan was obeyed
 };
+
+void write_plan_of(const checkpoint::Manifest& manifest, const fs::path& directory, const std::string& file) {
+  const auto source = (directory / "manifest.json").string() + ": /plan";
+  FLOTILLA_REQUIRE(!manifest.plan.empty(), ErrorKind::bad_input, source, ": this checkpoint has no plan to write");
+  files::write_plan(file, files::plan_from_json(manifest.plan, source));
+}
 
 FormatFinding of_checkpoint(const fs::path& directory, const InspectOptions& o) {
   const auto description = checkpoint::describe(directory, o.verify);
   const bool sound = description.damaged_segments() == 0;
-  if (o.output.json) return {checkpoint_json(description, directory), sound};
-  return {checkpoint_text(description, directory, o.output.file.empty() ? output_style() : Style{}), sound};
+  if (!o.write_plan.empty()) write_plan_of(description.manifest, directory, o.write_plan);
+  if (o.output.json) return {checkpoint_json(description, directory), sound, true};
+  return {checkpoint_text(description, directory, o.output.file.empty() ? output_style() : Style{}), sound, true};
 }
 
 FormatFinding of_directory(const fs::path& path, const InspectOptions& o) {
@@ -99,6 +107,8 @@ options::Table inspect_table(InspectOptions& o) {
   options::Table table;
   table.section("inspect", "Inspecting");
   table.add("inspect.verify", &o.verify, "read all of a checkpoint and compare its checksums", {.alias = "verify"});
+  table.add("inspect.write-plan", &o.write_plan, "write the plan of a checkpoint to this file, for --plan and flotilla simulate",
+            {.value = "FILE", .unset = "none", .alias = "write-plan"});
   add_output(table, o.output);
   return table;
 }
@@ -117,6 +127,8 @@ int inspect(std::span<const std::string> arguments) {
   FLOTILLA_REQUIRE(operands.size() == 1, ErrorKind::usage, "expected one file or folder to inspect, got ", operands.size());
   log::set_level(o.output.log_level);
   const auto finding = look_at(operands[0], o);
+  FLOTILLA_REQUIRE(o.write_plan.empty() || finding.has_plan, ErrorKind::usage, operands[0],
+                   ": --write-plan takes the plan out of a checkpoint (its directory, or a run directory), and this is none");
   write_output(o.output, finding.text);
   if (finding.sound) return static_cast<int>(ExitCode::done);
   log::error(text(operands[0], ": damaged; an older checkpoint of the run may be whole"));

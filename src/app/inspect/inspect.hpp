@@ -16,7 +16,8 @@ namespace flotilla::app {
 /// Options of `flotilla inspect`.
 struct InspectOptions {
   Job::Output output;
-  bool verify = false;  ///< read a checkpoint whole and compare its checksums
+  bool verify = false;     ///< read a checkpoint whole and compare its checksums
+  std::string write_plan;  ///< file for the plan of a checkpoint; empty: none
 };
 options::Table inspect_table(InspectOptions&);
 BoundTable inspect_options();
@@ -29,7 +30,8 @@ int inspect(std::span<const std::string> arguments);
 std::string profile_text(const cluster::Profile&, const Style& = {});
 /// A profile library: besides, what is known of which model on which types, and of which links.
 std::string library_text(const files::Library&, const Style& = {});
-/// A checkpoint for people: where the run stands, its plan, its provenance, its tensors.
+/// A checkpoint for people: where the run stands, its plan, its provenance without options that stand at their defaults, and its tensors,
+/// those of equal blocks in one line.
 std::string checkpoint_text(const checkpoint::Description&, const std::filesystem::path& directory, const Style& = {});
 
 /// The tensors of a state.h5 without a manifest, for people.

@@ -1,3 +1,9 @@
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <sstream>
+#include <utility>
+
 #include "app/inspect/inspect.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
@@ -22,11 +28,91 @@ std::string state_of(const TensorDescription& tensor, bool verified) {
   return text(tensor.damaged.size(), " of ", tensor.segments, " segments damaged");
 }
 
+/// "block.*.norm1.bias" and 3 of "block.3.norm1.bias"; a tensor of no block keeps its name and has none.
+std::pair<std::string, int> block_of(const std::string& name) {
+  static const std::regex pattern{R"(^(block\.)(\d{1,6})(\..*)$)"};
+  std::smatch match;
+  if (!std::regex_match(name, match, pattern)) return {name, -1};
+  return {match[1].str() + "*" + match[3].str(), std::stoi(match[2])};
+}
+
+/// Tensors of consecutive blocks that differ in nothing else.
+struct TensorRow {
+  const TensorDescription* first = nullptr;
+  std::string pattern, state;
+  int first_block = -1, last_block = -1;
+  Bytes size;
+
+  std::string name() const {
+    if (first_block == last_block) return first->name;
+    return text("block.", first_block, "-", last_block, pattern.substr(pattern.find('*') + 1));
+  }
+};
+
+std::vector<TensorRow> rows_of(const Description& d) {
+  std::vector<TensorRow> rows;
+  for (const auto& t : d.tensors) {
+    const auto [pattern, block] = block_of(t.name);
+    const auto state = state_of(t, d.verified);
+    const auto row = std::ranges::find_if(rows, [&, pattern = pattern, block = block](const TensorRow& r) {
+      return block >= 0 && r.last_block == block - 1 && r.pattern == pattern && r.state == state && r.first->kind == t.kind &&
+             r.first->shape == t.shape && t.damaged.empty();
+    });
+    if (row == rows.end()) {
+      rows.push_back({&t, pattern, state, block, block, t.size});
+    } else {
+      row->last_block = block;
+      row->size = row->size + t.size;
+    }
+  }
+  return rows;
+}
+
+/// The rows of each kind, in the order of the kinds.
+std::map<checkpoint::Kind, std::vector<TensorRow>> rows_by_kind(const Description& d) {
+  std::map<checkpoint::Kind, std::vector<TensorRow>> kinds;
+  for (auto& row : rows_of(d)) kinds[row.first->kind].push_back(std::move(row));
+  return kinds;
+}
+
+bool alike(const std::vector<TensorRow>& a, const std::vector<TensorRow>& b) {
+  return std::ranges::equal(a, b, [](const TensorRow& x, const TensorRow& y) {
+    return x.name() == y.name() && x.first->shape == y.first->shape && x.size == y.size && x.state == y.state;
+  });
+}
+
+/// One table for all kinds that have the same tensors in the same state.
 std::string tensors(const Description& d, const Style& style) {
-  TextTable table{{{"kept"}, {"tensor"}, {"shape"}, {"size", Align::right}, {"checksums"}}};
-  for (const auto& t : d.tensors)
-    table.add({std::string{checkpoint::group_of(t.kind)}, t.name, shape_of(t), to_string(t.size), state_of(t, d.verified)});
-  return table.print(style);
+  const auto kinds = rows_by_kind(d);
+  std::vector<std::pair<std::vector<std::string>, const std::vector<TensorRow>*>> tables;
+  for (const auto& [kind, rows] : kinds) {
+    const std::string name{checkpoint::group_of(kind)};
+    const auto same = std::ranges::find_if(tables, [&rows = rows](const auto& table) { return alike(*table.second, rows); });
+    if (same == tables.end())
+      tables.push_back({{name}, &rows});
+    else
+      same->first.push_back(name);
+  }
+  std::string out;
+  for (const auto& [names, rows] : tables) {
+    TextTable table{{{joined(names)}, {"shape"}, {"size", Align::right}, {"checksums"}}};
+    for (const auto& row : *rows) table.add({row.name(), shape_of(*row.first), to_string(row.size), row.state});
+    out += (out.empty() ? "" : "\n") + table.print(style);
+  }
+  return out;
+}
+
+/// Of a configuration, the sections and lines that somebody set.
+std::string without_defaults(const std::string& configuration) {
+  std::istringstream in{configuration};
+  std::string out, section;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with('[')) section = line + "\n";
+    if (line.empty() || line.starts_with('[') || line.ends_with("# default")) continue;
+    static const std::regex padding{" +# "};
+    out += std::exchange(section, "") + std::regex_replace(line, padding, "  # ") + "\n";
+  }
+  return out;
 }
 
 std::string plan_in_words(const std::string& json, const std::string& source) {
@@ -77,8 +163,8 @@ std::string checkpoint_text(const Description& d, const std::filesystem::path& d
       {"plan", plan_in_words(m.plan, (directory / "manifest.json").string() + ": /plan")},
       {"size", to_string(size_of(m))}};
   if (m.exploded) lines.emplace_back("weights", "exploded, or most steps before were skipped: a restart prefers an earlier checkpoint");
-  lines.insert(lines.end(), m.provenance.begin(), m.provenance.end());
-  return key_values(lines) + "\n" + tensors(d, style);
+  for (const auto& [key, value] : m.provenance) lines.emplace_back(key, key == "configuration" ? without_defaults(value) : value);
+  return key_values_within(lines, table_width) + "\n" + tensors(d, style);
 }
 
 std::string checkpoint_json(const Description& d, const std::filesystem::path& directory) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -82,18 +83,25 @@ std::string uplinks(const cluster::Profile& profile, const Style& style) {
   return table.print(style);
 }
 
+/// Device type and precision take a column each where there are several.
 std::string operations(const cluster::Profile& profile, const Style& style) {
-  TextTable table{{{"operation"},
-                   {"device type"},
-                   {"precision"},
-                   {"tensor", Align::right},
-                   {"sequences", Align::right},
-                   {"length", Align::right},
-                   {"time", Align::right},
-                   {"variability", Align::right}}};
-  for (const auto& o : profile.operation_times)
-    table.add({o.operation, o.device_type, to_string(o.precision), text(o.tensor_parallel), text(o.sequences), text(o.length),
-               to_string(o.time), percent(o.relative_scatter)});
+  const auto& all = profile.operation_times;
+  const bool types = std::ranges::any_of(all, [&](const auto& o) { return o.device_type != all.front().device_type; });
+  const bool precisions = std::ranges::any_of(all, [&](const auto& o) { return o.precision != all.front().precision; });
+  std::vector<TextTable::Column> columns{{precisions ? "operation" : text("operation, ", to_string(all.front().precision))}};
+  if (types) columns.push_back({"device type"});
+  if (precisions) columns.push_back({"precision"});
+  for (const char* title : {"tensor", "sequences", "length", "time", "variability"}) columns.push_back({title, Align::right});
+  TextTable table{columns};
+  for (const auto& o : all) {
+    std::vector<std::string> row{o.operation};
+    if (types) row.push_back(o.device_type);
+    if (precisions) row.push_back(to_string(o.precision));
+    for (const auto& cell :
+         {text(o.tensor_parallel), text(o.sequences), text(o.length), to_string(o.time), percent(o.relative_scatter)})
+      row.push_back(cell);
+    table.add(std::move(row));
+  }
   return table.print(style);
 }
 
@@ -104,7 +112,7 @@ std::string profile_text(const cluster::Profile& profile, const Style& style) {
   for (const auto& [key, value] :
        {std::pair{"measured at", profile.measured_at}, {"software", profile.software}, {"model", profile.model_fingerprint}})
     if (!value.empty()) head.emplace_back(key, value);
-  std::string out = (head.empty() ? "" : key_values(head) + "\n") + types(profile, style);
+  std::string out = (head.empty() ? "" : key_values_within(head, table_width) + "\n") + types(profile, style);
   // One rank alone has no links; a library has no devices.
   if (!profile.devices.empty()) out += "\n" + devices(profile, style);
   if (!profile.links.empty()) out += "\n" + links(profile, style);

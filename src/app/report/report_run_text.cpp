@@ -178,7 +178,7 @@ std::string run_report_text(const RunReport& report, const Style&, int width) {
                    Seconds{totals.seconds})},
       {"lost", lost_in_words(totals.lost, totals.lost_seconds)}};
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
-  std::string out = key_values(lines);
+  std::string out = key_values_within(lines, table_width);
   for (std::size_t i = 0; i < starts; ++i) out += "\n" + incarnation_text(report.incarnations[i], report.costs[i], width);
   return out;
 }

@@ -37,7 +37,7 @@ std::string forecast_text(const simulate::Forecast& forecast) {
   std::vector<std::pair<std::string, std::string>> lines{
       {"iteration", text(forecast.iteration, " +- ", percent(forecast.relative_error), " forecast: ", time_shares(forecast))}};
   if (fullest != nullptr) lines.push_back({"memory", text(fullest->peak(), " on the fullest device: ", memory_shares(*fullest))});
-  return key_values(lines);
+  return key_values_within(lines, table_width);
 }
 
 }  // namespace flotilla::app

@@ -8,7 +8,9 @@
 #include "app/common/forecasting.hpp"
 #include "app/common/job.hpp"
 #include "app/common/plan_text.hpp"
+#include "app/common/table.hpp"
 #include "app/train/forecast_text.hpp"
+#include "app/train/run_summary.hpp"
 #include "app/train/training_setup.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
@@ -42,7 +44,7 @@ class Training {
         batch_{read_batch_job(left)},
         data_{open()},
         allocation_{world, job, batch_.id},
-        place_{world, job, data_, {}, {}, 1, {}, !job.plan.file.empty()} {}
+        place_{world, job, data_, {}, {}, 1, {}, 0, !job.plan.file.empty()} {}
 
   session::SegmentResult run() {
     find_checkpoint();
@@ -51,7 +53,10 @@ class Training {
                 resumes_ ? text("resuming after step ", saved_->manifest.step) : "a new run", "; measuring and planning");
     const auto chosen = choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
-    return run_->run(chosen);
+    const auto result = run_->run(chosen);
+    std::fputs(run_summary(run_->totals(), job_.training.steps, job_.run.directory).c_str(), stdout);
+    std::fflush(stdout);
+    return result;
   }
 
   session::Incarnation& allocation() { return allocation_; }
@@ -103,8 +108,11 @@ class Training {
           if (world_.rank() != Rank{0}) return;
           saved_ = session::checkpoint_to_resume(allocation_.run(), job_.run.start_over);
           if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
+          place_.decay_steps = session::decay_steps(job_, saved_);
+          if (const auto remark = session::decay_remark(job_, place_.decay_steps); !remark.empty()) log::info(remark);
         },
         deadline_);
+    place_.decay_steps = std::stoll(mpi::broadcast_string(world_.control(), std::to_string(place_.decay_steps), 0, deadline_));
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
   }
 
@@ -147,9 +155,9 @@ class Training {
   void introduce(const session::ActivePlan& work, std::int64_t first_step) const {
     std::string table = plan_text(work.chosen.plan);
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
-    table += key_values({{"plan source", work.chosen.origin}});
+    table += key_values_within({{"plan source", work.chosen.origin}, {"arena", text(work.arena, " on this rank; ", work.trainer->description())}},
+                               table_width);
     std::fputs(printable_lines(table).c_str(), stdout);
-    std::printf("arena %s on this rank; %s\n", to_string(work.arena).c_str(), work.trainer->description().c_str());
     if (first_step >= job_.training.steps)
       std::printf("all %lld steps are already done: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
     else if (first_step > 0)

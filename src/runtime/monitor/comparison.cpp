@@ -9,16 +9,20 @@
 namespace flotilla::monitor {
 namespace {
 
+constexpr int most_in_a_line = 3;  // activities, so that a line fits a terminal
+
 /// "forward 37.2 / 36.0, backward 47.7 / 50.5 ms": one unit for all.
 std::string work_in_words(const simulate::Breakdown& forecast, const simulate::Breakdown& measured) {
   const Seconds most = std::max(forecast.total(), measured.total());
   const Unit unit = unit_of(most);
   std::string words;
+  int named = 0;
   for (int a = 0; a < simulate::activity_count; ++a) {
     const auto activity = static_cast<simulate::Activity>(a);
     if (std::max(forecast[activity], measured[activity]).value <= 0.005 * most.value) continue;
     const std::string name = activity == simulate::Activity::bubble ? "waiting" : in_words(activity);
-    words += text(words.empty() ? "" : ", ", name, " ", unit.digits(forecast[activity]), " / ", unit.digits(measured[activity]));
+    words += text(named == 0 ? "" : named % most_in_a_line == 0 ? ",\n" : ", ", name, " ", unit.digits(forecast[activity]), " / ", unit.digits(measured[activity]));
+    ++named;
   }
   return words + " " + unit.name;
 }
@@ -41,7 +45,7 @@ Seconds median(std::vector<double> seconds) {
 std::string in_words(const Comparison& c) {
   std::string words = text(c.forecast, " +- ", percent(c.relative_error), " forecast, ", c.measured, " measured");
   if (c.iterations > 0) words += text(" (median of ", c.iterations, c.iterations == 1 ? " iteration)" : " iterations)");
-  words += text(": ", percent(std::abs(c.deviation())), c.deviation() < 0 ? " below" : " above");
+  words += text(":\n", percent(std::abs(c.deviation())), c.deviation() < 0 ? " below" : " above");
   if (c.forecast_work && c.measured_work) words += "\n" + work_in_words(*c.forecast_work, *c.measured_work);
   return words;
 }

@@ -61,11 +61,11 @@ bool names(const std::string& line, const std::string& rank) {
   return false;
 }
 
-train::Options trainer_options(const RunConfig& config, const RunContext& place) {
-  const auto& t = config.training;
+train::Options trainer_options(const RunContext& place) {
+  const auto& t = place.config.training;
   train::Options options;
   options.seed = static_cast<std::uint64_t>(t.seed);
-  options.learning_rate = {t.learning_rate, t.minimum_learning_rate, t.warmup_steps, t.steps};
+  options.learning_rate = {t.learning_rate, t.minimum_learning_rate, t.warmup_steps, place.decay_steps};
   options.beta1 = t.beta1;
   options.beta2 = t.beta2;
   options.epsilon = t.epsilon;
@@ -74,7 +74,7 @@ train::Options trainer_options(const RunConfig& config, const RunContext& place)
   options.skip_non_finite = t.skip_non_finite;
   options.device = place.device;
   options.threads = place.threads;
-  options.deadline = config.comm.deadline;
+  options.deadline = place.config.comm.deadline;
   return options;
 }
 
@@ -128,7 +128,7 @@ ActivePlan activate(const RunContext& place, const ChosenPlan& chosen, Lowered l
       [&] {
         if (!std::ranges::count(lowered.active, place.world.rank())) return;
         work.active = std::make_unique<comm::World>(place.world.control().subset(numbers), place.config.comm.deadline);
-        auto options = trainer_options(place.config, place);
+        auto options = trainer_options(place);
         options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
         try {
           work.trainer = std::make_unique<train::Trainer>(*work.active, std::move(lowered.training), std::move(lowered.evaluation),

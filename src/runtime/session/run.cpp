@@ -30,7 +30,7 @@
 namespace flotilla::session {
 namespace {
 
-std::vector<std::pair<std::string, std::string>> provenance(const RunConfig& config, const Incarnation& allocation, const ChosenPlan& chosen,
+std::vector<std::pair<std::string, std::string>> provenance(const RunContext& place, const Incarnation& allocation, const ChosenPlan& chosen,
                                                             const train::Trainer& trainer, const comm::World& active) {
   std::string hosts;
   for (int r = 0; r < active.size(); ++r)
@@ -45,7 +45,8 @@ std::vector<std::pair<std::string, std::string>> provenance(const RunConfig& con
           {"ranks", std::to_string(active.size())},
           {"incarnation", std::to_string(allocation.incarnation())},
           {"started", probe::utc_now()},
-          {"configuration", config.configuration}};
+          {decay_steps_key, std::to_string(place.decay_steps)},
+          {"configuration", place.config.configuration}};
 }
 
 }  // namespace
@@ -59,6 +60,8 @@ class Run::State {
         resumes_{resumes},
         ends_{ends},
         ahead_{place.world, place.config.comm.deadline} {}
+
+  const RunTotals& totals() const { return totals_; }
 
   SegmentResult run(const ChosenPlan& chosen) {
     auto work = activate(place_, chosen, lower(place_, chosen.plan));
@@ -118,6 +121,7 @@ class Run::State {
             ends_,
             change,
             longest_save,
+            &totals_,
             work.active_ranks,
             work.chosen.profile,
             requests(work),
@@ -177,7 +181,7 @@ class Run::State {
     manifest.data_fingerprint = place_.data.fingerprint;
     manifest.plan = files::plan_to_json(work.chosen.plan);
     manifest.profile = files::profile_to_json(work.chosen.profile);
-    manifest.provenance = provenance(place_.config, allocation_, work.chosen, *work.trainer, *work.active);
+    manifest.provenance = provenance(place_, allocation_, work.chosen, *work.trainer, *work.active);
     return manifest;
   }
 
@@ -225,6 +229,7 @@ class Run::State {
   const bool resumes_;
   const std::optional<Seconds> ends_;
   PlanAhead ahead_;
+  RunTotals totals_;
 };
 
 Run::Run(const RunContext& place, Incarnation& allocation, RunHooks hooks, bool resumes, std::optional<Seconds> ends)
@@ -232,5 +237,6 @@ Run::Run(const RunContext& place, Incarnation& allocation, RunHooks hooks, bool 
 Run::~Run() = default;
 
 SegmentResult Run::run(const ChosenPlan& chosen) { return state_->run(chosen); }
+const RunTotals& Run::totals() const { return state_->totals(); }
 
 }  // namespace flotilla::session

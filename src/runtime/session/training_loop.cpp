@@ -220,6 +220,7 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   recent_.add(took);
   time_left_.step = recent_.longest();
   const auto& plan = in_.trainer.program().plan;
+  in_.totals->add_step(done_, result.loss, took, static_cast<std::int64_t>(plan.global_batch) * plan.length);
   journal::StepRecord record;
   record.step = done_;
   record.loss = result.loss;
@@ -354,6 +355,7 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   journal::CheckpointRecord record;
   record.step = done_;
   record.bytes = report.size.count;
+  in_.totals->saved_step = done_;
   record.seconds = report.total.value;
   time_left_.save = std::max(time_left_.save, report.total);
   metrics_->write(record);

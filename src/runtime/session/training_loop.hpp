@@ -18,6 +18,7 @@
 #include "plan_ahead.hpp"
 #include "plan_search.hpp"
 #include "plan_switch.hpp"
+#include "flotilla/session/run_totals.hpp"
 #include "recent_steps.hpp"
 #include "save_retry.hpp"
 #include "save_schedule.hpp"
@@ -40,6 +41,7 @@ struct LoopInput {
   std::optional<Seconds> ends;          ///< of the job's time, on the clock of flotilla::now()
   std::optional<PlanChange> change;     ///< the run goes on after this
   std::optional<Seconds> longest_save;  ///< that this run has measured; empty: its metrics say
+  RunTotals* totals = nullptr;          ///< what the loop does is added to it, where it writes the metrics
   std::vector<Rank> active_ranks;       ///< of the job, by rank of the active ranks
   cluster::Profile profile;             ///< of the job's devices
   /// Asked before each step, on the active ranks' rank 0.
