@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # For the tests that run documents: sourced.
 
 # The commands ("$ ...") of a page's ```console blocks, one a line, as a reader would type them.

@@ -8,6 +8,7 @@
 # terminal's text is kept there.
 set -euo pipefail
 source_dir=$1 binary_dir=$2 who=$3 recording=${4-}
+# shellcheck source=tests/docs/commands.sh
 . "$(dirname "$0")/commands.sh"
 as=()
 if [ "$who" = root ]; then

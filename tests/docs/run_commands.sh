@@ -7,6 +7,7 @@
 # Commands that build or test the project itself are run by the test suite's own way in and only have to name files and presets that exist.
 set -euo pipefail
 source_dir=$1 binary_dir=$2
+# shellcheck source=tests/docs/commands.sh
 . "$(dirname "$0")/commands.sh"
 
 scratch=$(mktemp -d)
