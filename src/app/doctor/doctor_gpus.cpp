@@ -56,7 +56,8 @@ std::optional<Finding> without_driver(const std::vector<RankFacts>& ranks) {
     }
   if (hosts.empty()) return std::nullopt;
   return Finding{"gpus", last->gpus_given > 0 ? Verdict::problem : Verdict::warning,
-                 text("the driver shows none of the GPUs of ", few(hosts)), last->why_no_gpu, "nvidia-smi on that node shows what the driver finds"};
+                 text("the driver shows none of the GPUs of ", few(hosts)), last->why_no_gpu,
+                 "nvidia-smi on that node shows what the driver finds"};
 }
 
 std::optional<Finding> without_kernels(const std::vector<RankFacts>& ranks) {
@@ -104,15 +105,6 @@ std::optional<Finding> in_use(const std::vector<RankFacts>& ranks) {
   return std::nullopt;
 }
 
-std::optional<Finding> idle(const std::vector<RankFacts>& ranks) {
-  std::set<std::string> hosts;
-  for (const auto& rank : ranks)
-    if (rank.gpus_given > 0) hosts.insert(rank.host);
-  if (hosts.empty()) return std::nullopt;
-  return Finding{"gpus", Verdict::warning, text("GPUs were requested on ", few(hosts), ", and this Flotilla computes on CPUs only"), "",
-                 "leave out --gres and --gpus, or ask for nodes without GPUs"};
-}
-
 Finding what_is_there(const std::vector<RankFacts>& ranks) {
   std::map<std::string, std::set<std::string>> devices;  // name, uuids
   std::set<std::string> drivers;
@@ -130,7 +122,7 @@ Finding what_is_there(const std::vector<RankFacts>& ranks) {
 }  // namespace
 
 Finding judge_gpus(const std::vector<RankFacts>& ranks) {
-  for (const Judge judge : {&fewer_than_given, &not_given, &without_driver, &without_kernels, &shared, &in_use, &idle})
+  for (const Judge judge : {&fewer_than_given, &not_given, &without_driver, &without_kernels, &shared, &in_use})
     if (auto finding = judge(ranks)) return *finding;
   return what_is_there(ranks);
 }
