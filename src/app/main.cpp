@@ -1,7 +1,7 @@
 #include <string>
 #include <vector>
 
-#include "app/bounded_spinning.hpp"
+#include "app/common/bounded_spinning.hpp"
 #include "app/command_table.hpp"
 #include "app/common/commands.hpp"
 #include "app/common/versions.hpp"

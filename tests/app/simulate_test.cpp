@@ -140,7 +140,7 @@ TEST_F(Simulate, TheTableBeginsWithWhatCounts) {
   run();
   EXPECT_EQ(out_.rfind("iteration  ", 0), 0u) << out_;
   for (const char* part :
-       {"\nspeed ", " tokens/s", "\nmemory ", " GiB to\n           spare\n", "\ncost ", "2 A, 2 B\n", "\nstage 0  A ", "\nstage 1  B ", "mean"})
+       {"\nspeed ", " tokens/s", "\nmemory ", " GiB to\n           spare\n", "\ncost ", "2 A, 2 B\n", "\n0       A ", "\n1       B ", "mean"})
     EXPECT_NE(out_.find(part), std::string::npos) << part << "\n" << out_;
   std::istringstream lines{out_};
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;

@@ -116,7 +116,7 @@ TEST_F(ProofMessage, OfARankThatDoesNotAnswer) {
   auto lowered = lower(*place_, chosen_.plan);
   if (me == 2) {
     const comm::World active{world.control().subset(std::vector<int>{0, 1, 2}), comm::patience};
-    for (const char* phase : {"taking the arena", "forming the groups"})
+    for (const char* phase : {"opening the devices", "taking the arena", "forming the groups"})
       comm::agree_on(
           active, phase, [] {}, comm::patience);
     return meet();  // where the others come when they have given up

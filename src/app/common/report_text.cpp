@@ -74,7 +74,7 @@ bool several_places(const std::vector<ReportLine>& lines) {
 std::string time_table(const Report& report, const std::vector<ReportLine>& lines, const Style& style) {
   const Unit unit = unit_of(report.iteration);
   const bool places = several_places(lines);
-  std::vector<TextTable::Column> columns{{text("time, ", unit.name)}};
+  std::vector<TextTable::Column> columns{{text("stage, ", unit.name)}};
   if (places) columns.push_back({"device"});
   columns.push_back({"ranks", Align::right});
   std::vector<Activity> shown;
@@ -92,7 +92,7 @@ std::string time_table(const Report& report, const std::vector<ReportLine>& line
     for (Activity a : shown) row.push_back(unit.digits(breakdown[a]));
     table.add(std::move(row));
   };
-  for (const auto& line : lines) add("stage " + stages_in_words(line.stages), line.place, line.ranks, line.breakdown);
+  for (const auto& line : lines) add(stages_in_words(line.stages), line.place, line.ranks, line.breakdown);
   if (lines.size() > 1) add("mean", "", report.devices, report.breakdown);
   return table.print(style);
 }
@@ -100,15 +100,15 @@ std::string time_table(const Report& report, const std::vector<ReportLine>& line
 std::string memory_table(const Report& report, const std::vector<ReportLine>& lines, const Style& style) {
   const Unit unit = unit_of(report.peak_memory());
   const bool places = several_places(lines);
-  std::vector<TextTable::Column> columns{{text("memory, ", unit.name)}};
+  std::vector<TextTable::Column> columns{{text("stage, ", unit.name)}};
   if (places) columns.push_back({"device"});
-  for (const char* title : {"parameters", "gradients", "optimizer", "activations", "buffers", "workspace", "process", "peak", "limit"})
+  for (const char* title : {"weights", "grads", "optim.", "activ.", "buffers", "scratch", "process", "peak", "limit"})
     columns.push_back({title, Align::right});
   if (!report.fits()) columns.push_back({"fits"});
   TextTable table{columns};
   for (const auto& line : lines) {
     const auto& memory = line.fullest->memory;
-    std::vector<std::string> row{"stage " + stages_in_words(line.stages)};
+    std::vector<std::string> row{stages_in_words(line.stages)};
     if (places) row.push_back(line.place);
     for (Bytes bytes : memory.categories) row.push_back(unit.digits(bytes));
     row.push_back(unit.digits(memory.runtime_constant));

@@ -1,4 +1,4 @@
-#include "app/bounded_spinning.hpp"
+#include "app/common/bounded_spinning.hpp"
 
 #include <unistd.h>
 
