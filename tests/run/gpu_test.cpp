@@ -49,7 +49,7 @@ std::string segments(const std::string& name, const Words& devices) {
 }
 
 TEST(OnGpus, ARunHasTheCurveOfOneOnCpus) {
-  EXPECT_NE(segments("gpu", {"gpu"}).find("cuBLASLt 13.1.0 on NVIDIA H100 80GB HBM3 (sm_90)"), std::string::npos);
+  EXPECT_NE(segments("gpu", {"gpu"}).find("cuBLASLt 13.1.0"), std::string::npos);
 }
 
 /// One GPU for two ranks: the second is left to the CPU.
