@@ -58,10 +58,16 @@ TEST(Directory, DebrisIsWhatWasNeverCommitted) {
   fs::copy(run / "step-4" / "mark.json", run / "step-7" / "mark.json");
   fs::create_directory_symlink(run / "step-4", run / "step-8");
   fs::create_directory(run / "step-9.0123456789abcdef.tmp");
+  fs::create_directory(run / "step-10.0123456789abcdef.tmp");
+  write(run / "step-10.0123456789abcdef.tmp" / "mark.json.fedcba9876543210.tmp", "a mark that was being wri");
+  fs::create_directory(run / "step-11.0123456789abcdef.tmp");
+  write(run / "step-11.0123456789abcdef.tmp" / "foreign", "of somebody else");
   write(run / "step-3.new" / "manifest.json", "whole, but never swapped in");
   auto found = debris(run.path());
   std::sort(found.begin(), found.end());
-  EXPECT_EQ(found, (std::vector<fs::path>{run / "step-3.new", run / "step-4", run / "step-9.0123456789abcdef.tmp"}));
+  EXPECT_EQ(found, (std::vector<fs::path>{run / "step-10.0123456789abcdef.tmp", run / "step-3.new", run / "step-4", run / "step-9.0123456789abcdef.tmp"}));
+  remove_step(run / "step-10.0123456789abcdef.tmp");
+  EXPECT_FALSE(fs::exists(run / "step-10.0123456789abcdef.tmp"));
   EXPECT_EQ(uncommitted(run), (std::vector<fs::path>{run / "step-6", run / "step-7", run / "step-8"}));
 }
 

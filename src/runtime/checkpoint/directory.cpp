@@ -89,11 +89,12 @@ bool is_marked(const fs::path& directory) {
   }
 }
 
-/// A folder that was being made: nobody else has named it so, and it is empty.
+/// A folder that was being made: nobody else has named it so, and it holds nothing but, at most, a mark that was being written.
 bool is_unmarked_yet(const fs::path& directory) {
   const auto name = directory.filename().string();
   if (files::stem_of_unfinished(name).empty() || !is_folder(directory)) return false;
-  return files::names_in(directory).value_or(std::vector<std::string>{{}}).empty();
+  const auto names = files::names_in(directory);
+  return names && std::ranges::all_of(*names, [](const auto& file) { return files::stem_of_unfinished(file) == mark_name; });
 }
 
 /// A folder, not a link to one, with our mark or with a sound manifest of its own step that is a file of its own.

@@ -103,25 +103,41 @@ Row operation_row(const cluster::Profile& profile, const model::Config& model, c
 bool is_per_element(const cluster::OperationTime& t) { return t.operation == "adamw" || t.operation == "cast" || t.operation == "add"; }
 
 std::vector<Row> operation_rows(const cluster::Profile& profile, const model::Config& model, const std::string& type) {
-  std::vector<Row> rows{{"operation", "precision", "tp", "sequences", "time", "GFLOP/s", "of peak", "variability"}};
+  std::vector<Row> rows{{"operation", "type", "tp", "seqs", "time", "GFLOP/s", "of peak", "+-"}};
   for (const auto& t : profile.operation_times)
     if (t.device_type == type && !is_per_element(t)) rows.push_back(operation_row(profile, model, t));
   return rows;
 }
 
 std::vector<Row> element_rows(const cluster::Profile& profile, const std::string& type) {
-  std::vector<Row> rows{{"per million elements", "precision", "time", "variability"}};
+  std::vector<Row> rows{{"per million elements", "type", "time", "+-"}};
   for (const auto& t : profile.operation_times)
     if (t.device_type == type && is_per_element(t))
       rows.push_back({t.operation, to_string(t.precision), to_string(t.time), fixed(100 * t.relative_scatter, 0) + " %"});
   return rows;
 }
 
+/// What commas and semicolons list, as many items a line as a terminal of 80 columns takes.
+std::string in_lines(const std::string& list) {
+  constexpr std::size_t width = 80;
+  std::string out, line;
+  for (std::size_t begin = 0, end = 0; begin < list.size(); begin = end) {
+    end = std::min(list.find_first_of(",;", begin), list.size() - 1) + 1;
+    const auto item = list.substr(begin, end - begin);
+    if (!line.empty() && line.size() + item.size() > width) {
+      out += line + '\n';
+      line.clear();
+    }
+    line += line.empty() ? "  " + item.substr(std::min(item.find_first_not_of(' '), item.size())) : item;
+  }
+  return line.empty() ? out : out + line + '\n';
+}
+
 }  // namespace
 
 std::string table(const cluster::Profile& profile, const model::Config& model) {
   std::ostringstream out;
-  out << "measured " << profile.measured_at << " with " << profile.software << "\nfor " << profile.model_fingerprint << "\n\n";
+  out << "measured " << profile.measured_at << " with\n" << in_lines(profile.software) << "for\n" << in_lines(profile.model_fingerprint) << '\n';
   print(out, "Device types", type_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
