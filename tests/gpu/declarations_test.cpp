@@ -2,23 +2,14 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <type_traits>
-
 #include "driver_api.hpp"
+#include "support/same_call.hpp"
 
 namespace {
 
 namespace ours = flotilla::gpu::driver;
 
-/// Handles are pointers to different nothings, and enumerations are ints of ours: alike in kind and size.
-template <class A, class B>
-constexpr bool alike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
-                       (!std::is_pointer_v<A> && !std::is_pointer_v<B> && sizeof(A) == sizeof(B));
-template <class A, class B>
-struct SameCall : std::false_type {};
-template <class R, class... A, class S, class... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameCall<R (*)(A...), S (*)(B...)> : std::bool_constant<(alike<A, B> && ...)> {
-};
+using flotilla::tests::SameCall;
 
 // cuda.h's macros give cuEventElapsedTime its second version, in our table, too: it has the same parameters.
 #define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);

@@ -1,23 +1,14 @@
 // Compiling is the test: our declarations of NCCL's functions have the parameters of nccl.h, and our numbers its.
 #include <nccl.h>
 
-#include <type_traits>
-
 #include "nccl_api.hpp"
+#include "support/same_call.hpp"
 
 namespace {
 
 namespace ours = flotilla::nccl::api;
 
-/// Handles are pointers to different nothings, and enumerations are ints of ours: alike in kind and size.
-template <class A, class B>
-constexpr bool alike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
-                       (!std::is_pointer_v<A> && !std::is_pointer_v<B> && sizeof(A) == sizeof(B));
-template <class A, class B>
-struct SameCall : std::false_type {};
-template <class R, class... A, class S, class... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameCall<R (*)(A...), S (*)(B...)> : std::bool_constant<alike<R, S> && (alike<A, B> && ...)> {
-};
+using flotilla::tests::SameCall;
 
 #define FLOTILLA_SAME(name, ...) static_assert(SameCall<decltype(ours::Table::name), decltype(&::name)>::value, #name);
 FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_SAME)

@@ -128,17 +128,22 @@ TEST_F(Faults, LeavingWithoutAWordEndsWhatIsUnderWay) {
   EXPECT_EQ(codes, (std::vector<int>{0, 0}));
 }
 
+/// Two communicators, each with a sum under way on a stream of its own.
+std::vector<Communicator> two_hanging_sums(Member& m, const UniqueId& one, const UniqueId& two) {
+  std::vector<Communicator> both{m.join(one), m.join(two)};
+  const auto a = m.upload(ones), b = m.upload(ones);
+  both[0].all_reduce(a, ElementType::fp32, 1000, m.stream);
+  both[1].all_reduce(b, ElementType::fp32, 1000, m.device.make_stream());
+  return both;
+}
+
 /// The abort of one communicator waits for its device, where an operation of the other one hangs.
 TEST(Aborts, TwoCommunicatorsAfterADeathAreGivenUpAsOne) {
   const UniqueId one = make_unique_id(), two = make_unique_id();
   const auto codes = run_members(
       3,
       [&](Member& m) {
-        std::vector<Communicator> both{m.join(one), m.join(two)};
-        const auto a = m.upload(ones), b = m.upload(ones);
-        const auto other = m.device.make_stream();
-        both[0].all_reduce(a, ElementType::fp32, 1000, m.stream);
-        both[1].all_reduce(b, ElementType::fp32, 1000, other);
+        auto both = two_hanging_sums(m, one, two);
         auto done = m.device.make_event();
         m.stream.record(done);
         error_of([&] { both[0].await(done, short_limit); });
@@ -153,11 +158,7 @@ TEST(Aborts, OneByOneHangsAndItsCallerDoesNot) {
   const auto codes = run_members(
       3,
       [&](Member& m) {
-        std::vector<Communicator> both{m.join(one), m.join(two)};
-        const auto a = m.upload(ones), b = m.upload(ones);
-        const auto other = m.device.make_stream();
-        both[0].all_reduce(a, ElementType::fp32, 1000, m.stream);
-        both[1].all_reduce(b, ElementType::fp32, 1000, other);
+        auto both = two_hanging_sums(m, one, two);
         EXPECT_FALSE(abort_all({&both[0], 1}, short_limit));
         std::_Exit(3);
       },

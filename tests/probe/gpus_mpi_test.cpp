@@ -5,29 +5,10 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/profile_file.hpp"
-#include "flotilla/mpi/session.hpp"
+#include "probe/tiny_probe.hpp"
 
 namespace flotilla::probe {
 namespace {
-
-constexpr Seconds patience{120};
-
-const comm::World& world() {
-  static mpi::Session session;
-  static const comm::World all{session.world(), patience};
-  return all;
-}
-
-ProbeRequest tiny() {
-  ProbeRequest request;
-  request.model = model::built_in("gpt2-tiny");
-  request.length = 32;
-  request.threads = 1;
-  request.budget = Seconds{0.3};
-  request.sequences = {1};
-  request.deadline = patience;
-  return request;
-}
 
 TEST(Gpus, AreMeasuredByTheirRanksAndNamedAsInTheCatalogue) {
   const auto types = measure_gpus(world(), tiny(), Seconds{0.05});

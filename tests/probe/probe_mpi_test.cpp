@@ -9,32 +9,16 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/model/operations.hpp"
-#include "flotilla/mpi/session.hpp"
+#include "probe/tiny_probe.hpp"
 #include "flotilla/probe/freshness.hpp"
 
 namespace {
 
 using namespace flotilla;
 using probe::ProbeRequest;
-
-constexpr Seconds patience{120};
-
-const comm::World& world() {
-  static mpi::Session session;
-  static const comm::World all{session.world(), patience};
-  return all;
-}
-
-ProbeRequest tiny() {
-  ProbeRequest request;
-  request.model = model::built_in("gpt2-tiny");
-  request.length = 32;
-  request.threads = 1;
-  request.budget = Seconds{0.3};
-  request.sequences = {1};
-  request.deadline = patience;
-  return request;
-}
+using probe::patience;
+using probe::tiny;
+using probe::world;
 
 TEST(Discover, EveryRankSeesEveryRank) {
   ProbeRequest request = tiny();

@@ -117,16 +117,21 @@ void await(Candidates& candidates, Seconds deadline, const char* what, Done done
   }
 }
 
-/// Communicators that will not be used are given up, all of them as one.
-void give_up(Candidates& candidates, Seconds deadline) {
+/// Communicators that will not be used are given up, all of them as one. A rank whose GPU hangs meanwhile is everybody's error.
+void give_up(const World& world, Candidates& candidates, Seconds deadline) {
   std::vector<nccl::Communicator> communicators;
   for (const auto& c : candidates) {
     if (!c->refused) continue;
     if (c->connected) communicators.push_back(c->connected->communicator());
     if (c->joining) communicators.push_back(*c->joining);
   }
-  FLOTILLA_REQUIRE(nccl::abort_all(communicators, deadline), ErrorKind::communication, "NCCL does not give up its communicators within ",
-                   deadline, ": the GPU hangs; see nvidia-smi and dmesg");
+  comm::agree_on(
+      world, "giving up communicators of NCCL",
+      [&] {
+        FLOTILLA_REQUIRE(nccl::abort_all(communicators, deadline), ErrorKind::communication,
+                         "NCCL does not give up its communicators within ", deadline, ": the GPU hangs; see nvidia-smi and dmesg");
+      },
+      2.0 * deadline + Seconds{1.0});
   for (const auto& c : candidates)
     if (c->refused) {
       c->proof.reset();
@@ -181,7 +186,7 @@ DeviceGroups form_device_groups(const World& world, const Groups& groups, const 
   vote(world, candidates, deadline);
   join(candidates, device, ordered_sum, deadline);
   vote(world, candidates, 2.0 * deadline);
-  give_up(candidates, deadline);
+  give_up(world, candidates, deadline);
   prove(
       candidates, deadline,
       [&](Candidate& c) {
@@ -193,7 +198,7 @@ DeviceGroups form_device_groups(const World& world, const Groups& groups, const 
   prove(
       candidates, deadline, [](Candidate& c) { c.proof->start_sums(); }, [](Candidate& c) { c.proof->check_sums(); });
   vote(world, candidates, 3.0 * deadline);
-  give_up(candidates, deadline);
+  give_up(world, candidates, deadline);
   DeviceGroups formed(groups.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) formed[places[i]] = std::move(candidates[i]->connected);
   return formed;

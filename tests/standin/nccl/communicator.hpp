@@ -118,3 +118,10 @@ Result in_background(Comm&, std::function<Result()> work);
 void abort(const std::vector<Comm*>&);
 
 }  // namespace flotilla::standin::nccl
+
+/// Every function of the table is defined in these sources, with the types of the table.
+namespace flotilla::nccl::api {
+#define FLOTILLA_DECLARE(name, result, ...) extern "C" __attribute__((visibility("default"))) result name(__VA_ARGS__);
+FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_DECLARE)
+#undef FLOTILLA_DECLARE
+}  // namespace flotilla::nccl::api

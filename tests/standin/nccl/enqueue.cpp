@@ -117,10 +117,6 @@ namespace flotilla::nccl::api {
 
 using namespace standin::nccl;
 
-#define FLOTILLA_DECLARE(name, result, ...) extern "C" __attribute__((visibility("default"))) result name(__VA_ARGS__);
-FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_DECLARE)
-#undef FLOTILLA_DECLARE
-
 Result ncclGroupStart() {
   ++depth;
   return success;

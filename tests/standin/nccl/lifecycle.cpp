@@ -102,14 +102,9 @@ void abort(const std::vector<Comm*>& comms) {
 
 }  // namespace flotilla::standin::nccl
 
-/// Every function of the table is defined in these sources, with the types of the table.
 namespace flotilla::nccl::api {
 
 using namespace standin::nccl;
-
-#define FLOTILLA_DECLARE(name, result, ...) extern "C" __attribute__((visibility("default"))) result name(__VA_ARGS__);
-FLOTILLA_NCCL_FUNCTIONS(FLOTILLA_DECLARE)
-#undef FLOTILLA_DECLARE
 
 Result ncclGetVersion(int* version) {
   const std::string chosen = setting("FLOTILLA_STANDIN_NCCL_VERSION");
