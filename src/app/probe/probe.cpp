@@ -7,7 +7,9 @@
 #include "app/common/live_line.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/text.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -34,8 +36,15 @@ flotilla::probe::ProbeRequest request_of(const Job& job) {
   return request;
 }
 
-void print(const Job& job, const cluster::Profile& profile) {
-  const std::string out = job.output.json ? files::profile_to_json(profile) : flotilla::probe::table(profile, job.architecture);
+/// The closing line belongs to the table: mpirun forwards standard error apart from standard output, and may put it into the middle of a line.
+void print(const Job& job, const cluster::Profile& profile, Seconds took) {
+  std::string out;
+  if (job.output.json) {
+    out = files::profile_to_json(profile);
+  } else {
+    const auto file = job.output.file.empty() ? "" : "; profile written to " + job.output.file;
+    out = flotilla::probe::table(profile, job.architecture) + "\n" + message_line(text("measured in ", took, file)) + "\n";
+  }
   const bool written = std::fputs(out.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
   FLOTILLA_REQUIRE(written, ErrorKind::unavailable, "standard output cannot be written; is the disk full?");
 }
@@ -60,8 +69,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
       [&] {
         if (!speaks) return;
         if (!job.output.file.empty()) files::write_profile(job.output.file, profile);
-        print(job, profile);
-        log::info("measured in ", now() - start, job.output.file.empty() ? "" : "; profile written to " + job.output.file);
+        print(job, profile, now() - start);
       },
       job.comm.deadline);
   return static_cast<int>(ExitCode::done);
