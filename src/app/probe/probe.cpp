@@ -1,7 +1,5 @@
 #include "app/probe/probe.hpp"
 
-#include <cstdio>
-
 #include "app/common/batch_job.hpp"
 #include "app/common/job.hpp"
 #include "app/common/live_line.hpp"
@@ -9,6 +7,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/print.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
@@ -36,17 +35,13 @@ flotilla::probe::ProbeRequest request_of(const Job& job) {
   return request;
 }
 
-/// The closing line belongs to the table: mpirun forwards standard error apart from standard output, and may put it into the middle of a line.
-void print(const Job& job, const cluster::Profile& profile, Seconds took) {
-  std::string out;
-  if (job.output.json) {
-    out = files::profile_to_json(profile);
-  } else {
-    const auto file = job.output.file.empty() ? "" : "; profile written to " + job.output.file;
-    out = flotilla::probe::table(profile, job.architecture) + "\n" + message_line(text("measured in ", took, file)) + "\n";
-  }
-  const bool written = std::fputs(out.c_str(), stdout) >= 0 && std::fflush(stdout) == 0;
-  FLOTILLA_REQUIRE(written, ErrorKind::unavailable, "standard output cannot be written; is the disk full?");
+/// The closing line belongs to the table: in one stream a launcher keeps their order, however busy the machine is.
+void show(const Job& job, const cluster::Profile& profile, Seconds took) {
+  if (job.output.json) return write_output({}, files::profile_to_json(profile));
+  const auto file = job.output.file.empty() ? "" : "; profile written to " + job.output.file;
+  const auto closing = message_line(text("measured in ", took, file));
+  FLOTILLA_REQUIRE(print(flotilla::probe::table(profile, job.architecture) + "\n" + closing + "\n"), ErrorKind::unavailable,
+                   "standard output cannot be written; is the disk full?");
 }
 
 int measure(const comm::World& world, std::span<const std::string> arguments) {
@@ -69,7 +64,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
       [&] {
         if (!speaks) return;
         if (!job.output.file.empty()) files::write_profile(job.output.file, profile);
-        print(job, profile, now() - start);
+        show(job, profile, now() - start);
       },
       job.comm.deadline);
   return static_cast<int>(ExitCode::done);

@@ -1,7 +1,6 @@
 #include "app/train/train.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "app/common/batch_job.hpp"
 #include "app/common/components.hpp"
@@ -17,6 +16,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/print.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/mpi/communicator.hpp"
@@ -54,8 +54,7 @@ class Training {
     const auto chosen = choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
     const auto result = run_->run(chosen);
-    std::fputs(run_summary(run_->totals(), job_.training.steps, job_.run.directory).c_str(), stdout);
-    std::fflush(stdout);
+    print(run_summary(run_->totals(), job_.training.steps, job_.run.directory));
     return result;
   }
 
@@ -157,12 +156,11 @@ class Training {
     if (work.chosen.forecast.iteration.value > 0) table += "\n" + forecast_text(work.chosen.forecast);
     table += key_values_within({{"plan source", work.chosen.origin}, {"arena", text(work.arena, " on this rank; ", work.trainer->description())}},
                                table_width);
-    std::fputs(printable_lines(table).c_str(), stdout);
     if (first_step >= job_.training.steps)
-      std::printf("all %lld steps are already done: nothing to do (--training.steps)\n", static_cast<long long>(first_step));
+      table += text("all ", first_step, " steps are already done: nothing to do (--training.steps)\n");
     else if (first_step > 0)
-      std::printf("resumed after step %lld (incarnation %d)\n", static_cast<long long>(first_step), allocation_.incarnation());
-    std::fflush(stdout);
+      table += text("resumed after step ", first_step, " (incarnation ", allocation_.incarnation(), ")\n");
+    print(printable_lines(table));
   }
 
   const comm::World& world_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "control_requests.hpp"
@@ -10,6 +9,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/print.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -168,9 +168,7 @@ class Run::State {
     for (auto theirs : mpi::all_gather(active.control(), mine, deadline())) most = std::max(most, theirs);
     if (active.rank() != Rank{0} || most <= 0) return;
     const Bytes bound = place_.runtime_constant;
-    std::printf("memory outside the arena: at most %s on a rank, forecast at most %s\n", to_string(Bytes{most}).c_str(),
-                to_string(bound).c_str());
-    std::fflush(stdout);
+    print(text("memory outside the arena: at most ", Bytes{most}, " on a rank, forecast at most ", bound, "\n"));
     if (most > bound.count) log::warning("processes use more memory than the plan assumed: lower --device.memory by ", Bytes{most} - bound);
   }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <thread>
 
 #include "flotilla/base/clock.hpp"
@@ -12,6 +11,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/print.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/console.hpp"
@@ -28,8 +28,7 @@ namespace flotilla::session {
 namespace {
 
 void say(const std::string& line) {
-  std::fputs((printable_lines(line) + "\n").c_str(), stdout);
-  std::fflush(stdout);
+  print(printable_lines(line) + "\n");
 }
 
 }  // namespace
@@ -255,8 +254,7 @@ void TrainingLoop::search_again() {
 }
 
 void TrainingLoop::tell(const monitor::Comparison& c) {
-  std::fputs(key_values({{"forecast", in_words(c)}}).c_str(), stdout);
-  std::fflush(stdout);
+  print(key_values({{"forecast", in_words(c)}}));
   journal::ForecastRecord record;
   record.step = done_;
   record.forecast_seconds = c.forecast.value;
