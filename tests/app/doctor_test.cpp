@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <sstream>
 
 #include "flotilla/files/json.hpp"
 
@@ -172,6 +173,13 @@ TEST(Doctor, TextAndJson) {
   const auto json = files::Json::parse(doctor_json(findings), "doctor");
   EXPECT_FALSE(json.get_bool("good"));
   EXPECT_EQ(json.at("findings").items().at(1).get_string("fix"), "srun --mpi=pmix");
+}
+
+TEST(Doctor, LinesFitTheirWidth) {
+  std::string words;
+  for (int i = 0; i < 60; ++i) words += text(i == 0 ? "" : " ", std::string(static_cast<std::size_t>(1 + i % 9), 'x'));
+  std::istringstream lines{doctor_text({{"pmix", Verdict::problem, words, words, words}}, 80)};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
 }
 
 }  // namespace

@@ -7,7 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "app/common/table.hpp"
 #include "app/submit/slurm_offers.hpp"
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/files/catalogue_file.hpp"
 #include "flotilla/files/json.hpp"
 #include "submit_cluster.hpp"
@@ -161,6 +163,15 @@ TEST_F(Submit, ANodeOfSeveralPartitionsCountsOnce) {
   }
   EXPECT_EQ(a100, 40);   // not the busy, drained and reserved ones, nor those with one GPU left
   EXPECT_EQ(v100, 130);  // those asleep too, which Slurm wakes; not those that are down
+}
+
+TEST_F(Submit, WhatIsSaidAboveTheScriptFitsATerminal) {
+  large_slurm_cluster().save(slurm_cluster_);
+  auto out = run(slurm_cluster_, {"--submit.time=4h", "--limit.devices=96"});
+  out.resize(out.find("#!/bin/bash"));
+  EXPECT_NE(out.find("\n- "), std::string::npos) << "no note among it\n" << out;
+  std::istringstream lines{out};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(shown_width(line), static_cast<std::size_t>(table_width)) << line;
 }
 
 /// Nodes that sinfo calls idle, and that a job of this length would be refused.

@@ -39,6 +39,14 @@ TEST(Help, WrapKeepsEveryWord) {
   EXPECT_EQ(wrap("aa bb cc", 2, 5), "aa bb\n  cc");
   EXPECT_EQ(wrap("aaaaaaaaaa b", 0, 4), "aaaaaaaaaa\nb");
   EXPECT_EQ(wrap("", 2, 5), "");
+  EXPECT_EQ(wrap("a  b", 0, 9), "a  b");
+}
+
+TEST(Help, WrapLeavesAFigureItsUnitAndItsError) {
+  EXPECT_EQ(wrap("takes 12.1 GiB; more", 0, 10), "takes\n12.1 GiB;\nmore");
+  EXPECT_EQ(wrap("10.1 s +- 12 % of it", 0, 9), "10.1 s\n+- 12 %\nof it");
+  EXPECT_EQ(wrap("(3.5 ms), 2 ranks", 0, 7), "(3.5 ms),\n2 ranks") << "longer than the line";
+  EXPECT_EQ(wrap("on 2 ranks", 0, 5), "on 2\nranks");
 }
 
 TEST(Toml, SaysWhereEachValueCameFrom) {

@@ -159,6 +159,10 @@ TEST(Summary, IsOneLine) {
   Plan plan = good();
   plan.stages[0].replicas[0].device_type = "A100-40";
   EXPECT_NE(summary(plan).find("tp1 mb4 A100-40"), std::string::npos);
+  plan = good();
+  auto& few = plan.stages[0].replicas[0];
+  few.quanta = few.sequences / plan.quantum + 1;
+  EXPECT_NE(summary(plan).find(text("1x tp1 mb", few.sequences, " ")), std::string::npos) << "more than it has: " << summary(plan);
 }
 
 }  // namespace

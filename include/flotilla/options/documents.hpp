@@ -36,7 +36,7 @@ std::string man_page(const Manual&);
 /// Bash completion for commands, options, choices and file names. Source it, or put it into bash-completion's folder.
 std::string bash_completion(const std::string& program, const std::vector<Command>&);
 
-/// Words wrapped at `width` columns, every line but the first indented by `indent`.
+/// Lines of at most `width` characters, broken between words (end_of_word()); every line but the first is indented by `indent` besides.
 std::string wrap(const std::string& words, int indent, int width);
 
 }  // namespace flotilla::options

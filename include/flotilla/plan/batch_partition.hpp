@@ -22,6 +22,9 @@ BatchPartition partition_batch(const Plan&, int stage);
 /// The same for a pass over `sequences` sequences: shares are in proportion to the plan's, microbatches of the plan's size.
 BatchPartition partition_batch(const Plan&, int stage, int sequences);
 
+/// Sequences of a replica's largest microbatch in a training step: the plan's size, or all of its sequences where they are fewer.
+int largest_microbatch(const Plan&, const Replica&);
+
 /// Whether two stages deal alike: replica i of both takes the same microbatches.
 bool partitioned_alike(const Plan&, int stage, int other);
 

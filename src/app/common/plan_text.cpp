@@ -2,6 +2,7 @@
 #include "app/common/stage_table.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -58,7 +59,7 @@ std::string plan_text(const plan::Plan& plan, const Style& style) {
       if (recompute) row.push_back(r == 0 ? plan::to_string(stage.recompute) : "");
       for (auto& cell : std::vector<std::string>{text(r), replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone),
                                                  text(replica.tensor_parallel), ranks_in_words(replica.devices), text(replica.sequences),
-                                                 text(replica.microbatches(plan.quantum), " x ", replica.quanta * plan.quantum)})
+                                                 text(replica.microbatches(plan.quantum), " x ", plan::largest_microbatch(plan, replica))})
         row.push_back(std::move(cell));
       table.add(std::move(row));
     }

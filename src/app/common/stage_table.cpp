@@ -6,6 +6,7 @@
 #include "app/common/report_text.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/plan/batch_partition.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -15,25 +16,27 @@ struct RowGroup {
   plan::Replica replica;
   int count = 0, sequences = 0;
   int least = 0, most = 0;  ///< microbatches
+  int largest = 0;          ///< sequences of the largest
 };
 
-std::vector<RowGroup> groups_of(const plan::Stage& stage, int quantum) {
+std::vector<RowGroup> groups_of(const plan::Plan& plan, const plan::Stage& stage) {
   std::vector<RowGroup> groups;
   for (const auto& replica : stage.replicas) {
     const auto key = [](const plan::Replica& r) { return std::tie(r.device_type, r.zone, r.tensor_parallel, r.quanta); };
     auto group = std::ranges::find_if(groups, [&](const RowGroup& g) { return key(g.replica) == key(replica); });
-    const int microbatches = replica.microbatches(quantum);
-    if (group == groups.end()) group = groups.insert(group, {replica, 0, 0, microbatches, microbatches});
+    const int microbatches = replica.microbatches(plan.quantum);
+    if (group == groups.end()) group = groups.insert(group, {replica, 0, 0, microbatches, microbatches, 0});
     ++group->count;
     group->sequences += replica.sequences;
     group->least = std::min(group->least, microbatches);
     group->most = std::max(group->most, microbatches);
+    group->largest = std::max(group->largest, plan::largest_microbatch(plan, replica));
   }
   return groups;
 }
 
-std::string microbatches_of(const RowGroup& g, int quantum) {
-  return text(g.least, g.least < g.most ? text("-", g.most) : "", " x ", g.replica.quanta * quantum);
+std::string microbatches_of(const RowGroup& g) {
+  return text(g.least, g.least < g.most ? text("-", g.most) : "", " x ", g.largest);
 }
 
 }  // namespace
@@ -70,14 +73,14 @@ std::string stage_table(const plan::Plan& plan, const Style& style) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto& stage = plan.stages[s];
     bool first = true;
-    for (const RowGroup& group : groups_of(stage, plan.quantum)) {
+    for (const RowGroup& group : groups_of(plan, stage)) {
       const auto& replica = group.replica;
       std::vector<std::string> row{first ? text(s) : "", first ? layers_in_words(stage, plan.model) : ""};
       if (recompute) row.push_back(first ? plan::to_string(stage.recompute) : "");
       row.push_back(text(group.count));
       row.push_back(replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone));
       row.push_back(text(replica.tensor_parallel));
-      row.push_back(microbatches_of(group, plan.quantum));
+      row.push_back(microbatches_of(group));
       row.push_back(text(group.sequences));
       row.push_back(percent(static_cast<double>(group.sequences) / plan.global_batch));
       table.add(std::move(row));

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <iterator>
 #include <numeric>
-#include <sstream>
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
@@ -45,8 +43,13 @@ std::string padded(const std::string& text, std::size_t width, Align align) {
 }
 
 std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in{text};
-  return {std::istream_iterator<std::string>{in}, {}};
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; (begin = text.find_first_not_of(' ', begin)) < text.size();) {
+    const auto end = end_of_word(text, begin);
+    words.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return words;
 }
 
 std::size_t longest_word(const std::string& text) {

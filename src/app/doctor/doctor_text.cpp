@@ -24,7 +24,7 @@ std::string doctor_text(const std::vector<Finding>& findings, int width) {
     std::string mark = to_string(f.verdict);
     mark.resize(indent - 2, ' ');
     const auto more = [&](const char* key, const std::string& words) {
-      if (!words.empty()) out += std::string(indent, ' ') + options::wrap(text(key, words), indent + 2, width - indent) + "\n";
+      if (!words.empty()) out += std::string(indent, ' ') + options::wrap(text(key, words), indent + 2, width - indent - 2) + "\n";
     };
     out += text(mark, "  ", options::wrap(text(f.check, ": ", f.finding), indent, width - indent), "\n");
     more("evidence: ", f.evidence);

@@ -4,7 +4,6 @@
 
 #include "app/common/planning_text.hpp"
 #include "app/common/report_text.hpp"
-#include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/options/documents.hpp"
@@ -40,7 +39,7 @@ std::string offers_table(const Submission& s, const Style& style) {
 
 std::string notes_in_words(const std::vector<std::string>& notes, int width) {
   std::string out;
-  for (const auto& note : notes) out += "- " + options::wrap(note, 2, width) + "\n";
+  for (const auto& note : notes) out += "- " + options::wrap(note, 2, width - 2) + "\n";
   return out;
 }
 
@@ -86,14 +85,14 @@ std::string price_in_words(const Submission& s) {
 }
 
 std::string submission_text(const Submission& s, const Style& style, int width) {
-  std::string out = key_values({{"site", options::wrap(slurm_cluster_in_words(s), 0, width - 6)}}) + "\n" + offers_table(s, style);
+  std::string out = key_values_within({{"site", slurm_cluster_in_words(s)}}, width) + "\n" + offers_table(s, style);
   if (!s.offers.notes.empty()) out += "\n" + notes_in_words(s.offers.notes, width);
   out += "\n" + planning_text(s.planning, style, width) + "\n";
   std::vector<std::pair<std::string, std::string>> lines;
   if (const auto price = price_in_words(s); !price.empty()) lines.emplace_back("price", price);
   if (!s.file.empty()) lines.emplace_back("script", s.file);
   if (!s.job.empty()) lines.emplace_back("job", s.job);
-  return out + key_values(lines);
+  return out + key_values_within(lines, width);
 }
 
 std::string submission_json(const Submission& s) {

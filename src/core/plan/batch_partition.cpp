@@ -69,6 +69,8 @@ BatchPartition partition_batch(const Plan& plan, int stage, int sequences) {
   return dealt;
 }
 
+int largest_microbatch(const Plan& plan, const Replica& replica) { return std::min(replica.sequences, replica.quanta * plan.quantum); }
+
 bool partitioned_alike(const Plan& plan, int stage, int other) {
   return std::ranges::equal(stage_at(plan, stage).replicas, stage_at(plan, other).replicas,
                             [](const Replica& a, const Replica& b) { return a.sequences == b.sequences && a.quanta == b.quanta; });

@@ -44,19 +44,19 @@ const Stage& stage_of(const Plan& plan, int stage) {
 
 /// "2x tp1 mb4", with the device type where a plan has several.
 std::string describe(const Plan& plan, const Replica& replica, int copies, bool with_type) {
-  return text(copies, "x tp", replica.tensor_parallel, " mb", replica.quanta * plan.quantum,
+  return text(copies, "x tp", replica.tensor_parallel, " mb", largest_microbatch(plan, replica),
               with_type && !replica.device_type.empty() ? " " + replica.device_type : "");
 }
 
-bool looks_alike(const Replica& a, const Replica& b) {
-  return a.device_type == b.device_type && a.tensor_parallel == b.tensor_parallel && a.quanta == b.quanta;
+bool looks_alike(const Plan& plan, const Replica& a, const Replica& b) {
+  return a.device_type == b.device_type && a.tensor_parallel == b.tensor_parallel && largest_microbatch(plan, a) == largest_microbatch(plan, b);
 }
 
 std::string describe(const Plan& plan, const Stage& stage, bool with_type) {
   std::string line = text("[", stage.first_layer, ",", stage.last_layer, ")");
   const char* separator = " ";
   for (auto replica = stage.replicas.begin(); replica != stage.replicas.end();) {
-    const auto end = std::find_if_not(replica, stage.replicas.end(), [&](const Replica& r) { return looks_alike(*replica, r); });
+    const auto end = std::find_if_not(replica, stage.replicas.end(), [&](const Replica& r) { return looks_alike(plan, *replica, r); });
     line += separator + describe(plan, *replica, static_cast<int>(end - replica), with_type);
     separator = " + ";
     replica = end;

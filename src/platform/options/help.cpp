@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "flotilla/base/key_values.hpp"
 #include "flotilla/options/documents.hpp"
 
 namespace flotilla::options {
@@ -41,7 +42,7 @@ std::string wrap(const std::string& words, int indent, int width) {
   std::string out;
   std::size_t column = 0;
   for (std::size_t begin = 0; begin < words.size();) {
-    const auto end = std::min(words.find(' ', begin), words.size());
+    const auto end = end_of_word(words, begin);
     const auto length = end - begin;
     const bool breaks = column > 0 && column + 1 + length > static_cast<std::size_t>(width);
     if (breaks) out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');

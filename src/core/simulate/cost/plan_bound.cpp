@@ -83,7 +83,7 @@ class PlanBound {
     for (auto s = static_cast<std::size_t>(first); s < static_cast<std::size_t>(last_stage); ++s) {
       const auto& stage = plan_.stages[s];
       const auto& replica = stage.replicas[r];
-      const int full = std::min(replica.sequences, replica.quanta * plan_.quantum);
+      const int full = plan::largest_microbatch(plan_, replica);
       const int count = replica.microbatches(plan_.quantum), last = replica.sequences - (count - 1) * full;
       const bool splits = schedule_.splits(static_cast<int>(s));
       schedule::StageTimes times;
