@@ -83,7 +83,9 @@ TEST(CommandLine, WordsOfOtherTrainersLeadToOurs) {
   for (const auto& [theirs, ours] : std::vector<std::pair<std::string, std::string>>{{"--lr", "--training.learning-rate"},
                                                                                      {"--batch-size=8", "--training.global-batch"},
                                                                                      {"--training.batch_size", "--training.global-batch"},
-                                                                                     {"--max-steps", "--training.steps"}})
+                                                                                     {"--max-steps", "--training.steps"},
+                                                                                     {"--steps=8", "--training.steps"},
+                                                                                     {"--model.steps", "--training.steps"}})
     EXPECT_NE(std::string{command_line_error({theirs, "1"}).what()}.find("did you mean '" + ours + "'?"), std::string::npos) << theirs;
   EXPECT_EQ(std::string{command_line_error({"--bf16"}).what()}.find("precision"), std::string::npos) << "this table has no such option";
 }

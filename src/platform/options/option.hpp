@@ -66,7 +66,8 @@ std::string value_name(const Option&);
 std::string toml_value(const Option&, const Words&);
 std::string join(const Words&, std::string_view separator);
 Words split(std::string_view text, char separator);
-/// The known option that other trainers call `name` ("lr", "batch_size"); "" where they call none so.
+/// The known option that somebody means by `name`: the only one with its key, if its section is missing or another's ("steps",
+/// "model.steps"), or the one that other trainers call so ("lr", "batch_size"). "": none.
 std::string called_elsewhere(std::string_view name, const Words& known);
 
 }  // namespace flotilla::options::detail

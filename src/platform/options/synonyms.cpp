@@ -71,7 +71,33 @@ constexpr auto synonyms = std::to_array<Synonym>({{"lr", "training.learning-rate
                                                   {"savesteps", "checkpoint.every"},
                                                   {"outputdir", "run.directory"},
                                                   {"loginterval", "run.log-every"},
-                                                  {"datapath", "data.train"}});
+                                                  {"datapath", "data.train"},
+                                                  {"dataset", "data.train"},
+                                                  {"traindata", "data.train"},
+                                                  {"tokenizer", "data.format"},
+                                                  {"tokenizertype", "data.format"},
+                                                  {"gradientaccumulationsteps", "plan.microbatch"},
+                                                  {"epochs", "training.steps"},
+                                                  {"numtrainepochs", "training.steps"},
+                                                  {"numlayers", "model.name"},
+                                                  {"nlayer", "model.name"},
+                                                  {"hiddensize", "model.name"},
+                                                  {"nembd", "model.name"},
+                                                  {"numattentionheads", "model.name"},
+                                                  {"nhead", "model.name"},
+                                                  {"vocabsize", "model.name"},
+                                                  {"zerostage", "plan.shard-optimizer"},
+                                                  {"zero", "plan.shard-optimizer"},
+                                                  {"activationcheckpointing", "plan.recompute"},
+                                                  {"virtualpipelinemodelparallelsize", "plan.chunks"},
+                                                  {"save", "run.directory"},
+                                                  {"load", "run.directory"},
+                                                  {"resume", "run.directory"},
+                                                  {"savedir", "run.directory"},
+                                                  {"checkpointdir", "run.directory"},
+                                                  {"hiddendropout", "model.dropout"},
+                                                  {"numworkers", "run.threads"},
+                                                  {"ompnumthreads", "run.threads"}});
 
 std::string bare(std::string_view name) {
   std::string out;
@@ -83,6 +109,8 @@ std::string bare(std::string_view name) {
 }  // namespace
 
 std::string detail::called_elsewhere(std::string_view name, const Words& known) {
+  const auto is_ours = [&](const std::string& option) { return option.find('.') != option.npos && bare(option) == bare(name); };
+  if (std::ranges::count_if(known, is_ours) == 1) return *std::ranges::find_if(known, is_ours);  // without its section, or in another
   const auto found = std::ranges::find(synonyms, bare(name), &Synonym::first);
   if (found == synonyms.end() || std::ranges::find(known, found->second) == known.end()) return "";
   return std::string{found->second};

@@ -104,15 +104,8 @@ std::string in_a_file(const std::string& name) {
   return dot == std::string::npos ? "[" + name + "]" : "[" + name.substr(0, dot) + "] " + name.substr(dot + 1);
 }
 
-/// A known option whose own key is this one, in whatever section.
-std::string elsewhere(const std::string& key, const std::vector<std::string>& known) {
-  const auto found = std::find_if(known.begin(), known.end(), [&](const auto& name) { return name.substr(name.find('.') + 1) == key; });
-  return found == known.end() ? "" : *found;
-}
-
 [[noreturn]] void refuse_key(const std::string& name, const std::string& where, const std::vector<std::string>& known) {
-  const std::string synonym = detail::called_elsewhere(name, known);
-  const std::string moved = !synonym.empty() ? synonym : elsewhere(name.substr(name.find('.') + 1), known);
+  const std::string moved = detail::called_elsewhere(name, known);
   const std::string meant = !moved.empty() ? moved : nearest(name, known);
   throw Error{ErrorKind::bad_input, text(where, ": unknown key ", in_quotes(name),
                                          meant.empty() ? "; --help lists them all" : "; did you mean " + in_a_file(meant) + "?")};
