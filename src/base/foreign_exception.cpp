@@ -16,4 +16,10 @@ ErrorKind kind_of(const std::exception& error) noexcept {
   return ErrorKind::internal;
 }
 
+std::string in_words(const std::exception& error) {
+  const auto* systems = dynamic_cast<const std::system_error*>(&error);
+  if (systems == nullptr || systems->code() != std::errc::resource_unavailable_try_again) return error.what();
+  return text("no thread or process can be started: ", error.what(), "; see ulimit -u, and pids.max of the job's cgroup");
+}
+
 }  // namespace flotilla

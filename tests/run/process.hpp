@@ -149,14 +149,14 @@ class Process {
 
   /// Process id and environment of every living process that carries our mark.
   std::map<int, std::string> marked() const {
+    const std::string end(1, '\0'), wanted = text(end, "TEST_PROCESS_MARK=", mark_, end);
     std::map<int, std::string> found;
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator{"/proc", ignored}) {
       const auto name = entry.path().filename().string();
       if (!std::isdigit(static_cast<unsigned char>(name[0]))) continue;
-      auto environment = std::string(1, '\0') + content(entry.path() / "environ");
-      if (environment.find(std::string(1, '\0') + "TEST_PROCESS_MARK=" + mark_ + std::string(1, '\0')) != std::string::npos)
-        found.emplace(std::stoi(name), std::move(environment));
+      auto environment = end + content(entry.path() / "environ");
+      if (environment.find(wanted) != std::string::npos) found.emplace(std::stoi(name), std::move(environment));
     }
     return found;
   }

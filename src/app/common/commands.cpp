@@ -127,7 +127,7 @@ int run_command(std::span<const Command> commands, std::span<const std::string> 
     return fail(ExitCode::unavailable, "out of memory");
   } catch (const std::exception& error) {
     const auto kind = kind_of(error);
-    return fail(exit_code(kind), kind == ErrorKind::internal ? text("internal error: ", error.what()) : error.what());
+    return fail(exit_code(kind), kind == ErrorKind::internal ? text("internal error: ", error.what()) : in_words(error));
   } catch (...) {
     return fail(ExitCode::internal, "internal error of an unknown kind");
   }

@@ -92,7 +92,7 @@ Outcome outcome_of(std::string_view what, const std::function<void()>& work) {
   } catch (const std::bad_alloc&) {
     return {false, ErrorKind::unavailable, text(what, ": out of memory")};
   } catch (const std::exception& error) {
-    return {false, kind_of(error), text(what, ": ", error.what())};
+    return {false, kind_of(error), text(what, ": ", in_words(error))};
   } catch (...) {
     return {false, ErrorKind::internal, text(what, ": an exception of unknown type")};
   }

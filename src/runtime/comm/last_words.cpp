@@ -16,7 +16,7 @@ LastWords last_words() noexcept {
   } catch (const std::bad_alloc&) {
     return {ExitCode::unavailable, "out of memory"};
   } catch (const std::exception& error) {
-    return {exit_code(kind_of(error)), error.what()};
+    return {exit_code(kind_of(error)), in_words(error)};
   } catch (...) {
     return {ExitCode::internal, "an exception of unknown type"};
   }
