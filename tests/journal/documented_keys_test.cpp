@@ -44,6 +44,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(StepRecord{});
   writer.write(StartRecord{});
   writer.write(DevicesRecord{.devices = {{"a", "b", 1, 1}}});
+  writer.write(StartedRecord{});
   writer.write(EvaluationRecord{});
   writer.write(CheckpointRecord{});
   writer.write(ForecastRecord{});

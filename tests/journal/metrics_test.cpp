@@ -139,21 +139,49 @@ TEST(Metrics, ManyThreadsDoNotMixLines) {
   EXPECT_EQ(read_metrics(run).steps.size(), 400u);
 }
 
-TEST(Metrics, AFullDiskIsReportedOnceAndStopsNothing) {
-  const RunFolder run;
+/// Lets files of this process have so many bytes: like a disk that is nearly full.
+void limit_files(rlim_t bytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = bytes;
+  if (setrlimit(RLIMIT_FSIZE, &limit) != 0) std::_Exit(2);
+}
+
+/// What a writer does on such a disk, in a process of its own; what that said.
+template <class Work>
+std::string on_full_disk(const RunFolder& run, Work work) {
   Child child{[&] {
     signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{1000, 1000};  // bytes in a file, like a disk that is nearly full
-    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 2;
+    limit_files(1000);
     if (freopen((run / "stderr").c_str(), "w", stderr) == nullptr) return 3;
     MetricsWriter writer{run, 1};
-    for (int step = 1; step <= 20; ++step) writer.write(step_of(step));
-    return writer.lost_lines() > 10 ? 0 : 1;
+    return work(writer) ? 0 : 1;
   }};
   EXPECT_EQ(child.wait(), 0);
-  const auto said = content(run / "stderr");
+  return content(run / "stderr");
+}
+
+TEST(Metrics, LinesWaitForRoomOnAFullDisk) {
+  const RunFolder run;
+  const auto said = on_full_disk(run, [](MetricsWriter& writer) {
+    for (int step = 1; step <= 20; ++step) writer.write(step_of(step));
+    limit_files(RLIM_INFINITY);
+    writer.write(step_of(21));
+    return writer.lost_lines() == 0;
+  });
   expect_contains(said, "metrics.jsonl: a line could not be written: ");
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  const auto m = read_metrics(run);
+  ASSERT_EQ(m.steps.size(), 21u);
+  for (std::size_t i = 0; i < m.steps.size(); ++i) EXPECT_EQ(m.steps[i].step, static_cast<std::int64_t>(i) + 1);
+}
+
+TEST(Metrics, AFullDiskStopsNothing) {
+  const RunFolder run;
+  on_full_disk(run, [](MetricsWriter& writer) {
+    for (int step = 1; step <= 10'020; ++step) writer.write(step_of(step));
+    return writer.lost_lines() > 10;
+  });
   const auto m = read_metrics(run);
   EXPECT_GE(m.steps.size(), 2u);
   EXPECT_EQ(m.torn_bytes, 0) << "a part of a line was left";

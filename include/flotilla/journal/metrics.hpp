@@ -53,6 +53,19 @@ struct DevicesRecord {
   int incarnation = 0;
 };
 
+/// {"event": "started"}: the first step of this incarnation is done; what was before it, on the rank that writes.
+struct StartedRecord {
+  std::int64_t step = 0;
+  double opening_seconds = 0;     ///< from when rank 0 has the run directory: data and checkpoints
+  double measuring_seconds = 0;   ///< or reading the profile
+  double planning_seconds = 0;
+  double connecting_seconds = 0;  ///< groups, memory
+  double loading_seconds = 0;     ///< the training state
+  double first_step_seconds = 0;
+  double time = 0;
+  int incarnation = 0;
+};
+
 /// {"event": "evaluation"}
 struct EvaluationRecord {
   std::int64_t step = 0;
@@ -122,8 +135,8 @@ struct StopRecord {
 };
 
 /// Appends to RUN/metrics.jsonl, one write() a line. Rank 0 alone has one. Thread-safe. After opening nothing throws: metrics never stop
-/// training. The first line that cannot be written (disk full) is reported on standard error, once; later ones are tried again
-/// in silence, and what is missing is counted.
+/// training. The first line that cannot be written (disk full) is reported on standard error, once; lines then wait, 10,000 at most, and are
+/// written in their order with the next one for which there is room. What is lost beyond is counted.
 class MetricsWriter {
  public:
   /// Makes the file or continues it: what a killed writer left after the last line end is cut off. Throws Error{unavailable} when it
@@ -136,6 +149,7 @@ class MetricsWriter {
   void write(const StepRecord&) noexcept;
   void write(const StartRecord&) noexcept;
   void write(const DevicesRecord&) noexcept;
+  void write(const StartedRecord&) noexcept;
   void write(const EvaluationRecord&) noexcept;
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
@@ -145,7 +159,7 @@ class MetricsWriter {
 
   /// Bytes of a torn last line that opening removed.
   std::int64_t repaired_bytes() const;
-  /// Lines that could not be written.
+  /// Lines that found no room to wait.
   std::int64_t lost_lines() const;
 
  private:
@@ -158,6 +172,7 @@ struct Metrics {
   std::vector<StepRecord> steps;
   std::vector<StartRecord> starts;
   std::vector<DevicesRecord> devices;
+  std::vector<StartedRecord> started;
   std::vector<EvaluationRecord> evaluations;
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;

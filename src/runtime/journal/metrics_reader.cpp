@@ -65,6 +65,16 @@ DevicesRecord read_devices(const Json& json) {
         {group.get_string("device_type"), group.get_string("zone"), group.get_int("devices", 0), group.get_int("hosts", 0)});
   return r;
 }
+StartedRecord read_started(const Json& json) {
+  auto r = with_stamps<StartedRecord>(json);
+  r.opening_seconds = duration(json, "opening_seconds");
+  r.measuring_seconds = duration(json, "measuring_seconds");
+  r.planning_seconds = duration(json, "planning_seconds");
+  r.connecting_seconds = duration(json, "connecting_seconds");
+  r.loading_seconds = duration(json, "loading_seconds");
+  r.first_step_seconds = duration(json, "first_step_seconds");
+  return r;
+}
 EvaluationRecord read_evaluation(const Json& json) {
   auto r = with_stamps<EvaluationRecord>(json);
   r.loss = number(json, "loss");
@@ -122,6 +132,7 @@ void add_line(Metrics& metrics, const Json& json) {
   const auto event = json.get_string("event");
   if (event == "start") metrics.starts.push_back(read_start(json));
   if (event == "devices") metrics.devices.push_back(read_devices(json));
+  if (event == "started") metrics.started.push_back(read_started(json));
   if (event == "evaluation") metrics.evaluations.push_back(read_evaluation(json));
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));

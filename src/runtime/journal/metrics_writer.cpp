@@ -1,5 +1,7 @@
 #include <cstring>
+#include <deque>
 #include <mutex>
+#include <utility>
 
 #include "append_file.hpp"
 #include "flotilla/base/log.hpp"
@@ -12,6 +14,8 @@ namespace flotilla::journal {
 namespace {
 
 using files::JsonLine;
+
+constexpr std::size_t most_waiting = 10'000;  // lines of some 300 bytes, of hours
 
 JsonLine event(const char* name, std::int64_t step) {
   JsonLine line;
@@ -40,6 +44,13 @@ JsonLine members(const DevicesRecord& r) {
   }
   auto line = event("devices", r.step);
   line.add("launched", r.launched).add("origin", r.origin).add_json("groups", "[" + groups + "]");
+  return line;
+}
+JsonLine members(const StartedRecord& r) {
+  auto line = event("started", r.step);
+  line.add("opening_seconds", r.opening_seconds).add("measuring_seconds", r.measuring_seconds);
+  line.add("planning_seconds", r.planning_seconds).add("connecting_seconds", r.connecting_seconds);
+  line.add("loading_seconds", r.loading_seconds).add("first_step_seconds", r.first_step_seconds);
   return line;
 }
 JsonLine members(const EvaluationRecord& r) {
@@ -83,6 +94,8 @@ struct MetricsWriter::State {
   int incarnation = 0;
   AppendFile file;
   mutable std::mutex mutex;
+  std::deque<std::string> waiting;  ///< for room, the oldest first
+  bool warned = false;
   std::int64_t lost_lines = 0;
 
   template <class Record>
@@ -97,12 +110,18 @@ struct MetricsWriter::State {
     }
   }
 
-  void append(const std::string& line) {
+  /// After the lines that wait.
+  void append(std::string line) {
     const std::lock_guard lock{mutex};
-    const int error = file.append(line);
-    if (error == 0 || lost_lines++ > 0) return;
+    if (waiting.size() < most_waiting)
+      waiting.push_back(std::move(line));
+    else
+      ++lost_lines;
+    int error = 0;
+    while (!waiting.empty() && (error = file.append(waiting.front())) == 0) waiting.pop_front();
+    if (error == 0 || std::exchange(warned, true)) return;
     log::warning(path.string(), ": a line could not be written: ", std::strerror(error),
-                 "; training continues, but metrics are missing from here until there is space again");
+                 "; training continues, and lines wait until there is room again");
   }
 };
 
@@ -118,6 +137,7 @@ MetricsWriter::~MetricsWriter() = default;
 void MetricsWriter::write(const StepRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StartRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const DevicesRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const StartedRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
