@@ -157,6 +157,16 @@ TEST_F(WatchTest, EveryRankHearsOfAStepThatIsGivenUp) {
   }
 }
 
+TEST_F(WatchTest, RankZeroHearsHowFarEachRankIs) {
+  const World& own = fresh();
+  Watch watch{own, calm, listener.callback()};
+  watch.reach(10 + me);
+  std::vector<int> all;
+  for (int r = 0; r < size; ++r) all.push_back(10 + r);
+  EXPECT_TRUE(me != 0 || becomes_true([&] { return watch.reached() == all; }));
+  watch.close(patience);
+}
+
 TEST_F(WatchTest, RanksThatAskAtOnceGetOneAnswer) {
   const World& own = fresh();
   Watch watch{own, calm, listener.callback()};

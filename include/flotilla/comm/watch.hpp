@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/units.hpp"
@@ -67,6 +68,10 @@ class Watch {
   void give_up(std::int64_t step);
   /// The highest number that this rank has heard; -1: none. Any thread, lock-free.
   std::int64_t given_up() const noexcept;
+  /// Tells rank 0 with the next heartbeat how far this rank is, by the owner's count. Any thread.
+  void reach(int place);
+  /// Rank 0: how far each rank is, by rank, as last heard; 0 before. Any thread.
+  std::vector<int> reached() const;
   /// First trouble this rank knows of. Any thread.
   std::optional<Trouble> trouble() const;
   /// Tells everybody why this rank is about to end the job, and returns when the word has gone out, or after `deadline`. Any thread; on the

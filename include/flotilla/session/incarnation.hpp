@@ -11,6 +11,7 @@
 #include "flotilla/comm/world.hpp"
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/session/run_config.hpp"
+#include "flotilla/session/start_progress.hpp"
 #include "flotilla/signals/signal_thread.hpp"
 #include "flotilla/signals/stop_signals.hpp"
 
@@ -48,6 +49,7 @@ class Incarnation {
   /// Ends watch and lock in good order; collective.
   void close();
   comm::Watch* watch() { return watch_.get(); }
+  StartProgress& start() { return *start_; }
 
  private:
   std::optional<signals::StopSignal> urgent_signal() const;
@@ -64,6 +66,7 @@ class Incarnation {
   std::atomic<bool> relayed_{false}, relayed_urgent_{false};
   std::optional<Seconds> heard_urgent_;
   std::unique_ptr<comm::Watch> watch_;
+  std::unique_ptr<StartProgress> start_;
 };
 
 }  // namespace flotilla::session

@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,7 @@ struct ChoiceRequest {
   std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
   program::Runtime runtime;
   Bytes runtime_constant;
+  std::function<void()> measured = [] {};  ///< called when there is a profile, before the search for a plan
 };
 
 /// The given plan, else the checkpoint's where it may be kept (job_plan.hpp), else the best that the planner finds for the

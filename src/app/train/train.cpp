@@ -126,6 +126,8 @@ class Training {
     request.reuse.longest_age = job_.probe.fresh_for;
     request.replan = job_.plan.replan == Job::Replan::on_resume;
     request.resume = saved_;
+    allocation_.start().reach(session::StartPhase::measuring);
+    request.measured = [this] { allocation_.start().reach(session::StartPhase::planning); };
     const auto here = probe::discover(world_, probing);
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);

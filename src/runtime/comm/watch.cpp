@@ -12,6 +12,8 @@ void Watch::request_stop(const std::string& reason, bool urgent) { loop_->reques
 void Watch::give_up(std::int64_t step) { loop_->give_up(step); }
 std::int64_t Watch::given_up() const noexcept { return loop_->given_up(); }
 std::optional<StopRequest> Watch::stop_requested() const { return loop_->stop_requested(); }
+void Watch::reach(int place) { loop_->reach(place); }
+std::vector<int> Watch::reached() const { return loop_->reached(); }
 std::optional<Trouble> Watch::trouble() const { return loop_->trouble(); }
 void Watch::announce_failure(const LastWords& words, Seconds deadline) { loop_->announce_failure(words, deadline); }
 void Watch::close(Seconds deadline) { loop_->close(deadline); }

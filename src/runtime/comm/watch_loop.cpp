@@ -24,6 +24,7 @@ Watch::Loop::Loop(const World& world, WatchOptions options, OnTrouble on_trouble
       options_{options},
       on_trouble_{std::move(on_trouble)},
       tick_{std::max(options.interval / ticks_per_interval, shortest_tick)},
+      reached_(static_cast<std::size_t>(world.size())),
       lines_{std::make_unique<std::vector<PeerLine>>()},
       last_round_{now()} {
   const int first = is_hub() ? 1 : 0;
@@ -77,6 +78,16 @@ bool Watch::Loop::hear_of_giving_up(std::int64_t step) {
 std::optional<StopRequest> Watch::Loop::stop_requested() const {
   const std::lock_guard lock{mutex_};
   return stop_;
+}
+
+void Watch::Loop::reach(int place) {
+  const std::lock_guard lock{mutex_};
+  reached_.at(world_.rank().index()) = place;
+}
+
+std::vector<int> Watch::Loop::reached() const {
+  const std::lock_guard lock{mutex_};
+  return reached_;
 }
 
 std::optional<Trouble> Watch::Loop::trouble() const {
@@ -160,6 +171,7 @@ void Watch::Loop::learn(PeerLine& line, const Beat& beat) {
     hear_of_giving_up(beat.given_up_step);
     return;
   }
+  reached_.at(line.peer().index()) = beat.reached;
   news_ = adopt(beat.stop()) || news_;
   news_ = hear_of_giving_up(beat.given_up_step) || news_;
 }
@@ -212,6 +224,7 @@ Beat Watch::Loop::compose() const {
   if (stop) beat.set(*stop);
   if (trouble_) beat.set(*trouble_);
   beat.given_up_step = given_up_;
+  beat.reached = reached_.at(world_.rank().index());
   beat.leaving = is_hub() ? over_ : leaving_;
   return beat;
 }

@@ -21,6 +21,8 @@ class Watch::Loop {
   std::optional<StopRequest> stop_requested() const;
   void give_up(std::int64_t step);
   std::int64_t given_up() const noexcept { return given_up_; }
+  void reach(int place);
+  std::vector<int> reached() const;
   std::optional<Trouble> trouble() const;
   void announce_failure(const LastWords& words, Seconds deadline);
   void close(Seconds deadline);
@@ -57,6 +59,7 @@ class Watch::Loop {
   std::condition_variable wake_, told_;
   std::atomic<std::int64_t> given_up_{-1};  // written under the mutex
   // Under the mutex.
+  std::vector<int> reached_;          // by rank; this rank's own, and at rank 0 what it has heard
   std::optional<StopRequest> wish_;   // of this rank
   std::optional<StopRequest> stop_;   // the job's, as rank 0 decided
   std::optional<LastWords> failure_;  // of this rank

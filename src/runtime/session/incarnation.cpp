@@ -49,6 +49,7 @@ Incarnation::Incarnation(const comm::World& world, const RunConfig& config, std:
   const auto on_trouble =
       comm::end_world_on_trouble(world, [this](const comm::LastWords& words) { write_outcome(words.code, words.line); });
   watch_ = std::make_unique<comm::Watch>(world, comm::WatchOptions{config.watch.interval, config.watch.deadline, secret}, on_trouble);
+  start_ = std::make_unique<StartProgress>(world, *watch_);
 }
 
 std::optional<std::string> Incarnation::stop_wanted() {

@@ -64,7 +64,9 @@ class Run::State {
   const RunTotals& totals() const { return totals_; }
 
   SegmentResult run(const ChosenPlan& chosen) {
+    allocation_.start().reach(StartPhase::connecting);
     auto work = activate(place_, chosen, lower(place_, chosen.plan));
+    allocation_.start().reach(work.trainer ? StartPhase::loading : StartPhase::running);
     std::optional<PlanChange> change;
     std::optional<Seconds> longest_save;
     for (;;) {
@@ -73,6 +75,7 @@ class Run::State {
       try {
         if (work.trainer) {
           const auto first_step = change ? change->step : fill(work);
+          allocation_.start().reach(StartPhase::first_step);
           loop.emplace(input(work, first_step, change, longest_save));
           loop->note_devices(device_inventory(work.chosen.profile, work.active_ranks), work.chosen.origin);
           segment_result = loop->run();

@@ -115,6 +115,7 @@ SegmentResult TrainingLoop::run_steps() {
     ++done_;
     skipped_ = result.finite ? 0 : skipped_ + 1;
     in_.allocation.set_step(done_);
+    note_started();
     const Seconds took = now() - begin;
     report(result, took);
     check_forecast(took);
@@ -131,6 +132,24 @@ SegmentResult TrainingLoop::run_steps() {
       if (auto segment_result = advance_change()) return *segment_result;
   }
   return ended(ExitCode::done, "finished");
+}
+
+void TrainingLoop::note_started() {
+  auto& start = in_.allocation.start();
+  if (start.over()) return;
+  start.reach(StartPhase::running);
+  if (!speaks()) return;
+  journal::StartedRecord record;
+  record.step = done_;
+  const auto& took = start.took();
+  const auto seconds = [&](StartPhase phase) { return took.at(static_cast<std::size_t>(phase)).value; };
+  record.opening_seconds = seconds(StartPhase::opening);
+  record.measuring_seconds = seconds(StartPhase::measuring);
+  record.planning_seconds = seconds(StartPhase::planning);
+  record.connecting_seconds = seconds(StartPhase::connecting);
+  record.loading_seconds = seconds(StartPhase::loading);
+  record.first_step_seconds = seconds(StartPhase::first_step);
+  metrics_->write(record);
 }
 
 std::optional<SegmentResult> TrainingLoop::advance_change() {

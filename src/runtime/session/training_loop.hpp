@@ -69,6 +69,8 @@ class TrainingLoop {
  private:
   void begin_metrics();
   void tell(const PlanChange&);
+  /// After a step: that was the first of this incarnation.
+  void note_started();
   SegmentResult run_steps();
   StepGuard::Surroundings surroundings();
   train::StepRequests step_requests();
