@@ -64,7 +64,7 @@ std::optional<Slowness> SelfCheck::judge_device(const RankWindow& window, std::s
   Slowness device;
   device.rank = Rank{static_cast<int>(rank)};
   device.factor = window.busy / expected;
-  device.cost = {window.busy - expected};
+  device.cost = {std::max(window.busy - expected, 0.0)};
   return marks_[rank].device.step(device, slow, fast);
 }
 
