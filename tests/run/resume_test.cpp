@@ -115,6 +115,30 @@ TEST(Signal, ReachARankThatThePlanLeavesIdle) {
   for (const auto& [step, loss] : losses(stopped.run)) EXPECT_EQ(loss, expected.at(step)) << "step " << step;
 }
 
+/// A batch system may send more than one, and at any moment up to the end of the process.
+TEST(Signal, ThoseAfterTheLastSaveChangeNothing) {
+  const auto run = folder() / "told-often";
+  Process process{train(run, ranks, {"--training.steps=1000000"}), folder()};
+  ASSERT_TRUE(wait_until([&] { return steps_logged(run) >= 3 || !process.running(); }, patience)) << process.err();
+  const auto living = process.ranks();
+  ASSERT_EQ(living.size(), static_cast<std::size_t>(ranks)) << process.err();
+  const auto tell_again = [&] {
+    for (const auto& [rank, pid] : living) ::kill(pid, SIGTERM);
+    return !process.running();
+  };
+  EXPECT_TRUE(wait_until(tell_again, patience));
+  EXPECT_EQ(process.wait(patience).code, 75) << process.err();
+  EXPECT_EQ(committed(run).size(), 1u);
+}
+
+TEST(Names, ARunDirectoryOf230CharactersIsSavedAndResumed) {
+  const auto run = folder() / std::string(230, 'd');
+  EXPECT_EQ(tests::run(train(run, ranks, {"--training.steps=2"})).code, 0);
+  const auto again = tests::run(train(run, ranks, {"--training.steps=3"}));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("resumed after step 2"), std::string::npos) << again.out;
+}
+
 /// One stopped run, which tests copy.
 const Stopped& stopped_once() {
   static const Stopped stopped = stop_by(SIGTERM, "SIGTERM", 0);
