@@ -11,6 +11,8 @@ struct Invocation {
   std::vector<std::string> arguments;  ///< after the program's name
   std::map<std::string, std::string> environment;
   std::filesystem::path folder;  ///< the working directory
+  /// What is damaged. Messages that refuse an input name one of these; empty: any place will do.
+  std::vector<std::string> inputs = {};
 };
 
 /// How it ended and what it wrote.
@@ -30,5 +32,8 @@ Outcome execute(const Invocation&, double seconds);
 /// memory that ran out, more than one error line or none where one is due, lines that are no messages, lines over 500 characters, control
 /// characters, text that is not UTF-8, and JSON that does not parse.
 std::vector<std::string> findings(const Invocation&, const Outcome&);
+
+/// Error lines that refuse an input (exit code 65) and name none of the damaged ones.
+std::vector<std::string> unnamed_inputs(const Invocation&, const Outcome&);
 
 }  // namespace flotilla::fuzz

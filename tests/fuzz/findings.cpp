@@ -80,4 +80,13 @@ std::vector<std::string> findings(const Invocation& invocation, const Outcome& o
   return found;
 }
 
+std::vector<std::string> unnamed_inputs(const Invocation& invocation, const Outcome& outcome) {
+  constexpr int bad_input = 65;
+  if (outcome.exit_code != bad_input || invocation.inputs.empty()) return {};
+  auto lines = lines_of(outcome.err);
+  const auto names = [](const std::string& line) { return [&line](const std::string& input) { return line.find(input) != std::string::npos; }; };
+  std::erase_if(lines, [&](const auto& line) { return !is_error(line) || std::ranges::any_of(invocation.inputs, names(line)); });
+  return lines;
+}
+
 }  // namespace flotilla::fuzz

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/command_table.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/options/table.hpp"
 
 namespace flotilla::fuzz {
@@ -11,21 +12,24 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-/// One of the commands that read the input; JSON half of the time.
-Invocation one_of(const fs::path& folder, Dice& dice, const std::vector<Words>& commands) {
-  Invocation invocation{dice.one_of(commands), {}, folder};
+/// One of the commands that read the inputs; JSON half of the time.
+Invocation one_of(const fs::path& folder, Dice& dice, const Words& inputs, const std::vector<Words>& commands) {
+  Invocation invocation{dice.one_of(commands), {}, folder, inputs};
   if (invocation.arguments.front() != "tokens" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
   return invocation;
 }
 
+/// How messages name a folder, and what is below it.
+Words names_of(const std::string& folder) { return {folder + "/", folder + ":", in_quotes(folder)}; }
+
 Invocation job(const fs::path& folder, Dice& dice) {
   damage_file(folder / "job.toml", dice);
-  return one_of(folder, dice, {{"plan", "job.toml"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
+  return one_of(folder, dice, {"job.toml"}, {{"plan", "job.toml"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
 }
 
 Invocation plan(const fs::path& folder, Dice& dice) {
   damage_file(folder / "plan.json", dice);
-  return one_of(folder, dice,
+  return one_of(folder, dice, {"plan.json"},
                 {{"simulate", "plan.json"},
                  {"simulate", "plan.json", "--timeline=timeline.json"},
                  {"inspect", "plan.json"},
@@ -34,7 +38,7 @@ Invocation plan(const fs::path& folder, Dice& dice) {
 
 Invocation profile(const fs::path& folder, Dice& dice) {
   damage_file(folder / "profile.json", dice);
-  return one_of(folder, dice,
+  return one_of(folder, dice, {"profile.json"},
                 {{"inspect", "profile.json"},
                  {"simulate", "plan.json", "--profiles=profile.json"},
                  {"plan", "--model.name=gpt2-tiny", "--training.global-batch=4", "--profiles=profile.json"}});
@@ -42,36 +46,39 @@ Invocation profile(const fs::path& folder, Dice& dice) {
 
 Invocation library(const fs::path& folder, Dice& dice) {
   damage_file(folder / "library.json", dice);
-  return one_of(folder, dice,
+  return one_of(folder, dice, {"library.json"},
                 {{"inspect", "library.json"},
                  {"plan", "--training.global-batch=4", "--profiles=library.json", "--pool=A100-40=4/4"},
-                 {"import", "sailor-plan", "published.json", "--profiles=library.json"}});
+                 {"import", "sailor-plan", "published.json", "--profiles=library.json", "--training.global-batch=8"}});
 }
 
 Invocation config(const fs::path& folder, Dice& dice) {
   damage_file(folder / "config.json", dice);
-  return one_of(folder, dice, {{"plan", "--model.config=config.json", "--training.global-batch=4", "--training.length=16", "--pool=A100-40=2/2"}});
+  return one_of(folder, dice, {"config.json"},
+                {{"plan", "--model.config=config.json", "--training.global-batch=4", "--training.length=16", "--pool=A100-40=2/2"}});
 }
 
 Invocation manifest(const fs::path& folder, Dice& dice) {
   damage_file(folder / "run/step-4/manifest.json", dice);
-  return one_of(folder, dice, {{"inspect", "run"}, {"inspect", "--verify", "run/step-4"}, {"inspect", "run/step-4/manifest.json"}, {"report", "run"}});
+  return one_of(folder, dice, {"manifest.json"},
+                {{"inspect", "run"}, {"inspect", "--verify", "run/step-4"}, {"inspect", "run/step-4/manifest.json"}, {"report", "run"}});
 }
 
 Invocation state(const fs::path& folder, Dice& dice) {
   damage_file(folder / "run/step-4/state.h5", dice);
-  return one_of(folder, dice, {{"inspect", "run/step-4"}, {"inspect", "--verify", "run/step-4"}, {"inspect", "run/step-4/state.h5"}});
+  return one_of(folder, dice, {"state.h5", "step-4: "},
+                {{"inspect", "run/step-4"}, {"inspect", "--verify", "run/step-4"}, {"inspect", "run/step-4/state.h5"}});
 }
 
 Invocation tokens(const fs::path& folder, Dice& dice) {
   damage_entry_below(folder / "tokens", dice);
   static const Words files{"tokens/intact.bin", "tokens/llmc", "tokens/llmc-auto", "tokens/megatron", "tokens/npy-1", "tokens/npy-2", "tokens/text"};
-  return one_of(folder, dice, {{"tokens", dice.one_of(files)}});
+  return one_of(folder, dice, names_of("tokens"), {{"tokens", dice.one_of(files)}});
 }
 
 Invocation run_directory(const fs::path& folder, Dice& dice) {
   damage_entry_below(folder / "run", dice);
-  return one_of(folder, dice,
+  return one_of(folder, dice, names_of("run"),
                 {{"report", "run"},
                  {"inspect", "run"},
                  {"inspect", "run", "--verify"},
@@ -82,14 +89,14 @@ Invocation run_directory(const fs::path& folder, Dice& dice) {
 
 Invocation site(const fs::path& folder, Dice& dice) {
   damage_entry_below(folder / "site", dice);
-  return one_of(folder, dice,
+  return one_of(folder, dice, names_of("site"),
                 {{"submit", "job.toml", "--dry-run", "--submit.answers=site"},
                  {"submit", "job.toml", "--dry-run", "--submit.answers=site", "--submit.wait", "--submit.partitions=a100,v100"}});
 }
 
 Invocation imports(const fs::path& folder, Dice& dice) {
   damage_file(folder / "published.json", dice);
-  return one_of(folder, dice,
+  return one_of(folder, dice, {"published.json", ".: "},
                 {{"import", "sailor-plan", "published.json", "--model.name=gpt2-tiny", "--training.global-batch=8"},
                  {"import", "sailor-plan", "published.json", "--profiles=library.json"},
                  {"import", "sailor-profiles", "."},
@@ -138,7 +145,7 @@ Invocation environment(const fs::path& folder, Dice& dice) {
   static const Words others{"SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_JOB_NODELIST", "SLURM_HET_SIZE", "SLURM_JOB_END_TIME", "SLURM_RESTART_COUNT", "COLUMNS",
                             "TERM", "LANG", "LC_ALL", "HOME", "OMP_NUM_THREADS", "FLOTILLA_MODEL_NAEM", "FLOTILLA_"};
   static const auto commands = quick_commands();
-  auto invocation = one_of(folder, dice,
+  auto invocation = one_of(folder, dice, {},
                            {{"plan", "job.toml"}, {"simulate", "plan.json"}, {"report", "run"}, {"submit", "job.toml", "--dry-run", "--submit.answers=site"}});
   const auto command = std::ranges::find(commands, invocation.arguments.front(), &app::Command::name);
   const auto options = command->options().table.settings();

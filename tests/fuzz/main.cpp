@@ -26,11 +26,12 @@ struct Settings {
   int seed = 1;
   double seconds = 20;  ///< that one execution may take
   fs::path keep;        ///< where inputs that led to findings are copied; empty: nowhere
+  bool places = false;  ///< whether a message has to name the damaged input, too
   fs::path cases;       ///< a folder of kept cases to repeat in place of new damage
 };
 
 [[noreturn]] void usage() {
-  std::cerr << "usage: flotilla_fuzz [--kind NAME] [--executions N] [--seed N] [--seconds N] [--keep FOLDER] [--cases FOLDER]\nkinds:";
+  std::cerr << "usage: flotilla_fuzz [--kind NAME] [--executions N] [--seed N] [--seconds N] [--keep FOLDER] [--cases FOLDER] [--places]\nkinds:";
   for (const auto& kind : input_kinds()) std::cerr << ' ' << kind.name;
   std::cerr << '\n';
   std::exit(64);
@@ -38,7 +39,8 @@ struct Settings {
 
 Settings settings_from(int argc, char** argv) {
   static const option names[]{{"kind", 1, nullptr, 'k'},    {"executions", 1, nullptr, 'n'}, {"seed", 1, nullptr, 's'},
-                              {"seconds", 1, nullptr, 't'}, {"keep", 1, nullptr, 'o'},       {"cases", 1, nullptr, 'c'},      {nullptr, 0, nullptr, 0}};
+                              {"seconds", 1, nullptr, 't'}, {"keep", 1, nullptr, 'o'},       {"cases", 1, nullptr, 'c'},
+                              {"places", 0, nullptr, 'p'},  {nullptr, 0, nullptr, 0}};
   Settings settings;
   for (int c; (c = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
     if (c == 'k') settings.kind = optarg;
@@ -47,6 +49,7 @@ Settings settings_from(int argc, char** argv) {
     else if (c == 't') settings.seconds = std::atof(optarg);
     else if (c == 'o') settings.keep = optarg;
     else if (c == 'c') settings.cases = optarg;
+    else if (c == 'p') settings.places = true;
     else usage();
   }
   const bool known = settings.kind.empty() || std::ranges::find(input_kinds(), settings.kind, &InputKind::name) != input_kinds().end();
@@ -126,7 +129,10 @@ class Fuzzer {
 
   /// Prints what was found.
   bool sound(const Invocation& invocation, const std::string& name) const {
-    const auto found = findings(invocation, execute(invocation, settings_.seconds));
+    const auto outcome = execute(invocation, settings_.seconds);
+    auto found = findings(invocation, outcome);
+    if (settings_.places)
+      for (const auto& line : unnamed_inputs(invocation, outcome)) found.push_back("names no input: " + line);
     if (found.empty()) return true;
     std::cout << name << ": " << command_of(invocation) << '\n';
     for (const auto& line : found) std::cout << "  " << printable(line, 300) << '\n';

@@ -43,7 +43,7 @@ int possible_nodes(const slurm::SlurmCluster& slurm_cluster, const slurm::JobRec
 }
 
 std::vector<NodeShortage> shortages(const SubmitOptions& o, const std::vector<slurm::JobRecord>& jobs) {
-  const auto slurm_cluster = slurm::read_slurm_cluster(slurm_cluster_answers(o.submit));
+  const auto slurm_cluster = slurm_cluster_of(o.submit);
   std::vector<NodeShortage> found;
   for (const auto& job : jobs)
     if (const int possible = possible_nodes(slurm_cluster, job); possible < job.fewest_nodes) found.push_back({job, possible});

@@ -36,11 +36,16 @@ std::string ask_slurm_cluster(const SubmitSettings& s, const std::string& file, 
   return answer;
 }
 
-slurm::SlurmAnswers slurm_cluster_answers(const SubmitSettings& s) {
+slurm::SlurmCluster slurm_cluster_of(const SubmitSettings& s) {
   slurm::SlurmAnswers answers;
   for (const auto& question : slurm::slurm_queries())
     answers.*question.answer = (question.optional ? ask_if_answered : ask_slurm_cluster)(s, question.file, question.command);
-  return answers;
+  if (s.answers.empty()) return slurm::read_slurm_cluster(answers);
+  try {
+    return slurm::read_slurm_cluster(answers);
+  } catch (const Error& error) {
+    throw Error{error.kind(), text(s.answers, ": ", error.what())};
+  }
 }
 
 }  // namespace flotilla::app

@@ -97,7 +97,7 @@ void show(const Submission& s, const SubmitOptions& o) {
 
 int submit(const SubmitOptions& o) {
   Submission s;
-  s.slurm_cluster = slurm::read_slurm_cluster(slurm_cluster_answers(o.submit));
+  s.slurm_cluster = slurm_cluster_of(o.submit);
   s.waits = o.submit.wait;
   s.steps = o.steps;
   const auto library = known_devices(o.planning.basis);
