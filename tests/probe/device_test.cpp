@@ -33,7 +33,7 @@ TEST(Peak, IsARate) {
 
 TEST(ElementTimes, AllThreeInEachPrecision) {
   for (Precision precision : {Precision::fp32, Precision::bf16}) {
-    const auto times = flotilla::probe::element_times(flotilla::model::built_in("gpt2-tiny"), 16, precision, 1, Seconds{0.01});
+    const auto times = flotilla::probe::element_times({flotilla::model::built_in("gpt2-tiny"), 16, 1, 0, precision}, Seconds{0.01});
     ASSERT_EQ(times.size(), 3u);
     EXPECT_EQ(times[0].operation, "adamw");
     EXPECT_EQ(times[1].operation, "cast");
@@ -49,7 +49,7 @@ TEST(ElementTimes, AreReadOffTheClockThatIsGiven) {
   };
   const auto model = flotilla::model::built_in("gpt2-tiny");
   const auto elements = static_cast<double>(flotilla::model::parameter_count(model));
-  for (const auto& t : flotilla::probe::element_times(model, 16, Precision::fp32, 1, Seconds{0.001}, a_second_a_look)) {
+  for (const auto& t : flotilla::probe::element_times({model, 16}, Seconds{0.001}, a_second_a_look)) {
     EXPECT_DOUBLE_EQ(t.per_million.value, 1e6 / elements) << t.operation << ": a second a run";
     EXPECT_EQ(t.relative_scatter, 0) << t.operation;
   }

@@ -1,45 +1,75 @@
 // On stand-in GPUs (tests/standin): an H100 and an A100 a host, for one, two and three ranks.
-#include "gpus.hpp"
-
 #include <gtest/gtest.h>
 
-#include "flotilla/base/error.hpp"
+#include "flotilla/cluster/cluster.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "flotilla/model/operations.hpp"
+#include "flotilla/probe/freshness.hpp"
+#include "flotilla/probe/gpu_choice.hpp"
 #include "probe/tiny_probe.hpp"
 
 namespace flotilla::probe {
 namespace {
 
-TEST(Gpus, AreMeasuredByTheirRanksAndNamedAsInTheCatalogue) {
-  const auto types = measure_gpus(world(), tiny(), Seconds{0.05});
-  ASSERT_EQ(types.size(), world().size() == 1 ? 1u : 2u) << "a rank has one device; of three, two share";
-  EXPECT_EQ(types.back().name, "H100");
-  if (types.size() == 2) {
-    EXPECT_EQ(types.front().name, "A100-80");
-  }
-  for (const auto& type : types) {
-    EXPECT_EQ(type.kind, cluster::DeviceKind::gpu);
-    EXPECT_EQ(type.memory, Bytes{1 << 30});
-    EXPECT_GT(type.peak_fp32.value, 0);
-    EXPECT_GT(type.peak_bf16.value, 0);
-    EXPECT_GT(type.memory_bandwidth.value, 0);
-    EXPECT_NE(type.source.find("CUDA 13.0 (580.65.06), cuBLASLt 13.1.0; pinned copies to the device at "), std::string::npos) << type.source;
-  }
+ProbeRequest on_gpus(bool takes_part = true) {
+  auto request = tiny();
+  const auto choice = choose_gpu(world(), takes_part, patience);
+  if (choice.ordinal) request.device = {compute::DeviceKind::gpu, *choice.ordinal};
+  return request;
 }
 
-TEST(Gpus, AreTypesOfAProfileBesideTheRanksDevices) {
-  const auto profile = measure(world(), tiny());
-  EXPECT_NE(cluster::find_type(profile, "H100"), nullptr);
-  EXPECT_EQ(profile.devices.size(), static_cast<std::size_t>(world().size()));
+void expect_everything_of(const cluster::Profile& profile, const cluster::DeviceType& type) {
+  for (int o = 0; o < model::operation_count; ++o) {
+    const std::string name{model::to_string(static_cast<model::Operation>(o))};
+    EXPECT_GT(cluster::operation_time(profile, type.name, name, 1, 1, 32, Precision::fp32).value_or(Seconds{}).value, 0) << type.name << name;
+  }
+  for (const char* name : {"adamw", "cast", "add", "mlp_backward_input", "head_backward_weights"})
+    EXPECT_TRUE(std::ranges::any_of(profile.operation_times, [&](const auto& t) { return t.device_type == type.name && t.operation == name; }))
+        << type.name << ' ' << name;
+  EXPECT_GT(type.peak_fp32.value, 0);
+  EXPECT_GT(type.memory_bandwidth.value, 0);
+}
+
+void expect_gpu(const cluster::DeviceType& type, int sharers) {
+  EXPECT_EQ(type.kind, cluster::DeviceKind::gpu);
+  EXPECT_EQ(type.memory, Bytes{(1 << 30) / sharers});
+  EXPECT_GT(type.peak_bf16.value, 0);
+  EXPECT_TRUE(type.to_device.known() && type.to_host.known());
+  EXPECT_GT(type.to_host.latency.value, 0);
+  EXPECT_GT(type.context.count, 0);
+  EXPECT_LT(type.context, Bytes{1 << 20}) << "no arena is in it";
+  EXPECT_GT(type.host_memory.count, 0);
+  EXPECT_NE(type.source.find(", cuBLASLt 13.1.0, driver of CUDA 13.0 (580.65.06)"), std::string::npos) << type.source;
+}
+
+TEST(Gpus, AreMeasuredByTheRanksThatComputeOnThem) {
+  const auto request = on_gpus();
+  const auto profile = measure(world(), request);
+  ASSERT_EQ(profile.devices.size(), static_cast<std::size_t>(world().size()));
+  const std::vector<std::string> expected[] = {{"H100"}, {"H100", "A100-80"}, {"H100:1/2", "A100-80", "H100:1/2"}};
+  for (std::size_t r = 0; r < profile.devices.size(); ++r) {
+    const auto& type = *cluster::find_type(profile, profile.devices[r].type);
+    EXPECT_EQ(type.name, expected[profile.devices.size() - 1][r]) << "as in the catalogue; of three ranks, two share";
+    expect_gpu(type, type.name.ends_with(":1/2") ? 2 : 1);
+    expect_everything_of(profile, type);
+  }
   EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
+  EXPECT_EQ(why_not_fresh(profile, discover(world(), request), request, Seconds{3600}, utc_now()), "");
+  EXPECT_NE(why_not_fresh(profile, discover(world(), tiny()), tiny(), Seconds{3600}, utc_now()), "") << "the ranks compute on CPUs now";
 }
 
-TEST(Gpus, TextsAreWhatTheyWere) {
-  const MeasuredGpu gpu{"NVIDIA A100-SXM4-80GB MIG 1g.10gb", "CUDA 12.4", Bytes{5}, {{1}, {2}, {3}, {4}, {5}, "cuBLASLt"}};
-  const MeasuredGpu back = gpu_from_text(to_text(gpu));
-  EXPECT_EQ(to_text(back), to_text(gpu));
-  EXPECT_EQ(types_of({gpu, back}).front().name, "NVIDIA A100-SXM4-80GB MIG 1g.10gb") << "no figures of the whole device for a slice";
-  EXPECT_THROW(gpu_from_text("{"), Error);
+TEST(Gpus, AndCpusAreTypesOfOneProfile) {
+  const auto profile = measure(world(), on_gpus(world().rank() == Rank{0}));
+  for (const auto& device : profile.devices) {
+    const auto& type = *cluster::find_type(profile, device.type);
+    expect_everything_of(profile, type);
+    if (device.rank == Rank{0}) {
+      expect_gpu(type, 1);
+    } else {
+      EXPECT_EQ(type.kind, cluster::DeviceKind::cpu);
+      EXPECT_FALSE(type.to_device.known());
+    }
+  }
 }
 
 }  // namespace

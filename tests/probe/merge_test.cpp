@@ -37,6 +37,8 @@ Discovery here(std::vector<std::string> types) {
   for (std::size_t r = 0; r < types.size(); ++r) {
     d.devices.push_back({Rank{static_cast<int>(r)}, types[r], "host", "", static_cast<int>(r), 1});
     d.memory.push_back(Bytes{1000 - 100 * static_cast<std::int64_t>(r)});
+    d.host_memory.push_back(Bytes{500 - static_cast<std::int64_t>(r)});
+    d.gpus.emplace_back();
   }
   return d;
 }

@@ -15,6 +15,20 @@ using flotilla::Seconds;
 using flotilla::cluster::LinkLevel;
 using flotilla::cluster::Profile;
 
+TEST(Table, NamesCopiesOfGpusOnly) {
+  Profile profile;
+  profile.device_types = {{"cpu:x:2t", flotilla::cluster::DeviceKind::cpu, Bytes{1 << 30}, {1e9}, {0}, {1e10}, "probe"}};
+  const auto model = flotilla::model::built_in("gpt2-tiny");
+  EXPECT_EQ(flotilla::probe::table(profile, model).find("Copies"), std::string::npos);
+  profile.device_types.push_back({"H100", flotilla::cluster::DeviceKind::gpu, Bytes{1 << 30}, {1e12}, {1e13}, {1e12}, "probe"});
+  profile.device_types.back().to_device = {Seconds{2e-6}, {4e9}};
+  profile.device_types.back().to_host = {Seconds{9e-6}, {3e9}};
+  const auto table = flotilla::probe::table(profile, model);
+  const auto row = table.substr(table.find("\n  H100", table.find("Copies")));
+  for (const auto& cell : {flotilla::to_string(flotilla::BytesPerSecond{4e9}), flotilla::to_string(flotilla::BytesPerSecond{3e9})})
+    EXPECT_LT(row.find(cell), row.find('\n', 1)) << table;
+}
+
 TEST(Table, HoldsDevicesLinksRatesAndShares) {
   const auto model = flotilla::model::built_in("gpt2-tiny");
   const flotilla::model::LayerShape shape{2, 16, 1, 0, Precision::fp32};

@@ -1,8 +1,12 @@
 // Runs on GPUs, on stand-ins for NVIDIA's driver and cuBLASLt (tests/standin): the curve of a run on CPUs, checkpoints that either reads,
 // devices that fail.
 #include <cmath>
+#include <optional>
 
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/files/profile_file.hpp"
 #include "flotilla/journal/outcome.hpp"
+#include "flotilla/session/control_document.hpp"
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -72,17 +76,67 @@ TEST(OnGpus, AKilledRunGoesOnOnCpus) {
   EXPECT_NE(ended.out.find(text("resumed after step ", saved.back())), std::string::npos) << ended.out;
 }
 
+/// Rank 1 is on a CPU: the state moves between the memories of both.
+TEST(OnGpus, APlanChangesInPlace) {
+  const auto there = folder() / "changed", cpus = folder() / "changed-cpus";
+  fs::create_directories(there);
+  write(session::control_file(there), session::control_to_json(files::read_plan(plan_file(1, 2, 1))));
+  Process training{train(there, ranks, job(1'000'000, "auto")), folder()};
+  const auto plans = [&] {
+    return fs::exists(there / "metrics.jsonl") ? journal::read_metrics(there).plans : std::vector<journal::PlanRecord>{};
+  };
+  EXPECT_TRUE(wait_until([&] { return !plans().empty() || !training.running(); }, patience)) << training.err();
+  const auto before = steps_logged(there);
+  EXPECT_TRUE(wait_until([&] { return steps_logged(there) >= before + 2 || !training.running(); }, patience)) << training.err();
+  const auto living = training.ranks();
+  ASSERT_TRUE(living.contains(0) && ::kill(living.at(0), SIGTERM) == 0) << training.err();
+  const auto ended = training.wait(patience);
+  EXPECT_EQ(ended.code, 75) << ended.err;
+  ASSERT_EQ(plans().size(), 1u) << ended.out << ended.err;
+  EXPECT_EQ(plans()[0].refused, "");
+  EXPECT_GT(plans()[0].moved_bytes, 0);
+  const auto got = losses(there);
+  ASSERT_EQ(run(train(cpus, ranks, job(static_cast<std::int64_t>(got.size()), "cpu"))).code, 0);
+  const auto curve = losses(cpus);
+  for (const auto& [step, loss] : got) EXPECT_NEAR(loss, curve.at(step), apart * loss) << "step " << step;
+}
+
+/// Measured on what the ranks compute on, so that nothing warns of steps that take far longer than forecast.
+TEST(OnGpus, APlanIsSearchedWithWhatThoseGpusReach) {
+  const auto there = folder() / "searched";
+  auto command = train(there, ranks, with(job(steps, "auto"), "--plan=", ""));
+  std::erase(command, "--plan=");
+  const auto ended = run(command);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_NE(ended.out.find("searched: "), std::string::npos) << ended.out;
+  const auto profile = files::read_profile(folder() / text("profile-", ranks, ".json"));
+  EXPECT_EQ(profile.devices.at(0).type, "H100");
+  EXPECT_TRUE(cluster::find_type(profile, "H100")->to_host.known());
+  EXPECT_TRUE(profile.devices.at(1).type.starts_with("cpu:")) << profile.devices.at(1).type;
+}
+
 struct Failure {
   std::string faults;
   int code;
   Words parts;
 };
 
+/// What failing runs need not measure: they fail in training. Of rank 0 on the GPU and rank 1 on a CPU.
+const fs::path& measured() {
+  static const fs::path file = [] {
+    const auto profile = folder() / "profile-failures.json";
+    EXPECT_EQ(run(with(train(folder() / "measured", ranks, job(1, "auto")), "--probe.file=", profile.string())).code, 0);
+    return profile;
+  }();
+  return file;
+}
+
 /// One line of a reason in the outcome, its exit code, and nobody left hanging. Only rank 0 is on the GPU.
-void expect_failure(const Failure& failure, const std::string& device = "auto") {
+void expect_failure(const Failure& failure, const std::string& device = "auto", const std::optional<fs::path>& profile = {}) {
   static int count = 0;
   const auto there = folder() / text("failure-", ++count);
-  const auto ended = run(train(there, ranks, job(steps, device)), {failure.faults});
+  const auto command = with(train(there, ranks, job(steps, device)), "--probe.file=", profile.value_or(measured()).string());
+  const auto ended = run(command, {failure.faults});
   EXPECT_EQ(ended.code, failure.code) << failure.faults << '\n' << ended.err;
   for (const auto& part : failure.parts) EXPECT_NE(ended.err.find(part), std::string::npos) << part << " of " << failure.faults << '\n' << ended.err;
   const auto outcome = journal::read_outcome(there);
@@ -97,6 +151,13 @@ TEST(OnGpus, OutOfMemoryAtAnyAllocationEndsTheRunInGoodOrder) {
   for (const int nth : {1, 2})
     expect_failure({text("FLOTILLA_STANDIN_FAULTS=alloc@", nth, "=2"), 69, {"rank 0", nth == 1 ? "has not the" : "GPU 0"}});
   expect_failure({"FLOTILLA_STANDIN_MEMORY=1048576", 69, {"rank 0", "has not the", "bytes of the plan"}});
+}
+
+TEST(OnGpus, ADeviceThatFailsWhileItIsMeasuredEndsTheRunInGoodOrder) {
+  const auto none = folder() / "no-profile.json";
+  expect_failure({"FLOTILLA_STANDIN_FAULTS=alloc@1=2", 69, {"rank 0", "has not the"}}, "auto", none);
+  expect_failure({"FLOTILLA_STANDIN_FAULTS=launch@100=719", 69, {"rank 0", "error 719"}}, "auto", none);
+  EXPECT_FALSE(fs::exists(none));
 }
 
 TEST(OnGpus, ADeviceThatIsLostEndsTheRunAtOnce) {

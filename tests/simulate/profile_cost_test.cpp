@@ -159,6 +159,38 @@ TEST(ProfileCost, MessageTakesTheLinkBetweenItsEnds) {
   EXPECT_NE(costs.path(Rank{0}, Rank{1}), costs.path(Rank{1}, Rank{2}));
 }
 
+/// On their way through the hosts' memory.
+TEST(ProfileCost, WhatGpusSendAndGetIsCopied) {
+  auto profile = fixture::uniform_cluster(1, 4);
+  const auto plain = profile;
+  auto gpu = profile.device_types.front();
+  gpu.name = "gpu";
+  gpu.kind = cluster::DeviceKind::gpu;
+  gpu.to_device = {Seconds{2e-6}, {1e9}};
+  gpu.to_host = {Seconds{3e-6}, {4e9}};
+  profile.device_types.push_back(gpu);
+  profile.devices[1].type = profile.devices[2].type = "gpu";
+  const ProfileCost costs{profile}, before{plain};
+  constexpr Bytes size{8000};
+  constexpr double to_device = 2e-6 + 8e-6, to_host = 3e-6 + 2e-6;
+  const auto more = [&](int from, int to) {
+    return (costs.message(Rank{from}, Rank{to}, size).time - before.message(Rank{from}, Rank{to}, size).time).value;
+  };
+  EXPECT_EQ(more(0, 3), 0);
+  EXPECT_NEAR(more(0, 1), to_device, 1e-15);
+  EXPECT_NEAR(more(1, 0), to_host, 1e-15);
+  EXPECT_NEAR(more(1, 2), to_host + to_device, 1e-15);
+  EXPECT_NE(costs.path(Rank{0}, Rank{1}), costs.path(Rank{0}, Rank{3})) << "ranks of two types have unlike timelines";
+  const auto sums = [&](program::CollectiveKind kind, std::vector<int> ranks) {
+    const auto members = group(std::move(ranks));
+    return (costs.collective(kind, members, size, {4}).time - before.collective(kind, members, size, {4}).time).value;
+  };
+  using program::CollectiveKind;
+  EXPECT_EQ(sums(CollectiveKind::all_reduce, {0, 3}), 0);
+  EXPECT_NEAR(sums(CollectiveKind::all_reduce, {0, 1, 2}), to_host + to_device, 1e-15) << "each copies its own at the same time";
+  EXPECT_NEAR(sums(CollectiveKind::reduce_scalars, {1, 2}), to_host, 1e-15) << "the host reads the totals";
+}
+
 TEST(ProfileCost, DirectSumByHand) {
   auto profile = fixture::uniform_cluster(1, 4);
   profile.operation_times.push_back({"slow", "add", 1, 1, 1, Precision::fp32, {1e-3}, 0});  // 1 ns an element

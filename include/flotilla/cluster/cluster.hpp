@@ -31,6 +31,16 @@ struct Efficiency {
   bool operator==(const Efficiency&) const = default;
 };
 
+/// Copies between a GPU's memory and pinned memory of its host, one way: latency + size / bandwidth.
+struct CopyRate {
+  Seconds latency{};
+  BytesPerSecond bandwidth{};  ///< 0: not known
+  bool known() const { return bandwidth.value > 0; }
+  /// 0 where it is not known, and of nothing.
+  Seconds time(Bytes size) const { return known() && size.count > 0 ? latency + size / bandwidth : Seconds{}; }
+  bool operator==(const CopyRate&) const = default;
+};
+
 /// A kind of device, as the catalogue or a probe describes it. A figure that is not known is 0.
 struct DeviceType {
   std::string name;  ///< "cpu:AMD EPYC 9654:2t" (model and threads per rank), "A100-40", ...
@@ -47,6 +57,8 @@ struct DeviceType {
   double usd_per_hour = 0;    ///< price of one device, where its zone has none of its own (usd_per_hour() below)
   double billing_weight = 0;  ///< billing units of one device-hour (Slurm TRESBillingWeights)
   Efficiency efficiency{};
+  CopyRate to_device{}, to_host{};  ///< of a GPU whose messages go through its host's memory
+  Bytes host_memory{};              ///< of a GPU: what its rank may use of the host's memory; 0: not known
   bool operator==(const DeviceType&) const = default;
 };
 

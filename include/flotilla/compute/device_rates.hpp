@@ -8,6 +8,8 @@ namespace flotilla::compute {
 /// What a GPU reaches, measured on it. 0: not measured.
 struct DeviceRates {
   BytesPerSecond to_device, to_host;  ///< copies from and to pinned host memory, one way at a time
+  Seconds to_device_latency;          ///< of a copy of 8 bytes
+  Seconds to_host_latency;            ///< likewise, from the call until the host knows of it
   BytesPerSecond memory;              ///< of the device: bytes read and written by a copy inside it
   FlopsPerSecond fp32, bf16;          ///< square matrix products by cuBLASLt on random numbers
   std::string library;                ///< "cuBLASLt 13.1.0", or why there were no products

@@ -6,19 +6,21 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/comm/world.hpp"
+#include "flotilla/compute/backend.hpp"
 #include "flotilla/model/config.hpp"
 
 /// Measures the devices and links of a job. Everything that takes a World is collective over it, called by one thread of each rank, ends in
 /// agreement (comm::AgreedError when a rank failed and all are here) and waits for nobody for ever.
 namespace flotilla::probe {
 
-/// What to measure; the same on every rank, but for `threads`, `memory_limit` and `zone`, which are the rank's own.
+/// What to measure; the same on every rank, but for `device`, `threads`, `memory_limit` and `zone`, which are the rank's own.
 struct ProbeRequest {
   model::Config model;
   int length = 0;  ///< tokens in a sequence
   std::vector<Precision> precisions{Precision::fp32};
   std::vector<int> tensor_parallel;                  ///< degrees; empty: 1, 2, 4, 8 as far as ranks and heads go
   std::vector<int> sequences;                        ///< microbatch sizes; empty: 1, and 2, 4, 8 as far as memory and budget go
+  compute::Device device{};                          ///< what this rank computes on
   int threads = 0;                                   ///< compute threads of this rank; 0: topology::threads_per_rank
   Bytes memory_limit;                                ///< what this rank's device may use; 0: available memory / ranks on the node
   std::string zone;                                  ///< this rank's partition, zone or hetjob component
@@ -31,8 +33,11 @@ struct ProbeRequest {
 struct Discovery {
   std::vector<cluster::Device> devices;  ///< by rank
   std::vector<Bytes> memory;             ///< by rank: what its device may use
+  std::vector<Bytes> host_memory;        ///< by rank: what it may use of its node's memory
+  std::vector<std::string> gpus;         ///< by rank: its GPU, driver and library of products; empty: a CPU
+  std::vector<int> sharers;              ///< by rank: ranks on its device
   std::vector<Bytes> cache;              ///< by rank: its part of the node's last-level caches
-  std::vector<char> crowded;             ///< by rank: 1 where its host has fewer CPUs for the job than compute threads
+  std::vector<char> crowded;             ///< by rank: 1 where it computes on a host that has fewer CPUs for the job than compute threads
   std::vector<double>
       least_throttling;  ///< by rank: compute threads over the CPUs of its control group's quota; 1 where that does not bind
   std::string software;  ///< versions of what runs underneath; those of all ranks where they differ

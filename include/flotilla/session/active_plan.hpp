@@ -36,6 +36,8 @@ struct Lowered {
   std::optional<program::Program> evaluation;
   /// On this rank of the world; 0 where the plan gives it no work.
   Bytes arena(Rank) const;
+  /// Likewise in its host's memory, if it computes on a GPU.
+  program::HostMemory host_memory(Rank) const;
 };
 /// Collective over the world, the same on every rank. Throws comm::AgreedError when this runtime cannot execute the plan.
 Lowered lower(const RunContext&, const plan::Plan&);

@@ -44,11 +44,23 @@ struct Breakdown {
 /// "parameters", "gradients", ...: keys of a forecast on disk.
 std::string_view name_of(program::Category);
 
+/// What a rank whose GPU was measured holds in its host's memory; all 0 for other ranks.
+struct HostMemoryForecast {
+  Bytes pinned;   ///< exact: what messages, collectives and copies of the state go through
+  Bytes state;    ///< exact: the state's copy
+  Bytes process;  ///< stated bound of the rest
+  Bytes limit;    ///< what the rank may use; 0: not known
+  Bytes total() const { return pinned + state + process; }
+  bool fits() const { return limit.count <= 0 || total() <= limit; }
+  bool operator==(const HostMemoryForecast&) const = default;
+};
+
 /// Bytes of one device by reason, program::Category's order, and what is outside the arena.
 struct MemoryForecast {
   std::array<Bytes, program::category_count> categories{};  ///< they sum to the arena
   Bytes arena;                                              ///< exact
-  Bytes runtime_constant;                                   ///< stated bound of the rest of the process
+  Bytes runtime_constant;                                   ///< stated bound of the rest of the process; of a GPU measured
+  HostMemoryForecast on_host{};
   Bytes peak() const { return arena + runtime_constant; }
   bool operator==(const MemoryForecast&) const = default;
 };

@@ -80,6 +80,7 @@ class ProgramForecaster : public BoundedForecaster {
 
  private:
   void add_description(Forecast&) const;
+  void add_gpus(const program::Program&, Forecast&) const;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -17,6 +17,7 @@ struct Shortage {
   std::string device_type, host;
   Bytes needed, limit;
   MemoryForecast memory;
+  bool of_host = false;  ///< it is the memory of the GPU's host that is short
   bool operator==(const Shortage&) const = default;
 };
 
@@ -49,7 +50,7 @@ struct ReportRow {
   Breakdown breakdown;
   MemoryForecast memory;
   std::optional<Bytes> limit;  ///< what one device has; absent where the profile does not say
-  bool fits() const { return !limit || memory.peak() <= *limit; }
+  bool fits() const { return (!limit || memory.peak() <= *limit) && memory.on_host.fits(); }
   bool operator==(const ReportRow&) const = default;
 };
 

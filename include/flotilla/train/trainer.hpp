@@ -9,6 +9,7 @@
 #include "flotilla/checkpoint/state.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/data/sampler.hpp"
+#include "flotilla/program/host_memory.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/train/options.hpp"
 
@@ -86,6 +87,8 @@ class Trainer {
   const plan::Shard* shard(int tensor) const;
 
   Bytes arena() const;
+  /// In the host's memory, where the rank computes on a GPU.
+  program::HostMemory host_memory() const;
   const program::Program& program() const;
   /// Of the last step, in issue order; empty unless Options::record.
   std::span<const InstructionSpan> timeline() const;

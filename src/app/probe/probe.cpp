@@ -15,6 +15,7 @@
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/probe.hpp"
 #include "flotilla/probe/report.hpp"
+#include "flotilla/session/device_choice.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -52,6 +53,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
   auto request = request_of(job);
   request.zone = comm::agree_on(
       world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, probe_start_deadline);
+  request.device = session::choose_device(world, job.device.kind, job.comm.deadline);
   const Seconds start = now();
   cluster::Profile profile;
   {

@@ -118,6 +118,7 @@ class Training {
   session::ChosenPlan choose() {
     auto probing = probe_request(job_);
     probing.zone = batch_.zone;
+    probing.device = place_.device = session::choose_device(world_, job_.device.kind, deadline_);
     session::ChoiceRequest request;
     request.search = search_request(job_);
     request.probe = probing;
@@ -131,7 +132,6 @@ class Training {
     const auto here = probe::discover(world_, probing);
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
-    place_.device = session::choose_device(world_, job_.device.kind, deadline_);
     place_.runtime.library_scratch = session::least_scratch(place_);
     place_.runtime.placement = program::placement_of(here.devices);
     request.runtime = place_.runtime;

@@ -6,6 +6,7 @@
 
 #include "cost/bounds.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/program/host_memory.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
 #include "machine/interpret.hpp"
 #include "report/expense.hpp"
@@ -70,7 +71,10 @@ Forecast ProgramForecaster::forecast(const plan::Plan& plan, bool timeline) cons
 Forecast ProgramForecaster::forecast(const program::Program& program, bool timeline) const {
   require_size(program);
   auto result = interpret(program, state_->cost, {timeline, state_->runtime_constant});
-  if (state_->runtime.layers) add_description(result);
+  if (state_->runtime.layers)
+    add_description(result);
+  else
+    add_gpus(program, result);
   result.expense = expense_of(program, state_->profile, result.iteration);
   return result;
 }
@@ -80,6 +84,17 @@ void ProgramForecaster::add_description(Forecast& forecast) const {
   forecast.relative_error = std::hypot(forecast.relative_error, state_->runtime.layers->relative_error);
   for (auto& kind : forecast.kinds)
     if (const auto* type = cluster::find_type(state_->profile, kind.device_type)) kind.memory.runtime_constant += type->context;
+}
+
+/// A measured GPU's own memory has what its libraries took when it was measured; the rest of the process is in its host's.
+void ProgramForecaster::add_gpus(const program::Program& program, Forecast& forecast) const {
+  for (auto& kind : forecast.kinds) {
+    const auto* type = cluster::find_type(state_->profile, kind.device_type);
+    if (type == nullptr || !type->to_host.known()) continue;
+    const auto on_host = program::host_memory(program.classes[static_cast<std::size_t>(kind.rank_class)], program.plan.precision);
+    kind.memory.on_host = {on_host.pinned, on_host.state, kind.memory.runtime_constant, type->host_memory};
+    kind.memory.runtime_constant = type->context;
+  }
 }
 
 Seconds ProgramForecaster::lower_bound(const plan::Plan& plan) const {

@@ -16,6 +16,10 @@ Node efficiency_object(const cluster::Efficiency& e) {
                       {"memory", e.memory},       {"overlap", e.overlap},       {"launch_s", e.launch.value}};
 }
 
+Node copies_object(const cluster::CopyRate& copies) {
+  return Node::Object{{"latency_s", copies.latency.value}, {"bandwidth_bytes_per_s", copies.bandwidth.value}};
+}
+
 Node type_object(const cluster::DeviceType& t) {
   Node::Object object{{"name", t.name},
                       {"kind", spelling(device_kinds, t.kind)},
@@ -30,6 +34,9 @@ Node type_object(const cluster::DeviceType& t) {
   if (t.usd_per_hour != 0) object.emplace_back("usd_per_hour", t.usd_per_hour);
   if (t.billing_weight != 0) object.emplace_back("billing_weight", t.billing_weight);
   if (t.efficiency != cluster::Efficiency{}) object.emplace_back("efficiency", efficiency_object(t.efficiency));
+  if (t.to_device.known()) object.emplace_back("copies_to_device", copies_object(t.to_device));
+  if (t.to_host.known()) object.emplace_back("copies_to_host", copies_object(t.to_host));
+  if (t.host_memory.count != 0) object.emplace_back("host_memory_bytes", t.host_memory.count);
   object.emplace_back("source", t.source);
   return object;
 }
@@ -57,10 +64,15 @@ cluster::Efficiency efficiency_of(const Json& object) {
   return e;
 }
 
+cluster::CopyRate copies_of(const Json& object) {
+  object.expect_keys({"latency_s", "bandwidth_bytes_per_s"});
+  return {{object.at("latency_s").as_double(0, 1e3)}, {object.at("bandwidth_bytes_per_s").as_double(1, 1e18)}};
+}
+
 cluster::DeviceType type_of(const Json& object) {
   object.expect_keys({"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "peak_fp16_flops_per_s",
                       "context_bytes", "memory_bandwidth_bytes_per_s", "devices_per_node", "power_watts", "usd_per_hour", "billing_weight",
-                      "efficiency", "source"});
+                      "efficiency", "copies_to_device", "copies_to_host", "host_memory_bytes", "source"});
   cluster::DeviceType type;
   type.name = object.get_string("name");
   type.kind = parse_enum<DeviceKind>(object.at("kind"), device_kinds);
@@ -75,6 +87,9 @@ cluster::DeviceType type_of(const Json& object) {
   type.usd_per_hour = number_or(object, "usd_per_hour", 0, 1e9);
   type.billing_weight = number_or(object, "billing_weight", 0, 1e12);
   if (object.has("efficiency")) type.efficiency = efficiency_of(object.at("efficiency"));
+  if (object.has("copies_to_device")) type.to_device = copies_of(object.at("copies_to_device"));
+  if (object.has("copies_to_host")) type.to_host = copies_of(object.at("copies_to_host"));
+  if (object.has("host_memory_bytes")) type.host_memory = {object.get_int64("host_memory_bytes", 1)};
   type.source = get_string_or(object, "source", "");
   return type;
 }

@@ -7,6 +7,7 @@
 #include "coverage.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/compute/device_rates.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/freshness.hpp"
 #include "flotilla/topology/topology.hpp"
@@ -17,7 +18,7 @@
 namespace flotilla::probe {
 namespace {
 
-std::string up_to_comma(const std::string& line) { return line.substr(0, line.find(',')); }
+std::string up_to(const std::string& line, char end) { return line.substr(0, line.find(end)); }
 
 /// Threads are the devices' affair, not the software's.
 std::string without_threads(const std::string& description) {
@@ -25,9 +26,14 @@ std::string without_threads(const std::string& description) {
   return std::regex_replace(description, threads, "");
 }
 
+/// "cuBLASLt 13.1.0, driver of CUDA 13.0 (580.65.06)".
+std::string gpu_software() { return text(compute::product_library(), ", driver of ", gpu::driver_name(gpu::presence())); }
+
+bool on_gpu(const ProbeRequest& request) { return request.device.kind == compute::DeviceKind::gpu; }
+
 std::string software_here(const ProbeRequest& request) {
   const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
-  return text(without_threads(compute::make_backend(setup)->description()), "; ", up_to_comma(mpi::library_version()), "; ",
+  return text(on_gpu(request) ? gpu_software() : without_threads(compute::make_backend(setup)->description()), "; ", up_to(mpi::library_version(), ','), "; ",
               ucx::library_version(), "; ", topology::library_version(), "; g++ ", __VERSION__);
 }
 
@@ -35,9 +41,15 @@ RankFacts facts_here(const ProbeRequest& request) {
   check(request);
   const topology::Node node = topology::this_node();
   FLOTILLA_REQUIRE(!node.usable.empty(), ErrorKind::unavailable, "this process may not run on any CPU that hwloc knows of");
-  return {
+  RankFacts facts{
       node.cpu_model, {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available, request.memory_limit, request.threads,
-      request.zone,   software_here(request)};
+      request.zone,   software_here(request), {}, {}, {}};
+  if (!on_gpu(request)) return facts;
+  const auto gpu = gpu::Device::open(request.device.ordinal).facts();
+  facts.gpu_name = gpu.name;
+  facts.gpu_uuid = gpu.uuid;
+  facts.gpu_memory = gpu.memory;
+  return facts;
 }
 
 /// Ranks by host, in rank order.
@@ -48,8 +60,9 @@ std::map<std::string, std::vector<std::size_t>> by_host(const comm::World& world
 }
 
 cluster::Device device(const RankFacts& facts, Rank rank, const std::string& host, int local_rank,
-                       const std::vector<topology::CpuShare>& neighbours) {
+                       const std::vector<topology::CpuShare>& neighbours, int sharers) {
   const int threads = facts.threads > 0 ? facts.threads : topology::threads_per_rank(neighbours, local_rank);
+  if (!facts.gpu_name.empty()) return {rank, gpu_type_name(facts.gpu_name, sharers), host, facts.zone, local_rank, threads};
   // A quota of less than the threads could use makes another device of the same CPU.
   const double quota = facts.cpus.cpu_limit / static_cast<double>(neighbours.size());
   const bool held_back = quota > 0 && quota < threads;
@@ -78,6 +91,14 @@ double cpus_of(const std::vector<topology::CpuShare>& ranks) {
   return limit > 0 ? std::min(limit, count) : count;
 }
 
+/// Its host's processors do not hold it back.
+void describe_gpu(const RankFacts& facts, std::size_t rank, Discovery& found) {
+  const Bytes share{facts.gpu_memory.count / found.sharers[rank]};
+  found.memory[rank] = facts.memory_limit.count > 0 ? std::min(facts.memory_limit, share) : share;
+  found.gpus[rank] = text(facts.gpu_name, ", ", up_to(facts.software, ';'));
+  found.least_throttling[rank] = 1;
+}
+
 Discovery describe(const comm::World& world, const ProbeRequest& request, const std::vector<RankFacts>& facts) {
   Discovery found;
   found.devices.resize(facts.size());
@@ -85,20 +106,27 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
   found.cache.resize(facts.size());
   found.crowded.resize(facts.size());
   found.least_throttling.resize(facts.size());
+  found.host_memory.resize(facts.size());
+  found.gpus.resize(facts.size());
+  found.sharers.resize(facts.size(), 1);
   for (const auto& [host, ranks] : by_host(world)) {
     std::vector<topology::CpuShare> shares;
     for (std::size_t r : ranks) shares.push_back(facts[r].cpus);
     for (std::size_t local = 0; local < ranks.size(); ++local) {
       const std::size_t r = ranks[local];
-      found.devices[r] = device(facts[r], Rank{static_cast<int>(r)}, host, static_cast<int>(local), shares);
+      const auto same_gpu = [&](std::size_t other) { return !facts[r].gpu_uuid.empty() && facts[other].gpu_uuid == facts[r].gpu_uuid; };
+      found.sharers[r] = std::max(1, static_cast<int>(std::ranges::count_if(ranks, same_gpu)));
+      found.devices[r] = device(facts[r], Rank{static_cast<int>(r)}, host, static_cast<int>(local), shares, found.sharers[r]);
       const Bytes share{facts[r].memory_available.count / static_cast<std::int64_t>(ranks.size())};
+      found.host_memory[r] = share;
       found.least_throttling[r] = least_throttling(found.devices[r].threads, facts[r].cpus.cpu_limit);
       found.cache[r] = {facts[r].last_level_cache.count / static_cast<std::int64_t>(ranks.size())};
       found.memory[r] = facts[r].memory_limit.count > 0 ? facts[r].memory_limit : share;
+      if (!facts[r].gpu_name.empty()) describe_gpu(facts[r], r, found);
     }
     int threads = 0;
     for (std::size_t r : ranks) threads += found.devices[r].threads;
-    for (std::size_t r : ranks) found.crowded[r] = threads > cpus_of(shares) ? 1 : 0;
+    for (std::size_t r : ranks) found.crowded[r] = found.gpus[r].empty() && threads > cpus_of(shares) ? 1 : 0;
   }
   found.software = software_of_all(facts);
   found.model_fingerprint = model_fingerprint(request.model, request.length);

@@ -7,9 +7,9 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
-#include "flotilla/compute/backend.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "samples.hpp"
+#include "workbench.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -19,7 +19,7 @@ constexpr int least_samples = 3, most_samples = 200;
 /// How long to measure, and the clock to measure with.
 struct Budget {
   Seconds time;
-  Seconds (*clock)();
+  Clock clock;
 };
 
 float from_bf16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
@@ -38,27 +38,46 @@ void add(std::vector<std::uint16_t>& sum, const std::vector<std::uint16_t>& cont
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = to_bf16(from_bf16(sum[i]) + from_bf16(contribution[i]));
 }
 
-/// The first run, which touches the memory, is dropped.
-ElementTime timed(const std::string& operation, std::size_t elements, Budget budget, const std::function<void()>& run) {
-  run();
+/// The first run, which touches the memory, is dropped. `timed_run`: a run and what it took.
+ElementTime timed(const std::string& operation, std::size_t elements, Budget budget, const std::function<Seconds()>& timed_run) {
+  timed_run();
   std::vector<double> times;
   const Seconds end = now() + budget.time;
-  while (static_cast<int>(times.size()) < least_samples || (now() < end && static_cast<int>(times.size()) < most_samples)) {
-    const Seconds start = budget.clock();
-    run();
-    times.push_back((budget.clock() - start).value);
-  }
+  while (static_cast<int>(times.size()) < least_samples || (now() < end && static_cast<int>(times.size()) < most_samples))
+    times.push_back(timed_run().value);
   return {operation, Seconds{median(times)} * (1e6 / static_cast<double>(elements)), relative_scatter(times)};
 }
+
+/// A run of what the bench's device does.
+template <class Work>
+Seconds run_on(Workbench& bench, Clock clock, Work&& work) {
+  bench.start(clock);
+  work();
+  bench.stop();
+  return bench.times().back();
+}
+
+/// A vector on the bench's device.
+class Vector {
+ public:
+  Vector(Workbench& bench, std::size_t n, float value) : memory_{bench.take(Bytes{static_cast<std::int64_t>(n * sizeof(float))})} {
+    const std::vector<float> values(n, value);
+    bench.put(memory_->data(), std::as_bytes(std::span{values}));
+  }
+  float* data() const { return reinterpret_cast<float*>(memory_->data()); }
+
+ private:
+  std::unique_ptr<DeviceMemory> memory_;
+};
 
 std::size_t vector_length(const model::Config& model) {
   return static_cast<std::size_t>(std::clamp<std::int64_t>(model::parameter_count(model), 64 << 10, 16 << 20));
 }
 
-ElementTime time_adamw(compute::Backend& backend, Precision precision, std::size_t n, Budget budget) {
-  std::vector<float> parameters(n, 0.1f), gradients(n, 1e-3f), moment1(n, 1e-4f), moment2(n, 1e-6f);
-  std::vector<std::byte> copy(precision == Precision::fp32 ? 0 : n * static_cast<std::size_t>(element_size(precision).count));
-  std::byte* weights = precision == Precision::fp32 ? reinterpret_cast<std::byte*>(parameters.data()) : copy.data();
+ElementTime time_adamw(Workbench& bench, Precision precision, std::size_t n, Budget budget) {
+  const Vector parameters{bench, n, 0.1f}, gradients{bench, n, 1e-3f}, moment1{bench, n, 1e-4f}, moment2{bench, n, 1e-6f};
+  const auto copy = bench.take(precision == Precision::fp32 ? Bytes{} : static_cast<std::int64_t>(n) * element_size(precision));
+  std::byte* weights = precision == Precision::fp32 ? reinterpret_cast<std::byte*>(parameters.data()) : copy->data();
   program::Part part;
   part.name = "probe";
   part.elements = static_cast<std::int64_t>(n);
@@ -67,32 +86,41 @@ ElementTime time_adamw(compute::Backend& backend, Precision precision, std::size
   compute::AdamW step;
   step.learning_rate = 1e-6f;
   return timed("adamw", n, budget, [&] {
-    backend.adamw(step, part, decays, parameters.data(), weights, gradients.data(), moment1.data(), moment2.data());
+    const Seconds took = run_on(bench, budget.clock, [&] {
+      bench.backend().adamw(step, part, decays, parameters.data(), weights, gradients.data(), moment1.data(), moment2.data());
+    });
     ++step.step;
+    return took;
   });
 }
 
-ElementTime time_cast(compute::Backend& backend, Precision precision, std::size_t n, Budget budget) {
-  const std::vector<float> from(n, 0.1f);
-  std::vector<std::byte> to(n * static_cast<std::size_t>(element_size(precision).count));
-  return timed("cast", n, budget, [&] { backend.convert(from, to.data()); });
+ElementTime time_cast(Workbench& bench, Precision precision, std::size_t n, Budget budget) {
+  const Vector from{bench, n, 0.1f};
+  const auto to = bench.take(static_cast<std::int64_t>(n) * element_size(precision));
+  return timed("cast", n, budget, [&] {
+    return run_on(bench, budget.clock, [&] { bench.backend().convert({from.data(), n}, to->data()); });
+  });
 }
 
+/// As collectives add: on the host, also where the rank computes on a GPU.
 template <class Element>
 ElementTime time_add(std::size_t n, Element half, Budget budget) {
   std::vector<Element> sum(n, half), contribution(n, half);
-  return timed("add", n, budget, [&] { add(sum, contribution); });
+  return timed("add", n, budget, [&] {
+    const Seconds start = budget.clock();
+    add(sum, contribution);
+    return budget.clock() - start;
+  });
 }
 
 }  // namespace
 
-std::vector<ElementTime> element_times(const model::Config& model, int length, Precision precision, int threads, Seconds budget,
-                                       Seconds (*clock)()) {
-  const auto backend = compute::make_backend({model, length, 1, 0, precision, threads, 0});
-  const std::size_t n = vector_length(model);
+std::vector<ElementTime> element_times(const compute::Setup& setup, Seconds budget, Clock clock) {
+  Workbench bench{setup};
+  const std::size_t n = vector_length(setup.model);
   const Budget each{budget / 3, clock};
-  return {time_adamw(*backend, precision, n, each), time_cast(*backend, precision, n, each),
-          precision == Precision::fp32 ? time_add(n, 0.5f, each) : time_add(n, to_bf16(0.5f), each)};
+  return {time_adamw(bench, setup.precision, n, each), time_cast(bench, setup.precision, n, each),
+          setup.precision == Precision::fp32 ? time_add(n, 0.5f, each) : time_add(n, to_bf16(0.5f), each)};
 }
 
 }  // namespace flotilla::probe

@@ -3,9 +3,7 @@
 #include <vector>
 
 #include "flotilla/base/clock.hpp"
-#include "flotilla/base/precision.hpp"
-#include "flotilla/base/units.hpp"
-#include "flotilla/model/config.hpp"
+#include "workbench.hpp"
 
 namespace flotilla::probe {
 
@@ -17,7 +15,7 @@ struct ElementTime {
 };
 
 /// All of them, in this order, on vectors of about the model's parameter count within 64 Ki … 16 Mi elements: what a small model's
-/// optimizer finds in cache it finds there here too. Times are read off `clock`.
-std::vector<ElementTime> element_times(const model::Config&, int length, Precision, int threads, Seconds budget, Seconds (*clock)() = now);
+/// optimizer finds in cache it finds there here too. On the setup's device, but for "add". The host's times are read off `clock`.
+std::vector<ElementTime> element_times(const compute::Setup&, Seconds budget, Clock clock = now);
 
 }  // namespace flotilla::probe

@@ -1,11 +1,7 @@
 #include "few_blocks.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <numeric>
 #include <set>
 #include <span>
@@ -24,8 +20,8 @@ using program::Role;
 
 namespace {
 
-compute::Setup setup_of(const model::Config& model, int length, const Shape& shape, int threads) {
-  return {model, length, shape.tensor_parallel, 0, shape.precision, threads, 0};
+compute::Setup setup_of(const model::Config& model, int length, const Shape& shape, int threads, compute::Device device) {
+  return {model, length, shape.tensor_parallel, 0, shape.precision, threads, 0, false, device};
 }
 
 /// Weights and gradients that lie between two visits of a block: more than a core's own caches and its share of the last level.
@@ -60,6 +56,10 @@ bool gathers_stats(const program::Instruction& instruction) {
   return collective != nullptr && collective->kind == CollectiveKind::all_gather && instruction.access(Role::stats) != nullptr;
 }
 
+bool is_input(const program::Access& access) {
+  return access.role == Role::input || access.role == Role::partial || access.role == Role::gradient;
+}
+
 /// Replaces what came after the first `count` values by its mean.
 void average_from(std::vector<double>& values, std::size_t count) {
   if (values.size() <= count) return;
@@ -71,15 +71,6 @@ void average_from(std::vector<double>& values, std::size_t count) {
 
 }  // namespace
 
-Pages::Pages(Bytes size) : size_{static_cast<std::size_t>(std::max<std::int64_t>(1, size.count))} {
-  void* pages = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  FLOTILLA_REQUIRE(pages != MAP_FAILED, ErrorKind::unavailable, "the probe cannot get ", size, " of memory: ", std::strerror(errno));
-  data_ = static_cast<std::byte*>(pages);
-  madvise(pages, size_, MADV_HUGEPAGE);
-}
-
-Pages::~Pages() { munmap(data_, size_); }
-
 int distinct_blocks(const model::Config& model, const Shape& shape) {
   std::int64_t elements = 0;
   for (const auto& tensor : model::tensors(with_blocks(model, 1)))
@@ -90,19 +81,20 @@ int distinct_blocks(const model::Config& model, const Shape& shape) {
   return std::min(model.blocks, (few + kinds - 1) / kinds * kinds);
 }
 
-FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int threads, int blocks)
-    : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads} {
+FewBlocks::FewBlocks(const model::Config& model, int length, Shape shape, int threads, int blocks, compute::Device device)
+    : model_{with_blocks(model, blocks)}, length_{length}, shape_{shape}, threads_{threads}, device_{device} {
   const auto plan = plan::even_plan(model_, length, shape.sequences, shape.precision, 1, 1, shape.tensor_parallel, shape.sequences);
   program::Runtime runtime;
   runtime.name = "flotilla probe";
   runtime.threads = threads;
-  runtime.library_scratch = compute::library_scratch(setup_of(model_, length, shape, threads), shape.sequences);
+  runtime.library_scratch = compute::library_scratch(setup_of(model_, length, shape, threads, device), shape.sequences);
   program_ = program::lower(plan, runtime);
   order_ = program::expand(program_, Rank{0});
 }
 
 Bytes FewBlocks::memory() const {
   Bytes total = rank_class().arena;
+  if (on_gpu()) return total + kept_in_all() + workspace_of_halves() + largest_input();
   for (const auto& part : rank_class().parts) total = total - part.elements * Bytes{2 * sizeof(float)};
   return total + kept_in_all() + workspace_of_halves();
 }
@@ -130,11 +122,11 @@ std::byte* FewBlocks::at(int buffer) const {
 
 void FewBlocks::prepare() {
   const auto& c = rank_class();
-  arena_ = std::make_unique<Pages>(c.arena);
-  beside_ = std::make_unique<Pages>(kept_in_all() + workspace_of_halves());
-  if (!backend_) backend_ = compute::make_backend(setup_of(model_, length_, shape_, threads_));
+  if (!bench_) bench_ = std::make_unique<Workbench>(setup_of(model_, length_, shape_, threads_, device_));
+  arena_ = bench_->take(c.arena);
+  beside_ = bench_->take(kept_in_all() + workspace_of_halves());
   if (c.scratch >= 0)
-    backend_->set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
+    backend().set_scratch({at(c.scratch), static_cast<std::size_t>(c.buffers[static_cast<std::size_t>(c.scratch)].size.count)});
   touch();
   for (const auto& part : c.parts) fill_part(part);
   fill_activations();
@@ -142,8 +134,14 @@ void FewBlocks::prepare() {
   fill_other_members_stats();
 }
 
-/// So that no pass meets a page fault. The optimizer's state is left out: a large model's would not fit.
-void FewBlocks::touch() const {
+/// So that no pass meets a page fault. The optimizer's state is left out on the host: a large model's would not fit.
+void FewBlocks::touch() {
+  const Bytes beside = kept_in_all() + workspace_of_halves();
+  if (on_gpu()) {
+    backend().fill({arena_->data(), static_cast<std::size_t>(rank_class().arena.count)}, 0);
+    backend().fill({beside_->data(), static_cast<std::size_t>(beside.count)}, 0);
+    return;
+  }
   constexpr std::int64_t page = 4096;
   std::set<int> state;
   for (const auto& part : rank_class().parts) state.insert({part.moment1, part.moment2});
@@ -152,61 +150,71 @@ void FewBlocks::touch() const {
     const auto& buffer = rank_class().buffers[static_cast<std::size_t>(b)];
     for (std::int64_t offset = 0; offset < buffer.size.count; offset += page) at(b)[offset] = std::byte{0};
   }
-  const Bytes beside = kept_in_all() + workspace_of_halves();
   for (std::int64_t offset = 0; offset < beside.count; offset += page) beside_->data()[offset] = std::byte{0};
 }
 
 void FewBlocks::fill_part(const program::Part& part) {
-  auto* parameters = reinterpret_cast<float*>(at(part.parameters));
+  auto* const parameters = reinterpret_cast<float*>(at(part.parameters));
   for (const auto& slot : part.slots) {
-    const std::span values{parameters + slot.offset, static_cast<std::size_t>(slot.elements)};
+    std::vector<float> values(static_cast<std::size_t>(slot.elements));
     switch (program_.tensors[static_cast<std::size_t>(slot.tensor)].init) {
       case model::Init::zeros: break;
       case model::Init::ones: std::ranges::fill(values, 1.0f); break;
       default: fill_ordinary(values, static_cast<float>(model_.init_std * 1.7320508));  // a uniform distribution's width for this variance
     }
+    bench_->put(reinterpret_cast<std::byte*>(parameters + slot.offset), std::as_bytes(std::span{values}));
   }
-  if (part.weights != part.parameters) backend_->convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
+  if (part.weights != part.parameters) backend().convert({parameters, static_cast<std::size_t>(part.elements)}, at(part.weights));
 }
 
 void FewBlocks::fill_tokens() {
   const auto& instructions = rank_class().instructions;
   const auto load = std::ranges::find_if(instructions, [](const auto& i) { return i.template as<program::TokenLoad>() != nullptr; });
   FLOTILLA_ASSERT(load != instructions.end(), "a program without tokens");
-  auto* ids = reinterpret_cast<std::int32_t*>(at(load->access(Role::tokens)->buffer));
-  const std::int64_t count = std::int64_t{shape_.sequences} * (length_ + 1);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(std::int64_t{shape_.sequences} * (length_ + 1)));
   const Philox random{20261120, 2};
-  for (std::int64_t i = 0; i < count; ++i)
-    ids[i] = static_cast<std::int32_t>(random(static_cast<std::uint64_t>(i))[0] % static_cast<unsigned>(model_.vocabulary));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int32_t>(random(i)[0] % static_cast<unsigned>(model_.vocabulary));
+  bench_->put(at(load->access(Role::tokens)->buffer), std::as_bytes(std::span{ids}));
+}
+
+Bytes FewBlocks::largest_input() const {
+  Bytes most;
+  for (const auto& instruction : rank_class().instructions)
+    for (const auto& access : instruction.accesses)
+      if (is_input(access)) most = std::max(most, elements_of(access) * Bytes{sizeof(float)});
+  return most;
+}
+
+std::int64_t FewBlocks::elements_of(const program::Access& access) const {
+  return rank_class().buffers[static_cast<std::size_t>(access.buffer)].size.count / element_size(shape_.precision).count;
 }
 
 /// So that an operation may run without those before it: its inputs hold ordinary numbers.
 void FewBlocks::fill_activations() {
+  const auto staging = on_gpu() ? bench_->take(largest_input()) : nullptr;
   for (const auto& instruction : rank_class().instructions)
     for (const auto& access : instruction.accesses) {
-      if (access.role != Role::input && access.role != Role::partial && access.role != Role::gradient) continue;
-      const auto& buffer = rank_class().buffers[static_cast<std::size_t>(access.buffer)];
-      const auto count = static_cast<std::size_t>(buffer.size.count / element_size(shape_.precision).count);
-      std::vector<float> values(count);
+      if (!is_input(access)) continue;
+      std::vector<float> values(static_cast<std::size_t>(elements_of(access)));
       fill_ordinary(values, 1.0f);
-      backend_->convert(values, at(access.buffer));
+      if (staging) bench_->put(staging->data(), std::as_bytes(std::span{values}));
+      const float* from = staging ? reinterpret_cast<const float*>(staging->data()) : values.data();
+      backend().convert({from, values.size()}, at(access.buffer));
     }
 }
 
 /// The rows that an all-gather would bring: (maximum, sum of exponentials, logit of the target), finite.
 void FewBlocks::fill_other_members_stats() {
-  for (const auto& instruction : rank_class().instructions) {
-    if (!gathers_stats(instruction)) continue;
-    auto* rows = reinterpret_cast<float*>(at(instruction.access(Role::gathered_stats)->buffer));
-    const std::int64_t count = rank_class().shape.tokens() * shape_.tensor_parallel;
-    for (std::int64_t i = 0; i < count; ++i) std::copy_n(std::array{0.0f, 1.0f, 0.0f}.data(), 3, rows + 3 * i);
-  }
+  std::vector<float> rows;
+  for (std::int64_t i = 0; i < rank_class().shape.tokens() * shape_.tensor_parallel; ++i) rows.insert(rows.end(), {0.0f, 1.0f, 0.0f});
+  for (const auto& instruction : rank_class().instructions)
+    if (gathers_stats(instruction)) bench_->put(at(instruction.access(Role::gathered_stats)->buffer), std::as_bytes(std::span{rows}));
 }
 
 void FewBlocks::gather_stats(const program::Instruction& instruction) {
-  const std::byte* own = at(instruction.access(Role::stats)->buffer);
-  std::copy_n(own, rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float)),
-              at(instruction.access(Role::gathered_stats)->buffer));
+  const std::int64_t own = rank_class().shape.tokens() * 3 * static_cast<std::int64_t>(sizeof(float));
+  backend().copy(at(instruction.access(Role::gathered_stats)->buffer), at(instruction.access(Role::stats)->buffer), {.width = own});
 }
 
 compute::Task FewBlocks::task(const program::Instruction& instruction, const LayerOperation& layer) const {
@@ -232,22 +240,31 @@ std::vector<std::size_t> sizes_of(const std::vector<std::vector<double>>& sample
 
 }  // namespace
 
-void FewBlocks::run(const compute::Task& work, std::vector<std::vector<double>>& samples, Clock clock) {
-  const Seconds start = clock();
-  backend_->run(work);
-  samples[measured_index(work.operation)].push_back((clock() - start).value);
+void FewBlocks::run(const compute::Task& work, Clock clock) {
+  bench_->start(clock);
+  backend().run(work);
+  bench_->stop();
+  run_.push_back(measured_index(work.operation));
+}
+
+/// The times of what has run since the last call.
+void FewBlocks::collect(std::vector<std::vector<double>>& samples) {
+  samples.resize(measured_count);
+  const auto before = sizes_of(samples);
+  const auto times = bench_->times();
+  for (std::size_t i = 0; i < times.size(); ++i) samples[run_[i]].push_back(times[i].value);
+  run_.clear();
+  if (model_.windows.size() < 2) return;
+  for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
 }
 
 void FewBlocks::pass(std::vector<std::vector<double>>& samples, Clock clock) {
-  samples.resize(measured_count);
-  const auto before = sizes_of(samples);
   for (const auto& issued : order_) {
     const auto& instruction = rank_class().instructions[static_cast<std::size_t>(issued.instruction)];
     if (gathers_stats(instruction)) gather_stats(instruction);
-    if (const auto* layer = instruction.as<LayerOperation>()) run(task(instruction, *layer), samples, clock);
+    if (const auto* layer = instruction.as<LayerOperation>()) run(task(instruction, *layer), clock);
   }
-  if (model_.windows.size() < 2) return;
-  for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
+  collect(samples);
 }
 
 compute::Task FewBlocks::half(compute::Task whole, model::Operation operation) const {
@@ -260,8 +277,6 @@ compute::Task FewBlocks::half(compute::Task whole, model::Operation operation) c
 }
 
 void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
-  samples.resize(measured_count);
-  const auto before = sizes_of(samples);
   std::vector<compute::Task> of_weights;
   for (const auto& issued : order_) {
     const auto& instruction = rank_class().instructions[static_cast<std::size_t>(issued.instruction)];
@@ -269,12 +284,11 @@ void FewBlocks::halves(std::vector<std::vector<double>>& samples, Clock clock) {
     if (layer == nullptr) continue;
     const auto split = std::ranges::find(splits, layer->operation, &Split::whole);
     if (split == splits.end()) continue;
-    run(half(task(instruction, *layer), split->input), samples, clock);
+    run(half(task(instruction, *layer), split->input), clock);
     of_weights.push_back(half(task(instruction, *layer), split->weights));
   }
-  for (const auto& work : of_weights) run(work, samples, clock);
-  if (model_.windows.size() < 2) return;
-  for (std::size_t o = 0; o < samples.size(); ++o) average_from(samples[o], before[o]);
+  for (const auto& work : of_weights) run(work, clock);
+  collect(samples);
 }
 
 Seconds FewBlocks::run(model::Operation operation) {
@@ -284,10 +298,9 @@ Seconds FewBlocks::run(model::Operation operation) {
     return layer != nullptr && layer->operation == operation;
   });
   FLOTILLA_ASSERT(instruction != instructions.end(), "a program without ", model::to_string(operation));
-  const compute::Task work = task(*instruction, *instruction->as<LayerOperation>());
-  const Seconds start = now();
-  backend_->run(work);
-  return now() - start;
+  run(task(*instruction, *instruction->as<LayerOperation>()), now);
+  run_.clear();
+  return bench_->times().back();
 }
 
 }  // namespace flotilla::probe

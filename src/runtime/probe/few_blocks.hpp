@@ -1,29 +1,15 @@
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "coverage.hpp"
 #include "flotilla/base/clock.hpp"
-#include "flotilla/compute/backend.hpp"
 #include "flotilla/program/program.hpp"
 #include "measured_operations.hpp"
+#include "workbench.hpp"
 
 namespace flotilla::probe {
-
-/// Zeroed pages that cost memory only where they are touched; huge ones where the kernel has them, as the trainer's arena is.
-class Pages {
- public:
-  /// Throws Error{unavailable}.
-  explicit Pages(Bytes size);
-  Pages(const Pages&) = delete;
-  Pages& operator=(const Pages&) = delete;
-  ~Pages();
-  std::byte* data() const { return data_; }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 /// How many blocks a measurement runs through: so many that a block's weights and gradients have left the nearer caches when it comes round
 /// again, as in training; no more than the model has; of windows by turns, all. Large models need one, and their number of blocks does not
@@ -36,9 +22,10 @@ int distinct_blocks(const model::Config&, const Shape&);
 class FewBlocks {
  public:
   /// Builds the program, not yet the memory.
-  FewBlocks(const model::Config&, int length, Shape, int threads, int blocks);
+  FewBlocks(const model::Config&, int length, Shape, int threads, int blocks, compute::Device device = {});
 
-  /// What a pass touches; the optimizer's state is laid out but not touched.
+  bool on_gpu() const { return device_.kind == compute::DeviceKind::gpu; }
+  /// What a pass touches; the optimizer's state is laid out but not touched. On a GPU all of it is taken, and at first a buffer beside it.
   Bytes memory() const;
   /// Forward and backward multiply-adds of one pass, counted twice.
   double flops() const;
@@ -46,7 +33,6 @@ class FewBlocks {
   void prepare();
   /// Gives the memory back; what the matrix library has made stays for the next prepare().
   void release() { arena_.reset(), beside_.reset(); }
-  using Clock = Seconds (*)();
   /// One pass over all operations; the seconds of every run are added to `samples`, by measured_index(). Where blocks see windows by turns,
   /// an operation is their mean, as model::flops counts it, and a pass one run of it. Time is read off `clock`.
   void pass(std::vector<std::vector<double>>& samples, Clock clock = now);
@@ -59,7 +45,8 @@ class FewBlocks {
  private:
   const program::RankClass& rank_class() const { return program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)]; }
   std::byte* at(int buffer) const;
-  void touch() const;
+  compute::Backend& backend() const { return bench_->backend(); }
+  void touch();
   void fill_part(const program::Part&);
   void fill_tokens();
   void fill_activations();
@@ -67,7 +54,10 @@ class FewBlocks {
   void gather_stats(const program::Instruction&);
   compute::Task task(const program::Instruction&, const program::LayerOperation&) const;
   compute::Task half(compute::Task whole, model::Operation) const;
-  void run(const compute::Task&, std::vector<std::vector<double>>& samples, Clock);
+  void run(const compute::Task&, Clock);
+  void collect(std::vector<std::vector<double>>& samples);
+  std::int64_t elements_of(const program::Access&) const;
+  Bytes largest_input() const;
   Bytes kept_in_all() const;
   Bytes workspace_of_halves() const;
 
@@ -77,8 +67,10 @@ class FewBlocks {
   int threads_;
   program::Program program_;
   std::vector<program::IssuedInstruction> order_;
-  std::unique_ptr<Pages> arena_, beside_;  ///< beside: what halves keep, block by block, then their workspace
-  std::unique_ptr<compute::Backend> backend_;
+  compute::Device device_;
+  std::unique_ptr<DeviceMemory> arena_, beside_;  ///< beside: what halves keep, block by block, then their workspace
+  std::unique_ptr<Workbench> bench_;
+  std::vector<std::size_t> run_;  ///< measured_index() of the runs whose times are not collected yet
 };
 
 }  // namespace flotilla::probe

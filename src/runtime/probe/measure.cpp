@@ -6,7 +6,6 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/probe/freshness.hpp"
-#include "gpus.hpp"
 #include "links.hpp"
 #include "merge.hpp"
 #include "uplinks.hpp"
@@ -59,7 +58,11 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   report_progress(request, "device");
   mine.rates = comm::agree_on(
       world, "measuring this device",
-      [&] { return device_rates(request, threads, here.cache[me], here.memory[me], request.budget * for_rates, clock); },
+      [&] {
+        const Seconds budget = request.budget * for_rates;
+        return here.gpus[me].empty() ? device_rates(request, threads, here.cache[me], here.memory[me], budget, clock)
+                                     : gpu_rates(request, threads, here.sharers[me], budget);
+      },
       request.deadline + 10 * request.budget);
   auto [shapes, throttling] = operation_times(world, request, here, request.budget * for_operations);
   mine.shapes = std::move(shapes);
@@ -75,8 +78,6 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   profile.measured_at = utc_now();
   profile.links = links;
   profile.uplinks = uplinks;
-  report_progress(request, "GPUs");
-  for (auto& type : measure_gpus(world, request, request.budget * for_rates)) profile.device_types.push_back(std::move(type));
   return rank_0s(world, profile, request.deadline);
 }
 

@@ -17,6 +17,11 @@ void for_numbers(M& m, ShapeSample shape_sample) {
   shape_sample(m.rates.peak_fp32.value);
   shape_sample(m.rates.peak_bf16.value);
   shape_sample(m.rates.memory_bandwidth.value);
+  shape_sample(m.rates.context_bytes);
+  for (auto* copies : {&m.rates.to_device, &m.rates.to_host}) {
+    shape_sample(copies->latency.value);
+    shape_sample(copies->bandwidth.value);
+  }
   for (auto& elements : m.rates.elements)
     for (auto& element : elements) {
       shape_sample(element.per_million.value);
@@ -51,14 +56,14 @@ class TypeMerge {
             cluster::Profile& profile)
       : request_{request}, name_{name}, ranks_{ranks}, all_{all}, profile_{profile} {}
 
-  void add(Bytes memory) {
+  void add(const Discovery& here) {
     type_.name = name_;
-    type_.kind = cluster::DeviceKind::cpu;
-    type_.memory = memory;
+    type_.memory = least(here.memory);
+    if (const auto& gpu = here.gpus[ranks_.front()]; !gpu.empty()) describe_gpu(gpu, least(here.host_memory));
     type_.peak_fp32 = {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_fp32.value; })};
     type_.peak_bf16 = {middle(all_, ranks_, [](const Measured& m) { return m.rates.peak_bf16.value; })};
     type_.memory_bandwidth = {middle(all_, ranks_, [](const Measured& m) { return m.rates.memory_bandwidth.value; })};
-    type_.source = "probe";
+    type_.source = text("probe", type_.source);
     for (std::size_t s = 0; s < all_.front().shapes.size(); ++s)
       for (std::size_t o = 0; o < all_.front().shapes[s].seconds.size(); ++o) add_operation(s, o);
     for (std::size_t p = 0; p < request_.precisions.size(); ++p)
@@ -67,6 +72,27 @@ class TypeMerge {
   }
 
  private:
+  Bytes least(const std::vector<Bytes>& memory) const {
+    Bytes least = memory[ranks_.front()];
+    for (std::size_t r : ranks_) least = std::min(least, memory[r]);
+    return least;
+  }
+
+  void describe_gpu(const std::string& gpu, Bytes host_memory) {
+    type_.kind = cluster::DeviceKind::gpu;
+    type_.source = " of " + gpu;
+    type_.host_memory = host_memory;
+    type_.to_device = copies([](const Measured& m) -> const auto& { return m.rates.to_device; });
+    type_.to_host = copies([](const Measured& m) -> const auto& { return m.rates.to_host; });
+    for (std::size_t r : ranks_) type_.context.count = std::max(type_.context.count, static_cast<std::int64_t>(all_[r].rates.context_bytes));
+  }
+
+  template <class Way>
+  cluster::CopyRate copies(Way way) const {
+    return {{middle(all_, ranks_, [&](const Measured& m) { return way(m).latency.value; })},
+            {middle(all_, ranks_, [&](const Measured& m) { return way(m).bandwidth.value; })}};
+  }
+
   void add_operation(std::size_t s, std::size_t o) {
     const Number time = [=](const Measured& m) { return m.shapes[s].seconds[o].value; };
     const Number inside = [=](const Measured& m) { return m.shapes[s].scatter[o]; };
@@ -128,11 +154,7 @@ cluster::Profile merge(const ProbeRequest& request, const Discovery& here, const
   profile.devices = here.devices;
   std::map<std::string, Ranks> types;
   for (const auto& device : here.devices) types[device.type].push_back(device.rank.index());
-  for (const auto& [name, ranks] : types) {
-    Bytes least = here.memory[ranks.front()];
-    for (std::size_t r : ranks) least = std::min(least, here.memory[r]);
-    TypeMerge{request, name, ranks, by_rank, profile}.add(least);
-  }
+  for (const auto& [name, ranks] : types) TypeMerge{request, name, ranks, by_rank, profile}.add(here);
   return profile;
 }
 

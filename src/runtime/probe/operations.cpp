@@ -8,6 +8,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/compute/device_rates.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -106,7 +107,7 @@ class Series {
     auto blocks = comm::agree_on(
         world_, "lowering the probe's program",
         [&] {
-          return FewBlocks{request_.model, request_.length, shape, threads_, count};
+          return FewBlocks{request_.model, request_.length, shape, threads_, count, request_.device};
         },
         request_.deadline);
     if (!fits_everywhere(world_, request_, blocks, memory_)) return leave_out(shape, blocks);
@@ -178,20 +179,49 @@ FlopsPerSecond peak_if_there(const ProbeRequest& request, Precision precision, i
   }
 }
 
+compute::Setup setup_of(const ProbeRequest& request, Precision precision, int threads) {
+  return {request.model, request.length, 1, 0, precision, threads, 0, false, request.device};
+}
+
+std::vector<std::vector<ElementTime>> elements(const ProbeRequest& request, int threads, Seconds budget, Clock clock) {
+  std::vector<std::vector<ElementTime>> times;
+  for (Precision precision : request.precisions)
+    times.push_back(element_times(setup_of(request, precision, threads), budget / static_cast<double>(request.precisions.size()), clock));
+  return times;
+}
+
+/// A backend has loaded its kernels and libraries: what is gone now of a GPU's memory is no arena's.
+double context_of(const gpu::Device& device, const compute::Setup& setup, int sharers) {
+  const Workbench bench{setup};
+  return static_cast<double>((device.facts().memory - device.free_memory()).count / sharers);
+}
+
 }  // namespace
 
 OperationTimes operation_times(const comm::World& world, const ProbeRequest& request, const Discovery& here, Seconds budget) {
   return Series{world, request, here, budget}.run();
 }
 
-DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, Bytes memory, Seconds budget, FewBlocks::Clock clock) {
+DeviceRates device_rates(const ProbeRequest& request, int threads, Bytes cache, Bytes memory, Seconds budget, Clock clock) {
   DeviceRates rates;
   rates.memory_bandwidth = memory_bandwidth(threads, triad_size(cache, memory));
   rates.peak_fp32 = peak_if_there(request, Precision::fp32, threads, budget * 0.3);
   rates.peak_bf16 = peak_if_there(request, Precision::bf16, threads, budget * 0.3);
-  const Seconds each = budget * (0.4 / static_cast<double>(request.precisions.size()));
-  for (Precision precision : request.precisions)
-    rates.elements.push_back(element_times(request.model, request.length, precision, threads, each, clock));
+  rates.elements = elements(request, threads, budget * 0.4, clock);
+  return rates;
+}
+
+DeviceRates gpu_rates(const ProbeRequest& request, int threads, int sharers, Seconds budget) {
+  const auto device = gpu::Device::open(request.device.ordinal);
+  DeviceRates rates;
+  rates.context_bytes = context_of(device, setup_of(request, request.precisions.front(), threads), sharers);
+  const auto measured = compute::measure_rates(device, budget * 0.6);
+  rates.peak_fp32 = measured.fp32;
+  rates.peak_bf16 = measured.bf16;
+  rates.memory_bandwidth = measured.memory;
+  rates.to_device = {measured.to_device_latency, measured.to_device};
+  rates.to_host = {measured.to_host_latency, measured.to_host};
+  rates.elements = elements(request, threads, budget * 0.4, now);
   return rates;
 }
 

@@ -21,12 +21,16 @@ OperationTimes operation_times(const comm::World&, const ProbeRequest&, const Di
 
 /// What differs from rank to rank alone, measured while the neighbours do the same.
 struct DeviceRates {
-  FlopsPerSecond peak_fp32, peak_bf16;  ///< 0 where the library has no such products on this CPU
+  FlopsPerSecond peak_fp32, peak_bf16;  ///< 0 where the library has no such products on this device
   BytesPerSecond memory_bandwidth;
   std::vector<std::vector<ElementTime>> elements;  ///< by the request's precisions
+  cluster::CopyRate to_device{}, to_host{};        ///< of a GPU
+  double context_bytes = 0;                        ///< of a GPU's memory, taken by what is neither arena nor another rank's
 };
-/// Elements' times are read off `clock`.
-DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget, FewBlocks::Clock clock);
+/// Of a CPU. Elements' times are read off `clock`.
+DeviceRates device_rates(const ProbeRequest&, int threads, Bytes cache, Bytes memory, Seconds budget, Clock clock);
+/// Of the request's GPU, which `sharers` ranks measure.
+DeviceRates gpu_rates(const ProbeRequest&, int threads, int sharers, Seconds budget);
 
 /// Elements' times in processor time -> what they take.
 DeviceRates throttled(DeviceRates, double throttling);

@@ -17,6 +17,8 @@ struct RankFacts {
   int threads = 0;         ///< ProbeRequest's
   std::string zone;
   std::string software;
+  std::string gpu_name, gpu_uuid;  ///< of the GPU that it computes on; empty: it computes on CPUs
+  Bytes gpu_memory{};
   bool operator==(const RankFacts&) const = default;
 };
 
@@ -24,6 +26,9 @@ struct RankFacts {
 std::string to_text(const RankFacts&);
 /// Throws Error{communication}.
 RankFacts facts_from_text(const std::string&);
+
+/// Name of a GPU's device type: the catalogue's where that knows NVIDIA's `name`, with ":1/2" where two ranks share each.
+std::string gpu_type_name(const std::string& name, int sharers);
 
 /// Name of a CPU device type: "cpu:AMD EPYC 9654:2t" from "AMD EPYC 9654 96-Core Processor" and 2 threads. What vendors repeat for every
 /// model (marks, core counts, clock rates) is left out.

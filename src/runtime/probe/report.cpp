@@ -48,6 +48,15 @@ std::vector<Row> type_rows(const cluster::Profile& profile) {
   return rows;
 }
 
+std::vector<Row> copy_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{{"type", "8 B to device", "large", "8 B to host", "large", "libraries hold"}};
+  for (const auto& t : profile.device_types)
+    if (t.to_device.known() && t.to_host.known())
+      rows.push_back({t.name, to_string(t.to_device.time({8})), to_string(t.to_device.bandwidth), to_string(t.to_host.time({8})),
+                      to_string(t.to_host.bandwidth), to_string(t.context)});
+  return rows;
+}
+
 /// Ranks of a host with the same type and zone stand in one row.
 std::vector<Row> device_rows(const cluster::Profile& profile) {
   std::vector<Row> rows{{"host", "zone", "ranks", "threads each", "type"}};
@@ -139,6 +148,7 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
   std::ostringstream out;
   out << "measured " << profile.measured_at << " with\n" << in_lines(profile.software) << "for\n" << in_lines(profile.model_fingerprint) << '\n';
   print(out, "Device types", type_rows(profile));
+  print(out, "Copies (pinned memory of the host)", copy_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
   print(out, "Uplinks (each way; shared by the hosts of a zone towards other zones)", uplink_rows(profile));

@@ -32,7 +32,7 @@ ShapeSample shape_sample(FewBlocks& blocks, const Shape& shape, Seconds slice, M
     blocks.pass(samples, clock);
     if (manner.halves && passes++ % passes_for_halves == 0) blocks.halves(samples, clock);
     result.wall = now() - start;
-    result.busy = thread_time() - computed;
+    result.busy = blocks.on_gpu() ? result.wall : thread_time() - computed;
   } while (result.wall < slice);
   for (const auto& runs : samples) {
     result.seconds.push_back(runs.empty() ? 0 : mean_of_largest(runs, shape.tensor_parallel));

@@ -20,7 +20,7 @@ struct ShapeSample {
                                 ///< 0: not measured
   std::vector<double> quick;    ///< the same of its quickest tenth: what is left to believe in where others took the processors
   std::vector<double> runs;     ///< how many of each
-  Seconds wall, busy;           ///< of all passes, by the clock and of the computing thread's processor time
+  Seconds wall, busy;           ///< of all passes, by the clock and of the computing thread's processor time; a GPU is busy all the time
   Seconds took;                 ///< filling the memory included
   Seconds wall_before{}, busy_before{};  ///< of all passes but the last; 0: there was one alone
 

@@ -101,6 +101,13 @@ Bytes Lowered::arena(Rank rank) const {
   return evaluation ? std::max(trains, arena_of(*evaluation, member)) : trains;
 }
 
+program::HostMemory Lowered::host_memory(Rank rank) const {
+  const auto found = std::lower_bound(active.begin(), active.end(), rank);
+  if (found == active.end() || *found != rank) return {};
+  const auto& binding = training.ranks.at(static_cast<std::size_t>(found - active.begin()));
+  return program::host_memory(training.classes.at(static_cast<std::size_t>(binding.rank_class)), training.plan.precision);
+}
+
 Lowered lower(const RunContext& place, const plan::Plan& plan) {
   auto runtime = runtime_for(place, plan);
   runtime.placement = program::placement_of(place.runtime.placement, active_ranks_of(plan));

@@ -11,6 +11,11 @@ Bytes memory_limit(Bytes given, Bytes device) {
   return device.count > 0 ? std::min(given, device) : given;
 }
 
+MemoryNeed tighter(const MemoryNeed& a, const MemoryNeed& b) {
+  if (a.limit <= 0 || b.limit <= 0) return a.limit > 0 ? a : b;
+  return a.peak - a.limit >= b.peak - b.limit ? a : b;
+}
+
 Readiness readiness_of(std::span<const MemoryNeed> by_rank, bool plan_is_given, const std::function<std::string(Rank)>& name) {
   using Verdict = Readiness::Verdict;
   if (std::ranges::any_of(by_rank, &MemoryNeed::abandoned)) return {Verdict::refuse, "the run ends"};

@@ -17,6 +17,9 @@ struct MemoryNeed {
   bool abandoned = false;  ///< the run is about to end
 };
 
+/// Of two memories of a rank, the need that is nearer to its limit, or further over it; one without a limit counts last.
+MemoryNeed tighter(const MemoryNeed&, const MemoryNeed&);
+
 /// `given`: by --device.memory, `device`: by the profile; 0: not known. The smaller one counts.
 Bytes memory_limit(Bytes given, Bytes device);
 

@@ -21,7 +21,8 @@ constexpr std::byte invitation{1};
 struct Before {
   plan::Plan plan;
   cluster::Profile profile;
-  Bytes arena;  ///< on this rank
+  Bytes arena;                      ///< on this rank
+  program::HostMemory host_memory;  ///< likewise
 };
 
 /// The active ranks' first rank holds its steps against the forecast.
@@ -44,7 +45,14 @@ MemoryNeed need_here(const RunContext& place, const Before& before, const Lowere
   const auto here = place.world.rank();
   const auto* type = cluster::find_type(before.profile, before.profile.devices.at(here.index()).type);
   const Bytes limit = memory_limit(place.config.device.memory, type == nullptr ? Bytes{} : type->memory);
-  return {(program::migration_peak(before.arena, lowered.arena(here)) + place.runtime_constant).count, limit.count};
+  const Bytes arenas = before.arena + lowered.arena(here);
+  if (place.device.kind == compute::DeviceKind::cpu)
+    return {(program::migration_peak(before.arena, lowered.arena(here)) + place.runtime_constant).count, limit.count};
+  const MemoryNeed on_gpu{(arenas + (type == nullptr ? Bytes{} : type->context)).count, limit.count};
+  const auto after = lowered.host_memory(here);
+  const Bytes copies = before.host_memory.pinned + before.host_memory.state + after.pinned + after.state;
+  const MemoryNeed on_host{(program::migration_peak({}, copies) + place.runtime_constant).count, type == nullptr ? 0 : type->host_memory.count};
+  return tighter(on_gpu, on_host);
 }
 
 /// The speaker's, on every rank.
@@ -132,7 +140,7 @@ void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank spea
   FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
   const RunContext beside{world_,         place.config,       place.data,   place.runtime,     place.runtime_constant,
                           place.threads, place.device, place.decay_steps, place.plan_is_given};
-  thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena}, speaker, next);
+  thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena, work.trainer ? work.trainer->host_memory() : program::HostMemory{}}, speaker, next);
 }
 
 bool PlanAhead::over() const noexcept { return thread_ && thread_->over(); }

@@ -13,6 +13,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
+#include "flotilla/gpu/device.hpp"
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/backoff.hpp"
 #include "flotilla/mpi/communicator.hpp"
@@ -160,13 +161,29 @@ class Run::State {
 
   void close(const ActivePlan& work) const {
     account_memory(*work.active, work.arena);
+    account_gpu_memory(work);
     if (!place_.config.report.timeline.empty())
       monitor::write_measured_timeline(place_.config.report.timeline, *work.active, *work.trainer, deadline());
   }
 
-  /// What the processes held beside their arenas, against the bound that the plan was made with.
+  /// What GPUs hold beside arenas, against what the probe measured; a GPU that ranks share counts for none of them.
+  void account_gpu_memory(const ActivePlan& work) const {
+    const auto* type = cluster::find_type(work.chosen.profile, work.chosen.profile.devices.at(place_.world.rank().index()).type);
+    std::int64_t over = 0;
+    if (place_.device.kind == compute::DeviceKind::gpu && type != nullptr && type->context.count > 0) {
+      const auto gpu = gpu::Device::open(place_.device.ordinal);
+      if (gpu.facts().memory == type->memory) over = (gpu.facts().memory - gpu.free_memory() - work.arena - type->context).count;
+    }
+    for (auto theirs : mpi::all_gather(work.active->control(), over, deadline())) over = std::max(over, theirs);
+    constexpr Bytes granularity{64 << 20};  // of a driver's own allocations
+    if (work.active->rank() == Rank{0} && Bytes{over} > granularity)
+      log::warning("GPUs hold ", Bytes{over}, " more than the plan assumed; are they used by others? (nvidia-smi)");
+  }
+
+  /// What the processes of CPU ranks held beside their arenas, against the bound that the plan was made with.
   void account_memory(const comm::World& active, Bytes arena) const {
-    const std::int64_t mine = (topology::peak_resident() - arena).count;
+    const bool on_cpu = place_.device.kind == compute::DeviceKind::cpu;
+    const std::int64_t mine = on_cpu ? (topology::peak_resident() - arena).count : 0;
     std::int64_t most = 0;
     for (auto theirs : mpi::all_gather(active.control(), mine, deadline())) most = std::max(most, theirs);
     if (active.rank() != Rank{0} || most <= 0) return;

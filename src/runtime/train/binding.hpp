@@ -9,6 +9,7 @@
 #include "flotilla/comm/operation.hpp"
 #include "flotilla/comm/world.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/program/host_memory.hpp"
 #include "flotilla/program/program.hpp"
 
 namespace flotilla::train {
@@ -69,9 +70,7 @@ class Binding {
 
 /// Queues of messages and collectives run on the communication thread, compute and copy on the caller's.
 inline bool on_comm_thread(const program::Instruction& instruction) {
-  return instruction.queue == program::Queue::send || instruction.queue == program::Queue::receive ||
-         instruction.queue == program::Queue::reduce || instruction.queue == program::Queue::sum ||
-         instruction.queue == program::Queue::receive_back;
+  return program::moved_by_host(instruction);
 }
 
 }  // namespace flotilla::train

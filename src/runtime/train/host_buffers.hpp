@@ -1,9 +1,8 @@
 #pragma once
 #include <cstddef>
-#include <vector>
 
 #include "flotilla/gpu/device.hpp"
-#include "flotilla/program/program.hpp"
+#include "flotilla/program/host_memory.hpp"
 
 namespace flotilla::train {
 
@@ -11,15 +10,14 @@ namespace flotilla::train {
 /// write. Instances as the buffer has them.
 class HostBuffers {
  public:
-  /// Throws Error{unavailable} when the host has not so much.
-  HostBuffers(const gpu::Device&, const program::RankClass&);
+  /// `memory`: at least program::host_layout()'s size. Programs that do not run at once may have the same.
+  HostBuffers(gpu::PinnedBuffer memory, const program::RankClass&);
   /// Throws Error{internal} for a buffer that only the GPU uses.
   std::byte* at(int buffer, int microbatch) const;
-  Bytes size() const { return Bytes{static_cast<std::int64_t>(memory_.bytes().size())}; }
 
  private:
   const program::RankClass& class_;
-  std::vector<std::int64_t> offsets_;  ///< by buffer; -1: it has no place
+  const program::HostLayout layout_;
   gpu::PinnedBuffer memory_;
 };
 

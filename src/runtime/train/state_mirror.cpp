@@ -4,16 +4,16 @@
 #include <cstring>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/program/host_memory.hpp"
 
 namespace flotilla::train {
 namespace {
 
-constexpr Bytes piece_size{8 << 20};
-constexpr int piece_count = 2;  // one is copied by the host while the other is on its way
+constexpr Bytes piece_size = program::mirror_piece;
 
 }  // namespace
 
-StateMirror::StateMirror(const gpu::Device& device, gpu::Stream& stream, Seconds limit) : stream_{stream}, limit_{limit}, pieces_(piece_count) {
+StateMirror::StateMirror(const gpu::Device& device, gpu::Stream& stream, Seconds limit) : stream_{stream}, limit_{limit}, pieces_(program::mirror_pieces) {
   for (auto& piece : pieces_) {
     piece.memory = device.make_pinned(piece_size);
     piece.done = device.make_event();
@@ -30,6 +30,12 @@ std::byte* StateMirror::place(std::byte* device, Bytes size, Direction direction
   }
   ranges_.push_back({device, bytes, direction, std::make_unique_for_overwrite<std::byte[]>(bytes)});
   return ranges_.back().host.get();
+}
+
+Bytes StateMirror::size() const {
+  Bytes sum;
+  for (const auto& range : ranges_) sum = sum + Bytes{static_cast<std::int64_t>(range.size)};
+  return sum;
 }
 
 void StateMirror::land(Piece& piece) {

@@ -18,6 +18,8 @@ class StateMirror {
   enum class Direction { both, to_host };
   /// Where the copy of `size` bytes at `device` is; the same place for the same address. Anything is in it before the first download.
   std::byte* place(std::byte* device, Bytes size, Direction);
+  /// Of all copies.
+  Bytes size() const;
   /// Everything to the host, or back but for what is to_host. Both return when it is done.
   void download();
   void upload();

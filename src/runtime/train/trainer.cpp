@@ -11,6 +11,7 @@
 #include "executor.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/program/host_memory.hpp"
 #include "flotilla/program/optimizer_shards.hpp"
 #include "host_buffers.hpp"
 #include "initialize.hpp"
@@ -31,8 +32,8 @@ compute::Setup setup_of(const program::Program& program, Rank rank, const Option
           options.threads,    options.seed,        c.shape.sequence_parallel,    options.device};
 }
 
-Bytes arena_size(const program::Program& program, Rank rank) {
-  return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class)).arena;
+const program::RankClass& class_of(const program::Program& program, Rank rank) {
+  return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class));
 }
 
 std::optional<gpu::Device> open_gpu(const compute::Device& device) {
@@ -43,9 +44,9 @@ std::optional<gpu::Device> open_gpu(const compute::Device& device) {
 /// A program on this rank: bound to memory and network, and what runs it.
 class Execution {
  public:
-  Execution(const program::Program& program, const comm::World& active, const std::optional<gpu::Device>& gpu, const Arena& arena,
+  Execution(const program::Program& program, const comm::World& active, const std::optional<gpu::PinnedBuffer>& pinned, const std::optional<gpu::Device>& gpu, const Arena& arena,
             const comm::Groups& groups, compute::Backend& backend, CommThread& comm, int channel_base, const Options& options)
-      : host_{gpu ? std::make_unique<HostBuffers>(*gpu, class_of(program, active.rank())) : nullptr},
+      : host_{gpu ? std::make_unique<HostBuffers>(*pinned, class_of(program, active.rank())) : nullptr},
         binding_{program, active.rank(), arena, host_.get(), active, groups, channel_base},
         queues_{gpu ? std::make_unique<DeviceQueues>(*gpu, *backend.stream(), binding_, *host_, options.record) : nullptr},
         executor_{binding_, backend, comm, queues_.get(), options.deadline, options.poison, options.record} {}
@@ -54,10 +55,6 @@ class Execution {
   Executor& executor() { return executor_; }
 
  private:
-  static const program::RankClass& class_of(const program::Program& program, Rank rank) {
-    return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class));
-  }
-
   std::unique_ptr<HostBuffers> host_;  ///< where the rank computes on a GPU, as the queues
   Binding binding_;
   std::unique_ptr<DeviceQueues> queues_;
@@ -80,10 +77,12 @@ class Trainer::State {
             active, "opening the devices", [&] { return open_gpu(options.device); }, options.deadline)},
         arena_{comm::agree_on(
             active, "taking the arena", [&] { return take_arena(); }, options.deadline)},
+        pinned_{comm::agree_on(
+            active, "taking pinned memory", [&] { return take_pinned(); }, options.deadline)},
         groups_{comm::form(active, training_.groups, options.deadline)},
         backend_{compute::make_backend(setup_of(training_, active.rank(), options))},
         comm_{active, options.deadline},
-        execution_{training_, active, gpu_, *arena_, groups_, *backend_, comm_, 0, options},
+        execution_{training_, active, pinned_, gpu_, *arena_, groups_, *backend_, comm_, 0, options},
         binding_{execution_.binding()} {
     if (binding_.rank_class().scratch >= 0) {
       const int scratch = binding_.rank_class().scratch;
@@ -92,7 +91,7 @@ class Trainer::State {
     if (evaluation_) {
       Options evaluating = options;
       evaluating.record = false;
-      evaluation_execution_.emplace(*evaluation_, active, gpu_, *arena_, groups_, *backend_, comm_,
+      evaluation_execution_.emplace(*evaluation_, active, pinned_, gpu_, *arena_, groups_, *backend_, comm_,
                                     channels_per_chunk * training_.plan.chunks, evaluating);
     }
     if (gpu_) mirror_.emplace(*gpu_, *backend_->stream(), options.deadline);
@@ -210,18 +209,30 @@ class Trainer::State {
   }
 
   Bytes arena() const { return arena_->size(); }
+  program::HostMemory host_memory() const {
+    if (!gpu_) return {};
+    const Bytes places{static_cast<std::int64_t>(pinned_->bytes().size())};
+    return {places + program::mirror_pieces * program::mirror_piece, mirror_->size()};
+  }
   const program::Program& program() const { return training_; }
   std::span<const InstructionSpan> timeline() { return execution_.executor().timeline(); }
   std::string description() const { return backend_->description(); }
 
  private:
   Bytes needed() const {
-    const Bytes training = arena_size(training_, active_.rank());
-    return evaluation_ ? std::max(training, arena_size(*evaluation_, active_.rank())) : training;
+    const Bytes training = class_of(training_, active_.rank()).arena;
+    return evaluation_ ? std::max(training, class_of(*evaluation_, active_.rank()).arena) : training;
   }
 
   std::unique_ptr<Arena> take_arena() const {
     return gpu_ ? std::make_unique<Arena>(*gpu_, needed()) : std::make_unique<Arena>(needed());
+  }
+
+  std::optional<gpu::PinnedBuffer> take_pinned() const {
+    if (!gpu_) return {};
+    const Bytes training = program::host_layout(class_of(training_, active_.rank())).size;
+    const Bytes evaluation = evaluation_ ? program::host_layout(class_of(*evaluation_, active_.rank())).size : Bytes{};
+    return gpu_->make_pinned(std::max(training, evaluation));
   }
 
   Bytes size_of(int buffer) const { return binding_.rank_class().buffers[static_cast<std::size_t>(buffer)].size; }
@@ -330,6 +341,7 @@ class Trainer::State {
   const std::optional<data::Sampler> validation_data_;
   const std::optional<gpu::Device> gpu_;
   std::unique_ptr<Arena> arena_;
+  const std::optional<gpu::PinnedBuffer> pinned_;  ///< where the rank computes on a GPU, as the mirrors
   comm::Groups groups_;
   std::unique_ptr<compute::Backend> backend_;
   CommThread comm_;
@@ -362,6 +374,7 @@ std::span<const float> Trainer::gradient(int tensor) const { return state_->grad
 std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return state_->owned_gradients(); }
 const plan::Shard* Trainer::shard(int tensor) const { return state_->shard(tensor); }
 Bytes Trainer::arena() const { return state_->arena(); }
+program::HostMemory Trainer::host_memory() const { return state_->host_memory(); }
 const program::Program& Trainer::program() const { return state_->program(); }
 std::span<const InstructionSpan> Trainer::timeline() const { return state_->timeline(); }
 std::string Trainer::description() const { return state_->description(); }

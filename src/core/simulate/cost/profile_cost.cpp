@@ -198,6 +198,9 @@ struct ProfileCost::State {
     return all;
   }
 
+  /// Our collectives between the members' hosts.
+  Cost over_network(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows);
+
   Cost library(CollectiveKind kind, const program::Group& group, Bytes bytes, const Flows& flows) {
     double scatter = 0;
     for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
@@ -233,6 +236,19 @@ struct ProfileCost::State {
     if (const auto measured = types->layers().update(what, program.plan.model.layers(), parameters)) return *measured;
     if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, parameters * update_half);
     return cost.adamw(c.device_type, parameters, program.plan.precision);
+  }
+
+  /// A member on a GPU whose messages go through its host brings what it gives there and takes back what comes. The slowest member decides.
+  Cost copies(const std::vector<Rank>& members, Bytes given, Bytes taken) {
+    Cost slowest;
+    for (const auto& name : paths.group_topology(members).types)
+      if (const auto* type = cluster::find_type(profile, name))
+        slowest.time = std::max(slowest.time, type->to_host.time(given) + type->to_device.time(taken));
+    return slowest;
+  }
+
+  static Cost with_copies(const Cost& network, const Cost& copies) {
+    return copies.time.value > 0 ? combine(network, copies, {}) : network;
   }
 
   static Cost combine(const Cost& a, const Cost& b, const Cost& c) {
@@ -299,23 +315,29 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
 
 Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {
   const auto& route = state_->paths.route(state_->paths.between(from, to));
-  return {route.time(size, flows), route.relative_scatter(), false};
+  return {route.time(size, flows) + route.copies(size), route.relative_scatter(), false};
 }
 
 Cost ProfileCost::collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
   if (group.members.size() < 2) return {};
   if (group.algorithm == program::Group::Algorithm::library) return state_->library(kind, group, bytes, flows);
+  const auto all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(group.members.size()) * bytes : bytes;
+  const Bytes taken = kind == CollectiveKind::reduce_scalars ? Bytes{} : all;
+  return State::with_copies(state_->over_network(kind, group, bytes, element, flows), state_->copies(group.members, bytes, taken));
+}
+
+Cost ProfileCost::State::over_network(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
   const bool halves = kind == CollectiveKind::reduce_scatter_shards || kind == CollectiveKind::all_gather_shards;
-  if (halves || (kind == CollectiveKind::all_reduce && !group.subgroups.empty()))
-    return state_->in_subgroups(kind, group, bytes, element, flows);
-  if (kind == CollectiveKind::all_reduce) return state_->all_reduce(group.members, group.members.size(), bytes, element, flows);
-  if (kind == CollectiveKind::reduce_scatter) return state_->reduce_scatter(group, bytes, element, flows);
-  if (kind == CollectiveKind::all_gather) return state_->all_gather(group, bytes, flows);
-  return state_->exchange(state_->paths.group_topology(group.members), bytes, group.members.size(), flows);
+  if (halves || (kind == CollectiveKind::all_reduce && !group.subgroups.empty())) return in_subgroups(kind, group, bytes, element, flows);
+  if (kind == CollectiveKind::all_reduce) return all_reduce(group.members, group.members.size(), bytes, element, flows);
+  if (kind == CollectiveKind::reduce_scatter) return reduce_scatter(group, bytes, element, flows);
+  if (kind == CollectiveKind::all_gather) return all_gather(group, bytes, flows);
+  return exchange(paths.group_topology(group.members), bytes, group.members.size(), flows);
 }
 
 Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const {
-  return members < 2 ? Cost{} : state_->all_reduce(some, members, bytes, element, flows);
+  if (members < 2) return {};
+  return State::with_copies(state_->all_reduce(some, members, bytes, element, flows), state_->copies(some, bytes, bytes));
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }

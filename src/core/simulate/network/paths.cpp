@@ -35,6 +35,8 @@ std::uint64_t hash_of(const Paths::GroupTopology& group_topology) {
 Paths::Paths(const cluster::Profile& profile, const FitsByTypes& fits) : profile_{profile}, fits_{fits} {
   std::set<std::string> named;
   for (const auto& link : profile.links) named.insert({link.from, link.to});
+  for (const auto& type : profile.device_types)
+    if (type.to_device.known() || type.to_host.known()) named.insert(type.name);
   std::unordered_map<std::string_view, int> hosts, types;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, int> instructions;
   std::map<std::pair<int, int>, int> spots;
@@ -82,7 +84,8 @@ int Paths::number_of(Route route) {
            a->lanes == b->lanes;
   };
   const auto same = [&](const Route& other) {
-    return other.inside_host == route.inside_host && other.out == route.out && other.in == route.in && other.fits == route.fits &&
+    return other.inside_host == route.inside_host && other.from_device == route.from_device && other.to_device == route.to_device &&
+           other.out == route.out && other.in == route.in && other.fits == route.fits &&
            same_link(other.link, route.link);
   };
   const auto found = std::ranges::find_if(routes_, same);
@@ -97,6 +100,8 @@ Route Paths::route_between(Rank from, Rank to) const {
   route.inside_host = a.host == b.host;
   route.fits = fits_.between(a, b);
   if (route.fits.empty()) route.link = &cluster::link_between(profile_, from, to);
+  if (const auto* type = cluster::find_type(profile_, a.type)) route.from_device = type->to_host;
+  if (const auto* type = cluster::find_type(profile_, b.type)) route.to_device = type->to_device;
   if (a.zone == b.zone) return route;
   if (const int uplink = place(from).uplink; uplink >= 0) route.out = profile_.uplinks[static_cast<std::size_t>(uplink)].bandwidth;
   if (const int uplink = place(to).uplink; uplink >= 0) route.in = profile_.uplinks[static_cast<std::size_t>(uplink)].bandwidth;

@@ -16,12 +16,15 @@ struct Route {
   const cluster::Link* link = nullptr;
   std::vector<const cluster::LinkFit*> fits;  ///< by from_count, ascending; empty where `link` holds
   bool inside_host = false;
+  cluster::CopyRate from_device{}, to_device{};  ///< where an end is a GPU: to its host's memory, and from there to the other end's
   BytesPerSecond out{}, in{};  ///< of the uplinks by which it leaves a zone and enters another; 0: it holds nobody up there
 
   /// One of `flows` equal messages that move at the same time. Between hosts, more flows than lanes share what the bytes take (Link); fits
   /// say what a number of flows gets together. Inside a host pairs of devices have their own paths, unless fits say otherwise. Flows
   /// through an uplink share that; one alone takes what its link was measured to take, at the rate of large messages.
   Seconds time(Bytes, const Flows& flows) const;
+  /// From the sender's device to its host's memory and from the receiver's host's to its device, before and after that.
+  Seconds copies(Bytes size) const { return from_device.time(size) + to_device.time(size); }
   /// Half a sum of our runtime (cluster::Link::sum_pieces) as one of so many through the cards; only where measures_sums().
   Seconds sum_time(Bytes, int through_cards) const;
   bool measures_sums() const { return link != nullptr && !link->sum_pieces.empty(); }

@@ -9,6 +9,21 @@
 namespace flotilla::simulate {
 namespace {
 
+/// Of a device's memory, or of its host's.
+struct Need {
+  Bytes needed, limit;
+  bool of_host = false;
+  Bytes over() const { return needed - limit; }
+};
+
+/// That which is nearer to its limit, or further over it; nothing where no limit is known.
+std::optional<Need> tighter_need(const MemoryForecast& memory, std::optional<Bytes> limit) {
+  std::optional<Need> need;
+  if (limit) need = Need{memory.peak(), *limit};
+  const Need host{memory.on_host.total(), memory.on_host.limit, true};
+  return host.limit.count > 0 && (!need || host.over() > need->over()) ? host : need;
+}
+
 Shortage shortage_of(const ReportRow& row) {
   Shortage found;
   found.rank = row.first;
@@ -16,8 +31,10 @@ Shortage shortage_of(const ReportRow& row) {
   found.stage = row.stages.front();
   found.device_type = row.device_type;
   found.host = row.host;
-  found.needed = row.memory.peak();
-  found.limit = *row.limit;
+  const auto need = tighter_need(row.memory, row.limit).value();
+  found.needed = need.needed;
+  found.limit = need.limit;
+  found.of_host = need.of_host;
   found.memory = row.memory;
   return found;
 }
@@ -36,10 +53,9 @@ std::optional<Shortage> tightest(const Forecast& forecast, const MemoryLimit& li
   std::optional<Shortage> found;
   for (const auto& kind : forecast.kinds)
     for (Rank rank : kind.ranks) {
-      const auto limit = limit_of(rank);
-      const Bytes needed = kind.memory.peak();
-      if (!limit || (found && needed - *limit <= found->needed - found->limit)) continue;
-      found = Shortage{rank, static_cast<int>(kind.ranks.size()), kind.stage, "", "", needed, *limit, kind.memory};
+      const auto need = tighter_need(kind.memory, limit_of(rank));
+      if (!need || (found && need->over() <= found->needed - found->limit)) continue;
+      found = Shortage{rank, static_cast<int>(kind.ranks.size()), kind.stage, "", "", need->needed, need->limit, kind.memory, need->of_host};
     }
   return found;
 }
@@ -69,7 +85,7 @@ std::optional<WhyNot> why_not(const plan::Plan& plan, const Report& report, cons
   for (const auto& row : report.rows) {
     if (row.fits()) continue;
     stages.insert(row.stages.begin(), row.stages.end());
-    const auto over = [](const ReportRow& r) { return r.memory.peak() - *r.limit; };
+    const auto over = [](const ReportRow& r) { return tighter_need(r.memory, r.limit).value().over(); };
     if (worst == nullptr || over(row) > over(*worst)) worst = &row;
   }
   if (worst == nullptr) return std::nullopt;
@@ -79,9 +95,12 @@ std::optional<WhyNot> why_not(const plan::Plan& plan, const Report& report, cons
 std::string in_words(const WhyNot& why) {
   const auto& s = why.shortage;
   std::string words = text("no: rank ", s.rank, " (stage ", s.stage, ", ", s.device_type, ", host ", s.host, ") needs ", s.needed, ", ",
-                           s.needed - s.limit, " more than its ", s.limit);
+                           s.needed - s.limit, " more than its ", s.of_host ? "part of the host's " : "", s.limit);
   if (s.ranks > 1) words += text(" (as ", s.ranks - 1, " more of this kind)");
-  words += "\nused by " + contributors_in_words(s.memory);
+  const auto& host = s.memory.on_host;
+  words += "\nused by " + (s.of_host ? text("the copy of the state ", host.state, ", pinned buffers ", host.pinned, ", the rest of the process ",
+                                            host.process)
+                                     : contributors_in_words(s.memory));
   return words + "\n" + (why.remedy ? remedy_in_words(*why.remedy) : "no change that was tried makes it fit");
 }
 

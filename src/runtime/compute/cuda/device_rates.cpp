@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/philox.hpp"
 #include "products.hpp"
@@ -48,6 +49,19 @@ class Bench {
     }
     return rate;
   }
+  /// Likewise by the host's clock, until the host knows that it is done.
+  template <class Work>
+  Seconds time_for_host(Work&& work) {
+    Seconds best{1e30};
+    for (int run = 0; run < runs; ++run) {
+      const Seconds begin = now();
+      work();
+      stream_.record(end_);
+      end_.wait(limit);
+      best = std::min(best, now() - begin);
+    }
+    return best;
+  }
   bool fits(std::int64_t bytes) const { return bytes < device_.free_memory().count / 10 * 9; }
 
  private:
@@ -60,6 +74,15 @@ class Bench {
 double bytes_of(std::int64_t size) { return static_cast<double>(size); }
 double twice(std::int64_t size) { return 2 * bytes_of(size); }
 double flops_of(std::int64_t n) { return 2 * bytes_of(n) * bytes_of(n) * bytes_of(n); }
+
+void measure_latencies(const gpu::Device& device, Bench& bench, DeviceRates& rates) {
+  constexpr Bytes one_number{8};
+  const gpu::Arena there = device.make_arena(one_number);
+  const gpu::PinnedBuffer here = device.make_pinned(one_number);
+  std::ranges::fill(here.bytes(), std::byte{85});
+  rates.to_device_latency = bench.time([&] { bench.stream().copy_to_device(there.data(), here.bytes()); });
+  rates.to_host_latency = bench.time_for_host([&] { bench.stream().copy_to_host(here.bytes(), there.data()); });
+}
 
 void measure_copies(const gpu::Device& device, Bench& bench, DeviceRates& rates) {
   const auto time_copy = [&](bool up) {
@@ -74,6 +97,7 @@ void measure_copies(const gpu::Device& device, Bench& bench, DeviceRates& rates)
   };
   rates.to_device = {bench.grow(smallest_copy, largest_copy, bytes_of, time_copy(true))};
   rates.to_host = {bench.grow(smallest_copy, largest_copy, bytes_of, time_copy(false))};
+  measure_latencies(device, bench, rates);
   rates.memory = {bench.grow(smallest_copy, largest_copy, twice, [&](std::int64_t size) {
     if (!bench.fits(2 * size)) return Seconds{};
     const gpu::Arena both = device.make_arena(Bytes{2 * size});

@@ -1,0 +1,74 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "flotilla/compute/backend.hpp"
+#include "flotilla/gpu/device.hpp"
+
+namespace flotilla::probe {
+
+/// Zeroed pages that cost memory only where they are touched; huge ones where the kernel has them, as the trainer's arena is.
+class Pages {
+ public:
+  /// Throws Error{unavailable}.
+  explicit Pages(Bytes size);
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  ~Pages();
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// Memory of a measured device: Pages, or one allocation on a GPU.
+class DeviceMemory {
+ public:
+  /// `gpu`: null where the host computes. Throws Error{unavailable}.
+  DeviceMemory(const gpu::Device* gpu, Bytes size);
+  std::byte* data() const;
+
+ private:
+  std::optional<Pages> pages_;
+  gpu::Arena on_gpu_;
+};
+
+/// A clock of this rank: now(), or thread_time().
+using Clock = Seconds (*)();
+
+/// A device that is measured, as the trainer has it: the backend, memory on the device, and what work takes. One thread.
+class Workbench {
+ public:
+  /// Throws what compute::make_backend() throws.
+  explicit Workbench(const compute::Setup&);
+
+  bool on_gpu() const { return gpu_.has_value(); }
+  compute::Backend& backend() { return *backend_; }
+  std::unique_ptr<DeviceMemory> take(Bytes size) const { return std::make_unique<DeviceMemory>(gpu_ ? &*gpu_ : nullptr, size); }
+  /// Values of the host to a place on the device; they are there when this returns.
+  void put(std::byte* to, std::span<const std::byte> values);
+  /// Of a GPU, its free memory; of the host nothing.
+  std::optional<Bytes> free_memory() const;
+
+  /// Around a run of work. Where calls return when the work is done, it takes what `clock` says. On a GPU an event follows each run, and a
+  /// run takes the time since the event before it: with what the device waits for the host, as it does in a step.
+  void start(Clock clock);
+  void stop();
+  /// Of the runs since the last call, in order. Waits for the device.
+  std::vector<Seconds> times();
+
+ private:
+  std::optional<gpu::Device> gpu_;
+  std::unique_ptr<compute::Backend> backend_;
+  Clock clock_ = nullptr;
+  Seconds started_{};
+  std::vector<Seconds> times_;       ///< where the host computes
+  std::vector<gpu::Event> events_;   ///< the first is before all runs
+  std::size_t recorded_ = 0;         ///< events since the last times()
+};
+
+}  // namespace flotilla::probe

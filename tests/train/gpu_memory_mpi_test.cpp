@@ -1,0 +1,74 @@
+// What a rank on a stand-in GPU (tests/standin) takes of both memories is what was forecast, to the byte.
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/gpu/device.hpp"
+#include "flotilla/simulate/forecaster.hpp"
+#include "train/fixture.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr std::int64_t granule = 512;  // of the stand-in's memory
+
+Bytes used_on_gpu() {
+  const auto device = gpu::Device::open(0);
+  return device.facts().memory - device.free_memory();
+}
+
+/// A backend without an arena, as the probe measures it.
+Bytes context(const plan::Plan& plan) {
+  const auto backend = compute::make_backend({plan.model, plan.length, 1, 0, plan.precision, 1, 0, false, {compute::DeviceKind::gpu, 0}});
+  return used_on_gpu();
+}
+
+/// Two GPUs of a host, measured: only memory matters.
+cluster::Profile two_gpus(Bytes context) {
+  cluster::DeviceType gpu{"gpu", cluster::DeviceKind::gpu, {1 << 30}, {1e12}, {1e12}, {1e11}, "made up"};
+  gpu.context = context;
+  gpu.to_device = gpu.to_host = {Seconds{1e-6}, {1e10}};
+  gpu.host_memory = Bytes{1 << 30};
+  cluster::Profile profile;
+  profile.device_types = {gpu};
+  for (int r = 0; r < 2; ++r) profile.devices.push_back({Rank{r}, "gpu", "here", "", r, 1});
+  profile.links = {{cluster::LinkLevel::node, "here", "here", {{Bytes{0}, Seconds{1e-6}, {1e9}}}}};
+  return profile;
+}
+
+void expect_forecast(plan::Plan plan) {
+  for (auto& stage : plan.stages)
+    for (auto& replica : stage.replicas) replica.device_type = "gpu";
+  const Bytes beside = context(plan);
+  ASSERT_EQ(used_on_gpu(), Bytes{}) << "nothing is left of the last plan";
+  constexpr Bytes process{100 << 20};
+  const auto profile = two_gpus(beside);
+  const auto forecast = simulate::ProgramForecaster{profile, runtime(), process}.forecast(plan);
+  const auto here = std::ranges::find_if(forecast.kinds, [](const auto& k) { return std::ranges::count(k.ranks, everybody().rank()) == 1; });
+  ASSERT_NE(here, forecast.kinds.end());
+  const auto& memory = here->memory;
+  const auto trains = trainer(everybody(), plan);
+  EXPECT_EQ(used_on_gpu(), align_up(memory.arena, granule) + memory.runtime_constant) << plan::summary(plan);
+  EXPECT_EQ(trains->host_memory().pinned, memory.on_host.pinned);
+  EXPECT_EQ(trains->host_memory().state, memory.on_host.state);
+  EXPECT_EQ(memory.on_host.process, process);
+  static_cast<void>(trains->step(0));
+  static_cast<void>(trains->evaluate());
+  static_cast<void>(trains->state());
+  EXPECT_EQ(used_on_gpu(), align_up(memory.arena, granule) + memory.runtime_constant) << "steps, evaluations and copies take no more";
+  EXPECT_EQ(trains->host_memory().state, memory.on_host.state);
+}
+
+TEST(GpuMemory, IsWhatWasForecast) {
+  const auto tiny = model::built_in("gpt2-tiny");
+  for (const auto precision : {Precision::fp32, Precision::bf16}) {
+    expect_forecast(plan::even_plan(tiny, 16, 4, precision, 2, 1, 1, 1));
+    expect_forecast(plan::even_plan(tiny, 16, 4, precision, 1, 2, 1, 1));
+    expect_forecast(plan::even_plan(tiny, 16, 4, precision, 1, 1, 2, 2));
+    auto sharded = plan::even_plan(tiny, 16, 4, precision, 2, 1, 1, 2);
+    sharded.shard_optimizer = true;
+    expect_forecast(sharded);
+  }
+}
+
+}  // namespace
+}  // namespace flotilla::tests
