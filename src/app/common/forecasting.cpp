@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/catalogue.hpp"
@@ -14,19 +15,22 @@
 namespace flotilla::app {
 namespace {
 
-/// What our runtime hands to the matrix library on CPU ranks: as the trainer asks for it, the largest of all ranks.
+/// What our runtime hands to the matrix library on CPUs and measured GPUs: as the trainer asks for it, the largest of all ranks.
 void ask_for_scratch(const Subject& subject, program::Runtime& runtime) {
   const auto& plan = subject.plan;
   for (const auto& device : subject.profile.devices) runtime.threads = std::max(runtime.threads, device.threads);
-  std::set<std::pair<int, int>> asked;  // tensor degree and microbatch: the library takes a while to answer
+  std::set<std::tuple<bool, int, int>> asked;  // tensor degree and microbatch: the library takes a while to answer
   for (const auto& stage : plan.stages)
     for (const auto& replica : stage.replicas) {
       const auto* type = cluster::find_type(subject.profile, replica.device_type);
       const int sequences = replica.quanta * plan.quantum;
-      if (type == nullptr || type->kind != cluster::DeviceKind::cpu || !asked.emplace(replica.tensor_parallel, sequences).second) continue;
+      if (type == nullptr) continue;
+      const bool on_gpu = type->kind == cluster::DeviceKind::gpu;
+      if ((on_gpu && !type->to_host.known()) || !asked.emplace(on_gpu, replica.tensor_parallel, sequences).second) continue;
+      const compute::Device device{on_gpu ? compute::DeviceKind::gpu : compute::DeviceKind::cpu};
       for (int t = 0; t < replica.tensor_parallel; ++t) {
         const bool shares = plan.sequence_parallel && replica.tensor_parallel > 1;
-        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares};
+        const compute::Setup setup{plan.model, plan.length, replica.tensor_parallel, t, plan.precision, runtime.threads, 0, shares, device};
         runtime.library_scratch = std::max(runtime.library_scratch, compute::library_scratch(setup, sequences));
       }
     }
