@@ -20,6 +20,15 @@ TEST(MemoryNeed, TheSmallerLimitCounts) {
   EXPECT_EQ(memory_limit(Bytes{0}, Bytes{0}), Bytes{0});
 }
 
+TEST(MemoryNeed, OfAGpuAndItsHostTheTighterCounts) {
+  const MemoryNeed gpu{50, 80}, host{70, 90}, unknown{99, 0};
+  EXPECT_EQ(tighter(gpu, host).peak, 70) << "20 are left of 90, and 30 of 80";
+  EXPECT_EQ(tighter(host, gpu).peak, 70);
+  EXPECT_EQ(tighter(gpu, unknown).peak, 50);
+  EXPECT_EQ(tighter(unknown, host).peak, 70);
+  EXPECT_EQ(tighter(unknown, unknown).limit, 0);
+}
+
 TEST(MemoryNeed, AllRanksMustHoldBothPlans) {
   EXPECT_EQ(readiness({{10, 10, false}, {99, 0, false}}).verdict, Verdict::go_on) << "a limit that nobody knows excludes nothing";
   const auto lacks = readiness({{10, 10, false}, {2048, 1024, false}, {4096, 1024, false}});

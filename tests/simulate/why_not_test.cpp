@@ -26,6 +26,24 @@ plan::Plan plan_of(int data, int pipeline, int microbatch, plan::ScheduleKind sc
   return plan;
 }
 
+TEST(Tightest, AGpusHostMayBeShorterThanTheGpu) {
+  Forecast forecast;
+  auto& kind = forecast.kinds.emplace_back();
+  kind.ranks = {Rank{0}};
+  kind.memory.arena = Bytes{100};
+  kind.memory.on_host = {Bytes{10}, Bytes{20}, Bytes{30}, Bytes{50}};
+  const auto gpu = [](Rank) { return std::optional{Bytes{1000}}; };
+  const auto host = simulate::tightest(forecast, gpu);
+  ASSERT_TRUE(host);
+  EXPECT_TRUE(host->of_host);
+  EXPECT_EQ(host->needed, Bytes{60});
+  EXPECT_EQ(host->limit, Bytes{50});
+  kind.memory.on_host.limit = Bytes{5000};
+  EXPECT_FALSE(simulate::tightest(forecast, gpu)->of_host);
+  kind.memory.on_host.limit = Bytes{};
+  EXPECT_EQ(simulate::tightest(forecast, gpu)->needed, Bytes{100}) << "a limit that nobody knows excludes nothing";
+}
+
 TEST(Contributors, ComeInOrderOfSize) {
   MemoryForecast memory;
   memory.categories = {Bytes{5}, Bytes{0}, Bytes{40}, Bytes{7}, Bytes{0}, Bytes{1}};

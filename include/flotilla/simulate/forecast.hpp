@@ -59,7 +59,7 @@ struct HostMemoryForecast {
 struct MemoryForecast {
   std::array<Bytes, program::category_count> categories{};  ///< they sum to the arena
   Bytes arena;                                              ///< exact
-  Bytes runtime_constant;                                   ///< stated bound of the rest of the process; of a GPU measured
+  Bytes runtime_constant;                                   ///< stated bound of the rest of the process; of a measured GPU, what libraries hold of it
   HostMemoryForecast on_host{};
   Bytes peak() const { return arena + runtime_constant; }
   bool operator==(const MemoryForecast&) const = default;

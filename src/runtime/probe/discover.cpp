@@ -43,7 +43,7 @@ RankFacts facts_here(const ProbeRequest& request) {
   FLOTILLA_REQUIRE(!node.usable.empty(), ErrorKind::unavailable, "this process may not run on any CPU that hwloc knows of");
   RankFacts facts{
       node.cpu_model, {node.usable, node.limits.cpus}, node.last_level_cache, node.memory_available, request.memory_limit, request.threads,
-      request.zone,   software_here(request), {}, {}, {}};
+      request.zone,   software_here(request)};
   if (!on_gpu(request)) return facts;
   const auto gpu = gpu::Device::open(request.device.ordinal).facts();
   facts.gpu_name = gpu.name;

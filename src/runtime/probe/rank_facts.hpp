@@ -17,7 +17,7 @@ struct RankFacts {
   int threads = 0;         ///< ProbeRequest's
   std::string zone;
   std::string software;
-  std::string gpu_name, gpu_uuid;  ///< of the GPU that it computes on; empty: it computes on CPUs
+  std::string gpu_name{}, gpu_uuid{};  ///< of the GPU that it computes on; empty: it computes on CPUs
   Bytes gpu_memory{};
   bool operator==(const RankFacts&) const = default;
 };
