@@ -25,7 +25,10 @@ std::string memory_shares(const simulate::MemoryForecast& memory) {
   for (std::size_t c = 0; c < program::category_count; ++c)
     if (memory.categories[c].count > 0)
       words += text(words.empty() ? "" : ", ", simulate::name_of(static_cast<program::Category>(c)), " ", memory.categories[c]);
-  return words + text(", process ", memory.runtime_constant);
+  const auto& host = memory.on_host;
+  if (host.total().count == 0) return words + text(", process ", memory.runtime_constant);
+  return words + text(", libraries ", memory.runtime_constant, "; on the host: state ", host.state, ", pinned ", host.pinned, ", process ",
+                      host.process);
 }
 
 }  // namespace

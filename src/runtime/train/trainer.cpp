@@ -165,7 +165,9 @@ class Trainer::State {
   }
 
   double evaluate() {
+    rest();
     evaluation_execution_->executor().run(evaluation_context_);
+    rest();
     int sequences = 0;  // all that the evaluation's replicas were dealt
     for (const auto& binding : evaluation_->ranks) {
       if (binding.rank_class < 0) continue;
@@ -219,6 +221,11 @@ class Trainer::State {
   std::string description() const { return backend_->description(); }
 
  private:
+  /// Until the device is done with the pinned memory, which steps and evaluations share.
+  void rest() {
+    if (gpu_) backend_->stream()->wait(options_.deadline);
+  }
+
   Bytes needed() const {
     const Bytes training = class_of(training_, active_.rank()).arena;
     return evaluation_ ? std::max(training, class_of(*evaluation_, active_.rank()).arena) : training;
