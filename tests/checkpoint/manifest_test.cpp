@@ -52,6 +52,8 @@ std::string changed(const std::string& from, const std::string& to) {
 TEST(Manifest, ReadsBackAsWritten) {
   auto manifest = example();
   EXPECT_EQ(manifest_from_json(manifest_to_json(manifest), "x"), manifest);
+  manifest.loss_scale = LossScale{32768, 1234};
+  EXPECT_EQ(manifest_from_json(manifest_to_json(manifest), "x"), manifest);
   manifest.plan.clear();
   manifest.provenance.clear();
   EXPECT_EQ(manifest_from_json(manifest_to_json(manifest), "x"), manifest);

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "flotilla/base/half.hpp"
+
 namespace flotilla::comm {
 namespace {
 
@@ -105,6 +107,30 @@ TEST(OrderedSum, Bf16KeepsNanAndInfinity) {
   EXPECT_TRUE(std::isnan(widen(got[1])));
   EXPECT_EQ(widen(got[2]), infinity);
   EXPECT_EQ(widen(got[3]), infinity);
+}
+
+TEST(OrderedSum, Fp16IsAddedInFp32AndRoundedOnce) {
+  std::mt19937 engine{12};
+  std::uniform_real_distribution<float> values{-100, 100};
+  std::vector<std::vector<std::uint16_t>> parts(4, std::vector<std::uint16_t>(3000));
+  for (auto& part : parts)
+    for (auto& value : part) value = half_from_float(values(engine));
+  const auto got = sum(ElementType::fp16, parts);
+  int rounded_more_than_once = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto add = [&](float a, std::size_t k) { return a + half_to_float(parts[k][i]); };
+    const float exact = add(add(add(half_to_float(parts[0][i]), 1), 2), 3);
+    ASSERT_EQ(got[i], half_from_float(exact)) << i;
+    std::uint16_t twice = parts[0][i];
+    for (std::size_t k = 1; k < 4; ++k) twice = half_from_float(add(half_to_float(twice), k));
+    rounded_more_than_once += twice != got[i];
+  }
+  EXPECT_GT(rounded_more_than_once, 100);
+}
+
+TEST(OrderedSum, Fp16OverflowsToInfinity) {
+  const std::uint16_t large = 0x7bff;  // largest finite
+  EXPECT_EQ(sum<std::uint16_t>(ElementType::fp16, {{large}, {large}}), std::vector<std::uint16_t>{0x7c00});
 }
 
 }  // namespace

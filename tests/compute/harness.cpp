@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flotilla/base/half.hpp"
 #include "flotilla/base/philox.hpp"
 
 namespace flotilla::compute::test {
@@ -129,7 +130,7 @@ Member::Member(const Case& c, const Values& values, int index)
   backend->fill({scalars.data(), scalars.size()}, 0);
   task.training = c.training;
   task.step = c.step;
-  task.loss_scale = 1.0f / static_cast<float>(c.sequences() * c.length);
+  task.loss_scale = c.loss_scale / static_cast<float>(c.sequences() * c.length);
 }
 
 void Member::fill(const Case& c, const Values& values) {
@@ -196,6 +197,7 @@ void Member::run(Operation operation, int layer, const Memory* input, Memory* ou
 float element(const Memory& m, Precision p, std::int64_t i) {
   auto& memory = const_cast<Memory&>(m);
   if (p == Precision::fp32) return memory.as<float>()[i];
+  if (p == Precision::fp16) return half_to_float(memory.as<std::uint16_t>()[i]);
   return std::bit_cast<float>(static_cast<std::uint32_t>(memory.as<std::uint16_t>()[i]) << 16);
 }
 
@@ -396,6 +398,8 @@ Outcome GroupRun::outcome() const {
     expect_intact(*m);
     collect(*m, result.gradients);
   }
+  for (auto& [name, values] : result.gradients)
+    for (double& value : values) value /= static_cast<double>(case_.loss_scale);
   return result;
 }
 

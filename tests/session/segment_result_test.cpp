@@ -7,7 +7,7 @@ namespace flotilla::session {
 namespace {
 
 TEST(SegmentResult, ReachesTheOthersAsItIs) {
-  const SegmentResult termination{ExitCode::requeue, "SIGTERM on n1:\n  saved at step 7", 7, true, Seconds{3}, 6, true};
+  const SegmentResult termination{ExitCode::requeue, "SIGTERM on n1:\n  saved at step 7", 7, true, Seconds{3}, 6, true, checkpoint::LossScale{1 << 24, 17}};
   const auto read = segment_result_from_text(to_text(termination));
   EXPECT_EQ(read.code, termination.code);
   EXPECT_EQ(read.reason, termination.reason);
@@ -15,6 +15,7 @@ TEST(SegmentResult, ReachesTheOthersAsItIs) {
   EXPECT_TRUE(read.next);
   EXPECT_EQ(read.updates, 6);
   EXPECT_TRUE(read.temporary);
+  EXPECT_EQ(read.loss_scale, termination.loss_scale);
   EXPECT_EQ(read.since, Seconds{0}) << "clocks are each rank's own";
 }
 
@@ -24,6 +25,7 @@ TEST(SegmentResult, AnEmptyReasonStaysEmpty) {
   EXPECT_EQ(read.reason, "");
   EXPECT_FALSE(read.next);
   EXPECT_FALSE(read.temporary);
+  EXPECT_EQ(read.loss_scale, std::nullopt);
 }
 
 }  // namespace

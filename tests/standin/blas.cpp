@@ -1,4 +1,4 @@
-// A libcublasLt.so.13 for tests: cublasLtMatmul as its documentation says, for column-major matrices of fp32 and bf16 with sums in fp32 and
+// A libcublasLt.so.13 for tests: cublasLtMatmul as its documentation says, for column-major matrices of fp32, bf16 and fp16 with sums in fp32 and
 // the epilogues RELU and BIAS. What is not here answers "not supported".
 #include <dlfcn.h>
 
@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cuda/blas_api.hpp"
+#include "flotilla/base/half.hpp"
 
 namespace flotilla::compute::cuda::blas {
 
@@ -41,7 +42,8 @@ void* host_view(const void* p) {
 
 float get(const void* matrix, int type, std::int64_t at) {
   if (type == type_fp32) return static_cast<const float*>(matrix)[at];
-  return std::bit_cast<float>(static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(matrix)[at]) << 16);
+  const std::uint16_t bits = static_cast<const std::uint16_t*>(matrix)[at];
+  return type == type_fp16 ? half_to_float(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 void put(void* matrix, int type, std::int64_t at, float v) {
@@ -50,7 +52,7 @@ void put(void* matrix, int type, std::int64_t at, float v) {
     return;
   }
   const auto bits = std::bit_cast<std::uint32_t>(v);
-  static_cast<std::uint16_t*>(matrix)[at] = static_cast<std::uint16_t>(v != v ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  static_cast<std::uint16_t*>(matrix)[at] = type == type_fp16 ? half_from_float(v) : static_cast<std::uint16_t>(v != v ? 0x7fc0u : (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
 struct Work {
@@ -128,7 +130,7 @@ Status cublasLtMatmulDescSetAttribute(Description d, int attribute, const void* 
 }
 
 Status cublasLtMatrixLayoutCreate(Layout* layout, int type, std::uint64_t rows, std::uint64_t columns, std::int64_t pitch) {
-  if (type != type_fp32 && type != type_bf16) return not_supported;
+  if (type != type_fp32 && type != type_bf16 && type != type_fp16) return not_supported;
   *layout = new LayoutObject{type, rows, columns, pitch};
   return success;
 }

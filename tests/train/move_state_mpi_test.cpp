@@ -127,6 +127,7 @@ void expect_same_as_restart(const plan::Plan& first, const plan::Plan& second) {
     checkpoint::Manifest manifest;
     manifest.step = 2;
     manifest.optimizer_steps = old.trainer->optimizer_steps();
+    manifest.loss_scale = old.trainer->loss_scale();
     checkpoint::save(*old.crew, run, old.trainer->state(), manifest, {1, tests::patience});
   }
   Post moved{second}, restarted{second};
@@ -134,14 +135,17 @@ void expect_same_as_restart(const plan::Plan& first, const plan::Plan& second) {
   const auto report = comm::agree_on(
       world, "moving", [&] { return move_state(world, migration, old.state(), moved.state(), tests::patience); }, tests::patience);
   const auto updates = broadcast(old.trainer ? old.trainer->optimizer_steps() : 0, first_of(first));
+  const auto scale = old.trainer ? old.trainer->loss_scale() : std::nullopt;
+  const auto scale_value = broadcast(scale ? scale->value : 0, first_of(first)),
+             good_steps = broadcast(scale ? scale->good_steps : 0, first_of(first));
   std::int64_t received = 0;
   for (const auto bytes : mpi::all_gather(world.control(), report.received.count, tests::patience)) received += bytes;
   EXPECT_EQ(received, migration.moved().count) << what;
   old.trainer.reset();
   if (!moved.trainer) return;
-  moved.trainer->adopt(updates);
+  moved.trainer->adopt(updates, LossScale{scale_value, good_steps});
   const auto loaded = checkpoint::load_newest_good(*restarted.crew, run, restarted.trainer->state(), {tests::patience});
-  restarted.trainer->adopt(loaded.manifest.optimizer_steps);
+  restarted.trainer->adopt(loaded.manifest.optimizer_steps, loaded.manifest.loss_scale);
   EXPECT_TRUE(same_bits(moved.state(), restarted.state())) << what;
   for (int step = 2; step < 4; ++step) {
     const double ours = moved.step(step), theirs = restarted.step(step);
@@ -174,12 +178,14 @@ TEST_F(MoveState, EqualsARestartUnderTheNewPlan) {
       expect_same_as_restart(even(bf16, 1, 1, 2), even(bf16, 2, 1, 1));     // other degrees
       expect_same_as_restart(interleaved(even(fp32, 1, 2, 1)), even(fp32, 1, 2, 1));
       expect_same_as_restart(even(bf16, 1, 1, 2), interleaved(even(bf16, 1, 2, 1)));
+      expect_same_as_restart(even(fp16, 1, 1, 2), even(fp16, 2, 1, 1));
       break;
     case 3:
       expect_same_as_restart(shared_out(even(fp32, 3, 1, 1)), even(fp32, 1, 1, 1, 1));  // shares come together
       expect_same_as_restart(unlike(bf16), shared_out(unlike(bf16)));                   // and are dealt out, where shards do not line up
       expect_same_as_restart(shared_out(unlike(fp32)), shared_out(even(fp32, 2, 1, 1, 1)));
       expect_same_as_restart(shared_out(even(bf16, 3, 1, 1)), shared_out(unlike(bf16)));
+      expect_same_as_restart(shared_out(even(fp16, 3, 1, 1)), shared_out(unlike(fp16)));  // with weights that move as fp16
       expect_same_as_restart(shared_out(unlike(fp32)), shared_out(unlike(fp32)));         // nothing moves
       expect_same_as_restart(even(fp32, 1, 3, 1), even(fp32, 1, 3, 1, 0, {0, 1, 2, 4}));  // other cuts
       expect_same_as_restart(even(bf16, 3, 1, 1), even(bf16, 1, 2, 1, 1));                // fewer replicas, fewer ranks

@@ -40,7 +40,7 @@ std::vector<float> after_steps(const plan::Plan& plan, int steps, Options option
 }
 
 TEST(Trainer, TwoRunsGiveTheSameBits) {
-  for (auto precision : {Precision::fp32, Precision::bf16})
+  for (auto precision : {Precision::fp32, Precision::bf16, Precision::fp16})
     EXPECT_TRUE(same_bits(after_steps(mixed_plan(precision), 3), after_steps(mixed_plan(precision), 3))) << to_string(precision);
 }
 
@@ -108,6 +108,68 @@ TEST(Trainer, ABadGradientLeavesTheParametersAlone) {
   EXPECT_GE(result.not_finite_ranks, 1);
   EXPECT_TRUE(same_bits(before, parameters(*trainer)));
   EXPECT_EQ(trainer->optimizer_steps(), 1);
+}
+
+/// The gradient of a logit is the scale over the tokens at most, 2^24 / 96: too much for fp16 until the scale has been halved twice or more.
+TEST(Trainer, AnOverflowHalvesTheLossScaleOnAllRanksAndUpdatesNothing) {
+  Options options;
+  options.loss_scale = largest_loss_scale;
+  const auto trainer = tests::trainer(tests::everybody(), mixed_plan(Precision::fp16), options);
+  const auto before = parameters(*trainer);
+  std::int64_t scale = largest_loss_scale;
+  int overflows = 0;
+  for (;; ++overflows) {
+    const auto result = trainer->step(0);
+    ASSERT_EQ(result.loss_scale, scale);
+    EXPECT_TRUE(std::isfinite(result.loss));
+    if (result.finite) break;
+    ASSERT_TRUE(result.overflowed);
+    EXPECT_EQ(trainer->optimizer_steps(), 0);
+    EXPECT_TRUE(same_bits(before, parameters(*trainer)));
+    scale /= 2;
+    EXPECT_EQ(trainer->loss_scale(), (LossScale{scale, 0}));
+  }
+  EXPECT_GE(overflows, 2);
+  EXPECT_LE(overflows, 12);
+  EXPECT_EQ(trainer->optimizer_steps(), 1);
+  EXPECT_EQ(trainer->loss_scale(), (LossScale{scale, 1}));
+  EXPECT_FALSE(same_bits(before, parameters(*trainer)));
+}
+
+/// A scale is a power of two and moves no digits as long as nothing is too small or too large for fp16.
+TEST(Trainer, TheLossScaleChangesTheUpdateByRoundingAtMost) {
+  Options high, low;
+  high.loss_scale = 8192;
+  low.loss_scale = 4096;
+  const auto a = tests::trainer(tests::everybody(), mixed_plan(Precision::fp16), high),
+             b = tests::trainer(tests::everybody(), mixed_plan(Precision::fp16), low);
+  for (int step = 0; step < 3; ++step) {
+    const auto one = a->step(step), other = b->step(step);
+    EXPECT_FALSE(one.overflowed || other.overflowed);
+    EXPECT_NEAR(one.gradient_norm, other.gradient_norm, 1e-3 * one.gradient_norm);
+    EXPECT_NEAR(one.loss, other.loss, 1e-4 * one.loss);
+  }
+}
+
+/// A loss that is not finite is not the scale's fault: it stays, and the run ends or skips as in every precision.
+TEST(Trainer, ABadWeightLeavesTheLossScaleAlone) {
+  const auto trainer = tests::trainer(tests::everybody(), mixed_plan(Precision::fp16));
+  trainer->step(0);
+  const auto scale = trainer->loss_scale();
+  ASSERT_TRUE(scale.has_value());
+  for (const auto& part : trainer->state().parts)
+    if (trainer->program().tensors[static_cast<std::size_t>(part.tensor)].name == "block.1.feed_forward.down.bias")
+      part.parameters[0] = std::nanf("");
+  trainer->adopt(1, scale);
+  const auto result = trainer->step(1);
+  EXPECT_FALSE(result.finite);
+  EXPECT_FALSE(result.overflowed);
+  EXPECT_EQ(trainer->loss_scale(), scale);
+}
+
+TEST(Trainer, OnlyFp16HasALossScale) {
+  for (auto precision : {Precision::fp32, Precision::bf16})
+    EXPECT_EQ(tests::trainer(tests::everybody(), mixed_plan(precision))->loss_scale(), std::nullopt);
 }
 
 /// One rank gives up after so many computations, from none to more than a step has: all ranks update or none does, nobody hangs, and the

@@ -6,8 +6,8 @@
 
 namespace flotilla {
 
-/// What matrices are multiplied in. With bf16 the master weights, gradients and optimizer state stay fp32. Ours does not execute fp16:
-/// it is there to forecast others.
+/// What matrices are multiplied in. With bf16 and fp16 the master weights, gradients and optimizer state stay fp32. With fp16 the loss is
+/// scaled (train/loss_scale.hpp).
 enum class Precision { fp32, bf16, fp16 };
 
 constexpr Bytes element_size(Precision p) { return {p == Precision::fp32 ? 4 : 2}; }

@@ -1,12 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/checkpoint/loss_scale.hpp"
 
 namespace flotilla::checkpoint {
 
@@ -25,6 +27,7 @@ struct StateFile {
 struct Manifest {
   std::int64_t step = 0;             ///< N: iterations done
   std::int64_t optimizer_steps = 0;  ///< updates applied, AdamW's t; smaller than `step` where steps were skipped
+  std::optional<LossScale> loss_scale{};  ///< of the next step in fp16
   std::int64_t sequences = 0;        ///< consumed since the beginning
   std::uint64_t seed = 0;
   std::string training;          ///< what must not change on resume, as text; the trainer compares it

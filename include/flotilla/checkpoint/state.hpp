@@ -24,7 +24,8 @@ struct LocalTensor {
   bool owner = false;                             ///< as plan::Holder's: this rank writes it. Loading fills every part, owned or not.
   int piece = -1;                               ///< where the optimizer is sharded: index into program::share_pieces(); -1: the whole shard
   std::vector<plan::Box> boxes = {};            ///< of a piece: its elements
-  std::span<const std::uint16_t> weights = {};  ///< of a shard in bf16: the copies that steps compute with; checkpoints have none of them
+  Precision precision = Precision::fp32;        ///< of `weights`
+  std::span<const std::uint16_t> weights = {};  ///< of a shard in bf16 or fp16: the copies that steps compute with; checkpoints have none of them
 
   std::vector<plan::Box> boxes_in(const model::Tensor& whole) const { return piece < 0 ? plan::boxes(whole, shard) : boxes; }
   std::int64_t elements() const {

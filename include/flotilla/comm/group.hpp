@@ -15,10 +15,12 @@
 
 namespace flotilla::comm {
 
-enum class ElementType : std::uint8_t { fp32, bf16, fp64 };
+enum class ElementType : std::uint8_t { fp32, bf16, fp16, fp64 };
 
-constexpr Bytes element_size(ElementType type) { return {type == ElementType::fp32 ? 4 : type == ElementType::bf16 ? 2 : 8}; }
-constexpr ElementType element_type(Precision p) { return p == Precision::fp32 ? ElementType::fp32 : ElementType::bf16; }
+constexpr Bytes element_size(ElementType type) { return {type == ElementType::fp32 ? 4 : type == ElementType::fp64 ? 8 : 2}; }
+constexpr ElementType element_type(Precision p) {
+  return p == Precision::fp32 ? ElementType::fp32 : p == Precision::bf16 ? ElementType::bf16 : ElementType::fp16;
+}
 /// What an all-reduce of `size` bytes needs beside the data.
 constexpr Bytes all_reduce_staging(Bytes size, ElementType type, int members) {
   return program::all_reduce_staging(size, element_size(type), members);
@@ -44,10 +46,10 @@ class Group {
   virtual std::string describe() const = 0;
 
   /// Element-wise sum, in place. Piece j of the elements (program::piece) is summed by member j, contributions added in member order;
-  /// bf16 is added in fp32 and rounded once. So the bits depend on the members' order and nothing else. `staging` holds at least
+  /// bf16 and fp16 are added in fp32 and rounded once. So the bits depend on the members' order and nothing else. `staging` holds at least
   /// all_reduce_staging(capacity, ...) bytes; both pointers are aligned for the type and outlive the operation. start(size) takes
   /// a multiple of the element. A group with subgroups sums in them (program/hierarchical_all_reduce.hpp): the bits depend on these, too,
-  /// bf16 is rounded at every level, and `staging` holds program::sum_staging() bytes.
+  /// these are rounded at every level, and `staging` holds program::sum_staging() bytes.
   virtual std::unique_ptr<Operation> make_all_reduce(std::byte* data, ElementType, Bytes capacity, std::byte* staging,
                                                      Bytes staging_size) = 0;
 

@@ -50,7 +50,7 @@ struct Task {
   bool training = true;                                 ///< dropout is on
   std::int64_t step = 0;                                ///< counts in dropout's key
   std::int64_t first_sequence = 0;                      ///< of the step's global batch: dropout's index is global, so no plan changes it
-  float loss_scale = 1;                                 ///< d loss / d (sum of token losses): 1 / tokens in the global batch
+  float loss_scale = 1;                                 ///< d loss / d (sum of token losses): 1 / tokens in the global batch, scaled in fp16
 
   template <class T>
   T* operand(program::Role role) const {
@@ -61,7 +61,7 @@ struct Task {
 /// AdamW's numbers for one step (Loshchilov and Hutter 2019, algorithm 2).
 struct AdamW {
   float learning_rate = 0, beta1 = 0.9f, beta2 = 0.95f, epsilon = 1e-8f, weight_decay = 0.1f;
-  float gradient_factor = 1;  ///< clipping: min(1, limit / norm)
+  float gradient_factor = 1;  ///< clipping, min(1, limit / norm), over the loss scale
   std::int64_t step = 1;      ///< counts from 1, for bias correction
 };
 

@@ -5,6 +5,7 @@
 
 #include "flotilla/base/exit_code.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/checkpoint/loss_scale.hpp"
 #include "flotilla/plan/plan.hpp"
 
 /// A run is a sequence of segments: the steps that it makes under one plan.
@@ -26,6 +27,7 @@ struct SegmentResult {
   Seconds since{};           ///< this rank's clock when it ended
   std::int64_t updates = 0;  ///< optimizer steps made, where the run goes on
   bool temporary = false;    ///< it failed for what may be over soon: the run directory is full or away
+  std::optional<checkpoint::LossScale> loss_scale{};  ///< of the next step in fp16, where the run goes on
 };
 
 /// An ending as text for ranks that were not there, without the rank's own clock, and back.

@@ -22,6 +22,7 @@ struct Options {
   LearningRate learning_rate;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double clip = 1.0;             ///< largest gradient norm, 0: no clipping
+  std::int64_t loss_scale = 65536;  ///< of the first step in fp16: a power of two
   bool skip_non_finite = false;  ///< leave out the update of a step whose loss or gradient is not finite, and go on
   compute::Device device{};      ///< of this rank
   int threads = 1;               ///< compute threads

@@ -11,6 +11,7 @@
 #include "flotilla/data/sampler.hpp"
 #include "flotilla/program/host_memory.hpp"
 #include "flotilla/program/program.hpp"
+#include "flotilla/train/loss_scale.hpp"
 #include "flotilla/train/options.hpp"
 
 /// Executes a program on this rank: the arena, the queues, the step.
@@ -28,6 +29,8 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   bool finite = true;
+  std::int64_t loss_scale = 1;  ///< of this step; other than 1 in fp16 only
+  bool overflowed = false;      ///< not finite, and for a gradient that fp16 could not hold: nothing was updated, and the scale was lowered
   int not_finite_ranks = 0;                         ///< ranks that met a value that is not finite
   Rank not_finite_rank;                             ///< that rank, when it is one
   bool stop = false, save = false, change = false;  ///< some rank wished it
@@ -56,12 +59,15 @@ class Trainer {
 
   /// Parameters as a pure function of (seed, tensor name, element), moments zero. Local.
   void initialize();
-  /// After a checkpoint filled state(): refreshes what is computed from it; `optimizer_steps` updates have been made. Local.
-  void adopt(std::int64_t optimizer_steps);
+  /// After a checkpoint filled state(): refreshes what is computed from it; `optimizer_steps` updates have been made, and the loss scale is
+  /// this, or where there is none the one to begin with. Local.
+  void adopt(std::int64_t optimizer_steps, const std::optional<LossScale>& = std::nullopt);
   /// This rank's parameters and moments: in the arena, or, where that is on a GPU, in a copy on the host as they are now, which counts
   /// after adopt() and is the same memory in every call. Local.
   checkpoint::LocalState state();
   std::int64_t optimizer_steps() const;
+  /// Of the next step, the same on all ranks; none but in fp16.
+  std::optional<LossScale> loss_scale() const;
 
   /// One iteration, `step` counted from 0. Collective over the active ranks. Throws Error{communication} when nothing moves for the
   /// deadline.
@@ -73,14 +79,14 @@ class Trainer {
   /// Mean loss over the evaluation program's sequences. Collective.
   double evaluate();
 
-  /// Gradients after a step (summed over the active ranks, before clipping) of the elements that this rank owns: every element on one rank.
+  /// Gradients after a step (summed over the active ranks, times the loss scale, before clipping) of the elements that this rank owns: every element on one rank.
   struct OwnedGradient {
     int tensor = -1;
     std::vector<plan::Box> boxes;  ///< its elements; local offsets are into `values`
     std::span<const float> values;
   };
   std::vector<OwnedGradient> owned_gradients() const;
-  /// Gradient of a tensor's shard after a step (summed over the active ranks, before clipping); empty when this rank does not hold it.
+  /// Gradient of a tensor's shard after a step (summed, scaled and before clipping, likewise); empty when this rank does not hold it.
   /// Where the optimizer is sharded only the sums of this rank's share are in it, if shards line up: owned_gradients() has them.
   std::span<const float> gradient(int tensor) const;
   /// The shard of a tensor that this rank holds.

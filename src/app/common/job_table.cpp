@@ -200,7 +200,7 @@ void add_watching(Table& t, Job& job) {
 }  // namespace
 
 Choice<Precision> precisions() {
-  return {{"fp32", "bf16"}, [](const std::string& name) { return parse_precision(name); }, [](const Precision& p) { return to_string(p); }};
+  return {{"fp32", "bf16", "fp16"}, [](const std::string& name) { return parse_precision(name); }, [](const Precision& p) { return to_string(p); }};
 }
 
 void add_output(Table& t, Job::Output& o) {

@@ -162,6 +162,7 @@ std::string checkpoint_text(const Description& d, const std::filesystem::path& d
       {"data", m.data_fingerprint},
       {"plan", plan_in_words(m.plan, (directory / "manifest.json").string() + ": /plan")},
       {"size", to_string(size_of(m))}};
+  if (m.loss_scale) lines.emplace_back("loss scale", text(m.loss_scale->value));
   if (m.exploded) lines.emplace_back("weights", "exploded, or most steps before were skipped: a restart prefers an earlier checkpoint");
   for (const auto& [key, value] : m.provenance) lines.emplace_back(key, key == "configuration" ? without_defaults(value) : value);
   return key_values_within(lines, table_width) + "\n" + tensors(d, style);

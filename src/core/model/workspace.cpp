@@ -11,7 +11,7 @@ constexpr Bytes floats(std::int64_t count) { return align_up({4 * count}, 64); }
 struct Terms {
   std::int64_t n, held, d, w, attention, qkv, up, rows, pitch, length, head_size;
   std::int64_t threads;
-  bool pre, drops, relu, bf16, rms, qkv_bias, output_bias, feed_forward_bias, shares;  // shares: the tokens between products
+  bool pre, drops, relu, half, rms, qkv_bias, output_bias, feed_forward_bias, shares;  // shares: the tokens between products
   Bytes e;
 
   Terms(const Config& c, const LayerShape& s, int thread_count)
@@ -30,7 +30,7 @@ struct Terms {
         pre{c.norm == NormPlacement::pre},
         drops{c.dropout > 0},
         relu{c.activation == Activation::relu},
-        bf16{s.precision == Precision::bf16},
+        half{s.precision != Precision::fp32},
         rms{c.norm_kind == NormKind::rms},
         qkv_bias{c.qkv_bias},
         output_bias{c.attention_output_bias},
@@ -51,7 +51,7 @@ struct Terms {
 Bytes score_block(const Terms& t) { return floats(t.rows * t.pitch); }
 
 Bytes attention_backward_thread(const Terms& t) {
-  const Bytes key_value = t.bf16 ? 2 * floats(t.length * t.head_size) : Bytes{};  // fp32 sums of the key and value gradients
+  const Bytes key_value = t.half ? 2 * floats(t.length * t.head_size) : Bytes{};  // fp32 sums of the key and value gradients
   return 2 * score_block(t) + key_value;
 }
 

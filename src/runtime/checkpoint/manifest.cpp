@@ -1,5 +1,6 @@
 #include "flotilla/checkpoint/manifest.hpp"
 
+#include <bit>
 #include <charconv>
 #include <span>
 
@@ -96,6 +97,21 @@ void require_own_checksum(std::string_view text, std::string_view source) {
                    ": /checksum_crc32c: the text has checksum ", found, ", not the one that it says: it is damaged or was changed");
 }
 
+std::string to_json(const LossScale& scale) {
+  JsonLine object;
+  object.add("value", scale.value).add("good_steps", scale.good_steps);
+  return object.text();
+}
+
+LossScale loss_scale_of(const Json& object) {
+  object.expect_keys({"value", "good_steps"});
+  LossScale scale;
+  scale.value = object.get_int64("value", 1);
+  if (!std::has_single_bit(static_cast<std::uint64_t>(scale.value))) object.at("value").refuse("expected a power of two");
+  scale.good_steps = object.get_int64("good_steps", 0);
+  return scale;
+}
+
 /// JSON inside the manifest as the text of a file of its own, or empty.
 std::string document_of(const Json& value) { return value.is_null() ? std::string{} : value.pretty(); }
 
@@ -104,6 +120,7 @@ std::string document_of(const Json& value) { return value.is_null() ? std::strin
 std::string manifest_to_json(const Manifest& manifest) {
   JsonLine object;
   object.add("format", format).add("version", version).add("step", manifest.step).add("optimizer_steps", manifest.optimizer_steps);
+  if (manifest.loss_scale) object.add_json("loss_scale", to_json(*manifest.loss_scale));
   // A string: seeds have 64 bits, and many readers of JSON keep 53.
   object.add("sequences", manifest.sequences).add("seed", std::to_string(manifest.seed));
   object.add("data_fingerprint", manifest.data_fingerprint).add("training", manifest.training).add("tensors", manifest.tensors);
@@ -121,12 +138,13 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   require_own_checksum(text, source);
   const Json document = Json::parse(text, source);
   files::require_format(document, format, version);
-  document.expect_keys({"format", "version", "step", "optimizer_steps", "sequences", "seed", "data_fingerprint", "training", "tensors",
+  document.expect_keys({"format", "version", "step", "optimizer_steps", "loss_scale", "sequences", "seed", "data_fingerprint", "training", "tensors",
                         "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
   document.at("checksum_crc32c");
   Manifest manifest;
   manifest.step = document.get_int64("step", 0);
   manifest.optimizer_steps = document.at("optimizer_steps").as_int64(0, manifest.step);
+  if (document.has("loss_scale")) manifest.loss_scale = loss_scale_of(document.at("loss_scale"));
   manifest.sequences = document.get_int64("sequences", 0);
   manifest.seed = parse_number<std::uint64_t>(document.at("seed"), 10, "expected a string of decimal digits below 2^64");
   manifest.data_fingerprint = document.get_string("data_fingerprint");

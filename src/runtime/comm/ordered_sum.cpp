@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 
+#include "flotilla/base/half.hpp"
+
 namespace flotilla::comm {
 namespace {
 
@@ -31,6 +33,12 @@ struct Bf16 {
     const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
     return static_cast<Stored>(is_nan ? quiet_nan : rounded);
   }
+};
+struct Fp16 {
+  using Stored = std::uint16_t;
+  using Sum = float;
+  static Sum widen(Stored x) { return half_to_float(x); }
+  static Stored narrow(Sum x) { return half_from_float(x); }
 };
 
 constexpr std::int64_t block_size = 1024;  // elements; the running sums stay in the first-level cache
@@ -61,6 +69,7 @@ void ordered_sum(ElementType type, std::span<const std::byte* const> parts, std:
   switch (type) {
     case ElementType::fp32: return sum<Fp32>(parts, into, elements);
     case ElementType::bf16: return sum<Bf16>(parts, into, elements);
+    case ElementType::fp16: return sum<Fp16>(parts, into, elements);
     case ElementType::fp64: return sum<Fp64>(parts, into, elements);
   }
 }

@@ -107,7 +107,9 @@ class TypeMerge {
   }
 
   void raise_peak(Precision precision, double rate) {
-    FlopsPerSecond& peak = precision == Precision::bf16 ? type_.peak_bf16 : type_.peak_fp32;
+    FlopsPerSecond& peak = precision == Precision::fp32   ? type_.peak_fp32
+                           : precision == Precision::bf16 ? type_.peak_bf16
+                                                          : type_.peak_fp16;
     peak.value = std::max(peak.value, rate);
   }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flotilla/base/text.hpp"
+#include "flotilla/cluster/product_peak.hpp"
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::probe {
@@ -101,7 +102,7 @@ Row operation_row(const cluster::Profile& profile, const model::Config& model, c
   const model::LayerShape shape{t.sequences, t.length, t.tensor_parallel, 0, t.precision};
   const double flops = model::flops(model, shape, model::parse_operation(t.operation));
   const auto* type = cluster::find_type(profile, t.device_type);
-  const double peak = type == nullptr ? 0 : (t.precision == Precision::bf16 ? type->peak_bf16 : type->peak_fp32).value;
+  const double peak = type == nullptr ? 0 : cluster::product_peak(*type, t.precision).value;
   const double reached = t.time.value > 0 ? flops / t.time.value : 0;
   row.push_back(flops > 0 ? rate(reached / 1e9) : "-");
   row.push_back(flops > 0 && peak > 0 ? fixed(100 * reached / peak, 0) + " %" : "-");

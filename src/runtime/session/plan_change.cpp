@@ -10,13 +10,13 @@
 namespace flotilla::session {
 namespace {
 
-Bytes move(const RunContext& place, const ActivePlan& from, ReadyPlan& to, std::int64_t updates) {
+Bytes move(const RunContext& place, const ActivePlan& from, ReadyPlan& to, const SegmentResult& segment_result) {
   const auto deadline = place.config.comm.deadline;
   const auto state = [](const ActivePlan& work) { return work.trainer ? work.trainer->state() : checkpoint::LocalState{}; };
   comm::agree_on(
       place.world, "moving the training state",
       [&] { train::move_state(place.world, to.migration, state(from), state(to.work), deadline); }, deadline);
-  if (to.work.trainer) to.work.trainer->adopt(updates);
+  if (to.work.trainer) to.work.trainer->adopt(segment_result.updates, segment_result.loss_scale);
   return to.migration.moved();
 }
 
@@ -39,7 +39,7 @@ PlanChange change_plan(const RunContext& place, ActivePlan& work, TrainingLoop* 
     return change;
   }
   const Seconds met = now();
-  change.moved = move(place, work, ready, segment_result.updates);
+  change.moved = move(place, work, ready, segment_result);
   const Seconds moved = now();
   work.trainer.reset();  // before the active ranks that it talks over
   work = std::move(ready.work);

@@ -10,6 +10,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/print.hpp"
+#include "flotilla/cluster/product_peak.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -104,7 +105,7 @@ class Run::State {
     if (resumes_) {
       const auto loaded = checkpoint::load_newest_good(*work.active, allocation_.run(), work.trainer->state(), {deadline()});
       first_step = loaded.manifest.step;
-      work.trainer->adopt(loaded.manifest.optimizer_steps);
+      work.trainer->adopt(loaded.manifest.optimizer_steps, loaded.manifest.loss_scale);
     } else {
       work.trainer->initialize();
     }
@@ -208,7 +209,7 @@ class Run::State {
     double sum = 0;
     for (Rank rank : work.active_ranks)
       if (const auto* type = cluster::find_type(profile, profile.devices.at(rank.index()).type))
-        sum += (place_.config.training.precision == Precision::fp32 ? type->peak_fp32 : type->peak_bf16).value;
+        sum += cluster::product_peak(*type, place_.config.training.precision).value;
     return sum;
   }
 

@@ -18,4 +18,9 @@ std::string not_finite_in_words(const train::StepResult& result, std::int64_t st
   return text("step ", step, ": loss ", result.loss, ", gradient norm ", result.gradient_norm, ": not finite, ", where);
 }
 
+std::string overflow_in_words(const train::StepResult& result, std::int64_t step) {
+  return text("step ", step, ": the gradient overflowed fp16 at a loss scale of ", result.loss_scale,
+              ": the optimizer step is skipped, and the scale halved");
+}
+
 }  // namespace flotilla::session

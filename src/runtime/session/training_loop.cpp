@@ -113,7 +113,7 @@ SegmentResult TrainingLoop::run_steps() {
     if (result.given_up) return leave_step();
     require_finite(result);
     ++done_;
-    skipped_ = result.finite ? 0 : skipped_ + 1;
+    skipped_ = result.finite || result.overflowed ? 0 : skipped_ + 1;
     in_.allocation.set_step(done_);
     note_started();
     const Seconds took = now() - begin;
@@ -160,7 +160,8 @@ std::optional<SegmentResult> TrainingLoop::advance_change() {
   const Seconds since = now();
   const auto* ready = in_.ahead->wait();
   if (ready->refused.empty())
-    return SegmentResult{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps()};
+    return SegmentResult{ExitCode::done, "the run continues under another plan", done_, true, since, in_.trainer.optimizer_steps(), false,
+                         in_.trainer.loss_scale()};
   if (speaks()) tell(PlanChange{done_, ready->next.reason, since, {}, ready->refused, {}});
   switch_.refuse();
   in_.ahead->drop();
@@ -223,6 +224,10 @@ train::StepResult TrainingLoop::one_step() {
 
 void TrainingLoop::require_finite(const train::StepResult& result) const {
   if (result.finite) return;
+  if (result.overflowed) {
+    if (speaks()) log::info(overflow_in_words(result, done_ + 1));
+    return;
+  }
   const auto line = not_finite_in_words(result, done_ + 1, [this](Rank rank) { return in_.active.name(rank); });
   if (in_.config.training.skip_non_finite) {
     if (speaks()) log::warning(line, "; the optimizer step is skipped");
@@ -360,6 +365,7 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
       in_.active, "holding the run directory", [&] { in_.allocation.require_lock(); }, in_.config.comm.deadline);
   manifest.step = done_;
   manifest.optimizer_steps = in_.trainer.optimizer_steps();
+  manifest.loss_scale = in_.trainer.loss_scale();
   manifest.sequences = done_ * in_.config.training.global_batch;
   manifest.exploded = 2 * skipped_ > done_ - std::max(saved_, in_.first_step);
   checkpoint::SaveOptions options;

@@ -57,7 +57,6 @@ void Binding::bind(BoundInstruction& bound, const program::IssuedInstruction& is
   task.training = program_.purpose == program::Purpose::training;
   const auto& firsts = program_.first_sequences.at(static_cast<std::size_t>(binding_.batch_partition));
   if (instruction.per_microbatch) task.first_sequence = firsts.at(static_cast<std::size_t>(bound.microbatch));
-  task.loss_scale = 1.0f / (static_cast<float>(program_.plan.global_batch) * static_cast<float>(program_.plan.length));
   for (const auto& access : instruction.accesses)
     task.operands[static_cast<std::size_t>(access.role)] = buffer(access.buffer, bound.microbatch);
   std::visit(Overloaded{[&](const program::LayerOperation& operation) { bind_layer(task, operation); },

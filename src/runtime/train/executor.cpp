@@ -31,6 +31,7 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
       deadline_{deadline},
       progress_{binding.issued_instructions().size()},
       poison_{binding, backend, poison},
+      loss_factor_{1.0f / (static_cast<float>(binding.program().plan.global_batch) * static_cast<float>(binding.program().plan.length))},
       record_{record} {
   const auto& c = binding.rank_class();
   const auto& owned = binding.rank_binding().owned;
@@ -117,6 +118,7 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
   std::visit(Overloaded{
                  [&](const program::LayerOperation&) {
                    issued.task.step = context.step;
+                   issued.task.loss_scale = loss_factor_ * static_cast<float>(context.loss_scale);
                    backend_.run(issued.task);
                  },
                  [&](const program::TokenLoad&) { load_tokens(issued, context); },
@@ -219,11 +221,12 @@ void Executor::fill_totals(const StepContext& context) {
 }
 
 void Executor::optimize(const compute::Task& task, const program::OptimizerUpdate& update, const StepContext& context) {
-  const double norm = std::sqrt(totals()[scalar::squared_norm]);
+  const double norm = std::sqrt(totals()[scalar::squared_norm]) / static_cast<double>(context.loss_scale);
   const bool bad = totals()[scalar::given_up] > 0 || !std::isfinite(norm) || !std::isfinite(totals()[scalar::loss]);
   if (bad) return keep_shard(task, update);  // the last good parameters stay
   auto adamw = context.adamw;
-  adamw.gradient_factor = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
+  const float clipping = context.clip > 0 && norm > context.clip ? static_cast<float>(context.clip / norm) : 1.0f;
+  adamw.gradient_factor = clipping / static_cast<float>(context.loss_scale);
   if (update.shard >= 0) return optimize_shard(task, update, adamw);
   auto* parameters = task.operand<float>(Role::parameters);
   auto* weights = task.operand<std::byte>(Role::weights);

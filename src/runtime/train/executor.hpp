@@ -18,7 +18,8 @@ struct StepContext {
   std::int64_t step = 0;  ///< from 0; of dropout's key
   StepRequests step_requests;
   compute::AdamW adamw;
-  double clip = 0;  ///< 0: no clipping
+  double clip = 0;              ///< 0: no clipping
+  std::int64_t loss_scale = 1;  ///< a power of two; gradients are that much larger until the optimizer takes them
   /// Token ids of sequence `index` of the step (or of the evaluation).
   std::function<void(int index, std::span<std::int32_t> tokens)> read_sequence;
   /// Asked before each computation; true: the rest of the step is gone through without computing. Empty: never.
@@ -79,6 +80,7 @@ class Executor {
   program::Part piece_part_;                                               ///< a piece as a part of one slot
   std::function<bool(BoundInstruction&)> before_start_;
   const StepContext* context_ = nullptr;
+  float loss_factor_;                    ///< of a token's loss in the mean over the global batch
   std::size_t sums_ = 0;                 ///< place of the instruction that puts in this rank's
   std::atomic<Pass> pass_{Pass::whole};  ///< the compute thread makes it drained, the communication thread ends the choice
   bool record_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/half.hpp"
 
 namespace flotilla::train {
 namespace {
@@ -46,11 +47,11 @@ std::span<T> row(std::span<T> shard, std::int64_t offset, std::int64_t count) {
 }
 
 /// A bf16 is the upper half of an fp32.
-void widen(std::span<const std::byte> halves, std::span<float> out) {
+void widen(Precision precision, std::span<const std::byte> halves, std::span<float> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
-    std::uint16_t upper = 0;
-    std::memcpy(&upper, halves.data() + i * half, half);
-    out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(upper) << 16);
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, halves.data() + i * half, half);
+    out[i] = precision == Precision::fp16 ? half_to_float(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 }
 
@@ -116,7 +117,7 @@ void StateStream::write(std::span<const std::byte> message) {
             const auto from = message.first(static_cast<std::size_t>(count * plane.width()));
             message = message.subspan(from.size());
             if (plane.weights)
-              widen(from, to);
+              widen(part.precision, from, to);
             else
               std::memcpy(to.data(), from.data(), from.size());
           });
@@ -132,7 +133,7 @@ void keep(const program::StateTransfer& transfer, const Shelves& from, const She
         const auto fresh = row(out, run.to_offset + o * run.to_stride, run.inner);
         const std::int64_t first = run.from_offset + o * run.from_stride;
         if (plane.weights)
-          widen(std::as_bytes(row(source.weights, first, run.inner)), fresh);
+          widen(source.precision, std::as_bytes(row(source.weights, first, run.inner)), fresh);
         else
           std::ranges::copy(row(source.values(plane.kind), first, run.inner), fresh.begin());
       }

@@ -123,11 +123,12 @@ class Trainer::State {
         zero(share.moment2);
       }
     }
-    adopt(0);
+    adopt(0, std::nullopt);
   }
 
-  void adopt(std::int64_t optimizer_steps) {
+  void adopt(std::int64_t optimizer_steps, const std::optional<LossScale>& loss_scale) {
     optimizer_steps_ = optimizer_steps;
+    if (scales_loss()) loss_scale_ = loss_scale.value_or(LossScale{options_.loss_scale});
     if (mirror_) mirror_->upload();
     for (const auto& part : binding_.rank_class().parts)
       if (part.weights != part.parameters)
@@ -140,6 +141,7 @@ class Trainer::State {
     return {&training_.tensors, held_};
   }
   std::int64_t optimizer_steps() const { return optimizer_steps_; }
+  std::optional<LossScale> loss_scale() const { return loss_scale_; }
 
   StepResult step(std::int64_t step, const StepRequests& step_requests) {
     step_ = step;
@@ -147,6 +149,7 @@ class Trainer::State {
     context_.step = step;
     context_.step_requests = step_requests;
     context_.clip = options_.clip;
+    context_.loss_scale = loss_scale_ ? loss_scale_->value : 1;
     context_.adamw = {static_cast<float>(rate),
                       static_cast<float>(options_.beta1),
                       static_cast<float>(options_.beta2),
@@ -288,7 +291,8 @@ class Trainer::State {
         local.tensor = slot.tensor;
         local.shard = plan::shard(training_.tensors[static_cast<std::size_t>(slot.tensor)], c.shape.tensor_parallel, binding.tensor_index);
         local.parameters = floats(whole_parameters(part), slot);
-        if (training_.plan.precision == Precision::bf16)
+        local.precision = training_.plan.precision;
+        if (local.precision != Precision::fp32)
           local.weights = {
               reinterpret_cast<const std::uint16_t*>(state_in(part.weights, StateMirror::Direction::to_host)) + slot.offset,
               static_cast<std::size_t>(slot.elements)};
@@ -315,6 +319,7 @@ class Trainer::State {
       checkpoint::LocalTensor local;
       local.tensor = piece.tensor;
       local.piece = static_cast<int>(i);
+      local.precision = training_.plan.precision;
       local.boxes = program::boxes_of(training_, active_.rank(), piece);
       local.parameters = floats(share.parameters, share.parameters == part.parameters ? piece.summed : piece.kept);
       local.moment1 = floats(share.moment1, piece.kept);
@@ -328,7 +333,8 @@ class Trainer::State {
     StepResult result;
     result.given_up = totals[scalar::given_up] > 0;
     result.loss = totals[scalar::loss] / (static_cast<double>(training_.plan.global_batch) * training_.plan.length);
-    result.gradient_norm = std::sqrt(totals[scalar::squared_norm]);
+    result.loss_scale = context_.loss_scale;
+    result.gradient_norm = std::sqrt(totals[scalar::squared_norm]) / static_cast<double>(result.loss_scale);
     result.learning_rate = rate;
     result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
     result.not_finite_ranks = static_cast<int>(totals[scalar::not_finite]);
@@ -336,8 +342,18 @@ class Trainer::State {
     result.stop = totals[scalar::stop] > 0;
     result.save = totals[scalar::save] > 0;
     result.change = totals[scalar::change] > 0;
-    if (result.finite && !result.given_up) ++optimizer_steps_;
+    if (!result.given_up) count_update(result);
     return result;
+  }
+
+  bool scales_loss() const { return training_.plan.precision == Precision::fp16; }
+
+  /// A loss that is not finite is no matter of its scale.
+  void count_update(StepResult& result) {
+    result.overflowed = loss_scale_ && !result.finite && std::isfinite(result.loss) && result.loss_scale > smallest_loss_scale;
+    if (result.finite) ++optimizer_steps_;
+    if (result.overflowed) loss_scale_ = after_overflow(*loss_scale_);
+    if (loss_scale_ && result.finite) loss_scale_ = after_update(*loss_scale_);
   }
 
   const comm::World& active_;
@@ -362,6 +378,7 @@ class Trainer::State {
   std::function<bool(std::int64_t)> give_up_;
   std::vector<checkpoint::LocalTensor> held_;
   std::int64_t step_ = 0, optimizer_steps_ = 0;
+  std::optional<LossScale> loss_scale_;
 };
 
 Trainer::Trainer(const comm::World& active, program::Program training, std::optional<program::Program> evaluation,
@@ -371,9 +388,12 @@ Trainer::Trainer(const comm::World& active, program::Program training, std::opti
 Trainer::~Trainer() = default;
 
 void Trainer::initialize() { state_->initialize(); }
-void Trainer::adopt(std::int64_t optimizer_steps) { state_->adopt(optimizer_steps); }
+void Trainer::adopt(std::int64_t optimizer_steps, const std::optional<LossScale>& loss_scale) {
+  state_->adopt(optimizer_steps, loss_scale);
+}
 checkpoint::LocalState Trainer::state() { return state_->local_state(); }
 std::int64_t Trainer::optimizer_steps() const { return state_->optimizer_steps(); }
+std::optional<LossScale> Trainer::loss_scale() const { return state_->loss_scale(); }
 StepResult Trainer::step(std::int64_t step, const StepRequests& step_requests) { return state_->step(step, step_requests); }
 void Trainer::give_up_when(std::function<bool(std::int64_t step)> transfer_sources) { state_->give_up_when(std::move(transfer_sources)); }
 double Trainer::evaluate() { return state_->evaluate(); }

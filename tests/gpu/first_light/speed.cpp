@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "cuda/products.hpp"
@@ -90,16 +91,16 @@ class Report {
  public:
   Report(const DeviceRates& rates, const Sizes& sizes) : rates_{rates}, sizes_{sizes} {}
 
-  void add(const char* name, const Work& work, const std::function<void()>& enqueue) {
+  void add(const std::string& name, const Work& work, const std::function<void()>& enqueue) {
     const Seconds took = best_of(enqueue);
     const double by_bytes = work.bytes / std::max(rates_.memory.value, 1.0), by_flops = work.flops / std::max(rates_.bf16.value, 1.0);
     const double floor = std::max(by_bytes, by_flops);
-    std::printf("{\"kernel\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.9f, \"floor_seconds\": %.9f, \"share\": %.3f}\n", name,
+    std::printf("{\"kernel\": \"%s\", \"bytes\": %.0f, \"flops\": %.0f, \"seconds\": %.9f, \"floor_seconds\": %.9f, \"share\": %.3f}\n", name.c_str(),
                 work.bytes, work.flops, took.value, floor, floor / std::max(took.value, 1e-12));
   }
   /// A launch of a kernel of the build.
   template <class... Arguments>
-  void kernel(const char* name, const Work& work, const gpu::LaunchShape& shape, Arguments... arguments) {
+  void kernel(const std::string& name, const Work& work, const gpu::LaunchShape& shape, Arguments... arguments) {
     add(name, work, [&] { target().kernel(name, shape.shared).launch(target().stream, shape, arguments...); });
   }
   const Sizes& sizes() const { return sizes_; }
@@ -181,17 +182,22 @@ void attention(Report& report) {
   auto *lse = a.raw<float>(rows * s.heads), *dots = a.raw<float>(rows * s.heads);
   const HeadPlaces places{size, s.heads, s.heads, 1, row, size, s.width, size, s.width};
   const AttentionShape shape{places, s.length, 0, 0.125f, 0, 0};
-  const std::int64_t tiles = (s.length + attention_tile - 1) / attention_tile;
-  const auto grid = [&](bool forward) {
-    return gpu::LaunchShape{tiles, s.heads, s.sequences, attention_threads, Bytes{attention_shared(size, 2, forward)}};
+  const auto grid = [&](int rows, int shared) {
+    return gpu::LaunchShape{(s.length + rows - 1) / rows, s.heads, s.sequences, attention_threads, Bytes{shared}};
   };
-  // Half of the scores are masked; two products forward, five back.
+  // Half of the scores are masked; two products forward, seven back.
   const double product = 2.0 * s.sequences * s.heads * s.length * s.length * size / 2, bytes = 2.0 * static_cast<double>(rows) * s.width;
-  report.kernel("attention_forward_64_bf16", {4 * bytes, 2 * product}, grid(true), out, lse, Halves{qkv}, shape, Dropout{});
-  report.kernel("attention_queries_64_bf16", {6 * bytes, 3 * product}, grid(false), back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
-                Floats{lse}, shape, Dropout{});
-  report.kernel("attention_keys_64_bf16", {6 * bytes, 4 * product}, grid(false), back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse},
-                shape, Dropout{});
+  const auto run = [&](const std::string& kind, const gpu::LaunchShape& forward, const gpu::LaunchShape& backward) {
+    report.kernel(kind + "_forward_64_bf16", {4 * bytes, 2 * product}, forward, out, lse, Halves{qkv}, shape, Dropout{});
+    report.kernel(kind + "_queries_64_bf16", {6 * bytes, 3 * product}, backward, back, dots, Halves{qkv}, Halves{out}, Halves{gradient},
+                  Floats{lse}, shape, Dropout{});
+    report.kernel(kind + "_keys_64_bf16", {6 * bytes, 4 * product}, backward, back, Floats{dots}, Halves{qkv}, Halves{gradient}, Floats{lse},
+                  shape, Dropout{});
+  };
+  run("attention", grid(attention_tile, attention_shared(size, 2, true)), grid(attention_tile, attention_shared(size, 2, false)));
+  if (target().device.facts().major >= 8)
+    run("attention_mma", grid(attention_mma_rows, attention_mma_shared(size, true)),
+        grid(attention_mma_rows, attention_mma_shared(size, false)));
 }
 
 void products(Report& report) {

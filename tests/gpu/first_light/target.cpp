@@ -32,6 +32,11 @@ Target& target() {
 
 namespace compute::cuda {
 
+int architecture() {
+  const gpu::DeviceFacts& facts = first_light::target().device.facts();
+  return 10 * facts.major + facts.minor;
+}
+
 void* take(std::size_t bytes) {
   void* memory = std::aligned_alloc(16, bytes);
   Memory& mine = buffers[static_cast<const std::byte*>(memory)];

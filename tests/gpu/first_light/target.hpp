@@ -33,6 +33,9 @@ void run(Triple grid, Triple block, std::size_t shared, Order, Body&& body) {
 
 namespace flotilla::compute::cuda {
 
+/// 10 * major + minor of the device.
+int architecture();
+
 void* take(std::size_t bytes);
 void give_back(void*);
 
@@ -65,24 +68,25 @@ struct DeviceKernel {
 
 #define FLOTILLA_DEVICE_ELEMENT(name, S, E, ...) inline constexpr DeviceKernel<__VA_ARGS__> name##S{#name #S};
 #define FLOTILLA_DEVICE(name, ...) inline constexpr DeviceKernel<__VA_ARGS__> name{#name};
-FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DEVICE_ELEMENT, _f32, float)
-FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DEVICE_ELEMENT, _bf16, bfloat16)
+#define FLOTILLA_DEVICE_FOR(S, E, MORE) FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DEVICE_ELEMENT, S, E) MORE(FLOTILLA_DEVICE_ELEMENT, S, E)
+FLOTILLA_ELEMENT_TYPES(FLOTILLA_DEVICE_FOR)
 FLOTILLA_PLAIN_KERNELS(FLOTILLA_DEVICE)
+#undef FLOTILLA_DEVICE_FOR
 #undef FLOTILLA_DEVICE_ELEMENT
 #undef FLOTILLA_DEVICE
 
-/// Kernels<E>::name is name_f32 or name_bf16.
+/// Kernels<E>::name is name_f32, name_bf16 or name_f16.
 template <class E>
 struct Kernels;
 #define FLOTILLA_MEMBER(name, S, E, ...) static constexpr const DeviceKernel<__VA_ARGS__>& name = cuda::name##S;
-template <>
-struct Kernels<float> {
-  FLOTILLA_ELEMENT_KERNELS(FLOTILLA_MEMBER, _f32, float)
-};
-template <>
-struct Kernels<bfloat16> {
-  FLOTILLA_ELEMENT_KERNELS(FLOTILLA_MEMBER, _bf16, bfloat16)
-};
+#define FLOTILLA_KERNELS_OF(S, E, MORE)             \
+  template <>                                       \
+  struct Kernels<E> {                               \
+    FLOTILLA_ELEMENT_KERNELS(FLOTILLA_MEMBER, S, E) \
+    MORE(FLOTILLA_MEMBER, S, E)                     \
+  };
+FLOTILLA_ELEMENT_TYPES(FLOTILLA_KERNELS_OF)
+#undef FLOTILLA_KERNELS_OF
 #undef FLOTILLA_MEMBER
 
 }  // namespace flotilla::compute::cuda

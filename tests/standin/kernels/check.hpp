@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "flotilla/base/half.hpp"
 #include "target.hpp"
 
 /// Kernels against references in fp64. target.hpp is where they run: the host (host/) or a device (tests/gpu/first_light). What includes this
@@ -18,14 +19,29 @@ namespace flotilla::compute::cuda {
 
 /// Half a unit in the last place, relative.
 template <class E>
-constexpr double rounding = sizeof(E) == 4 ? 0x1p-24 : 0x1p-8;
+constexpr double rounding = 0x1p-24;
+template <>
+inline constexpr double rounding<bfloat16> = 0x1p-8;
+template <>
+inline constexpr double rounding<float16> = 0x1p-11;
 constexpr double fp32 = 0x1p-24;
+/// Half of the distance of numbers near zero: the error of a result below the smallest normal number.
 template <class E>
-constexpr const char* suffix = sizeof(E) == 4 ? "_f32" : "_bf16";
+constexpr double subnormal = 0;
+template <>
+inline constexpr double subnormal<float16> = 0x1p-25;
+template <class E>
+constexpr const char* suffix = "_f32";
+template <>
+inline constexpr const char* suffix<bfloat16> = "_bf16";
+template <>
+inline constexpr const char* suffix<float16> = "_f16";
 
 inline double value(float v) { return static_cast<double>(v); }
 inline double value(double v) { return v; }
 inline double value(bfloat16 v) { return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(v.bits) << 16)); }
+inline double value(float16 v) { return static_cast<double>(half_to_float(v.bits)); }
+inline void set(float16& to, double v) { to = {half_from_float(static_cast<float>(v))}; }
 inline void set(float& to, double v) { to = static_cast<float>(v); }
 inline void set(bfloat16& to, double v) { to = {static_cast<std::uint16_t>((std::bit_cast<std::uint32_t>(static_cast<float>(v)) + 0x8000u) >> 16)}; }
 

@@ -28,7 +28,7 @@ void check_activations(hostgpu::Order order, Activation kind, const char* name) 
     const double error = fp32 * (16 + 8 * std::abs(u)) * (1 + std::abs(v));
     forward.add(y.at(i), reference, rounding<E> * std::abs(reference) + error);
     backward.add(back.at(i), gradient.at(i) * slope,
-                 rounding<E> * std::abs(gradient.at(i) * slope) + 4 * error * (1 + std::abs(v)) * std::abs(gradient.at(i)) + 1e-30);
+                 rounding<E> * std::abs(gradient.at(i) * slope) + 4 * error * (1 + std::abs(v)) * std::abs(gradient.at(i)) + subnormal<E> + 1e-30);
   }
 }
 
@@ -51,7 +51,7 @@ void check_swiglu(hostgpu::Order order, std::size_t columns) {
       const double v = saved.at(r * 2 * columns + j), o = saved.at(r * 2 * columns + columns + j), s = 1 / (1 + std::exp(-v));
       const double g = gradient.at(r * 2 * columns + j), size = (1 + std::abs(v)) * (1 + std::abs(v));
       const auto add = [&](Comparison& c, double got, double reference, double factor) {
-        c.add(got, reference, rounding<E> * std::abs(reference) + 24 * fp32 * size * std::abs(factor) + 1e-30);
+        c.add(got, reference, rounding<E> * std::abs(reference) + 24 * fp32 * size * std::abs(factor) + subnormal<E> + 1e-30);
       };
       add(forward, y.at(r * columns + j), v * s * o, o);
       add(backward, back.at(r * 2 * columns + j), g * o * s * (1 + v * (1 - s)), g * o);
@@ -116,7 +116,7 @@ void check_adamw(hostgpu::Order order) {
     masters.add(p.at(i), reference, fp32 * (3 * std::abs(reference) + 40 * value(s.step_size) * (1 + std::abs(step / value(s.step_size)))));
     masters.add(m.at(i), first, 4 * fp32 * (std::abs(m_before.at(i)) + std::abs(gradient)));
     masters.add(v.at(i), second, 4 * fp32 * (v_before.at(i) + gradient * gradient));
-    copies.add(weights.at(i), p.at(i), rounding<E> * std::abs(p.at(i)) * 1.0001 + 1e-38);
+    copies.add(weights.at(i), p.at(i), rounding<E> * std::abs(p.at(i)) * 1.0001 + subnormal<E> + 1e-38);
   }
 }
 
@@ -136,7 +136,7 @@ void check_ordered_sum(hostgpu::Order order, int mine) {
   Comparison sums{std::string{"ordered_sum"} + suffix<E>};
   for (std::size_t i = 0; i < n; ++i) {
     const auto exact = static_cast<double>(static_cast<float>(pieces.at(i) + pieces.at(n + i)) + static_cast<float>(pieces.at(2 * n + i)));
-    sums.add(sum.at(i), exact, rounding<E> * std::abs(exact) * 1.0001 + 1e-38);  // the very bits, but for the one rounding
+    sums.add(sum.at(i), exact, rounding<E> * std::abs(exact) * 1.0001 + subnormal<E> + 1e-38);  // the very bits, but for the one rounding
   }
 }
 
@@ -152,8 +152,8 @@ void check_pairs(hostgpu::Order order) {
   Comparison pairs{std::string{"add"} + suffix<E>}, narrowed{std::string{"convert"} + suffix<E>};
   for (std::size_t i = 0; i < n; ++i) {
     const double two = a.at(i) + b.at(i);
-    pairs.add(pair.at(i), two, (rounding<E> + fp32) * std::abs(two) + 1e-38);
-    narrowed.add(narrow.at(i), wide.at(i), rounding<E> * std::abs(wide.at(i)) * 1.0001 + 1e-38);
+    pairs.add(pair.at(i), two, (rounding<E> + fp32) * std::abs(two) + subnormal<E> + 1e-38);
+    narrowed.add(narrow.at(i), wide.at(i), rounding<E> * std::abs(wide.at(i)) * 1.0001 + subnormal<E> + 1e-38);
   }
 }
 
@@ -172,6 +172,7 @@ void all(hostgpu::Order order) {
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
+  all<float16>(order);
 }
 
 Checks registered{"elements", &run_checks};

@@ -49,7 +49,7 @@ void all(hostgpu::Order order, int members) {
         const auto at = static_cast<std::size_t>(row * shapes[m].pitch + c);
         const double p = std::exp(logits[m]->at(at)) / sum;
         const double reference = (p - (c + shapes[m].first_token == target)) * value(scale);
-        back.add(gradients[m]->at(at), reference, rounding<E> * std::abs(reference) + 100 * fp32 * p * value(scale) + 1e-37);
+        back.add(gradients[m]->at(at), reference, rounding<E> * std::abs(reference) + 100 * fp32 * p * value(scale) + subnormal<E> + 1e-37);
       }
   }
 }
@@ -57,6 +57,7 @@ void all(hostgpu::Order order, int members) {
 void run_checks(hostgpu::Order order) {
   all<float>(order, 1);
   all<bfloat16>(order, 3);
+  all<float16>(order, 3);
 }
 
 Checks registered{"head", &run_checks};

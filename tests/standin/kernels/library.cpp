@@ -39,9 +39,8 @@ namespace cuda = compute::cuda;
 
 #define FLOTILLA_ENTRY(name, ...) HostKernel{#name, Runner<&cuda::name>::arguments, &Runner<&cuda::name>::run},
 #define FLOTILLA_ELEMENT_ENTRY(name, S, E, ...) HostKernel{#name #S, Runner<&cuda::name##S>::arguments, &Runner<&cuda::name##S>::run},
-const HostKernel kernels[] = {FLOTILLA_ELEMENT_KERNELS(FLOTILLA_ELEMENT_ENTRY, _f32, float)      //
-                              FLOTILLA_ELEMENT_KERNELS(FLOTILLA_ELEMENT_ENTRY, _bf16, bfloat16)  //
-                              FLOTILLA_PLAIN_KERNELS(FLOTILLA_ENTRY) HostKernel{}};
+#define FLOTILLA_ENTRIES_OF(S, E, MORE) FLOTILLA_ELEMENT_KERNELS(FLOTILLA_ELEMENT_ENTRY, S, E) MORE(FLOTILLA_ELEMENT_ENTRY, S, E)
+const HostKernel kernels[] = {FLOTILLA_ELEMENT_TYPES(FLOTILLA_ENTRIES_OF) FLOTILLA_PLAIN_KERNELS(FLOTILLA_ENTRY) HostKernel{}};
 
 }  // namespace
 

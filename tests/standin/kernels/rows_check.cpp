@@ -32,7 +32,7 @@ void forward(const Case& c, hostgpu::Order order) {
       const double m = reference_multiplier(drop, static_cast<int>(j), at % place.length, place.first_sequence + at / place.length, 0);
       const double added = (partial.at(row * w + j) + (c.bias ? bias.at(j) : 0)) * m, kept = c.residual ? residual.at(row * w + j) : 0;
       sums.add(sum.at(row * w + j), added + kept,
-               rounding<E> * std::abs(added + kept) + 4 * fp32 * (2 * std::abs(added) + std::abs(kept)) + 1e-30);
+               rounding<E> * std::abs(added + kept) + 4 * fp32 * (2 * std::abs(added) + std::abs(kept)) + subnormal<E> + 1e-30);
       mean += sum.at(row * w + j) / c.width;  // the norm reads what is stored
     }
     if (!c.norm) continue;
@@ -99,7 +99,7 @@ void backward(const Case& c, hostgpu::Order order) {
       const int at = static_cast<int>(r) + place.first_row;
       const double m = reference_multiplier(drop, static_cast<int>(j), at % place.length, place.first_sequence + at / place.length, 0);
       const double kept = out.at(r * w + j) * m;
-      masks.add(masked.at(r * w + j), kept, (rounding<E> + 2 * fp32) * std::abs(kept) + 1e-30);
+      masks.add(masked.at(r * w + j), kept, (rounding<E> + 2 * fp32) * std::abs(kept) + subnormal<E> + 1e-30);
       if (c.bias) sums[norm_sums * w + j] += kept, sizes[norm_sums * w + j] += std::abs(kept);
     }
   }
@@ -138,6 +138,7 @@ void all(hostgpu::Order order) {
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
+  all<float16>(order);
 }
 
 Checks registered{"rows", &run_checks};

@@ -43,6 +43,7 @@ void all(hostgpu::Order order) {
 void run_checks(hostgpu::Order order) {
   all<float>(order);
   all<bfloat16>(order);
+  all<float16>(order);
 }
 
 Checks registered{"tokens", &run_checks};

@@ -106,6 +106,51 @@ inline unsigned ballot(unsigned mask, bool vote) {
   return static_cast<unsigned>(collective(mask, vote, "__ballot_sync", false, whole, &mask));
 }
 
+/// ldmatrix.x4: lane i gives row i % 8 of matrix i / 8, and lane 4 g + t gets elements 2 t and 2 t + 1 of row g of each; of column g, where
+/// `transposed`.
+inline void load_matrices(std::uint32_t (&words)[4], const void* row, bool transposed) {
+  if (reinterpret_cast<std::uintptr_t>(row) % 16) fail("ldmatrix: a row that is not aligned to 16 bytes");
+  const unsigned lane = here().thread.x % 32;
+  const unsigned group = lane / 4, pair = lane % 4 * 2;
+  for (unsigned matrix = 0; matrix < 4; ++matrix) {
+    const auto element = [&](unsigned r, unsigned c) {
+      const auto source = [=](int asking) { return static_cast<int>(8 * matrix + (transposed ? static_cast<unsigned>(asking) % 4 * 2 + r : static_cast<unsigned>(asking) / 4)); };
+      return shuffle(~0u, static_cast<const std::uint16_t*>(row), "ldmatrix", source)[c];
+    };
+    const std::uint32_t first = transposed ? element(0, group) : element(0, pair);
+    const std::uint32_t second = transposed ? element(1, group) : element(0, pair + 1);
+    words[matrix] = first | second << 16;
+  }
+}
+
+/// What a lane brings to mma.sync, and what it takes.
+struct MmaLane {
+  float* c;
+  const std::uint32_t* a;
+  std::uint32_t b[2];
+  float (*widen)(std::uint16_t);
+
+  HOSTGPU_QUIET float left(unsigned row, unsigned k) const { return widen(static_cast<std::uint16_t>(a[row + k / 8 * 2] >> k % 2 * 16)); }
+  HOSTGPU_QUIET float right(unsigned k) const { return widen(static_cast<std::uint16_t>(b[k / 8] >> k % 2 * 16)); }
+};
+
+/// mma.sync.m16n8k16 with sums in fp32, one term after the other.
+inline void multiply_add(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1, float (*widen)(std::uint16_t)) {
+  const MmaLane mine{c, a, {b0, b1}, widen};
+  const auto whole = [](Lanes lanes, const void*) HOSTGPU_QUIET {
+    const auto lane = [&](unsigned i) HOSTGPU_QUIET { return unpack<const MmaLane*>(lanes.in[i]); };
+    for (unsigned i = 0; i < 32; ++i)
+      for (unsigned value = 0; value < 4; ++value) {
+        const unsigned low = value / 2, column = i % 4 * 2 + value % 2;  // rows i / 4 and 8 below it
+        float sum = lane(i)->c[value];
+        for (unsigned k = 0; k < 16; ++k)
+          sum += lane(i / 4 * 4 + k % 8 / 2)->left(low, k) * lane(column * 4 + k % 8 / 2)->right(k);
+        lane(i)->c[value] = sum;
+      }
+  };
+  collective(~0u, pack(&mine), "mma", false, whole, nullptr);
+}
+
 }  // namespace hostgpu
 
 #define __global__

@@ -22,7 +22,6 @@ void require_executable(const plan::Plan& plan, const Runtime& runtime) {
   const auto refuse = [&](const auto& where, const auto&... why) {
     throw Error{ErrorKind::unavailable, text(where, ": the runtime '", runtime.name, "' executes ", why...)};
   };
-  if (plan.precision == Precision::fp16) refuse("precision", "fp32 and bf16");
   for (std::size_t s = 0; s < plan.stages.size(); ++s)
     for (std::size_t r = 0; r < plan.stages[s].replicas.size(); ++r)
       if (plan.stages[s].replicas[r].devices.empty())

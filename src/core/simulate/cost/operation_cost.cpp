@@ -7,6 +7,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/cluster/product_peak.hpp"
 
 namespace flotilla::simulate {
 namespace {
@@ -70,11 +71,6 @@ void store_scores(OperationWork& work, const model::Config& model, const model::
   work.flops += backward ? 4 * product - 5 * causal : 2 * (product - causal);
   const double passes = backward ? execution.score_passes_backward : execution.score_passes_forward;
   work.traffic += {static_cast<std::int64_t>(passes * square * heads) * element_size(shape.precision).count};
-}
-
-FlopsPerSecond peak_of(const cluster::DeviceType& type, Precision precision) {
-  if (precision == Precision::fp32) return type.peak_fp32;
-  return precision == Precision::fp16 && type.peak_fp16.value > 0 ? type.peak_fp16 : type.peak_bf16;
 }
 
 /// Seconds of matrix products at what products of their size reach of the peak.
@@ -145,7 +141,7 @@ Seconds roofline(const cluster::Profile& profile, const std::string& device_type
   const cluster::DeviceType* type = cluster::find_type(profile, device_type);
   FLOTILLA_REQUIRE(type, ErrorKind::bad_input, "the cluster profile has neither times nor peak rates of device type ",
                    in_quotes(device_type), "; measure it with 'flotilla probe'");
-  const FlopsPerSecond peak = peak_of(*type, precision);
+  const FlopsPerSecond peak = cluster::product_peak(*type, precision);
   const auto usable = [](double rate) { return std::isfinite(rate) && rate > 0; };
   FLOTILLA_REQUIRE(usable(type->memory_bandwidth.value) && (work.flops <= 0 || usable(peak.value)), ErrorKind::bad_input,
                    "the cluster profile has no measured time and no peak rate in ", to_string(precision), " or no memory bandwidth of ",

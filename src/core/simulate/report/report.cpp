@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "flotilla/cluster/product_peak.hpp"
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::simulate {
@@ -53,10 +54,7 @@ std::optional<double> share_of_peak(const plan::Plan& plan, const cluster::Profi
   double peak = 0;
   for (const auto& row : report.rows) {
     const auto* type = cluster::find_type(profile, row.device_type);
-    const double of_one = type == nullptr                     ? 0
-                          : plan.precision == Precision::fp32 ? type->peak_fp32.value
-                          : plan.precision == Precision::bf16 ? type->peak_bf16.value
-                                                              : type->peak_fp16.value;
+    const double of_one = type == nullptr ? 0 : cluster::product_peak(*type, plan.precision).value;
     if (!(of_one > 0)) return std::nullopt;
     peak += of_one * row.ranks;
   }

@@ -93,7 +93,7 @@ bool Attention<E>::run_backward(const Pass& pass, const Block& b, std::int64_t s
 }
 
 /// One group of one sequence: its heads one after the other add to the gradients of the key and the value that they share. In fp32 these
-/// are summed where they belong, in bf16 beside and rounded at the end.
+/// are summed where they belong, in bf16 and fp16 beside and rounded at the end.
 template <class E>
 bool Attention<E>::run_backward(const Pass& pass, std::int64_t sequence, std::int64_t group, const Temporaries& t) const {
   E* rows = pass.result + sequence * length_ * layout_.row;
@@ -181,5 +181,6 @@ void Attention<E>::backward(const Task& task, const E* qkv, const E* output, con
 
 template class Attention<float>;
 template class Attention<bfloat16>;
+template class Attention<float16>;
 
 }  // namespace flotilla::compute::cpu

@@ -21,7 +21,7 @@ AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std:
   const std::int64_t size = layout.size, row = layout.row, output_row = layout.heads * size;
   const std::int64_t first_key = first_key_of(first_query, window), keys = first_query + rows - first_key;
   const std::int64_t pitch = model::attention_pitch(setup.length);
-  const std::int64_t probability_pitch = fp32 ? pitch : 2 * pitch;  // bf16 rows begin where fp32 ones do
+  const std::int64_t probability_pitch = fp32 ? pitch : 2 * pitch;  // narrow rows begin where fp32 ones do
   AttentionSpecs s{first_query, rows, first_key, {}, {}, {}, {}, {}, {}};
   s.scores = {.m = rows,
               .n = keys,

@@ -97,8 +97,12 @@ std::string CpuBackend<E>::description() const {
 }  // namespace cpu
 
 std::unique_ptr<Backend> make_cpu_backend(const Setup& setup) {
-  if (setup.precision == Precision::fp32) return std::make_unique<cpu::CpuBackend<float>>(setup);
-  return std::make_unique<cpu::CpuBackend<cpu::bfloat16>>(setup);
+  switch (setup.precision) {
+    case Precision::fp32: return std::make_unique<cpu::CpuBackend<float>>(setup);
+    case Precision::bf16: return std::make_unique<cpu::CpuBackend<cpu::bfloat16>>(setup);
+    case Precision::fp16: break;
+  }
+  return std::make_unique<cpu::CpuBackend<cpu::float16>>(setup);
 }
 
 }  // namespace flotilla::compute

@@ -197,6 +197,7 @@ void Operations<E>::block_begin_backward(const Frame& f) {
   template void Operations<E>::block_begin_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cpu

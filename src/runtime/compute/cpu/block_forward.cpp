@@ -166,6 +166,7 @@ void Operations<E>::block_again(const Frame& f) {
   template void Operations<E>::block_end_forward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cpu

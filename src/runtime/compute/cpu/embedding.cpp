@@ -117,6 +117,7 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
   template void Operations<E>::token_embedding_gradient(const Frame&, const E*);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cpu

@@ -6,6 +6,7 @@ namespace flotilla::compute::cpu {
   namespace set {                                \
   extern const Kernels<float> float_table;       \
   extern const Kernels<bfloat16> bfloat16_table; \
+  extern const Kernels<float16> float16_table;   \
   }
 FLOTILLA_DECLARE_KERNEL_SET(baseline)
 FLOTILLA_DECLARE_KERNEL_SET(avx2)
@@ -38,6 +39,10 @@ const Kernels<float>& kernels<float>() {
 template <>
 const Kernels<bfloat16>& kernels<bfloat16>() {
   return chosen() == Set::avx512 ? avx512::bfloat16_table : chosen() == Set::avx2 ? avx2::bfloat16_table : baseline::bfloat16_table;
+}
+template <>
+const Kernels<float16>& kernels<float16>() {
+  return chosen() == Set::avx512 ? avx512::float16_table : chosen() == Set::avx2 ? avx2::float16_table : baseline::float16_table;
 }
 
 const char* kernel_set() { return chosen() == Set::avx512 ? "avx512" : chosen() == Set::avx2 ? "avx2" : "baseline"; }

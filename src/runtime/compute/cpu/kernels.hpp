@@ -9,6 +9,10 @@ namespace flotilla::compute::cpu {
 struct bfloat16 {
   std::uint16_t bits;
 };
+/// Likewise (flotilla/base/half.hpp).
+struct float16 {
+  std::uint16_t bits;
+};
 
 /// Half-open.
 struct Rows {
@@ -166,6 +170,7 @@ struct Kernels {
   void (*softmax)(AttentionBlock);
   void (*softmax_backward)(AttentionBackwardBlock<E>);
   void (*narrow)(const float* x, E* y, std::int64_t count);
+  void (*widen)(const E* x, float* y, std::int64_t count);
   void (*head_stats)(HeadRows, Rows);
   void (*head_gradient)(HeadRows, Rows);  ///< logits become d logits in the element type, at the start of each row
   double (*head_loss)(HeadRows, Rows);

@@ -158,5 +158,6 @@ void Operations<E>::add_bias_gradient(const Frame& f, const E* gradient, std::in
 
 template class Operations<float>;
 template class Operations<bfloat16>;
+template class Operations<float16>;
 
 }  // namespace flotilla::compute::cpu

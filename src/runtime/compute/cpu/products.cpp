@@ -2,9 +2,11 @@
 
 #include <array>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
 #include "flotilla/base/error.hpp"
 #include "parallel.hpp"
+#include "widened_product.hpp"
 
 namespace flotilla::compute::cpu {
 namespace {
@@ -47,7 +49,8 @@ std::string shape_of(const ProductSpec& s) { return text(s.m, " x ", s.k, " by "
               text("oneDNN cannot multiply ", shape_of(s), ": ", error.what(), " (status ", static_cast<int>(error.status), ")")};
 }
 
-dnnl::matmul::primitive_desc checked_description(const ProductSpec& s, int threads) {
+dnnl::matmul::primitive_desc checked_description(const ProductSpec& asked, int threads) {
+  const ProductSpec s = asked.precision == Precision::fp16 ? widened(asked, 0).spec : asked;
   try {
     auto description = describe(s, threads);
     const std::string name = description.impl_info_str();
@@ -57,6 +60,13 @@ dnnl::matmul::primitive_desc checked_description(const ProductSpec& s, int threa
   } catch (const dnnl::error& error) {
     fail(s, error);
   }
+}
+
+std::int64_t size_of(const dnnl::matmul::primitive_desc& d) { return static_cast<std::int64_t>(d.scratchpad_desc().get_size()); }
+
+/// oneDNN's, and behind it the copies of a product that is widened.
+std::int64_t scratch_of(const ProductSpec& s, std::int64_t library) {
+  return s.precision == Precision::fp16 ? widened(s, library).end : library;
 }
 
 }  // namespace
@@ -92,16 +102,18 @@ struct Product::State {
   };
 
   dnnl::matmul primitive;
-  std::int64_t scratch_bytes = 0;
-  bool has_bias = false;
+  ProductSpec spec;
+  std::int64_t library_scratch = 0;
+  std::optional<WidenedProduct> in_fp32;
   int threads = 1;
   std::vector<Context> contexts;
 
-  State(const ProductSpec& s, int thread_count, int context_count) : has_bias{s.bias}, threads{s.per_thread ? 1 : thread_count} {
+  State(const ProductSpec& s, int thread_count, int context_count) : spec{s}, threads{s.per_thread ? 1 : thread_count} {
     const auto description = checked_description(s, thread_count);
     const ThreadCount count{threads};
     primitive = dnnl::matmul{description};
-    scratch_bytes = static_cast<std::int64_t>(description.scratchpad_desc().get_size());
+    library_scratch = size_of(description);
+    if (s.precision == Precision::fp16) in_fp32 = widened(s, library_scratch);
     contexts.resize(static_cast<std::size_t>(context_count));
     for (Context& c : contexts) fill(c, description);
   }
@@ -118,6 +130,17 @@ struct Product::State {
                     {DNNL_ARG_SCRATCHPAD, c.scratch.get()},
                     {DNNL_ARG_BIAS, c.bias.get()}}};
   }
+
+  bool multiply(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
+    Context& c = contexts[static_cast<std::size_t>(context)];
+    const auto set = [](const memory& m, const void* p) {
+      return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success;
+    };
+    bool good = set(c.a, operands.a) && set(c.b, operands.b) && set(c.c, operands.c) && set(c.scratch, scratch);
+    if (spec.bias) good = good && set(c.bias, operands.bias);
+    return good && dnnl_primitive_execute(primitive.get(), c.stream.get(), spec.bias ? 5 : 4, c.arguments.data()) == dnnl_success &&
+           dnnl_stream_wait(c.stream.get()) == dnnl_success;
+  }
 };
 
 Product::Product(const ProductSpec& s, int threads, int contexts) {
@@ -131,25 +154,23 @@ Product::Product(Product&&) noexcept = default;
 Product& Product::operator=(Product&&) noexcept = default;
 Product::~Product() = default;
 
-std::int64_t Product::scratch_bytes() const { return state_->scratch_bytes; }
+std::int64_t Product::scratch_bytes() const { return scratch_of(state_->spec, state_->library_scratch); }
 
 bool Product::run(const ProductOperands& operands, std::byte* scratch, int context) noexcept {
-  State::Context& c = state_->contexts[static_cast<std::size_t>(context)];
-  const auto set = [](const memory& m, const void* p) {
-    return dnnl_memory_set_data_handle(m.get(), const_cast<void*>(p)) == dnnl_success;
-  };
-  bool good = set(c.a, operands.a) && set(c.b, operands.b) && set(c.c, operands.c) && set(c.scratch, scratch);
-  if (state_->has_bias) good = good && set(c.bias, operands.bias);
-  const int arguments = state_->has_bias ? 5 : 4;
-  return good && dnnl_primitive_execute(state_->primitive.get(), c.stream.get(), arguments, c.arguments.data()) == dnnl_success &&
-         dnnl_stream_wait(c.stream.get()) == dnnl_success;
+  State& s = *state_;
+  if (!s.in_fp32) return s.multiply(operands, scratch, context);
+  const bool good = s.multiply(widen(s.spec, *s.in_fp32, operands, scratch, s.threads), scratch, context);
+  narrow(s.spec, *s.in_fp32, operands, scratch, s.threads);
+  return good;
 }
 
 std::int64_t scratch_bytes(const ProductSpec& s, int threads) {
-  return static_cast<std::int64_t>(checked_description(s, threads).scratchpad_desc().get_size());
+  return scratch_of(s, size_of(checked_description(s, threads)));
 }
 
-std::string implementation(const ProductSpec& s, int threads) { return checked_description(s, threads).impl_info_str(); }
+std::string implementation(const ProductSpec& s, int threads) {
+  return text(checked_description(s, threads).impl_info_str(), s.precision == Precision::fp16 ? " in fp32" : "");
+}
 
 std::string library_version() {
   const dnnl_version_t* v = dnnl_version();

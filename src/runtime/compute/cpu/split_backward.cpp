@@ -106,6 +106,7 @@ void Operations<E>::attention_backward_weights(const Frame& f) {
   template void Operations<E>::attention_backward_weights(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cpu

@@ -96,8 +96,12 @@ std::string CudaBackend<E>::description() const {
 }  // namespace cuda
 
 std::unique_ptr<Backend> make_cuda_backend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> kernels) {
-  if (setup.precision == Precision::fp32) return std::make_unique<cuda::CudaBackend<float>>(setup, device, kernels);
-  return std::make_unique<cuda::CudaBackend<cuda::bfloat16>>(setup, device, kernels);
+  switch (setup.precision) {
+    case Precision::fp32: return std::make_unique<cuda::CudaBackend<float>>(setup, device, kernels);
+    case Precision::bf16: return std::make_unique<cuda::CudaBackend<cuda::bfloat16>>(setup, device, kernels);
+    case Precision::fp16: break;
+  }
+  return std::make_unique<cuda::CudaBackend<cuda::float16>>(setup, device, kernels);
 }
 
 Bytes cuda_scratch(const Setup& setup, int sequences) { return cuda::scratch_bytes(setup, sequences); }

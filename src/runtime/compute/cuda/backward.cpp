@@ -125,23 +125,13 @@ void Operations<E>::qkv_gradient(const Frame& f, const E* before_drop, E* gradie
   float* dots = f.template take<float>(f.n * heads_);
   multiply(cpu::linear_input_gradient(setup_.precision, f.n, d_, attention_width_),
            {.a = before_drop, .b = f.weight(Parameter::out_weight), .c = output_gradient});
-  const AttentionShape shape = attention_shape(f);
   const Dropout drop = dropout(f, DropSite::attention_probabilities);
-  const bool small = shape.places.size <= small_head;
   const E *qkv = f.saved(f.block.qkv), *output = f.saved(f.block.attention_output);
   const float* log_sum_exp = f.template saved<float>(f.block.log_sum_exp);
-  gpu::LaunchShape launch{.blocks_x = (setup_.length + attention_tile - 1) / attention_tile,
-                          .blocks_y = heads_,
-                          .blocks_z = f.task.sequences,
-                          .threads = attention_threads,
-                          .shared = Bytes{attention_shared(shape.places.size, sizeof(E), false)}};
-  const auto queries = [&](const auto& kernel) {
-    kernel(stream_, launch, gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop);
-  };
-  small ? queries(kernels_.attention_queries_64) : queries(kernels_.attention_queries_128);
-  launch.blocks_y = groups_;
-  const auto keys = [&](const auto& kernel) { kernel(stream_, launch, gradient, dots, qkv, output_gradient, log_sum_exp, shape, drop); };
-  small ? keys(kernels_.attention_keys_64) : keys(kernels_.attention_keys_128);
+  const AttentionShape shape = attention_shape(f);
+  const auto launch = [&](std::int64_t heads) { return attention_.launch(setup_.length, heads, f.task.sequences, false); };
+  (*attention_.queries)(stream_, launch(heads_), gradient, dots, qkv, output, output_gradient, log_sum_exp, shape, drop);
+  (*attention_.keys)(stream_, launch(groups_), gradient, dots, qkv, output_gradient, log_sum_exp, shape, drop);
   if (setup_.model.rotates()) rotate(f, gradient, true);
 }
 
@@ -301,6 +291,7 @@ void Operations<E>::token_embedding_gradient(const Frame& f, const E* gradient) 
   template void Operations<E>::embedding_backward(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cuda

@@ -47,18 +47,8 @@ void Operations<E>::attention_forward(const Frame& f) {
   to_qkv.bias = setup_.model.qkv_bias;
   multiply(to_qkv, {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
   if (setup_.model.rotates()) rotate(f, qkv, false);
-  const AttentionShape shape = attention_shape(f);
-  const gpu::LaunchShape launch{.blocks_x = (setup_.length + attention_tile - 1) / attention_tile,
-                                .blocks_y = heads_,
-                                .blocks_z = f.task.sequences,
-                                .threads = attention_threads,
-                                .shared = Bytes{attention_shared(shape.places.size, sizeof(E), true)}};
-  const auto& kernel = [&]() -> const auto& {
-    if (shape.places.size <= small_head) return kernels_.attention_forward_64;
-    return kernels_.attention_forward_128;
-  }
-  ();
-  kernel(stream_, launch, output, f.template saved<float>(f.block.log_sum_exp), qkv, shape, dropout(f, DropSite::attention_probabilities));
+  (*attention_.forward)(stream_, attention_.launch(setup_.length, heads_, f.task.sequences, true), output,
+                        f.template saved<float>(f.block.log_sum_exp), qkv, attention_shape(f), dropout(f, DropSite::attention_probabilities));
   multiply(cpu::linear_forward(setup_.precision, f.n, d_, attention_width_),
            {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
 }
@@ -195,6 +185,7 @@ void Operations<E>::head_loss(const Frame& f) {
   template void Operations<E>::head_loss(const Frame&);
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cuda

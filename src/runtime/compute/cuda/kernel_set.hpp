@@ -22,9 +22,11 @@ class Launcher {
 
 /// The most dynamic shared memory that launches ask for.
 struct SharedMemory {
-  Bytes rows_backward, attention_forward, attention_backward;
+  Bytes rows_backward, attention_forward, attention_backward, mma_forward, mma_backward;
   Bytes of(const std::string& kernel) const {
     if (kernel.starts_with("rows_backward")) return rows_backward;
+    if (kernel.starts_with("attention_mma_forward")) return mma_forward;
+    if (kernel.starts_with("attention_mma")) return mma_backward;
     if (kernel.starts_with("attention_forward")) return attention_forward;
     return kernel.starts_with("attention_") ? attention_backward : Bytes{};
   }
@@ -38,18 +40,19 @@ struct KernelSet;
 #define FLOTILLA_LOAD(name, S, E, ...) name = Launcher<__VA_ARGS__>{module.kernel(#name #S, shared.of(#name))};
 #define FLOTILLA_PLAIN_LAUNCHER(name, ...) Launcher<__VA_ARGS__> name;
 #define FLOTILLA_PLAIN_LOAD(name, ...) name = Launcher<__VA_ARGS__>{module.kernel(#name)};
-#define FLOTILLA_KERNEL_SET(S, E)                               \
+#define FLOTILLA_KERNEL_SET(S, E, MORE)                         \
   template <>                                                   \
   struct KernelSet<E> {                                         \
     FLOTILLA_ELEMENT_KERNELS(FLOTILLA_LAUNCHER, S, E)           \
+    MORE(FLOTILLA_LAUNCHER, S, E)                               \
     FLOTILLA_PLAIN_KERNELS(FLOTILLA_PLAIN_LAUNCHER)             \
     KernelSet(const gpu::Module& module, SharedMemory shared) { \
       FLOTILLA_ELEMENT_KERNELS(FLOTILLA_LOAD, S, E)             \
+      MORE(FLOTILLA_LOAD, S, E)                                 \
       FLOTILLA_PLAIN_KERNELS(FLOTILLA_PLAIN_LOAD)               \
     }                                                           \
   };
-FLOTILLA_KERNEL_SET(_f32, float)
-FLOTILLA_KERNEL_SET(_bf16, bfloat16)
+FLOTILLA_ELEMENT_TYPES(FLOTILLA_KERNEL_SET)
 #undef FLOTILLA_LAUNCHER
 #undef FLOTILLA_LOAD
 #undef FLOTILLA_PLAIN_LAUNCHER

@@ -30,7 +30,8 @@ std::int64_t widest(const Setup& s) {
 
 SharedMemory shared_memory(const Setup& s, int element) {
   return {Bytes{std::int64_t{3} * s.model.hidden * 4}, Bytes{attention_shared(s.model.head_size(), element, true)},
-          Bytes{attention_shared(s.model.head_size(), element, false)}};
+          Bytes{attention_shared(s.model.head_size(), element, false)}, Bytes{attention_mma_shared(s.model.head_size(), true)},
+          Bytes{attention_mma_shared(s.model.head_size(), false)}};
 }
 
 gpu::Arena upload(const gpu::Device& device, gpu::Stream& stream, const std::vector<float>& values) {
@@ -100,6 +101,7 @@ Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::sp
       stream_{device.make_stream()},
       module_{device, image},
       kernels_{module_, shared_memory(setup, sizeof(E))},
+      attention_{choose_attention(kernels_, device.facts(), setup.model.head_size())},
       products_{device},
       angles_{upload(device, stream_, cpu::rotary_angles(setup.model, setup.length))} {
   FLOTILLA_REQUIRE(setup.model.head_size() <= largest_head, ErrorKind::unavailable, "attention heads of ", setup.model.head_size(),
@@ -273,6 +275,7 @@ std::int64_t Operations<E>::head_pitch(const Frame& f) const {
   template std::int64_t Operations<E>::head_pitch(const Frame&) const;
 FLOTILLA_INSTANTIATE(float)
 FLOTILLA_INSTANTIATE(bfloat16)
+FLOTILLA_INSTANTIATE(float16)
 #undef FLOTILLA_INSTANTIATE
 
 }  // namespace flotilla::compute::cuda

@@ -1,4 +1,5 @@
 #pragma once
+#include "attention.hpp"
 #include "cpu/parameters.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/backend.hpp"
@@ -152,6 +153,7 @@ class Operations {
   gpu::Stream stream_;
   gpu::Module module_;
   KernelSet<E> kernels_;
+  AttentionKernels<E> attention_;
   Products products_;
   gpu::Arena angles_;
   std::span<std::byte> scratch_;

@@ -43,6 +43,15 @@ void check(blas::Status status, const char* call, const ProductSpec& s) {
                    status == blas::not_supported ? ": this cuBLASLt has no algorithm for it on this device" : "");
 }
 
+int type_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return blas::type_fp32;
+    case Precision::bf16: return blas::type_bf16;
+    case Precision::fp16: break;
+  }
+  return blas::type_fp16;
+}
+
 /// A row-major matrix as cuBLASLt's column-major one: its transpose, or itself where columns and not rows are contiguous.
 struct ColumnMajor {
   int operation;
@@ -75,7 +84,7 @@ struct Products::Plan {
   blas::Heuristic chosen{};
 
   Plan(const ProductSpec& s, blas::Handle handle) : spec{s} {
-    const int type = s.precision == Precision::fp32 ? blas::type_fp32 : blas::type_bf16;
+    const int type = type_of(s.precision);
     check(api().cublasLtMatmulDescCreate(&description, blas::compute_fp32, blas::type_fp32), "cublasLtMatmulDescCreate", s);
     const ColumnMajor left = transposed(s.k, s.n, s.b_row, s.b_column), right = transposed(s.m, s.k, s.a_row, s.a_column);
     set(blas::transpose_a, left.operation);

@@ -1,16 +1,3 @@
-#include "kernel_base.hpp"
-
-namespace flotilla::compute::cuda {
-namespace f32 {
-using E = float;
-#define FLOTILLA_SUFFIX _f32
-#include "attention.inc"
-#undef FLOTILLA_SUFFIX
-}  // namespace f32
-namespace bf16 {
-using E = bfloat16;
-#define FLOTILLA_SUFFIX _bf16
-#include "attention.inc"
-#undef FLOTILLA_SUFFIX
-}  // namespace bf16
-}  // namespace flotilla::compute::cuda
+#include "attention_tiles.hpp"
+#define FLOTILLA_KERNEL_FILE "attention.inc"
+#include "for_element_types.hpp"

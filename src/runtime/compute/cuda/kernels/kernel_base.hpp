@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "flotilla/base/half.hpp"
 #include "flotilla/base/philox.hpp"
 #include "signatures.hpp"
 
@@ -21,9 +22,12 @@ namespace flotilla::compute::cuda {
 
 #define FLOTILLA_DECLARE_ELEMENT_KERNEL(name, S, E, ...) extern "C" __global__ void name##S(__VA_ARGS__);
 #define FLOTILLA_DECLARE_KERNEL(name, ...) extern "C" __global__ void name(__VA_ARGS__);
-FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DECLARE_ELEMENT_KERNEL, _f32, float)
-FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DECLARE_ELEMENT_KERNEL, _bf16, bfloat16)
+#define FLOTILLA_DECLARE_FOR(S, E, MORE)                           \
+  FLOTILLA_ELEMENT_KERNELS(FLOTILLA_DECLARE_ELEMENT_KERNEL, S, E) \
+  MORE(FLOTILLA_DECLARE_ELEMENT_KERNEL, S, E)
+FLOTILLA_ELEMENT_TYPES(FLOTILLA_DECLARE_FOR)
 FLOTILLA_PLAIN_KERNELS(FLOTILLA_DECLARE_KERNEL)
+#undef FLOTILLA_DECLARE_FOR
 #undef FLOTILLA_DECLARE_ELEMENT_KERNEL
 #undef FLOTILLA_DECLARE_KERNEL
 
@@ -37,6 +41,18 @@ __device__ inline std::uint32_t as_bits(float v) { return __builtin_bit_cast(std
 
 __device__ inline float widen(float v) { return v; }
 __device__ inline float widen(bfloat16 v) { return as_float(static_cast<std::uint32_t>(v.bits) << 16); }
+
+#if defined(__CUDACC__)
+__device__ inline float widen(float16 v) {
+  float to;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(to) : "h"(v.bits));
+  return to;
+}
+__device__ inline void narrow(float v, float16& to) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(v)); }
+#else
+inline float widen(float16 v) { return half_to_float(v.bits); }
+inline void narrow(float v, float16& to) { to.bits = half_from_float(v); }
+#endif
 
 __device__ inline void narrow(float v, float& to) { to = v; }
 __device__ inline void narrow(float v, bfloat16& to) {

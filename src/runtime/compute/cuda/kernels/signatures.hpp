@@ -29,6 +29,20 @@
   F(attention_keys_64, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)                                  \
   F(attention_keys_128, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)
 
+/// Likewise those for elements of 16 bits.
+#define FLOTILLA_HALF_KERNELS(F, S, E)                                                                            \
+  F(attention_mma_forward_64, S, E, E*, float*, const E*, AttentionShape, Dropout)                                \
+  F(attention_mma_forward_128, S, E, E*, float*, const E*, AttentionShape, Dropout)                               \
+  F(attention_mma_queries_64, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout)  \
+  F(attention_mma_queries_128, S, E, E*, float*, const E*, const E*, const E*, const float*, AttentionShape, Dropout) \
+  F(attention_mma_keys_64, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)     \
+  F(attention_mma_keys_128, S, E, E*, const float*, const E*, const E*, const float*, AttentionShape, Dropout)
+
+/// Every element type, with its suffix and all its kernels: T(suffix, type, kernels).
+#define FLOTILLA_NO_KERNELS(F, S, E)
+#define FLOTILLA_ELEMENT_TYPES(T) \
+  T(_f32, float, FLOTILLA_NO_KERNELS) T(_bf16, bfloat16, FLOTILLA_HALF_KERNELS) T(_f16, float16, FLOTILLA_HALF_KERNELS)
+
 #define FLOTILLA_PLAIN_KERNELS(F)                                          \
   F(add_column_sums, float*, const float*, int, int)                       \
   F(squared_norm, double*, double*, unsigned*, const float*, std::int64_t) \

@@ -8,6 +8,10 @@ namespace flotilla::compute::cuda {
 struct bfloat16 {
   std::uint16_t bits;
 };
+/// Likewise.
+struct float16 {
+  std::uint16_t bits;
+};
 
 /// One dropout site in one step: multipliers are those of the CPU (cpu/kernels.hpp), so plans and devices change none.
 struct Dropout {
@@ -58,6 +62,14 @@ inline constexpr int norm_values_per_block = 8192, most_norm_blocks = 256, norm_
 constexpr int attention_shared(int size, int element, bool forward) {
   const int tile = attention_tile * (size * element + 16), scores = attention_tile * (attention_tile + 1) * 4;
   return forward ? 3 * tile + scores : 4 * tile + 2 * scores;
+}
+/// By tensor cores: rows of a block, and those of a tile on the other side in the backward pass (forward: as many as rows).
+inline constexpr int attention_mma_rows = 64, attention_mma_columns = 32;
+/// Heads are multiples of this.
+inline constexpr int attention_mma_step = 16;
+constexpr int attention_mma_shared(int size, bool forward) {
+  const int pitch = 2 * size + 16;
+  return forward ? 3 * attention_mma_rows * pitch : 2 * (attention_mma_rows + attention_mma_columns) * pitch + 8 * attention_mma_columns;
 }
 inline constexpr int small_head = 64, largest_head = 128;
 

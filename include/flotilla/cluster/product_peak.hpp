@@ -1,0 +1,14 @@
+#pragma once
+#include "flotilla/base/precision.hpp"
+#include "flotilla/cluster/cluster.hpp"
+
+namespace flotilla::cluster {
+
+/// A type's peak for products of a precision, 0 where it is unknown. fp16 and bf16 run on the same units: where fp16 has none of its own,
+/// it has bf16's.
+inline FlopsPerSecond product_peak(const DeviceType& type, Precision precision) {
+  if (precision == Precision::fp32) return type.peak_fp32;
+  return precision == Precision::fp16 && type.peak_fp16.value > 0 ? type.peak_fp16 : type.peak_bf16;
+}
+
+}  // namespace flotilla::cluster

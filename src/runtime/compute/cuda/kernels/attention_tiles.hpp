@@ -1,0 +1,59 @@
+#pragma once
+// What the attention kernels share: tiles of rows in shared memory, the mask, and where heads are.
+#include "kernel_base.hpp"
+
+namespace flotilla::compute::cuda {
+
+/// A tile of rows of `size` elements; rows are 16 bytes longer than they need be, which keeps them off each other's banks.
+template <class E>
+__device__ int tile_pitch(int size) {
+  return size + Pack<E>::count;
+}
+
+/// Rows [first, first + rows) of a sequence from `from` (row 0), `row` elements apart. Beyond `last`, zeros. By 16 bytes where rows and heads
+/// are multiples of them, element by element elsewhere.
+template <int rows, class E>
+__device__ void fetch_tile(E* tile, const E* from, int row, int size, int first, int last) {
+  const bool whole = size % Pack<E>::count == 0 && row % Pack<E>::count == 0 && aligned(from);
+  const int step = whole ? Pack<E>::count : 1, packs = size / step;
+  for (int i = static_cast<int>(threadIdx.x); i < rows * packs; i += attention_threads) {
+    const int r = i / packs, c = i % packs * step;
+    E* to = tile + r * tile_pitch<E>(size) + c;
+    const E* at = from + std::int64_t{first + r} * row + c;
+    if (first + r >= last) {
+      for (int k = 0; k < step; ++k) narrow(0.0f, to[k]);
+    } else if (whole) {
+      copy_async(to, at);
+    } else {
+      *to = *at;
+    }
+  }
+  commit_copies();
+}
+
+__device__ inline void tiles_arrive() {
+#if defined(FLOTILLA_PLANT_UNAWAITED_COPY)
+  commit_copies();
+#else
+  wait_for_copies();
+#endif
+  __syncthreads();
+}
+
+__device__ inline bool visible(const AttentionShape& s, int query, int key) {
+#if defined(FLOTILLA_PLANT_WRONG_MASK)
+  return query < s.length && key < query && (s.window == 0 || key > query - s.window);
+#else
+  return query < s.length && key <= query && (s.window == 0 || key > query - s.window);
+#endif
+}
+
+/// The first key that any query from `query` on sees.
+__device__ inline int first_key(const AttentionShape& s, int query) { return s.window == 0 || query < s.window ? 0 : query + 1 - s.window; }
+/// The first query behind all that see a key before `key`.
+__device__ inline int end_of_queries(const AttentionShape& s, int key) { return s.window == 0 ? s.length : min(s.length, key + s.window - 1); }
+
+__device__ inline int query_column(const HeadPlaces& p, int head) { return head / p.queries * p.query_group + head % p.queries * p.size; }
+__device__ inline int key_column(const HeadPlaces& p, int group) { return p.first_key + group * p.key_step; }
+
+}  // namespace flotilla::compute::cuda

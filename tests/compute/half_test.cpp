@@ -1,0 +1,92 @@
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "compute/harness.hpp"
+#include "flotilla/base/half.hpp"
+
+namespace flotilla::compute::test {
+namespace {
+
+/// bf16 keeps 8 significant bits, fp16 11.
+double unit_roundoff(Precision precision) { return precision == Precision::bf16 ? 0x1p-9 : 0x1p-12; }
+
+double rounded(double v, Precision precision) {
+  if (precision == Precision::fp16) return static_cast<double>(half_to_float(half_from_float(static_cast<float>(v))));
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(v));
+  return static_cast<double>(std::bit_cast<float>((bits + 0x7fff + ((bits >> 16) & 1)) & 0xffff0000u));
+}
+
+/// Activations are rounded about 12 times in a block and as often again on the way back, so 2 blocks and the ends see about 60 roundings;
+/// were all errors to add up in one direction, relative errors would stay below 60 u.
+constexpr double roundings = 60;
+
+/// ReLU turns on or off the 0.8 b of its units that lie within an error b of zero (0.8 is the normal density at 0 times two), and a part p of
+/// the terms changes a gradient by sqrt(p). In bf16 it keeps within the plain bound all the same.
+double gradient_bound(const model::Config& model, Precision precision) {
+  const double bound = roundings * unit_roundoff(precision);
+  return model.activation == model::Activation::relu && precision == Precision::fp16 ? std::sqrt(0.8 * bound) : bound;
+}
+
+void expect_close_to_fp32(Case c, Precision precision) {
+  const double u = unit_roundoff(precision);
+  Values parameters = random_parameters(c.model, 31);
+  for (auto& [name, values] : parameters)
+    for (double& v : values) v = rounded(v, precision);
+  const auto tokens = random_tokens(c.model, c.sequences(), c.length, 32);
+  const Outcome exact = run(c, parameters, tokens);
+  c.precision = precision;
+  if (precision == Precision::fp16) c.loss_scale = 4096;
+  const Outcome half = run(c, parameters, tokens);
+  EXPECT_NEAR(half.loss, exact.loss, 4 * u * exact.loss);
+  EXPECT_NE(half.loss, exact.loss);
+  double largest = 0;
+  for (const auto& [name, values] : exact.gradients) largest = std::max(largest, norm(values));
+  for (const auto& [name, values] : exact.gradients)
+    EXPECT_LT(relative_difference(half.gradients.at(name), values, 0.05 * largest), gradient_bound(c.model, precision)) << name;
+}
+
+class Half : public testing::TestWithParam<Precision> {};
+INSTANTIATE_TEST_SUITE_P(Precisions, Half, testing::Values(Precision::bf16, Precision::fp16),
+                         [](const auto& each) { return to_string(each.param); });
+
+TEST_P(Half, PreNormGelu) {
+  expect_close_to_fp32(Case{.model = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false)}, GetParam());
+}
+
+TEST_P(Half, PostNormReluProjected) {
+  expect_close_to_fp32(Case{.model = uneven_model(model::NormPlacement::post, model::Activation::relu, true)}, GetParam());
+}
+
+TEST_P(Half, DropoutAndTensorParallelism) {
+  Case c{.model = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, true)};
+  c.model.dropout = c.model.attention_dropout = 0.2;
+  c.tensor_parallel = 3;
+  c.microbatches = {2, 1};
+  expect_close_to_fp32(c, GetParam());
+}
+
+TEST_P(Half, GptNeo) { expect_close_to_fp32(Case{.model = uneven_gpt_neo()}, GetParam()); }
+
+TEST_P(Half, Llama) { expect_close_to_fp32(Case{.model = uneven_llama(false), .tensor_parallel = 3}, GetParam()); }
+
+TEST_P(Half, WindowOverBlocksOfQueries) {
+  Case c{.model = uneven_llama(true)};
+  c.model.windows = {20, 0};
+  c.length = 140;
+  c.threads = 2;
+  c.microbatches = {2};
+  expect_close_to_fp32(c, GetParam());
+}
+
+TEST_P(Half, MoreThanOneBlockOfQueries) {
+  Case c{.model = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false)};
+  c.length = 140;
+  c.threads = 2;
+  c.microbatches = {2};
+  expect_close_to_fp32(c, GetParam());
+}
+
+}  // namespace
+}  // namespace flotilla::compute::test

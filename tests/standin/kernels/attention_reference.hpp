@@ -1,0 +1,115 @@
+#pragma once
+#include "check.hpp"
+
+/// Attention in fp64, for kernels of any kind.
+
+namespace flotilla::compute::cuda {
+
+struct AttentionCase {
+  int length, heads, groups, size, window;
+  bool drops;
+};
+
+/// As the model lays rows out: all queries, keys, values, or group after group where keys are shared.
+inline HeadPlaces places_of(const AttentionCase& c) {
+  const int queries = c.heads / c.groups;
+  if (queries == 1) return {c.size, c.heads, c.groups, 1, 3 * c.heads * c.size, c.size, c.heads * c.size, c.size, c.heads * c.size};
+  return {c.size,
+          c.heads,
+          c.groups,
+          queries,
+          c.groups * (queries + 2) * c.size,
+          (queries + 2) * c.size,
+          queries * c.size,
+          (queries + 2) * c.size,
+          c.size};
+}
+
+/// What the three kernels of a kind work on.
+template <class E>
+struct AttentionOperands {
+  Buffer<E>&qkv, &output, &gradient, &back;
+  Buffer<float>&log_sum_exp, &dots;
+  AttentionShape shape;
+  Dropout drop;
+  int length, heads, groups, sequences;
+};
+
+/// `launch(operands, order)` runs forward and backward. `operand_rounding`: half a unit of what probabilities and gradients of scores are rounded to
+/// before they are multiplied.
+template <class E, class Launch>
+void check_attention(const AttentionCase& c, const std::string& name, double operand_rounding, hostgpu::Order order, const Launch& launch) {
+  constexpr int sequences = 2, first_sequence = 3, first_head = 1;
+  const HeadPlaces p = places_of(c);
+  const AttentionShape shape{p, c.length, c.window, 0.3f, first_sequence, first_head};
+  const Dropout drop = c.drops ? Dropout{5, 6, 1u << 30, 4.0f / 3, 1} : Dropout{};
+  const auto rows = static_cast<std::size_t>(sequences * c.length), width = static_cast<std::size_t>(c.heads * c.size),
+             pitch = static_cast<std::size_t>(p.row);
+  std::mt19937_64 random{7};
+  Buffer<E> qkv{rows * pitch}, output{rows * width}, gradient{rows * width}, back{rows * pitch};
+  Buffer<float> lse{static_cast<std::size_t>(sequences * c.heads * c.length)}, dots{lse.size()};
+  qkv.normal(random), gradient.normal(random);
+  launch(AttentionOperands<E>{qkv, output, gradient, back, lse, dots, shape, drop, c.length, c.heads, c.groups, sequences}, order);
+
+  Comparison outputs{name + suffix<E>}, sums{name + " log_sum_exp" + suffix<E>};
+  Comparison backs{name + " backward" + suffix<E>};
+  std::vector<double> reference(rows * pitch), size(rows * pitch);
+  const auto d = static_cast<std::size_t>(c.size);
+  for (int s = 0; s < sequences; ++s)
+    for (int h = 0; h < c.heads; ++h) {
+      const auto query_at = static_cast<std::size_t>(h / p.queries * p.query_group + h % p.queries * p.size);
+      const auto key_at = static_cast<std::size_t>(p.first_key + h / p.queries * p.key_step),
+                 value_at = key_at + static_cast<std::size_t>(p.value_offset);
+      for (int i = 0; i < c.length; ++i) {
+        const auto row = static_cast<std::size_t>(s * c.length + i), head = static_cast<std::size_t>(h) * d;
+        const int from = c.window > 0 ? std::max(0, i + 1 - c.window) : 0;
+        const auto many = static_cast<std::size_t>(i - from + 1);
+        std::vector<double> score(many), dp(many), mask(many);
+        double sum = 0, dot = 0, score_size = 0;
+        for (std::size_t k = 0; k < many; ++k) {
+          const auto other = static_cast<std::size_t>(s * c.length + from) + k;
+          double absolute = 0;
+          for (std::size_t e = 0; e < d; ++e) {
+            const double product = qkv.at(row * pitch + query_at + e) * qkv.at(other * pitch + key_at + e) * value(shape.scale);
+            score[k] += product, absolute += std::abs(product);
+            dp[k] += gradient.at(row * width + head + e) * qkv.at(other * pitch + value_at + e);
+          }
+          score_size = std::max(score_size, absolute);
+          mask[k] = reference_multiplier(drop, from + static_cast<int>(k), i, first_sequence + s, first_head + h);
+        }
+        for (const double x : score) sum += std::exp(x);
+        // A score's error of about (d + 6) units of its terms goes into exp, once for it and once for the maximum; sums add length / 32.
+        const double relative = fp32 * (2 * (c.size + 6) * score_size + c.length / 16 + 40);
+        const auto statistics = static_cast<std::size_t>((s * c.heads + h) * c.length + i);
+        sums.add(lse.at(statistics), std::log(sum), relative);
+        for (std::size_t e = 0; e < d; ++e) {
+          double total = 0, absolute = 0;
+          for (std::size_t k = 0; k < many; ++k) {
+            const double term =
+                std::exp(score[k]) / sum * mask[k] * qkv.at((static_cast<std::size_t>(s * c.length + from) + k) * pitch + value_at + e);
+            total += term, absolute += std::abs(term);
+          }
+          outputs.add(output.at(row * width + head + e), total, rounding<E> * std::abs(total) + (relative + operand_rounding) * absolute + subnormal<E> + 1e-30);
+          dot += output.at(row * width + head + e) * gradient.at(row * width + head + e);  // of what is stored, as the kernel takes it
+        }
+        for (std::size_t k = 0; k < many; ++k) {
+          const auto other = static_cast<std::size_t>(s * c.length + from) + k;
+          const double probability = std::exp(score[k]) / sum, ds = probability * (dp[k] * mask[k] - dot) * value(shape.scale);
+          const double ds_size =
+              probability * value(shape.scale) * (10 + std::abs(dp[k] * mask[k]) + std::abs(dot)) * relative * 4 + operand_rounding * std::abs(ds);
+          for (std::size_t e = 0; e < d; ++e) {
+            const double q = qkv.at(row * pitch + query_at + e), key = qkv.at(other * pitch + key_at + e),
+                         g = gradient.at(row * width + head + e);
+            reference[row * pitch + query_at + e] += ds * key, size[row * pitch + query_at + e] += ds_size * std::abs(key);
+            reference[other * pitch + key_at + e] += ds * q, size[other * pitch + key_at + e] += ds_size * std::abs(q);
+            reference[other * pitch + value_at + e] += probability * mask[k] * g;
+            size[other * pitch + value_at + e] += probability * mask[k] * std::abs(g) * (relative * 2 + operand_rounding);
+          }
+        }
+      }
+    }
+  for (std::size_t i = 0; i < reference.size(); ++i)
+    backs.add(back.at(i), reference[i], rounding<E> * std::abs(reference[i]) + size[i] + subnormal<E> + 1e-30);
+}
+
+}  // namespace flotilla::compute::cuda
