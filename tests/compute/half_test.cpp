@@ -71,6 +71,17 @@ TEST_P(Half, GptNeo) { expect_close_to_fp32(Case{.model = uneven_gpt_neo()}, Get
 
 TEST_P(Half, Llama) { expect_close_to_fp32(Case{.model = uneven_llama(false), .tensor_parallel = 3}, GetParam()); }
 
+/// Heads of 16: on GPUs their attention is on tensor cores, in more than one block.
+TEST_P(Half, HeadsForTensorCores) {
+  for (const std::string name : {"gpt2-tiny", "llama-tiny"}) {
+    Case c{.model = model::built_in(name)};
+    c.model.dropout = c.model.attention_dropout = 0.1;
+    c.length = 70;
+    c.microbatches = {2};
+    expect_close_to_fp32(c, GetParam());
+  }
+}
+
 TEST_P(Half, WindowOverBlocksOfQueries) {
   Case c{.model = uneven_llama(true)};
   c.model.windows = {20, 0};
