@@ -4,11 +4,28 @@
 #include <string_view>
 #include <vector>
 
+#include "flotilla/base/precision.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/cluster/library.hpp"
 #include "flotilla/program/placement.hpp"
 
 namespace flotilla::program {
+
+/// What is kept once for all replicas where a plan shards its optimizer: ZeRO's stages 1 to 3 (Rajbhandari et al. 2020), each with what
+/// stands before it.
+enum class ShardedState { optimizer, gradients, parameters };
+
+/// How a runtime executes the operations of a layer that nobody measured.
+struct LayerKernels {
+  double score_passes_forward = 0;  ///< times that attention's scores cross the memory in a pass; 0: attention is one kernel
+  double score_passes_backward = 0;
+  double attention_share = 0;  ///< of the peak, that the attention kernel's products reach; 0: what other products of their size do
+  double product_share = 1;    ///< of the rate of other products, that they sustain in a step: clocks fall, shapes are not the best ones
+  double traffic = 1;          ///< times the bytes of fused kernels, where element-wise steps read and write by themselves
+  bool fused = false;  ///< norm, product with its bias, activation and sum with the residual are one kernel each
+  Seconds host;        ///< of the host, to start one kernel: a pass takes no less than its kernels' together
+  bool operator==(const LayerKernels&) const = default;
+};
 
 /// What is known of a runtime that is not ours: what it keeps in memory and when it waits. Its program is made of whole layers; what
 /// happens inside them is not taken apart. docs/runtimes.md tells meaning and origin of every figure.
@@ -19,7 +36,7 @@ struct LayerRuntime {
     Bytes total() const { return weights + gradients + optimizer + communication; }
     bool operator==(const PerParameter&) const = default;
   };
-  PerParameter in_fp32, in_half;
+  PerParameter in_fp32, in_fp16, in_bf16;
 
   double scores_alive =
       0;  ///< score matrices (sequences x local heads x length^2 elements) alive in a block's backward pass beside what is saved
@@ -28,8 +45,8 @@ struct LayerRuntime {
   Bytes tensor_group;       ///< in addition where a tensor-parallel group exists
   Bytes neighbour;          ///< in addition for each neighbouring stage
 
-  double relative_error =
-      0;  ///< of iteration times forecast by this description, beside what the profile's times add: nine in ten are closer
+  /// Of iteration times forecast by this description, beside what the profile's times add: nine in ten are closer.
+  double relative_error = 0, relative_error_half = 0;
 
   bool blocking = false;            ///< transfers hold the compute queue at both ends
   bool scattered = false;           ///< every member of a tensor-parallel group sends its part; else one whole message over one link
@@ -38,11 +55,20 @@ struct LayerRuntime {
   Bytes reduction_bucket;           ///< gradients are summed in pieces of so many bytes at most
   BytesPerSecond reduction_rate;    ///< that a member's share of a gradient sum reaches at most; 0: the links decide
   Seconds reduction_host;           ///< host time of a step's gradient sums
-  Bytes update_half;                ///< that the step after the passes moves per parameter in half precision: scaling, norm, update, copies
-  double score_passes_forward = 0;  ///< times that attention's scores cross the memory in a pass; 0: attention is one kernel
-  double score_passes_backward = 0;
-  Seconds kernel_host;    ///< of the host, to start one kernel
+  Bytes update_half;       ///< that the step after the passes moves per parameter in half precision: scaling, norm, update, copies
+  Bytes gradient_half{4};  ///< of one gradient when it is summed, in half precision
+  Bytes gathered_half{2};  ///< of one weight when it is gathered from its shard, in half precision
+  bool shards = false;     ///< executes plans whose optimizer is sharded
+  ShardedState sharded = ShardedState::optimizer;  ///< of such a plan
+  int shard_group = 0;                             ///< replicas in a row that keep the shards once; 0: all of a stage
+  bool overlaps = false;                           ///< gradient sums run beside backward passes, gathers of weights beside forward passes
+  int context = 1;                                 ///< replicas in a row that hold parts of the same sequences: context parallelism
+  Seconds step_host;                               ///< of the host in a step, beside the passes
+  LayerKernels kernels_fp32, kernels_half;
   Seconds profiler_host;  ///< that a profiler adds to a pass through a layer which waits for the host (one node)
+
+  const LayerKernels& kernels(Precision p) const { return p == Precision::fp32 ? kernels_fp32 : kernels_half; }
+  const PerParameter& per_parameter(Precision p) const { return p == Precision::fp32 ? in_fp32 : p == Precision::fp16 ? in_fp16 : in_bf16; }
   bool operator==(const LayerRuntime&) const = default;
 };
 

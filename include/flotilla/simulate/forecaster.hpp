@@ -79,7 +79,7 @@ class ProgramForecaster : public BoundedForecaster {
   Forecast forecast(const program::Program&, bool timeline = false) const;
 
  private:
-  void add_description(Forecast&) const;
+  void add_description(Forecast&, Precision) const;
   void add_gpus(const program::Program&, Forecast&) const;
   struct State;
   std::unique_ptr<State> state_;

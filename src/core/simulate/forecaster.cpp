@@ -72,7 +72,7 @@ Forecast ProgramForecaster::forecast(const program::Program& program, bool timel
   require_size(program);
   auto result = interpret(program, state_->cost, {timeline, state_->runtime_constant});
   if (state_->runtime.layers)
-    add_description(result);
+    add_description(result, program.plan.precision);
   else
     add_gpus(program, result);
   result.expense = expense_of(program, state_->profile, result.iteration);
@@ -80,8 +80,10 @@ Forecast ProgramForecaster::forecast(const program::Program& program, bool timel
 }
 
 /// What is known of the runtime as a whole, and of the libraries on each type.
-void ProgramForecaster::add_description(Forecast& forecast) const {
-  forecast.relative_error = std::hypot(forecast.relative_error, state_->runtime.layers->relative_error);
+void ProgramForecaster::add_description(Forecast& forecast, Precision precision) const {
+  const auto& described = *state_->runtime.layers;
+  forecast.relative_error =
+      std::hypot(forecast.relative_error, precision == Precision::fp32 ? described.relative_error : described.relative_error_half);
   for (auto& kind : forecast.kinds)
     if (const auto* type = cluster::find_type(state_->profile, kind.device_type)) kind.memory.runtime_constant += type->context;
 }

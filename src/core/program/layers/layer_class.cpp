@@ -6,21 +6,22 @@
 #include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::program {
-namespace {
-
-constexpr Bytes gradient_size{4};  // fp32
-
-}  // namespace
-
-LayerSlots layer_slots(const LayerKind& kind, int depth, int chunks) {
+LayerSlots layer_slots(const LayerKind& kind, int depth, int chunks, bool fewer_shards) {
   LayerSlots slots;
   int next_slot = 0;
   const bool wraps = chunks > 1 && depth > 1;
   if (kind.talks_back && (kind.position > 0 || wraps)) slots.previous = next_slot++;
   if (kind.talks_forth && (kind.position + 1 < depth || wraps)) slots.next = next_slot++;
   if (kind.meets) slots.tensor = 1;
-  if (kind.sums) slots.data = kind.meets ? 2 : 1;
+  if (kind.sums) slots.shards = slots.data = kind.meets ? 2 : 1;
+  if (kind.sums && fewer_shards) ++slots.shards;
   return slots;
+}
+
+int shard_group(const plan::Plan& plan, const LayerRuntime& runtime) {
+  const auto replicas = static_cast<int>(plan.stages.front().replicas.size());
+  if (!plan.shard_optimizer) return replicas;
+  return runtime.shard_group > 0 ? std::min(runtime.shard_group, replicas) : replicas;
 }
 
 LayerClassBuilder::LayerClassBuilder(const plan::Plan& plan, const LayerSizes& sizes, const Runtime& runtime, LayerKind kind)
@@ -29,7 +30,9 @@ LayerClassBuilder::LayerClassBuilder(const plan::Plan& plan, const LayerSizes& s
       runtime_{*runtime.layers},
       kind_{std::move(kind)},
       depth_{plan::own_stages(plan)},
-      slots_{layer_slots(kind_, depth_, plan.chunks)} {
+      shard_group_{shard_group(plan, runtime_)},
+      sharded_{plan.shard_optimizer && shard_group_ > 1},
+      slots_{layer_slots(kind_, depth_, plan.chunks, shard_group_ < static_cast<int>(plan.stages.front().replicas.size()))} {
   out_.stage = kind_.position;
   out_.device_type = kind_.device_type;
   out_.shape = {kind_.microbatch, plan_.length, kind_.tensor_parallel, 0, plan_.precision};
@@ -77,17 +80,51 @@ PassInstructions LayerClassBuilder::pass_instructions(int chunk, bool backward) 
   return instructions;
 }
 
+int LayerClassBuilder::add_pass(int layer, bool recompute, bool backward) {
+  Instruction instruction;
+  instruction.name = text(backward ? "backward " : "forward ", layer);
+  instruction.work = LayerPass{layer, recompute, runtime_.profiler_host};
+  instruction.backward = backward;
+  return add_instruction(std::move(instruction));
+}
+
+int LayerClassBuilder::add_gather(int layer, bool backward, int before) {
+  Instruction instruction;
+  instruction.name = text("gather weights ", layer);
+  instruction.work =
+      Collective{CollectiveKind::all_gather_shards, slots_.shards, {{}, sizes_.parameters(layer, layer + 1, kind_.tensor_parallel) * gathered()}, {}};
+  instruction.queue = Queue::sum;
+  instruction.backward = backward;
+  if (before >= 0) instruction.waits.push_back({before, 0});
+  return add_instruction(std::move(instruction));
+}
+
+int LayerClassBuilder::add_scatter(int layer, int pass) {
+  Instruction instruction;
+  instruction.name = text("scatter gradients ", layer);
+  instruction.work =
+      Collective{CollectiveKind::reduce_scatter_shards, slots_.shards, {{}, sizes_.parameters(layer, layer + 1, kind_.tensor_parallel) * gradient()}, {}};
+  instruction.queue = Queue::sum;
+  instruction.backward = true;
+  instruction.waits.push_back({pass, 0});
+  return add_instruction(std::move(instruction));
+}
+
 void LayerClassBuilder::add_layers(std::vector<int>& instructions, int chunk, bool backward) {
   const auto& here = stage(chunk);
+  const bool gathers = kind_.sums && shards(ShardedState::parameters), scatters = gathers && backward;
+  std::vector<int> passes;
   for (int i = 0; i < here.last_layer - here.first_layer; ++i) {
     const int layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
-    const bool recompute = backward && here.recompute != plan::Recompute::none && plan_.model.is_block(layer);
-    Instruction instruction;
-    instruction.name = text(backward ? "backward " : "forward ", layer);
-    instruction.work = LayerPass{layer, recompute, runtime_.profiler_host};
-    instruction.backward = backward;
-    instructions.push_back(add_instruction(std::move(instruction)));
+    const int gather = gathers ? add_gather(layer, backward, i > 1 ? passes[static_cast<std::size_t>(i - 2)] : -1) : -1;
+    if (gathers) instructions.push_back(gather);
+    if (scatters && i > 0) instructions.push_back(add_scatter(layer + 1, passes.back()));
+    passes.push_back(add_pass(layer, backward && here.recompute != plan::Recompute::none && plan_.model.is_block(layer), backward));
+    if (gathers) out_.instructions.back().waits.push_back({gather, 0});
+    instructions.push_back(passes.back());
+    if (backward) last_backward_.emplace_back(layer, passes.back());
   }
+  if (scatters) instructions.push_back(add_scatter(here.first_layer, passes.back()));
 }
 
 bool LayerClassBuilder::talks(bool sends, bool backward) const {
@@ -160,22 +197,46 @@ int LayerClassBuilder::add_once(const std::string& name, Instruction::Work work,
   return add_instruction(std::move(instruction));
 }
 
-/// Everybody ends the pipeline together, sums gradients in buckets, then updates: nothing overlaps.
-std::vector<int> LayerClassBuilder::closing_instructions() {
-  std::vector<int> instructions{add_host("end of the passes", slots_.data >= 0 ? runtime_.reduction_host : Seconds{0}, false, true)};
-  const Collective meeting{CollectiveKind::reduce_scalars, slots_.world, {{}, {8}}, {}};
-  instructions.push_back(add_once("meet", meeting, false, instructions.back()));
-  const Bytes all = parameters(kind_.sum_parallel) * gradient_size;
+void LayerClassBuilder::add_sums(std::vector<int>& instructions) {
+  const Bytes all = parameters(kind_.sum_parallel) * gradient();
   const Bytes most = runtime_.reduction_bucket.count > 0 ? runtime_.reduction_bucket : all;
-  for (Bytes done{}; slots_.data >= 0 && done < all; done += most)
-    instructions.push_back(add_once("sum gradients",
-                                    Collective{CollectiveKind::all_reduce, slots_.data, {{}, std::min(most, all - done)}, {}}, true,
-                                    instructions.back()));
+  const auto kind = sharded_ && slots_.shards == slots_.data ? CollectiveKind::reduce_scatter_shards : CollectiveKind::all_reduce;
+  for (Bytes done{}; done < all; done += most)
+    instructions.push_back(
+        add_once("sum gradients", Collective{kind, slots_.data, {{}, std::min(most, all - done)}, {}}, true, instructions.back()));
+}
+
+void LayerClassBuilder::add_overlapped_sums(std::vector<int>& instructions) {
+  const auto kind = sharded_ && slots_.shards == slots_.data ? CollectiveKind::reduce_scatter_shards : CollectiveKind::all_reduce;
+  for (const auto& [layer, pass] : last_backward_) {
+    const Bytes size = sizes_.parameters(layer, layer + 1, kind_.sum_parallel) * gradient();
+    instructions.push_back(add_once(text("sum gradients ", layer), Collective{kind, slots_.data, {{}, size}, {}}, true, pass));
+    out_.instructions.back().queue = Queue::sum;
+  }
+}
+
+void LayerClassBuilder::add_update(std::vector<int>& instructions) {
   Part part;
   part.name = "all";
-  part.elements = parameters(kind_.tensor_parallel);
+  part.elements = parameters(kind_.tensor_parallel) / (sharded_ ? shard_group_ : 1);
   out_.parts.push_back(std::move(part));
   instructions.push_back(add_once("optimizer", OptimizerUpdate{0, -1}, false, instructions.back()));
+  if (!sharded_ || slots_.shards < 0 || shards(ShardedState::parameters)) return;
+  const Bytes weights = parameters(kind_.tensor_parallel) * gathered();
+  instructions.push_back(
+      add_once("gather weights", Collective{CollectiveKind::all_gather_shards, slots_.shards, {{}, weights}, {}}, false, instructions.back()));
+}
+
+/// Everybody ends the pipeline together; then gradients are summed, but for what ran beside the passes, and weights updated.
+std::vector<int> LayerClassBuilder::closing_instructions() {
+  std::vector<int> instructions{
+      add_host("end of the passes", runtime_.step_host + (slots_.data >= 0 ? runtime_.reduction_host : Seconds{0}), false, true)};
+  const bool scattered = shards(ShardedState::parameters), sums = slots_.data >= 0 && !scattered;
+  if (sums && runtime_.overlaps) add_overlapped_sums(instructions);
+  const Collective meeting{CollectiveKind::reduce_scalars, slots_.world, {{}, {8}}, {}};
+  instructions.push_back(add_once("meet", meeting, false, instructions.back()));
+  if (sums && !runtime_.overlaps) add_sums(instructions);
+  add_update(instructions);
   return instructions;
 }
 
@@ -200,14 +261,15 @@ void LayerClassBuilder::add_buffer(const std::string& name, Category category, B
 }
 
 void LayerClassBuilder::add_memory() {
-  const auto& each = plan_.precision == Precision::fp32 ? runtime_.in_fp32 : runtime_.in_half;
+  const auto& each = runtime_.per_parameter(plan_.precision);
   const std::int64_t elements = parameters(kind_.tensor_parallel);
+  const auto held = [&](ShardedState what) { return shards(what) ? (elements + shard_group_ - 1) / shard_group_ : elements; };
   const bool wraps = plan_.chunks > 1;
   const int neighbours = (kind_.position > 0 || wraps ? 1 : 0) + (kind_.position + 1 < depth_ || wraps ? 1 : 0);
   const Live live = peak_of_passes();
-  add_buffer("weights", Category::parameters, elements * each.weights);
-  add_buffer("gradients", Category::gradients, elements * each.gradients);
-  add_buffer("optimizer", Category::optimizer, elements * each.optimizer);
+  add_buffer("weights", Category::parameters, held(ShardedState::parameters) * each.weights);
+  add_buffer("gradients", Category::gradients, held(ShardedState::gradients) * each.gradients);
+  add_buffer("optimizer", Category::optimizer, held(ShardedState::optimizer) * each.optimizer);
   add_buffer("gradient buckets", Category::communication, elements * each.communication);
   add_buffer("communicators", Category::communication,
              neighbours * runtime_.neighbour + (kind_.tensor_parallel > 1 ? runtime_.tensor_group : Bytes{0}));

@@ -27,8 +27,12 @@ struct LayerKind {
 struct LayerSlots {
   int previous = -1, next = -1;
   int world = 0, data = -1, tensor = -1;
+  int shards = -1;  ///< those who keep one shard each; `data` where these are all
 };
-LayerSlots layer_slots(const LayerKind&, int depth, int chunks);
+LayerSlots layer_slots(const LayerKind&, int depth, int chunks, bool fewer_shards);
+
+/// Replicas of a stage that keep its shards once; 1 where the plan shards nothing.
+int shard_group(const plan::Plan&, const LayerRuntime&);
 
 /// Builds one class of a described runtime: whole layers, messages as the runtime sends them, gradient sums and update after the last pass.
 class LayerClassBuilder {
@@ -48,7 +52,17 @@ class LayerClassBuilder {
   void add_meeting(std::vector<int>& instructions, bool backward, int work_instruction);
   bool talks(bool sends, bool backward) const;
   void add_layers(std::vector<int>& instructions, int chunk, bool backward);
+  int add_pass(int layer, bool recompute, bool backward);
+  /// With parameters in shards: the gather of the layer's weights for the pass, while the layer before it computes.
+  int add_gather(int layer, bool backward, int before);
+  int add_scatter(int layer, int pass);
   std::vector<int> closing_instructions();
+  /// Sums of gradients after the last pass, in buckets.
+  void add_sums(std::vector<int>& instructions);
+  /// Sums of gradients by layer, each as soon as its last backward pass is done.
+  void add_overlapped_sums(std::vector<int>& instructions);
+  void add_update(std::vector<int>& instructions);
+  bool shards(ShardedState what) const { return sharded_ && runtime_.sharded >= what; }
   int add_host(const std::string& name, Seconds, bool per_microbatch, bool backward);
   /// On the reduce queue where it is a collective.
   int add_once(const std::string& name, Instruction::Work, bool backward, int after);
@@ -65,6 +79,9 @@ class LayerClassBuilder {
   Live peak_of_passes() const;
   Live peak_of_backward(int chunk) const;
   Bytes saved(int chunk) const;
+  /// Of one summed gradient, of one gathered weight.
+  Bytes gradient() const { return plan_.precision == Precision::fp32 ? Bytes{4} : runtime_.gradient_half; }
+  Bytes gathered() const { return plan_.precision == Precision::fp32 ? Bytes{4} : runtime_.gathered_half; }
   std::int64_t parameters(int tensor_parallel) const;
 
   const plan::Stage& stage(int chunk) const { return plan_.stages[static_cast<std::size_t>(chunk * depth_ + kind_.position)]; }
@@ -76,9 +93,12 @@ class LayerClassBuilder {
   const LayerRuntime& runtime_;
   const LayerKind kind_;
   const int depth_;
+  const int shard_group_;
+  const bool sharded_;  ///< some state is
   const LayerSlots slots_;
   RankClass out_;
   std::vector<ChunkPasses> chunks_;
+  std::vector<std::pair<int, int>> last_backward_;  ///< layer and instruction, in the order of a backward pass
 };
 
 }  // namespace flotilla::program

@@ -57,18 +57,22 @@ Bytes LayerSizes::without_recompute(int layer, const model::LayerShape& shape) c
   if (model.is_head(layer)) return {width * 2 * element / split + shape.tokens() * model::local_vocabulary(model, shape) * measured_word};
   // Inputs of both norms, of the products behind them and two masks stand whole on every member unless the sequence is parallel; queries,
   // keys, values and the attention's output by heads; the feed-forward's hidden activations by columns, before and after the activation.
-  const std::int64_t whole = width * (4 * element + 2 * mask_byte) / split;
+  const std::int64_t mask = model.dropout > 0 ? mask_byte : 0;
+  const std::int64_t whole = width * (4 * element + 2 * mask) / split;
   const std::int64_t heads = std::int64_t{model::local_heads(model, shape)} * model.head_size();
   const std::int64_t by_heads = shape.tokens() * (model::qkv_width(model, shape) + heads) * element;
   const std::int64_t by_columns = shape.tokens() * (model::up_width(model, shape) + model::local_columns(model, shape)) * element;
-  return Bytes{whole + by_heads + by_columns} + scores(shape, 2, true);
+  return Bytes{whole + by_heads + by_columns} + (stores_scores() ? scores(shape, 2, true) : Bytes{});
 }
+
+bool LayerSizes::stores_scores() const { return runtime_.layers->kernels(plan_.precision).score_passes_forward > 0; }
 
 Bytes LayerSizes::saved(int layer, const model::LayerShape& shape, plan::Recompute recompute) const {
   const Bytes all = without_recompute(layer, shape);
   if (!plan_.model.is_block(layer) || recompute == plan::Recompute::none) return all;
   const Bytes input{boundary().count * shape.sequences / (plan_.sequence_parallel ? shape.tensor_parallel : 1)};
   if (recompute == plan::Recompute::full) return std::min(all, input);
+  if (!stores_scores()) return all;
   // What was measured keeps one matrix of scores (the sizes of three models and degrees say so), the formula two and a mask.
   const bool known = measured(layer, shape.tensor_parallel) != nullptr;
   return std::max(std::min(all, input), all - scores(shape, known ? 1 : 2, !known));

@@ -26,6 +26,7 @@ class LayerSizes {
 
  private:
   const cluster::LayerSize* measured(int layer, int tensor_parallel) const;
+  bool stores_scores() const;
   Bytes without_recompute(int layer, const model::LayerShape&) const;
   /// fp32 logits of the whole vocabulary; what the head puts out where that was measured.
   Bytes logits(int layer, const model::LayerShape&) const;

@@ -22,7 +22,7 @@ void require_schedule(const plan::Plan& plan, const Runtime& runtime) {
   if (plan.chunks > 1 && depth < 3) refuse("interleaved schedules on 3 devices in a row at least; the plan has ", depth);
   if (plan.sequence_parallel && runtime.layers->blocking)
     throw Error{ErrorKind::unavailable, text("sequence_parallel: the runtime '", runtime.name, "' knows no sequence parallelism")};
-  if (plan.shard_optimizer)
+  if (plan.shard_optimizer && !runtime.layers->shards)
     throw Error{ErrorKind::unavailable,
                 text("shard_optimizer: the runtime '", runtime.name, "' keeps the whole optimizer state everywhere")};
   for (const auto& replica : plan.stages.front().replicas)
@@ -111,10 +111,17 @@ class LayerLowering {
 
   void bind_sums(int s) {
     for (int t = 0; replica_count() > 1 && t < smallest_degree(s); ++t) {
-      std::vector<Rank> members;
-      for (int r = 0; r < replica_count(); ++r) members.push_back(device(s, r, t));
-      add_group(Group::Kind::data, std::move(members));
+      add_data_group(s, t, 0, replica_count());
+      const int group = shard_group(program_.plan, *runtime_.layers);
+      for (int r = 0; group < replica_count() && r < replica_count(); r += group) add_data_group(s, t, r, group);
     }
+  }
+
+  /// Members `t` of replicas [first, first + count).
+  void add_data_group(int s, int t, int first, int count) {
+    std::vector<Rank> members;
+    for (int r = first; r < std::min(first + count, replica_count()); ++r) members.push_back(device(s, r, t));
+    add_group(Group::Kind::data, std::move(members));
   }
 
   LayerKind kind_of(int s, int r, int t) const {
@@ -141,7 +148,7 @@ class LayerLowering {
     here.rank_class = found->second;
     here.tensor_index = t;
     here.replica = r;
-    const LayerSlots slots = layer_slots(kind, depth(), program_.plan.chunks);
+    const LayerSlots slots = layer_slots(kind, depth(), program_.plan.chunks, shard_group(program_.plan, *runtime_.layers) < replica_count());
     if (slots.previous >= 0) here.peers.push_back(device(neighbour(s - 1), r, t));
     if (slots.next >= 0) here.peers.push_back(device(neighbour(s + 1), r, t));
   }

@@ -15,7 +15,8 @@ Bytes bytes(double count) { return {static_cast<std::int64_t>(count)}; }
 LayerRuntime megatron_deepspeed() {
   LayerRuntime r;
   r.in_fp32 = {{4}, {4}, {8}, {8}};
-  r.in_half = {{2}, {2}, {12}, {8}};
+  r.in_fp16 = {{2}, {2}, {12}, {0}};
+  r.in_bf16 = {{2}, {6}, {12}, {0}};
   r.scores_alive = 4;
   r.logits_alive = 1;
   r.process = bytes(2150 * MB);
@@ -27,10 +28,13 @@ LayerRuntime megatron_deepspeed() {
   r.reduction_bucket = bytes(500 * MB);
   r.reduction_rate = {4.75e9};
   r.reduction_host = {6e-3};
-  r.score_passes_forward = 6;
-  r.score_passes_backward = 22;
-  r.kernel_host = {50e-6};
+  r.kernels_fp32 = {6, 22, 0, 1, 1, false, {50e-6}};
+  r.kernels_half = {6.5, 10, 0, 0.8, 1, false, {35e-6}};
+  r.update_half = {58};
+  r.gradient_half = {2};
+  r.shards = true;
   r.relative_error = 0.08;
+  r.relative_error_half = 0.15;
   r.profiler_host = {0.08e-3};
   return r;
 }
@@ -39,13 +43,59 @@ LayerRuntime megatron_deepspeed() {
 LayerRuntime megatron_lm() {
   LayerRuntime r;
   r.in_fp32 = {{4}, {4}, {8}, {0}};
-  r.in_half = {{2}, {4}, {12}, {0}};
+  r.in_fp16 = r.in_bf16 = {{2}, {4}, {12}, {0}};
   r.scattered = true;
   r.update_half = {58};
-  r.score_passes_forward = 6.5;
-  r.score_passes_backward = 10;
-  r.relative_error = 0.03;
+  r.kernels_fp32 = r.kernels_half = {6.5, 10, 0, 1, 1, false, {}};
+  r.shards = true;
+  r.relative_error = r.relative_error_half = 0.03;
   r.reduction_bucket = {};
+  return r;
+}
+
+/// Megatron-Core: mixed precision, flash attention, sums of gradients and gathers of weights beside the passes.
+LayerRuntime megatron_core() {
+  LayerRuntime r;
+  r.in_fp32 = {{4}, {4}, {8}, {0}};
+  r.in_fp16 = r.in_bf16 = {{2}, {4}, {12}, {0}};
+  r.scattered = true;
+  r.update_half = {58};
+  r.shards = true;
+  r.overlaps = true;
+  r.logits_alive = 1;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.5, 0.9, 1, false, {95e-6}};
+  r.relative_error = r.relative_error_half = 0.2;
+  return r;
+}
+
+/// PyTorch's FullyShardedDataParallel (Zhao et al. 2023): weights gathered layer by layer in half precision, state in fp32.
+LayerRuntime pytorch_fsdp() {
+  LayerRuntime r;
+  r.in_fp32 = {{4}, {4}, {8}, {0}};
+  r.in_fp16 = r.in_bf16 = {{4}, {4}, {8}, {0}};
+  r.scattered = true;
+  r.update_half = {28};
+  r.gradient_half = {2};
+  r.shards = true;
+  r.sharded = ShardedState::parameters;
+  r.overlaps = true;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.35, 0.83, 3, false, {20e-6}};
+  r.relative_error = r.relative_error_half = 0.15;
+  return r;
+}
+
+/// InternEvo (Chen et al. 2024): ZeRO-1 in groups, sums of gradients beside the passes.
+LayerRuntime internevo() {
+  LayerRuntime r;
+  r.in_fp32 = {{4}, {4}, {8}, {0}};
+  r.in_fp16 = r.in_bf16 = {{2}, {2}, {12}, {0}};
+  r.scattered = true;
+  r.update_half = {40};
+  r.gradient_half = {2};
+  r.shards = true;
+  r.overlaps = true;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.36, 0.83, 2, false, {20e-6}};
+  r.relative_error = r.relative_error_half = 0.1;
   return r;
 }
 
@@ -53,9 +103,12 @@ struct Named {
   std::string_view name;
   std::optional<LayerRuntime> (*description)();
 };
-constexpr std::array<Named, 3> known{{{"flotilla", [] { return std::optional<LayerRuntime>{}; }},
+constexpr std::array<Named, 6> known{{{"flotilla", [] { return std::optional<LayerRuntime>{}; }},
                                       {"megatron-deepspeed", [] { return std::optional{megatron_deepspeed()}; }},
-                                      {"megatron-lm", [] { return std::optional{megatron_lm()}; }}}};
+                                      {"megatron-lm", [] { return std::optional{megatron_lm()}; }},
+                                      {"megatron-core", [] { return std::optional{megatron_core()}; }},
+                                      {"pytorch-fsdp", [] { return std::optional{pytorch_fsdp()}; }},
+                                      {"internevo", [] { return std::optional{internevo()}; }}}};
 
 }  // namespace
 

@@ -331,7 +331,7 @@ void LayerCostTable::add_communication(LayerCostSample& layer_cost, int tensor) 
   const auto& described = evaluator_.runtime().layers;
   if (tensor > 1) layer_cost.beside += static_cast<double>(described->tensor_group.count);
   layer_cost.neighbour = static_cast<double>(described->neighbour.count);
-  const auto& each = device_pool_.request.precision == Precision::fp32 ? described->in_fp32 : described->in_half;
+  const auto& each = described->per_parameter(device_pool_.request.precision);
   const double copies = static_cast<double>(each.communication.count), others = static_cast<double>(each.total().count) - copies;
   for (LayerCost* part : {&layer_cost.embedding, &layer_cost.block, &layer_cost.head}) part->state *= 1 + copies / others;
 }

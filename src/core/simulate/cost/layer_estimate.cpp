@@ -25,6 +25,7 @@ OperationWork work_of(const LayerWork& layer, model::Operation operation, const 
   whole.tensor_index = 0;
   OperationWork work = work_of(layer.model, whole, operation, execution);
   work.flops /= layer.shape.tensor_parallel;
+  work.attention_flops /= layer.shape.tensor_parallel;
   work.traffic = {work.traffic.count / layer.shape.tensor_parallel};
   return work;
 }
@@ -45,10 +46,18 @@ Seconds gathers_again(const cluster::Profile& profile, const FitsByTypes& fits, 
   return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, fits, layer, of_pass) : Seconds{0};
 }
 
-Seconds operations(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
-  Seconds time;
-  for (auto operation : backward ? backward_operations(layer.model, layer.layer) : forward_operations(layer.model, layer.layer))
-    time += roofline(profile, layer.device_type, layer.shape.precision, work_of(layer, operation, execution), execution.host);
+/// A pass's operations: on the device, one after the other, and on the host, which starts their kernels and runs ahead where it can.
+struct PassTime {
+  Seconds device, host;
+};
+
+PassTime operations(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, bool backward) {
+  PassTime time;
+  for (auto operation : backward ? backward_operations(layer.model, layer.layer) : forward_operations(layer.model, layer.layer)) {
+    const OperationWork work = work_of(layer, operation, execution);
+    time.device += roofline(profile, layer.device_type, layer.shape.precision, work);
+    time.host += static_cast<double>(work.kernels) * execution.host;
+  }
   return time;
 }
 
@@ -73,7 +82,9 @@ Cost estimated_pass(const cluster::Profile& profile, const FitsByTypes& fits, co
                     bool backward) {
   const LayerSums of_pass = backward ? backward_sums(layer.model, layer.layer) : forward_sums(layer.model, layer.layer);
   const Seconds gathers = backward ? gathers_again(profile, fits, layer, of_pass) : Seconds{0};
-  return {operations(profile, execution, layer, backward) + sums(profile, fits, layer, of_pass) + gathers, error_of(profile, layer), true};
+  const PassTime time = operations(profile, execution, layer, backward);
+  const Seconds device = time.device + sums(profile, fits, layer, of_pass) + gathers;
+  return {std::max(device, time.host), error_of(profile, layer), true};
 }
 
 Cost estimated_recompute(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,

@@ -73,6 +73,25 @@ void store_scores(OperationWork& work, const model::Config& model, const model::
   work.traffic += {static_cast<std::int64_t>(passes * square * heads) * element_size(shape.precision).count};
 }
 
+/// Products of the attention kernel: two forward, five backward, of which one repeats the scores (Dao 2023).
+double attention_products(const model::Config& model, const model::LayerShape& shape, bool backward) {
+  const double heads = model::local_heads(model, shape);
+  return (backward ? 5 : 2) * 2 * model::attention_pairs(model, shape) * heads * model.head_size();
+}
+
+/// The attention kernel at its own rate. With context parallelism its products go over the whole sequence: a rank holds a part of the
+/// queries, dealt so that all have as many keys to see.
+void set_attention_apart(OperationWork& work, const model::Config& model, const model::LayerShape& shape, bool backward,
+                         const Execution& execution) {
+  const double products = attention_products(model, shape, backward);
+  work.flops += products * (execution.context - 1);
+  if (!(execution.attention_share > 0)) return;
+  work.attention_flops = products * execution.context;
+  work.attention_share = execution.attention_share;
+  work.flops -= work.attention_flops;
+  work.products -= std::min(work.products, backward ? 4 : 2);
+}
+
 /// Seconds of matrix products at what products of their size reach of the peak.
 double product_seconds(const cluster::Efficiency& e, FlopsPerSecond peak, Precision precision, const OperationWork& work) {
   if (work.flops <= 0) return 0;
@@ -131,7 +150,10 @@ OperationWork work_of(const model::Config& model, const model::LayerShape& shape
   const bool stores = execution.score_passes_forward > 0 || execution.score_passes_backward > 0;
   const Makeup& makeup = makeups[static_cast<std::size_t>(operation)];
   OperationWork work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
-                     stores ? makeup.separate : makeup.fused};
+                     stores || !execution.fused ? makeup.separate : makeup.fused};
+  if (!stores && (forward || backward)) set_attention_apart(work, model, shape, backward, execution);
+  work.flops /= execution.product_share;
+  work.traffic = {static_cast<std::int64_t>(static_cast<double>(work.traffic.count) * execution.traffic)};
   if (stores && (forward || backward)) store_scores(work, model, shape, backward, execution);
   return work;
 }
@@ -147,7 +169,8 @@ Seconds roofline(const cluster::Profile& profile, const std::string& device_type
                    "the cluster profile has no measured time and no peak rate in ", to_string(precision), " or no memory bandwidth of ",
                    in_quotes(device_type), "; measure it with 'flotilla probe'");
   const cluster::Efficiency& e = type->efficiency;
-  const double products = product_seconds(e, peak, precision, work), streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
+  const double attention = work.attention_flops > 0 ? work.attention_flops / (peak.value * work.attention_share) : 0;
+  const double products = product_seconds(e, peak, precision, work) + attention, streaming = (work.traffic / type->memory_bandwidth).value / e.memory;
   const double both = std::max(products, streaming) + (1 - e.overlap) * std::min(products, streaming);
   return {std::max(both, work.kernels * std::max(e.launch, host).value)};
 }

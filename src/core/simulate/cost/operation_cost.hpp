@@ -17,7 +17,11 @@ struct Execution {
   /// Times that the scores (sequences, local heads, length, length) cross the memory in a pass; 0: they never do. Otherwise attention is
   /// separate products and element-wise kernels over the whole square, not its causal half.
   double score_passes_forward = 0, score_passes_backward = 0;
-  Seconds host{};  ///< of the host, to start one kernel: the device waits where its kernels are shorter
+  Seconds host{};     ///< of the host, to start one kernel: the device waits where its kernels are shorter
+  bool fused = true;  ///< element-wise steps are part of the kernels before them; never where scores are stored
+  double attention_share = 0;  ///< of the peak, that the attention kernel's products reach; 0: as other products of their size
+  double product_share = 1, traffic = 1;  ///< program::LayerKernels
+  int context = 1;    ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
 };
 
 /// What an operation asks of a device.
@@ -26,6 +30,8 @@ struct OperationWork {
   int products = 0;  ///< that the FLOPs are spread over
   Bytes traffic;
   int kernels = 1;
+  double attention_flops = 0;  ///< apart, of the attention kernel
+  double attention_share = 1;  ///< of the peak, that these reach
 };
 OperationWork work_of(const model::Config&, const model::LayerShape&, model::Operation, const Execution& = {});
 

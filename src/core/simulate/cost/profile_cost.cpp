@@ -40,8 +40,7 @@ struct ProfileCost::State {
   const cluster::Profile& profile;
   std::shared_ptr<TypeCosts> types;
   Paths paths;
-  Execution execution;  // of whole layers that were not measured
-  Bytes update_half{};  // a described runtime's traffic for a parameter's update; 0: AdamW's own
+  program::LayerRuntime described;  // who executes whole layers
   SubgroupShapeCache subgroup_shapes{{[this](Rank rank) { return paths.host(rank); }, [this](Rank rank) { return paths.uplink(rank); },
                                       [this](const std::vector<Rank>& ranks) { return paths.group_topology(ranks).hash; }}};
 
@@ -205,6 +204,8 @@ struct ProfileCost::State {
     double scatter = 0;
     for (int path : paths.inside(group.members)) scatter = std::max(scatter, paths.route(path).relative_scatter());
     if (kind == CollectiveKind::all_reduce) return {library_all_reduce(paths, group, bytes, flows), scatter, false};
+    if (kind == CollectiveKind::reduce_scatter_shards || kind == CollectiveKind::all_gather_shards)
+      return {library_half(paths, group, bytes, flows), scatter, false};
     return {library_exchange(paths, group, bytes, flows), scatter, false};
   }
 
@@ -216,6 +217,9 @@ struct ProfileCost::State {
     model::LayerShape shape = c.shape;
     shape.sequences = sequences;
     const LayerWork work{program.plan.model, c.device_type, of_layer.layer, shape, program.plan.sequence_parallel};
+    const auto& kernels = described.kernels(program.plan.precision);
+    const Execution execution{kernels.score_passes_forward, kernels.score_passes_backward, kernels.host, kernels.fused,
+                              kernels.attention_share, kernels.product_share, kernels.traffic, described.context};
     const auto recompute = of_layer.recompute ? recompute_of(program.plan, of_layer.layer) : plan::Recompute::none;
     const auto measured =
         types->layers().pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, of_layer.host);
@@ -234,7 +238,8 @@ struct ProfileCost::State {
   Cost update(const program::Program& program, const program::RankClass& c, std::int64_t parameters, const ProfileCost& cost) {
     const LayerCosts::LayerKey what{program.plan.model.name, c.device_type, 0, c.shape.tensor_parallel, program.plan.precision};
     if (const auto measured = types->layers().update(what, program.plan.model.layers(), parameters)) return *measured;
-    if (program.plan.precision != Precision::fp32 && update_half.count > 0) return streamed(c.device_type, parameters * update_half);
+    if (program.plan.precision != Precision::fp32 && described.update_half.count > 0)
+      return streamed(c.device_type, parameters * described.update_half);
     return cost.adamw(c.device_type, parameters, program.plan.precision);
   }
 
@@ -264,8 +269,7 @@ ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCo
     : state_{std::make_unique<State>(profile, std::move(types))} {}
 ProfileCost::ProfileCost(const cluster::Profile& profile, const program::LayerRuntime& runtime, std::shared_ptr<TypeCosts> types)
     : ProfileCost{profile, std::move(types)} {
-  state_->execution = {runtime.score_passes_forward, runtime.score_passes_backward, runtime.kernel_host};
-  state_->update_half = runtime.update_half;
+  state_->described = runtime;
 }
 ProfileCost::~ProfileCost() = default;
 

@@ -57,8 +57,9 @@ int rounds(int members) {
 
 Bytes part(Bytes bytes, int of) { return {(bytes.count + of - 1) / of}; }
 
+/// Once round the ring: a reduce-scatter or an all-gather.
 Seconds around(const Ring& ring, Bytes bytes, const Flows& flows) {
-  return 2.0 * (ring.members - 1) * ring.step(part(bytes, ring.members), flows);
+  return static_cast<double>(ring.members - 1) * ring.step(part(bytes, ring.members), flows);
 }
 
 Seconds by_trees(const Ring& ring, Bytes bytes, const Flows& flows) {
@@ -70,19 +71,33 @@ Seconds by_nodes(const Ring& ring, Bytes bytes, const Flows& flows) {
   const Bytes share = part(bytes, ring.least_of_a_host);
   const int rings = ring.least_of_a_host;
   const Flows at_once{flows.cards * rings, flows.out * rings, flows.in * rings};
-  const Seconds inside = 2.0 * (local - 1) * ring.slowest(ring.inside, part(bytes, local), flows);
-  return inside + 2.0 * (ring.hosts - 1) * ring.slowest(ring.between, part(share, ring.hosts), at_once);
+  const Seconds inside = static_cast<double>(local - 1) * ring.slowest(ring.inside, part(bytes, local), flows);
+  return inside + static_cast<double>(ring.hosts - 1) * ring.slowest(ring.between, part(share, ring.hosts), at_once);
+}
+
+/// Half of an all-reduce, the faster way.
+Seconds half(const Ring& ring, Bytes bytes, const Flows& flows) {
+  const Seconds time = around(ring, bytes, flows);
+  return ring.hosts > 1 && ring.most_of_a_host > 1 ? std::min(time, by_nodes(ring, bytes, flows)) : time;
+}
+
+/// A member's share of what crosses hosts, `times` over, at the rate that the group reaches at most.
+Seconds at_most_rate(const Ring& ring, const program::Group& group, Bytes bytes, double times) {
+  if (ring.hosts < 2 || !(group.most.value > 0)) return {};
+  return {times * (ring.members - 1) / ring.members * static_cast<double>(bytes.count) / group.most.value};
 }
 
 }  // namespace
 
 Seconds library_all_reduce(Paths& paths, const program::Group& group, Bytes bytes, const Flows& flows) {
   const Ring ring = ring_of(paths, group);
-  Seconds time = std::min(around(ring, bytes, flows), by_trees(ring, bytes, flows));
-  if (ring.hosts > 1 && ring.most_of_a_host > 1) time = std::min(time, by_nodes(ring, bytes, flows));
-  if (ring.hosts < 2 || !(group.most.value > 0)) return time;
-  const double share = 2.0 * (ring.members - 1) / ring.members * static_cast<double>(bytes.count);
-  return std::max(time, Seconds{share / group.most.value});
+  const Seconds time = std::min(2.0 * half(ring, bytes, flows), by_trees(ring, bytes, flows));
+  return std::max(time, at_most_rate(ring, group, bytes, 2));
+}
+
+Seconds library_half(Paths& paths, const program::Group& group, Bytes bytes, const Flows& flows) {
+  const Ring ring = ring_of(paths, group);
+  return std::max(half(ring, bytes, flows), at_most_rate(ring, group, bytes, 1));
 }
 
 Seconds library_exchange(Paths& paths, const program::Group& group, Bytes bytes, const Flows& flows) {

@@ -11,6 +11,8 @@ namespace flotilla::simulate {
 /// (Thakur, Rabenseifner, Gropp 2005; NCCL's double binary trees). `flows` groups do the same through the same hosts' cards and zones'
 /// uplinks. A member's share of what crosses hosts moves at Group::most at most, where that is set.
 Seconds library_all_reduce(Paths&, const program::Group&, Bytes, const Flows& flows);
+/// A reduce-scatter or an all-gather of a buffer of `bytes`: half an all-reduce, by ring or by nodes.
+Seconds library_half(Paths&, const program::Group&, Bytes, const Flows& flows);
 /// Everybody's `bytes` to everybody, or a sum of so few that only latency counts: ceil(log2 G) steps over the slowest neighbours.
 Seconds library_exchange(Paths&, const program::Group&, Bytes, const Flows& flows);
 
