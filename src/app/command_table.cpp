@@ -12,6 +12,7 @@
 #include "app/simulate/simulate.hpp"
 #include "app/submit/submit.hpp"
 #include "app/train/train.hpp"
+#include "app/validate/validate.hpp"
 
 namespace flotilla::app {
 
@@ -26,6 +27,7 @@ std::vector<Command> command_table() {
           {"probe", "measure devices and links; on every rank (mpirun, srun)", "[JOB]", probe, job_options, false, true},
           {"plan", "find the best plan for a pool of devices and explain it; needs no device", "[JOB]", find_plan, planning_options},
           {"simulate", "forecast time, memory and cost of a plan; needs no device", "PLAN", simulate, simulate_options},
+          {"validate", "forecast runs that others measured and published, and compare", "PATH", validate, validate_options},
           {"control", "ask the running job to change to another plan, in place", "RUN", control, control_options},
           {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
           {"doctor", "check whether this machine, allocation or job can work, and suggest fixes", "[JOB]", doctor, job_options},

@@ -1,0 +1,71 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+
+/// Training runs that others measured and published: what a file of format "published-runs" says (docs/formats/published-runs.md).
+namespace flotilla::published {
+
+/// What a published memory figure counts.
+enum class MemoryMeasure {
+  allocated,  ///< the allocator's peak: tensors alone
+  process,    ///< of the whole process, as nvidia-smi or a runtime's log has it: context and libraries, too
+};
+
+struct Hardware {
+  std::string device_type;
+  int devices = 0, per_node = 0;
+  BytesPerSecond node_pair{};     ///< between two devices of a node, one way; 0: not stated
+  int network_cards = 0;         ///< of a node; 0: not stated
+  BytesPerSecond network_card{};  ///< one way, of one card
+};
+
+struct Transformer {
+  std::string family;
+  int blocks = 0, hidden = 0, heads = 0;
+  int key_value_heads = 0, feed_forward = 0, vocabulary = 0, positions = 0;  ///< 0: not stated
+  int experts = 0;                                                           ///< 0: none
+  std::optional<bool> tied_head, bias, rotary;
+};
+
+/// What is kept once for all data-parallel replicas (Rajbhandari et al. 2020): ZeRO's stages.
+enum class Sharding { none, optimizer, gradients, parameters };
+
+struct Parallel {
+  int tensor = 1, pipeline = 1, data = 1, context = 1, chunks = 1;
+  bool sequence_parallel = false;
+  Sharding sharding = Sharding::none;
+  int shard_group = 0;  ///< replicas that keep the shards once; 0: all of a stage
+  std::string recompute = "none";
+  std::optional<bool> overlap_gradients, overlap_parameters;
+  std::string attention;  ///< "flash", "unfused"; empty: not stated
+  bool compiled = false;
+  bool offload = false;  ///< the optimizer's state is in the host's memory
+  bool embeddings_count_as_blocks = false;      ///< layers are dealt to stages as if embedding and head were blocks
+  std::vector<std::vector<int>> block_ranges{};  ///< by stage, half-open; empty: even
+};
+
+struct Measured {
+  std::optional<Seconds> iteration;
+  std::optional<Bytes> memory;  ///< peak
+  MemoryMeasure measure = MemoryMeasure::process;
+  bool last_stage = false;  ///< the memory is the last rank's; else the fullest one's
+  bool out_of_memory = false;
+};
+
+struct Run {
+  std::string id, source;  ///< source: the file's stem
+  std::string runtime, task, precision;
+  Hardware hardware;
+  Transformer model;
+  Parallel parallel;
+  int global_batch = 0, microbatch = 0;  ///< sequences; 0: not stated
+  int length = 0;                        ///< tokens of a sequence
+  Measured measured;
+  bool complete = false;  ///< nothing that a forecast needs had to be guessed
+  std::string issue;      ///< what is odd about the run; empty: nothing
+};
+
+}  // namespace flotilla::published

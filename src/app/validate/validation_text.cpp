@@ -1,0 +1,77 @@
+#include <cmath>
+#include <cstdio>
+
+#include "app/common/table.hpp"
+#include "app/validate/validation.hpp"
+#include "flotilla/base/text.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using published::Statistics;
+
+std::string in_percent(std::optional<double> share, bool sign = false) {
+  if (!share) return "-";
+  char out[32];
+  std::snprintf(out, sizeof out, sign ? "%+.1f" : "%.1f", 100 * *share);
+  return out;
+}
+
+std::string table_of(const std::string& title, const std::vector<Statistics>& groups, const Statistics* total) {
+  using enum Align;
+  TextTable table{{{title, left},
+                   {"runs", right},
+                   {"fore- cast", right},
+                   {"mean", right},
+                   {"median", right},
+                   {"worst", right},
+                   {"bias", right},
+                   {"in bar", right},
+                   {"mem- ory", right},
+                   {"OOM", right},
+                   {"regret", right}}};
+  const auto add = [&](const Statistics& s) {
+    const std::string oom = s.out_of_memory + s.out_of_memory_false == 0
+                                ? "-"
+                                : text(s.out_of_memory_called, "/", s.out_of_memory, "+", s.out_of_memory_false);
+    table.add({s.name, text(s.runs), text(s.forecast_runs), in_percent(s.time_error_mean), in_percent(s.time_error_median),
+               in_percent(s.time_error_worst), in_percent(s.time_bias, true), in_percent(s.coverage), in_percent(s.memory_error_mean), oom,
+               in_percent(s.regret)});
+  };
+  for (const auto& group : groups) add(group);
+  if (total != nullptr) add(*total);
+  return table.print(output_style());
+}
+
+std::string runs_table(const Validation& v) {
+  using enum Align;
+  TextTable table{{{"run", left},
+                   {"runtime", left},
+                   {"measured s", right},
+                   {"forecast s", right},
+                   {"error %", right},
+                   {"bar %", right},
+                   {"memory error %", right}}};
+  for (const auto& run : v.runs) {
+    if (!run.is_forecast()) continue;
+    table.add({run.run.id, run.runtime, run.run.measured.iteration ? text(run.run.measured.iteration->value) : "-",
+               text(run.forecast.value), in_percent(run.time_error(), true), in_percent(run.relative_error), in_percent(run.memory_error(), true)});
+  }
+  return table.print(output_style());
+}
+
+}  // namespace
+
+std::string validation_text(const Validation& v, bool each) {
+  std::string out;
+  if (each) out += runs_table(v) + "\n";
+  out += table_of("source, %", v.sources, &v.all);
+  out += "\n" + table_of("runtime, %", v.runtimes, nullptr);
+  out += "\n" + table_of("device, %", v.devices, nullptr);
+  if (v.not_forecast.empty()) return out;
+  TextTable table{{{"runs", Align::right}, {"not forecast because of", Align::left}}};
+  for (const auto& [reason, runs] : v.not_forecast) table.add({text(runs), reason});
+  return out + "\n" + table.print(output_style());
+}
+
+}  // namespace flotilla::app

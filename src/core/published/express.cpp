@@ -1,0 +1,168 @@
+#include "flotilla/published/express.hpp"
+
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/plan/allocate.hpp"
+#include "model_of_run.hpp"
+#include "network_of_run.hpp"
+
+namespace flotilla::published {
+namespace {
+
+/// A runtime as sources call it (the beginning of its name), ours, and the vocabulary's multiple over the tensor-parallel degree.
+struct KnownRuntime {
+  std::string_view theirs, ours;
+  int vocabulary_multiple;
+};
+constexpr int megatron_multiple = 128;
+constexpr std::array<KnownRuntime, 8> known_runtimes{{{"megatron-deepspeed", "megatron-deepspeed", megatron_multiple},
+                                                      {"megatron-core", "megatron-core", megatron_multiple},
+                                                      {"nemo / megatron-core", "megatron-core", megatron_multiple},
+                                                      {"megatron-lm", "megatron-lm", megatron_multiple},
+                                                      {"megatron", "megatron-core", megatron_multiple},
+                                                      {"pytorch-fsdp", "pytorch-fsdp", 1},
+                                                      {"torchtitan", "pytorch-fsdp", 1},
+                                                      {"internevo", "internevo", 1}}};
+
+const KnownRuntime* runtime_of(const Run& run) {
+  for (const auto& known : known_runtimes)
+    if (run.runtime.starts_with(known.theirs)) return &known;
+  return nullptr;
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+std::optional<Precision> precision_of(const Run& run) {
+  const std::string said = lower_case(run.precision);
+  if (said.find("fp8") != std::string::npos || said.find("float8") != std::string::npos) return std::nullopt;
+  if (said.find("bf16") != std::string::npos || said.find("bfloat16") != std::string::npos) return Precision::bf16;
+  if (said.starts_with("fp16")) return Precision::fp16;
+  if (said.starts_with("fp32")) return Precision::fp32;
+  return std::nullopt;
+}
+
+plan::Recompute recompute_of(const Run& run) {
+  if (run.parallel.recompute.starts_with("full")) return plan::Recompute::full;
+  return run.parallel.recompute.starts_with("selective") ? plan::Recompute::selective : plan::Recompute::none;
+}
+
+/// Why a run is not even tried; empty: it is.
+std::string obstacle(const Run& run) {
+  const Parallel& p = run.parallel;
+  if (!run.complete) return "incomplete: something had to be guessed";
+  if (!run.issue.empty()) return "its source contradicts itself";
+  if (run.model.experts > 0) return "experts";
+  if (!run.task.empty() && run.task.find("LoRA") != std::string::npos) return "adapters";
+  if (run.model.blocks <= 0 || run.model.hidden <= 0 || run.model.heads <= 0) return "no model shape";
+  if (!precision_of(run)) return "precision " + run.precision;
+  if (runtime_of(run) == nullptr) return "runtime " + run.runtime;
+  if (run.global_batch <= 0 || run.microbatch <= 0) return "no batch size";
+  if (p.tensor * p.pipeline * p.data * p.context != run.hardware.devices) return "degrees that do not make up the devices";
+  if (p.offload) return "state in the host's memory";
+  if (run.length % p.context != 0) return "a sequence that does not divide by the context-parallel degree";
+  if (run.global_batch % p.data != 0) return "a batch that does not divide by the replicas";
+  if (!run.measured.iteration && !run.measured.memory && !run.measured.out_of_memory) return "nothing measured";
+  return {};
+}
+
+/// Blocks of a virtual stage, half-open. `units`: embedding and head count as a block each.
+std::vector<int> even_cuts(int blocks, int stages, bool units) {
+  std::vector<int> cuts;
+  for (int s = 0; s <= stages; ++s) {
+    const int all = units ? blocks + 2 : blocks;
+    const int cut = all * s / stages - (units ? 1 : 0);
+    cuts.push_back(s == 0 ? 0 : s == stages ? blocks : cut);
+  }
+  return cuts;
+}
+
+/// Layers [first, last) of every virtual stage.
+std::vector<std::array<int, 2>> layers_of(const Run& run) {
+  const int stages = run.parallel.pipeline * run.parallel.chunks, blocks = run.model.blocks;
+  std::vector<std::array<int, 2>> layers;
+  const auto add = [&](int first_block, int last_block) {
+    const bool first = layers.empty(), last = static_cast<int>(layers.size()) + 1 == stages;
+    layers.push_back({first ? 0 : 1 + first_block, last ? blocks + 2 : 1 + last_block});
+  };
+  if (static_cast<int>(run.parallel.block_ranges.size()) == stages) {
+    for (const auto& range : run.parallel.block_ranges) add(range.at(0), range.at(1));
+    return layers;
+  }
+  const auto cuts = even_cuts(blocks, stages, run.parallel.embeddings_count_as_blocks);
+  for (int s = 0; s < stages; ++s) add(cuts[static_cast<std::size_t>(s)], cuts[static_cast<std::size_t>(s) + 1]);
+  return layers;
+}
+
+/// Context parallelism: as many replicas, each with its part of every sequence, so that shorter sequences are as many more.
+plan::Plan unbound_plan(const Run& run, const std::string& type, int vocabulary_multiple) {
+  const Parallel& p = run.parallel;
+  plan::Plan plan;
+  plan.model = model_of(run, vocabulary_multiple);
+  plan.length = run.length / p.context;
+  plan.global_batch = run.global_batch * p.context;
+  plan.quantum = run.microbatch;
+  plan.precision = *precision_of(run);
+  plan.chunks = p.chunks;
+  if (p.chunks > 1) plan.schedule = plan::ScheduleKind::interleaved;
+  plan.sequence_parallel = p.sequence_parallel && p.tensor > 1;
+  plan.shard_optimizer = p.sharding != Sharding::none && p.data * p.context > 1;
+  plan::Replica replica;
+  replica.device_type = type;
+  replica.tensor_parallel = p.tensor;
+  replica.sequences = run.global_batch / p.data;
+  for (const auto& [first, last] : layers_of(run)) {
+    plan::Stage stage{first, last, recompute_of(run), {}};
+    stage.replicas.assign(static_cast<std::size_t>(p.data) * p.context, replica);
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+/// The runtime as the run sets it up.
+program::Runtime runtime_for(const Run& run, const KnownRuntime& known) {
+  program::Runtime runtime = program::runtime_named(known.ours);
+  program::LayerRuntime& layers = *runtime.layers;
+  const Parallel& p = run.parallel;
+  layers.context = p.context;
+  if (p.sharding == Sharding::gradients) layers.sharded = program::ShardedState::gradients;
+  if (p.sharding == Sharding::parameters) layers.sharded = program::ShardedState::parameters;
+  if (p.sharding == Sharding::optimizer) layers.sharded = program::ShardedState::optimizer;
+  layers.shard_group = p.shard_group;
+  if (p.overlap_gradients) layers.overlaps = *p.overlap_gradients;
+  if (p.attention == "flash") layers.kernels_half.score_passes_forward = layers.kernels_half.score_passes_backward = 0;
+  if (p.attention == "unfused") layers.kernels_half.score_passes_forward = 6.5, layers.kernels_half.score_passes_backward = 10;
+  if (run.precision.find("fp32 all-reduce") != std::string::npos) layers.gradient_half = {4};
+  if (p.compiled) layers.kernels_half.fused = true;
+  return runtime;
+}
+
+Expressed expressed(const Run& run, const cluster::CatalogueEntry& entry) {
+  const KnownRuntime& runtime = *runtime_of(run);
+  const plan::Plan unbound = unbound_plan(run, entry.name, runtime.vocabulary_multiple * run.parallel.tensor);
+  plan::require_valid(unbound, run.id);
+  cluster::Profile profile = cluster::complete_from_catalogue({}, {entry}, {entry.name});
+  const auto allocation = plan::allocate(unbound, profile);
+  profile.devices = allocation.devices;
+  return {allocation.plan, std::move(profile), runtime_for(run, runtime)};
+}
+
+}  // namespace
+
+Expression express(const Run& run, const cluster::Catalogue& catalogue) {
+  if (std::string why = obstacle(run); !why.empty()) return {std::nullopt, std::move(why)};
+  const auto entry = entry_of(run, catalogue);
+  if (!entry) return {std::nullopt, "device " + run.hardware.device_type};
+  try {
+    return {expressed(run, *entry), {}};
+  } catch (const Error& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+}  // namespace flotilla::published

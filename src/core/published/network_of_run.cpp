@@ -1,0 +1,22 @@
+#include "network_of_run.hpp"
+
+namespace flotilla::published {
+namespace {
+
+/// "H100-SXM5-96 (500 W, HBM2e)" -> "H100-SXM5-96".
+std::string without_remark(const std::string& name) { return name.substr(0, name.find(" (")); }
+
+}  // namespace
+
+std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::Catalogue& catalogue) {
+  const auto* known = cluster::find(catalogue, without_remark(run.hardware.device_type));
+  if (known == nullptr) return std::nullopt;
+  cluster::CatalogueEntry entry = *known;
+  if (run.hardware.per_node > 0) entry.devices_per_node = {static_cast<double>(run.hardware.per_node), run.id};
+  if (run.hardware.node_pair.value > 0) entry.node_pair_rate = {run.hardware.node_pair.value, run.id};
+  if (run.hardware.network_cards > 0) entry.network_cards = {static_cast<double>(run.hardware.network_cards), run.id};
+  if (run.hardware.network_card.value > 0) entry.network_card_rate = {run.hardware.network_card.value, run.id};
+  return entry;
+}
+
+}  // namespace flotilla::published

@@ -1,0 +1,12 @@
+#pragma once
+#include <optional>
+
+#include "flotilla/cluster/catalogue.hpp"
+#include "flotilla/published/run.hpp"
+
+namespace flotilla::published {
+
+/// The catalogue's entry of the run's device, with nodes and network as the run states them. Nothing for an unknown device.
+std::optional<cluster::CatalogueEntry> entry_of(const Run&, const cluster::Catalogue&);
+
+}  // namespace flotilla::published

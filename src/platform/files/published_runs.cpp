@@ -1,0 +1,218 @@
+#include "flotilla/files/published_runs.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/look.hpp"
+
+namespace flotilla::files {
+namespace {
+
+namespace fs = std::filesystem;
+using published::Run;
+
+constexpr std::string_view format = "published-runs";
+constexpr int most = 1 << 24;           // of counts and widths
+constexpr double longest = 1e7;         // seconds of an iteration
+constexpr double gigabit = 1e9 / 8;     // bytes per second
+constexpr double largest_memory = 1e15;  // bytes
+
+bool has(const Json& object, std::string_view key) { return object.has(key) && !object.at(key).is_null(); }
+int count_or(const Json& object, std::string_view key, int otherwise) {
+  return has(object, key) ? object.get_int(key, 0, most) : otherwise;
+}
+std::string text_or(const Json& object, std::string_view key) {
+  return has(object, key) && object.at(key).is_string() ? object.get_string(key) : std::string{};
+}
+/// Some sources keep their scripts' words: "True".
+std::optional<bool> said(const Json& object, std::string_view key) {
+  if (!has(object, key)) return std::nullopt;
+  const Json value = object.at(key);
+  return value.is_string() ? value.as_string() == "True" : value.as_bool();
+}
+bool yes(const Json& object, std::string_view key) { return said(object, key).value_or(false); }
+
+/// "4 x Omni-Path 100 Gbit/s a node", "4 x 100 Gbit/s RoCE a node".
+void read_network_words(const std::string& words, published::Hardware& hardware) {
+  static const std::regex cards{R"((\d{1,3}) x [^0-9,]{0,40}(\d{1,5}) Gbit/s)"};
+  std::smatch found;
+  if (!std::regex_search(words, found, cards)) return;
+  hardware.network_cards = std::stoi(found[1]);
+  hardware.network_card = {std::stod(found[2]) * gigabit};
+}
+
+void read_network(const Json& place, published::Hardware& hardware) {
+  read_network_words(text_or(place, "interconnect"), hardware);
+  read_network_words(text_or(place, "inter_node"), hardware);
+  if (has(place, "intra_node_gbit_per_s")) hardware.node_pair = {place.get_double("intra_node_gbit_per_s", 0) * gigabit};
+  const auto one_card = [&](std::string_view key) {
+    if (has(place, key)) hardware.network_cards = 1, hardware.network_card = {place.get_double(key, 0) * gigabit};
+  };
+  one_card("inter_node_gbit_per_s");
+  one_card("inter_node_gbit_per_s_per_node");
+  if (!has(place, "inter_node_gbit_per_s_per_device")) return;
+  hardware.network_cards = std::max(1, hardware.per_node);
+  hardware.network_card = {place.get_double("inter_node_gbit_per_s_per_device", 0) * gigabit};
+}
+
+void read_hardware(const Json& place, Run& run) {
+  if (!has(place, "device_type")) return;  // groups of unlike devices
+  run.hardware.device_type = place.get_string("device_type");
+  run.hardware.devices = count_or(place, "devices", 0);
+  run.hardware.per_node = count_or(place, "devices_per_node", 0);
+  read_network(place, run.hardware);
+}
+
+void read_model(const Json& place, published::Transformer& model) {
+  model.family = text_or(place, "family");
+  model.blocks = count_or(place, "layers", 0);
+  model.hidden = count_or(place, "hidden", 0);
+  model.heads = count_or(place, "heads", 0);
+  model.key_value_heads = count_or(place, "key_value_heads", 0);
+  model.feed_forward = count_or(place, "feed_forward", 0);
+  model.vocabulary = count_or(place, "padded_vocabulary", count_or(place, "vocabulary", 0));
+  model.positions = count_or(place, "positions", 0);
+  model.experts = count_or(place, "experts", 0);
+  model.tied_head = said(place, "tied_head");
+  model.bias = said(place, "bias");
+  model.rotary = said(place, "rotary");
+}
+
+void read_block_ranges(const Json& place, published::Parallel& parallel) {
+  if (!has(place, "block_ranges_per_stage")) return;
+  for (const Json& range : place.at("block_ranges_per_stage").items()) {
+    const auto ends = range.items();
+    if (ends.size() != 2) range.refuse("expected [first block, last block + 1]");
+    parallel.block_ranges.push_back({ends[0].as_int(0, most), ends[1].as_int(0, most)});
+  }
+}
+
+/// Sources that do not say the number of replicas mean: as many as there are devices for.
+void read_parallel(const Json& place, Run& run) {
+  published::Parallel& p = run.parallel;
+  p.tensor = std::max(1, count_or(place, "tensor", 1));
+  p.pipeline = std::max(1, count_or(place, "pipeline", 1));
+  p.context = std::max(1, count_or(place, "context", 1));
+  p.chunks = std::max(1, count_or(place, "virtual_pipeline", 1));
+  p.data = std::max(1, count_or(place, "data", run.hardware.devices / (p.tensor * p.pipeline * p.context)));
+  p.sequence_parallel = yes(place, "sequence_parallel");
+  p.sharding = static_cast<published::Sharding>(std::min(3, count_or(place, "zero", 0)));
+  p.shard_group = yes(place, "hybrid_shard") ? run.hardware.per_node / p.tensor : count_or(place, "zero_group", 0);
+  if (const auto words = text_or(place, "recompute"); !words.empty()) p.recompute = words;
+  p.overlap_gradients = said(place, "overlap_gradients");
+  p.overlap_parameters = said(place, "overlap_parameters");
+  p.attention = text_or(place, "attention");
+  p.compiled = yes(place, "compile");
+  p.offload |= text_or(place, "offload") == "Y";
+  p.embeddings_count_as_blocks =
+      text_or(place, "partition").starts_with("transformer|embed") || yes(place, "fewer_layers_beside_embedding_and_loss");
+  read_block_ranges(place, p);
+}
+
+void read_batch(const Json& place, Run& run) {
+  run.microbatch = count_or(place, "microbatch", count_or(place, "local_batch", 0));
+  run.global_batch = count_or(place, "global_sequences", 0);
+  if (run.global_batch == 0) run.global_batch = run.microbatch * count_or(place, "microbatches", 0) * run.parallel.data;
+}
+
+/// The most of all ranks, in MiB.
+std::optional<Bytes> most_allocated(const Json& ranks) {
+  double highest = 0;
+  for (const auto& rank : ranks.keys()) highest = std::max(highest, ranks.at(rank).get_double("max_allocated_mib", 0));
+  return highest > 0 ? std::optional{Bytes{static_cast<std::int64_t>(highest * (1 << 20))}} : std::nullopt;
+}
+
+void read_memory(const Json& place, published::Measured& measured) {
+  struct Key {
+    std::string_view name;
+    double unit;
+    published::MemoryMeasure measure;
+  };
+  using enum published::MemoryMeasure;
+  static constexpr Key keys[] = {{"peak_allocated_bytes", 1, allocated},
+                                 {"peak_memory_gb", 1e9, process},
+                                 {"peak_memory_gb_nvidia_smi", 1 << 30, process},
+                                 {"peak_memory_gib", 1 << 30, process},
+                                 {"peak_memory_gib_reserved", 1 << 30, process}};
+  for (const Key& key : keys) {
+    if (!has(place, key.name) || measured.memory) continue;
+    const double bytes = place.at(key.name).as_double(0, largest_memory) * key.unit;
+    measured.memory = Bytes{std::llround(std::min(bytes, largest_memory))};
+    measured.measure = key.measure;
+  }
+  if (measured.memory || !has(place, "memory_per_rank")) return;
+  measured.memory = most_allocated(place.at("memory_per_rank"));
+  measured.measure = allocated;
+}
+
+void read_measured(const Json& place, Run& run) {
+  published::Measured& measured = run.measured;
+  measured.out_of_memory = text_or(place, "failed").starts_with("out of memory");
+  for (const auto* key : {"iteration_seconds", "derived_iteration_seconds"})
+    if (has(place, key) && !measured.iteration)
+      if (const double seconds = place.at(key).as_double(0, longest); seconds > 0) measured.iteration = Seconds{seconds};
+  read_memory(place, measured);
+  measured.last_stage = run.source.starts_with("megatron_core_golden");
+}
+
+void read_members(const Json& place, Run& run) {
+  run.runtime = text_or(place, "runtime");
+  run.task = text_or(place, "task");
+  run.precision = text_or(place, "precision");
+  run.length = count_or(place, "sequence_length", 0);
+  run.complete = yes(place, "complete");
+  run.parallel.offload = text_or(place, "section").find("cpu offload") != std::string::npos;
+  run.issue = text_or(place, "issue");
+  read_hardware(place.at("hardware"), run);
+  read_model(place.at("model"), run.model);
+  read_parallel(place.at("parallel"), run);
+  read_batch(place.at("batch"), run);
+  read_measured(place.at("measured"), run);
+}
+
+/// A run that cannot be read says why; the others of its file count.
+Run read_run(const Json& place, const std::string& source) {
+  Run run;
+  run.source = source;
+  run.id = place.get_string("id");
+  try {
+    read_members(place, run);
+  } catch (const Error& error) {
+    run.issue = error.what();
+  }
+  return run;
+}
+
+}  // namespace
+
+bool is_published_runs(const Json& document) {
+  return document.is_object() && document.has("format") && document.at("format").is_string() && document.get_string("format") == format;
+}
+
+std::vector<Run> read_published_runs(const fs::path& file) {
+  const Json document = Json::read(file);
+  require_format(document, format, 1);
+  std::vector<Run> runs;
+  for (const Json& run : document.at("runs").items()) runs.push_back(read_run(run, file.stem().string()));
+  return runs;
+}
+
+std::vector<Run> read_published_folder(const fs::path& path) {
+  const auto names = names_in(path);
+  FLOTILLA_REQUIRE(names, ErrorKind::bad_input, path.string(), ": does not exist; expected a folder with files of format '", format, "'");
+  auto sorted = *names;
+  std::ranges::sort(sorted);
+  std::vector<Run> all;
+  for (const auto& name : sorted) {
+    const fs::path file = path / name;
+    if (file.extension() != ".json" || !is_published_runs(Json::read(file))) continue;
+    auto runs = read_published_runs(file);
+    std::ranges::move(runs, std::back_inserter(all));
+  }
+  FLOTILLA_REQUIRE(!all.empty(), ErrorKind::bad_input, path.string(), ": no file of format '", format, "' is in it");
+  return all;
+}
+
+}  // namespace flotilla::files

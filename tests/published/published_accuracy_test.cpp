@@ -1,0 +1,49 @@
+// Forecasts of runs that others measured, beside what they measured (docs/measurements/validation.md). The bounds keep what was reached.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/files/published_runs.hpp"
+#include "flotilla/published/comparison.hpp"
+#include "support/published_data.hpp"
+
+namespace flotilla {
+namespace {
+
+std::map<std::string, published::Statistics> statistics_by_source() {
+  const auto catalogue = files::built_in_catalogue();
+  std::map<std::string, std::vector<published::Comparison>> comparisons;
+  for (const auto& run : files::read_published_folder(tests::published_data("published")))
+    comparisons[run.source].push_back(published::compare(run, catalogue));
+  std::map<std::string, published::Statistics> all;
+  for (const auto& [source, runs] : comparisons) {
+    std::vector<const published::Comparison*> members;
+    for (const auto& run : runs) members.push_back(&run);
+    all.emplace(source, published::statistics(source, members));
+  }
+  return all;
+}
+
+struct Bound {
+  const char* source;
+  int forecast_runs;
+  double time_error_mean;
+};
+
+TEST(PublishedAccuracy, StaysWhatItIs) {
+  FLOTILLA_SKIP_WITHOUT_DATA("published");
+  const auto all = statistics_by_source();
+  for (const Bound& bound : {Bound{"vtrain_a100_single", 704, 0.12}, Bound{"bloom_a100", 55, 0.10}, Bound{"dgxc_h100_gb200", 60, 0.07},
+                             Bound{"internevo_a100", 36, 0.06}, Bound{"mosaicml_fsdp", 124, 0.14},
+                             Bound{"megatron_core_golden_dense", 137, 0.21}}) {
+    const auto& s = all.at(bound.source);
+    std::printf("%-28s %4d of %4d runs, time error %.1f %% mean, %.1f %% worst, %.0f %% in the bar\n", s.name.c_str(), s.forecast_runs,
+                s.runs, 100 * *s.time_error_mean, 100 * *s.time_error_worst, 100 * *s.coverage);
+    EXPECT_GE(s.forecast_runs, bound.forecast_runs) << bound.source;
+    EXPECT_LE(*s.time_error_mean, bound.time_error_mean) << bound.source;
+  }
+}
+
+}  // namespace
+}  // namespace flotilla

@@ -1,0 +1,148 @@
+// Published runs as files say them, as plans, and beside their forecasts.
+#include <gtest/gtest.h>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/files/published_runs.hpp"
+#include "flotilla/published/comparison.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace flotilla {
+namespace {
+
+using published::Comparison;
+
+
+std::string file_with(const std::string& run) { return R"({"format": "published-runs", "version": 1, "source": {}, "runs": [)" + run + "]}"; }
+
+/// 24 blocks on two nodes of four V100, 2 x 2 x 2.
+const std::string whole_run = R"({"id": "one", "hardware": {"device_type": "V100-SXM2-32", "devices": 8, "devices_per_node": 4,
+  "interconnect": "NVLink in the node, 4 x Omni-Path 100 Gbit/s a node"}, "runtime": "megatron-deepspeed",
+  "model": {"family": "gpt2", "layers": 24, "hidden": 1024, "heads": 16, "feed_forward": 4096, "vocabulary": 50257, "positions": 1024},
+  "parallel": {"tensor": 2, "pipeline": 2, "data": 2, "zero": 1, "recompute": "full"},
+  "batch": {"global_sequences": 32, "microbatch": 4, "microbatches": 4}, "sequence_length": 1024, "precision": "fp16",
+  "measured": {"iteration_seconds": 0.9, "peak_memory_gb": 9.5}, "complete": true})";
+
+class PublishedRuns : public testing::Test {
+ protected:
+  std::vector<published::Run> read(const std::string& runs) {
+    const auto file = folder_.path() / "made_up.json";
+    std::ofstream{file} << file_with(runs);
+    return files::read_published_runs(file);
+  }
+  published::Run changed(const std::string& from, const std::string& to) {
+    std::string run = whole_run;
+    run.replace(run.find(from), from.size(), to);
+    return read(run).at(0);
+  }
+  std::string reason(const published::Run& run) { return published::express(run, catalogue_).reason; }
+
+  tests::TemporaryFolder folder_;
+  cluster::Catalogue catalogue_ = files::built_in_catalogue();
+};
+
+TEST_F(PublishedRuns, AreReadWithTheNetworkInWords) {
+  const published::Run run = read(whole_run).at(0);
+  EXPECT_EQ(run.source, "made_up");
+  EXPECT_EQ(run.hardware.network_cards, 4);
+  EXPECT_DOUBLE_EQ(run.hardware.network_card.value, 12.5e9);
+  EXPECT_EQ(run.parallel.sharding, published::Sharding::optimizer);
+  EXPECT_EQ(run.measured.memory, Bytes{9'500'000'000});
+  EXPECT_TRUE(run.complete);
+}
+
+TEST_F(PublishedRuns, BecomePlansInMegatronsOrderOfRanks) {
+  const auto expression = published::express(read(whole_run).at(0), catalogue_);
+  ASSERT_TRUE(expression.run) << expression.reason;
+  const plan::Plan& plan = expression.run->plan;
+  EXPECT_EQ(plan.stages.size(), 2u);
+  EXPECT_EQ(plan.stages[0].last_layer, 13);
+  EXPECT_EQ(plan.stages[0].replicas[1].devices, (std::vector{Rank{2}, Rank{3}}));
+  EXPECT_EQ(plan.stages[1].replicas[0].devices, (std::vector{Rank{4}, Rank{5}}));
+  EXPECT_TRUE(plan.shard_optimizer);
+  EXPECT_EQ(plan.model.vocabulary % 256, 0) << "padded to a multiple of 128 x the tensor-parallel degree";
+  EXPECT_EQ(expression.run->profile.devices[4].host == expression.run->profile.devices[3].host, false) << "four devices in a node";
+}
+
+TEST_F(PublishedRuns, WithPartsOfSequencesAreShorterSequencesOnMoreReplicas) {
+  published::Run run = changed(R"("data": 2)", R"("context": 2, "data": 1)");
+  run.runtime = "megatron-core";
+  const auto expression = published::express(run, catalogue_);
+  ASSERT_TRUE(expression.run) << expression.reason;
+  EXPECT_EQ(expression.run->plan.length, 512);
+  EXPECT_EQ(expression.run->plan.global_batch, 64);
+  EXPECT_EQ(expression.run->plan.stages[0].replicas.size(), 2u);
+  EXPECT_EQ(expression.run->runtime.layers->context, 2);
+}
+
+TEST_F(PublishedRuns, SayWhyTheyCannotBeExpressed) {
+  EXPECT_EQ(reason(changed(R"("complete": true)", R"("complete": false)")), "incomplete: something had to be guessed");
+  EXPECT_EQ(reason(changed(R"("precision": "fp16")", R"("precision": "fp8")")), "precision fp8");
+  EXPECT_EQ(reason(changed(R"("runtime": "megatron-deepspeed")", R"("runtime": "maxtext")")), "runtime maxtext");
+  EXPECT_EQ(reason(changed("V100-SXM2-32", "TPU-v4")), "device TPU-v4");
+  EXPECT_EQ(reason(changed(R"("heads": 16)", R"("heads": 16, "experts": 8)")), "experts");
+  EXPECT_EQ(reason(changed(R"("data": 2)", R"("data": 3)")), "degrees that do not make up the devices");
+}
+
+TEST_F(PublishedRuns, OneThatCannotBeReadLeavesTheOthers) {
+  std::string broken = whole_run;
+  broken.replace(broken.find("\"tensor\": 2"), 11, "\"tensor\": []");
+  const auto runs = read(broken + "," + whole_run);
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_NE(runs[0].issue.find("/runs/0/parallel/tensor"), std::string::npos) << runs[0].issue;
+  EXPECT_FALSE(reason(runs[0]).empty());
+  EXPECT_EQ(reason(runs[1]), "");
+}
+
+TEST_F(PublishedRuns, OfAnotherFormatAreRefused) {
+  const auto file = folder_.path() / "other.json";
+  std::ofstream{file} << R"({"format": "flotilla-plan", "version": 1})";
+  EXPECT_THROW(files::read_published_runs(file), Error);
+  EXPECT_THROW(files::read_published_folder(folder_.path()), Error) << "no file of the format is in it";
+}
+
+/// Longer sequences and more of them take longer, a sharded optimizer takes less memory.
+TEST_F(PublishedRuns, AreForecastByTheirRuntime) {
+  const Comparison plain = published::compare(changed(R"("zero": 1)", R"("zero": 0)"), catalogue_);
+  const Comparison sharded = published::compare(read(whole_run).at(0), catalogue_);
+  const Comparison twice = published::compare(changed(R"("global_sequences": 32)", R"("global_sequences": 64)"), catalogue_);
+  ASSERT_TRUE(plain.is_forecast() && sharded.is_forecast() && twice.is_forecast()) << plain.reason << sharded.reason << twice.reason;
+  EXPECT_GT(twice.forecast.value, 1.5 * sharded.forecast.value);
+  EXPECT_LT(*sharded.memory, *plain.memory);
+}
+
+Comparison measured(const std::string& plan, double forecast, double seconds, double bar) {
+  Comparison c;
+  c.plan = plan;
+  c.configuration = "one";
+  c.forecast = {forecast};
+  c.relative_error = bar;
+  c.run.measured.iteration = Seconds{seconds};
+  return c;
+}
+
+TEST(Statistics, CountErrorsCoverageAndRegret) {
+  const std::vector<Comparison> runs{measured("a", 1.1, 1.0, 0.2), measured("b", 0.9, 1.2, 0.2), measured("c", 2.0, 2.0, 0.2)};
+  std::vector<const Comparison*> all;
+  for (const auto& run : runs) all.push_back(&run);
+  const auto s = published::statistics("three", all);
+  EXPECT_NEAR(*s.time_error_mean, (0.1 + 0.25 + 0) / 3, 1e-12);
+  EXPECT_NEAR(*s.time_error_median, 0.1, 1e-12);
+  EXPECT_NEAR(*s.time_error_worst, 0.25, 1e-12);
+  EXPECT_NEAR(*s.coverage, 2.0 / 3, 1e-12);
+  EXPECT_NEAR(*s.regret, 0.2, 1e-12) << "b has the best forecast, a was the best";
+  EXPECT_FALSE(s.memory_error_mean);
+}
+
+TEST(Statistics, CountWhatWentOutOfMemory) {
+  Comparison called, missed, wrong;
+  called.run.measured.out_of_memory = missed.run.measured.out_of_memory = true;
+  called.fits = wrong.fits = false;
+  const auto s = published::statistics("memory", {&called, &missed, &wrong});
+  EXPECT_EQ(s.out_of_memory, 2);
+  EXPECT_EQ(s.out_of_memory_called, 1);
+  EXPECT_EQ(s.out_of_memory_false, 1);
+}
+
+}  // namespace
+}  // namespace flotilla
