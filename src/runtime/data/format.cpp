@@ -4,8 +4,8 @@
 #include <array>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/store/mapped_file.hpp"
 #include "layout.hpp"
-#include "mapped_file.hpp"
 
 namespace flotilla::data {
 namespace {
@@ -33,7 +33,7 @@ bool looks_like_text(FileBytes bytes) {
 bool is_index_file(const std::filesystem::path& path) {
   std::error_code ignored;  // what is wrong with the file is said when it is opened
   return std::filesystem::is_regular_file(path, ignored) && !std::filesystem::is_empty(path, ignored) &&
-         is_megatron_index(MappedFile::open(path).bytes());
+         is_megatron_index(store::MappedFile::open(path, token_file).bytes());
 }
 
 /// The .bin of a pair, or a prefix that is no file itself.
@@ -57,7 +57,7 @@ std::vector<std::string> format_names() { return {names.begin(), names.end()}; }
 
 Format detect_format(const std::filesystem::path& path) {
   if (belongs_to_megatron_index(path)) return Format::megatron;
-  const auto file = MappedFile::open(path);
+  const auto file = store::MappedFile::open(path, token_file);
   if (is_npy(file.bytes())) return Format::npy;
   if (is_llmc(file.bytes())) return Format::llmc;
   if (is_megatron_index(file.bytes())) return Format::megatron;

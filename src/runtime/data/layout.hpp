@@ -22,6 +22,9 @@ struct Layout {
 
 using FileBytes = std::span<const std::byte>;
 
+/// What the files of this room should be, in errors.
+inline constexpr const char* token_file = "a token file";
+
 // Each takes a whole file and throws Error{bad_input} naming `path`, the byte and what was expected there.
 Layout text_layout(FileBytes, const std::filesystem::path&);
 Layout raw_layout(FileBytes, const std::filesystem::path&, Element);

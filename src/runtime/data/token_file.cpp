@@ -6,21 +6,21 @@
 
 #include "content_hash.hpp"
 #include "flotilla/base/hash.hpp"
+#include "flotilla/store/mapped_file.hpp"
 #include "layout.hpp"
-#include "mapped_file.hpp"
 
 namespace flotilla::data {
 
 struct TokenFile::State {
   Format format = Format::text;
-  MappedFile tokens;
-  MappedFile index;  ///< Megatron's, else unmapped
+  store::MappedFile tokens;
+  store::MappedFile index;  ///< Megatron's, else unmapped
   Layout layout;
 };
 
 namespace {
 
-Layout layout_of(const MappedFile& file, Format format) {
+Layout layout_of(const store::MappedFile& file, Format format) {
   switch (format) {
     case Format::llmc: return llmc_layout(file.bytes(), file.path());
     case Format::npy: return npy_layout(file.bytes(), file.path());
@@ -93,11 +93,11 @@ TokenFile TokenFile::open(const std::filesystem::path& path, Format format) {
   state->format = format == Format::automatic ? detect_format(path) : format;
   if (state->format == Format::megatron) {
     const auto paths = megatron_paths(path);
-    state->index = MappedFile::open(paths.index);
-    state->tokens = MappedFile::open(paths.tokens);
+    state->index = store::MappedFile::open(paths.index, token_file);
+    state->tokens = store::MappedFile::open(paths.tokens, token_file);
     state->layout = megatron_layout(state->index.bytes(), paths.index, state->tokens.bytes(), paths.tokens);
   } else {
-    state->tokens = MappedFile::open(path);
+    state->tokens = store::MappedFile::open(path, token_file);
     state->layout = layout_of(state->tokens, state->format);
   }
   return TokenFile{std::move(state)};

@@ -2,10 +2,11 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "flotilla/base/unique_handle.hpp"
 
-namespace flotilla::data {
+namespace flotilla::store {
 
 struct MappingTraits {
   struct Raw {
@@ -21,13 +22,16 @@ struct MappingTraits {
 class MappedFile {
  public:
   MappedFile() = default;
+  /// `expected` is what the file should be, for errors: "a token file".
   /// Throws Error{bad_input}: missing, not readable, not a regular file, empty.
-  static MappedFile open(const std::filesystem::path&);
+  static MappedFile open(const std::filesystem::path&, std::string_view expected);
 
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte*>(mapping_.get().address), mapping_.get().size}; }
   /// Throws Error{bad_input} when the file was cut since it was mapped: reading beyond its end would kill the process (SIGBUS).
   void require_whole() const;
+  /// Takes the pages that were read out of this process's resident memory; reading them again is valid.
+  void forget() const;
 
  private:
   std::filesystem::path path_;
@@ -35,4 +39,4 @@ class MappedFile {
   unsigned long device_ = 0, inode_ = 0;
 };
 
-}  // namespace flotilla::data
+}  // namespace flotilla::store

@@ -1,4 +1,4 @@
-#include "mapped_file.hpp"
+#include "flotilla/store/mapped_file.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,16 +11,16 @@
 #include "flotilla/base/descriptor.hpp"
 #include "flotilla/base/error.hpp"
 
-namespace flotilla::data {
+namespace flotilla::store {
 namespace {
 
-struct ::stat regular_file_facts(int descriptor, const std::filesystem::path& path) {
+struct ::stat regular_file_facts(int descriptor, const std::filesystem::path& path, std::string_view expected) {
   struct ::stat facts {};
   FLOTILLA_REQUIRE(::fstat(descriptor, &facts) == 0, ErrorKind::bad_input, path.string(), ": cannot be examined: ", std::strerror(errno));
   FLOTILLA_REQUIRE(!S_ISDIR(facts.st_mode), ErrorKind::bad_input, path.string(),
-                   ": is a folder; expected a token file (name the files in it one by one)");
-  FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a regular file; expected a token file");
-  FLOTILLA_REQUIRE(facts.st_size > 0, ErrorKind::bad_input, path.string(), ": is empty; expected tokens");
+                   ": is a folder; expected ", expected, " (name the files in it one by one)");
+  FLOTILLA_REQUIRE(S_ISREG(facts.st_mode), ErrorKind::bad_input, path.string(), ": is not a regular file; expected ", expected);
+  FLOTILLA_REQUIRE(facts.st_size > 0, ErrorKind::bad_input, path.string(), ": is empty; expected ", expected);
   return facts;
 }
 
@@ -28,11 +28,11 @@ struct ::stat regular_file_facts(int descriptor, const std::filesystem::path& pa
 
 void MappingTraits::destroy(Raw raw) noexcept { ::munmap(raw.address, raw.size); }
 
-MappedFile MappedFile::open(const std::filesystem::path& path) {
+MappedFile MappedFile::open(const std::filesystem::path& path, std::string_view expected) {
   // Without O_NONBLOCK, opening a FIFO would wait for its writer.
   const Descriptor descriptor{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   FLOTILLA_REQUIRE(descriptor, ErrorKind::bad_input, path.string(), ": cannot be opened for reading: ", std::strerror(errno));
-  const auto facts = regular_file_facts(descriptor.get(), path);
+  const auto facts = regular_file_facts(descriptor.get(), path, expected);
   const auto size = static_cast<std::size_t>(facts.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
   FLOTILLA_REQUIRE(address != MAP_FAILED, ErrorKind::bad_input, path.string(), ": cannot be mapped: ", std::strerror(errno));
@@ -50,7 +50,12 @@ void MappedFile::require_whole() const {
   if (::stat(path_.c_str(), &facts) != 0 || facts.st_dev != device_ || facts.st_ino != inode_) return;
   FLOTILLA_REQUIRE(static_cast<std::size_t>(facts.st_size) >= bytes().size(), ErrorKind::bad_input, path_.string(), ": byte ",
                    facts.st_size, ": the file ends here now, but had ", bytes().size(),
-                   " bytes when it was opened; do not change data while it is being trained on");
+                   " bytes when it was opened; do not change a file while it is being read");
 }
 
-}  // namespace flotilla::data
+void MappedFile::forget() const {
+  const auto& raw = mapping_.get();
+  if (raw.address != nullptr) ::madvise(raw.address, raw.size, MADV_DONTNEED);
+}
+
+}  // namespace flotilla::store

@@ -1,0 +1,46 @@
+#include "flotilla/safetensors/file.hpp"
+
+#include <cstring>
+
+#include "element.hpp"
+#include "flotilla/base/error.hpp"
+#include "header.hpp"
+
+namespace flotilla::safetensors {
+namespace {
+
+template <class T, class Convert>
+void convert(const std::byte* source, std::int64_t stride, std::span<float> values, Convert to_float) {
+  for (float& value : values) {
+    T element{};
+    std::memcpy(&element, source, sizeof element);
+    value = to_float(element);
+    source += stride * static_cast<std::int64_t>(sizeof element);
+  }
+}
+
+}  // namespace
+
+std::int64_t Entry::elements() const { return element_count(shape).value_or(0); }
+
+File File::open(const std::filesystem::path& path) {
+  File file;
+  file.mapping_ = store::MappedFile::open(path, "a safetensors file");
+  file.entries_ = read_header(file.mapping_.bytes(), path);
+  return file;
+}
+
+void File::read(const Entry& entry, std::int64_t first, std::int64_t stride, std::span<float> values) const {
+  FLOTILLA_ASSERT(entry.precision.has_value(), "tensor ", entry.name, " is of type ", entry.type);
+  const auto last = first + (std::ssize(values) - 1) * stride;
+  FLOTILLA_ASSERT(values.empty() || (first >= 0 && stride > 0 && last < entry.elements()), "elements ", first, " to ", last, " of tensor ",
+                  entry.name);
+  const auto* source = mapping_.bytes().data() + entry.first + first * element_size(*entry.precision).count;
+  switch (*entry.precision) {
+    case Precision::fp32: return convert<float>(source, stride, values, [](float element) { return element; });
+    case Precision::bf16: return convert<std::uint16_t>(source, stride, values, from_bf16);
+    case Precision::fp16: return convert<std::uint16_t>(source, stride, values, from_fp16);
+  }
+}
+
+}  // namespace flotilla::safetensors
