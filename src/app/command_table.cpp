@@ -34,8 +34,8 @@ std::vector<Command> command_table() {
           {"report", "report what a run did, incarnation by incarnation: devices, plan, end, lost work, cost", "RUN", report_run,
            run_report_options},
           {"inspect", "show the contents of a plan, profile, forecast, checkpoint or run directory", "FILE", inspect, inspect_options},
-          {"import", "convert published measurements and plans to Flotilla files", "WHAT FILE", import_published, import_options},
-          {"export", "write a plan in another simulator's format", "WHAT FILE", export_for_others, export_options}};
+          {"import", "check a Hugging Face model, or convert published measurements and plans", "WHAT FILE", import_published, import_options},
+          {"export", "write a Hugging Face model, or a plan in another simulator's format", "WHAT FILE", export_for_others, export_options}};
 }
 
 }  // namespace flotilla::app

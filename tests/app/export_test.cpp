@@ -40,6 +40,14 @@ class ExportCommand : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(ExportCommand, SaysWhatItNeedsToWriteAModel) {
+  const auto refused = [](ErrorKind kind, const Words& words) { return tests::refusal(kind, [&] { export_for_others(words); }); };
+  tests::expect_contains(refused(ErrorKind::usage, {"hf", path("run")}), "-o DIRECTORY");
+  tests::expect_contains(refused(ErrorKind::bad_input, {"hf", path("run"), "-o", path("model")}), "neither a committed checkpoint");
+  tests::expect_contains(refused(ErrorKind::usage, {"fh", path("run")}), "hf");
+  EXPECT_FALSE(std::filesystem::exists(path("model")));
+}
+
 TEST_F(ExportCommand, WritesWhatTheSimulatorTakes) {
   const auto document = written({});
   EXPECT_EQ(document.at("pipeline_list").items()[0].at("dp").one_line(), "[2, 2]");

@@ -7,6 +7,7 @@
 #include "support/published_data.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"
+#include "weights/folder.hpp"
 #include "app/common/plan_text.hpp"
 #include "app/common/library_model.hpp"
 
@@ -52,6 +53,16 @@ class ImportCommand : public testing::Test {
   }
   TemporaryFolder folder_;
 };
+
+TEST_F(ImportCommand, WritesTheJobSectionOfAHuggingFaceModel) {
+  const tests::ModelFolder model{"llama"};
+  EXPECT_EQ(import_published(Words{"hf", model.path().string(), "-o", path("job.toml"), "--log-level", "error"}), 0);
+  EXPECT_EQ(files::read_text(path("job.toml")), "[model]\nweights = \"" + model.path().string() + "\"\n");
+  const auto message = refusal(Words{"hf", model.path().string(), "--model.name", "gpt2"}, ErrorKind::usage);
+  EXPECT_NE(message.find("leave out"), std::string::npos) << message;
+  std::filesystem::remove(model / "model.safetensors");
+  EXPECT_NE(refusal(Words{"hf", model.path().string()}, ErrorKind::bad_input).find("neither model.safetensors"), std::string::npos);
+}
 
 TEST_F(ImportCommand, WritesAPlan) {
   EXPECT_EQ(import_published(Words{"sailor-plan", path("grid.json"), "--profiles", path("library.json"), "--model.name", "two-blocks",

@@ -177,7 +177,7 @@ TEST_F(HostileFile, CutWhileOpen) {
   EXPECT_NO_THROW(file.read(99990, tokens, 256));
   std::filesystem::resize_file(path, 5000);
   expect_contains(refusal([&] { file.read(99990, tokens, 256); }), "byte 5000: the file ends here now");
-  expect_contains(refusal([&] { file.fingerprint(); }), "do not change data");
+  expect_contains(refusal([&] { file.fingerprint(); }), "do not change a file");
 }
 
 }  // namespace

@@ -16,6 +16,9 @@
 #include "app/command_table.hpp"
 #include "app/common/commands.hpp"
 #include "flotilla/data/token_file.hpp"
+#include "flotilla/files/hugging_face.hpp"
+#include "flotilla/model/tensors.hpp"
+#include "flotilla/weights/pretrained.hpp"
 
 namespace flotilla::fuzz {
 namespace {
@@ -45,10 +48,24 @@ int read_tokens(std::span<const std::string> arguments) {
   return 0;
 }
 
+/// Reads every weight, as the ranks of a new run do together.
+int read_weights(std::span<const std::string> arguments) {
+  const std::filesystem::path folder = arguments.empty() ? "" : arguments[0];
+  const auto config = files::read_hugging_face_config(folder / "config.json");
+  const weights::Pretrained pretrained{folder, config};
+  const auto tensors = model::tensors(config);
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    std::vector<float> values(static_cast<std::size_t>(tensors[t].elements()));
+    pretrained.read(static_cast<int>(t), {{.inner = tensors[t].elements()}}, values);
+  }
+  return 0;
+}
+
 const std::vector<app::Command>& commands() {
   static const auto table = [] {
     auto all = app::command_table();
     all.push_back({.name = "tokens", .summary = "read a token file", .operands = "FILE", .run = read_tokens, .options = {}, .hidden = true});
+    all.push_back({.name = "weights", .summary = "read a model's weights", .operands = "DIR", .run = read_weights, .options = {}, .hidden = true});
     return all;
   }();
   return table;

@@ -1,6 +1,9 @@
 #include "fuzz/inputs.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "app/command_table.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -15,7 +18,8 @@ using Words = std::vector<std::string>;
 /// One of the commands that read the inputs; JSON half of the time.
 Invocation one_of(const fs::path& folder, Dice& dice, const Words& inputs, const std::vector<Words>& commands) {
   Invocation invocation{dice.one_of(commands), {}, folder, inputs};
-  if (invocation.arguments.front() != "tokens" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
+  const auto& command = invocation.arguments.front();
+  if (command != "tokens" && command != "weights" && dice.chance(0.5)) invocation.arguments.push_back("--format=json");
   return invocation;
 }
 
@@ -103,6 +107,30 @@ Invocation imports(const fs::path& folder, Dice& dice) {
                  {"simulate", "plan.json", "--measured=published.json"}});
 }
 
+/// Damages the header of a safetensors file as text; most of the time its length is told as it is then.
+void damage_header(const fs::path& file, Dice& dice) {
+  std::ostringstream all;
+  all << std::ifstream{file, std::ios::binary}.rdbuf();
+  const std::string bytes = all.str();
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const auto header = damaged_bytes(bytes.substr(sizeof length, length), dice);
+  const auto data = bytes.substr(sizeof length + length);
+  if (dice.chance(0.9)) length = header.size();
+  std::ofstream out{file, std::ios::binary};
+  out.write(reinterpret_cast<const char*>(&length), sizeof length);
+  out << header << data;
+}
+
+Invocation weights(const fs::path& folder, Dice& dice) {
+  static const Words shards{"model/model-00001-of-00003.safetensors", "model/model-00002-of-00003.safetensors"};
+  if (dice.chance(0.6))
+    damage_header(folder / dice.one_of(shards), dice);
+  else
+    damage_entry_below(folder / "model", dice);
+  return one_of(folder, dice, {{"import", "hf", "model"}, {"weights", "model"}});
+}
+
 /// Commands that read what they are given and end; `train`, `probe` and `doctor` start MPI or others' programs.
 std::vector<app::Command> quick_commands() {
   auto all = app::command_table();
@@ -169,6 +197,7 @@ const std::vector<InputKind>& input_kinds() {
       {"manifest", {"run"}, manifest},
       {"state", {"run"}, state},
       {"tokens", {"tokens"}, tokens},
+      {"weights", {"model"}, weights},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},
       {"imports", {"published.json", "library.json", "plan.json"}, imports},

@@ -1,4 +1,5 @@
-// Training on one rank and on several against PyTorch from the same weights: loss, gradients, and parameters after a few AdamW updates.
+// Training on one rank and on several against PyTorch from the weights that PyTorch has written: loss, gradients, and parameters after a few
+// AdamW updates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,9 +8,11 @@
 
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/plan/shard_layout.hpp"
+#include "flotilla/weights/load.hpp"
 #include "reference/reference_numbers.hpp"
 #include "support/temporary_folder.hpp"
 #include "train/fixture.hpp"
+#include "weights/folder.hpp"
 
 namespace flotilla::train {
 namespace {
@@ -61,21 +64,15 @@ void each_element(const model::Tensor& tensor, const plan::Shard& shard, const s
           static_cast<std::size_t>(box.global_offset + o * box.global_stride + i));
 }
 
-std::unique_ptr<Trainer> trainer(const plan::Plan& plan) {
+std::unique_ptr<Trainer> trainer(const std::string& name, const plan::Plan& plan) {
   const BatchFile file{plan.model};
   auto program = program::lower(plan, tests::runtime());
   program::require_valid(program);
   auto made = std::make_unique<Trainer>(tests::everybody(), std::move(program),
                                         program::lower_evaluation(plan, tests::runtime(), plan.global_batch), file.sampler(plan),
                                         file.sampler(plan), options());
-  made->initialize();
-  auto state = made->state();
-  for (auto& part : state.parts) {
-    const auto& tensor = (*state.tensors)[static_cast<std::size_t>(part.tensor)];
-    const auto whole = tests::reference_weights(tensor);
-    each_element(tensor, part.shard,
-                 [&](std::size_t local, std::size_t global) { part.parameters[local] = static_cast<float>(whole[global]); });
-  }
+  const tests::ModelFolder folder{name};
+  weights::load(tests::everybody(), folder, plan.model, made->state(), tests::patience);
   made->adopt(0);
   return made;
 }
@@ -153,11 +150,11 @@ void expect_updated(Trainer& ours, const ReferenceNumbers& want) {
   }
 }
 
-void expect_same_training(const ReferenceNumbers& want, int data, int pipeline, int tensor) {
+void expect_same_training(const std::string& name, const ReferenceNumbers& want, int data, int pipeline, int tensor) {
   const int microbatch = data == 1 ? 3 : 1;  // 3 leaves a short one at the end
   const auto plan = plan::even_plan(want.model, want.length, want.sequences, Precision::fp32, data, pipeline, tensor, microbatch);
   SCOPED_TRACE(want.model.name + " " + plan::summary(plan));
-  const auto ours = trainer(plan);
+  const auto ours = trainer(name, plan);
   EXPECT_NEAR(ours->evaluate(), want.steps[0].loss, tests::reference_tolerance * want.steps[0].loss);
   for (std::size_t step = 0; step < want.steps.size(); ++step) {
     const auto got = ours->step(static_cast<std::int64_t>(step));
@@ -178,7 +175,7 @@ TEST_P(PyTorch, SameTraining) {
   for (int tensor = 1; tensor <= model::largest_tensor_parallel(want.model); ++tensor)
     for (int pipeline = 1; pipeline <= want.model.layers(); ++pipeline)
       for (int data = 1; data <= want.sequences; ++data)
-        if (data * pipeline * tensor == ranks) expect_same_training(want, data, pipeline, tensor);
+        if (data * pipeline * tensor == ranks) expect_same_training(GetParam(), want, data, pipeline, tensor);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PyTorch, ::testing::ValuesIn(tests::reference_models));

@@ -11,6 +11,8 @@ import contextlib
 import json
 import math
 import pathlib
+import shutil
+import tempfile
 
 import numpy
 import torch
@@ -276,6 +278,13 @@ def expect_like_eager(kind, config, inputs, targets, logits):
     assert (eager - logits).norm() < 1e-6 * logits.norm(), "Hugging Face's eager attention disagrees"
 
 
+def write_weights(folder, name, model):
+    """What the model starts from, as Hugging Face writes it."""
+    with tempfile.TemporaryDirectory() as written:
+        model.float().save_pretrained(written)
+        shutil.copyfile(pathlib.Path(written) / "model.safetensors", folder / f"{name}.safetensors")
+
+
 def write(folder, name, config, scalars, kept):
     keys = config.to_dict()
     (folder / f"{name}.config.json").write_text(json.dumps(keys, indent=2, sort_keys=True) + "\n")
@@ -295,6 +304,7 @@ def main():
     torch.set_num_threads(1)
     for name, (kind, config) in MODELS.items():
         inputs, targets = tokens(config.vocab_size)
+        write_weights(folder, name, make_model(kind, config, "eager")[0])
         with sdpa_kernel(SDPBackend.MATH), in_float64():
             model, found = make_model(kind, config, "sdpa" if kind._supports_sdpa else "eager")
             scalars, kept = train(model, found, inputs, targets)

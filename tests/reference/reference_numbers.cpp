@@ -75,6 +75,8 @@ double norm(const std::vector<double>& values) {
 
 }  // namespace
 
+std::filesystem::path reference_file(const std::string& name) { return folder / name; }
+
 ReferenceNumbers reference_numbers(const std::string& name) {
   ReferenceNumbers numbers;
   numbers.model = files::read_hugging_face_config(folder / (name + ".config.json"));

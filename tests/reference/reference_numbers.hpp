@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct ReferenceNumbers {
 /// One of `reference_models`. Throws std::runtime_error naming the file when its layout is not that of the model's tensors.
 ReferenceNumbers reference_numbers(const std::string& name);
 inline constexpr const char* reference_models[] = {"gpt2", "opt", "opt_post", "gpt_neo", "llama", "llama_tied"};
+
+/// A file of the folder of PyTorch's results: "gpt2.safetensors".
+std::filesystem::path reference_file(const std::string& name);
 
 /// The weights that training starts from, exact in fp32.
 std::vector<double> reference_weights(const model::Tensor&);

@@ -45,6 +45,18 @@ TEST(SameRun, KnobsMayChange) {
   EXPECT_NO_THROW(require_same_run(now, "abc", saved_by(config())));
 }
 
+TEST(SameRun, BeganFromTheSameWeights) {
+  auto now = config();
+  now.weights = "models/gpt2";
+  EXPECT_NO_THROW(require_same_run(now, "abc", saved_by(now)));
+  tests::expect_contains(refusal(now, "abc", saved_by(config())), "weights = models/gpt2");
+  auto other = now;
+  other.weights = "models/another";
+  const auto message = refusal(other, "abc", saved_by(now));
+  tests::expect_contains(message, "saved with 'weights = models/gpt2'");
+  tests::expect_contains(message, "the job says 'weights = models/another'");
+}
+
 TEST(DecaySteps, AreTheJobsElseTheCheckpointsElseTheRuns) {
   auto now = config();
   now.training.steps = 50;

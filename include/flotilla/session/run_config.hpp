@@ -66,6 +66,8 @@ struct RunConfig {
     std::string prometheus;  ///< file; empty: none
   } report;
 
+  /// Folder of the Hugging Face model whose weights a new run starts from; empty: weights are drawn at random.
+  std::string weights;
   /// Dropout included.
   model::Config architecture;
   /// The effective configuration as a job file, for provenance.

@@ -9,8 +9,8 @@
 
 namespace flotilla::session {
 
-/// What must be the same when a run is resumed, as text, one "key = value" a line: model, sequence length, global batch and seed. The
-/// data's own fingerprint (data::Corpus::fingerprint) belongs beside it.
+/// What must be the same when a run is resumed, as text, one "key = value" a line: model, sequence length, global batch, seed and,
+/// where it began from somebody's weights, their folder. The data's own fingerprint (data::Corpus::fingerprint) belongs beside it.
 std::string training_identity(const RunConfig&);
 
 /// The newest checkpoint of a run directory that can be read; nothing where a new run may begin: no step was ever saved there, or

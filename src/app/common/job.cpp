@@ -7,8 +7,10 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/files/hugging_face.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/options/documents.hpp"
+#include "flotilla/weights/carried.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -141,6 +143,12 @@ model::Config resolve(const Job& job) {
   return config;
 }
 
+/// Whether the model is the one of the weights: they are named, and by a source of higher precedence than any other name of the model.
+bool weights_count(const options::Table& table) {
+  const auto weights = table.describe("model.weights"), name = table.describe("model.name"), config = table.describe("model.config");
+  return !weights.value.empty() && std::max(name.origin, config.origin) < weights.origin;
+}
+
 }  // namespace
 
 bool config_counts(const options::Table& table) {
@@ -150,6 +158,12 @@ bool config_counts(const options::Table& table) {
                    config.origin == options::Origin::command_line ? ErrorKind::usage : ErrorKind::bad_input, config.source,
                    ": model.config = ", config.value, " conflicts with model.name = ", name.value, "; keep one of them");
   return name.origin <= config.origin;
+}
+
+std::string config_of_weights(const Job& job) {
+  const auto theirs = std::filesystem::path{job.weights} / "config.json";
+  const auto kept = weights::carried_folder(job.run.directory) / "config.json";
+  return (files::facts_of(theirs) || !files::facts_of(kept) ? theirs : kept).string();
 }
 
 void check(const Job& job, Need need) {
@@ -179,6 +193,8 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   if (!config_counts(table)) job.model.config.clear();
   job.settings = table.settings();
   job.configuration = options::to_toml(table);
+  while (job.weights.size() > 1 && job.weights.ends_with('/')) job.weights.pop_back();  // one spelling: it is part of the run's identity
+  if (weights_count(table)) job.model.config = config_of_weights(job);
   job.architecture = resolve(job);
   if (job.training.length == 0) job.training.length = job.architecture.positions;
   check(job, need);

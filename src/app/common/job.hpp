@@ -59,6 +59,10 @@ options::Table job_table(Job&);
 /// file) counts: whether that is the configuration. Throws Error where both stand in one source.
 bool config_counts(const options::Table&);
 
+/// The configuration of the model whose weights the job names: the config.json beside them, or, where that is gone, the copy that the run
+/// has kept.
+std::string config_of_weights(const Job&);
+
 /// What a command is going to do with the job.
 enum class Need { model, data };
 

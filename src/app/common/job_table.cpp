@@ -67,11 +67,15 @@ std::string known_models() {
   return names;
 }
 
-void add_model(Table& t, Job::Model& m) {
+void add_model(Table& t, Job& job) {
+  Job::Model& m = job.model;
   t.section("model", "The transformer");
   t.add("model.name", &m.name, "a built-in model: " + known_models(), {.value = "NAME"});
   t.add("model.config", &m.config, "a Hugging Face config.json of the GPT-2, OPT, GPT-Neo or Llama family, instead of a name",
         {.value = "FILE", .unset = "none"});
+  t.add("model.weights", &job.weights,
+        "directory of a Hugging Face model whose weights a new run starts from; its config.json counts unless the model is named",
+        {.value = "DIRECTORY", .unset = "none: initialized at random"});
   const options::Details share{.minimum = 0, .below = 1, .unset = "the model's own", .example = "0.1"};
   t.add("model.dropout", &m.dropout, "dropout probability on the embedding output and on each residual branch", share);
   t.add("model.attention-dropout", &m.attention_dropout, "dropout probability on the attention probabilities", share);
@@ -214,7 +218,7 @@ void add_output(Table& t, Job::Output& o) {
 
 Table job_table(Job& job) {
   Table t;
-  add_model(t, job.model);
+  add_model(t, job);
   add_data(t, job.data);
   add_training(t, job.training);
   add_plan(t, job.plan);

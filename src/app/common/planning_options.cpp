@@ -131,7 +131,8 @@ std::vector<std::string> read_planning(options::Table& table, PlanningOptions& o
   if (!config_counts(table)) o.model.config.clear();
   log::set_level(o.output.log_level);
   if (!operands.empty()) {
-    if (o.model.name.empty() && o.model.config.empty()) o.model.name = job.model.name;
+    if (o.model.name.empty() && o.model.config.empty())
+      (job.weights.empty() ? o.model.name : o.model.config) = job.weights.empty() ? job.model.name : config_of_weights(job);
     if (o.global_batch == 0) o.global_batch = job.training.global_batch;
     if (o.steps == 0) o.steps = job.training.steps;
   }

@@ -1,17 +1,33 @@
 #include "app/export/export.hpp"
 
+#include <array>
+#include <filesystem>
+
 #include "app/common/job_table.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
+#include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
 
 namespace flotilla::app {
 namespace {
 
-constexpr const char* what = "sailor-plan";
+/// One kind of export: its word on the command line, and what becomes of the operand.
+struct Export {
+  const char* word;
+  const char* operand;
+  void (*run)(const std::string& path, const ExportOptions&);
+};
+
+options::Choice<Precision> weight_precisions() {
+  return {{"fp32", "bf16", "fp16"},
+          [](const std::string& name) { return parse_precision(name); },
+          [](const Precision& p) { return to_string(p); }};
+}
 
 options::Choice<files::SailorSpelling> spellings() {
   using files::SailorSpelling;
@@ -35,6 +51,42 @@ bool names_every_zone(const plan::Plan& plan) {
   return true;
 }
 
+void a_plan(const std::string& path, const ExportOptions& o) {
+  const auto plan = files::read_plan(path);
+  write_output(o.output, files::sailor_plan_to_json(plan, path, {o.spelling, node_sizes(o.profiles), o.zone}));
+  if (!names_every_zone(plan)) log::info("replicas that name no zone are written as of ", o.zone, "; --zone names another");
+  log::info(plan::summary(plan), o.output.file.empty() ? "" : "; written to " + o.output.file);
+}
+
+/// A checkpoint's own directory, or the newest of a run.
+std::filesystem::path step_in(const std::filesystem::path& path) {
+  if (files::facts_of(path / "manifest.json")) return path;
+  const auto newest = checkpoint::latest(path);
+  FLOTILLA_REQUIRE(newest, ErrorKind::bad_input, path.string(),
+                   ": neither a committed checkpoint (no manifest.json) nor a run directory that holds one (no step-N/manifest.json)");
+  return newest->directory;
+}
+
+void weights_of(const std::string& path, const ExportOptions& o) {
+  FLOTILLA_REQUIRE(!o.output.file.empty(), ErrorKind::usage, "flotilla export hf writes a directory; name it: -o DIRECTORY");
+  const auto step = step_in(path);
+  const auto report = weights::export_hugging_face(step, o.output.file, o.weights);
+  log::info(step.string(), ": ", report.tensors, " tensors, ", report.size, " in ", to_string(o.weights.precision), ", ", report.files,
+            report.files == 1 ? " file" : " files", "; written to ", o.output.file);
+}
+
+constexpr std::array exports{Export{"hf", "RUN|step-N -o DIRECTORY", weights_of}, Export{"sailor-plan", "PLAN", a_plan}};
+
+const Export& export_named(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Export& one : exports) {
+    if (word == one.word) return one;
+    names.emplace_back(one.word);
+  }
+  throw Error{ErrorKind::usage, text("flotilla export knows no ", in_quotes(word), suggestion(word, names),
+                                     "; expected hf RUN|step-N or sailor-plan PLAN")};
+}
+
 }  // namespace
 
 options::Table export_table(ExportOptions& o) {
@@ -46,6 +98,9 @@ options::Table export_table(ExportOptions& o) {
         "a list of pipelines, as the artifact's simulator takes it, or stages with counted replicas, as in its lists of plans", spellings(),
         {.alias = "spelling"});
   t.add("export.zone", &o.zone, "zone to write for replicas that name none", {.value = "ZONE", .alias = "zone"});
+  t.add("export.precision", &o.weights.precision, "number format of exported weights", weight_precisions(), {.alias = "precision"});
+  t.add("export.shard-size", &o.weights.shard_size, "largest file of exported weights",
+        {.minimum = 1, .example = "2GB", .alias = "shard-size"});
   add_output(t, o.output);
   return t;
 }
@@ -61,15 +116,11 @@ int export_for_others(std::span<const std::string> arguments) {
   auto table = export_table(o);
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
-  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla export sailor-plan PLAN");
-  FLOTILLA_REQUIRE(operands[0] == what, ErrorKind::usage, "flotilla export knows no ", in_quotes(operands[0]),
-                   suggestion(operands[0], {what}), "; expected sailor-plan PLAN");
-  FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla export sailor-plan PLAN");
+  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla export hf RUN|step-N -o DIRECTORY, or sailor-plan PLAN");
+  const Export& wanted = export_named(operands[0]);
+  FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla export ", wanted.word, " ", wanted.operand);
   log::set_level(o.output.log_level);
-  const auto plan = files::read_plan(operands[1]);
-  write_output(o.output, files::sailor_plan_to_json(plan, operands[1], {o.spelling, node_sizes(o.profiles), o.zone}));
-  if (!names_every_zone(plan)) log::info("replicas that name no zone are written as of ", o.zone, "; --zone names another");
-  log::info(plan::summary(plan), o.output.file.empty() ? "" : "; written to " + o.output.file);
+  wanted.run(operands[1], o);
   return static_cast<int>(ExitCode::done);
 }
 

@@ -5,6 +5,7 @@
 #include "app/common/commands.hpp"
 #include "app/common/job.hpp"
 #include "flotilla/files/sailor.hpp"
+#include "flotilla/weights/export.hpp"
 
 namespace flotilla::app {
 
@@ -14,11 +15,13 @@ struct ExportOptions {
   std::string profiles;  ///< that says how many devices of a type a node has; empty: none
   files::SailorSpelling spelling = files::SailorSpelling::pipeline_list;
   std::string zone = files::SailorExport{}.zone;
+  weights::ExportOptions weights;
 };
 options::Table export_table(ExportOptions&);
 BoundTable export_options();
 
-/// `flotilla export WHAT FILE`: files of ours in the formats of others. Local. What: sailor-plan (a plan, for that artifact's simulator).
+/// `flotilla export WHAT FILE`: files of ours in the formats of others. Local. What: hf (the weights of a checkpoint, as the folder of
+/// a Hugging Face model), sailor-plan (a plan, for that artifact's simulator).
 /// Throws Error{usage, bad_input}, and Error{unavailable} for a plan that the format cannot say.
 int export_for_others(std::span<const std::string> arguments);
 

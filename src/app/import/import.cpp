@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "app/common/job_table.hpp"
 #include "app/common/library_model.hpp"
@@ -9,8 +10,12 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
+#include "flotilla/files/hugging_face.hpp"
+#include "flotilla/files/json.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/sailor.hpp"
+#include "flotilla/model/tensors.hpp"
+#include "flotilla/weights/pretrained.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -66,7 +71,20 @@ Imported a_plan(const std::string& path, const ImportOptions& o) {
   return {files::plan_to_json(plan), plan::summary(plan)};
 }
 
-constexpr std::array<Import, 2> imports{Import{"sailor-profiles", "DIRECTORY", a_library}, Import{"sailor-plan", "FILE", a_plan}};
+/// A job file's section that starts from these weights.
+Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
+  FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
+                   "flotilla import hf takes the model as it is; leave out --profiles, --model.name and --training.global-batch");
+  const auto folder = std::filesystem::absolute(path).lexically_normal();
+  const auto config = files::read_hugging_face_config(folder / "config.json");
+  const weights::Pretrained pretrained{folder, config};
+  return {text("[model]\nweights = ", files::json_string(folder.string()), "\n"),
+          text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ", pretrained.precisions(), ", ",
+               pretrained.files(), " files")};
+}
+
+constexpr std::array<Import, 3> imports{Import{"hf", "DIRECTORY", a_hugging_face_model},
+                                        Import{"sailor-profiles", "DIRECTORY", a_library}, Import{"sailor-plan", "FILE", a_plan}};
 
 const Import& require(const std::string& word) {
   std::vector<std::string> names;
@@ -75,7 +93,7 @@ const Import& require(const std::string& word) {
     names.emplace_back(import.word);
   }
   throw Error{ErrorKind::usage, text("flotilla import knows no ", in_quotes(word), suggestion(word, names),
-                                     "; expected sailor-profiles DIRECTORY or sailor-plan FILE")};
+                                     "; expected hf DIRECTORY, sailor-profiles DIRECTORY or sailor-plan FILE")};
 }
 
 }  // namespace
@@ -107,7 +125,7 @@ int import_published(std::span<const std::string> arguments) {
   table.pass_over(job_table(job));  // a batch script may have set them for the training that follows
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
-  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla import sailor-profiles DIRECTORY, or sailor-plan FILE");
+  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla import hf DIRECTORY, sailor-profiles DIRECTORY, or sailor-plan FILE");
   const Import& import = require(operands[0]);
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla import ", import.word, " ", import.operand);
   log::set_level(o.output.log_level);

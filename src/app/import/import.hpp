@@ -19,7 +19,8 @@ struct ImportOptions {
 options::Table import_table(ImportOptions&);
 BoundTable import_options();
 
-/// `flotilla import WHAT FILE`: published data as files of ours. Local. What: sailor-profiles (a folder becomes a profile library),
+/// `flotilla import WHAT FILE`: published data as files of ours. Local. What: hf (the folder of a Hugging Face model is checked, and becomes
+/// the section of a job file that starts from its weights), sailor-profiles (a folder becomes a profile library),
 /// sailor-plan (a plan of that artifact becomes a plan). Throws Error{usage, bad_input}.
 int import_published(std::span<const std::string> arguments);
 

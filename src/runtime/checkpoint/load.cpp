@@ -5,6 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/checkpoint/checkpoint.hpp"
+#include "flotilla/checkpoint/stored_parameters.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "state_file.hpp"
 #include "structure.hpp"
@@ -23,17 +24,16 @@ Manifest read_together(const comm::World& world, const fs::path& directory, Seco
       world, "reading the manifest", [&] { return manifest_in(directory, content); }, deadline);
 }
 
+void require_model(const fs::path& directory, const Manifest& manifest, const std::vector<model::Tensor>& tensors) {
+  FLOTILLA_REQUIRE(manifest.tensors == fingerprint(tensors), ErrorKind::bad_input, (directory / manifest_name).string(),
+                   ": /tensors: the checkpoint is of another model: names or shapes of its tensors differ; resume with the model it was "
+                   "saved with, or start in another run directory");
+}
+
 void require_same_model(const comm::World& world, const fs::path& directory, const Manifest& manifest, const LocalState& state,
                         Seconds deadline) {
   comm::agree_on(
-      world, "comparing the model",
-      [&] {
-        FLOTILLA_REQUIRE(
-            manifest.tensors == fingerprint(*state.tensors), ErrorKind::bad_input, (directory / manifest_name).string(),
-            ": /tensors: the checkpoint is of another model: names or shapes of its tensors differ; resume with the model it was "
-            "saved with, or start in another run directory");
-      },
-      deadline);
+      world, "comparing the model", [&] { require_model(directory, manifest, *state.tensors); }, deadline);
 }
 
 /// Copies what a box and a run of the whole have in common; `run_values` begins at the run's first element.
@@ -67,17 +67,14 @@ std::vector<std::int64_t> segments_of(const std::vector<plan::Box>& boxes, const
 
 class Loader {
  public:
-  Loader(const StateReader& file, const LocalState& state, const StateFile& expected)
-      : file_{file},
-        tensors_{*state.tensors},
-        index_{*state.tensors},
-        checksums_{read_all_checksums(file.structure, *state.tensors, index_, expected)} {}
+  Loader(const StateReader& file, const std::vector<model::Tensor>& tensors, const StateFile& expected)
+      : file_{file}, tensors_{tensors}, index_{tensors}, checksums_{read_all_checksums(file.structure, tensors, index_, expected)} {}
 
-  void load(Kind kind, const LocalTensor& part) {
-    const auto number = static_cast<std::size_t>(part.tensor);
+  /// Elements of the boxes, to their places in `values`.
+  void load(Kind kind, int which, const std::vector<plan::Box>& boxes, std::span<float> values) {
+    const auto number = static_cast<std::size_t>(which);
     const auto& tensor = tensors_.at(number);
     const Segments segments{tensor.shape};
-    const auto boxes = part.boxes_in(tensor);
     const auto data = open_tensor(file_.structure, kind, tensor.name, tensor.shape);
     const auto offset = data.file_offset().count;
     buffer_.resize(static_cast<std::size_t>(segments.most_elements()));
@@ -87,7 +84,7 @@ class Loader {
       FLOTILLA_REQUIRE(found == expected, ErrorKind::bad_input,
                        describe_mismatch(file_.data.path().string(), data.name(), segments, segment, found, expected),
                        ": the file is damaged; an earlier checkpoint may be whole");
-      for (const auto& box : boxes) copy_common(box, segments.run(segment), buffer_, part.values(kind));
+      for (const auto& box : boxes) copy_common(box, segments.run(segment), buffer_, values);
     }
   }
 
@@ -106,10 +103,11 @@ void load_parts(const fs::path& directory, const Manifest& manifest, const Local
                        " values in memory, its elements are ", part.elements());
   const auto expected = require_state_file(directory, manifest);
   const auto file = open_state(directory, manifest);
-  Loader loader{file, state, expected};
+  Loader loader{file, *state.tensors, expected};
   for (const auto& part : state.parts)
     for (auto kind : kinds)
-      if (!part.values(kind).empty()) loader.load(kind, part);
+      if (!part.values(kind).empty())
+        loader.load(kind, part.tensor, part.boxes_in((*state.tensors)[static_cast<std::size_t>(part.tensor)]), part.values(kind));
 }
 
 std::vector<fs::path> newest_first(const comm::World& world, const fs::path& run, Seconds deadline) {
@@ -155,6 +153,25 @@ std::optional<std::string> try_load(const comm::World& world, const fs::path& di
 }
 
 }  // namespace
+
+struct StoredParameters::State {
+  State(const fs::path& directory, const Manifest& manifest, const std::vector<model::Tensor>& tensors)
+      : expected{require_state_file(directory, manifest)}, file{open_state(directory, manifest)}, loader{file, tensors, expected} {}
+  const StateFile expected;
+  const StateReader file;
+  Loader loader;
+};
+
+StoredParameters::StoredParameters(const fs::path& step_directory, const std::vector<model::Tensor>& tensors) {
+  const auto manifest = read_manifest(step_directory);
+  require_model(step_directory, manifest, tensors);
+  state_ = std::make_unique<State>(step_directory, manifest, tensors);
+}
+StoredParameters::~StoredParameters() = default;
+
+void StoredParameters::read(int tensor, const std::vector<plan::Box>& boxes, std::span<float> values) {
+  state_->loader.load(Kind::parameters, tensor, boxes, values);
+}
 
 Manifest load(const comm::World& world, const fs::path& step_directory, const LocalState& state, const LoadOptions& options) {
   Manifest manifest;

@@ -21,6 +21,8 @@
 #include "flotilla/probe/freshness.hpp"
 #include "flotilla/session/same_run.hpp"
 #include "flotilla/topology/resident.hpp"
+#include "flotilla/weights/carried.hpp"
+#include "flotilla/weights/load.hpp"
 #include "plan_ahead.hpp"
 #include "plan_change.hpp"
 #include "training_loop.hpp"
@@ -47,6 +49,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const RunContext& pl
           {"ranks", std::to_string(active.size())},
           {"incarnation", std::to_string(allocation.incarnation())},
           {"started", probe::utc_now()},
+          {"weights", place.config.weights.empty() ? "at random" : std::filesystem::path{place.config.weights}.filename().string()},
           {decay_steps_key, std::to_string(place.decay_steps)},
           {"configuration", place.config.configuration}};
 }
@@ -106,11 +109,25 @@ class Run::State {
       const auto loaded = checkpoint::load_newest_good(*work.active, allocation_.run(), work.trainer->state(), {deadline()});
       first_step = loaded.manifest.step;
       work.trainer->adopt(loaded.manifest.optimizer_steps, loaded.manifest.loss_scale);
+    } else if (!place_.config.weights.empty()) {
+      start_from_weights(work);
     } else {
       work.trainer->initialize();
     }
     if (work.active->rank() == Rank{0}) hooks_.introduce(work, first_step);
     return first_step;
+  }
+
+  void start_from_weights(ActivePlan& work) {
+    const std::filesystem::path folder = place_.config.weights;
+    weights::load(*work.active, folder, place_.config.architecture, work.trainer->state(), deadline());
+    work.trainer->adopt(0);
+    comm::agree_on(
+        *work.active, "keeping the model's configuration and tokenizer",
+        [&] {
+          if (work.active->rank() == Rank{0}) weights::carry(folder, weights::carried_folder(allocation_.run()));
+        },
+        deadline());
   }
 
   LoopInput input(ActivePlan& work, std::int64_t first_step, const std::optional<PlanChange>& change, std::optional<Seconds> longest_save) {

@@ -55,7 +55,7 @@ std::string training_identity(const RunConfig& config) {
   std::string model = files::model_to_json(shape);
   model.erase(std::remove_if(model.begin(), model.end(), [](char c) { return c == '\n' || c == ' '; }), model.end());
   return text("model = ", model, "\nlength = ", config.training.length, "\nglobal-batch = ", config.training.global_batch,
-              "\nseed = ", config.training.seed, "\n");
+              "\nseed = ", config.training.seed, "\n", config.weights.empty() ? "" : text("weights = ", config.weights, "\n"));
 }
 
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {

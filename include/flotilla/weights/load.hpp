@@ -1,0 +1,16 @@
+#pragma once
+#include <filesystem>
+
+#include "flotilla/base/units.hpp"
+#include "flotilla/checkpoint/state.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/model/config.hpp"
+
+namespace flotilla::weights {
+
+/// Fills the parameters of `state`, which is of this model, from the folder of a Hugging Face model, and clears the moments. Every rank
+/// reads what it holds and no more. Collective over the world; every rank sees the same folder.
+/// All ranks return, or all throw the same comm::AgreedError{bad_input} as Pretrained does; `state` is then undefined.
+void load(const comm::World&, const std::filesystem::path& folder, const model::Config&, const checkpoint::LocalState&, Seconds deadline);
+
+}  // namespace flotilla::weights

@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
+#include "flotilla/files/hugging_face.hpp"
+#include "node.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using detail::Node;
+
+const char* activation_of(const model::Config& c) { return c.activation == model::Activation::relu ? "relu" : "gelu_new"; }
+
+void write_gpt2(const model::Config& c, Node::Object& o) {
+  o.insert(o.end(), {{"architectures", Node::Array{"GPT2LMHeadModel"}},
+                     {"n_layer", c.blocks},
+                     {"n_embd", c.hidden},
+                     {"n_head", c.heads},
+                     {"n_inner", c.feed_forward},
+                     {"n_positions", c.positions},
+                     {"activation_function", activation_of(c)},
+                     {"layer_norm_epsilon", c.norm_epsilon},
+                     {"resid_pdrop", c.dropout},
+                     {"embd_pdrop", c.dropout},
+                     {"attn_pdrop", c.attention_dropout},
+                     {"initializer_range", c.init_std}});
+}
+
+void write_opt(const model::Config& c, Node::Object& o) {
+  const bool norm_first = c.norm == model::NormPlacement::pre;
+  o.insert(o.end(), {{"architectures", Node::Array{"OPTForCausalLM"}},
+                     {"num_hidden_layers", c.blocks},
+                     {"hidden_size", c.hidden},
+                     {"num_attention_heads", c.heads},
+                     {"ffn_dim", c.feed_forward},
+                     {"max_position_embeddings", c.positions},
+                     {"word_embed_proj_dim", c.embedding_width},
+                     {"activation_function", activation_of(c)},
+                     {"do_layer_norm_before", norm_first},
+                     {"_remove_final_layer_norm", norm_first && !c.final_norm},
+                     {"dropout", c.dropout},
+                     {"attention_dropout", c.attention_dropout},
+                     {"layerdrop", 0.0},
+                     {"init_std", c.init_std}});
+}
+
+void write_gpt_neo(const model::Config& c, Node::Object& o) {
+  Node::Array kinds;
+  for (int block = 0; block < c.blocks; ++block) kinds.emplace_back(c.window(block) > 0 ? "local" : "global");
+  const auto window = std::ranges::max_element(c.windows);
+  o.insert(o.end(), {{"architectures", Node::Array{"GPTNeoForCausalLM"}},
+                     {"num_layers", c.blocks},
+                     {"hidden_size", c.hidden},
+                     {"num_heads", c.heads},
+                     {"intermediate_size", c.feed_forward},
+                     {"max_position_embeddings", c.positions},
+                     {"activation_function", activation_of(c)},
+                     {"layer_norm_epsilon", c.norm_epsilon},
+                     {"attention_types", Node::Array{Node::Array{kinds, 1}}},
+                     {"window_size", window == c.windows.end() || *window == 0 ? 256 : *window},
+                     {"resid_dropout", c.dropout},
+                     {"embed_dropout", c.dropout},
+                     {"attention_dropout", c.attention_dropout},
+                     {"initializer_range", c.init_std}});
+}
+
+Node rope_scaling(const model::Rotary& r) {
+  if (r.factor == 1) return {};
+  return Node::Object{{"rope_type", "llama3"},
+                      {"factor", r.factor},
+                      {"low_freq_factor", r.low_frequency},
+                      {"high_freq_factor", r.high_frequency},
+                      {"original_max_position_embeddings", r.original_positions}};
+}
+
+void write_llama(const model::Config& c, Node::Object& o) {
+  o.insert(o.end(), {{"architectures", Node::Array{"LlamaForCausalLM"}},
+                     {"num_hidden_layers", c.blocks},
+                     {"hidden_size", c.hidden},
+                     {"num_attention_heads", c.heads},
+                     {"num_key_value_heads", c.groups()},
+                     {"intermediate_size", c.feed_forward},
+                     {"max_position_embeddings", c.positions},
+                     {"hidden_act", "silu"},
+                     {"rms_norm_eps", c.norm_epsilon},
+                     {"rope_theta", c.rotary.theta},
+                     {"rope_scaling", rope_scaling(c.rotary)},
+                     {"attention_bias", c.qkv_bias},
+                     {"mlp_bias", c.feed_forward_bias},
+                     {"attention_dropout", c.attention_dropout},
+                     {"initializer_range", c.init_std}});
+}
+
+struct WrittenFamily {
+  const char* name;
+  void (*write)(const model::Config&, Node::Object&);
+};
+constexpr WrittenFamily written_families[] = {
+    {"gpt2", write_gpt2}, {"opt", write_opt}, {"gpt_neo", write_gpt_neo}, {"llama", write_llama}};
+
+/// Tokens of a model whose tokenizer nobody has named: none.
+Node::Object from_nothing(const model::Config& c) {
+  const auto* family = std::ranges::find(written_families, c.family, &WrittenFamily::name);
+  FLOTILLA_REQUIRE(family != std::end(written_families), ErrorKind::unavailable, "a config.json is written for models of the families gpt2, opt, ",
+                   "gpt_neo and llama; this model's is ", in_quotes(c.family));
+  Node::Object object{{"model_type", c.family}};
+  family->write(c, object);
+  object.insert(object.end(), {{"vocab_size", c.vocabulary},
+                               {"tie_word_embeddings", c.tied_head},
+                               {"bos_token_id", Node{}},
+                               {"eos_token_id", Node{}},
+                               {"pad_token_id", Node{}}});
+  return object;
+}
+
+const char* torch_name(Precision p) { return p == Precision::fp32 ? "float32" : p == Precision::bf16 ? "bfloat16" : "float16"; }
+
+}  // namespace
+
+std::string hugging_face_config_to_json(const model::Config& config, Precision precision, std::string_view original) {
+  auto kept = original.empty() ? Node{from_nothing(config)} : detail::parse(original, "config.json");
+  FLOTILLA_REQUIRE(std::holds_alternative<Node::Object>(kept.value), ErrorKind::bad_input, "config.json: expected an object");
+  auto& object = std::get<Node::Object>(kept.value);
+  std::erase_if(object, [](const detail::Member& m) { return m.key == "dtype" || m.key == "torch_dtype"; });
+  object.push_back({"dtype", torch_name(precision)});
+  object.push_back({"torch_dtype", torch_name(precision)});  // before transformers 5
+  return detail::pretty(kept) + "\n";
+}
+
+}  // namespace flotilla::files

@@ -1,0 +1,93 @@
+#include "families.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
+
+namespace flotilla::weights {
+namespace {
+
+constexpr NameRow gpt2[] = {
+    {"embedding.word", "transformer.wte.weight"},
+    {"embedding.position", "transformer.wpe.weight"},
+    {"block.*.norm1", "transformer.h.*.ln_1"},
+    {"block.*.attention.qkv", "transformer.h.*.attn.c_attn", Part::transposed},
+    {"block.*.attention.out", "transformer.h.*.attn.c_proj", Part::transposed},
+    {"block.*.norm2", "transformer.h.*.ln_2"},
+    {"block.*.feed_forward.up", "transformer.h.*.mlp.c_fc", Part::transposed},
+    {"block.*.feed_forward.down", "transformer.h.*.mlp.c_proj", Part::transposed},
+    {"head.norm", "transformer.ln_f"},
+};
+
+constexpr NameRow opt[] = {
+    {"embedding.word", "model.decoder.embed_tokens.weight"},
+    {"embedding.position", "model.decoder.embed_positions.weight"},
+    {"embedding.project_in", "model.decoder.project_in.weight"},
+    {"block.*.norm1", "model.decoder.layers.*.self_attn_layer_norm"},
+    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.q_proj", Part::queries},
+    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.k_proj", Part::keys},
+    {"block.*.attention.qkv", "model.decoder.layers.*.self_attn.v_proj", Part::values},
+    {"block.*.attention.out", "model.decoder.layers.*.self_attn.out_proj"},
+    {"block.*.norm2", "model.decoder.layers.*.final_layer_norm"},
+    {"block.*.feed_forward.up", "model.decoder.layers.*.fc1"},
+    {"block.*.feed_forward.down", "model.decoder.layers.*.fc2"},
+    {"head.norm", "model.decoder.final_layer_norm"},
+    {"head.project_out", "model.decoder.project_out.weight"},
+};
+
+constexpr NameRow gpt_neo[] = {
+    {"embedding.word", "transformer.wte.weight"},
+    {"embedding.position", "transformer.wpe.weight"},
+    {"block.*.norm1", "transformer.h.*.ln_1"},
+    {"block.*.attention.qkv", "transformer.h.*.attn.attention.q_proj", Part::queries},
+    {"block.*.attention.qkv", "transformer.h.*.attn.attention.k_proj", Part::keys},
+    {"block.*.attention.qkv", "transformer.h.*.attn.attention.v_proj", Part::values},
+    {"block.*.attention.out", "transformer.h.*.attn.attention.out_proj"},
+    {"block.*.norm2", "transformer.h.*.ln_2"},
+    {"block.*.feed_forward.up", "transformer.h.*.mlp.c_fc"},
+    {"block.*.feed_forward.down", "transformer.h.*.mlp.c_proj"},
+    {"head.norm", "transformer.ln_f"},
+};
+
+constexpr NameRow llama[] = {
+    {"embedding.word", "model.embed_tokens.weight"},
+    {"block.*.norm1", "model.layers.*.input_layernorm"},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.q_proj", Part::queries},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.k_proj", Part::keys},
+    {"block.*.attention.qkv", "model.layers.*.self_attn.v_proj", Part::values},
+    {"block.*.attention.out", "model.layers.*.self_attn.o_proj"},
+    {"block.*.norm2", "model.layers.*.post_attention_layernorm"},
+    {"block.*.feed_forward.up", "model.layers.*.mlp.gate_proj", Part::first_half},
+    {"block.*.feed_forward.up", "model.layers.*.mlp.up_proj", Part::second_half},
+    {"block.*.feed_forward.down", "model.layers.*.mlp.down_proj"},
+    {"head.norm", "model.norm"},
+    {"head.word", "lm_head.weight"},
+};
+
+constexpr Family families[] = {
+    {"gpt2", "transformer.", gpt2},
+    {"opt", "model.", opt},
+    {"gpt_neo", "transformer.", gpt_neo},
+    {"llama", "model.", llama},
+};
+
+}  // namespace
+
+const Family& family_named(std::string_view name) {
+  const auto* found = std::ranges::find(families, name, &Family::name);
+  FLOTILLA_REQUIRE(found != std::end(families), ErrorKind::unavailable, "the tensors of models of the family ", in_quotes(name),
+                   " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo or llama");
+  return *found;
+}
+
+bool is_no_weight(std::string_view theirs, bool tied_head) {
+  static constexpr std::array<std::string_view, 5> computed{".attn.bias", ".attn.masked_bias", ".attn.attention.bias",
+                                                            ".attn.attention.masked_bias", ".rotary_emb.inv_freq"};
+  return (tied_head && theirs == "lm_head.weight") ||
+         std::ranges::any_of(computed, [&](std::string_view ending) { return theirs.ends_with(ending); });
+}
+
+}  // namespace flotilla::weights

@@ -1,0 +1,36 @@
+#pragma once
+#include <span>
+#include <string_view>
+
+/// What the tensors of model families are called by Hugging Face, and how they are laid out: data.
+namespace flotilla::weights {
+
+/// How elements of one of theirs stand in one of ours.
+enum class Part {
+  whole,
+  transposed,   ///< a matrix (input, output), as GPT-2's Conv1D has it; a vector is whole
+  queries,      ///< of our qkv
+  keys,
+  values,
+  first_half,   ///< of our rows: the gate of SwiGLU
+  second_half,
+};
+
+/// Tensors of ours whose names begin with `ours`, and theirs, which end alike (".weight", ".bias"). '*' stands for a block's number.
+struct NameRow {
+  std::string_view ours, theirs;
+  Part part = Part::whole;
+};
+
+struct Family {
+  std::string_view name;    ///< model_type
+  std::string_view prefix;  ///< that files of the model without its head leave out: "transformer."
+  std::span<const NameRow> rows;
+};
+/// Throws Error{unavailable} for a family whose names are not known.
+const Family& family_named(std::string_view);
+
+/// Whether a file may hold this tensor beside the weights: masks and angles that are computed, or a tied head written a second time.
+bool is_no_weight(std::string_view theirs, bool tied_head);
+
+}  // namespace flotilla::weights
