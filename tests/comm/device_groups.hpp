@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "flotilla/comm/device_groups.hpp"
 #include "flotilla/gpu/kernel.hpp"
-#include "form_device_groups.hpp"
 
 namespace flotilla::comm {
 
@@ -16,7 +16,9 @@ namespace flotilla::comm {
 class DeviceGroupsFixture {
  public:
   DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = Seconds{30})
-      : world_{world}, over_mpi_{connect(world, groups)}, formed_{form_device_groups(world, over_mpi_, &device_, sum(), deadline)} {}
+      : world_{world},
+        over_mpi_{connect(world, groups)},
+        formed_{form_device_groups(world, over_mpi_, std::vector<bool>(groups.size(), true), &device_, sum(), deadline)} {}
 
   /// By index; a group that NCCL does not connect is nullptr.
   const DeviceGroups& formed() const { return formed_; }
@@ -29,19 +31,9 @@ class DeviceGroupsFixture {
     return views;
   }
 
-  OrderedSum sum() const {
-    return [this](ElementType type, gpu::DevicePointer to, gpu::DevicePointer others, int members, int mine, std::int64_t count,
-                  const gpu::Stream& stream) {
-      const auto& kernel = type == ElementType::fp32 ? fp32_ : bf16_;
-      const std::int64_t per_block = threads * (type == ElementType::fp32 ? 4 : 8);
-      const gpu::LaunchShape shape{.blocks_x = (count + per_block - 1) / per_block, .threads = threads};
-      void* arguments[] = {&to.address, &others.address, &members, &mine, &count};
-      kernel.launch_with(stream, shape, arguments);
-    };
-  }
+  OrderedSum sum() const { return make_ordered_sum(device_, std::as_bytes(std::span{image_})); }
 
  private:
-  static constexpr int threads = 256;
   static std::vector<char> kernels() {
     std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};
     return {std::istreambuf_iterator<char>{in}, {}};
@@ -50,8 +42,6 @@ class DeviceGroupsFixture {
   const World& world_;
   gpu::Device device_ = gpu::Device::open(0);
   std::vector<char> image_ = kernels();
-  gpu::Module module_{device_, std::as_bytes(std::span{image_})};
-  gpu::Kernel fp32_ = module_.kernel("ordered_sum_f32"), bf16_ = module_.kernel("ordered_sum_bf16");
   Groups over_mpi_;
   DeviceGroups formed_;
 };

@@ -56,7 +56,7 @@ TEST_F(DeviceGroupsTest, GroupsWithACpuRankStayWithMpi) {
   const auto over_mpi = connect(world, three_groups());
   ::testing::internal::CaptureStderr();
   const auto formed = form_device_groups(
-      world, over_mpi, me == 0 ? nullptr : &device, [](auto...) {}, Seconds{2});
+      world, over_mpi, std::vector<bool>(over_mpi.size(), true), me == 0 ? nullptr : &device, [](auto...) {}, Seconds{2});
   const std::string told = ::testing::internal::GetCapturedStderr();
   EXPECT_FALSE(formed[0] || formed[1]);
   if (me == 0) tests::expect_contains(told, "computes on a CPU");

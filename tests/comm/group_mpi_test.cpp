@@ -277,7 +277,7 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
       const auto there = groups[0]->make_reduce_scatter_shards(data, ElementType::fp32, bytes, beside, room);
       const auto back = groups[0]->make_all_gather_shards(data, {4}, bytes);
       for (int round = 0; round < 2; ++round) {
-        fill_known(groups[0]->index(), values);
+        fill_known(groups[0]->value(), groups[0]->index(), values);
         const std::vector<Operation*> one{sum.get()}, other{there.get()};
         const long before = allocations();
         sum->start(bytes);
@@ -286,7 +286,7 @@ TEST_F(GroupTest, SumsInTeamsWholeAndByHalves) {
           EXPECT_EQ(allocations(), before);
         }
         EXPECT_EQ(first_wrong(group, values), -1) << elements << " in " << group.subgroups.size() << " levels of subgroups";
-        fill_known(groups[0]->index(), values);
+        fill_known(groups[0]->value(), groups[0]->index(), values);
         there->start(bytes);
         finish(other);
         std::vector<float> share(values.size(), std::nanf(""));

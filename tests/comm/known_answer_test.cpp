@@ -18,11 +18,10 @@ program::Group group_of(int members, program::SubgroupLevels subgroups = {}) {
   return group;
 }
 
-std::vector<float> add(const std::vector<int>& members) {
+std::vector<float> add(const std::vector<int>& members, bool any_order = false) {
   std::vector<float> sum(count);
-  fill_known(members.front(), sum);
-  for (std::size_t k = 1; k < members.size(); ++k)
-    for (std::size_t i = 0; i < count; ++i) sum[i] += known_contribution(members[k], static_cast<std::int64_t>(i));
+  for (const int member : members)
+    for (std::size_t i = 0; i < count; ++i) sum[i] += known_contribution(member, static_cast<std::int64_t>(i), any_order);
   return sum;
 }
 
@@ -40,6 +39,16 @@ TEST(KnownAnswer, TeamsSumInsideFirst) {
   EXPECT_EQ(first_wrong(group_of(5, subgroups), sum), -1);
   EXPECT_GE(first_wrong(group_of(5), sum), 0);
   EXPECT_GE(first_wrong(group_of(5, subgroups), add({0, 1, 2, 3, 4})), 0);
+}
+
+/// NCCL's own sums have an order that nobody knows.
+TEST(KnownAnswer, WhereTheLibrarySumsAnyOrderIsRightAndOtherMembersAreNot) {
+  auto group = group_of(5);
+  group.algorithm = program::Group::Algorithm::library_all_reduce;
+  EXPECT_EQ(first_wrong(group, add({0, 1, 2, 3, 4}, true)), -1);
+  EXPECT_EQ(first_wrong(group, add({4, 2, 0, 3, 1}, true)), -1);
+  EXPECT_GE(first_wrong(group, add({0, 1, 2, 4}, true)), 0);
+  EXPECT_GE(first_wrong(group, add({0, 1, 7, 3, 4}, true)), 0);
 }
 
 TEST(KnownAnswer, ShiftedElementsShow) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -81,11 +82,12 @@ inline program::Runtime runtime() {
 }
 
 inline std::unique_ptr<train::Trainer> trainer(const comm::World& crew, const plan::Plan& plan, train::Options options = {},
-                                               const program::Placement& placement = {}) {
-  options.deadline = patience;
+                                               const program::Placement& placement = {}, bool library_all_reduce = false) {
+  options.deadline = std::min(options.deadline, patience);
   options.device = device_of(crew);
   auto placed = runtime();
   placed.placement = placement;
+  placed.library_all_reduce = library_all_reduce;
   auto program = program::lower(plan, placed);
   program::require_valid(program);
   auto evaluation = program::lower_evaluation(plan, placed, plan.global_batch);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "flotilla/base/error.hpp"
 #include "train/fixture.hpp"
 
 namespace flotilla::train {
@@ -61,6 +62,78 @@ TEST(Trainer, PoisonedTemporariesChangeNothing) {
     auto split = whole;
     split.schedule = plan::ScheduleKind::zero_bubble;
     EXPECT_TRUE(same_bits(after_steps(whole, 2), after_steps(split, 2, poisoned))) << to_string(recompute);
+  }
+}
+
+/// Of the ranks whose GPUs NCCL connects: this one is among them in every plan of two GPUs and more.
+void expect_nccl(const Trainer& trainer, bool there) {
+  EXPECT_EQ(trainer.description().find("NCCL 2.") != std::string::npos, there) << trainer.description();
+}
+
+/// Sharded optimizers, shared tokens, recomputation, in both precisions, with messages between stages: not a bit depends on whether GPUs
+/// exchange by themselves.
+TEST(OverNccl, TheBitsAreThoseOfGroupsOverMpi) {
+  Options over_mpi;
+  over_mpi.nccl = false;
+  expect_nccl(*tests::trainer(tests::everybody(), mixed_plan()), true);
+  expect_nccl(*tests::trainer(tests::everybody(), mixed_plan(), over_mpi), false);
+  for (auto precision : {Precision::fp32, Precision::bf16}) {
+    auto plan = mixed_plan(precision);
+    EXPECT_TRUE(same_bits(after_steps(plan, 2), after_steps(plan, 2, over_mpi))) << plan::summary(plan);
+    plan.shard_optimizer = true;
+    plan.sequence_parallel = plan.stages.front().replicas.front().tensor_parallel > 1;
+    EXPECT_TRUE(same_bits(after_steps(plan, 2), after_steps(plan, 2, over_mpi))) << plan::summary(plan);
+  }
+}
+
+/// NCCL's own all-reduce: another order of sums, the same mathematics.
+TEST(OverNccl, ItsOwnAllReduceHasTheSameCurve) {
+  const auto& crew = tests::everybody();
+  const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 16, 8, Precision::fp32, crew.size(), 1, 1, 1);
+  const auto ordered = tests::trainer(crew, plan), native = tests::trainer(crew, plan, {}, {}, true);
+  EXPECT_EQ(native->program().groups.back().algorithm, program::Group::Algorithm::library_all_reduce);
+  for (int step = 0; step < 3; ++step) EXPECT_NEAR(native->step(step).loss / ordered->step(step).loss, 1, 1e-5);
+}
+
+/// Two stages; the first asks for the first gradient before it has sent the second activation.
+plan::Plan two_stages() { return plan::even_plan(model::built_in("gpt2-tiny"), 16, 8, Precision::fp32, 1, 2, 1, 1); }
+
+void ask_too_soon(program::LaunchOrder& order) {
+  const auto program = program::lower(two_stages(), tests::runtime());
+  const auto list = program::expand(program, Rank{0});
+  const auto& c = program.classes[static_cast<std::size_t>(program.ranks[0].rank_class)];
+  auto& mine = order[0];
+  const auto gradient = std::ranges::find_if(mine, [&](int place) {
+    return c.instructions[static_cast<std::size_t>(list[static_cast<std::size_t>(place)].instruction)].receives();
+  });
+  ASSERT_GT(gradient - mine.begin(), 1);
+  std::rotate(mine.begin() + 1, gradient, gradient + 1);
+}
+
+TEST(OverNccl, AnotherOrderOfLaunchesIsRefused) {
+  Options options;
+  options.change_launches = ask_too_soon;
+  try {
+    tests::trainer(tests::everybody(), two_stages(), options);
+    ADD_FAILURE() << "taken";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("the order of launches is not valid: rank 0 "), std::string::npos) << error.what();
+  }
+}
+
+/// FLOTILLA_STANDIN_NCCL_SERIAL: a GPU that one exchange fills. Without the proof the ranks wait for each other, and the deadline finds it.
+TEST(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
+  Options options;
+  options.change_launches = ask_too_soon;
+  options.prove_launches = false;
+  options.deadline = Seconds{3};
+  const auto trainer = tests::trainer(tests::everybody(), two_stages(), options);
+  try {
+    trainer->step(0);
+    ADD_FAILURE() << "done";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string{error.what()}.find("nothing has moved for 3s"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("by NCCL, pair group of rank 0"), std::string::npos) << error.what();
   }
 }
 

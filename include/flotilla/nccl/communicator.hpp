@@ -66,6 +66,7 @@ class Communicator {
 
  private:
   friend bool abort_all(std::span<const Communicator>, Seconds) noexcept;
+  friend bool abort_every(Seconds) noexcept;
   struct State;
   explicit Communicator(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
@@ -75,5 +76,7 @@ class Communicator {
 /// operations of one may keep another's from ending. When a member is lost, every other member must. Runs beside the caller; false when it
 /// is not done within `limit`: then only the process's end will do.
 bool abort_all(std::span<const Communicator>, Seconds limit) noexcept;
+/// The same with every communicator of this process, from any thread: before the process ends badly.
+bool abort_every(Seconds limit) noexcept;
 
 }  // namespace flotilla::nccl

@@ -118,10 +118,10 @@ struct RankClass {
 
 /// An ordered set of ranks; sums run in this order.
 struct Group {
-  enum class Kind : std::uint8_t { tensor, data, tied, world };
-  /// How a described runtime's library sums: the fastest of ring, tree and node by node over the group's links. Ours is direct
-  /// (collectives.hpp).
-  enum class Algorithm : std::uint8_t { direct, library };
+  enum class Kind : std::uint8_t { tensor, data, tied, world, pair };
+  /// library: how a described runtime's library sums, the fastest of ring, tree and node by node over the group's links. Ours is direct
+  /// (collectives.hpp), but for all-reduces that are NCCL's by choice.
+  enum class Algorithm : std::uint8_t { direct, library, library_all_reduce };
   Kind kind = Kind::world;
   std::vector<Rank> members;
   Algorithm algorithm = Algorithm::direct;
@@ -130,6 +130,11 @@ struct Group {
   bool operator==(const Group&) const = default;
 };
 std::string to_string(Group::Kind);
+/// Whether a library, and not we, makes this collective of the group.
+inline bool by_library(const Group& group, CollectiveKind kind) {
+  return group.algorithm == Group::Algorithm::library ||
+         (group.algorithm == Group::Algorithm::library_all_reduce && kind == CollectiveKind::all_reduce);
+}
 
 struct RankBinding {
   int rank_class = -1;  ///< -1: this rank idles

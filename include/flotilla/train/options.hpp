@@ -1,8 +1,10 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/compute/backend.hpp"
+#include "flotilla/program/launch_order.hpp"
 
 namespace flotilla::train {
 
@@ -26,9 +28,12 @@ struct Options {
   bool skip_non_finite = false;  ///< leave out the update of a step whose loss or gradient is not finite, and go on
   compute::Device device{};      ///< of this rank
   int threads = 1;               ///< compute threads
+  bool nccl = true;              ///< GPUs exchange by NCCL where it passes its proof; else through the hosts' memory
   Seconds deadline{600};         ///< a message or collective that does not move for longer is an error
   bool poison = false;           ///< for tests: temporaries become NaN as soon as the program is done with them
   bool record = false;           ///< keep when each instruction ran, for a timeline
+  std::function<void(program::LaunchOrder&)> change_launches;  ///< for tests: another order of what GPUs launch; the same on all ranks
+  bool prove_launches = true;                                  ///< for tests: false takes an order without its proof
 };
 
 }  // namespace flotilla::train

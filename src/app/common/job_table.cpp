@@ -35,6 +35,20 @@ Choice<std::optional<compute::DeviceKind>> device_kinds() {
           [](const Value& kind) { return kind ? std::string{*kind == DeviceKind::gpu ? "gpu" : "cpu"} : "auto"; }};
 }
 
+Choice<Job::Comm::Reduction> reductions() {
+  using Value = Job::Comm::Reduction;
+  return {{"ordered", "nccl"},
+          [](const std::string& name) { return name == "nccl" ? Value::nccl : Value::ordered; },
+          [](const Value& v) { return std::string{v == Value::nccl ? "nccl" : "ordered"}; }};
+}
+
+Choice<Job::Comm::Transport> transports() {
+  using Value = Job::Comm::Transport;
+  return {{"auto", "mpi"},
+          [](const std::string& name) { return name == "mpi" ? Value::mpi : Value::automatic; },
+          [](const Value& v) { return std::string{v == Value::mpi ? "mpi" : "auto"}; }};
+}
+
 Choice<std::optional<plan::Recompute>> recomputes() {
   using Value = std::optional<plan::Recompute>;
   return {{"auto", "none", "selective", "full"},
@@ -101,8 +115,7 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up", {.above = 0});
   t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the cosine decay", {.minimum = 0});
   t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0", {.minimum = 0, .unset = "off"});
-  t.add("training.decay-steps", &r.decay_steps,
-        "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
+  t.add("training.decay-steps", &r.decay_steps, "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
         {.minimum = 0, .unset = "training.steps; on resume the checkpoint's"});
   t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only", {.minimum = 0});
   t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .below = 1});
@@ -193,6 +206,10 @@ void add_watching(Table& t, Job& job) {
   t.add("watch.deadline", &job.watch.deadline, "silence after which a rank is considered lost", {.above = 0});
   t.section("comm", "Communication");
   t.add("comm.deadline", &job.comm.deadline, "a message or collective without progress for this long is an error", {.above = 0});
+  t.add("comm.reduction", &job.comm.reduction,
+        "all-reduces between GPUs: ordered: the same plan gives the same bits; nccl: NCCL's own, which may be faster", reductions());
+  t.add("comm.transport", &job.comm.transport, "between GPUs; auto: NCCL where it passes its proof; mpi: through the hosts' memory",
+        transports());
   t.section("report", "Reports");
   t.add("report.timeline", &job.report.timeline, "write a timeline of the last iteration's instructions (Perfetto JSON)",
         {.value = "FILE", .unset = "none"});

@@ -134,6 +134,7 @@ class Training {
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
     place_.runtime.library_scratch = session::least_scratch(place_);
     place_.runtime.placement = program::placement_of(here.devices);
+    place_.runtime.library_all_reduce = job_.comm.reduction == Job::Comm::Reduction::nccl;
     request.runtime = place_.runtime;
     place_.runtime_constant = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
     return session::choose_plan(world_, request, deadline_);

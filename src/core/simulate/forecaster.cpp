@@ -143,6 +143,7 @@ Seconds ProgramForecaster::sum_bound(std::int64_t elements, const std::vector<Ra
   constexpr Bytes fp32{4};
   program::Group group{program::Group::Kind::data, ranks};
   if (state_->runtime.layers) group.algorithm = program::Group::Algorithm::library, group.most = state_->runtime.layers->reduction_rate;
+  if (state_->runtime.library_all_reduce) group.algorithm = program::Group::Algorithm::library_all_reduce;
   const auto seconds = [&] { return state_->cost.collective(program::CollectiveKind::all_reduce, group, elements * fp32, fp32).time; };
   Seconds least = seconds();
   // Members of other shards may stand otherwise than these, so that some of the levels fall away.

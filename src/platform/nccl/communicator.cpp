@@ -126,6 +126,17 @@ struct Communicator::State {
     settle(what, Phase::ready, within(what, Phase::ready, call));
   }
 
+  /// Of this process; guarded by inside().
+  static std::vector<std::weak_ptr<State>>& living() {
+    static std::vector<std::weak_ptr<State>> all;
+    return all;
+  }
+  static void remember(const std::shared_ptr<State>& state) {
+    const std::lock_guard lock{inside()};
+    std::erase_if(living(), [](const auto& each) { return each.expired(); });
+    living().push_back(state);
+  }
+
   /// On a thread of its own, which may hang for ever: an abort waits for the device.
   static bool abort(std::vector<api::Comm> comms, gpu::Device device, Seconds limit) {
     struct Progress {
@@ -169,6 +180,7 @@ Communicator::Communicator(std::shared_ptr<State> state) : state_{std::move(stat
 
 Communicator Communicator::join(const gpu::Device& device, const UniqueId& id, int members, int index, std::string name, Seconds limit) {
   auto state = std::make_shared<State>(device, std::move(name), members, index, limit);
+  State::remember(state);
   const api::Result result = state->within("ncclCommInitRankConfig", State::Phase::joining, [&](const api::Table& t) {
     api::Config config;
     return t.ncclCommInitRankConfig(&state->comm, members, id, index, &config);
@@ -274,6 +286,16 @@ bool abort_all(std::span<const Communicator> communicators, Seconds limit) noexc
       }
   }
   return comms.empty() || Communicator::State::abort(comms, communicators.front().state_->device, limit);
+}
+
+bool abort_every(Seconds limit) noexcept {
+  std::vector<Communicator> all;
+  {
+    const std::lock_guard lock{inside()};
+    for (const auto& each : Communicator::State::living())
+      if (auto state = each.lock()) all.push_back(Communicator{std::move(state)});
+  }
+  return abort_all(all, limit);
 }
 
 }  // namespace flotilla::nccl

@@ -1,8 +1,9 @@
-#include "device_group.hpp"
+#include "flotilla/comm/device_group.hpp"
 
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/gpu/kernel.hpp"
 #include "flotilla/program/hierarchical_all_reduce.hpp"
 
 namespace flotilla::comm {
@@ -40,8 +41,27 @@ LevelPiece piece_of(const program::RowRange& range, std::int64_t elements) {
 DeviceGroup::DeviceGroup(program::Group value, int index, nccl::Communicator communicator, OrderedSum ordered_sum)
     : value_{std::move(value)}, index_{index}, communicator_{std::move(communicator)}, ordered_sum_{std::move(ordered_sum)} {}
 
+OrderedSum make_ordered_sum(const gpu::Device& device, std::span<const std::byte> kernels) {
+  struct Loaded {
+    gpu::Module module;
+    gpu::Kernel fp32 = module.kernel("ordered_sum_f32"), bf16 = module.kernel("ordered_sum_bf16");
+  };
+  const auto loaded = std::make_shared<Loaded>(Loaded{gpu::Module{device, kernels}});
+  return [loaded](ElementType type, gpu::DevicePointer sum, gpu::DevicePointer others, int members, int mine, std::int64_t count,
+                  const gpu::Stream& stream) {
+    constexpr int threads = 256, bytes_each = 16;
+    const std::int64_t per_block = threads * bytes_each / element_size(type).count;
+    const gpu::LaunchShape shape{.blocks_x = (count + per_block - 1) / per_block, .threads = threads};
+    void* arguments[] = {&sum.address, &others.address, &members, &mine, &count};
+    if (count > 0) (type == ElementType::fp32 ? loaded->fp32 : loaded->bf16).launch_with(stream, shape, arguments);
+  };
+}
+
 void DeviceGroup::all_reduce(gpu::DevicePointer data, ElementType type, Bytes size, gpu::DevicePointer staging, const gpu::Stream& stream) {
   const Bytes element = element_size(type);
+  if (value_.algorithm == program::Group::Algorithm::library_all_reduce)
+    return communicator_.all_reduce(data, type == ElementType::fp32 ? nccl::ElementType::fp32 : nccl::ElementType::bf16,
+                                    size.count / element.count, stream);
   if (value_.subgroups.empty()) {
     reduce_scatter(data, type, element, size, staging, stream);
     return gather_pieces(data, element, size, stream);
@@ -130,6 +150,18 @@ void DeviceGroup::gather_pieces(gpu::DevicePointer data, Bytes unit, Bytes size,
     exchange.send(member, data + mine.first * unit.count, mine.count() * unit.count);
     exchange.receive(member, data + theirs.first * unit.count, theirs.count() * unit.count);
   }
+  exchange.run(communicator_, stream);
+}
+
+void DeviceGroup::send(int member, gpu::DevicePointer data, Bytes size, const gpu::Stream& stream) {
+  Exchange exchange;
+  exchange.send(member, data, size.count);
+  exchange.run(communicator_, stream);
+}
+
+void DeviceGroup::receive(int member, gpu::DevicePointer data, Bytes size, const gpu::Stream& stream) {
+  Exchange exchange;
+  exchange.receive(member, data, size.count);
   exchange.run(communicator_, stream);
 }
 

@@ -8,11 +8,13 @@
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/nccl/communicator.hpp"
 
 namespace flotilla::comm {
 namespace {
 
 constexpr Seconds to_spread_the_word{2.0};
+constexpr Seconds to_give_up_devices{2.0};
 constexpr std::chrono::seconds to_write_the_outcome{10};    // a disk that hangs must not keep the job alive
 constexpr std::chrono::seconds to_end_the_job_yourself{5};  // what the rank has that speaks
 
@@ -44,6 +46,12 @@ LastWords with_first_cause(const World* world, const Watch* watch, const LastWor
   return {trouble->words.code, text(words.line, " (before that, ", to_string(*trouble), ")")};
 }
 
+/// What GPUs exchange with a lost rank would not end: all groups are given up as one.
+void give_up_devices() noexcept {
+  if (!nccl::abort_every(to_give_up_devices))
+    quietly([] { log::error("NCCL does not give up its communicators: the GPU hangs; see nvidia-smi and dmesg"); });
+}
+
 [[noreturn]] void end(const LastWords& words, const BeforeAbort& before_abort, Watch* watch) noexcept {
   const int code = static_cast<int>(words.code);
   quietly([&] { abort_later(code); });
@@ -53,6 +61,7 @@ LastWords with_first_cause(const World* world, const Watch* watch, const LastWor
   quietly([&] {
     if (watch != nullptr) watch->announce_failure(words, to_spread_the_word);
   });
+  give_up_devices();
   mpi::abort(code);
 }
 
@@ -81,6 +90,7 @@ Watch::OnTrouble end_world_on_trouble(const World& world, BeforeAbort before_abo
     const bool speaks = silent && speaks_for_all(world, trouble);
     if (speaks) print(&world, trouble.words.line);
     if (!speaks) {
+      give_up_devices();
       quietly([&] {
         if (before_abort) before_abort(trouble.words);
       });

@@ -1,4 +1,4 @@
-#include "form_device_groups.hpp"
+#include "flotilla/comm/device_groups.hpp"
 
 #include <array>
 #include <cstring>
@@ -173,12 +173,12 @@ void prove(Candidates& candidates, Seconds deadline, Part part, Check check) {
 
 }  // namespace
 
-DeviceGroups form_device_groups(const World& world, const Groups& groups, const gpu::Device* device, const OrderedSum& ordered_sum,
-                                Seconds deadline) {
+DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::Device* device,
+                                const OrderedSum& ordered_sum, Seconds deadline) {
   Candidates candidates;
   std::vector<std::size_t> places;
   for (std::size_t g = 0; g < groups.size(); ++g)
-    if (groups[g] && groups[g]->size() > 1) {
+    if (wanted[g] && groups[g] && groups[g]->size() > 1) {
       candidates.push_back(std::make_unique<Candidate>(*groups[g], world));
       places.push_back(g);
     }

@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "device_group.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
+#include "flotilla/comm/device_group.hpp"
 #include "group_text.hpp"
 
 namespace flotilla::comm {

@@ -12,16 +12,19 @@ namespace {
 
 constexpr std::int64_t most_contributions = 1 << 23;  // computed in one check; about 30 ms
 
+bool sums_in_any_order(const program::Group& group) { return group.algorithm == program::Group::Algorithm::library_all_reduce; }
+
 }  // namespace
 
-float known_contribution(int member, std::int64_t element) noexcept {
+float known_contribution(int member, std::int64_t element, bool any_order) noexcept {
   const std::uint64_t bits = Philox::mix(static_cast<std::uint64_t>(element) * 0x10001u + static_cast<std::uint64_t>(member));
   const float mantissa = 1.0f + static_cast<float>(bits & 0x7fffffu) * 0x1p-23f;
   const int exponent = static_cast<int>((bits >> 23) % 17) - 8;
-  return std::ldexp((bits >> 63) != 0 ? -mantissa : mantissa, exponent);
+  const float value = std::ldexp((bits >> 63) != 0 ? -mantissa : mantissa, exponent);
+  return any_order ? std::trunc(value) + 0.0f : value;
 }
 
-KnownSum::KnownSum(const program::Group& group) : values_(group.members.size()) {
+KnownSum::KnownSum(const program::Group& group) : any_order_{sums_in_any_order(group)}, values_(group.members.size()) {
   std::vector<std::size_t> below(
       group.members.size());  // by member, where the sum of its subgroup below is kept: at the first of the subgroup
   std::iota(below.begin(), below.end(), std::size_t{0});
@@ -41,13 +44,15 @@ KnownSum::KnownSum(const program::Group& group) : values_(group.members.size()) 
 }
 
 float KnownSum::operator()(std::int64_t element) {
-  for (std::size_t member = 0; member < values_.size(); ++member) values_[member] = known_contribution(static_cast<int>(member), element);
+  for (std::size_t member = 0; member < values_.size(); ++member)
+    values_[member] = known_contribution(static_cast<int>(member), element, any_order_);
   for (const auto& [into, from] : additions_) values_[into] += values_[from];
   return values_.front();
 }
 
-void fill_known(int member, std::span<float> values) noexcept {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = known_contribution(member, static_cast<std::int64_t>(i));
+void fill_known(const program::Group& group, int member, std::span<float> values) noexcept {
+  const bool any_order = sums_in_any_order(group);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = known_contribution(member, static_cast<std::int64_t>(i), any_order);
 }
 
 std::int64_t first_wrong(const program::Group& group, std::span<const float> values) {

@@ -86,7 +86,7 @@ void Proof::reduce(std::vector<float>& values, std::int64_t count, std::vector<f
                                        : all_reduce_staging(size, ElementType::fp32, group_.size());
   values.resize(static_cast<std::size_t>(count));
   staging.resize(static_cast<std::size_t>(staging_size.count / 4));
-  fill_known(group_.index(), values);
+  fill_known(group_.value(), group_.index(), values);
   operations_.push_back(group_.make_all_reduce(bytes(values.data()), ElementType::fp32, size, bytes(staging.data()), staging_size));
   operations_.back()->start(size);
 }

@@ -74,6 +74,7 @@ train::Options trainer_options(const RunContext& place) {
   options.skip_non_finite = t.skip_non_finite;
   options.device = place.device;
   options.threads = place.threads;
+  options.nccl = place.config.comm.transport == RunConfig::Comm::Transport::automatic;
   options.deadline = place.config.comm.deadline;
   return options;
 }

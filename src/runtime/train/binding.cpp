@@ -12,7 +12,7 @@ using program::CollectiveKind;
 using program::Role;
 
 Binding::Binding(const program::Program& program, Rank rank, const Arena& arena, const HostBuffers* host, const comm::World& world,
-                 const comm::Groups& groups, int channel_base)
+                 const comm::Groups& groups, const program::IsLaunched& launched, int channel_base)
     : program_{program},
       binding_{program.ranks.at(rank.index())},
       class_{program.classes.at(static_cast<std::size_t>(binding_.rank_class))},
@@ -25,7 +25,7 @@ Binding::Binding(const program::Program& program, Rank rank, const Arena& arena,
       of_instruction_(class_.instructions.size()) {
   const auto list = program::expand(program, rank);
   instructions_.resize(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i) bind(instructions_[i], list[i]);
+  for (std::size_t i = 0; i < list.size(); ++i) bind(instructions_[i], list[i], launched);
   for (const auto& issued : instructions_)
     for (int wait : issued.waits) {
       auto& awaited = instructions_[static_cast<std::size_t>(wait)];
@@ -46,12 +46,13 @@ comm::Operation* Binding::keep(std::unique_ptr<comm::Operation> operation) {
   return operations_.back().get();
 }
 
-void Binding::bind(BoundInstruction& bound, const program::IssuedInstruction& issued) {
+void Binding::bind(BoundInstruction& bound, const program::IssuedInstruction& issued, const program::IsLaunched& launched) {
   const auto& instruction = class_.instructions[static_cast<std::size_t>(issued.instruction)];
   bound.instruction = &instruction;
   bound.microbatch = issued.microbatch;
   bound.sequences = instruction.per_microbatch ? class_.sequences(issued.microbatch) : 0;
   bound.waits = issued.waits;
+  bound.launched = launched(rank_, instruction);
   auto& task = bound.task;
   task.sequences = bound.sequences;
   task.training = program_.purpose == program::Purpose::training;
@@ -82,6 +83,8 @@ std::vector<comm::Operation*>& Binding::instances_of(const program::Instruction&
 void Binding::bind_message(BoundInstruction& bound, const program::MessageEnd& message) {
   const auto& access = *bound.instruction->access(Role::message);
   const auto& about = class_.buffers[static_cast<std::size_t>(access.buffer)];
+  bound.size = message.size.of(bound.sequences);
+  if (bound.launched) return;
   auto& instances = instances_of(*bound.instruction);
   instances.resize(static_cast<std::size_t>(2 * about.copies));
   const int first = bound.sequences == class_.shape.sequences ? 0 : about.copies;
@@ -96,32 +99,39 @@ void Binding::bind_message(BoundInstruction& bound, const program::MessageEnd& m
         keep(message.sends() ? comm::make_send(world_, peer, channel, data, most) : comm::make_receive(world_, peer, channel, data, most));
   }
   bound.operation = slot;
-  bound.size = message.size.of(bound.sequences);
 }
 
 void Binding::bind_collective(BoundInstruction& bound, const program::Collective& collective) {
   const auto& instruction = *bound.instruction;
   auto& instances = instances_of(instruction);
   if (const auto* pieces = instruction.access(Role::message)) return bind_gather(bound, collective, *pieces);
+  bound.size = collective.size.of(bound.sequences);
+  if (bound.launched) return;
   if (instances.empty()) instances.push_back(make_collective(instruction, collective));
   bound.operation = instances.front();
-  bound.size = collective.size.of(bound.sequences);
 }
 
 comm::Group& Binding::group_of(const program::Collective& collective) const {
   return *groups_[static_cast<std::size_t>(binding_.groups[static_cast<std::size_t>(collective.group)])];
 }
 
+Bytes Binding::token_bytes(const program::Instruction& instruction, const program::Collective& collective) const {
+  if (collective.token.count > 0) return collective.token;
+  const auto buffer = static_cast<std::size_t>(instruction.access(Role::message)->buffer);
+  return Bytes{class_.buffers[buffer].size.count / class_.shape.tokens()};
+}
+
 /// The pieces of a microbatch's tokens, in each instance of the buffer.
 void Binding::bind_gather(BoundInstruction& bound, const program::Collective& collective, const program::Access& access) {
   const auto& about = class_.buffers[static_cast<std::size_t>(access.buffer)];
+  const Bytes token = token_bytes(*bound.instruction, collective);
+  bound.size = std::int64_t{bound.sequences} * class_.shape.length * token;
+  if (bound.launched) return;
   auto& instances = instances_of(*bound.instruction);
   instances.resize(static_cast<std::size_t>(about.copies));
   auto& slot = instances[static_cast<std::size_t>(bound.microbatch % about.copies)];
-  const Bytes token = collective.token.count > 0 ? collective.token : Bytes{about.size.count / class_.shape.tokens()};
   if (slot == nullptr) slot = keep(group_of(collective).make_gather_pieces(on_host(access.buffer, bound.microbatch), token, about.size));
   bound.operation = slot;
-  bound.size = std::int64_t{bound.sequences} * class_.shape.length * token;
 }
 
 comm::Operation* Binding::make_collective(const program::Instruction& instruction, const program::Collective& collective) {

@@ -10,7 +10,7 @@
 #include "flotilla/comm/world.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/host_memory.hpp"
-#include "flotilla/program/program.hpp"
+#include "flotilla/program/launch_order.hpp"
 
 namespace flotilla::train {
 
@@ -21,7 +21,8 @@ struct BoundInstruction {
   int sequences = 0;
   std::vector<int> waits;                ///< positions in the list
   compute::Task task;                    ///< operands for every op; operation, layer, parts for computations
-  comm::Operation* operation = nullptr;  ///< messages and collectives
+  comm::Operation* operation = nullptr;  ///< messages and collectives, by MPI
+  bool launched = false;                 ///< goes from GPU to GPU instead
   Bytes size;                            ///< of the message or collective
   bool awaited_by_other_thread = false;  ///< some instruction of the other thread waits for this one
 };
@@ -32,20 +33,25 @@ class HostBuffers;
 class Binding {
  public:
   /// `channel_base` keeps the messages of two programs apart. `host`: where messages find the buffers of an arena on a GPU; else nullptr.
-  Binding(const program::Program&, Rank, const Arena&, const HostBuffers* host, const comm::World&, const comm::Groups&, int channel_base);
+  /// `launched`: what devices exchange by themselves.
+  Binding(const program::Program&, Rank, const Arena&, const HostBuffers* host, const comm::World&, const comm::Groups&,
+          const program::IsLaunched& launched, int channel_base);
 
   const program::Program& program() const { return program_; }
   const program::RankClass& rank_class() const { return class_; }
   const program::RankBinding& rank_binding() const { return binding_; }
   Rank rank() const { return rank_; }
   std::vector<BoundInstruction>& issued_instructions() { return instructions_; }
+  const std::vector<BoundInstruction>& issued_instructions() const { return instructions_; }
   std::byte* buffer(int index, int microbatch = 0) const;
   /// Where messages and collectives find it: on the host.
   std::byte* on_host(int index, int microbatch = 0) const;
   comm::Group& group_of(const program::Collective&) const;
+  /// Of a token in what is gathered.
+  Bytes token_bytes(const program::Instruction&, const program::Collective&) const;
 
  private:
-  void bind(BoundInstruction&, const program::IssuedInstruction&);
+  void bind(BoundInstruction&, const program::IssuedInstruction&, const program::IsLaunched&);
   void bind_layer(compute::Task&, const program::LayerOperation&) const;
   void bind_message(BoundInstruction&, const program::MessageEnd&);
   void bind_collective(BoundInstruction&, const program::Collective&);

@@ -23,24 +23,13 @@ void CommThread::stop() {
 void CommThread::begin(Binding& binding, DeviceQueues* device, Progress& progress, EventCount& finished,
                        const std::function<bool(BoundInstruction&)>& before_start, std::vector<Seconds>* started,
                        std::vector<Seconds>* ended, Seconds origin) {
-  if (queues_of_ != &binding) {
-    queues_.assign(5, {});
-    for (int i = 0; i < static_cast<int>(binding.issued_instructions().size()); ++i) {
-      const auto queue = binding.issued_instructions()[static_cast<std::size_t>(i)].instruction->queue;
-      if (queue == Queue::send) queues_[0].list.push_back(i);
-      if (queue == Queue::receive) queues_[1].list.push_back(i);
-      if (queue == Queue::reduce) queues_[2].list.push_back(i);
-      if (queue == Queue::sum) queues_[3].list.push_back(i);
-      if (queue == Queue::receive_back) queues_[4].list.push_back(i);
-    }
-    for (auto& queue : queues_) queue.in_flight.reserve(queue.list.size());
-    queues_[0].overlaps = queues_[1].overlaps = queues_[4].overlaps = true;
-    queues_of_ = &binding;
-  }
+  if (queues_of_ != &binding) list_queues(binding);
   for (auto& queue : queues_) {
     queue.next = 0;
     queue.in_flight.clear();
   }
+  next_launch_ = 0;
+  launched_.clear();
   binding_ = &binding;
   device_ = device;
   progress_ = &progress;
@@ -51,6 +40,23 @@ void CommThread::begin(Binding& binding, DeviceQueues* device, Progress& progres
   origin_ = origin;
   ++passes_;
   bell_.ring();
+}
+
+void CommThread::list_queues(Binding& binding) {
+  queues_.assign(5, {});
+  for (int i = 0; i < static_cast<int>(binding.issued_instructions().size()); ++i) {
+    const auto& issued = binding.issued_instructions()[static_cast<std::size_t>(i)];
+    if (issued.launched) continue;
+    const auto queue = issued.instruction->queue;
+    if (queue == Queue::send) queues_[0].list.push_back(i);
+    if (queue == Queue::receive) queues_[1].list.push_back(i);
+    if (queue == Queue::reduce) queues_[2].list.push_back(i);
+    if (queue == Queue::sum) queues_[3].list.push_back(i);
+    if (queue == Queue::receive_back) queues_[4].list.push_back(i);
+  }
+  for (auto& queue : queues_) queue.in_flight.reserve(queue.list.size());
+  queues_[0].overlaps = queues_[1].overlaps = queues_[4].overlaps = true;
+  queues_of_ = &binding;
 }
 
 void CommThread::finish() {
@@ -93,11 +99,12 @@ void CommThread::run_pass() {
   for (;;) {
     FLOTILLA_REQUIRE(!stop_, ErrorKind::communication, "the step was given up");
     const auto heard = bell_.listen();
-    bool moved = false, all_started = true, in_flight = false;
+    bool moved = launch_ready();
+    moved |= poll_launches();
+    bool in_flight = !launched_.empty();
     for (auto& queue : queues_) {
       moved |= start_ready(queue);
       moved |= poll(queue);
-      all_started &= queue.next == queue.list.size();
       in_flight |= !queue.in_flight.empty();
     }
     if (moved) {
@@ -106,7 +113,7 @@ void CommThread::run_pass() {
       continue;
     }
     if (!in_flight) {
-      if (all_started) return;
+      if (all_started()) return;
       bell_.wait(heard);  // only an instruction of the compute thread can make something ready
       last_movement = now();
       continue;
@@ -114,6 +121,27 @@ void CommThread::run_pass() {
     check_deadline(last_movement);
     backoff.pause();
   }
+}
+
+bool CommThread::all_started() const {
+  const bool queued = std::ranges::all_of(queues_, [](const InOrder& queue) { return queue.next == queue.list.size(); });
+  return queued && (device_ == nullptr || next_launch_ == device_->launches().order().size());
+}
+
+bool CommThread::launch_ready() {
+  if (device_ == nullptr) return false;
+  const auto& order = device_->launches().order();
+  const auto first = next_launch_;
+  for (; next_launch_ < order.size() && ready(order[next_launch_]); ++next_launch_) {
+    device_->launch(order[next_launch_]);
+    mark(order[next_launch_]);
+    launched_.push_back(order[next_launch_]);
+  }
+  return next_launch_ > first;
+}
+
+bool CommThread::poll_launches() {
+  return std::erase_if(launched_, [&](int issued) { return device_->launch_done(issued); }) > 0;
 }
 
 bool CommThread::ready(int issued) const {
@@ -149,9 +177,13 @@ bool CommThread::finish_moving(int i) {
   if (!issued.operation->progress()) return false;
   if (device_ != nullptr) device_->store(i);
   if (ended_ != nullptr) (*ended_)[static_cast<std::size_t>(i)] = now() - origin_;
-  progress_->mark(i);
-  if (issued.awaited_by_other_thread) finished_->ring();
+  mark(i);
   return true;
+}
+
+void CommThread::mark(int i) {
+  progress_->mark(i);
+  if (binding_->issued_instructions()[static_cast<std::size_t>(i)].awaited_by_other_thread) finished_->ring();
 }
 
 bool CommThread::poll(InOrder& queue) {
@@ -176,7 +208,13 @@ void CommThread::check_deadline(Seconds last_movement) const {
 
 void CommThread::overdue() const {
   std::string waiting;
-  bool on_gpu = true;
+  bool on_gpu = launched_.empty();
+  for (const int i : launched_) {
+    const auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(i)];
+    if (waiting.empty())
+      waiting =
+          text("'", issued.instruction->name, "' microbatch ", issued.microbatch, " (by NCCL, ", device_->launches().partners(i), ")");
+  }
   for (const auto& queue : queues_)
     for (const auto& each : queue.in_flight) {
       const auto& issued = binding_->issued_instructions()[static_cast<std::size_t>(each.issued)];

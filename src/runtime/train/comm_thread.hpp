@@ -13,7 +13,8 @@
 namespace flotilla::train {
 
 /// Runs the queues of messages and collectives of a binding: one thread, five queues, nothing that blocks. It polls while something is in
-/// flight and sleeps otherwise, so that it takes little from the threads that compute.
+/// flight and sleeps otherwise, so that it takes little from the threads that compute. What goes from GPU to GPU it launches in the
+/// program's order, whatever the queue: a launch is done, for those who wait for it, when the GPU has been given it.
 class CommThread {
  public:
   CommThread(const comm::World& world, Seconds deadline);
@@ -48,7 +49,12 @@ class CommThread {
   };
   void run();
   void run_pass();
+  void list_queues(Binding&);
   bool start_ready(InOrder&);
+  bool launch_ready();
+  bool poll_launches();
+  bool all_started() const;
+  void mark(int issued);
   void move(int issued);
   bool poll(InOrder&);
   bool finish_moving(int issued);
@@ -68,6 +74,8 @@ class CommThread {
   Seconds origin_;
   std::vector<InOrder> queues_;
   const Binding* queues_of_ = nullptr;  ///< whose instructions `queues_` lists
+  std::size_t next_launch_ = 0;
+  std::vector<int> launched_;  ///< and not through
 
   EventCount bell_;  ///< new pass, instruction done, or end
   std::atomic<int> passes_{0}, passes_done_{0};

@@ -14,33 +14,35 @@ constexpr Seconds patience{10};  // at the end
 
 }  // namespace
 
-DeviceQueues::DeviceQueues(const gpu::Device& device, gpu::Stream& compute, Binding& binding, const HostBuffers& host, bool timed)
+DeviceQueues::DeviceQueues(const gpu::Device& device, gpu::Stream& compute, Binding& binding, const HostBuffers& host,
+                           DeviceLaunches launches, bool timed)
     : compute_{compute},
       binding_{binding},
       host_{host},
+      launches_{std::move(launches)},
       begin_{device.make_event(timed)},
       entries_(binding.issued_instructions().size()),
       inputs_(entries_.size(), -1),
       timed_{timed} {
   for (int i = 0; i < static_cast<int>(entries_.size()); ++i) {
     auto& entry = entries_[static_cast<std::size_t>(i)];
-    const auto queue = static_cast<std::size_t>(bound(i).instruction->queue);
-    if (on_comm_thread(*bound(i).instruction)) {
-      if (!streams_[queue].valid()) {
-        streams_[queue] = device.make_stream(true);
-        ends_[queue] = device.make_event();
-      }
-      entry.event = device.make_event();
-    } else if (bound(i).awaited_by_other_thread) {
-      entry.event = device.make_event();
-    }
-    if (timed && !on_comm_thread(*bound(i).instruction)) {
+    const bool communicates = on_comm_thread(*bound(i).instruction);
+    if (communicates) make_stream_of(i, device);
+    if (communicates || bound(i).awaited_by_other_thread) entry.event = device.make_event();
+    if (timed && (!communicates || bound(i).launched)) {
       entry.start = device.make_event(true);
       entry.end = device.make_event(true);
     }
-    prepare(i, entry);
+    if (!bound(i).launched) prepare(i, entry);
     if (inputs_[static_cast<std::size_t>(i)] == i) entry.taken = device.make_event();
   }
+}
+
+void DeviceQueues::make_stream_of(int issued, const gpu::Device& device) {
+  const auto place = place_of_stream(issued);
+  if (streams_[place].valid()) return;
+  streams_[place] = device.make_stream(true);
+  ends_[place] = device.make_event();
 }
 
 DeviceQueues::~DeviceQueues() {
@@ -110,16 +112,15 @@ void DeviceQueues::begin_pass() {
     if (stream.valid()) stream.wait_for(begin_);
 }
 
-gpu::Stream& DeviceQueues::stream_of(int issued) { return streams_[static_cast<std::size_t>(bound(issued).instruction->queue)]; }
+std::size_t DeviceQueues::place_of_stream(int issued) const {
+  const auto& instruction = *bound(issued).instruction;
+  if (!on_comm_thread(instruction)) return streams_.size();
+  return static_cast<std::size_t>(instruction.queue) + (bound(issued).launched ? program::queue_count : 0);
+}
 
 void DeviceQueues::wait_for_others(gpu::Stream& stream, int issued) {
-  const auto& mine = bound(issued);
-  for (const int wait : mine.waits) {
-    const auto& awaited = bound(wait);
-    const bool same = on_comm_thread(*mine.instruction) ? awaited.instruction->queue == mine.instruction->queue
-                                                        : !on_comm_thread(*awaited.instruction);
-    if (!same) stream.wait_for(entries_[static_cast<std::size_t>(wait)].event);
-  }
+  for (const int wait : bound(issued).waits)
+    if (place_of_stream(wait) != place_of_stream(issued)) stream.wait_for(entries_[static_cast<std::size_t>(wait)].event);
 }
 
 void DeviceQueues::before(int issued) {
@@ -150,6 +151,18 @@ void DeviceQueues::store(int issued) {
   for (const auto& copy : entry.store) stream.copy_to_device(copy.device, {copy.host, static_cast<std::size_t>(copy.size.count)});
   stream.record(entry.event);
 }
+
+void DeviceQueues::launch(int issued) {
+  auto& stream = stream_of(issued);
+  auto& entry = entries_[static_cast<std::size_t>(issued)];
+  wait_for_others(stream, issued);
+  if (timed_) stream.record(entry.start);
+  launches_.enqueue(issued, stream);
+  if (timed_) stream.record(entry.end);
+  stream.record(entry.event);
+}
+
+bool DeviceQueues::launch_done(int issued) const { return launches_.done(issued, entries_[static_cast<std::size_t>(issued)].event); }
 
 std::byte* DeviceQueues::input(int issued, Seconds limit) {
   const auto first = static_cast<std::size_t>(inputs_[static_cast<std::size_t>(issued)]);

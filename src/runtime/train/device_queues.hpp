@@ -5,22 +5,24 @@
 #include <vector>
 
 #include "binding.hpp"
+#include "device_launches.hpp"
 #include "flotilla/base/units.hpp"
 #include "flotilla/gpu/device.hpp"
 #include "host_buffers.hpp"
 
 namespace flotilla::train {
 
-/// A binding's queues on a GPU. Every queue of messages and collectives has a stream, computations have the backend's. Progress' mark on an
-/// instruction means that its work and its event are enqueued; what waits for an instruction of another queue waits for the event on its own
-/// stream, so that the host runs ahead. Only what the host itself has in hand waits for the device: a message between its fetch and its
+/// A binding's queues on a GPU. Every queue of messages and collectives has a stream for those that go through the host and one for those
+/// that go from GPU to GPU, computations have the backend's. Progress' mark on an
+/// instruction means that its work and its event are enqueued; what waits for an instruction of another queue waits for the event on its
+/// own stream, so that the host runs ahead. Only what the host itself has in hand waits for the device: a message between its fetch and its
 /// store, which go through pinned memory.
 ///
 /// begin_pass() and end_pass() are called with both threads at rest, the rest by the thread that runs the instruction.
 class DeviceQueues {
  public:
   /// `compute` is the backend's stream. `timed`: events tell when computations ran. What is handed over outlives this.
-  DeviceQueues(const gpu::Device&, gpu::Stream& compute, Binding&, const HostBuffers&, bool timed);
+  DeviceQueues(const gpu::Device&, gpu::Stream& compute, Binding&, const HostBuffers&, DeviceLaunches, bool timed);
   DeviceQueues(const DeviceQueues&) = delete;
   DeviceQueues& operator=(const DeviceQueues&) = delete;
   /// Waits a while for what is under way: it uses the host's buffers.
@@ -40,12 +42,19 @@ class DeviceQueues {
   /// ... and, when it has moved, what it wrote goes to the device.
   void store(int issued);
 
+  /// What goes from GPU to GPU: the order in which it is launched ...
+  const DeviceLaunches& launches() const { return launches_; }
+  /// ... each behind what it waits for ...
+  void launch(int issued);
+  /// ... and whether it is through. Throws as DeviceLaunches::done().
+  bool launch_done(int issued) const;
+
   /// The host's place of a computation's operand that the host writes, as soon as the device has taken the last values from there.
   std::byte* input(int issued, Seconds limit);
   /// It has been written.
   void upload_input(int issued);
 
-  /// When a computation of the last pass ran, in seconds from begin_pass(). Waits for the device.
+  /// When a computation or a launch of the last pass ran, in seconds from begin_pass(). Waits for the device.
   struct Span {
     Seconds start, end;
   };
@@ -70,15 +79,19 @@ class DeviceQueues {
   void prepare_message(const BoundInstruction&, const program::MessageEnd&, Entry&);
   void prepare_collective(const BoundInstruction&, const program::Collective&, Entry&);
   Copy copy_of(const BoundInstruction&, program::Role, Bytes begin, Bytes size) const;
-  gpu::Stream& stream_of(int issued);
+  /// Among the streams; computations: one beyond them.
+  std::size_t place_of_stream(int issued) const;
+  gpu::Stream& stream_of(int issued) { return streams_[place_of_stream(issued)]; }
+  void make_stream_of(int issued, const gpu::Device&);
   void wait_for_others(gpu::Stream&, int issued);
   const BoundInstruction& bound(int issued) const { return binding_.issued_instructions()[static_cast<std::size_t>(issued)]; }
 
   gpu::Stream& compute_;
   Binding& binding_;
   const HostBuffers& host_;
-  std::array<gpu::Stream, program::queue_count> streams_;  ///< of the queues of messages and collectives
-  std::array<gpu::Event, program::queue_count> ends_;
+  const DeviceLaunches launches_;
+  std::array<gpu::Stream, 2 * program::queue_count> streams_;  ///< by queue: through the host, then from GPU to GPU
+  std::array<gpu::Event, 2 * program::queue_count> ends_;
   gpu::Event begin_;
   std::vector<Entry> entries_;
   std::vector<int> inputs_;  ///< of an input: the first instruction that uses the same place

@@ -276,7 +276,7 @@ void Executor::collect_timeline() {
   if (device_ != nullptr) {
     device_->wait(deadline_);
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (on_comm_thread(*list[i].instruction)) continue;
+      if (on_comm_thread(*list[i].instruction) && !list[i].launched) continue;
       const auto span = device_->span(static_cast<int>(i));
       started_[i] = span.start;
       ended_[i] = span.end;

@@ -6,8 +6,8 @@
 
 namespace flotilla::train {
 
-/// Where a rank computes on a GPU: a place in pinned host memory for every buffer that messages, collectives or the host itself read and
-/// write. Instances as the buffer has them.
+/// Where a rank computes on a GPU: a place in pinned host memory for every buffer that messages and collectives or the host itself read and
+/// write. Instances as the buffer has them. What GPUs exchange by themselves leaves its places unused: a group may fall back to MPI.
 class HostBuffers {
  public:
   /// `memory`: at least program::host_layout()'s size. Programs that do not run at once may have the same.

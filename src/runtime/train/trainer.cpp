@@ -7,6 +7,8 @@
 #include "arena.hpp"
 #include "binding.hpp"
 #include "comm_thread.hpp"
+#include "connections.hpp"
+#include "device_launches.hpp"
 #include "device_queues.hpp"
 #include "executor.hpp"
 #include "flotilla/base/error.hpp"
@@ -28,8 +30,8 @@ constexpr int channels_per_chunk = 2;  // of a program's messages
 compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options) {
   const auto& binding = program.ranks.at(rank.index());
   const auto& c = program.classes.at(static_cast<std::size_t>(binding.rank_class));
-  return {program.plan.model, program.plan.length, c.shape.tensor_parallel,  binding.tensor_index, program.plan.precision,
-          options.threads,    options.seed,        c.shape.sequence_parallel,    options.device};
+  return {program.plan.model, program.plan.length, c.shape.tensor_parallel,   binding.tensor_index, program.plan.precision,
+          options.threads,    options.seed,        c.shape.sequence_parallel, options.device};
 }
 
 const program::RankClass& class_of(const program::Program& program, Rank rank) {
@@ -44,11 +46,14 @@ std::optional<gpu::Device> open_gpu(const compute::Device& device) {
 /// A program on this rank: bound to memory and network, and what runs it.
 class Execution {
  public:
-  Execution(const program::Program& program, const comm::World& active, const std::optional<gpu::PinnedBuffer>& pinned, const std::optional<gpu::Device>& gpu, const Arena& arena,
-            const comm::Groups& groups, compute::Backend& backend, CommThread& comm, int channel_base, const Options& options)
+  Execution(const program::Program& program, const comm::World& active, const std::optional<gpu::PinnedBuffer>& pinned,
+            const std::optional<gpu::Device>& gpu, const Arena& arena, const Connections& connections, compute::Backend& backend,
+            CommThread& comm, int channel_base, const Options& options)
       : host_{gpu ? std::make_unique<HostBuffers>(*pinned, class_of(program, active.rank())) : nullptr},
-        binding_{program, active.rank(), arena, host_.get(), active, groups, channel_base},
-        queues_{gpu ? std::make_unique<DeviceQueues>(*gpu, *backend.stream(), binding_, *host_, options.record) : nullptr},
+        binding_{program, active.rank(), arena, host_.get(), active, connections.groups(), connections.launched(program), channel_base},
+        queues_{gpu ? std::make_unique<DeviceQueues>(*gpu, *backend.stream(), binding_, *host_,
+                                                     DeviceLaunches{binding_, connections, options}, options.record)
+                    : nullptr},
         executor_{binding_, backend, comm, queues_.get(), options.deadline, options.poison, options.record} {}
 
   const Binding& binding() const { return binding_; }
@@ -79,10 +84,10 @@ class Trainer::State {
             active, "taking the arena", [&] { return take_arena(); }, options.deadline)},
         pinned_{comm::agree_on(
             active, "taking pinned memory", [&] { return take_pinned(); }, options.deadline)},
-        groups_{comm::form(active, training_.groups, options.deadline)},
+        connections_{active, training_, evaluation_ ? &*evaluation_ : nullptr, gpu_ ? &*gpu_ : nullptr, options.nccl, options.deadline},
         backend_{compute::make_backend(setup_of(training_, active.rank(), options))},
         comm_{active, options.deadline},
-        execution_{training_, active, pinned_, gpu_, *arena_, groups_, *backend_, comm_, 0, options},
+        execution_{training_, active, pinned_, gpu_, *arena_, connections_, *backend_, comm_, 0, options},
         binding_{execution_.binding()} {
     if (binding_.rank_class().scratch >= 0) {
       const int scratch = binding_.rank_class().scratch;
@@ -91,7 +96,8 @@ class Trainer::State {
     if (evaluation_) {
       Options evaluating = options;
       evaluating.record = false;
-      evaluation_execution_.emplace(*evaluation_, active, pinned_, gpu_, *arena_, groups_, *backend_, comm_,
+      evaluating.change_launches = {};
+      evaluation_execution_.emplace(*evaluation_, active, pinned_, gpu_, *arena_, connections_, *backend_, comm_,
                                     channels_per_chunk * training_.plan.chunks, evaluating);
     }
     if (gpu_) mirror_.emplace(*gpu_, *backend_->stream(), options.deadline);
@@ -132,8 +138,9 @@ class Trainer::State {
     if (mirror_) mirror_->upload();
     for (const auto& part : binding_.rank_class().parts)
       if (part.weights != part.parameters)
-        backend_->convert({reinterpret_cast<const float*>(binding_.buffer(whole_parameters(part))), static_cast<std::size_t>(part.elements)},
-                          binding_.buffer(part.weights));
+        backend_->convert(
+            {reinterpret_cast<const float*>(binding_.buffer(whole_parameters(part))), static_cast<std::size_t>(part.elements)},
+            binding_.buffer(part.weights));
   }
 
   checkpoint::LocalState local_state() {
@@ -158,7 +165,7 @@ class Trainer::State {
                       1.0f,
                       optimizer_steps_ + 1};
     gradients_are_here_ = false;
-    execution_.executor().run(context_);
+    run(execution_, context_);
     return result(execution_.executor().totals(), rate);
   }
 
@@ -169,7 +176,7 @@ class Trainer::State {
 
   double evaluate() {
     rest();
-    evaluation_execution_->executor().run(evaluation_context_);
+    run(*evaluation_execution_, evaluation_context_);
     rest();
     int sequences = 0;  // all that the evaluation's replicas were dealt
     for (const auto& binding : evaluation_->ranks) {
@@ -199,8 +206,7 @@ class Trainer::State {
         continue;
       }
       const auto& piece = pieces[static_cast<std::size_t>(held.piece)];
-      const auto& share =
-          binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shards[static_cast<std::size_t>(piece.shard)];
+      const auto& share = binding_.rank_class().parts[static_cast<std::size_t>(piece.part)].shards[static_cast<std::size_t>(piece.shard)];
       const float* gradients = gradients_in(share.gradients);
       owned.push_back(
           {held.tensor, boxes, {gradients + (share.packed() ? piece.kept : piece.summed), static_cast<std::size_t>(piece.count)}});
@@ -221,7 +227,7 @@ class Trainer::State {
   }
   const program::Program& program() const { return training_; }
   std::span<const InstructionSpan> timeline() { return execution_.executor().timeline(); }
-  std::string description() const { return backend_->description(); }
+  std::string description() const { return backend_->description() + connections_.description(); }
 
  private:
   /// Until the device is done with the pinned memory, which steps and evaluations share.
@@ -229,14 +235,22 @@ class Trainer::State {
     if (gpu_) backend_->stream()->wait(options_.deadline);
   }
 
+  /// Where a pass fails, what GPUs still exchange is given up before anything waits for it.
+  void run(Execution& execution, const StepContext& context) {
+    try {
+      execution.executor().run(context);
+    } catch (...) {
+      connections_.give_up();
+      throw;
+    }
+  }
+
   Bytes needed() const {
     const Bytes training = class_of(training_, active_.rank()).arena;
     return evaluation_ ? std::max(training, class_of(*evaluation_, active_.rank()).arena) : training;
   }
 
-  std::unique_ptr<Arena> take_arena() const {
-    return gpu_ ? std::make_unique<Arena>(*gpu_, needed()) : std::make_unique<Arena>(needed());
-  }
+  std::unique_ptr<Arena> take_arena() const { return gpu_ ? std::make_unique<Arena>(*gpu_, needed()) : std::make_unique<Arena>(needed()); }
 
   std::optional<gpu::PinnedBuffer> take_pinned() const {
     if (!gpu_) return {};
@@ -365,7 +379,7 @@ class Trainer::State {
   const std::optional<gpu::Device> gpu_;
   std::unique_ptr<Arena> arena_;
   const std::optional<gpu::PinnedBuffer> pinned_;  ///< where the rank computes on a GPU, as the mirrors
-  comm::Groups groups_;
+  Connections connections_;
   std::unique_ptr<compute::Backend> backend_;
   CommThread comm_;
   Execution execution_;

@@ -58,6 +58,7 @@ std::string to_string(Group::Kind kind) {
     case Group::Kind::tensor: return "tensor-parallel";
     case Group::Kind::data: return "data-parallel";
     case Group::Kind::tied: return "tied-embedding";
+    case Group::Kind::pair: return "pair";
     case Group::Kind::world: break;
   }
   return "world";

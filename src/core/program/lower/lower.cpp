@@ -97,7 +97,8 @@ class Lowering {
   Group& add_group(Group::Kind kind, std::vector<Rank> members) {
     const int group = static_cast<int>(program_.groups.size());
     for (Rank rank : members) binding(rank).groups.push_back(group);
-    program_.groups.push_back({kind, std::move(members)});
+    const bool by_library = runtime_.library_all_reduce && kind != Group::Kind::world;
+    program_.groups.push_back({kind, std::move(members), by_library ? Group::Algorithm::library_all_reduce : Group::Algorithm::direct});
     return program_.groups.back();
   }
 

@@ -29,6 +29,7 @@ Network::Network(const DevicePool& device_pool, const PlanEvaluator& evaluator)
       has_uplinks_{!device_pool.profile.uplinks.empty()} {
   if (const auto& layers = evaluator.runtime().layers)
     group_.algorithm = program::Group::Algorithm::library, group_.most = layers->reduction_rate;
+  if (evaluator.runtime().library_all_reduce) group_.algorithm = program::Group::Algorithm::library_all_reduce;
   const auto& model = device_pool.request.model;
   for (const auto& tensor : model::tensors(model)) {
     if (tensor.tied_layer >= 0)

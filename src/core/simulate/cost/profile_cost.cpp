@@ -324,7 +324,7 @@ Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) co
 
 Cost ProfileCost::collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
   if (group.members.size() < 2) return {};
-  if (group.algorithm == program::Group::Algorithm::library) return state_->library(kind, group, bytes, flows);
+  if (program::by_library(group, kind)) return state_->library(kind, group, bytes, flows);
   const auto all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(group.members.size()) * bytes : bytes;
   const Bytes taken = kind == CollectiveKind::reduce_scalars ? Bytes{} : all;
   return State::with_copies(state_->over_network(kind, group, bytes, element, flows), state_->copies(group.members, bytes, taken));

@@ -122,7 +122,7 @@ class TrafficSum {
 
   /// With n(z) members in a zone and p(z) the bytes of their pieces: n(a) p(b) go to those who sum them, p(a) n(b) come back summed.
   void add_collective(CollectiveKind kind, double bytes, const program::Group& group) {
-    if (group.algorithm == program::Group::Algorithm::library && kind == CollectiveKind::all_reduce) return add_ring(bytes, group);
+    if (kind == CollectiveKind::all_reduce && program::by_library(group, kind)) return add_ring(bytes, group);
     if (!group.subgroups.empty() && kind != CollectiveKind::reduce_scalars) return add_subgroups(bytes, kind, group);
     const auto members = static_cast<int>(group.members.size());
     std::vector<double> count(names_.size()), pieces(names_.size());

@@ -1,5 +1,6 @@
 #pragma once
 #include <functional>
+#include <span>
 
 #include "flotilla/comm/group.hpp"
 #include "flotilla/gpu/device.hpp"
@@ -11,10 +12,13 @@ namespace flotilla::comm {
 /// in `sum`, which takes the result; the others' stand one after the other in `others`, `count` elements each.
 using OrderedSum = std::function<void(ElementType, gpu::DevicePointer sum, gpu::DevicePointer others, int members, int mine,
                                       std::int64_t count, const gpu::Stream&)>;
+/// By the kernel, which is in `kernels` for this device. Throws Error{unavailable} when it cannot be loaded.
+OrderedSum make_ordered_sum(const gpu::Device&, std::span<const std::byte> kernels);
 
 /// A group whose members compute on GPUs that NCCL connects. Its operations are Group's, on device memory: each is enqueued on the stream
-/// given and ends there. Sums have the very bits of an MPI group's: pieces travel as messages, and OrderedSum adds them. fp64 is not summed
-/// on devices. All members enqueue the same operations in the same order. Errors are nccl::Communicator's.
+/// given and ends there. Sums have the very bits of an MPI group's: pieces travel as messages, and OrderedSum adds them; but the all-reduce
+/// of a group whose algorithm is library_all_reduce is NCCL's own. fp64 is not summed on devices. All members enqueue the same operations
+/// in the same order. Errors are nccl::Communicator's.
 class DeviceGroup {
  public:
   DeviceGroup(program::Group value, int index, nccl::Communicator, OrderedSum);
@@ -31,6 +35,9 @@ class DeviceGroup {
   /// Member i's `size` bytes at all + i * size, mine in its place already.
   void all_gather(gpu::DevicePointer all, Bytes size, const gpu::Stream&);
   void gather_pieces(gpu::DevicePointer data, Bytes unit, Bytes size, const gpu::Stream&);
+  /// One message to a member or from it. Between two members they match in the order of their calls.
+  void send(int member, gpu::DevicePointer data, Bytes size, const gpu::Stream&);
+  void receive(int member, gpu::DevicePointer data, Bytes size, const gpu::Stream&);
 
  private:
   program::Group value_;

@@ -1,0 +1,15 @@
+#pragma once
+#include "flotilla/comm/device_group.hpp"
+
+namespace flotilla::comm {
+
+using DeviceGroups = std::vector<std::unique_ptr<DeviceGroup>>;
+
+/// Connects by NCCL the groups that are `wanted` (by index, the same on all ranks) and whose members all compute on a GPU and have NCCL,
+/// and proves them as verify() does. By index as in `groups`, which MPI connects and which are proved; nullptr where this rank is no member
+/// or alone, and where NCCL fails: that group goes on over MPI, and its first member warns with the reason. `device`: this rank's, or null.
+/// Collective over the world.
+DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::Device* device,
+                                const OrderedSum& ordered_sum, Seconds deadline);
+
+}  // namespace flotilla::comm
