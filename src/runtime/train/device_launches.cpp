@@ -1,6 +1,7 @@
 #include "device_launches.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "flotilla/base/error.hpp"
 
@@ -27,13 +28,16 @@ std::vector<int> proved_order(const Binding& binding, const Connections& connect
 
 DeviceLaunches::DeviceLaunches(const Binding& binding, const Connections& connections, const Options& options)
     : binding_{binding}, order_{proved_order(binding, connections, options)}, launches_(binding.issued_instructions().size()) {
+  std::map<const comm::DeviceGroup*, int> last;
   for (const int place : order_) {
     const auto& issued = binding.issued_instructions()[static_cast<std::size_t>(place)];
     auto& group = connections.device_group(binding.program(), *issued.instruction);
     const auto* sent = issued.instruction->as<program::MessageEnd>();
-    launches_[static_cast<std::size_t>(place)] = {&group, sent != nullptr
-                                                              ? message(issued, *sent, group)
-                                                              : collective(issued, *issued.instruction->as<program::Collective>(), group)};
+    const auto before = last.try_emplace(&group, -1).first;
+    launches_[static_cast<std::size_t>(place)] = {
+        &group, sent != nullptr ? message(issued, *sent, group) : collective(issued, *issued.instruction->as<program::Collective>(), group),
+        before->second};
+    before->second = place;
   }
 }
 

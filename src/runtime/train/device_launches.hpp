@@ -18,6 +18,8 @@ class DeviceLaunches {
 
   /// Places among the issued instructions.
   const std::vector<int>& order() const { return order_; }
+  /// The launch before it over the same group, whatever its queue: a group exchanges one thing after the other. -1: none.
+  int before(int issued) const { return launches_[static_cast<std::size_t>(issued)].before; }
   /// Enqueues what the instruction exchanges.
   void enqueue(int issued, const gpu::Stream& stream) const { launches_[static_cast<std::size_t>(issued)].enqueue(stream); }
   /// Whether `event`, recorded behind it, has come. Throws Error{communication} with what NCCL has noticed: a peer gone.
@@ -32,6 +34,7 @@ class DeviceLaunches {
   struct Launch {
     comm::DeviceGroup* group = nullptr;
     Enqueue enqueue;
+    int before = -1;
   };
   Enqueue message(const BoundInstruction&, const program::MessageEnd&, comm::DeviceGroup&) const;
   Enqueue collective(const BoundInstruction&, const program::Collective&, comm::DeviceGroup&) const;

@@ -156,6 +156,8 @@ void DeviceQueues::launch(int issued) {
   auto& stream = stream_of(issued);
   auto& entry = entries_[static_cast<std::size_t>(issued)];
   wait_for_others(stream, issued);
+  const int before = launches_.before(issued);
+  if (before >= 0 && place_of_stream(before) != place_of_stream(issued)) stream.wait_for(entries_[static_cast<std::size_t>(before)].event);
   if (timed_) stream.record(entry.start);
   launches_.enqueue(issued, stream);
   if (timed_) stream.record(entry.end);
