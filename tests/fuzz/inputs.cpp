@@ -128,7 +128,7 @@ Invocation weights(const fs::path& folder, Dice& dice) {
     damage_header(folder / dice.one_of(shards), dice);
   else
     damage_entry_below(folder / "model", dice);
-  return one_of(folder, dice, {{"import", "hf", "model"}, {"weights", "model"}});
+  return one_of(folder, dice, {"model"}, {{"import", "hf", "model"}, {"weights", "model"}});
 }
 
 /// Commands that read what they are given and end; `train`, `probe` and `doctor` start MPI or others' programs.
