@@ -18,6 +18,7 @@ constexpr std::size_t block_of_a_launcher = 4096;
 class Pieces {
  public:
   Pieces() : out_{::dup(STDOUT_FILENO)} {
+    EXPECT_EQ(std::fflush(stdout), 0);  // what the test's own program printed before
     EXPECT_EQ(::pipe2(ends_.data(), O_DIRECT | O_CLOEXEC), 0);
     ::dup2(ends_[1], STDOUT_FILENO);
   }

@@ -11,6 +11,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/mpi/communicator.hpp"
 #include "flotilla/session/active_plan.hpp"
 #include "known_answer.hpp"
 
@@ -116,9 +117,12 @@ TEST_F(ProofMessage, OfARankThatDoesNotAnswer) {
   auto lowered = lower(*place_, chosen_.plan);
   if (me == 2) {
     const comm::World active{world.control().subset(std::vector<int>{0, 1, 2}), comm::patience};
-    for (const char* phase : {"opening the devices", "taking the arena", "forming the groups"})
+    for (const char* phase : {"opening the devices", "taking the arena", "taking pinned memory"})
       comm::agree_on(
           active, phase, [] {}, comm::patience);
+    mpi::all_gather_strings(active.control(), "computes on a CPU", comm::patience);  // who has a GPU
+    comm::agree_on(
+        active, "forming the groups", [] {}, comm::patience);
     return meet();  // where the others come when they have given up
   }
   const auto kind = to_string(lowered.training.groups.front().kind);

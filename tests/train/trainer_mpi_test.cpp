@@ -65,6 +65,14 @@ TEST(Trainer, PoisonedTemporariesChangeNothing) {
   }
 }
 
+/// What GPUs exchange by themselves: not on CPUs.
+class OverNccl : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (tests::test_device() == "cpu") GTEST_SKIP() << "needs FLOTILLA_TEST_DEVICE";
+  }
+};
+
 /// Of the ranks whose GPUs NCCL connects: this one is among them in every plan of two GPUs and more.
 void expect_nccl(const Trainer& trainer, bool there) {
   EXPECT_EQ(trainer.description().find("NCCL 2.") != std::string::npos, there) << trainer.description();
@@ -72,7 +80,7 @@ void expect_nccl(const Trainer& trainer, bool there) {
 
 /// Sharded optimizers, shared tokens, recomputation, in both precisions, with messages between stages: not a bit depends on whether GPUs
 /// exchange by themselves.
-TEST(OverNccl, TheBitsAreThoseOfGroupsOverMpi) {
+TEST_F(OverNccl, TheBitsAreThoseOfGroupsOverMpi) {
   Options over_mpi;
   over_mpi.nccl = false;
   expect_nccl(*tests::trainer(tests::everybody(), mixed_plan()), true);
@@ -87,7 +95,7 @@ TEST(OverNccl, TheBitsAreThoseOfGroupsOverMpi) {
 }
 
 /// NCCL's own all-reduce: another order of sums, the same mathematics.
-TEST(OverNccl, ItsOwnAllReduceHasTheSameCurve) {
+TEST_F(OverNccl, ItsOwnAllReduceHasTheSameCurve) {
   const auto& crew = tests::everybody();
   const auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 16, 8, Precision::fp32, crew.size(), 1, 1, 1);
   const auto ordered = tests::trainer(crew, plan), native = tests::trainer(crew, plan, {}, {}, true);
@@ -110,7 +118,7 @@ void ask_too_soon(program::LaunchOrder& order) {
   std::rotate(mine.begin() + 1, gradient, gradient + 1);
 }
 
-TEST(OverNccl, AnotherOrderOfLaunchesIsRefused) {
+TEST_F(OverNccl, AnotherOrderOfLaunchesIsRefused) {
   Options options;
   options.change_launches = ask_too_soon;
   try {
@@ -122,7 +130,7 @@ TEST(OverNccl, AnotherOrderOfLaunchesIsRefused) {
 }
 
 /// FLOTILLA_STANDIN_NCCL_SERIAL: a GPU that one exchange fills. Without the proof the ranks wait for each other, and the deadline finds it.
-TEST(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
+TEST_F(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
   Options options;
   options.change_launches = ask_too_soon;
   options.prove_launches = false;

@@ -29,6 +29,8 @@ Network::Network(const DevicePool& device_pool, const PlanEvaluator& evaluator)
       has_uplinks_{!device_pool.profile.uplinks.empty()} {
   if (const auto& layers = evaluator.runtime().layers)
     group_.algorithm = program::Group::Algorithm::library, group_.most = layers->reduction_rate;
+  if (const auto& layers = evaluator.runtime().layers; layers && device_pool.request.precision != Precision::fp32)
+    gradient_ = layers->gradient_half;
   if (evaluator.runtime().library_all_reduce) group_.algorithm = program::Group::Algorithm::library_all_reduce;
   const auto& model = device_pool.request.model;
   for (const auto& tensor : model::tensors(model)) {
@@ -94,12 +96,11 @@ program::Group Network::group_of(std::vector<Rank> members) const {
 
 double Network::sum(std::int64_t elements, int shares, const program::Group& some, std::size_t all) const {
   if (all < 2 || elements == 0) return 0;
-  constexpr Bytes fp32{4};
-  const Bytes bytes = elements / shares * fp32;
+  const Bytes bytes = elements / shares * gradient_;
   const simulate::Flows at_once{shares, shares, shares};
   if (some.algorithm == program::Group::Algorithm::direct && some.subgroups.empty())
-    return cost_.sum_over_many(some.members, all, bytes, fp32, at_once).time.value;
-  return cost_.collective(program::CollectiveKind::all_reduce, some, bytes, fp32, at_once).time.value;
+    return cost_.sum_over_many(some.members, all, bytes, gradient_, at_once).time.value;
+  return cost_.collective(program::CollectiveKind::all_reduce, some, bytes, gradient_, at_once).time.value;
 }
 
 const Network::Sums& Network::sums(const CandidatePlan& candidate, int stage, const std::vector<int>& starts) {
@@ -209,10 +210,11 @@ double Network::egress_of_sums(const CandidatePlan& candidate, int stage) const 
   const double elements = (first == 0 ? static_cast<double>(elements_[0]) : 0) + blocks * static_cast<double>(elements_[1]) +
                           (last == layers ? static_cast<double>(elements_[2]) : 0) +
                           (first == 0 || last == layers ? static_cast<double>(token_embedding_) : 0);
-  // Gradients travel in fp32 both ways; of a sharded optimizer the refreshed weights come back in the precision of the passes.
-  const double bytes_back =
-      candidate.shard_optimizer.value_or(false) ? static_cast<double>(element_size(device_pool_.request.precision).count) : 4;
-  return usd * elements * (4 + bytes_back) / 2;
+  // Gradients travel both ways as they are summed; of a sharded optimizer the refreshed weights come back in the precision of the passes.
+  const auto there = static_cast<double>(gradient_.count);
+  const double back =
+      candidate.shard_optimizer.value_or(false) ? static_cast<double>(element_size(device_pool_.request.precision).count) : there;
+  return usd * elements * (there + back) / 2;
 }
 
 double Network::egress(const CandidatePlan& candidate) const {

@@ -65,6 +65,7 @@ class Network {
   const DevicePool& device_pool_;
   simulate::ProfileCost cost_;
   program::Group group_;                ///< how the runtime sums, without members
+  Bytes gradient_{4};                   ///< of one gradient when it is summed
   program::Placement placement_;        ///< of the stock's devices
   std::vector<std::int64_t> elements_;  ///< of embedding, a block and the head
   std::int64_t token_embedding_ = 0;

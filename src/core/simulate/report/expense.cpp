@@ -106,13 +106,17 @@ class TrafficSum {
     return std::ranges::any_of(group.members, [&](Rank rank) { return zone(rank) != zone(group.members.front()); });
   }
 
-  /// A library's ring, members in order of zone: 2 (G - 1) / G of the bytes go from each zone to the next.
-  void add_ring(double bytes, const program::Group& group) {
+  static bool is_half(CollectiveKind kind) {
+    return kind == CollectiveKind::reduce_scatter_shards || kind == CollectiveKind::all_gather_shards;
+  }
+
+  /// A library's ring, members in order of zone: (G - 1) / G of the bytes go from each zone to the next, twice in an all-reduce.
+  void add_ring(double bytes, const program::Group& group, int rounds) {
     std::vector<int> zones;
     for (Rank rank : group.members)
       if (std::ranges::find(zones, zone(rank)) == zones.end()) zones.push_back(zone(rank));
     const auto members = static_cast<double>(group.members.size());
-    for (std::size_t z = 0; z < zones.size(); ++z) add(zones[z], zones[(z + 1) % zones.size()], 2 * (members - 1) / members * bytes);
+    for (std::size_t z = 0; z < zones.size(); ++z) add(zones[z], zones[(z + 1) % zones.size()], rounds * (members - 1) / members * bytes);
   }
 
   /// Up to the sums, whose pieces or shares stay where they are.
@@ -122,7 +126,8 @@ class TrafficSum {
 
   /// With n(z) members in a zone and p(z) the bytes of their pieces: n(a) p(b) go to those who sum them, p(a) n(b) come back summed.
   void add_collective(CollectiveKind kind, double bytes, const program::Group& group) {
-    if (kind == CollectiveKind::all_reduce && program::by_library(group, kind)) return add_ring(bytes, group);
+    if (program::by_library(group, kind) && kind == CollectiveKind::all_reduce) return add_ring(bytes, group, 2);
+    if (program::by_library(group, kind) && is_half(kind)) return add_ring(bytes, group, 1);
     if (!group.subgroups.empty() && kind != CollectiveKind::reduce_scalars) return add_subgroups(bytes, kind, group);
     const auto members = static_cast<int>(group.members.size());
     std::vector<double> count(names_.size()), pieces(names_.size());
