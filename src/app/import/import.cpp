@@ -71,14 +71,15 @@ Imported a_plan(const std::string& path, const ImportOptions& o) {
   return {files::plan_to_json(plan), plan::summary(plan)};
 }
 
-/// A job file's section that starts from these weights.
+/// A job file's section that starts from these weights, or the same as JSON.
 Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
   FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
                    "flotilla import hf takes the model as it is; leave out --profiles, --model.name and --training.global-batch");
   const auto folder = std::filesystem::absolute(path).lexically_normal();
   const auto config = files::read_hugging_face_config(folder / "config.json");
   const weights::Pretrained pretrained{folder, config};
-  return {text("[model]\nweights = ", files::json_string(folder.string()), "\n"),
+  const auto name = files::json_string(folder.string());
+  return {o.output.json ? text("{\"model\": {\"weights\": ", name, "}}\n") : text("[model]\nweights = ", name, "\n"),
           text(config.family, ", ", model::parameter_count(config), " parameters, ", pretrained.size(), " in ", pretrained.precisions(), ", ",
                pretrained.files(), " files")};
 }
