@@ -80,8 +80,8 @@ TEST(OnGpus, AKilledRunGoesOnOnCpus) {
 TEST(OnGpus, APlanChangesInPlace) {
   const auto there = folder() / "changed", cpus = folder() / "changed-cpus";
   fs::create_directories(there);
-  write(session::control_file(there), session::control_to_json(files::read_plan(plan_file(1, 2, 1))));
-  Process training{train(there, ranks, job(1'000'000, "auto")), folder()};
+  write(session::control_file(there), session::control_to_json(files::read_plan(plan_file(2, 1, 1))));
+  Process training{train(there, ranks, with(job(1'000'000, "auto"), "--plan=", plan_file(1, 2, 1).string())), folder()};
   const auto plans = [&] {
     return fs::exists(there / "metrics.jsonl") ? journal::read_metrics(there).plans : std::vector<journal::PlanRecord>{};
   };
@@ -125,7 +125,8 @@ struct Failure {
 const fs::path& measured() {
   static const fs::path file = [] {
     const auto profile = folder() / "profile-failures.json";
-    EXPECT_EQ(run(with(train(folder() / "measured", ranks, job(1, "auto")), "--probe.file=", profile.string())).code, 0);
+    const auto ended = run(with(train(folder() / "measured", ranks, job(steps, "auto")), "--probe.file=", profile.string()));
+    EXPECT_EQ(ended.code, 0) << ended.err;
     return profile;
   }();
   return file;

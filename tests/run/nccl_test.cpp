@@ -120,7 +120,7 @@ void expect_end(const Fault& fault) {
 
 TEST(OverNccl, FaultsInACollectiveAndInASendEndTheRun) {
   expect_end({"async", shapes[0], 1, 20, 0, false});
-  expect_end({"hang", shapes[1], 0, 12, 0, false});
+  expect_end({"hang", shapes[1], 0, 20, 0, false});
 }
 
 TEST(OverNccl, ARankThatIsStoppedIsNoticed) { expect_end({"stop", shapes[1], 1, 2, SIGSTOP, false}); }

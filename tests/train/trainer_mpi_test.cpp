@@ -141,7 +141,7 @@ TEST_F(OverNccl, WithoutTheProofAnotherOrderHangsAndTheDeadlineFindsIt) {
     ADD_FAILURE() << "done";
   } catch (const Error& error) {
     EXPECT_NE(std::string{error.what()}.find("nothing has moved for 3"), std::string::npos) << error.what();
-    EXPECT_NE(std::string{error.what()}.find("by NCCL, pair group of rank 0"), std::string::npos) << error.what();
+    EXPECT_NE(std::string{error.what()}.find("by NCCL, pair group of rank "), std::string::npos) << error.what();
   }
 }
 
