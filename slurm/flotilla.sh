@@ -437,6 +437,7 @@ flotilla_launch() {
   if flotilla_has_begun; then
     flotilla_failing_since=$SECONDS
     [ "$code" -eq 69 ] || flotilla_failures=0
+    for left in ${nodes:-$(flotilla_all_nodes)}; do unset "flotilla_bad[$left]"; done # it ran on them
   fi
 }
 
@@ -509,7 +510,8 @@ flotilla_leave_out() { # NODE...
     id=SLURM_JOB_ID$suffix partition=SLURM_JOB_PARTITION$suffix count=SLURM_JOB_NUM_NODES$suffix
     if [ -z "${!id-}" ] || [ -z "${!partition-}" ]; then continue; fi
     others=$(sinfo -h -N -p "${!partition}" -t idle,alloc,mix,comp -o %n 2>/dev/null | sort -u | grep -vxF -e "$(printf '%s\n' "$@")" -c)
-    if [ "$others" -lt "${!count:-1}" ]; then
+    # Slurm may be ending this shell and what it starts: without an answer nothing is left out.
+    if ! flotilla_is_number "$others" || [ "$others" -lt "${!count:-1}" ]; then
       flotilla_say "partition ${!partition} has no other nodes for these: $*"
       continue
     fi
@@ -551,7 +553,10 @@ flotilla_not_started() {
   flotilla_failures=$((flotilla_failures + 1))
   mapfile -t nodes < <(flotilla_all_nodes)
   mapfile -t blamed < <(flotilla_blamed "$flotilla_words" "${nodes[@]}")
-  for node in "${blamed[@]}"; do flotilla_bad[$node]=yes; done
+  # What failed on all of them is no node's fault.
+  if [ ${#blamed[@]} -lt ${#nodes[@]} ]; then
+    for node in "${blamed[@]}"; do flotilla_bad[$node]=yes; done
+  fi
   [ ${#blamed[@]} -eq 0 ] || why="$why: the launch failed on ${blamed[*]}"
   if [ $((SECONDS - flotilla_failing_since)) -ge "$FLOTILLA_START_WITHIN" ]; then
     flotilla_say "$why; $flotilla_failures launches in $((SECONDS - flotilla_failing_since)) s have come to nothing"
