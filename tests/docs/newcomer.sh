@@ -7,7 +7,7 @@
 # Lines of tables and progress must fit the terminal; messages ("flotilla: ...") are a line each, whatever their length. With RECORDING, the
 # terminal's text is kept there.
 set -euo pipefail
-source_dir=$1 binary_dir=$2 who=$3 recording=${4-}
+source_dir=$(realpath "$1") binary_dir=$(realpath "$2") who=$3 recording=${4:+$(realpath "$4")}
 # shellcheck source=tests/docs/commands.sh
 . "$(dirname "$0")/commands.sh"
 as=()

@@ -5,7 +5,7 @@
 #
 # Counted are README.md, CHANGELOG.md, tests/*/README.md and docs/, except docs/measurements/ (laboratory notes keep their wording; their lines are checked).
 # A sentence ends at ".", "!" or "?" before a blank, and with its paragraph, list item, heading or table cell. Code blocks are left out, and
-# a link counts with its text. A word holds a letter or a digit.
+# a link counts with its text. A word holds a letter or a digit. "<!-- answer: COMMAND -->" (answers.sh) is no prose.
 set -euo pipefail
 cd "${1:?the source directory}"
 
@@ -47,6 +47,7 @@ FNR == 1 { flush(); fenced = 0; blank = 1; listed = 0 }
 /^[ ]*```/ { flush(); fenced = !fenced; next }
 fenced { next }
 /^[ \t]*$/ { flush(); blank = 1; next }
+/^<!-- answer: .* -->$/ { flush(); next }
 /^    / && blank && !listed { next }                                         # an indented code block
 /^\|/ {
   flush()
