@@ -111,6 +111,47 @@ TEST_F(PublishedRuns, AreForecastByTheirRuntime) {
   EXPECT_LT(*sharded.memory, *plain.memory);
 }
 
+/// The golden values' cases of Megatron-Core: name, environment and attention that follow.
+TEST_F(PublishedRuns, OfGoldenValuesKeepScoresWhereTheirPeaksSaySo) {
+  const auto attention = [&](const std::string& id, const std::string& more) {
+    std::string run = whole_run;
+    run.replace(run.find("one"), 3, id);
+    run.replace(run.find("\"complete\""), 0, more);
+    const auto file = folder_.path() / "megatron_core_golden_made_up.json";
+    std::ofstream{file} << file_with(run);
+    return files::read_published_runs(file).at(0).parallel.attention;
+  };
+  EXPECT_EQ(attention("gpt3_mcore_te_tp1", ""), "flash");
+  EXPECT_EQ(attention("gpt3_mcore_tp1", ""), "unfused");
+  EXPECT_EQ(attention("gpt3_7b_tp1", ""), "flash");
+  EXPECT_EQ(attention("gpt3_mcore_te_tp1", R"("environment": "lts_dracooci", "deterministic": true, )"), "unfused");
+  EXPECT_EQ(attention("gpt3_mcore_te_tp1", R"("environment": "lts_dracooci", )"), "flash");
+  EXPECT_EQ(read(whole_run).at(0).parallel.attention, "") << "of another source nothing is known";
+}
+
+/// The tools of a run see its process, whose allocator keeps more than the tensors, but never more than the device has.
+TEST_F(PublishedRuns, SeenFromOutsideHoldMoreThanTheirTensors) {
+  const auto memory = [&](const std::string& key, double value) {
+    return *published::compare(changed("\"peak_memory_gb\": 9.5", "\"" + key + "\": " + std::to_string(value)), catalogue_).memory;
+  };
+  const Bytes tensors = memory("peak_allocated_bytes", 9e9), process = memory("peak_memory_gb", 9);
+  EXPECT_GT(static_cast<double>(process.count), 1.2 * static_cast<double>(tensors.count));
+  EXPECT_LE(static_cast<double>(process.count), cluster::find(catalogue_, "V100-SXM2-32")->memory.value);
+}
+
+TEST_F(PublishedRuns, ThatMustRepeatTakeLargerWorkspaces) {
+  const std::string core = "\"runtime\": \"megatron-core\",";
+  const auto workspaces = [&](const std::string& more) {
+    return published::express(changed(R"("runtime": "megatron-deepspeed",)", core + more), catalogue_).run->runtime.layers->workspaces;
+  };
+  EXPECT_EQ(workspaces(" \"deterministic\": true,") - workspaces(""), Bytes{48 << 20});
+}
+
+TEST_F(PublishedRuns, StateVirtualStagesByTheirLayersToo) {
+  const auto run = changed("\"zero\": 1", "\"zero\": 1, \"layers_per_virtual_stage\": 3");
+  EXPECT_EQ(run.parallel.chunks, 4) << "24 blocks on 2 devices";
+}
+
 Comparison measured(const std::string& plan, double forecast, double seconds, double bar) {
   Comparison c;
   c.plan = plan;

@@ -34,8 +34,8 @@ TEST(PublishedOrder, InterleavedGoesThroughTheChunksGroupByGroup) {
   // The first device is ten forward passes ahead.
   EXPECT_TRUE(order(ScheduleKind::interleaved, {4, 0, 8, 2})
                   .starts_with("F0.0 F0.1 F0.2 F0.3 F1.0 F1.1 F1.2 F1.3 F0.4 F0.5 F0.6 B1.0 F0.7 B1.1 F1.4 B1.2"));
-  // As many microbatches as devices: Megatron-LM makes all forward passes first.
-  EXPECT_EQ(order(ScheduleKind::interleaved, {2, 1, 2, 2}), "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1");
+  // As many microbatches as devices are no exception in Megatron-Core: the peaks of its golden values say so.
+  EXPECT_EQ(order(ScheduleKind::interleaved, {2, 1, 2, 2}), "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 B0.0 B0.1");
 }
 
 TEST(PublishedOrder, ZeroBubbleDefersWeightGradients) {

@@ -41,7 +41,10 @@ struct LayerRuntime {
   double scores_alive =
       0;  ///< score matrices (sequences x local heads x length^2 elements) alive in a block's backward pass beside what is saved
   double logits_alive = 0;  ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
-  Bytes process;            ///< outside tensors: context, libraries' workspaces, buffers of the collectives' library
+  Bytes logit_gradient;     ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
+  Bytes workspaces;         ///< of matrix libraries, taken from the tensors' allocator
+  double reserved_half = 0;  ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision
+  Bytes process;             ///< outside tensors: context, libraries' workspaces, buffers of the collectives' library
   Bytes tensor_group;       ///< in addition where a tensor-parallel group exists
   Bytes neighbour;          ///< in addition for each neighbouring stage
 

@@ -64,8 +64,9 @@ struct Run {
   int global_batch = 0, microbatch = 0;  ///< sequences; 0: not stated
   int length = 0;                        ///< tokens of a sequence
   Measured measured;
-  bool complete = false;  ///< nothing that a forecast needs had to be guessed
-  std::string issue;      ///< what is odd about the run; empty: nothing
+  bool deterministic = false;  ///< libraries were told to repeat their results to the bit
+  bool complete = false;       ///< nothing that a forecast needs had to be guessed
+  std::string issue;           ///< what is odd about the run; empty: nothing
 };
 
 }  // namespace flotilla::published

@@ -16,13 +16,27 @@ std::string configuration_of(const Run& run) {
               "|", m.hidden, "|", m.heads, "|", m.vocabulary, "|", run.length, "|", run.global_batch, "|", run.precision, "|", run.runtime);
 }
 
+/// What a tool outside the process sees: the allocator keeps more than its tensors need, but no more than the device has.
+Bytes seen_outside(const simulate::MemoryForecast& memory, const Expressed& run, const std::string& device_type) {
+  const double beside = run.plan.precision == Precision::fp32 ? 0 : run.runtime.layers->reserved_half;
+  const Bytes all = memory.peak() + Bytes{static_cast<std::int64_t>(beside * static_cast<double>(memory.arena.count))};
+  const auto* type = cluster::find_type(run.profile, device_type);
+  return type == nullptr || type->memory.count == 0 ? all : std::min(all, std::max(type->memory, memory.peak()));
+}
+
+/// Of tensors alone: libraries of collectives take their buffers from the driver.
+Bytes allocated(const simulate::MemoryForecast& memory) {
+  return memory.arena - memory.categories[static_cast<std::size_t>(program::Category::communication)];
+}
+
 /// What the run measured, of the device that it measured.
-Bytes measured_part(const simulate::Forecast& forecast, const plan::Plan& plan, const Measured& measured) {
+Bytes measured_part(const simulate::Forecast& forecast, const Expressed& run, const Measured& measured) {
+  const int stages = plan::own_stages(run.plan);
   Bytes most;
   for (const auto& kind : forecast.kinds) {
-    const bool counts = !measured.last_stage || kind.stage % plan::own_stages(plan) == plan::own_stages(plan) - 1;
-    const Bytes here = measured.measure == MemoryMeasure::allocated ? kind.memory.arena : kind.memory.peak();
-    if (counts) most = std::max(most, here);
+    if (measured.last_stage && kind.stage % stages != stages - 1) continue;
+    const bool tensors = measured.measure == MemoryMeasure::allocated;
+    most = std::max(most, tensors ? allocated(kind.memory) : seen_outside(kind.memory, run, kind.device_type));
   }
   return most;
 }
@@ -40,7 +54,7 @@ void add_forecast(Comparison& c, const Expressed& run) {
   c.runtime = run.runtime.name;
   c.forecast = forecast.iteration;
   c.relative_error = forecast.relative_error;
-  if (c.run.measured.memory) c.memory = measured_part(forecast, run.plan, c.run.measured);
+  if (c.run.measured.memory) c.memory = measured_part(forecast, run, c.run.measured);
   c.fits = fits(forecast, run.profile);
 }
 

@@ -124,6 +124,9 @@ plan::Plan unbound_plan(const Run& run, const std::string& type, int vocabulary_
   return plan;
 }
 
+/// What cuBLAS takes in addition where its results must repeat (CUBLAS_WORKSPACE_CONFIG=:4096:8): 32 for 8 MiB on each of two streams.
+constexpr Bytes deterministic_workspaces{std::int64_t{48} << 20};
+
 /// The runtime as the run sets it up.
 program::Runtime runtime_for(const Run& run, const KnownRuntime& known) {
   program::Runtime runtime = program::runtime_named(known.ours);
@@ -138,6 +141,7 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known) {
   if (p.attention == "flash") layers.kernels_half.score_passes_forward = layers.kernels_half.score_passes_backward = 0;
   if (p.attention == "unfused") layers.kernels_half.score_passes_forward = 6.5, layers.kernels_half.score_passes_backward = 10;
   if (run.precision.find("fp32 all-reduce") != std::string::npos) layers.gradient_half = {4};
+  if (run.deterministic && layers.workspaces.count > 0) layers.workspaces += deterministic_workspaces;
   if (p.compiled) layers.kernels_half.fused = true;
   return runtime;
 }

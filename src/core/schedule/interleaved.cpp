@@ -107,7 +107,8 @@ Pass kth_pass(const Position& p, int k, Work work) {
 
 class Interleaved : public Schedule {
  public:
-  /// For a multiple of as many microbatches as there are devices. With just as many, all forward passes come first, as Megatron-LM has it.
+  /// For a multiple of as many microbatches as there are devices, in the order of Megatron-Core. (Its predecessor did all forward passes
+  /// first where there were just as many.)
   PassOrder order(const Position& p) const override {
     const int all = p.microbatches * p.chunks, ahead = forwards_ahead(p);
     PassOrder order;
@@ -144,7 +145,7 @@ class Interleaved : public Schedule {
   /// Before the first backward pass.
   static int forwards_ahead(const Position& p) {
     const int all = p.microbatches * p.chunks;
-    return p.microbatches == p.depth ? all : std::min(all, (p.depth - p.index - 1) * 2 + (p.chunks - 1) * p.depth);
+    return std::min(all, (p.depth - p.index - 1) * 2 + (p.chunks - 1) * p.depth);
   }
 };
 

@@ -89,13 +89,19 @@ void read_block_ranges(const Json& place, published::Parallel& parallel) {
   }
 }
 
+/// Of sources that state how many layers a virtual stage holds instead.
+int chunks_of(const Json& place, const Run& run) {
+  const int layers = count_or(place, "layers_per_virtual_stage", 0);
+  return layers > 0 ? run.model.blocks / (layers * run.parallel.pipeline) : 1;
+}
+
 /// Sources that do not say the number of replicas mean: as many as there are devices for.
 void read_parallel(const Json& place, Run& run) {
   published::Parallel& p = run.parallel;
   p.tensor = std::max(1, count_or(place, "tensor", 1));
   p.pipeline = std::max(1, count_or(place, "pipeline", 1));
   p.context = std::max(1, count_or(place, "context", 1));
-  p.chunks = std::max(1, count_or(place, "virtual_pipeline", 1));
+  p.chunks = std::max(1, count_or(place, "virtual_pipeline", chunks_of(place, run)));
   p.data = std::max(1, count_or(place, "data", run.hardware.devices / (p.tensor * p.pipeline * p.context)));
   p.sequence_parallel = yes(place, "sequence_parallel");
   p.sharding = static_cast<published::Sharding>(std::min(3, count_or(place, "zero", 0)));
@@ -157,17 +163,28 @@ void read_measured(const Json& place, Run& run) {
   measured.last_stage = run.source.starts_with("megatron_core_golden");
 }
 
+/// Megatron-Core's golden values name the attention in some cases only. "mcore" without "te" (Transformer Engine) keeps the scores, and so
+/// do the deterministic cases on the "dracooci" machines: their peaks equal those of cases that say "unfused", to the byte.
+std::string attention_of(const Json& place, const Run& run) {
+  if (!run.source.starts_with("megatron_core_golden") || !run.parallel.attention.empty()) return run.parallel.attention;
+  const auto names = [&](std::string_view part) { return run.id.find(part) != std::string::npos; };
+  const bool keeps = text_or(place, "environment").find("dracooci") != std::string::npos && run.deterministic;
+  return keeps || (names("_mcore_") && !names("_te_")) ? "unfused" : "flash";
+}
+
 void read_members(const Json& place, Run& run) {
   run.runtime = text_or(place, "runtime");
   run.task = text_or(place, "task");
   run.precision = text_or(place, "precision");
   run.length = count_or(place, "sequence_length", 0);
   run.complete = yes(place, "complete");
+  run.deterministic = yes(place, "deterministic");
   run.parallel.offload = text_or(place, "section").find("cpu offload") != std::string::npos;
   run.issue = text_or(place, "issue");
   read_hardware(place.at("hardware"), run);
   read_model(place.at("model"), run.model);
   read_parallel(place.at("parallel"), run);
+  run.parallel.attention = attention_of(place, run);
   read_batch(place.at("batch"), run);
   read_measured(place.at("measured"), run);
 }

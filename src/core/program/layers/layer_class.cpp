@@ -273,6 +273,7 @@ void LayerClassBuilder::add_memory() {
   add_buffer("gradient buckets", Category::communication, elements * each.communication);
   add_buffer("communicators", Category::communication,
              neighbours * runtime_.neighbour + (kind_.tensor_parallel > 1 ? runtime_.tensor_group : Bytes{0}));
+  add_buffer("workspaces", Category::workspace, runtime_.workspaces);
   add_buffer("saved activations", Category::activations, live.saved, false);
   add_buffer("temporaries", Category::workspace, live.temporaries, false);
 }
@@ -298,7 +299,7 @@ LayerClassBuilder::Live LayerClassBuilder::peak_of_backward(int chunk) const {
 
 LayerClassBuilder::Live LayerClassBuilder::peak_of_passes() const {
   // The steady state repeats: a few microbatches more than are ever in flight show all of it.
-  const int enough = out_.microbatches == depth_ ? depth_ : std::min(out_.microbatches, 3 * depth_);
+  const int enough = std::min(out_.microbatches, 3 * depth_);
   std::vector<Bytes> whole;
   std::vector<Live> backward;
   for (int chunk = 0; chunk < plan_.chunks; ++chunk) {

@@ -82,7 +82,10 @@ Bytes LayerSizes::temporaries(int layer, const model::LayerShape& shape, plan::R
   const auto& description = *runtime_.layers;
   const auto& model = plan_.model;
   if (model.is_embedding(layer)) return {};
-  if (model.is_head(layer)) return rounded(description.logits_alive * static_cast<double>(logits(layer, shape).count));
+  if (model.is_head(layer)) {
+    const Bytes gradients = shape.tokens() * model::local_vocabulary(model, shape) * description.logit_gradient;
+    return gradients + rounded(description.logits_alive * static_cast<double>(logits(layer, shape).count));
+  }
   return without_recompute(layer, shape) - saved(layer, shape, recompute) + scores(shape, description.scores_alive, false);
 }
 
