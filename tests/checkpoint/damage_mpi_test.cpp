@@ -1,4 +1,6 @@
 // Damaged, truncated and foreign checkpoints: one line on every rank, and an earlier one instead.
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include "checkpoint/session.hpp"
@@ -133,6 +135,21 @@ TEST_F(Damage, AMissingStateFileIsDamage) {
   damage([&] { fs::remove(state()); });
   expect_names(refused(), "missing");
   expect_fallback();
+}
+
+TEST_F(Damage, WhatIsNoFileIsDamage) {
+  const auto put = [&](const char* words, auto&& make) {
+    damage([&] {
+      fs::remove(state());
+      make();
+    });
+    expect_names(refused(), words);
+    expect_fallback();
+  };
+  put("not a regular file", [&] { fs::create_directory(state()); });
+  put("not a regular file", [&] { ASSERT_EQ(::mkfifo(state().c_str(), 0600), 0); });
+  put("not a regular file", [&] { fs::create_symlink("/dev/zero", state()); });
+  put("leads nowhere", [&] { fs::create_symlink("nowhere", state()); });
 }
 
 TEST_F(Damage, SomethingElseIsNotState) {

@@ -2,17 +2,20 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "flotilla/base/text.hpp"
 #include "session_folder.hpp"
 #include "support/child.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace {
 
+using flotilla::text;
 using flotilla::tests::Finished;
 using flotilla::tests::run_line;
 
@@ -37,6 +40,27 @@ TEST(Session, CopiesOfRankZeroAreRefusedWithTheLaunchLine) {
   EXPECT_EQ(r.exit_code, 69) << r.output;
   EXPECT_NE(r.output.find("srun --mpi=pmix -n 4"), std::string::npos) << r.output;
   EXPECT_EQ(r.output.find("rank 0 of 1"), std::string::npos) << r.output;
+}
+
+/// Open MPI itself would end the process with 1 and a page of text.
+TEST(Session, LimitsThatPreventItAreNamed) {
+  for (const char* const command : {"ulimit -n 16", "ulimit -f 100", "ulimit -s 100"}) {
+    const Finished r = run_line(text(command, " && ", outside, program));
+    EXPECT_EQ(r.exit_code, 69) << r.output;
+    EXPECT_NE(r.output.find(std::string{command}.substr(0, 9)), std::string::npos) << r.output;
+    EXPECT_EQ(std::ranges::count(r.output, '\n'), 1) << r.output;
+  }
+}
+
+TEST(Session, AFolderInWhichNothingCanBeMadeIsNamed) {
+  const Finished r = run_line(outside + "env TMPDIR=/proc " + program);
+  EXPECT_EQ(r.exit_code, 69) << r.output;
+  EXPECT_NE(r.output.find("/proc: no folder can be made there"), std::string::npos) << r.output;
+}
+
+TEST(Session, NeedsNoEnvironment) {
+  const Finished r = run_line("env -i " + program);
+  EXPECT_EQ(r.exit_code, 0) << r.output;
 }
 
 /// A folder of temporary files in which Open MPI's own place is taken.

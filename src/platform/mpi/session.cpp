@@ -14,6 +14,7 @@
 #include "native.hpp"
 #include "session_folder.hpp"
 #include "start_guard.hpp"
+#include "start_limits.hpp"
 
 namespace flotilla::mpi {
 namespace {
@@ -32,6 +33,9 @@ std::string why_unfit(int thread_level) {
 
 /// MPI waits for all ranks for ever: where one is stopped or was never started, this rank ends and its launcher the job.
 void initialize(int& thread_level) {
+  const auto why = why_too_limited();
+  FLOTILLA_REQUIRE(why.empty(), ErrorKind::unavailable, why);
+  start_nobody_else();
   const StartGuard guard{init_deadline, [] {
                            log::error("MPI has not started in ", init_deadline, ": a rank is stopped, or was not started");
                            ::_exit(static_cast<int>(ExitCode::lost_peer));

@@ -29,6 +29,17 @@ std::string short_host_name() {
   return whole.substr(0, whole.find('.'));
 }
 
+/// Open MPI makes a folder that is missing, but nothing in one like TMPDIR=/proc.
+void require_base(const std::filesystem::path& base) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(base, ignored)) return;
+  auto name = (base / "flotilla-XXXXXX").string();
+  const bool made = ::mkdtemp(name.data()) != nullptr;
+  FLOTILLA_REQUIRE(made, ErrorKind::unavailable, base.string(), ": no folder can be made there: ", std::strerror(errno),
+                   "; set TMPDIR to a folder of your own");
+  ::rmdir(name.c_str());
+}
+
 }  // namespace
 
 std::filesystem::path usual_session_folder(const Environment& environment) {
@@ -48,7 +59,10 @@ SessionFolder::SessionFolder() {
   if (environment("OMPI_COMM_WORLD_SIZE") != nullptr) return;  // mpirun has made it
   const auto usual = usual_session_folder(environment);
   const auto why = why_no_session_folder(usual);
-  if (why.empty()) return;
+  if (why.empty()) {
+    require_base(usual.parent_path());
+    return;
+  }
   FLOTILLA_REQUIRE(launched_processes(environment) == 1, ErrorKind::unavailable, usual.string(), ": Open MPI's folder on this node ", why,
                    "; set TMPDIR to a folder of your own");
   auto name = (usual.parent_path() / "flotilla-XXXXXX").string();

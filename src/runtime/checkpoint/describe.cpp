@@ -113,6 +113,9 @@ StateFile require_state_file(const fs::path& directory, const Manifest& manifest
     size = fs::file_size(path, error);
     return error.value();
   });
+  FLOTILLA_REQUIRE(error != std::errc::no_such_file_or_directory, ErrorKind::bad_input, path.string(), ": a link that leads nowhere");
+  FLOTILLA_REQUIRE(error != std::errc::is_a_directory && error != std::errc::operation_not_supported, ErrorKind::bad_input, path.string(),
+                   ": is not a regular file");
   FLOTILLA_REQUIRE(!error, io_error_kind(error.value()), path.string(), ": ", error.message());
   const auto& expected = manifest.files.front();
   FLOTILLA_REQUIRE(static_cast<std::int64_t>(size) == expected.size.count, ErrorKind::bad_input, path.string(), ": the file has ", size,

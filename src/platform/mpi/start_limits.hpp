@@ -1,0 +1,13 @@
+#pragma once
+// Private: limits of a process with which MPI_Init would end it, with exit code 1 and a page of text.
+#include <string>
+
+namespace flotilla::mpi {
+
+/// "the limit of open files is 16 (ulimit -n); MPI needs 26"; empty if no limit prevents the start of MPI.
+std::string why_too_limited();
+
+/// A process that no launcher has started has no others to start either: Open MPI need not look for ssh, and fail without a PATH.
+void start_nobody_else();
+
+}  // namespace flotilla::mpi
