@@ -18,7 +18,8 @@ Precision parse_precision(std::string_view name) {
   if (name == "fp32") return Precision::fp32;
   if (name == "bf16") return Precision::bf16;
   if (name == "fp16") return Precision::fp16;
-  throw Error{ErrorKind::bad_input, text(in_quotes(name), " is not a precision; expected fp32, bf16 or fp16")};
+  throw Error{ErrorKind::bad_input,
+              text(in_quotes(name), " is not a precision; expected fp32, bf16 or fp16 (TF32: fp32 with --device.tf32)")};
 }
 
 }  // namespace flotilla

@@ -2,6 +2,8 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
 
 #include "compute/harness.hpp"
 #include "flotilla/base/half.hpp"
@@ -31,8 +33,16 @@ double gradient_bound(const model::Config& model, Precision precision, double co
   return model.activation == model::Activation::relu && precision == Precision::fp16 ? std::sqrt(0.8 * bound) : bound;
 }
 
+void expect_close(const Outcome& rounded, const Outcome& exact, double u, double gradients) {
+  EXPECT_NEAR(rounded.loss, exact.loss, 4 * u * exact.loss);
+  EXPECT_NE(rounded.loss, exact.loss);
+  double largest = 0;
+  for (const auto& [name, values] : exact.gradients) largest = std::max(largest, norm(values));
+  for (const auto& [name, values] : exact.gradients)
+    EXPECT_LT(relative_difference(rounded.gradients.at(name), values, 0.05 * largest), gradients) << name;
+}
+
 void expect_close_to_fp32(Case c, Precision precision, double count = roundings) {
-  const double u = unit_roundoff(precision);
   Values parameters = random_parameters(c.model, 31);
   for (auto& [name, values] : parameters)
     for (double& v : values) v = rounded(v, precision);
@@ -40,13 +50,19 @@ void expect_close_to_fp32(Case c, Precision precision, double count = roundings)
   const Outcome exact = run(c, parameters, tokens);
   c.precision = precision;
   if (precision == Precision::fp16) c.loss_scale = 4096;
-  const Outcome half = run(c, parameters, tokens);
-  EXPECT_NEAR(half.loss, exact.loss, 4 * u * exact.loss);
-  EXPECT_NE(half.loss, exact.loss);
-  double largest = 0;
-  for (const auto& [name, values] : exact.gradients) largest = std::max(largest, norm(values));
-  for (const auto& [name, values] : exact.gradients)
-    EXPECT_LT(relative_difference(half.gradients.at(name), values, 0.05 * largest), gradient_bound(c.model, precision, count)) << name;
+  expect_close(run(c, parameters, tokens), exact, unit_roundoff(precision), gradient_bound(c.model, precision, count));
+}
+
+/// TF32 has fp16's 11 significant bits. Both operands of a product are rounded: 4 products of a block forward and 8 back, so 24 roundings
+/// in each of 2 blocks, and 6 in the head.
+void expect_tf32_close_to_fp32(Case c) {
+  constexpr double operands = 2 * 24 + 6;
+  const Values parameters = random_parameters(c.model, 31);
+  const auto tokens = random_tokens(c.model, c.sequences(), c.length, 32);
+  const Outcome exact = run(c, parameters, tokens);
+  c.tf32 = true;
+  const double u = unit_roundoff(Precision::fp16);
+  expect_close(run(c, parameters, tokens), exact, u, operands * u);
 }
 
 class Half : public testing::TestWithParam<Precision> {};
@@ -99,6 +115,14 @@ TEST_P(Half, MoreThanOneBlockOfQueries) {
   c.threads = 2;
   c.microbatches = {2};
   expect_close_to_fp32(c, GetParam());
+}
+
+/// CPUs have no such units: the same test on a stand-in GPU is compute_half_test_on_gpu.
+TEST(Tf32, RoundsOperandsOfProductsAndNothingElse) {
+  if (const char* device = std::getenv("FLOTILLA_TEST_DEVICE"); !device || std::string_view{device} != "gpu") GTEST_SKIP() << "no GPU";
+  expect_tf32_close_to_fp32({.model = uneven_model(model::NormPlacement::pre, model::Activation::gelu_tanh, false)});
+  expect_tf32_close_to_fp32({.model = uneven_gpt_neo()});
+  expect_tf32_close_to_fp32({.model = uneven_llama(false), .tensor_parallel = 3});
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ model::LayerShape shape_of(const Case& c, int index) {
   return {largest_microbatch(c), c.length, c.tensor_parallel, index, c.precision, c.shares};
 }
 
-Setup setup_of(const Case& c, int index) { return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares}; }
+Setup setup_of(const Case& c, int index) {
+  return {c.model, c.length, c.tensor_parallel, index, c.precision, c.threads, c.seed, c.shares, {.tf32 = c.tf32}};
+}
 
 Bytes largest_workspace(const Case& c, const model::LayerShape& s) {
   Bytes most{};

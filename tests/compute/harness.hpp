@@ -25,6 +25,7 @@ struct Case {
   std::vector<int> microbatches{3};  ///< sequences in each
   int tensor_parallel = 1;
   Precision precision = Precision::fp32;
+  bool tf32 = false;  ///< on a GPU
   int threads = 1;
   std::uint64_t seed = 7;
   std::int64_t step = 3;

@@ -30,12 +30,14 @@ TEST(RankFacts, OfAGpuTravelToo) {
   on_gpu.gpu_name = "NVIDIA A100-SXM4-80GB MIG 1g.10gb";
   on_gpu.gpu_uuid = "MIG-0123";
   on_gpu.gpu_memory = Bytes{10} * (1 << 30);
+  on_gpu.gpu_tf32 = true;
   EXPECT_EQ(facts_from_text(to_text(on_gpu)), on_gpu);
 }
 
 TEST(GpuTypeName, IsTheCataloguesWhereThatKnowsIt) {
   EXPECT_EQ(flotilla::probe::gpu_type_name("NVIDIA H100 80GB HBM3", 1), "H100");
   EXPECT_EQ(flotilla::probe::gpu_type_name("NVIDIA H100 80GB HBM3", 3), "H100:1/3");
+  EXPECT_EQ(flotilla::probe::gpu_type_name("NVIDIA H100 80GB HBM3", 1, true), "H100+tf32");
   EXPECT_EQ(flotilla::probe::gpu_type_name("NVIDIA A100-SXM4-80GB MIG 1g.10gb", 1), "NVIDIA A100-SXM4-80GB MIG 1g.10gb");
 }
 

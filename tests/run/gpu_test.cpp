@@ -115,6 +115,26 @@ TEST(OnGpus, APlanIsSearchedWithWhatThoseGpusReach) {
   EXPECT_TRUE(profile.devices.at(1).type.starts_with("cpu:")) << profile.devices.at(1).type;
 }
 
+/// Operands of products are rounded to 11 bits, which changes a loss by at most 4 * 2^-11 (compute_half_test). The type of the device says
+/// so.
+TEST(OnGpus, Tf32IsAChoice) {
+  const auto train_on = [](const std::string& name, const Words& environment) {
+    const auto ended = run(with(train(folder() / name, ranks, job(steps, "auto") + Words{"--device.tf32"}),
+                                "--probe.file=", (folder() / (name + ".json")).string()),
+                           environment);
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended;
+  };
+  EXPECT_NE(train_on("tf32", {}).out.find("cuBLASLt 13.1.0 (TF32)"), std::string::npos);
+  EXPECT_EQ(files::read_profile(folder() / "tf32.json").devices.at(0).type, "H100+tf32");
+  const auto got = losses(folder() / "tf32");
+  for (const auto& [step, loss] : expected()) EXPECT_NEAR(got.at(step), loss, 0x1p-9 * loss) << "step " << step;
+  const auto older = train_on("no-tf32", {"FLOTILLA_STANDIN_DEVICES=t4"});
+  EXPECT_NE(older.err.find("does not multiply in TF32"), std::string::npos) << older.err;
+  EXPECT_EQ(files::read_profile(folder() / "no-tf32.json").devices.at(0).type, "T4");
+  expect_curve(folder() / "no-tf32");
+}
+
 struct Failure {
   std::string faults;
   int code;

@@ -1,5 +1,5 @@
-// A libcublasLt.so.13 for tests: cublasLtMatmul as its documentation says, for column-major matrices of fp32, bf16 and fp16 with sums in fp32 and
-// the epilogues RELU and BIAS. What is not here answers "not supported".
+// A libcublasLt.so.13 for tests: cublasLtMatmul as its documentation says, for column-major matrices of fp32 (rounded to TF32 where that is
+// asked for), bf16 and fp16 with sums in fp32 and the epilogues RELU and BIAS. What is not here answers "not supported".
 #include <dlfcn.h>
 
 #include <bit>
@@ -17,7 +17,7 @@ FLOTILLA_BLAS_FUNCTIONS(FLOTILLA_DECLARE)
 
 struct HandleObject {};
 struct DescriptionObject {
-  int operation_a = no_transpose, operation_b = no_transpose, finish = 1;  // 1: CUBLASLT_EPILOGUE_DEFAULT
+  int compute, operation_a = no_transpose, operation_b = no_transpose, finish = 1;  // 1: CUBLASLT_EPILOGUE_DEFAULT
   const void* bias_at = nullptr;
 };
 struct LayoutObject {
@@ -46,6 +46,12 @@ float get(const void* matrix, int type, std::int64_t at) {
   return type == type_fp16 ? half_to_float(bits) : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
+/// To 11 significant bits, ties to even.
+float rounded_to_tf32(float v) {
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  return v != v ? v : std::bit_cast<float>((bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu);
+}
+
 void put(void* matrix, int type, std::int64_t at, float v) {
   if (type == type_fp32) {
     static_cast<float*>(matrix)[at] = v;
@@ -67,8 +73,12 @@ struct Work {
     const auto depth = static_cast<std::int64_t>(turned_a ? a.rows : a.columns);
     const std::int64_t step_a = turned_a ? 1 : a.pitch, step_b = turned_b ? b.pitch : 1;
     const std::int64_t first_a = turned_a ? row * a.pitch : row, first_b = turned_b ? column : column * b.pitch;
+    const bool tf32 = description.compute == compute_tf32;
     float sum = 0;
-    for (std::int64_t k = 0; k < depth; ++k) sum += get(at_a, a.type, first_a + k * step_a) * get(at_b, b.type, first_b + k * step_b);
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const float x = get(at_a, a.type, first_a + k * step_a), y = get(at_b, b.type, first_b + k * step_b);
+      sum += tf32 ? rounded_to_tf32(x) * rounded_to_tf32(y) : x * y;
+    }
     return alpha * sum;
   }
   void run() const {
@@ -112,8 +122,8 @@ Status cublasLtDestroy(Handle handle) {
 std::size_t cublasLtGetVersion() { return 130100; }
 
 Status cublasLtMatmulDescCreate(Description* description, int compute, int scale) {
-  if (compute != compute_fp32 || scale != type_fp32) return not_supported;
-  *description = new DescriptionObject;
+  if ((compute != compute_fp32 && compute != compute_tf32) || scale != type_fp32) return not_supported;
+  *description = new DescriptionObject{compute};
   return success;
 }
 Status cublasLtMatmulDescDestroy(Description description) {

@@ -23,7 +23,8 @@ enum class DeviceKind : std::uint8_t { cpu, gpu };
 /// What a rank computes on.
 struct Device {
   DeviceKind kind = DeviceKind::cpu;
-  int ordinal = 0;  ///< of a GPU among those that this process sees
+  int ordinal = 0;    ///< of a GPU among those that this process sees
+  bool tf32 = false;  ///< a GPU rounds fp32 operands of matrix products to TF32: 11 significant bits
 };
 
 /// What does not change during a run on this rank.

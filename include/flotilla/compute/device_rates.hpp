@@ -16,11 +16,14 @@ struct DeviceRates {
 };
 
 /// Sizes grow until a run takes a fortieth of `budget` or reaches 256 MiB (copies) and 8192 rows (products); the best of three runs each.
-/// The device is nobody else's meanwhile. A precision that the device or its library cannot multiply in is 0. Throws Error{unavailable} when
-/// the device fails.
-DeviceRates measure_rates(const gpu::Device&, Seconds budget);
+/// The device is nobody else's meanwhile. A precision that the device or its library cannot multiply in is 0. Throws Error{unavailable}
+/// when the device fails. `tf32`: fp32 operands are rounded to TF32.
+DeviceRates measure_rates(const gpu::Device&, bool tf32, Seconds budget);
 
 /// "cuBLASLt 13.1.0", which multiplies on this process's GPUs. Throws Error{unavailable} where there is none.
 std::string product_library();
+
+/// Whether the device has units for TF32, which came with sm_80.
+constexpr bool multiplies_tf32(const gpu::DeviceFacts& device) { return device.major >= 8; }
 
 }  // namespace flotilla::compute

@@ -37,7 +37,8 @@ struct RunConfig {
   struct Device {
     /// What ranks compute on; nothing: each on a GPU where there is one for it, else on its CPUs.
     std::optional<compute::DeviceKind> kind;
-    Bytes memory;  ///< 0: what the machine has / ranks on it
+    Bytes memory;       ///< 0: what the machine has / ranks on it
+    bool tf32 = false;  ///< GPUs that can multiply fp32 in TF32
   } device;
   struct Checkpoint {
     std::int64_t every = 0;  ///< steps; 0: off

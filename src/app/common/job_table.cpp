@@ -169,6 +169,7 @@ void add_running(Table& t, Job& job) {
         device_kinds(), {.alias = "device"});
   t.add("device.memory", &job.device.memory, "memory that one device may use",
         {.unset = "free memory of the node / its ranks", .example = "4GiB"});
+  t.add("device.tf32", &job.device.tf32, "with training.precision fp32, GPUs round the operands of GEMMs to TF32 (sm_80 and later)");
   t.section("checkpoint", "Checkpoints, in the run directory");
   t.add("checkpoint.every", &job.checkpoint.every, "iterations between checkpoints; one is always saved at the end",
         {.minimum = 0, .unset = "off", .example = "100"});

@@ -53,7 +53,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
   auto request = request_of(job);
   request.zone = comm::agree_on(
       world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, probe_start_deadline);
-  request.device = session::choose_device(world, job.device.kind, job.comm.deadline);
+  request.device = session::choose_device(world, job.device.kind, job.device.tf32, job.comm.deadline);
   const Seconds start = now();
   cluster::Profile profile;
   {

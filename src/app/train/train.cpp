@@ -118,7 +118,7 @@ class Training {
   session::ChosenPlan choose() {
     auto probing = probe_request(job_);
     probing.zone = batch_.zone;
-    probing.device = place_.device = session::choose_device(world_, job_.device.kind, deadline_);
+    probing.device = place_.device = session::choose_device(world_, job_.device.kind, job_.device.tf32, deadline_);
     session::ChoiceRequest request;
     request.search = search_request(job_);
     request.probe = probing;

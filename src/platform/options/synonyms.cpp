@@ -25,6 +25,8 @@ constexpr auto synonyms = std::to_array<Synonym>({{"lr", "training.learning-rate
                                                   {"fp16", "training.precision"},
                                                   {"fp32", "training.precision"},
                                                   {"amp", "training.precision"},
+                                                  {"tf32", "device.tf32"},
+                                                  {"allowtf32", "device.tf32"},
                                                   {"dtype", "training.precision"},
                                                   {"mixedprecision", "training.precision"},
                                                   {"maxsteps", "training.steps"},

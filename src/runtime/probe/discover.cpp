@@ -49,6 +49,7 @@ RankFacts facts_here(const ProbeRequest& request) {
   facts.gpu_name = gpu.name;
   facts.gpu_uuid = gpu.uuid;
   facts.gpu_memory = gpu.memory;
+  facts.gpu_tf32 = request.device.tf32;
   return facts;
 }
 
@@ -62,7 +63,7 @@ std::map<std::string, std::vector<std::size_t>> by_host(const comm::World& world
 cluster::Device device(const RankFacts& facts, Rank rank, const std::string& host, int local_rank,
                        const std::vector<topology::CpuShare>& neighbours, int sharers) {
   const int threads = facts.threads > 0 ? facts.threads : topology::threads_per_rank(neighbours, local_rank);
-  if (!facts.gpu_name.empty()) return {rank, gpu_type_name(facts.gpu_name, sharers), host, facts.zone, local_rank, threads};
+  if (!facts.gpu_name.empty()) return {rank, gpu_type_name(facts.gpu_name, sharers, facts.gpu_tf32), host, facts.zone, local_rank, threads};
   // A quota of less than the threads could use makes another device of the same CPU.
   const double quota = facts.cpus.cpu_limit / static_cast<double>(neighbours.size());
   const bool held_back = quota > 0 && quota < threads;

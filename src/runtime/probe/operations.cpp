@@ -215,7 +215,7 @@ DeviceRates gpu_rates(const ProbeRequest& request, int threads, int sharers, Sec
   const auto device = gpu::Device::open(request.device.ordinal);
   DeviceRates rates;
   rates.context_bytes = context_of(device, setup_of(request, request.precisions.front(), threads), sharers);
-  const auto measured = compute::measure_rates(device, budget * 0.6);
+  const auto measured = compute::measure_rates(device, request.device.tf32, budget * 0.6);
   rates.peak_fp32 = measured.fp32;
   rates.peak_bf16 = measured.bf16;
   rates.memory_bandwidth = measured.memory;

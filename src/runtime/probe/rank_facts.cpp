@@ -30,6 +30,7 @@ void read_field(RankFacts& facts, const std::string& key, std::istringstream& va
   if (key == "gpu_name") facts.gpu_name = rest();
   if (key == "gpu_uuid") facts.gpu_uuid = rest();
   if (key == "gpu_memory") value >> facts.gpu_memory.count;
+  if (key == "gpu_tf32") value >> facts.gpu_tf32;
   if (key == "cpu_limit") value >> facts.cpus.cpu_limit;
   if (key == "last_level_cache") value >> facts.last_level_cache.count;
   if (key == "memory_available") value >> facts.memory_available.count;
@@ -46,8 +47,9 @@ std::string to_text(const RankFacts& facts) {
   out << std::setprecision(std::numeric_limits<double>::max_digits10);
   out << "cpu_model " << one_line(facts.cpu_model) << "\nzone " << one_line(facts.zone) << "\nsoftware " << one_line(facts.software)
       << "\ncpu_limit " << facts.cpus.cpu_limit << "\nlast_level_cache " << facts.last_level_cache.count << "\nmemory_available "
-      << facts.memory_available.count << "\ngpu_name " << one_line(facts.gpu_name) << "\ngpu_uuid " << one_line(facts.gpu_uuid) << "\ngpu_memory "
-      << facts.gpu_memory.count << "\nmemory_limit " << facts.memory_limit.count << "\nthreads " << facts.threads << "\ncpus";
+      << facts.memory_available.count << "\ngpu_name " << one_line(facts.gpu_name) << "\ngpu_uuid " << one_line(facts.gpu_uuid)
+      << "\ngpu_memory " << facts.gpu_memory.count << "\ngpu_tf32 " << facts.gpu_tf32 << "\nmemory_limit " << facts.memory_limit.count
+      << "\nthreads " << facts.threads << "\ncpus";
   for (int cpu : facts.cpus.usable) out << ' ' << cpu;
   out << '\n';
   return out.str();
@@ -67,10 +69,10 @@ RankFacts facts_from_text(const std::string& text) {
   return facts;
 }
 
-std::string gpu_type_name(const std::string& name, int sharers) {
+std::string gpu_type_name(const std::string& name, int sharers, bool tf32) {
   const auto catalogue = files::built_in_catalogue();
   const auto* known = cluster::find(catalogue, name);
-  return text(known != nullptr ? known->name : name, sharers > 1 ? text(":1/", sharers) : "");
+  return text(known != nullptr ? known->name : name, sharers > 1 ? text(":1/", sharers) : "", tf32 ? "+tf32" : "");
 }
 
 std::string cpu_type_name(const std::string& cpu_model, int threads) {

@@ -19,6 +19,7 @@ struct RankFacts {
   std::string software;
   std::string gpu_name{}, gpu_uuid{};  ///< of the GPU that it computes on; empty: it computes on CPUs
   Bytes gpu_memory{};
+  bool gpu_tf32 = false;  ///< it rounds fp32 operands of products to TF32
   bool operator==(const RankFacts&) const = default;
 };
 
@@ -27,8 +28,9 @@ std::string to_text(const RankFacts&);
 /// Throws Error{communication}.
 RankFacts facts_from_text(const std::string&);
 
-/// Name of a GPU's device type: the catalogue's where that knows NVIDIA's `name`, with ":1/2" where two ranks share each.
-std::string gpu_type_name(const std::string& name, int sharers);
+/// Name of a GPU's device type: the catalogue's where that knows NVIDIA's `name`, with ":1/2" where two ranks share each and "+tf32" where
+/// fp32 is multiplied so.
+std::string gpu_type_name(const std::string& name, int sharers, bool tf32 = false);
 
 /// Name of a CPU device type: "cpu:AMD EPYC 9654:2t" from "AMD EPYC 9654 96-Core Processor" and 2 threads. What vendors repeat for every
 /// model (marks, core counts, clock rates) is left out.

@@ -5,6 +5,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
+#include "flotilla/compute/device_rates.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
 
@@ -29,15 +30,22 @@ bool may_use_gpus(const comm::World& world, std::optional<DeviceKind> kind) {
   return why.empty();
 }
 
+/// Says so where the device has no TF32: it goes on in fp32.
+bool has_tf32(const comm::World& world, const gpu::DeviceFacts& device) {
+  const bool has = compute::multiplies_tf32(device);
+  if (!has) log::warning(world.name(world.rank()), ": ", device.name, " does not multiply in TF32, and stays with fp32 (--device.tf32)");
+  return has;
+}
+
 }  // namespace
 
-compute::Device choose_device(const comm::World& world, std::optional<DeviceKind> kind, Seconds deadline) {
+compute::Device choose_device(const comm::World& world, std::optional<DeviceKind> kind, bool tf32, Seconds deadline) {
   const bool takes_part = comm::agree_on(
       world, "looking for GPUs", [&] { return may_use_gpus(world, kind); }, deadline);
   const auto choice = probe::choose_gpu(world, takes_part, deadline);
   if (!choice.ordinal || (choice.sharer > 0 && kind != DeviceKind::gpu)) return {};
   if (choice.sharer > 0) log::warning(world.name(world.rank()), " shares a GPU with ", choice.sharers - 1, " others");
-  return {DeviceKind::gpu, *choice.ordinal};
+  return {DeviceKind::gpu, *choice.ordinal, tf32 && has_tf32(world, gpu::presence().devices.at(static_cast<std::size_t>(*choice.ordinal)))};
 }
 
 }  // namespace flotilla::session

@@ -203,7 +203,7 @@ void attention(Report& report) {
 void products(Report& report) {
   const Sizes& s = report.sizes();
   const gpu::Arena workspace = target().device.make_arena(product_workspace);
-  Products library{target().device};
+  Products library{target().device, false};
   library.set_workspace({workspace.data().address, static_cast<std::size_t>(workspace.size().count)});
   struct Shape {
     const char* name;
@@ -225,7 +225,7 @@ void products(Report& report) {
 }  // namespace
 
 void measure_speed(bool tiny) {
-  const DeviceRates rates = compute::measure_rates(target().device, Seconds{tiny ? 0.05 : 20.0});
+  const DeviceRates rates = compute::measure_rates(target().device, false, Seconds{tiny ? 0.05 : 20.0});
   std::printf("{\"kernel\": \"rates\", \"to_device\": %.4g, \"to_host\": %.4g, \"memory\": %.4g, \"fp32\": %.4g, \"bf16\": %.4g, \"library\": \"%s\"}\n",
               rates.to_device.value, rates.to_host.value, rates.memory.value, rates.fp32.value, rates.bf16.value, rates.library.c_str());
   Report report{rates, tiny ? Sizes::tiny() : Sizes{}};

@@ -22,7 +22,7 @@ struct Heuristic {
 };
 
 inline constexpr Status success = 0, not_initialized = 1, invalid_value = 7, not_supported = 15;
-inline constexpr int compute_fp32 = 68;                                         // CUBLAS_COMPUTE_32F
+inline constexpr int compute_fp32 = 68, compute_tf32 = 77;                      // CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32
 inline constexpr int type_fp32 = 0, type_fp16 = 2, type_bf16 = 14;              // CUDA_R_32F, CUDA_R_16F, CUDA_R_16BF
 inline constexpr int transpose_a = 3, transpose_b = 4, epilogue = 7, bias = 8;  // CUBLASLT_MATMUL_DESC_*
 inline constexpr int no_transpose = 0, transpose = 1;                           // CUBLAS_OP_*

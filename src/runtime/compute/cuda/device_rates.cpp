@@ -150,9 +150,9 @@ FlopsPerSecond product_rate(const gpu::Device& device, Bench& bench, cuda::Produ
   }
 }
 
-void measure_products(const gpu::Device& device, Bench& bench, DeviceRates& rates) {
+void measure_products(const gpu::Device& device, bool tf32, Bench& bench, DeviceRates& rates) {
   const gpu::Arena workspace = device.make_arena(cuda::product_workspace);
-  cuda::Products products{device};
+  cuda::Products products{device, tf32};
   products.set_workspace({workspace.data().address, static_cast<std::size_t>(workspace.size().count)});
   rates.library = products.version();
   rates.fp32 = product_rate(device, bench, products, Precision::fp32);
@@ -163,12 +163,12 @@ void measure_products(const gpu::Device& device, Bench& bench, DeviceRates& rate
 
 std::string product_library() { return cuda::library_version(); }
 
-DeviceRates measure_rates(const gpu::Device& device, Seconds budget) {
+DeviceRates measure_rates(const gpu::Device& device, bool tf32, Seconds budget) {
   DeviceRates rates;
   Bench bench{device, budget};
   measure_copies(device, bench, rates);
   try {
-    measure_products(device, bench, rates);
+    measure_products(device, tf32, bench, rates);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unavailable || !bench.stream().idle()) throw;
     rates.library = error.what();

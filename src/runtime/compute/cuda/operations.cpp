@@ -102,7 +102,7 @@ Operations<E>::Operations(const Setup& setup, const gpu::Device& device, std::sp
       module_{device, image},
       kernels_{module_, shared_memory(setup, sizeof(E))},
       attention_{choose_attention(kernels_, device.facts(), setup.model.head_size())},
-      products_{device},
+      products_{device, setup.device.tf32},
       angles_{upload(device, stream_, cpu::rotary_angles(setup.model, setup.length))} {
   FLOTILLA_REQUIRE(setup.model.head_size() <= largest_head, ErrorKind::unavailable, "attention heads of ", setup.model.head_size(),
                    " are larger than the ", largest_head, " that kernels for GPUs take: train on CPUs");

@@ -83,9 +83,9 @@ struct Products::Plan {
   blas::Layout a = nullptr, b = nullptr, c = nullptr;
   blas::Heuristic chosen{};
 
-  Plan(const ProductSpec& s, blas::Handle handle) : spec{s} {
-    const int type = type_of(s.precision);
-    check(api().cublasLtMatmulDescCreate(&description, blas::compute_fp32, blas::type_fp32), "cublasLtMatmulDescCreate", s);
+  Plan(const ProductSpec& s, bool tf32, blas::Handle handle) : spec{s} {
+    const int type = type_of(s.precision), compute = tf32 && s.precision == Precision::fp32 ? blas::compute_tf32 : blas::compute_fp32;
+    check(api().cublasLtMatmulDescCreate(&description, compute, blas::type_fp32), "cublasLtMatmulDescCreate", s);
     const ColumnMajor left = transposed(s.k, s.n, s.b_row, s.b_column), right = transposed(s.m, s.k, s.a_row, s.a_column);
     set(blas::transpose_a, left.operation);
     set(blas::transpose_b, right.operation);
@@ -130,7 +130,7 @@ struct Products::Plan {
   }
 };
 
-Products::Products(gpu::Device device) : device_{std::move(device)}, state_{std::make_unique<State>()} {
+Products::Products(gpu::Device device, bool tf32) : device_{std::move(device)}, tf32_{tf32}, state_{std::make_unique<State>()} {
   const blas::Status status = api().cublasLtCreate(&state_->handle);
   FLOTILLA_REQUIRE(status == blas::success, ErrorKind::unavailable, "cublasLtCreate failed with status ", status, " on GPU ",
                    device_.facts().ordinal, ": its version and the driver's must fit (flotilla --version)");
@@ -140,7 +140,7 @@ Products::~Products() = default;
 Products::Plan& Products::find(const ProductSpec& spec) {
   for (const auto& plan : plans_)
     if (plan->spec == spec) return *plan;
-  return *plans_.emplace_back(std::make_unique<Plan>(spec, state_->handle));
+  return *plans_.emplace_back(std::make_unique<Plan>(spec, tf32_, state_->handle));
 }
 
 void Products::run(const ProductSpec& spec, const ProductOperands& o, gpu::Stream& stream) {
@@ -160,7 +160,7 @@ std::vector<std::string> library_files(const gpu::Presence& here) {
   return {"libcublasLt.so.13", "libcublasLt.so.12"};
 }
 
-std::string Products::version() const { return library_version(); }
+std::string Products::version() const { return library_version() + (tf32_ ? " (TF32)" : ""); }
 
 std::string library_version() {
   const std::size_t v = api().cublasLtGetVersion();

@@ -27,8 +27,8 @@ void require_library();
 
 class Products {
  public:
-  /// Throws Error{unavailable} where there is no cuBLASLt.
-  explicit Products(gpu::Device);
+  /// `tf32`: fp32 operands are rounded to TF32. Throws Error{unavailable} where there is no cuBLASLt.
+  Products(gpu::Device, bool tf32);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
@@ -36,7 +36,7 @@ class Products {
   void set_workspace(std::span<std::byte> workspace) { workspace_ = workspace; }
   /// Enqueues; operands are in the device's memory. Throws Error{unavailable} where cuBLASLt has no algorithm for the shape.
   void run(const ProductSpec&, const ProductOperands&, gpu::Stream&);
-  /// "cuBLASLt 13.1.0".
+  /// "cuBLASLt 13.1.0", "cuBLASLt 13.1.0 (TF32)".
   std::string version() const;
 
  private:
@@ -45,6 +45,7 @@ class Products {
   Plan& find(const ProductSpec&);
 
   gpu::Device device_;
+  bool tf32_;
   std::unique_ptr<State> state_;
   std::vector<std::unique_ptr<Plan>> plans_;
   std::span<std::byte> workspace_;
