@@ -7,11 +7,14 @@
 #include "cuda/backend.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/compute/kernel_image.hpp"
+#include "support/standin_count.hpp"
 
 namespace flotilla::compute::test {
 namespace {
 
 constexpr Seconds limit{60};
+
+std::map<model::Operation, std::int64_t> counts;
 
 class Mirror final : public Backend {
  public:
@@ -31,7 +34,9 @@ class Mirror final : public Backend {
     for (std::byte*& operand : there.operands)
       if (operand) operand = memory_.data().address + (operand - used.data());
     backend_->stream()->copy_to_device(memory_.data(), used);
+    const std::int64_t before = tests::standin_count();
     backend_->run(there);
+    counts[task.operation] = tests::standin_count() - before;
     backend_->stream()->copy_to_host(used, memory_.data());
     backend_->stream()->wait(limit);
   }
@@ -71,6 +76,8 @@ Pool& pool() {
   static Pool all;
   return all;
 }
+
+const std::map<model::Operation, std::int64_t>& enqueued() { return counts; }
 
 std::unique_ptr<Backend> make_test_backend(const Setup& setup, int sequences) {
   const char* device = std::getenv("FLOTILLA_TEST_DEVICE");

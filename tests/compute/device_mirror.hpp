@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,5 +29,8 @@ Pool& pool();
 
 /// Of the device that the environment names. That of a GPU copies the pool there, runs the operation on the copy and copies all of it back.
 std::unique_ptr<Backend> make_test_backend(const Setup&, int sequences);
+
+/// Kernels, products and copies that the last run of each operation put on the stand-in's stream; empty on other devices.
+const std::map<model::Operation, std::int64_t>& enqueued();
 
 }  // namespace flotilla::compute::test

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "flotilla/base/error.hpp"
+#include "support/standin_count.hpp"
 #include "train/fixture.hpp"
 
 namespace flotilla::train {
@@ -63,6 +64,30 @@ TEST(Trainer, PoisonedTemporariesChangeNothing) {
     split.schedule = plan::ScheduleKind::zero_bubble;
     EXPECT_TRUE(same_bits(after_steps(whole, 2), after_steps(split, 2, poisoned))) << to_string(recompute);
   }
+}
+
+/// Kernels, products, copies and events that a step puts on the streams of a stand-in GPU.
+std::int64_t enqueued_by_a_step(int microbatches, int blocks) {
+  auto model = model::built_in("gpt2-tiny");
+  model.blocks = blocks;
+  const auto trainer = tests::trainer(tests::everybody(), plan::even_plan(model, 16, microbatches, Precision::bf16, 1, 1, 1, 1));
+  trainer->step(0);
+  const std::int64_t before = tests::standin_count();
+  trainer->step(1);
+  return tests::standin_count() - before;
+}
+
+/// A block's passes are those of compute_launches_test, without an event between them. Each of its 12 tensors is summed and updated by one
+/// kernel, and its gradients are cleared by one.
+TEST(Launches, OfAStepAreThoseOfItsBlocksAndFewMore) {
+  if (tests::everybody().size() > 1 || tests::test_device() != "gpu") GTEST_SKIP() << "one rank on a GPU";
+  const std::int64_t one = enqueued_by_a_step(1, 1), deeper = enqueued_by_a_step(1, 2), longer = enqueued_by_a_step(2, 1),
+                     both = enqueued_by_a_step(2, 2);
+  const std::int64_t passes = both - longer - (deeper - one), updates = deeper - one - passes, ends = longer - one - passes;
+  EXPECT_EQ(passes, 9 + 21);
+  EXPECT_EQ(updates, 12 + 12 + 1);
+  EXPECT_EQ(ends, 15) << "of embedding and head, for each microbatch";
+  EXPECT_EQ(one - passes - updates - ends, 23) << "once";
 }
 
 /// What GPUs exchange by themselves: not on CPUs.

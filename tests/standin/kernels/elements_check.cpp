@@ -61,7 +61,7 @@ void check_swiglu(hostgpu::Order order, std::size_t columns) {
 
 template <class E>
 void check_rotation(hostgpu::Order order) {
-  constexpr int rows = 5, length = 3, size = 8, heads = 2, first = 4, step = 12, pitch = 30;
+  constexpr int rows = 5, length = 3, size = 8, heads = 2, bands = 2, band = 24, step = 12, pitch = 50;
   std::mt19937_64 random{3};
   Buffer<E> x{rows * pitch}, turned{rows * pitch};
   x.normal(random);
@@ -70,15 +70,15 @@ void check_rotation(hostgpu::Order order) {
   for (int p = 0; p < length; ++p)
     for (int i = 0; i < size / 2; ++i)
       set(angles[p * size + i], std::cos(p * 0.3 + i)), set(angles[p * size + size / 2 + i], std::sin(p * 0.3 + i));
-  hostgpu::run({1}, {element_threads}, 0, order,
-               [&] { Kernels<E>::rotate(turned, angles, rows, pitch, first, step, heads, size, length); });
+  hostgpu::run({1, bands}, {element_threads}, 0, order,
+               [&] { Kernels<E>::rotate(turned, angles, rows, pitch, band, step, heads, size, length); });
   Comparison there{std::string{"rotate"} + suffix<E>}, back{std::string{"rotate back"} + suffix<E>};
   for (int r = 0; r < rows; ++r)
     for (int c = 0; c < pitch; ++c) {
       const auto at = static_cast<std::size_t>(r * pitch + c);
-      const int in_band = c - first, head = in_band / step, i = in_band % step;
+      const int in_band = c % band, head = in_band / step, i = in_band % step;
       double reference = x.at(at), error = 0;
-      if (in_band >= 0 && head < heads && i < size) {
+      if (c < bands * band && head < heads && i < size) {
         const int pair = i % (size / 2);
         const double angle = r % length * 0.3 + pair,
                      other = x.at(static_cast<std::size_t>(i < size / 2 ? r * pitch + c + size / 2 : r * pitch + c - size / 2));
@@ -90,8 +90,8 @@ void check_rotation(hostgpu::Order order) {
     }
   Buffer<E> returned{rows * pitch};
   returned.copy(turned);
-  hostgpu::run({1}, {element_threads}, 0, order,
-               [&] { Kernels<E>::rotate(returned, angles, rows, pitch, first, step, heads, -size, length); });
+  hostgpu::run({1, bands}, {element_threads}, 0, order,
+               [&] { Kernels<E>::rotate(returned, angles, rows, pitch, band, step, heads, -size, length); });
   for (std::size_t i = 0; i < x.size(); ++i) back.add(returned.at(i), x.at(i), 4 * rounding<E> * (1 + std::abs(x.at(i))) * 2);
 }
 

@@ -74,9 +74,9 @@ void backward(const Case& c, hostgpu::Order order) {
     Kernels<E>::rows_backward(out, masked, partials, from, c.residual ? added.get() : nullptr, x, c.norm ? weight.get() : nullptr,
                               c.residual ? residual.get() : nullptr, stats, c.rows, c.width, c.rms, c.bias, drop, place);
   });
-  for (std::size_t s = 0; s < all; ++s)
-    hostgpu::run({static_cast<unsigned>((w + column_threads - 1) / column_threads)}, {column_threads}, 0, order,
-                 [&] { add_column_sums(totals + s * w, partials + s * blocks * w, blocks, c.width); });
+  if (all > 0)
+    hostgpu::run({static_cast<unsigned>((w + column_threads - 1) / column_threads), static_cast<unsigned>(all)}, {column_threads}, 0, order,
+                 [&] { add_column_sums(totals, totals + w, totals + 2 * w, partials, blocks, c.width); });
   std::vector<double> sums(3 * w, 0.5), sizes(3 * w, 0.5);
   Comparison outs{std::string{"rows_backward"} + suffix<E> + " out", c.norm}, masks{std::string{"rows_backward"} + suffix<E> + " masked"};
   Comparison columns{std::string{"rows_backward"} + suffix<E> + " sums", all > 0};
@@ -115,7 +115,7 @@ void sums_of_columns(hostgpu::Order order) {
   Buffer<float> partials{parts * width}, totals{width};
   totals.fill(0);
   hostgpu::run({1, parts}, {column_threads}, 0, order, [&] { Kernels<E>::column_sums(partials, x, rows, width); });
-  hostgpu::run({1}, {column_threads}, 0, order, [&] { add_column_sums(totals, partials, parts, width); });
+  hostgpu::run({1}, {column_threads}, 0, order, [&] { add_column_sums(totals, nullptr, nullptr, partials, parts, width); });
   Comparison all{std::string{"column_sums"} + suffix<E>};
   for (std::size_t j = 0; j < width; ++j) {
     double sum = 0, size = 0;

@@ -60,10 +60,9 @@ void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const bool shared = setup_.model.shares_keys();
   const std::int64_t bands = shared ? groups_ : 1, heads = shared ? queries + 1 : heads_ + groups_;
   const std::int64_t threads = f.n * heads * (size / 2);
-  for (std::int64_t band = 0; band < bands; ++band)
-    kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .threads = element_threads}, qkv,
-                    reinterpret_cast<const float*>(angles_.data().address), f.n, static_cast<int>(qkv_width_),
-                    static_cast<int>(band * (queries + 2) * size), size, static_cast<int>(heads), back ? -size : size, setup_.length);
+  kernels_.rotate(stream_, {.blocks_x = (threads + element_threads - 1) / element_threads, .blocks_y = bands, .threads = element_threads},
+                  qkv, reinterpret_cast<const float*>(angles_.data().address), f.n, static_cast<int>(qkv_width_), (queries + 2) * size,
+                  size, static_cast<int>(heads), back ? -size : size, setup_.length);
 }
 
 template <class E>

@@ -209,13 +209,19 @@ void Operations<E>::rows_backward(const Frame& f, const RowsBackward& r) {
   kernels_.rows_backward(stream_, {.blocks_x = blocks, .threads = row_threads, .shared = Bytes{sums * d_ * 4}}, r.out,
                          r.drop.on ? r.masked : nullptr, partials, r.gradient, r.added, r.x, r.norms ? f.weight(r.norm_weight) : nullptr,
                          r.residual, r.stats, static_cast<int>(f.rows), static_cast<int>(d_), rms_, r.has_bias, r.drop, f.place());
-  const auto add = [&](int which, Parameter parameter) {
-    kernels_.add_column_sums(stream_, {.blocks_x = (d_ + column_threads - 1) / column_threads, .threads = column_threads},
-                             f.gradient(parameter), partials + which * blocks * d_, static_cast<int>(blocks), static_cast<int>(d_));
-  };
-  if (r.norms) add(0, r.norm_weight);
-  if (r.norms && !rms_) add(1, r.norm_bias);
-  if (r.has_bias) add(norm_sums, r.bias);
+  if (sums == 0) return;
+  std::array<float*, 3> to{};
+  if (r.norms) to[0] = f.gradient(r.norm_weight);
+  if (norm_sums == 2) to[1] = f.gradient(r.norm_bias);
+  if (r.has_bias) to[static_cast<std::size_t>(norm_sums)] = f.gradient(r.bias);
+  add_parts(to, sums, partials, static_cast<int>(blocks), d_);
+}
+
+template <class E>
+void Operations<E>::add_parts(const std::array<float*, 3>& to, int sums, const float* partials, int parts, std::int64_t width) {
+  kernels_.add_column_sums(stream_,
+                           {.blocks_x = (width + column_threads - 1) / column_threads, .blocks_y = sums, .threads = column_threads}, to[0],
+                           to[1], to[2], partials, parts, static_cast<int>(width));
 }
 
 template <class E>
@@ -224,8 +230,7 @@ void Operations<E>::add_column_sums(const Frame& f, const E* x, std::int64_t wid
   float* partials = f.template take<float>(parts * width);
   kernels_.column_sums(stream_, {.blocks_x = blocks, .blocks_y = parts, .threads = column_threads}, partials, x, static_cast<int>(f.n),
                        static_cast<int>(width));
-  kernels_.add_column_sums(stream_, {.blocks_x = blocks, .threads = column_threads}, f.gradient(parameter), partials,
-                           static_cast<int>(parts), static_cast<int>(width));
+  add_parts({f.gradient(parameter)}, 1, partials, static_cast<int>(parts), width);
 }
 
 template <class E>
@@ -258,6 +263,7 @@ std::int64_t Operations<E>::head_pitch(const Frame& f) const {
 }
 
 #define FLOTILLA_INSTANTIATE(E)                                                                                                            \
+  template void Operations<E>::add_parts(const std::array<float*, 3>&, int, const float*, int, std::int64_t);                              \
   template Operations<E>::Operations(const Setup&, const gpu::Device&, std::span<const std::byte>);                                        \
   template void Operations<E>::run(const Task&);                                                                                           \
   template void Operations<E>::set_scratch(std::span<std::byte>);                                                                          \

@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+
 #include "attention.hpp"
 #include "cpu/parameters.hpp"
 #include "flotilla/base/error.hpp"
@@ -133,6 +135,8 @@ class Operations {
   };
   void rows_backward(const Frame&, const RowsBackward&);
   void add_column_sums(const Frame&, const E* x, std::int64_t width, Parameter);
+  /// Each of `sums` vectors += its parts in `partials` (sums, parts, width), in order.
+  void add_parts(const std::array<float*, 3>& to, int sums, const float* partials, int parts, std::int64_t width);
   void copy(const Frame&, const E* from, E* to, std::int64_t elements);
   void copy_rows(const Frame& f, const E* from, E* to, std::int64_t width) { copy(f, from, to, f.rows * width); }
   Dropout dropout(const Frame&, DropSite) const;

@@ -2,12 +2,13 @@
 
 namespace flotilla::compute::cuda {
 
-/// to[column] += the parts' sums, in order.
-extern "C" __global__ void add_column_sums(float* to, const float* partials, int parts, int width) {
+/// to[column] += the parts' sums, in order; of partials (sums, parts, width), block y adds to the y-th of three vectors.
+extern "C" __global__ void add_column_sums(float* first, float* second, float* third, const float* partials, int parts, int width) {
   const int column = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (column >= width) return;
+  float* const to = blockIdx.y == 0 ? first : blockIdx.y == 1 ? second : third;
   float sum = 0;
-  for (int part = 0; part < parts; ++part) sum += partials[std::int64_t{part} * width + column];
+  for (int part = 0; part < parts; ++part) sum += partials[(std::int64_t{blockIdx.y} * parts + part) * width + column];
   to[column] += sum;
 }
 

@@ -44,6 +44,6 @@
   T(_f32, float, FLOTILLA_NO_KERNELS) T(_bf16, bfloat16, FLOTILLA_HALF_KERNELS) T(_f16, float16, FLOTILLA_HALF_KERNELS)
 
 #define FLOTILLA_PLAIN_KERNELS(F)                                          \
-  F(add_column_sums, float*, const float*, int, int)                       \
+  F(add_column_sums, float*, float*, float*, const float*, int, int)       \
   F(squared_norm, double*, double*, unsigned*, const float*, std::int64_t) \
   F(head_loss, double*, const float*, HeadRows)
