@@ -15,12 +15,14 @@
 /// before ready, two threads in one communicator.
 ///
 ///   FLOTILLA_STANDIN_NCCL_VERSION      what it calls itself (default 22809)
-///   FLOTILLA_STANDIN_NCCL_FAULTS       "KIND:RANK,KIND@N:RANK": init_hang, init_slow (0.3 s), init_die; of the process's N-th operation
+///   FLOTILLA_STANDIN_NCCL_FAULTS       "KIND:RANK,KIND@N:RANK": init_hang, init_slow (0.3 s), init_die, of the process's N-th
+///                                      communicator or of all; of its N-th operation
 ///   or, as N,
 ///                                      "all": hang, slow (0.3 s), die, async (an asynchronous error), wrong (sum, or bits received)
 ///   FLOTILLA_STANDIN_RANK              which rank of the faults this process is (default: OMPI_COMM_WORLD_RANK, else the member's index)
 ///   FLOTILLA_STANDIN_NCCL_LAZY         every call answers "in progress", and its work is enqueued a moment later
 ///   FLOTILLA_STANDIN_NCCL_SERIAL       a process's operations run one at a time, in the order of their calls, as on a GPU that they fill
+///   FLOTILLA_STANDIN_NCCL_MEMORY       bytes that a communicator takes of its device for each other member (default 64 KiB)
 ///   FLOTILLA_STANDIN_NCCL_ABORT_WAITS  an abort waits for the operations of all communicators of the process, as freeing memory does
 namespace flotilla::standin::nccl {
 
@@ -29,6 +31,7 @@ using api::Result;
 
 inline constexpr int most_members = 16;
 inline constexpr std::size_t chunk = 64 << 10;
+inline constexpr std::size_t memory_of_a_connection = 64 << 10;
 
 enum class Kind : int { all_reduce, reduce_scatter, all_gather, exchange };
 
@@ -68,6 +71,7 @@ struct CommObject {
   std::string name;
   int rank = 0, size = 0;
   standin::nccl::Shared* shared = nullptr;
+  void* memory = nullptr;  ///< of its device
   std::atomic<int> state{success};
   std::atomic<bool> aborted{false};
   std::atomic<int> pending{0};  ///< operations enqueued and not ended

@@ -1,3 +1,4 @@
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -22,10 +23,12 @@ std::string setting(const char* name) {
   return value ? value : "";
 }
 
-Result join(Comm& comm) {
-  if (has_fault("init_die", comm, 0)) _exit(9);
-  if (has_fault("init_slow", comm, 0)) usleep(300'000);
-  if (has_fault("init_hang", comm, 0))
+/// `joining`: the process's communicators so far.
+Result join(Comm& comm, std::uint64_t joining) {
+  const auto fails = [&](const char* kind) { return has_fault(kind, comm, 0) || has_fault(kind, comm, joining); };
+  if (fails("init_die")) _exit(9);
+  if (fails("init_slow")) usleep(300'000);
+  if (fails("init_hang"))
     while (pause(comm)) {
     }
   const int file = shm_open(comm.name.c_str(), O_CREAT | O_RDWR, 0600);
@@ -41,10 +44,26 @@ Result join(Comm& comm) {
   return all ? api::success : api::remote_error;
 }
 
+/// The driver's, for memory that a communicator takes.
+template <class Function>
+Function driver(const char* name) {
+  return reinterpret_cast<Function>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name));
+}
+
+/// Of the calling thread's device, for each other member.
+bool take_memory(Comm& comm) {
+  static const auto take = driver<int (*)(void**, std::size_t)>("cuMemAlloc_v2");
+  const std::string bytes = setting("FLOTILLA_STANDIN_NCCL_MEMORY");
+  const std::size_t size = static_cast<std::size_t>(comm.size - 1) * (bytes.empty() ? memory_of_a_connection : std::stoul(bytes));
+  return size == 0 || take(&comm.memory, size) == 0;
+}
+
 void bury(Comm* comm) {
   if (comm->background.joinable()) comm->background.join();
   while (comm->pending > 0) usleep(200);
   if (comm->shared) munmap(comm->shared, sizeof(Shared));
+  static const auto give_back = driver<int (*)(void*)>("cuMemFree_v2");
+  if (comm->memory) give_back(comm->memory);
   {
     const std::lock_guard lock{living_mutex};
     living.erase(comm);
@@ -145,7 +164,9 @@ Result ncclCommInitRankConfig(standin::nccl::Comm** out, int members, UniqueId i
     living.insert(comm);
   }
   *out = comm;
-  return in_background(*comm, [comm] { return join(*comm); });
+  if (!take_memory(*comm)) return unhandled_cuda_error;
+  static std::atomic<std::uint64_t> joined{0};
+  return in_background(*comm, [comm, joining = ++joined] { return join(*comm, joining); });
 }
 
 Result ncclCommGetAsyncError(standin::nccl::Comm* comm, Result* error) {
