@@ -6,7 +6,8 @@
 #
 # Builds the kernels for the device and a checker, holds every kernel against references in fp64, runs the checks under compute-sanitizer where
 # it is, and times every kernel at the sizes of a GPT-2 124M step: against its floor (bytes or FLOPs at the rates measured first), and beside
-# PyTorch where python3 has it. FLOTILLA_GPU_KERNELS names an image that replaces the kernels built here (docs/gpu.md).
+# PyTorch where python3 has it. Where NCCL is: collectives of all visible GPUs, with known answers, bandwidths as nccl-tests define them, and an
+# abort while a member is missing. FLOTILLA_GPU_KERNELS names an image that replaces the kernels built here (docs/gpu.md).
 # Exit code 1 if a check or a sanitizer finds something; 69 without a GPU, nvcc or a compiler.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -57,11 +58,15 @@ if [ -z "$tiny" ] && command -v python3 >/dev/null && timeout 150 python3 "$here
   torch=measured
 fi
 
+step "groups of GPUs"
+"$program" groups $tiny >"$out/groups.jsonl" || { step "a group of GPUs failed"; wrong=1; }
+
 lines() { paste -sd, "$1"; }
 cat >"$out/first_light.json" <<JSON
 {"format": "flotilla-first-light", "version": 1, "device": $device,
  "checks": {"result": "$checked", "comparisons": $values}, "sanitizers": {$sanitizers},
- "speed": [$(lines "$out/speed.jsonl")], "pytorch": {"result": "$torch", "speed": [$(lines "$out/torch.jsonl")]}}
+ "speed": [$(lines "$out/speed.jsonl")], "pytorch": {"result": "$torch", "speed": [$(lines "$out/torch.jsonl")]},
+ "groups": [$(lines "$out/groups.jsonl")]}
 JSON
 {
   echo "# First light"
@@ -79,6 +84,14 @@ JSON
     FILENAME ~ /torch.jsonl$/ { torch[kernel] = sprintf("%.1f", field["torch_seconds"] * 1e6); next }
     kernel != "rates" { printf "| `%s` | %.1f | %.1f | %.0f %% | %s |\n", kernel, field["seconds"] * 1e6, field["floor_seconds"] * 1e6, field["share"] * 100, (kernel in torch) ? torch[kernel] : "-" }
   ' "$out/torch.jsonl" "$out/speed.jsonl"
+  echo
+  echo "| collective of NCCL | GPUs | bytes | us | algorithm, GB/s | bus, GB/s |"
+  echo "|---|---|---|---|---|---|"
+  awk -F'[:,}] *' '
+    { delete field; for (i = 1; i < NF; ++i) { name = $i; gsub(/[{" ]/, "", name); field[name] = $(i + 1) }; group = field["group"]; gsub(/"/, "", group) }
+    "bytes" in field { printf "| `%s` | %d | %d | %.1f | %.2f | %.2f |\n", group, field["devices"], field["bytes"], field["seconds"] * 1e6, field["algorithm_bandwidth"] / 1e9, field["bus_bandwidth"] / 1e9 }
+  ' "$out/groups.jsonl"
+  sed -n 's/.*"group": "none", "why": "\(.*\)"}/No groups: \1./p; s/.*"group": "abort".*"done": true, "seconds": \(.*\)}/An abort took \1 s./p' "$out/groups.jsonl"
 } >"$out/first_light.md"
 cat "$out/first_light.md"
 grep -h WRONG "$out/checks.txt" || true

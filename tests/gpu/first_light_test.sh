@@ -12,14 +12,28 @@ grep -q 'Checks against fp64: passed, [1-9][0-9]* comparisons' "$page" || fail "
 for kernel in rows_forward_bf16 adamw_bf16 head_gradient_bf16 attention_keys_64_bf16 product_down_bf16; do
   grep -qE "^\| \`$kernel\` \| [0-9.]+ \| [0-9.]+ \|" "$page" || fail "the page has no time of $kernel"
 done
+for collective in all_reduce reduce_scatter all_gather send_receive; do
+  grep -qE "^\| \`$collective\` \| 2 \| 262144 \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|" "$page" || fail "the page has no $collective of two GPUs"
+done
+grep -qE "^An abort took [0-9.e+-]+ s\.$" "$page" || fail "the page has no abort"
 python3 - "$scratch/first_light.json" <<'PY' || fail "the JSON is not whole"
 import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["checks"]["result"] == "passed" and report["checks"]["comparisons"] > 90, report["checks"]
 assert report["speed"][0]["kernel"] == "rates" and report["speed"][0]["bf16"] > 0
 assert all(line["seconds"] > 0 and line["floor_seconds"] > 0 for line in report["speed"][1:]), report["speed"]
+rates = {line["group"]: line for line in report["groups"]}
+assert abs(rates["all_reduce"]["bus_bandwidth"] / rates["all_reduce"]["algorithm_bandwidth"] - 1) < 1e-3, "2 (n - 1) / n of two"
+assert abs(rates["all_gather"]["bus_bandwidth"] / rates["all_gather"]["algorithm_bandwidth"] - 0.5) < 1e-3, "(n - 1) / n of two"
+assert rates["abort"]["done"]
 assert set(report["sanitizers"]) == {"memcheck", "racecheck", "initcheck", "synccheck"}
 PY
+
+# A wrong sum is found, and what a machine without NCCL lacks is said.
+build=$scratch/build/first_light
+FLOTILLA_STANDIN_NCCL_FAULTS=wrong@1:1 "$build" groups tiny >/dev/null 2>"$scratch/said" && fail "a wrong sum is no finding"
+grep -q "WRONG all_reduce" "$scratch/said" || fail "of a wrong sum it says: $(cat "$scratch/said")"
+FLOTILLA_STANDIN_NCCL_VERSION=21805 "$build" groups tiny | grep -q '"why": "libnccl.so.2 is NCCL 2.18.5' || fail "it does not say that NCCL is too old"
 
 # A launch that fails is found, and a machine without a GPU is told so.
 FLOTILLA_STANDIN_FAULTS=launch@3=719 "$1/tests/gpu/first_light.sh" --tiny "$scratch" >/dev/null 2>&1 && fail "a launch that failed is no finding"

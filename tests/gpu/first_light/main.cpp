@@ -1,5 +1,6 @@
 // first_light check          every kernel against references in fp64
 // first_light speed [tiny]   rates and times, one JSON object a line
+// first_light groups [tiny]  collectives of all visible GPUs by NCCL, one JSON object a line
 // first_light device         one JSON object
 #include <cstdio>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include "check.hpp"
 #include "device.hpp"
 #include "flotilla/base/philox.hpp"
+#include "groups.hpp"
 #include "speed.hpp"
 
 namespace flotilla {
@@ -33,6 +35,7 @@ int device() {
 int run(const std::string& what, bool tiny) {
   if (what == "check") return check();
   if (what == "device") return device();
+  if (what == "groups") return first_light::measure_groups(tiny);
   first_light::measure_speed(tiny);
   return 0;
 }
