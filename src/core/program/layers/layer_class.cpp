@@ -88,25 +88,15 @@ int LayerClassBuilder::add_pass(int layer, bool recompute, bool backward) {
   return add_instruction(std::move(instruction));
 }
 
-int LayerClassBuilder::add_gather(int layer, bool backward, int before) {
+int LayerClassBuilder::add_shard_exchange(CollectiveKind kind, int layer, bool backward, int after) {
+  const bool gathers = kind == CollectiveKind::all_gather_shards;
+  const Bytes size = sizes_.parameters(layer, layer + 1, kind_.tensor_parallel) * (gathers ? gathered() : gradient());
   Instruction instruction;
-  instruction.name = text("gather weights ", layer);
-  instruction.work =
-      Collective{CollectiveKind::all_gather_shards, slots_.shards, {{}, sizes_.parameters(layer, layer + 1, kind_.tensor_parallel) * gathered()}, {}};
+  instruction.name = text(gathers ? "gather weights " : "scatter gradients ", layer);
+  instruction.work = Collective{kind, slots_.shards, {{}, size}, {}};
   instruction.queue = Queue::sum;
   instruction.backward = backward;
-  if (before >= 0) instruction.waits.push_back({before, 0});
-  return add_instruction(std::move(instruction));
-}
-
-int LayerClassBuilder::add_scatter(int layer, int pass) {
-  Instruction instruction;
-  instruction.name = text("scatter gradients ", layer);
-  instruction.work =
-      Collective{CollectiveKind::reduce_scatter_shards, slots_.shards, {{}, sizes_.parameters(layer, layer + 1, kind_.tensor_parallel) * gradient()}, {}};
-  instruction.queue = Queue::sum;
-  instruction.backward = true;
-  instruction.waits.push_back({pass, 0});
+  if (after >= 0) instruction.waits.push_back({after, 0});
   return add_instruction(std::move(instruction));
 }
 
@@ -114,17 +104,21 @@ void LayerClassBuilder::add_layers(std::vector<int>& instructions, int chunk, bo
   const auto& here = stage(chunk);
   const bool gathers = kind_.sums && shards(ShardedState::parameters), scatters = gathers && backward;
   std::vector<int> passes;
+  const auto scatter = [&](int layer) {
+    if (scatters) instructions.push_back(add_shard_exchange(CollectiveKind::reduce_scatter_shards, layer, true, passes.back()));
+  };
   for (int i = 0; i < here.last_layer - here.first_layer; ++i) {
     const int layer = backward ? here.last_layer - 1 - i : here.first_layer + i;
-    const int gather = gathers ? add_gather(layer, backward, i > 1 ? passes[static_cast<std::size_t>(i - 2)] : -1) : -1;
+    const int before = i > 1 ? passes[static_cast<std::size_t>(i - 2)] : -1;
+    const int gather = gathers ? add_shard_exchange(CollectiveKind::all_gather_shards, layer, backward, before) : -1;
     if (gathers) instructions.push_back(gather);
-    if (scatters && i > 0) instructions.push_back(add_scatter(layer + 1, passes.back()));
+    if (i > 0) scatter(layer + 1);
     passes.push_back(add_pass(layer, backward && here.recompute != plan::Recompute::none && plan_.model.is_block(layer), backward));
     if (gathers) out_.instructions.back().waits.push_back({gather, 0});
     instructions.push_back(passes.back());
     if (backward) last_backward_.emplace_back(layer, passes.back());
   }
-  if (scatters) instructions.push_back(add_scatter(here.first_layer, passes.back()));
+  scatter(here.first_layer);
 }
 
 bool LayerClassBuilder::talks(bool sends, bool backward) const {

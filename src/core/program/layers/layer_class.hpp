@@ -53,9 +53,9 @@ class LayerClassBuilder {
   bool talks(bool sends, bool backward) const;
   void add_layers(std::vector<int>& instructions, int chunk, bool backward);
   int add_pass(int layer, bool recompute, bool backward);
-  /// With parameters in shards: the gather of the layer's weights for the pass, while the layer before it computes.
-  int add_gather(int layer, bool backward, int before);
-  int add_scatter(int layer, int pass);
+  /// With parameters in shards: the layer's weights are gathered for a pass, its gradients scattered. Begins when pass `after` is done, so
+  /// weights come while the layer before computes; -1: at once.
+  int add_shard_exchange(CollectiveKind, int layer, bool backward, int after);
   std::vector<int> closing_instructions();
   /// Sums of gradients after the last pass, in buckets.
   void add_sums(std::vector<int>& instructions);
