@@ -103,17 +103,25 @@ std::string table(const Validation& v, const std::map<std::string, int>& colour)
   for (const char* title : {"runs", "forecast", "time error mean, %", "median", "worst", "bias", "within the bar, %", "memory error, %", "regret, %"})
     out += text("<th>", title, "</th>");
   out += "</tr></thead><tbody>\n";
-  for (const auto& source : v.sources) out += row(source, source.time_error_mean ? colour.at(source.name) : -1);
+  for (const auto& source : v.sources)
+    if (source.forecast_runs > 0) out += row(source, source.time_error_mean ? colour.at(source.name) : -1);
   return out + row(v.all, -1) + "</tbody></table></div>\n";
+}
+
+std::string sources_without_forecast(const Validation& v) {
+  std::string names;
+  for (const auto& source : v.sources)
+    if (source.forecast_runs == 0) names += text(names.empty() ? "" : ", ", escaped(source.name), " (", source.runs, ")");
+  return names.empty() ? "" : "<p>No run is forecast of " + names + ".</p>\n";
 }
 
 constexpr const char* style = R"(<style>
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #ffffff; --line: #d5dae1; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e8ee; --paper: #14181e; --line: #39414c; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 68rem; margin: 2rem auto; padding: 0 1rem; }
 svg[role] { width: 100%; max-width: 40rem; } .mark { width: .7em; height: .7em; } text { fill: var(--ink); font-size: 13px; }
 .grid { stroke: var(--line); } .equal { stroke: var(--ink); stroke-dasharray: 5 4; } circle { fill-opacity: .65; } .wide { overflow-x: auto; }
-table { border-collapse: collapse; } th, td { text-align: right; padding: .25rem .6rem; border-bottom: 1px solid var(--line); }
+table { border-collapse: collapse; } th, td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; white-space: nowrap; }
 .c0 { fill: #3b75af } .c1 { fill: #ef8636 } .c2 { fill: #519e3e } .c3 { fill: #c53a32 } .c4 { fill: #8d69b8 } .c5 { fill: #84584e }
 .c6 { fill: #d57dbe } .c7 { fill: #7f7f7f } .c8 { fill: #b8a900 } .c9 { fill: #58bbcc } .c10 { fill: #2e4a7d } .c11 { fill: #9c1f5f }
@@ -136,6 +144,7 @@ std::string validation_page(const Validation& v) {
   if (!v.not_forecast.empty()) out += "<h2>Not forecast</h2>\n<ul>\n";
   for (const auto& [reason, runs] : v.not_forecast) out += text("<li>", runs, ": ", escaped(reason), "</li>\n");
   if (!v.not_forecast.empty()) out += "</ul>\n";
+  out += sources_without_forecast(v);
   return out + "</body>\n</html>\n";
 }
 

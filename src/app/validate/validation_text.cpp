@@ -4,6 +4,7 @@
 #include "app/common/table.hpp"
 #include "app/validate/validation.hpp"
 #include "flotilla/base/text.hpp"
+#include "flotilla/options/documents.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -21,7 +22,6 @@ std::string table_of(const std::string& title, const std::vector<Statistics>& gr
   using enum Align;
   TextTable table{{{title, left},
                    {"runs", right},
-                   {"fore- cast", right},
                    {"mean", right},
                    {"median", right},
                    {"worst", right},
@@ -34,13 +34,19 @@ std::string table_of(const std::string& title, const std::vector<Statistics>& gr
     const std::string oom = s.out_of_memory + s.out_of_memory_false == 0
                                 ? "-"
                                 : text(s.out_of_memory_called, "/", s.out_of_memory, "+", s.out_of_memory_false);
-    table.add({s.name, text(s.runs), text(s.forecast_runs), in_percent(s.time_error_mean), in_percent(s.time_error_median),
+    table.add({s.name, s.forecast_runs == s.runs ? text(s.runs) : text(s.forecast_runs, "/", s.runs), in_percent(s.time_error_mean), in_percent(s.time_error_median),
                in_percent(s.time_error_worst), in_percent(s.time_bias, true), in_percent(s.coverage), in_percent(s.memory_error_mean), oom,
                in_percent(s.regret)});
   };
-  for (const auto& group : groups) add(group);
+  std::vector<std::string> without;
+  for (const auto& group : groups)
+    if (group.forecast_runs > 0)
+      add(group);
+    else
+      without.push_back(text(group.name, " (", group.runs, ")"));
   if (total != nullptr) add(*total);
-  return table.print(output_style());
+  const std::string rows = table.print(output_style());
+  return without.empty() ? rows : rows + options::wrap("No run is forecast of " + joined(without) + ".", 0, table_width) + "\n";
 }
 
 std::string runs_table(const Validation& v) {
