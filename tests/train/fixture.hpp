@@ -64,14 +64,15 @@ inline data::Sampler sampler(const plan::Plan& plan, std::uint64_t seed = 5) {
   return {data::open_corpora(options).training, how};
 }
 
-/// FLOTILLA_TEST_DEVICE: on what the ranks of a test compute: gpu, or mixed, where every other one does. By itself a rank is on a CPU.
+/// FLOTILLA_TEST_DEVICE: on what the ranks of a test compute: gpu, or mixed, where every other one of the world does. By itself (myself())
+/// a rank is on a CPU.
 inline std::string test_device() {
   const char* device = std::getenv("FLOTILLA_TEST_DEVICE");
   return device == nullptr ? "cpu" : device;
 }
 inline compute::Device device_of(const comm::World& crew) {
-  const bool on_gpu = test_device() == "gpu" || (test_device() == "mixed" && crew.rank().value % 2 == 0);
-  return {on_gpu && &crew == &everybody() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
+  const bool on_gpu = test_device() == "gpu" || (test_device() == "mixed" && everybody().rank().value % 2 == 0);
+  return {on_gpu && &crew != &myself() ? compute::DeviceKind::gpu : compute::DeviceKind::cpu, 0};
 }
 
 inline program::Runtime runtime() {
