@@ -112,6 +112,19 @@ TEST(StopSignals, AfterwardsTheyKillAgain) {
   EXPECT_EQ(child.wait(), -SIGTERM);
 }
 
+TEST(StopSignals, NohupIsRespected) {
+  tests::Child child{[] {
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);  // as in a batch script that leaves the signal to what it started
+    const StopSignals signals;
+    raise(SIGHUP);
+    if (signals.count() != 0) return 1;
+    raise(SIGTERM);
+    return signals.count() == 1 ? 0 : 2;
+  }};
+  EXPECT_EQ(child.wait(), 0);
+}
+
 TEST(StopSignals, OneAtATime) {
   const StopSignals signals;
   EXPECT_THROW(StopSignals{}, Error);

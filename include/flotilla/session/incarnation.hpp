@@ -33,8 +33,8 @@ class Incarnation {
 
   /// Local: a signal reached this rank, or some rank asked through the watch. Says why.
   std::optional<std::string> stop_wanted();
-  /// Local: since when this rank knows that somebody will be killed soon: its own SIGTERM or SIGINT, else when it heard of another's. On
-  /// the clock of flotilla::now().
+  /// Local: since when this rank knows that somebody will be killed soon: its own SIGTERM, SIGINT, SIGHUP or SIGXCPU, else when it heard
+  /// of another's. On the clock of flotilla::now().
   std::optional<Seconds> urgent_since();
   /// Passes a signal that reached this rank on to the others. Any thread.
   void relay_signals();

@@ -20,14 +20,17 @@ std::string signal_name(int number);
 
 /// From now on writing to a pipe that nobody reads fails with EPIPE and does not kill.
 void ignore_broken_pipes() noexcept;
+/// From now on writing beyond the limit of a file's size (ulimit -f) fails with EFBIG and does not kill.
+void ignore_file_size_limits() noexcept;
 
 /// While one of these lives, the signals ask for a stop and do not kill: the first is remembered, later ones are counted, so a second
 /// SIGTERM cannot end a save half-way. The destructor puts the old handlers back. One at a time per process (a second throws
-/// Error{internal}); signals may reach any thread.
+/// Error{internal}); signals may reach any thread. A SIGHUP that was ignored before (nohup) stays ignored.
 class StopSignals {
  public:
-  /// What Slurm, cloud sites and people send: SIGTERM (time limit, preemption), SIGUSR1 and SIGUSR2 (--signal), SIGINT (Ctrl-C).
-  static std::vector<int> usual() { return {SIGTERM, SIGUSR1, SIGUSR2, SIGINT}; }
+  /// What Slurm, cloud sites and people send: SIGTERM (time limit, preemption), SIGUSR1 and SIGUSR2 (--signal), SIGINT (Ctrl-C); the
+  /// system, when the terminal is gone (SIGHUP) and when the CPU time is used up (SIGXCPU, ulimit -t).
+  static std::vector<int> usual() { return {SIGTERM, SIGUSR1, SIGUSR2, SIGINT, SIGHUP, SIGXCPU}; }
 
   /// Throws Error{internal} when one exists already, or for a signal that cannot be handled.
   explicit StopSignals(const std::vector<int>& signals = usual());

@@ -33,6 +33,18 @@ extern "C" void remember(int number) {
   errno = saved;
 }
 
+void ignore(int number) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  sigaction(number, &action, nullptr);
+}
+
+/// By nohup, and for good. Batch scripts ignore SIGTERM for themselves only.
+bool stays_ignored(int number) {
+  struct sigaction before {};
+  return number == SIGHUP && sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 std::string signal_name(int number) {
@@ -47,11 +59,8 @@ std::string signal_name(int number) {
   }
 }
 
-void ignore_broken_pipes() noexcept {
-  struct sigaction action {};
-  action.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &action, nullptr);
-}
+void ignore_broken_pipes() noexcept { ignore(SIGPIPE); }
+void ignore_file_size_limits() noexcept { ignore(SIGXFSZ); }
 
 StopSignals::StopSignals(const std::vector<int>& signals) {
   FLOTILLA_REQUIRE(!installed.exchange(true), ErrorKind::internal, "stop signals are already being handled in this process");
@@ -61,6 +70,7 @@ StopSignals::StopSignals(const std::vector<int>& signals) {
   action.sa_flags = SA_RESTART;  // a stop request is no reason for a read or write to fail
   sigemptyset(&action.sa_mask);
   for (const int number : signals) {
+    if (stays_ignored(number)) continue;
     Old old{number, {}};
     if (sigaction(number, &action, &old.action) != 0) {
       restore();

@@ -65,8 +65,9 @@ void Incarnation::relay_signals() {
 }
 
 std::optional<signals::StopSignal> Incarnation::urgent_signal() const {
-  const auto term = signals_.received(SIGTERM);
-  return term ? term : signals_.received(SIGINT);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGXCPU})
+    if (const auto signal = signals_.received(number)) return signal;
+  return std::nullopt;
 }
 
 void Incarnation::relay_urgent_signals() {
