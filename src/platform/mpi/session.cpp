@@ -35,7 +35,7 @@ std::string why_unfit(int thread_level) {
 void initialize(int& thread_level) {
   const auto why = why_too_limited();
   FLOTILLA_REQUIRE(why.empty(), ErrorKind::unavailable, why);
-  start_nobody_else();
+  const LoneStart alone;
   const StartGuard guard{init_deadline, [] {
                            log::error("MPI has not started in ", init_deadline, ": a rank is stopped, or was not started");
                            ::_exit(static_cast<int>(ExitCode::lost_peer));

@@ -60,7 +60,7 @@ SessionFolder::SessionFolder() {
   const auto usual = usual_session_folder(environment);
   const auto why = why_no_session_folder(usual);
   if (why.empty()) {
-    require_base(usual.parent_path());
+    if (launched_processes(environment) == 1) require_base(usual.parent_path());  // others may have been told of another folder
     return;
   }
   FLOTILLA_REQUIRE(launched_processes(environment) == 1, ErrorKind::unavailable, usual.string(), ": Open MPI's folder on this node ", why,

@@ -21,6 +21,8 @@ constexpr std::array limits{Limit{RLIMIT_NOFILE, "open files", "ulimit -n", 25},
                             Limit{RLIMIT_FSIZE, "bytes in a file", "ulimit -f", rlim_t{4} << 20},
                             Limit{RLIMIT_STACK, "bytes of stack", "ulimit -s", rlim_t{201} << 10}};
 
+constexpr const char* remote_launch = "OMPI_MCA_plm";
+
 }  // namespace
 
 std::string why_too_limited() {
@@ -32,9 +34,16 @@ std::string why_too_limited() {
   return {};
 }
 
-void start_nobody_else() {
+LoneStart::LoneStart() {
   const auto of_environment = [](const char* name) -> const char* { return std::getenv(name); };
-  if (launched_processes(of_environment) == 1 && of_environment("OMPI_COMM_WORLD_SIZE") == nullptr) ::setenv("OMPI_MCA_plm", "isolated", 0);
+  if (launched_processes(of_environment) > 1) return;
+  for (const char* const decided : {"OMPI_COMM_WORLD_SIZE", remote_launch})
+    if (of_environment(decided) != nullptr) return;
+  set_ = ::setenv(remote_launch, "isolated", 1) == 0;
+}
+
+LoneStart::~LoneStart() {
+  if (set_) ::unsetenv(remote_launch);
 }
 
 }  // namespace flotilla::mpi
