@@ -19,9 +19,10 @@
 #                        repeated here; then the job goes back to the queue, without the nodes that failed     default: 240
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
 #   FLOTILLA_RUN_GRACE   how long ranks live after TERM, with its unit: a longer step is given up     default: Slurm's KillWait
+#   FLOTILLA_ANSWER_WITHIN seconds that nodes get to answer, and the ranks of a killed srun to save         default: 10
 #   FLOTILLA_TELL_AFTER  seconds after a launch, and then after twice as many each time, to say what it waits for    default: 10
 #   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
-#   FLOTILLA_NOTICE_WITHIN seconds to wait for Slurm to see that a node of a heterogeneous job is lost     default: 900
+#   FLOTILLA_NOTICE_WITHIN seconds to wait, before a requeue, for Slurm to see that a silent node is lost  default: 900
 #   FLOTILLA_DRAIN_EVERY seconds between looks for nodes that are being drained; 0: never       default: 60
 #
 # The shell understands: USR2 (of #SBATCH --signal=B:USR2@SECONDS): save, go back to the queue. USR1 (scancel --batch --signal=USR1 JOB): save,
@@ -152,12 +153,13 @@ flotilla_seconds_left() {
 # Seconds between TERM and KILL. GraceTime of a partition comes on top where a job is preempted, and nobody says why TERM has come.
 flotilla_kill_wait() { scontrol show config 2>/dev/null | sed -n 's/^KillWait *= *\([0-9]\{1,6\}\) .*/\1/p'; }
 
-# Of the nodes given, those that answer. A node that has just died is Slurm's for minutes yet.
+# Of the nodes given, those that run a step. A node that has just died is Slurm's for minutes yet; and srun may start nothing and say 0. It
+# must not read our input: it takes all there is.
 flotilla_answering() { # SRUN-OPTION NODE...
   local option=$1 node
   shift
   for node in "$@"; do
-    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 -w "$node" true >/dev/null 2>&1 && echo "$node") &
+    (timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 -w "$node" echo here </dev/null 2>/dev/null | grep -qx here && echo "$node") &
   done
   wait
 }
@@ -175,18 +177,31 @@ flotilla_refresh() {
 
 # A plain job's nodes, as Slurm has them now.
 flotilla_nodes() { # all|answering
-  local nodes
-  mapfile -t nodes < <(flotilla_hosts "$(squeue -h -j "$SLURM_JOB_ID" -o %N)")
+  local list nodes
+  list=$(squeue -h -j "$SLURM_JOB_ID" -o %N 2>/dev/null)
+  mapfile -t nodes < <(flotilla_hosts "${list:-$SLURM_JOB_NODELIST}")
   if [ "$1" = all ]; then printf '%s\n' "${nodes[@]}"; else flotilla_answering --quiet "${nodes[@]}" | sort; fi
 }
 
-# The nodes of a heterogeneous job that do not answer, one a line.
+flotilla_silent_of() { # SRUN-OPTION NODE...
+  local answering
+  answering=$(flotilla_answering "$@")
+  shift
+  printf '%s\n' "$@" | grep -vxF -e "$answering"
+}
+
+# The nodes that Slurm counts as the job's and that do not answer, one a line.
 flotilla_silent() {
   local k name nodes
+  if ! flotilla_is_het; then
+    mapfile -t nodes < <(flotilla_nodes all)
+    flotilla_silent_of --quiet "${nodes[@]}"
+    return
+  fi
   for ((k = 0; k < SLURM_HET_SIZE; k++)); do
     name=SLURM_JOB_NODELIST_HET_GROUP_$k
     mapfile -t nodes < <(flotilla_hosts "${!name}")
-    printf '%s\n' "${nodes[@]}" | grep -vxF -e "$(flotilla_answering "--het-group=$k" "${nodes[@]}")"
+    flotilla_silent_of "--het-group=$k" "${nodes[@]}"
   done
 }
 
@@ -227,24 +242,35 @@ flotilla_plain_launch() { # NODES COMMAND...
   launch=(srun --overlap --mpi=pmix --kill-on-bad-exit=1 "-N$count" "-n$((count * FLOTILLA_TASKS))" -w "$(tr ' ' ',' <<<"${nodes% }")" "${FLOTILLA_SRUN[@]}" "$@")
 }
 
-# Passes on what srun and the ranks say, and keeps the lines of srun's that name a node: awk outlives signals that are meant for others.
+# Passes on at once what srun and the ranks say, and keeps srun's lines that may name a node: sed outlives signals that are meant for others.
+# (mawk, which is Debian's awk, reads whole blocks.)
 flotilla_hear() { # FILE
   trap '' TERM USR1 USR2 INT HUP
-  exec awk -v words="$1" '{ print; fflush() }
-    /^(srun|slurmstepd): error: / && length($0) < 400 && kept++ < 1000 { print >words; fflush(words) }' >&2
+  LC_ALL=C exec sed -u -E "/^(srun|slurmstepd): error: .{0,380}$/w $1" >&2 # in UTF-8 this pattern takes sed 0.7 s of CPU time
 }
 
 # The nodes that srun's words say a launch failed on, one a line: "Task launch for StepId=7.0 failed on node n2: Duplicate job id",
-# "Node failure on n2". Of words on single tasks ("n2: task 3: Exited") only where nothing else was said. Names are looked for among the job's own.
-flotilla_blamed() { # FILE NODE...
-  local file=$1
-  shift
-  awk 'NR == FNR { known[$0] = 1; next }
+# "Node failure on n2", "task 1 launch failed: Unspecified error" (what PMIx cannot start, with the node left out: the task's number tells it).
+# Of words on single tasks ("n2: task 3: Exited") only where nothing else was said. Names are looked for among the nodes given, which are those
+# of the launch in Slurm's order.
+flotilla_blamed() { # FILE TASKS-ON-A-NODE(0: they differ) NODE...
+  local file=$1 tasks=$2
+  shift 2
+  awk -v tasks="$tasks" 'NR == FNR { known[$0] = 1; node[NR - 1] = $0; next }
     function blame(name) { gsub(/[:,;.]+$/, "", name); if (name in known) { print name; said = 1 } }
     match($0, /failed on node [^ ]+/) { blame(substr($0, RSTART + 15, RLENGTH - 15)) }
     match($0, /[Nn]ode failure on [^ ]+/) { blame(substr($0, RSTART + 16, RLENGTH - 16)) }
+    /^srun: error: task [0-9]+ launch failed/ { said = 1; if (tasks > 0) blame(node[int($4 / tasks)]) }
     /^srun: error: [^ ]+: tasks? / { split($3, word, ":"); maybe[word[1]] = 1 }
     END { if (!said) for (name in maybe) if (name in known) print name }' <(printf '%s\n' "$@") "$file" | sort -u
+}
+
+# The nodes that the run's last word accuses, one a line: "rank 3 on n2 has been silent for 10 s". Names are looked for among the job's own.
+flotilla_accused() { # INCARNATION-BEFORE NODE...
+  local before=$1
+  shift
+  [ -n "$(flotilla_word "$before")" ] || return 0
+  grep -oE 'rank [0-9]{1,9} on [A-Za-z0-9_.-]+' "$FLOTILLA_RUN/outcome.json" | awk '{ print $4 }' | sort -u | grep -xF -e "$(printf '%s\n' "$@")"
 }
 
 # Every node of the job, one a line.
@@ -262,8 +288,9 @@ flotilla_all_nodes() {
 
 flotilla_running() { kill -0 "$1" 2>/dev/null; }
 
+# Where slurmctld does not answer, a step is taken to be there still.
 flotilla_has_steps() (
-  steps=$(flotilla_steps)
+  steps=$(flotilla_steps) || exit 0
   [ -n "$steps" ]
 )
 
@@ -277,12 +304,31 @@ flotilla_tells_draining() (
   [ -n "$draining" ] && flotilla_say "being drained: $draining"
 )
 
-flotilla_steps() { squeue -h -s -j "$SLURM_JOB_ID" -o %i | grep -v -e batch -e extern; }
+# The job's steps but the script's own, one a line; fails where slurmctld does not answer.
+flotilla_steps() {
+  local steps
+  steps=$(squeue -h -s -j "$SLURM_JOB_ID" -o %i 2>/dev/null) || return 1
+  grep -v -e batch -e extern <<<"$steps" || true
+}
 
 flotilla_kill_steps() {
   local step
   for step in $(flotilla_steps); do scancel --signal=KILL "$step"; done
   kill -KILL "$1" 2>/dev/null
+}
+
+# Ends what a killed srun has left behind: ranks that train on, hold the run directory, and are heard by nobody. They may save first.
+flotilla_end_orphans() { # INCARNATION-BEFORE
+  local step i
+  [ -z "$(flotilla_word "$1")" ] && flotilla_has_steps || return 0
+  flotilla_say "a step is left without its srun: ending it"
+  for step in $(flotilla_steps); do scancel --signal="$FLOTILLA_SIGNAL" "$step"; done
+  for ((i = 0; i < 2 * FLOTILLA_ANSWER_WITHIN; i++)); do
+    flotilla_has_steps || return 0
+    sleep 0.5 &
+    wait $!
+  done
+  flotilla_kill_steps "$launcher"
 }
 
 # Whether a step that was there is there no more while its srun still waits: seen where a killed rank took the others along.
@@ -314,9 +360,11 @@ flotilla_tell_waiting() ( # SECONDS
 flotilla_wait() { # PID INCARNATION-BEFORE
   local told="" given_up="" looked=$SECONDS stepped=$SECONDS launched=$SECONDS begun="" had_step="" tell_after=$FLOTILLA_TELL_AFTER
   while flotilla_running "$1"; do
-    if [ -n "$flotilla_stop" ] && [ -z "$told" ]; then
+    if [ -z "$begun" ] && flotilla_has_begun; then begun=yes; fi
+    # Before that it would kill the ranks.
+    if [ -n "$flotilla_stop" ] && [ -n "$begun" ] && [ -z "$told" ]; then
       told=yes
-      [ "$flotilla_stop" = slurm ] || kill -s "$FLOTILLA_SIGNAL" "$1" 2>/dev/null
+      if [ "$flotilla_stop" = slurm ]; then flotilla_take_along; else kill -s "$FLOTILLA_SIGNAL" "$1" 2>/dev/null; fi
     fi
     if [ -z "$given_up" ] && flotilla_has_ended "$2"; then given_up=$SECONDS; fi
     if [ -n "$given_up" ] && [ $((SECONDS - given_up)) -ge 5 ]; then
@@ -330,7 +378,6 @@ flotilla_wait() { # PID INCARNATION-BEFORE
         flotilla_say "the step has ended but srun has not; ending srun"
         kill -KILL "$1" 2>/dev/null
       fi
-      if [ -z "$begun" ] && flotilla_has_begun; then begun=yes; fi
       if [ -z "$begun" ] && [ $((SECONDS - launched)) -ge "$tell_after" ]; then
         flotilla_tell_waiting "$((SECONDS - launched))"
         tell_after=$((2 * tell_after))
@@ -364,10 +411,10 @@ flotilla_without_bad() { # NODE...
 
 # Launches once; sets `code` and what flotilla_job has beside it.
 flotilla_launch() {
-  local nodes="" launcher left
+  local nodes="" launcher hearer words left
   before=$(flotilla_outcome incarnation)
   flotilla_find_incarnation
-  flotilla_begun_before=$flotilla_newest flotilla_launched_at=$SECONDS
+  flotilla_begun_before=$flotilla_newest
   : >"$flotilla_words"
   flotilla_stop=""
   if flotilla_is_het; then
@@ -379,6 +426,7 @@ flotilla_launch() {
     [ -n "${nodes// /}" ] || { code=77 && flotilla_say "no node of the job answers" && return; }
     flotilla_plain_launch "$nodes" "$FLOTILLA" "$@"
   fi
+  flotilla_launched_on=$nodes
   # What sbatch was asked for is about the first allocation; -N and -n above are about this one.
   unset SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE SLURM_NTASKS_PER_NODE "${!SLURM_NTASKS_PER_NODE_HET_GROUP_@}" "${!SLURM_NTASKS_HET_GROUP_@}"
   [ -z "${SLURM_CPUS_PER_TASK-}" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK # srun takes it over from sbatch no more since 22.05
@@ -389,16 +437,29 @@ flotilla_launch() {
   left=$(flotilla_seconds_left)
   if [ -n "$left" ]; then export FLOTILLA_RUN_TIME_LIMIT=${left}s; fi
   flotilla_say "launching on ${nodes:-all components}${left:+, $left s left}"
-  "${launch[@]}" 2> >(flotilla_hear "$flotilla_words") &
+  exec {words}> >(flotilla_hear "$flotilla_words")
+  hearer=$!
+  "${launch[@]}" 2>&"$words" &
   launcher=$!
+  exec {words}>&-
   flotilla_wait "$launcher" "$before"
   wait "$launcher" 2>/dev/null # bash would report a killed one
   code=$(flotilla_verdict $? "$before")
+  [ "$code" -ne 77 ] || flotilla_end_orphans "$before"
+  for ((left = 0; left < 20; left++)); do # the last words; who is left of the launch may hold on to the line
+    flotilla_running "$hearer" || break
+    sleep 0.1
+  done
+  if flotilla_has_begun; then
+    flotilla_failing_since=$SECONDS
+    [ "$code" -eq 69 ] || flotilla_failures=0
+    for left in ${nodes:-$(flotilla_all_nodes)}; do unset "flotilla_bad[$left]"; done # it ran on them
+  fi
 }
 
 # ---- what follows
 
-# Counts launches in a row that left no new checkpoint, over requeues too.
+# Counts launches in a row that left no new checkpoint, over requeues too: flotilla_tries.
 flotilla_made_progress() {
   local step last tries
   step=$(flotilla_newest_step)
@@ -407,6 +468,7 @@ flotilla_made_progress() {
   flotilla_is_number "${last-}" || last=-1
   flotilla_is_number "${tries-}" || tries=0
   if [ "$step" = "$last" ]; then tries=$((tries + 1)); else tries=1; fi
+  flotilla_tries=$tries
   echo "$step $tries" 2>/dev/null >"$FLOTILLA_RUN/launches"
   [ "$tries" -le "$FLOTILLA_TRIES" ]
 }
@@ -422,7 +484,7 @@ flotilla_sleep() { # SECONDS WHY
   flotilla_say "$2: going on in $1 s"
   while [ "$SECONDS" -lt "$end" ]; do
     case $flotilla_stop in
-      slurm) flotilla_end 75 "told to end while nothing ran" ;;
+      slurm) flotilla_end_for_slurm 75 "told to end while nothing ran" ;;
       requeue) flotilla_requeue "warned while nothing ran" ;;
       relaunch) return ;;
     esac
@@ -438,32 +500,69 @@ flotilla_growing_pause() { # FAILURES
   echo $((pause < 12 * FLOTILLA_PAUSE ? pause : 12 * FLOTILLA_PAUSE))
 }
 
-# Waits until Slurm has seen by itself that a node is lost (SlurmdTimeout) and requeues the job, which ends this shell.
-flotilla_await_requeue() { # NODES
-  local i
-  flotilla_say "no answer from ${1:-a node}: waiting for Slurm to notice and to requeue the job"
-  flotilla_stop=""
-  for ((i = 0; i < FLOTILLA_NOTICE_WITHIN; i++)); do
-    [ -z "$flotilla_stop" ] || exit 75
-    sleep 1 &
-    wait $!
+flotilla_tells_silent() ( # SINCE: $SECONDS when the waiting began
+  silent=$(flotilla_silent)
+  [ -n "$silent" ] || exit 1
+  flotilla_say "no answer from $(tr '\n' ' ' <<<"$silent"): $((SECONDS - $1)) s of at most $FLOTILLA_NOTICE_WITHIN s that Slurm has to notice it"
+)
+
+flotilla_time_is_short() (
+  left=$(flotilla_seconds_left)
+  [ -n "$left" ] && [ "$left" -lt 60 ]
+)
+
+# Waits as long as a node is silent that Slurm believes in. Requeued before Slurm has noticed, a job of 22.05.8 pends for ever: what had that
+# node, a component or a plain job, keeps its old nodes in mind. Once it has noticed (SlurmdTimeout), Slurm takes the node out of a plain job
+# with --no-kill and requeues any other job, which ends this shell. A node may also answer again.
+flotilla_await_nodes() {
+  local began=$SECONDS looks=0 i
+  while flotilla_tells_silent "$began"; do
+    [ $((SECONDS - began)) -lt "$FLOTILLA_NOTICE_WITHIN" ] || { flotilla_say "Slurm has not noticed it: requeueing anyway" && return; }
+    ! flotilla_time_is_short || { flotilla_say "the job's time is nearly over: requeueing anyway" && return; }
+    looks=$((looks + 1))
+    for ((i = 0; i < (looks < 6 ? 5 * looks : 30); i++)); do
+      [ "$flotilla_stop" != slurm ] || flotilla_end_for_slurm 75 "requeued by Slurm"
+      sleep 1 &
+      wait $!
+    done
   done
+  [ "$flotilla_stop" != slurm ] || flotilla_end_for_slurm 75 "requeued by Slurm" # the look itself ends with the signal
+}
+
+# Where a component has lost its last node, Slurm 22.05.8 requeues the components up to it and leaves those after it running; they would end
+# with this shell, and the job could never start again. A requeue before that takes them along, although Slurm answers that the job is pending.
+flotilla_take_along() (
+  flotilla_is_het || exit 0
+  for i in 1 2 3; do
+    states=$(squeue -h -j "$SLURM_JOB_ID" -o %t 2>/dev/null)
+    grep -qx PD <<<"$states" && grep -qx R <<<"$states" || exit 0
+    flotilla_say "Slurm has requeued a part of this job: asking it for the rest"
+    scontrol requeue "$SLURM_JOB_ID" 2>/dev/null
+    sleep 0.5
+  done
+)
+
+flotilla_end_for_slurm() { # CODE WHY
+  flotilla_take_along
+  flotilla_end "$1" "$2"
 }
 
 # Asks Slurm for other nodes at the next start, where the partition has as many left as the job or its component has now: a job that can never
 # start would be worse. Slurm takes it of a job that has just been requeued; a running one it refuses.
 flotilla_leave_out() { # NODE...
-  local k suffix id partition count others list
+  local k suffix id partition count others list out
   for ((k = 0; k < (SLURM_HET_SIZE > 1 ? SLURM_HET_SIZE : 1); k++)); do
     if flotilla_is_het; then suffix=_HET_GROUP_$k; else suffix=; fi
     id=SLURM_JOB_ID$suffix partition=SLURM_JOB_PARTITION$suffix count=SLURM_JOB_NUM_NODES$suffix
     if [ -z "${!id-}" ] || [ -z "${!partition-}" ]; then continue; fi
-    others=$(sinfo -h -N -p "${!partition}" -t idle,alloc,mix,comp -o %n 2>/dev/null | sort -u | grep -vxF -e "$(printf '%s\n' "$@")" -c)
-    if [ "$others" -lt "${!count:-1}" ]; then
+    list=$(scontrol show job "${!id}" 2>/dev/null | sed -n 's/.*ExcNodeList=\([A-Za-z0-9_.,[-]*\]*\).*/\1/p' | head -n 1)
+    mapfile -t out < <(printf '%s\n' "$@" && if [ -n "$list" ]; then flotilla_hosts "$list"; fi)
+    others=$(sinfo -h -N -p "${!partition}" -t idle,alloc,mix,comp -o %n 2>/dev/null | sort -u | grep -vxF -e "$(printf '%s\n' "${out[@]}")" -c)
+    # Slurm may be ending this shell and what it starts: without an answer nothing is left out.
+    if ! flotilla_is_number "$others" || [ "$others" -lt "${!count:-1}" ]; then
       flotilla_say "partition ${!partition} has no other nodes for these: $*"
       continue
     fi
-    list=$(scontrol show job "${!id}" 2>/dev/null | sed -n 's/.*ExcNodeList=\([A-Za-z0-9_.,[-]*\]*\).*/\1/p' | head -n 1)
     list=${list:+$list,}$(tr ' ' ',' <<<"$*")
     if scontrol update "jobid=${!id}" "excnodelist=$list"; then flotilla_say "job ${!id} will start without $list"; fi
   done
@@ -471,69 +570,82 @@ flotilla_leave_out() { # NODE...
 
 # Back to the queue: the script is killed by it and started again when the job's turn comes.
 flotilla_requeue() { # WHY [hold]
-  local how=requeue i
+  local how=requeue i=0
   [ "${SLURM_RESTART_COUNT:-0}" -lt "$FLOTILLA_REQUEUES" ] || flotilla_end 75 "$1; already requeued ${SLURM_RESTART_COUNT} times (FLOTILLA_REQUEUES)"
   [ "${2-}" != hold ] || how=requeuehold
+  case $code in 69 | 75 | 76) ;; *) flotilla_stop="" && flotilla_await_nodes ;; esac # ended in order: every rank has just spoken
   flotilla_say "$1: back to the queue"
   trap 'flotilla_stop=requeued' TERM
   flotilla_stop=""
   # The requeue may end scontrol, which is part of the job, before it can say that it has worked.
-  scontrol "$how" "$SLURM_JOB_ID" || [ $? -gt 128 ] || [ -n "$flotilla_stop" ] ||
-    flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
+  until scontrol "$how" "$SLURM_JOB_ID" || [ $? -gt 128 ] || [ -n "$flotilla_stop" ]; do
+    ! scontrol ping 2>/dev/null | grep -q UP || flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
+    [ $((i += 1)) -le "$FLOTILLA_NOTICE_WITHIN" ] || flotilla_end 75 "slurmctld does not answer"
+    flotilla_say "slurmctld does not answer: asking again"
+    sleep "$FLOTILLA_PAUSE" &
+    wait $!
+  done
   [ ${#flotilla_bad[@]} -eq 0 ] || flotilla_leave_out "${!flotilla_bad[@]}"
   for ((i = 0; i < 300; i++)); do # until Slurm ends this shell
-    [ -z "$flotilla_stop" ] || exit 75
+    [ -z "$flotilla_stop" ] || break
     sleep 1 &
     wait $!
   done
+  flotilla_take_along
   exit 75
 }
 
 # A launch that no rank has come out of, which says nothing of the run: tries again here, with growing pauses and without the nodes that it failed
 # on, and elsewhere when that does not help.
 flotilla_not_started() {
-  local nodes blamed node silent why="no rank has started"
+  local nodes blamed node tasks=$FLOTILLA_TASKS why="no rank has started"
   flotilla_failures=$((flotilla_failures + 1))
-  [ "$flotilla_failures" -gt 1 ] || flotilla_failing_since=$flotilla_launched_at
+  ! flotilla_is_het || tasks=0
   mapfile -t nodes < <(flotilla_all_nodes)
-  mapfile -t blamed < <(flotilla_blamed "$flotilla_words" "${nodes[@]}")
-  for node in "${blamed[@]}"; do flotilla_bad[$node]=yes; done
-  [ ${#blamed[@]} -eq 0 ] || why="$why: srun names ${blamed[*]}"
+  if [ -n "$flotilla_launched_on" ]; then mapfile -t nodes < <(printf '%s\n' "${nodes[@]}" | grep -xF -e "$(tr ' ' '\n' <<<"$flotilla_launched_on")"); fi
+  mapfile -t blamed < <(flotilla_blamed "$flotilla_words" "$tasks" "${nodes[@]}")
+  # What failed on all of them is no node's fault.
+  if [ ${#blamed[@]} -lt ${#nodes[@]} ]; then
+    for node in "${blamed[@]}"; do flotilla_bad[$node]=yes; done
+  fi
+  [ ${#blamed[@]} -eq 0 ] || why="$why: the launch failed on ${blamed[*]}"
   if [ $((SECONDS - flotilla_failing_since)) -ge "$FLOTILLA_START_WITHIN" ]; then
     flotilla_say "$why; $flotilla_failures launches in $((SECONDS - flotilla_failing_since)) s have come to nothing"
     [ -z "${flotilla_chained-}" ] || flotilla_end 77 "$flotilla_failures launches in a row failed"
-    silent=$(flotilla_is_het && flotilla_silent)
-    [ -z "$silent" ] || flotilla_await_requeue "$(tr '\n' ' ' <<<"$silent")"
     flotilla_requeue "launches fail on these nodes"
   fi
   flotilla_which=answering
   flotilla_sleep "$(flotilla_growing_pause "$flotilla_failures")" "$why"
 }
 
-# The run directory is full or away. What the run has saved is safe, and a pause may help: it grows with every start of the job.
+# The run directory is full or away. What the run has saved is safe: waits until there is room again; in the queue where that takes long.
 flotilla_no_room() {
-  local pause=$((6 * FLOTILLA_PAUSE * (1 + ${SLURM_RESTART_COUNT:-0}))) why="the run directory is full or away"
-  [ "$pause" -le $((60 * FLOTILLA_PAUSE)) ] || pause=$((60 * FLOTILLA_PAUSE))
+  local why="the run directory is full or away"
+  until [ $((SECONDS - flotilla_failing_since)) -ge "$FLOTILLA_START_WITHIN" ]; do
+    flotilla_failures=$((flotilla_failures + 1))
+    flotilla_sleep "$(flotilla_growing_pause "$flotilla_failures")" "$why"
+    ! flotilla_has_room || return 0
+  done
   [ -z "${flotilla_chained-}" ] || flotilla_end 75 "$why; job $flotilla_chained goes on"
-  flotilla_sleep "$pause" "$why"
   flotilla_requeue "$why"
 }
 
 flotilla_lost() {
-  local silent
+  local node nodes
   if ! flotilla_has_begun && [ -z "$(flotilla_word "$before")" ]; then
     flotilla_not_started
     return
   fi
-  flotilla_failures=0
   flotilla_made_progress || flotilla_end 77 "$FLOTILLA_TRIES launches in a row ended without a new checkpoint"
   if flotilla_is_het; then
-    # Requeued before Slurm knows of a dead node, Slurm 22.05 leaves that node's component behind and the job pends for ever.
-    silent=$(flotilla_silent)
-    [ -z "$silent" ] || flotilla_await_requeue "$(tr '\n' ' ' <<<"$silent")"
     flotilla_requeue "a peer or node was lost"
   fi
   flotilla_bad=() # it ran on all of them
+  if [ "$flotilla_tries" -gt 1 ]; then
+    mapfile -t nodes < <(flotilla_all_nodes)
+    for node in $(flotilla_accused "$before" "${nodes[@]}"); do flotilla_bad[$node]=yes; done
+  fi
+  [ ${#flotilla_bad[@]} -eq 0 ] || flotilla_say "lost again without a new checkpoint: leaving out ${!flotilla_bad[*]}"
   flotilla_which=answering
   flotilla_say "a peer or node was lost: starting again on the nodes left"
 }
@@ -549,7 +661,7 @@ flotilla_no_plan() {
 flotilla_saved() {
   case $flotilla_stop in
     relaunch) flotilla_say "saved: starting again on what the job has now" ;;
-    slurm) flotilla_end 75 "saved; Slurm decides what becomes of the job" ;;
+    slurm) flotilla_end_for_slurm 75 "saved; Slurm decides what becomes of the job" ;;
     *)
       [ -z "${flotilla_chained-}" ] || flotilla_end 75 "saved; job $flotilla_chained goes on"
       flotilla_requeue "saved"
@@ -588,7 +700,7 @@ flotilla_leave() { # CODE
 }
 
 flotilla_job() {
-  local code launch before flotilla_begun_before flotilla_newest flotilla_launched_at flotilla_failing_since flotilla_failures=0
+  local code launch before flotilla_launched_on="" flotilla_begun_before flotilla_newest flotilla_tries=0 flotilla_failures=0 flotilla_failing_since=$SECONDS
   declare -gA flotilla_bad=() # nodes that launches failed on
   flotilla_check
   mkdir -p "$FLOTILLA_RUN"
@@ -605,13 +717,12 @@ flotilla_job() {
       75) flotilla_saved ;;
       76) flotilla_no_plan ;;
       77)
-        [ "$flotilla_stop" != slurm ] || flotilla_end 77 "ended by Slurm before it could save"
+        [ "$flotilla_stop" != slurm ] || flotilla_end_for_slurm 77 "ended by Slurm before it could save"
         [ -z "${flotilla_chained-}" ] || ! flotilla_is_het || flotilla_end 77 "a peer or node was lost"
         flotilla_lost
         ;;
       *)
-        [ "$code" -ne 69 ] || ! flotilla_needs_room || flotilla_no_room
-        flotilla_end "$code" "starting again would not help"
+        if [ "$code" -eq 69 ] && flotilla_needs_room; then flotilla_no_room; else flotilla_end "$code" "starting again would not help"; fi
         ;;
     esac
   done

@@ -10,6 +10,10 @@
 #   cluster.sh DIR boot NODE...       power on again; returns when Slurm may use the nodes
 #   cluster.sh DIR cable NODE in|out  pulls the network cable: unlike after a crash, peers hear nothing
 #   cluster.sh DIR controller         ends slurmctld and starts it again
+#   cluster.sh DIR controller out|in  kill -9 of slurmctld; starts it again
+#   cluster.sh DIR disk full|free     fills DIR/disk, a small file system of the nodes; makes room again
+#   cluster.sh DIR disk readonly|writable   for the nodes, but for files that are open
+#   cluster.sh DIR disk path          where DIR/disk is for processes outside
 #   cluster.sh DIR left               lists what the cluster has left behind; nothing is left where it prints nothing
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -77,7 +81,7 @@ serves() { # SINCE NODE...: their daemons have started since then, and they run 
 
 write_configuration() {
   local i
-  mkdir -p "$dir"/{bin,etc,run,log,state,dev,etc/plugstack.d}
+  mkdir -p "$dir"/{bin,etc,run,log,state,dev,disk,etc/plugstack.d}
   for i in head $nodes; do mkdir -p "$dir/spool/$i" "$dir/tmp/$i"; done
   chmod 755 "$dir" "$dir/run"
   for i in 0 1 2 3; do mknod "$dir/dev/nvidia$i" c 1 3; done # clones of /dev/null: gres needs files
@@ -158,6 +162,29 @@ down() {
   [ "${KEEP:-0}" = 1 ] || rm -rf "$dir"
 }
 
+start_controller() {
+  on head slurmctld
+  wait_for 120 on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
+}
+
+stop_controller() { # SIGNAL
+  on head sh -c "kill -$1 \$(cat $dir/run/slurmctld.pid)"
+  wait_for 120 bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
+}
+
+# A second mount of the disk over the first is read-only: what is open keeps the first one. A node that was off has neither.
+disk() { # full|free|readonly|writable|path
+  local node
+  case $1 in
+    full) in_room dd if=/dev/zero of="$dir/disk/filler" bs=4k status=none 2>/dev/null || true ;;
+    free) in_room rm -f "$dir/disk/filler" ;;
+    readonly) for node in $nodes; do on "$node" sh -c "mount --bind $dir/disk $dir/disk && mount -o remount,bind,ro $dir/disk" || true; done ;;
+    writable) for node in $nodes; do on "$node" sh -c "! findmnt -n -o OPTIONS $dir/disk | grep -q '^ro' || umount -l $dir/disk" || true; done ;;
+    path) echo "/proc/$(room)/root$dir/disk" ;;
+    *) fail "disk full|free|readonly|writable|path" ;;
+  esac
+}
+
 left() {
   local process
   [ ! -d "$(group_of "$dir")" ] || echo "cgroup $(group_of "$dir")"
@@ -176,7 +203,7 @@ if [ "${1-}" = check ]; then
   echo "SKIPPED: no Slurm cluster here: $reason"
   exit 77
 fi
-[ $# -ge 2 ] || fail "usage: cluster.sh check | cluster.sh DIR up|down|on|crash|boot|cable|controller|left ..."
+[ $# -ge 2 ] || fail "usage: cluster.sh check | cluster.sh DIR up|down|on|crash|boot|cable|controller|disk|left ..."
 dir=$(realpath -m "$1")
 command=$2
 shift 2
@@ -196,11 +223,10 @@ case $command in
     ;;
   cable) case ${2-} in in) in_room ip link set "v$1" up ;; out) in_room ip link set "v$1" down ;; *) fail "cable NODE in|out" ;; esac ;;
   controller)
-    on head sh -c "kill \$(cat $dir/run/slurmctld.pid)"
-    wait_for 120 bash -c "! '$0' '$dir' on head sh -c 'kill -0 \$(cat $dir/run/slurmctld.pid 2>/dev/null) 2>/dev/null'" || fail "slurmctld does not end"
-    on head slurmctld
-    wait_for 120 on head sh -c "scontrol ping | grep -q UP" || fail "slurmctld did not come back"
+    [ "${1-}" = in ] || stop_controller "$([ "${1-}" = out ] && echo KILL || echo TERM)"
+    [ "${1-}" = out ] || start_controller
     ;;
+  disk) disk "${1-}" ;;
   left) left ;;
   *) fail "unknown command $command" ;;
 esac

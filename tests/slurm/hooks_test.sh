@@ -24,7 +24,7 @@ work=$(mktemp -d)
 trap '$cluster down 2>/dev/null || true; rm -rf "$work"' EXIT
 install_hook prolog.sh FLOTILLA_SHM_PERCENT=2
 install_hook epilog.sh FLOTILLA_CLEAN_ROOT=yes
-install_hook epilog_slurmctld.sh ""
+install_hook epilog_slurmctld.sh FLOTILLA_RELEASE_AFTER=2
 printf 'Prolog=%s/prolog.sh\nEpilog=%s/epilog.sh\nEpilogSlurmctld=%s/epilog_slurmctld.sh\n' "$work" "$work" "$work" >"$work/more.conf"
 lua=no
 if ls /usr/lib/*/slurm*/job_submit_lua.so >/dev/null 2>&1; then
@@ -39,14 +39,30 @@ head srun -p cpu -w n5 bash -c 'touch /dev/shm/vader_segment.n5.0 /dev/shm/ucx_s
 gone() { [ "$($cluster on n5 ls /dev/shm)" = of-somebody-else ]; }
 until_true gone
 
-# prolog.sh: a node with a full /dev/shm is drained, the job runs elsewhere.
+# Where squeue gives no answer, epilog.sh does not know what runs here, and removes nothing.
+mkdir "$work/failing"
+printf '#!/bin/bash\nexit 1\n' >"$work/failing/squeue" && chmod +x "$work/failing/squeue"
+clean() { $cluster on n5 env PATH="$1:/usr/bin:/bin" SLURM_JOB_UID=0 SLURM_JOB_ID=1 SLURMD_NODENAME=n5 FLOTILLA_CLEAN_ROOT=yes "$hooks/epilog.sh"; }
+$cluster on n5 touch /dev/shm/vader_segment.n5.1
+clean "$work/failing"
+gone && fail "epilog.sh has removed files without knowing whose"
+clean /usr/bin
+gone || fail "epilog.sh has removed nothing"
+
+# prolog.sh: a node with a full /dev/shm is drained.
 $cluster on n5 dd if=/dev/zero of=/dev/shm/full bs=1M count=40 status=none
-job=$(head sbatch --parsable -p cpu -N1 --requeue -o /dev/null -w n5 --wrap true)
+# Slurm holds that job ("launch failed requeued held"); epilog_slurmctld.sh releases it, and it runs when it can.
+job=$(head sbatch --parsable -J flotilla -p cpu -N1 --requeue -o /dev/null -w n5 --wrap true)
 drained() { head sinfo -h -n n5 -p cpu -o %t | grep -q drain; }
 until_true drained
-head scancel "$job"
+held() { head scontrol show job "$job" | grep -q 'Reason=launch_failed_requeued_held'; }
+until_true held
+released() { ! held; }
+until_true released
 $cluster on n5 rm /dev/shm/full
 head scontrol update nodename=n5 state=resume
+done_at_last() { head scontrol update jobid="$job" StartTime=now 2>/dev/null || true; [ "$(head squeue -h -t all -j "$job" -o %t)" = CD ]; }
+until_true done_at_last
 
 # epilog_slurmctld.sh: a requeued job that asks for more nodes than are left asks for those that are left.
 printf '#!/bin/bash\nsleep 600\n' >"$work/job.sh"

@@ -16,11 +16,12 @@ stub scontrol <<'S'
 if [ "$1 $2" = "show hostnames" ]; then tr ',' '\n' <<<"$3"; exit; fi
 [ "$1 $2" != "show config" ] || { echo "KillWait                = ${KILL_WAIT:-30} sec"; exit; }
 [ "$1 $2" != "show job" ] || { echo "   ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)}"; exit; }
-case $1 in requeue | requeuehold) [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM "$PPID" ;; esac
+[ "$1" != ping ] || { [ -n "${AWAY-}" ] || echo "Slurmctld(primary) at head is UP"; exit; }
+case $1 in requeue | requeuehold) [ -z "${AWAY-}" ] || { rm "$AWAY" 2>/dev/null && exit 1; }; [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM "$PPID" ;; esac
 exit 0
 S
 stub squeue <<'S'
-case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; *%i*) echo "${STEPS-}" ;; esac
+case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; *%i*) echo "${STEPS-}" ;; *%t*) tr ' ' '\n' <<<"${STATES-R}" ;; esac
 S
 stub sinfo <<'S'
 case "$*" in *idle*) tr ' ' '\n' <<<"${USABLE:-n1 n2 n3 n4}" ;; esac
@@ -34,7 +35,11 @@ stub flotilla <<'S'
 S
 # Plays a launch: the next line of $work/plan is "LAUNCHER-CODE OUTCOME INCARNATION STEP"; "-" for no outcome.
 stub srun <<'S'
-[ "${!#}" != true ] || exit "${SILENT:-0}"
+if [ "${!#}" = here ]; then
+  cat >/dev/null # srun reads what it is given
+  case " ${SILENT-} " in " 1 ") ;; *" ${*: -3:1} "*) ;; *) echo here ;; esac
+  exit 0
+fi
 echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none} grace ${FLOTILLA_RUN_GRACE-none} nodes ${SLURM_JOB_NODELIST-none} ${SLURM_NNODES-none}" >>"$WORK/calls"
 read -r code outcome incarnation step <"$WORK/plan"
 sed -i 1d "$WORK/plan"
@@ -85,14 +90,21 @@ expect "saved: requeue" 75 "75 75 1 5" "^scontrol requeue 7"
 expect "saved, the cap is reached" 75 "75 75 1 5" "already requeued 3 times" SLURM_RESTART_COUNT=3 FLOTILLA_REQUEUES=3
 expect "saved, one more is allowed" 75 "75 75 1 5" "^scontrol requeue 7" SLURM_RESTART_COUNT=2 FLOTILLA_REQUEUES=3
 expect "Slurm refuses to requeue" 75 "75 75 1 5" "does not requeue this job" NO_REQUEUE=1
+touch "$work/away"
+expect "slurmctld is away: requeued when it is back" 75 "75 75 1 5" "slurmctld does not answer: asking again" AWAY="$work/away"
 expect "no plan: stop" 76 "76 76 1 -" "no plan fits"
 expect "no plan: requeue" 75 "76 76 1 -" "^scontrol requeue 7" FLOTILLA_ON_NO_PLAN=requeue
 expect "no plan: wait" 75 "76 76 1 -" "^scontrol requeuehold 7" FLOTILLA_ON_NO_PLAN=wait
-expect "lost peer: again on the nodes that answer" 0 $'137 - - 5\n0 0 2 9' "^srun --overlap .*-w n2 true"
+expect "lost peer: again on the nodes that answer" 0 $'137 - - 5\n0 0 2 9' "^srun --overlap .*-w n2 echo here"
 expect "srun that starts nothing and says 0 has not finished the run" 0 $'0 - - 5\n0 0 2 9' "lost: starting again"
 expect "lost peer by outcome" 0 $'1 77 1 5\n0 0 2 9' "lost: starting again"
-expect "lost peer, nothing answers: elsewhere" 75 $'137 - - 5' "^scontrol requeue 7" SILENT=1 FLOTILLA_START_WITHIN=2 FLOTILLA_PAUSE=1
+expect "lost peer, nothing answers: elsewhere" 75 $'137 - - 5' "^scontrol requeue 7" SILENT=1 FLOTILLA_NOTICE_WITHIN=1 FLOTILLA_START_WITHIN=2 FLOTILLA_PAUSE=1
+grep -qE "no answer from n1 n2 : [0-9]+ s of at most 1 s" "$work/said" || { echo "FAILED: it did not wait for Slurm to notice" && failures=$((failures + 1)); }
+expect "nobody waits for Slurm to notice when the job's time is nearly over" 75 $'137 - - 5' "nearly over: requeueing anyway" SILENT=1 LEFT=59 FLOTILLA_START_WITHIN=2 FLOTILLA_PAUSE=1
+expect "saved: no node is asked whether it lives" 75 "75 75 1 5" "^scontrol requeue 7" SILENT=1
+! grep -q "no answer" "$work/said" || { echo "FAILED: nodes that have just saved were asked" && failures=$((failures + 1)); }
 expect "the run's word counts more than the launcher's" 65 "137 65 1 -" "would not help"
+expect "a killed srun: its step is told to save, then ended" 0 $'137 - - 5\n0 0 2 9' "^scancel --signal=USR2 7.0" STEPS=7.0 FLOTILLA_ANSWER_WITHIN=1
 expect "no progress" 77 $'137 - - 5\n137 - 2 -\n137 - 3 -\n137 - 4 -' "3 launches in a row"
 # No code from data: what stands in RUN/launches, or is said in the environment, is a number or nothing.
 LAUNCHES="x[\$(touch $work/executed)] 2" expect "a launches file that is no numbers" 0 $'137 - - 5\n0 0 2 9' "lost: starting again"
@@ -107,11 +119,17 @@ expect "a chain's number that would be executed" 64 "" "FLOTILLA_LINKS is" CHAIN
 # Launches that no rank comes out of.
 expect "a launch that did not start is tried again" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on in 0 s"
 expect "without the node that srun names" 0 $'1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+expect "without the node that the run accuses again" 0 $'77 77 1 -\n77 77 2 -\n0 0 3 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
+expect "once is no reason to leave a node out" 0 $'77 77 1 -\n0 0 3 9' "lost: starting again on the nodes left" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
+! grep -q "leaving out" "$work/said" || { echo "FAILED: a node was left out for one loss" && failures=$((failures + 1)); }
 expect "a node that is not the job's is not believed" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on" SAYS='srun: error: Task launch for StepId=7.0 failed on node n9;touch: x'
-expect "all nodes named: all are tried again" 0 $'1 - - -\n0 0 1 9' "named n1 n2|names n1 n2" SAYS=$'srun: error: n1: task 0: Killed\nsrun: error: n2: task 1: Killed'
+expect "the task's number tells the node that srun does not name" 0 $'1 - - -\n0 0 1 9' "-N1 -n1 -w n1 flotilla" SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed'
+expect "with two ranks on a node, too" 0 $'1 - - -\n0 0 1 9' "-N1 -n2 -w n2 flotilla" FLOTILLA_TASKS=2 SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n2: tasks 2-3: Killed'
+expect "all nodes named: all are tried again" 0 $'1 - - -\n0 0 1 9' "the launch failed on n1 n2" SAYS=$'srun: error: n1: task 0: Killed\nsrun: error: n2: task 1: Killed'
 expect "launches that go on failing: elsewhere" 75 $'1 - - -' "^scontrol update jobid=7 excnodelist=n2$" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 expect "what was left out stays left out" 75 $'1 - - -' "excnodelist=n7,n2$" EXCLUDED=n7 FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 expect "no other nodes: none is left out" 75 $'1 - - -' "partition p has no other nodes for these: n2" USABLE="n1 n2" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
+expect "the only other node has been left out before" 75 $'1 - - -' "partition p has no other nodes for these: n2" EXCLUDED=n3 USABLE="n1 n2 n3" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 ! grep -q excnodelist "$work/said" || { echo "FAILED: a job that could never start again" && failures=$((failures + 1)); }
 expect "het: elsewhere, by component" 75 $'1 - - -' "^scontrol update jobid=8 excnodelist=n3$" FLOTILLA_START_WITHIN=0 SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_PARTITION_HET_GROUP_0=a SLURM_JOB_PARTITION_HET_GROUP_1=b SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3 SAYS="srun: error: Task launch for StepId=7.0 failed on node n3: Unspecified error"
 expect "a launch that hangs is ended" 75 $'0 - - -' "no rank has opened the run directory in 1 s; ending this launch" LASTS=30 FLOTILLA_START_WITHIN=1 FLOTILLA_LOOK_EVERY=1
@@ -119,17 +137,22 @@ expect "a slow launch says what it waits for" 0 "0 0 1 9" "[34] s after the laun
 expect "a slow launch whose step is there" 0 "0 0 1 9" "[34] s after the launch: its step is there, and no rank has opened the run" LASTS=9 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1 STEPS=7.0
 if [ "$(grep -c "s after the launch" "$work/said")" != 2 ]; then echo "FAILED: it should say so twice: after 3 s and after 6" && failures=$((failures + 1)); fi
 # A run directory that is full or away.
-expect "no room: a pause, then the queue" 75 "69 69 1 -" "^scontrol requeue 7" SAYS_MORE=', "temporary": true'
-expect "no room: it is said" 75 "69 69 1 -" "the run directory is full or away: going on in 0 s" SAYS_MORE=', "temporary": true'
-expect "no room: the cap holds" 75 "69 69 1 -" "already requeued 3 times" SAYS_MORE=', "temporary": true' SLURM_RESTART_COUNT=3 FLOTILLA_REQUEUES=3
-expect "no room: a chain goes on" 75 "69 69 1 -" "job 99 goes on" SAYS_MORE=', "temporary": true' CHAIN=1
+expect "no room: again when there is room" 0 $'69 69 1 -\n0 0 2 9' "the run directory is full or away: going on in 0 s" SAYS_MORE=', "temporary": true'
+expect "no room for long: the queue" 75 "69 69 1 -" "^scontrol requeue 7" SAYS_MORE=', "temporary": true' FLOTILLA_START_WITHIN=0
+expect "no room: the cap holds" 75 "69 69 1 -" "already requeued 3 times" SAYS_MORE=', "temporary": true' SLURM_RESTART_COUNT=3 FLOTILLA_REQUEUES=3 FLOTILLA_START_WITHIN=0
+expect "no room: a chain goes on" 75 "69 69 1 -" "job 99 goes on" SAYS_MORE=', "temporary": true' CHAIN=1 FLOTILLA_START_WITHIN=0
 expect "something else is missing" 69 "69 69 1 -" "would not help" SAYS_MORE=', "temporary": false'
 expect "het: one world, a component each" 0 "0 0 1 9" "srun --het-group=0 .*-N2 -n4 .* : --het-group=1 .*-N1 -n1 " SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 FLOTILLA_TASKS_0=2
 expect "het: a setup of its own" 0 "0 0 1 9" "load cuda" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 "FLOTILLA_SETUP_1=module load cuda"
-expect "het: a silent node means waiting for Slurm" 75 "137 - - 5" "waiting for Slurm to notice" SILENT=1 FLOTILLA_NOTICE_WITHIN=1 SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3
+expect "het: a silent node means waiting for Slurm" 75 "137 - - 5" "no answer from n2 : [0-9]+ s of at most 1 s" SILENT=n2 FLOTILLA_NOTICE_WITHIN=1 SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3
 expect "het: a lost peer means requeue" 75 "137 - - 5" "^scontrol requeue 7" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1
 expect "USR2: ranks are told, then requeue" 75 "75 75 1 5" "rank was told" SIGNAL_ME=USR2
 expect "USR2: requeue" 75 "75 75 1 5" "^scontrol requeue 7" SIGNAL_ME=USR2
+expect "het: Slurm has requeued a part" 75 "75 75 1 5" "^scontrol requeue 7" SIGNAL_ME=TERM STATES="PD PD R" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1
+for states in "R R R" "CG CG CG" "PD PD PD"; do
+  expect "het: Slurm has dealt with all of it ($states)" 75 "75 75 1 5" "Slurm decides" SIGNAL_ME=TERM STATES="$states" SLURM_HET_SIZE=2 SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1
+  ! grep -q "scontrol requeue" "$work/said" || { echo "FAILED: requeued what Slurm has ended" && failures=$((failures + 1)); }
+done
 expect "TERM: Slurm decides" 75 "75 75 1 5" "Slurm decides" SIGNAL_ME=TERM
 expect "chain: the next job waits" 75 "75 75 1 5" "sbatch --parsable --dependency=afterany:7 --export=ALL,FLOTILLA_LINKS=19" CHAIN=1
 expect "chain: taken back when done" 0 "0 0 1 5" "^scancel 99" CHAIN=1

@@ -13,6 +13,8 @@ namespace flotilla::tests {
 /// Nothing is measured by it: it only ends a test of what hangs.
 inline constexpr Milliseconds long_patience{900000};
 
+inline double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
 /// Runs a command; its standard output, without the last line end. A failure of the test where it fails.
 inline std::string output_of(const Words& command, bool may_fail = false) {
   Process process{command, folder()};
@@ -39,6 +41,8 @@ class BatchJob {
                                    Words{"sbatch", "--parsable", "--chdir=" + folder().string(), "--output=" + log_.string()} +
                                    sbatch_options + Words{text(FLOTILLA_SCRIPTS_FOLDER, "/", script)});
     id_ = submitted.substr(0, submitted.find(';'));
+    std::ifstream lines{fs::path{FLOTILLA_SCRIPTS_FOLDER} / script};
+    for (std::string line; std::getline(lines, line);) components_ += line == "#SBATCH hetjob";
   }
   BatchJob(const BatchJob&) = delete;
   BatchJob& operator=(const BatchJob&) = delete;
@@ -46,6 +50,14 @@ class BatchJob {
 
   const std::string& id() const { return id_; }
   std::string log() const { return content(log_); }
+  /// The log without the lines of single steps.
+  std::string story() const {
+    std::string told;
+    std::istringstream lines{log()};
+    for (std::string line; std::getline(lines, line);)
+      if (line.rfind("step ", 0) != 0) told += line + "\n";
+    return told;
+  }
   bool said(const std::string& words) const { return log().find(words) != std::string::npos; }
 
   /// "R", "PD", "CG", "CD", ...; of the job's first component.
@@ -65,6 +77,7 @@ class BatchJob {
     if (!wait_until(list, long_patience, Milliseconds{200})) throw std::runtime_error{"job " + id_ + " has no nodes"};
     return found;
   }
+  int components() const { return components_; }
   int restarts() const {
     const auto shown = on_head({"scontrol", "show", "job", "-o", id_});
     const auto at = shown.find("Restarts=");
@@ -76,6 +89,21 @@ class BatchJob {
   template <class Condition>
   bool waits_until(Condition condition) {
     return wait_until([&] { return condition() || (let_go(), false); }, long_patience, Milliseconds{200});
+  }
+
+  /// Whether it was over when it was last looked at while waiting: nobody starts it again.
+  bool over() const { return over_; }
+  /// Lets so many seconds pass.
+  void waits(double seconds) {
+    const auto end = wall_clock() + seconds;
+    waits_until([&] { return wall_clock() >= end; });
+  }
+
+  /// Seconds between two times in which Slurm had not given the job, all of it, its nodes; as far as it was watched.
+  double held_within(double from, double to) const {
+    double sum = 0;
+    for (const auto& [begin, end] : not_running_) sum += std::max(0.0, std::min(end, to) - std::max(begin, from));
+    return sum;
   }
 
   void cancel() {
@@ -96,15 +124,20 @@ class BatchJob {
   /// would be refused by the node: its credential is revoked.
   void let_go() {
     const auto now = std::chrono::steady_clock::now();
+    const double looked = std::exchange(looked_, wall_clock());
+    bool runs = true;
     std::istringstream components{on_head({"squeue", "-h", "-t", "all", "-j", id_, "-o", "%A|%t|%r|%N|"}, true)};
     for (std::string line; std::getline(components, line);) {
       const auto job = line.substr(0, line.find('|'));
       const auto state = line.substr(job.size() + 1);
+      if (job == id_) over_ = std::set<std::string>{"CD", "CA", "F", "NF", "TO"}.contains(state.substr(0, state.find('|')));
+      runs = runs && state.rfind("R|", 0) == 0;
       if (state != "PD|BeginTime||")
         held_.erase(job);
       else if (now - held_.emplace(job, now).first->second >= Milliseconds{2000})
         on_head({"scontrol", "update", "jobid=" + job, "StartTime=now"}, true);  // may start meanwhile, with the components before
     }
+    if (!runs) not_running_.emplace_back(looked > 0 ? looked : looked_, looked_);
   }
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
   static int next() {
@@ -113,7 +146,11 @@ class BatchJob {
   }
   fs::path log_ = folder() / text("job-", next(), ".log");
   std::string id_;
+  int components_ = 1;
   std::map<std::string, std::chrono::steady_clock::time_point> held_;  ///< components, since when
+  bool over_ = false;
+  double looked_ = 0;
+  std::vector<std::pair<double, double>> not_running_;
 };
 
 /// Skips, saying why, where there is no cluster.

@@ -68,6 +68,23 @@ TEST_F(Scripts, TheGraceIsSlurmsKillWait) {
   EXPECT_EQ(on_head({"bash", "-c", ask}), "8");
 }
 
+/// What a crash may leave of Slurm's PMIx plugin lies on n2, in the way of this job's steps. srun names no node ("task 1 launch failed").
+TEST_F(Scripts, ANodeOnWhichLaunchesFailIsLeftOut) {
+  SlurmRun run{"left-out", endless, two_stages};
+  BatchJob job{{"--partition=preemptible", "--nodes=2", "--hold"}, "one_partition.sh",
+               run.environment({"FLOTILLA_PAUSE=1", "FLOTILLA_ON_NO_PLAN=requeue"})};
+  const auto leftover = [&](int step) { return fs::path{FLOTILLA_CLUSTER_FOLDER} / "spool/n2" / text("stepd.slurm.pmix.", job.id(), ".", step); };
+  for (int step = 0; step < 10; ++step) fs::create_directories(leftover(step) / "in-use");
+  on_head({"scontrol", "release", job.id()});
+  EXPECT_TRUE(goes_on(run, job, 0)) << job.log();
+  for (int step = 0; step < 10; ++step) fs::remove_all(leftover(step));
+  EXPECT_TRUE(job.said("the launch failed on n2:")) << job.log();
+  EXPECT_TRUE(job.said("launching on n1,")) << "n1 alone cannot hold both stages";
+  EXPECT_TRUE(job.said("job " + job.id() + " will start without n2")) << job.log();
+  EXPECT_NE(on_head({"scontrol", "show", "job", job.id()}).find("ExcNodeList=n2"), std::string::npos);
+  EXPECT_EQ(std::ranges::count(job.nodes_of(0), "n2"), 0);
+}
+
 /// The run believes that it lives as long after TERM as it needs to keep in hand, so that in whatever phase of a step TERM comes there is
 /// no time for the rest of it; Slurm waits longer, so that a save by slow nodes comes in time.
 TEST_F(Scripts, AStepThatTheGraceIsTooShortForIsGivenUp) {

@@ -14,9 +14,16 @@ class SlurmRun {
  public:
   static constexpr int save_every = 20;  // steps
 
+  /// Where the run directory is: on the disk of the machine, or on the cluster's own, which is small.
+  enum class Disk { machine, cluster };
+
   /// `plan`: lines of the job file. Little memory keeps the probe short: it is what the size of its arrays goes by.
-  SlurmRun(const std::string& name, std::int64_t steps, const std::string& plan, int batch = 32)
-      : run_{folder() / name}, plan_{plan}, batch_{batch} {
+  SlurmRun(const std::string& name, std::int64_t steps, const std::string& plan, int batch = 32, Disk disk = Disk::machine)
+      : on_nodes_{disk == Disk::machine ? folder() / name : fs::path{FLOTILLA_CLUSTER_FOLDER} / "disk" / name},
+        run_{disk == Disk::machine ? on_nodes_ : fs::path{output_of(cluster({"disk", "path"}))} / name},
+        job_{folder() / (name + ".toml")},
+        plan_{plan},
+        batch_{batch} {
     end_after(steps);
   }
 
@@ -31,7 +38,7 @@ class SlurmRun {
   }
 
   const fs::path& directory() const { return run_; }
-  Words environment(const Words& more = {}) const { return Words{"FLOTILLA_RUN=" + run_.string(), "FLOTILLA_JOB=" + job_.string()} + more; }
+  Words environment(const Words& more = {}) const { return Words{"FLOTILLA_RUN=" + on_nodes_.string(), "FLOTILLA_JOB=" + job_.string()} + more; }
 
   journal::Metrics metrics() const { return fs::exists(run_ / "metrics.jsonl") ? journal::read_metrics(run_) : journal::Metrics{}; }
   int incarnation() const {
@@ -43,6 +50,20 @@ class SlurmRun {
     std::int64_t count = 0;
     for (const auto& step : metrics().steps) count += step.incarnation == incarnation;
     return count;
+  }
+  /// What has happened last, read once.
+  struct Latest {
+    int incarnation = 0;
+    std::int64_t steps = 0;  ///< of that incarnation
+    double time = 0;         ///< of the last step of all
+  };
+  Latest latest() const {
+    Latest now;
+    const auto all = metrics();
+    if (!all.starts.empty()) now.incarnation = all.starts.back().incarnation;
+    for (const auto& step : all.steps) now.steps += step.incarnation == now.incarnation;
+    if (!all.steps.empty()) now.time = all.steps.back().time;
+    return now;
   }
   /// Steps of `before` that its successor had to do again.
   std::int64_t lost_steps(int before) const {
@@ -56,8 +77,9 @@ class SlurmRun {
   }
 
   /// Every step once and in order as far as the unbroken run goes (the learning rate is constant, so that runs of unlike lengths compare),
-  /// each with the loss that the same samples gave an unbroken run: to 1e-5 while the plan was the first one, to 1e-3 of it after.
-  void expect_the_losses_of(const std::map<std::int64_t, double>& unbroken) const {
+  /// each with the loss that the same samples gave an unbroken run: to 1e-5 while the plan was the first one, to `under_other_plans` of it
+  /// after.
+  void expect_the_losses_of(const std::map<std::int64_t, double>& unbroken, double under_other_plans = 1e-3) const {
     const auto history = losses(run_);
     ASSERT_GE(history.size(), std::min(static_cast<std::size_t>(steps_), unbroken.size()));
     std::int64_t next = 1;
@@ -69,7 +91,7 @@ class SlurmRun {
     for (const auto& [step, loss] : history) {
       ASSERT_EQ(step, next++) << "no step is missing";
       if (!unbroken.contains(step)) continue;
-      const double bound = step < other_plan ? 1e-5 : 1e-3 * unbroken.at(step);
+      const double bound = step < other_plan ? 1e-5 : under_other_plans * unbroken.at(step);
       EXPECT_NEAR(loss, unbroken.at(step), bound) << "step " << step;
       largest = std::max(largest, std::abs(loss / unbroken.at(step) - 1));
     }
@@ -77,13 +99,11 @@ class SlurmRun {
   }
 
  private:
-  const fs::path run_, job_ = run_.string() + ".toml";
+  const fs::path on_nodes_, run_, job_;  ///< run_: the same folder as this process sees it
   const std::string plan_;
   const int batch_;
   std::int64_t steps_ = 0;
 };
-
-inline double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 /// What one ending took, in seconds; negative: does not apply.
 struct EndingTimes {

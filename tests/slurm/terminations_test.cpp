@@ -38,8 +38,9 @@ class Terminations : public ::testing::Test {
     SCOPED_TRACE(name);
     int before = 0;
     const bool works = job.waits_until([&] {
-      before = run.incarnation();
-      return before > 0 && run.steps_of(before) >= some_steps;
+      const auto now = run.latest();
+      before = now.incarnation;
+      return before > 0 && now.steps >= some_steps;
     });
     ASSERT_TRUE(works) << job.log();
     ASSERT_FALSE(job.said("ending with 0")) << "it was over before its time";
@@ -47,7 +48,11 @@ class Terminations : public ::testing::Test {
     t.termination = name;
     const double when = wall_clock();
     event();
-    const bool again = job.waits_until([&] { return run.incarnation() > before && run.steps_of(run.incarnation()) > 0; });
+    SlurmRun::Latest after;
+    const bool again = job.waits_until([&] {
+      after = run.latest();
+      return after.incarnation > before && after.steps > 0;
+    });
     ASSERT_TRUE(again) << job.state() << " " << job.reason() << "\n" << job.log();
     t.lost = run.lost_steps(before);
     EXPECT_LE(t.lost, warned == Warned::yes ? 1 : SlurmRun::save_every);
@@ -59,7 +64,7 @@ class Terminations : public ::testing::Test {
       if (t.to_outcome < 0 || noticed < t.to_outcome) t.to_outcome = noticed;
     }
     for (const auto& step : all.steps)
-      if (step.incarnation == run.incarnation()) {
+      if (step.incarnation == after.incarnation) {
         t.to_first_step = step.time - last_launch(job.log());
         break;
       }

@@ -1,9 +1,11 @@
 #!/bin/bash
 # room.sh DIR CGROUP: pid 1 of the cluster. Its network namespace is the switches; its end is the end of every node.
+# The nodes share a small disk, too.
 #   zone a: n1 n2   zone b: n3 n4   zone c: n5 n6   each zone on a switch with a limited uplink to the core; head on the core
 dir=$1 group=$2
 zone_uplink=${ZONE_UPLINK:-100mbit}
 mount --make-rprivate /
+mount -t tmpfs -o "size=${DISK_SIZE:-64m}" tmpfs "$dir/disk"
 ip link set lo up
 ip link add core type bridge
 ip link set core up
