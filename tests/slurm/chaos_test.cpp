@@ -1,9 +1,8 @@
 #include <cstdlib>
-#include <functional>
 
-#include "slurm_run.hpp"
+#include "storm_faults.hpp"
 
-/// Random endings, one after the other, of one run. FLOTILLA_STORM: how many (30); FLOTILLA_STORM_SEED: which.
+/// Random faults, one after the other, in one run that is never sent again by hand. README.md beside this file has its variables.
 namespace flotilla::tests {
 namespace {
 
@@ -11,13 +10,6 @@ int number_from(const char* variable, int otherwise) {
   const char* asked = std::getenv(variable);
   return asked != nullptr ? std::atoi(asked) : otherwise;
 }
-
-struct Fault {
-  std::string name;
-  int often = 1;  ///< of 30
-  std::function<void()> strike;
-  std::function<void()> mend = [] {};  ///< once the run goes on
-};
 
 /// What processes and files of the run there are on the nodes: nothing, when it is over. Slurm's own folders are no business of a run's.
 Words left_on_nodes() {
@@ -34,137 +26,159 @@ Words left_on_nodes() {
   return left;
 }
 
+/// What one fault has cost.
+struct Damage {
+  std::string fault;
+  double goes_on = 0;     ///< seconds from the fault's begin to a step after it
+  std::int64_t lost = 0;  ///< steps done again
+};
+
+/// A time without a step.
+struct Pause {
+  double from = 0, to = 0;
+  double held = 0;  ///< seconds of it in which Slurm had the job wait
+  double ours() const { return to - from - held; }
+};
+
+/// What the time from the run directory's lock to the first step went to, over all starts.
+void print_starts(const journal::Metrics& metrics) {
+  using Member = double journal::StartedRecord::*;
+  static const std::vector<std::pair<const char*, Member>> phases{
+      {"reading data and checkpoints", &journal::StartedRecord::opening_seconds},
+      {"measuring, or reading the profile", &journal::StartedRecord::measuring_seconds},
+      {"planning", &journal::StartedRecord::planning_seconds},
+      {"connecting, taking memory", &journal::StartedRecord::connecting_seconds},
+      {"loading the training state", &journal::StartedRecord::loading_seconds},
+      {"the first step", &journal::StartedRecord::first_step_seconds}};
+  if (metrics.started.empty()) return;
+  const auto row = [&](const char* name, auto seconds_of) {
+    std::vector<double> all;
+    for (const auto& start : metrics.started) all.push_back(seconds_of(start));
+    std::ranges::sort(all);
+    std::cout << "| " << name << " | " << all[all.size() / 2] << " | " << all.back() << " |\n";
+  };
+  std::cout << "| before the first step, of " << metrics.started.size() << " starts | median, s | worst, s |\n|---|---|---|\n";
+  for (const auto& [name, member] : phases) row(name, [&](const journal::StartedRecord& start) { return start.*member; });
+  row("all of it", [&](const journal::StartedRecord& start) {
+    double sum = 0;
+    for (const auto& [name, member] : phases) sum += start.*member;
+    return sum;
+  });
+}
+
 class Chaos : public ::testing::Test {
  protected:
-  static constexpr int count_of_all = 30;
-
   void SetUp() override {
     if (no_cluster()) GTEST_SKIP();
     mend_cluster();
   }
 
-  std::string any_node() { return text("n", 1 + random_() % 4); }
-  /// Wherever there is one.
-  void kill_a_rank() {
-    Words nodes{"n1", "n2", "n3", "n4"};
-    std::ranges::shuffle(nodes, random_);
-    kill_ranks_of_one(nodes);
-  }
-  void tell_script(const BatchJob& job, const std::string& signal) {
-    on_head({"scancel", "--batch", "--signal=" + signal, job.id()}, true);
-  }
-
-  /// What happens to n1 that no other node can show is the end of the batch script, which a requeue is, too.
-  std::vector<Fault> blows(const BatchJob& job) {
-    return {
-        {"rank killed", 9, [this] { kill_a_rank(); }},
-        {"asked to start again", 6, [&, this] { tell_script(job, "USR1"); }},
-        {"warned", 5, [&, this] { tell_script(job, "USR2"); }},
-        {"scontrol requeue", 3,
-         [&] {
-           on_head({"scontrol", "requeue", job.id()}, true);
-         }},
-        {"preemption", 3,
-         [&, this] {
-           on_head({"sbatch", "-Q", "-p", "urgent", "-w", any_node(), "--exclusive", "-o", "/dev/null", "--wrap", "sleep 1"});
-         }},
-        {"controller restarted, rank killed", 2,
-         [&, this] {
-           output_of(cluster({"controller"}));
-           kill_a_rank();
-         }},
-        {"node crash", 1,
-         [] {
-           output_of(cluster({"crash", "n3"}));
-         },
-         [] {
-           output_of(cluster({"boot", "n3"}), true);
-         }},
-        {"cable pulled", 1,
-         [] {
-           output_of(cluster({"cable", "n4", "out"}));
-         },
-         [] {
-           output_of(cluster({"cable", "n4", "in"}));
-         }},
-    };
-  }
-
-  /// `count` endings in random order, each kind as often as it should be.
-  std::vector<Fault> deal(const BatchJob& job, int count) {
-    std::vector<Fault> all;
-    for (const auto& fault : blows(job)) all.insert(all.end(), static_cast<std::size_t>(fault.often), fault);
-    EXPECT_EQ(all.size(), static_cast<std::size_t>(count_of_all));
-    std::ranges::shuffle(all, random_);
-    std::vector<Fault> dealt;
-    for (int i = 0; i < count; ++i) dealt.push_back(all[static_cast<std::size_t>(i % count_of_all)]);
-    return dealt;
-  }
-
-  /// Lets the newest incarnation do some steps, strikes, and waits for the next one.
-  void weather(const SlurmRun& run, BatchJob& job, const Fault& fault, int number) {
+  /// Lets the newest incarnation do some steps, strikes, and waits until the run goes on.
+  void weather(const SlurmRun& run, BatchJob& job, StormFaults& faults, const Fault& fault) {
+    const auto number = damages_.size() + 1;
     SCOPED_TRACE(text(number, ": ", fault.name));
-    int before = 0;
-    const auto wanted = static_cast<std::int64_t>(1 + random_() % 20);
-    const bool works = job.waits_until([&] {
-      before = run.incarnation();
-      return job.said("ending with 0") || (before > 0 && run.steps_of(before) >= wanted);
-    });
-    ASSERT_TRUE(works) << job.log();
-    ASSERT_FALSE(job.said("ending with 0")) << "it is over before the storm is\n" << job.log();
+    SlurmRun::Latest before;
+    const auto wanted = number == 1 ? 0 : static_cast<std::int64_t>(faults.between(1, 20));
+    const bool works = job.waits_until([&] { return job.over() || (before = run.latest()).steps >= wanted; });
+    ASSERT_TRUE(works) << job.story();
+    ASSERT_FALSE(job.over()) << "it is over before the storm is\n" << job.story();
     const double begin = wall_clock();
+    std::cout << number << ": " << fault.name << std::flush;
     fault.strike();
-    const bool again = job.waits_until([&] { return run.incarnation() > before; });
+    const double struck = wall_clock();
+    SlurmRun::Latest after;
+    const bool again = job.waits_until([&] {
+      after = run.latest();
+      return job.over() || ((!fault.ends_launch || after.incarnation > before.incarnation) && after.time > struck && fault.over());
+    });
     fault.mend();
-    std::cout << number << ": " << fault.name << ", step " << losses(run.directory()).size() << ", goes on after "
-              << static_cast<int>(wall_clock() - begin) << " s\n"
+    Damage damage{fault.name, wall_clock() - begin, after.incarnation > before.incarnation && before.steps > 0 ? run.lost_steps(before.incarnation) : 0};
+    std::cout << ", step " << losses(run.directory()).size() << ", goes on after "
+              << static_cast<int>(damage.goes_on) << " s, " << damage.lost << " steps lost\n"
               << std::flush;
-    ASSERT_TRUE(again) << job.state() << " " << job.reason() << "\n" << job.log();
-    EXPECT_LE(run.lost_steps(before), SlurmRun::save_every);
-    if (job.nodes() < 4) grow(run, job);
+    ASSERT_TRUE(again) << job.state() << " " << job.reason() << "\n" << job.story();
+    ASSERT_FALSE(job.over()) << job.story();
+    damages_.push_back(std::move(damage));
+    if (job.components() == 1 && job.nodes() < 4) grow(run, job);
   }
 
   /// A job that has lost a node gets one again when it comes back from the queue.
   void grow(const SlurmRun& run, BatchJob& job) {
-    const int before = run.incarnation();
-    tell_script(job, "USR2");
-    ASSERT_TRUE(job.waits_until([&] { return run.incarnation() > before; })) << job.state() << " " << job.reason() << "\n" << job.log();
-    EXPECT_EQ(job.nodes(), 4);
+    const int before = run.latest().incarnation;
+    on_head({"scancel", "--batch", "--signal=USR2", job.id()}, true);
+    ASSERT_TRUE(job.waits_until([&] { return run.latest().incarnation > before || job.over(); })) << job.story();
   }
 
-  std::mt19937 random_{static_cast<unsigned>(number_from("FLOTILLA_STORM_SEED", 20261122))};
+  /// The longest first.
+  static std::vector<Pause> pauses(const SlurmRun& run, const BatchJob& job) {
+    std::vector<double> times;
+    for (const auto& step : run.metrics().steps) times.push_back(step.time);
+    std::ranges::sort(times);
+    std::vector<Pause> all;
+    for (std::size_t i = 1; i < times.size(); ++i) all.push_back({times[i - 1], times[i], job.held_within(times[i - 1], times[i])});
+    std::ranges::sort(all, std::ranges::greater{}, &Pause::ours);
+    return all;
+  }
+
+  void print(const std::vector<Pause>& longest, double begin) const {
+    std::cout << "| fault | goes on after, s | steps lost |\n|---|---|---|\n";
+    for (const auto& damage : damages_) std::cout << "| " << damage.fault << " | " << damage.goes_on << " | " << damage.lost << " |\n";
+    std::cout << "| longest times without a step: from | s | of these held by Slurm |\n|---|---|---|\n";
+    for (std::size_t i = 0; i < std::min<std::size_t>(longest.size(), 5); ++i)
+      std::cout << "| " << longest[i].from - begin << " | " << longest[i].to - longest[i].from << " | " << longest[i].held << " |\n";
+    std::cout << std::flush;
+  }
+
+  std::vector<Damage> damages_;
 };
 
 TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
-  const int count = number_from("FLOTILLA_STORM", count_of_all);
+  const int count = number_from("FLOTILLA_CHAOS_FAULTS", 0), longest_pause = number_from("FLOTILLA_CHAOS_PAUSE", 0);
+  const bool heterogeneous = number_from("FLOTILLA_CHAOS_HETEROGENEOUS", 0) != 0;
   constexpr int endless = 1'000'000;
-  const std::string plan = "pipeline = 2\ntensor = 1\n";
-  const Words nodes{"--partition=preemptible", "--nodelist=n1,n2,n3,n4", "--nodes=4"};
-  SlurmRun run{"storm", endless, plan};
+  const std::string plan = heterogeneous ? "pipeline = 3\ntensor = 1\n" : "pipeline = 2\ntensor = 1\n";
+  const Words nodes{"n1", "n2", "n3", "n4"};
+  const Words options = heterogeneous ? Words{} : Words{"--partition=preemptible", "--nodelist=n1,n2,n3,n4", "--nodes=4"};
+  const std::string script = heterogeneous ? "heterogeneous.sh" : "one_partition.sh";
+  const double begin = wall_clock();
+  SlurmRun run{"storm", endless, plan, 32, SlurmRun::Disk::cluster};
   // Killed again and again within a few steps, it may leave no checkpoint several times in a row: no reason to give up here.
-  BatchJob job{nodes, "one_partition.sh", run.environment({"FLOTILLA_TRIES=100", "FLOTILLA_DRAIN_EVERY=1"})};
-  int number = 0;
-  for (const auto& fault : deal(job, count)) {
-    weather(run, job, fault, ++number);
+  BatchJob job{options, script, run.environment({"FLOTILLA_TRIES=100", "FLOTILLA_DRAIN_EVERY=1"})};
+  StormFaults faults{run, job, heterogeneous ? nodes + Words{"n5", "n6"} : nodes,
+                     static_cast<unsigned>(number_from("FLOTILLA_CHAOS_SEED", 20261122))};
+  auto all = count == 0 ? faults.each_brief_kind() : faults.deal(static_cast<std::size_t>(count - 1));
+  all.insert(all.begin(), faults.while_measuring());
+  for (const auto& fault : all) {
+    weather(run, job, faults, fault);
     if (HasFatalFailure()) return;
   }
   // How far it has come is chance; it ends a while after the storm, and that it learns from its job file when it starts again.
   const auto steps = static_cast<std::int64_t>(losses(run.directory()).size()) + 100;
   run.end_after(steps);
-  tell_script(job, "USR1");
+  on_head({"scancel", "--batch", "--signal=USR1", job.id()}, true);
   ASSERT_TRUE(job.completes());
   // The signal may have come after that step: then the last start had nothing left to do.
   const auto end = std::max(steps, run.metrics().starts.back().step);
   EXPECT_EQ(losses(run.directory()).size(), static_cast<std::size_t>(end));
+  const auto longest = pauses(run, job);
+  print(longest, begin);
+  print_starts(run.metrics());
+  if (longest_pause > 0) {
+    EXPECT_LE(longest.front().ours(), longest_pause) << "seconds without a step, after " << longest.front().from - begin << " s";
+  }
+  EXPECT_EQ(on_head({"sinfo", "-h", "-t", "drain,fail", "-o", "%n %E"}), "") << "a node is left drained";
 
   const SlurmRun calm{"calm", end, plan};
   fs::create_directories(calm.directory());
-  fs::copy_file(run.directory() / "profile.json", calm.directory() / "profile.json");
-  BatchJob unbroken{nodes, "one_partition.sh", calm.environment()};
+  const auto profile = run.directory() / "profile.json";  // gone where the plan's own, of the checkpoint, was the last in use
+  if (fs::exists(profile)) fs::copy_file(profile, calm.directory() / "profile.json");
+  BatchJob unbroken{options, script, calm.environment()};
   ASSERT_TRUE(unbroken.completes());
-  run.expect_the_losses_of(losses(calm.directory()));
+  run.expect_the_losses_of(losses(calm.directory()), count == 0 ? 1e-3 : 1e-6);
 
-  EXPECT_EQ(debris(run.directory()), (Words{(run.directory() / "launches").string(), (run.directory() / "profile.json").string()}));
+  auto left = debris(run.directory());
+  std::erase_if(left, [&](const std::string& file) { return file == (run.directory() / "launches").string() || file == profile.string(); });
+  EXPECT_EQ(left, Words{});
   // Slurm says that a job is over while its last processes go.
   const auto over = [] { return on_head({"squeue", "-h"}, true).empty() && left_on_nodes().empty(); };
   wait_until(over, patience, Milliseconds{500});
