@@ -77,11 +77,40 @@ TEST_F(PublishedRuns, WithPartsOfSequencesAreShorterSequencesOnMoreReplicas) {
 
 TEST_F(PublishedRuns, SayWhyTheyCannotBeExpressed) {
   EXPECT_EQ(reason(changed(R"("complete": true)", R"("complete": false)")), "incomplete: something had to be guessed");
-  EXPECT_EQ(reason(changed(R"("precision": "fp16")", R"("precision": "fp8")")), "precision fp8");
-  EXPECT_EQ(reason(changed(R"("runtime": "megatron-deepspeed")", R"("runtime": "maxtext")")), "runtime maxtext");
+  EXPECT_EQ(reason(changed(R"("precision": "fp16")", R"("precision": "amp")")), "precision amp");
+  EXPECT_EQ(reason(changed(R"("precision": "fp16")", R"("precision": "fp8")")), "products of FP8 on 'V100-32'");
+  EXPECT_EQ(reason(changed(R"("runtime": "megatron-deepspeed")", R"("runtime": "neox")")), "runtime neox");
   EXPECT_EQ(reason(changed("V100-SXM2-32", "TPU-v4")), "device TPU-v4");
   EXPECT_EQ(reason(changed(R"("heads": 16)", R"("heads": 16, "experts": 8)")), "experts");
   EXPECT_EQ(reason(changed(R"("data": 2)", R"("data": 3)")), "degrees that do not make up the devices");
+}
+
+/// One block's products in FP8 take half the time at most, and their conversion something.
+TEST_F(PublishedRuns, HaveNarrowProductsWhereTheyAndTheDeviceSaySo) {
+  const auto seconds = [&](const std::string& precision) {
+    published::Run run = changed("V100-SXM2-32", "H100-SXM5-80");
+    run.runtime = "megatron-core";
+    run.model.hidden = 8192;
+    run.model.feed_forward = 32768;
+    run.precision = precision;
+    const Comparison c = published::compare(run, catalogue_);
+    EXPECT_TRUE(c.is_forecast()) << c.reason;
+    return c.forecast.value;
+  };
+  const double bf16 = seconds("bf16"), delayed = seconds("fp8"), current = seconds("FP8-CS");
+  EXPECT_LT(delayed, current) << "a scale of the tensor's own largest value needs a pass more";
+  EXPECT_LT(current, bf16);
+  EXPECT_GT(delayed, bf16 / 2);
+}
+
+TEST_F(PublishedRuns, StandInOneNodeWhereLinksJoinSeveral) {
+  published::Run run = changed("V100-SXM2-32", "GB200");
+  run.runtime = "megatron-core";
+  run.precision = "bf16";
+  const auto expression = published::express(run, catalogue_);
+  ASSERT_TRUE(expression.run) << expression.reason;
+  const auto& devices = expression.run->profile.devices;
+  EXPECT_EQ(devices.front().host, devices.back().host) << "72 devices are one NVLink domain, though four are in a tray";
 }
 
 TEST_F(PublishedRuns, OneThatCannotBeReadLeavesTheOthers) {

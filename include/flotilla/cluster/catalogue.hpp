@@ -35,13 +35,16 @@ struct CatalogueEntry {
   ProductFigures fp32;      ///< multiplied as IEEE fp32
   ProductFigures tf32;      ///< fp32 operands rounded to TF32 on the way in
   ProductFigures bf16, fp16;
-  Figure peak_fp8;
+  ProductFigures fp8, fp4;   ///< of blocks' linear products alone, in forecasts of runtimes that have them
   Figure memory_bandwidth;   ///< bytes per second
   Figure memory_share;       ///< of it that streaming reaches
   Figure overlap;            ///< Efficiency::overlap
   Figure launch;             ///< seconds from one kernel's start to the next's at least
+  Figure portable_share;     ///< of the peak of half precision, that instructions of older types reach
+  Figure host_speed;         ///< of one core of the usual node's host, at starting kernels; 1: an EPYC 7742 (DGX A100)
   Figure power;              ///< watts, design limit
   Figure devices_per_node;   ///< usual
+  Figure domain_devices;     ///< that the links of a node join where these reach over several nodes
   Figure context;            ///< bytes that context and libraries hold beside what they hold on every type
   Figure node_device_rate;   ///< bytes per second that one device may send to the others of its node, one way
   Figure node_pair_rate;     ///< bytes per second from one device of a node to one other, one way

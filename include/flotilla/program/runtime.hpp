@@ -22,9 +22,20 @@ struct LayerKernels {
   double attention_share = 0;  ///< of the peak, that the attention kernel's products reach; 0: what other products of their size do
   double product_share = 1;    ///< of the rate of other products, that they sustain in a step: clocks fall, shapes are not the best ones
   double traffic = 1;          ///< times the bytes of fused kernels, where element-wise steps read and write by themselves
-  bool fused = false;  ///< norm, product with its bias, activation and sum with the residual are one kernel each
-  Seconds host;        ///< of the host, to start one kernel: a pass takes no less than its kernels' together
+  bool fused = false;          ///< norm, product with its bias, activation and sum with the residual are one kernel each
+  Seconds host;                ///< of the host, to start one kernel: a pass takes no less than its kernels' together
+  bool portable_attention = false;  ///< the attention kernel uses no instructions that came after Ampere's
+  bool early_stop = false;          ///< a block's recomputation ends before its last product, whose output no gradient needs
   bool operator==(const LayerKernels&) const = default;
+};
+
+/// Products of a block's linear layers whose operands have fewer bits than the rest (FP8, FP4): forecast, never executed by us. Attention,
+/// the head and what lies between products stay in half precision.
+struct NarrowProducts {
+  double speed = 1;       ///< of such products on the device, over those in half precision
+  double cast_bytes = 0;  ///< moved to convert one element of a product's input or output gradient
+  int cast_kernels = 0;   ///< that convert one tensor
+  bool operator==(const NarrowProducts&) const = default;
 };
 
 /// What is known of a runtime that is not ours: what it keeps in memory and when it waits. Its program is made of whole layers; what
@@ -40,34 +51,36 @@ struct LayerRuntime {
 
   double scores_alive =
       0;  ///< score matrices (sequences x local heads x length^2 elements) alive in a block's backward pass beside what is saved
-  double logits_alive = 0;  ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
-  Bytes logit_gradient;     ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
-  Bytes workspaces;         ///< of matrix libraries, taken from the tensors' allocator
+  double logits_alive = 0;   ///< fp32 logits of the whole vocabulary alive in the head's backward pass beside what is saved
+  Bytes logit_gradient;      ///< of one logit of a device's share, alive in the head's backward pass beside what is saved
+  Bytes workspaces;          ///< of matrix libraries, taken from the tensors' allocator
   double reserved_half = 0;  ///< of the tensors' bytes, that a caching allocator holds beside them, in half precision
   Bytes process;             ///< outside tensors: context, libraries' workspaces, buffers of the collectives' library
-  Bytes tensor_group;       ///< in addition where a tensor-parallel group exists
-  Bytes neighbour;          ///< in addition for each neighbouring stage
+  Bytes tensor_group;        ///< in addition where a tensor-parallel group exists
+  Bytes neighbour;           ///< in addition for each neighbouring stage
 
   /// Of iteration times forecast by this description, beside what the profile's times add: nine in ten are closer.
   double relative_error = 0, relative_error_half = 0;
 
-  bool blocking = false;            ///< transfers hold the compute queue at both ends
-  bool scattered = false;           ///< every member of a tensor-parallel group sends its part; else one whole message over one link
-  Bytes buffered;                   ///< of a message, that the library takes without waiting for the other end
-  Seconds handshake;                ///< host time of a transfer at each end, before data moves
-  Bytes reduction_bucket;           ///< gradients are summed in pieces of so many bytes at most
-  BytesPerSecond reduction_rate;    ///< that a member's share of a gradient sum reaches at most; 0: the links decide
-  Seconds reduction_host;           ///< host time of a step's gradient sums
-  Bytes update_half;       ///< that the step after the passes moves per parameter in half precision: scaling, norm, update, copies
-  Bytes gradient_half{4};  ///< of one gradient when it is summed, in half precision
-  Bytes gathered_half{2};  ///< of one weight when it is gathered from its shard, in half precision
-  bool shards = false;     ///< executes plans whose optimizer is sharded
+  bool blocking = false;          ///< transfers hold the compute queue at both ends
+  bool scattered = false;         ///< every member of a tensor-parallel group sends its part; else one whole message over one link
+  Bytes buffered;                 ///< of a message, that the library takes without waiting for the other end
+  Seconds handshake;              ///< host time of a transfer at each end, before data moves
+  Bytes reduction_bucket;         ///< gradients are summed in pieces of so many bytes at most
+  BytesPerSecond reduction_rate;  ///< that a member's share of a gradient sum reaches at most; 0: the links decide
+  Seconds reduction_host;         ///< host time of a step's gradient sums
+  Bytes update_half;              ///< that the step after the passes moves per parameter in half precision: scaling, norm, update, copies
+  Bytes gradient_half{4};         ///< of one gradient when it is summed, in half precision
+  Bytes gathered_half{2};         ///< of one weight when it is gathered from its shard, in half precision
+  bool shards = false;            ///< executes plans whose optimizer is sharded
   ShardedState sharded = ShardedState::optimizer;  ///< of such a plan
   int shard_group = 0;                             ///< replicas in a row that keep the shards once; 0: all of a stage
   bool overlaps = false;                           ///< gradient sums run beside backward passes, gathers of weights beside forward passes
+  bool overlaps_tensor = false;                    ///< with sequence parallelism, collectives of a layer run beside its products
   int context = 1;                                 ///< replicas in a row that hold parts of the same sequences: context parallelism
   Seconds step_host;                               ///< of the host in a step, beside the passes
   LayerKernels kernels_fp32, kernels_half;
+  std::optional<NarrowProducts> narrow;
   Seconds profiler_host;  ///< that a profiler adds to a pass through a layer which waits for the host (one node)
 
   const LayerKernels& kernels(Precision p) const { return p == Precision::fp32 ? kernels_fp32 : kernels_half; }
@@ -87,7 +100,7 @@ struct Runtime {
   bool operator==(const Runtime&) const = default;
 };
 
-/// "flotilla", "megatron-deepspeed", "megatron-lm". Throws Error{usage} naming the nearest.
+/// "flotilla" or a described one, as runtime_names() lists them. Throws Error{usage} naming the nearest.
 Runtime runtime_named(std::string_view name);
 std::vector<std::string> runtime_names();
 

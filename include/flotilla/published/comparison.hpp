@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,8 +27,9 @@ struct Comparison {
   bool is_covered() const;
 };
 
-/// The forecast by the run's own runtime, devices from the catalogue.
-Comparison compare(const Run&, const cluster::Catalogue&);
+/// The forecast by the run's own runtime, devices from the catalogue. `adjust` may change the runtime's description, to see what one of its
+/// figures is worth.
+Comparison compare(const Run&, const cluster::Catalogue&, const std::function<void(program::LayerRuntime&)>& adjust = {});
 
 /// Figures of runs that have something in common. Absent where no run has what they are made of.
 struct Statistics {

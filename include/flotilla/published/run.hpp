@@ -17,8 +17,9 @@ enum class MemoryMeasure {
 struct Hardware {
   std::string device_type;
   int devices = 0, per_node = 0;
+  int domain = 0;                 ///< devices that a node's links join, over several nodes; 0: not stated
   BytesPerSecond node_pair{};     ///< between two devices of a node, one way; 0: not stated
-  int network_cards = 0;         ///< of a node; 0: not stated
+  int network_cards = 0;          ///< of a node; 0: not stated
   BytesPerSecond network_card{};  ///< one way, of one card
 };
 
@@ -40,10 +41,11 @@ struct Parallel {
   int shard_group = 0;  ///< replicas that keep the shards once; 0: all of a stage
   std::string recompute = "none";
   std::optional<bool> overlap_gradients, overlap_parameters;
-  std::string attention;  ///< "flash", "unfused"; empty: not stated
+  bool overlap_tensor = false;  ///< collectives of tensor-parallel groups run beside products
+  std::string attention;        ///< "flash", "unfused"; empty: not stated
   bool compiled = false;
-  bool offload = false;  ///< the optimizer's state is in the host's memory
-  bool embeddings_count_as_blocks = false;      ///< layers are dealt to stages as if embedding and head were blocks
+  bool offload = false;                          ///< the optimizer's state is in the host's memory
+  bool embeddings_count_as_blocks = false;       ///< layers are dealt to stages as if embedding and head were blocks
   std::vector<std::vector<int>> block_ranges{};  ///< by stage, half-open; empty: even
 };
 

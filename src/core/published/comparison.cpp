@@ -12,8 +12,9 @@ namespace {
 /// Of the run's cluster, model and batch: what stays the same when only the plan changes.
 std::string configuration_of(const Run& run) {
   const auto& m = run.model;
-  return text(run.source, "|", run.hardware.device_type, "|", run.hardware.devices, "|", run.hardware.per_node, "|", m.family, "|", m.blocks,
-              "|", m.hidden, "|", m.heads, "|", m.vocabulary, "|", run.length, "|", run.global_batch, "|", run.precision, "|", run.runtime);
+  return text(run.source, "|", run.hardware.device_type, "|", run.hardware.devices, "|", run.hardware.per_node, "|", m.family, "|",
+              m.blocks, "|", m.hidden, "|", m.heads, "|", m.vocabulary, "|", run.length, "|", run.global_batch, "|", run.precision, "|",
+              run.runtime);
 }
 
 /// What a tool outside the process sees: the allocator keeps more than its tensors need, but no more than the device has.
@@ -74,13 +75,14 @@ bool Comparison::is_covered() const {
   return run.measured.iteration && std::abs(run.measured.iteration->value - forecast.value) <= relative_error * forecast.value;
 }
 
-Comparison compare(const Run& run, const cluster::Catalogue& catalogue) {
+Comparison compare(const Run& run, const cluster::Catalogue& catalogue, const std::function<void(program::LayerRuntime&)>& adjust) {
   Comparison c;
   c.run = run;
   c.configuration = configuration_of(run);
-  const Expression expression = express(run, catalogue);
+  Expression expression = express(run, catalogue);
   c.reason = expression.reason;
   if (!expression.run) return c;
+  if (adjust) adjust(*expression.run->runtime.layers);
   try {
     add_forecast(c, *expression.run);
   } catch (const Error& error) {

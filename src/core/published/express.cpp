@@ -1,50 +1,44 @@
 #include "flotilla/published/express.hpp"
 
 #include <array>
-#include <cctype>
 #include <string_view>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/plan/allocate.hpp"
 #include "model_of_run.hpp"
 #include "network_of_run.hpp"
+#include "precision_of_run.hpp"
 
 namespace flotilla::published {
 namespace {
 
 /// A runtime as sources call it (the beginning of its name), ours, and the vocabulary's multiple over the tensor-parallel degree.
+/// `recipes`: NVIDIA's, which switch on what Megatron-Core by itself leaves off: sequence parallelism, collectives beside products.
 struct KnownRuntime {
   std::string_view theirs, ours;
   int vocabulary_multiple;
+  bool recipes = false;
 };
 constexpr int megatron_multiple = 128;
-constexpr std::array<KnownRuntime, 8> known_runtimes{{{"megatron-deepspeed", "megatron-deepspeed", megatron_multiple},
-                                                      {"megatron-core", "megatron-core", megatron_multiple},
-                                                      {"nemo / megatron-core", "megatron-core", megatron_multiple},
-                                                      {"megatron-lm", "megatron-lm", megatron_multiple},
-                                                      {"megatron", "megatron-core", megatron_multiple},
-                                                      {"pytorch-fsdp", "pytorch-fsdp", 1},
-                                                      {"torchtitan", "pytorch-fsdp", 1},
-                                                      {"internevo", "internevo", 1}}};
+constexpr std::array<KnownRuntime, 14> known_runtimes{{{"megatron-deepspeed", "megatron-deepspeed", megatron_multiple},
+                                                       {"megatron-core (Megatron-Bridge)", "megatron-core", megatron_multiple, true},
+                                                       {"megatron-core", "megatron-core", megatron_multiple},
+                                                       {"nemo / megatron-core", "megatron-core", megatron_multiple, true},
+                                                       {"megatron-lm", "megatron-lm", megatron_multiple},
+                                                       {"megatron", "megatron-core", megatron_multiple},
+                                                       {"pytorch-fsdp", "pytorch-fsdp", 1},
+                                                       {"torchtitan", "pytorch-fsdp", 1},
+                                                       {"internevo", "internevo", 1},
+                                                       {"huggingface-trainer + deepspeed", "deepspeed", 1},
+                                                       {"transformers + deepspeed", "deepspeed", 1},
+                                                       {"paxml", "jax", 1},
+                                                       {"maxtext", "jax", 1},
+                                                       {"llm.c", "llm.c", megatron_multiple}}};
 
 const KnownRuntime* runtime_of(const Run& run) {
   for (const auto& known : known_runtimes)
     if (run.runtime.starts_with(known.theirs)) return &known;
   return nullptr;
-}
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-std::optional<Precision> precision_of(const Run& run) {
-  const std::string said = lower_case(run.precision);
-  if (said.find("fp8") != std::string::npos || said.find("float8") != std::string::npos) return std::nullopt;
-  if (said.find("bf16") != std::string::npos || said.find("bfloat16") != std::string::npos) return Precision::bf16;
-  if (said.starts_with("fp16")) return Precision::fp16;
-  if (said.starts_with("fp32")) return Precision::fp32;
-  return std::nullopt;
 }
 
 plan::Recompute recompute_of(const Run& run) {
@@ -100,17 +94,17 @@ std::vector<std::array<int, 2>> layers_of(const Run& run) {
 }
 
 /// Context parallelism: as many replicas, each with its part of every sequence, so that shorter sequences are as many more.
-plan::Plan unbound_plan(const Run& run, const std::string& type, int vocabulary_multiple) {
+plan::Plan unbound_plan(const Run& run, const std::string& type, const KnownRuntime& runtime) {
   const Parallel& p = run.parallel;
   plan::Plan plan;
-  plan.model = model_of(run, vocabulary_multiple);
+  plan.model = model_of(run, runtime.vocabulary_multiple * p.tensor);
   plan.length = run.length / p.context;
   plan.global_batch = run.global_batch * p.context;
   plan.quantum = run.microbatch;
   plan.precision = *precision_of(run);
   plan.chunks = p.chunks;
   if (p.chunks > 1) plan.schedule = plan::ScheduleKind::interleaved;
-  plan.sequence_parallel = p.sequence_parallel && p.tensor > 1;
+  plan.sequence_parallel = (p.sequence_parallel || runtime.recipes) && p.tensor > 1;
   plan.shard_optimizer = p.sharding != Sharding::none && p.data * p.context > 1;
   plan::Replica replica;
   replica.device_type = type;
@@ -127,12 +121,19 @@ plan::Plan unbound_plan(const Run& run, const std::string& type, int vocabulary_
 /// What cuBLAS takes in addition where its results must repeat (CUBLAS_WORKSPACE_CONFIG=:4096:8): 32 for 8 MiB on each of two streams.
 constexpr Bytes deterministic_workspaces{std::int64_t{48} << 20};
 
+/// What the run's device does to the runtime's kernels: its host starts them, its newer instructions are theirs or not.
+void run_on(program::LayerKernels& kernels, const cluster::CatalogueEntry& device) {
+  if (device.host_speed.known()) kernels.host = kernels.host / device.host_speed.value;
+  if (kernels.portable_attention && device.portable_share.known()) kernels.attention_share *= device.portable_share.value;
+}
+
 /// The runtime as the run sets it up.
-program::Runtime runtime_for(const Run& run, const KnownRuntime& known) {
+program::Runtime runtime_for(const Run& run, const KnownRuntime& known, const cluster::CatalogueEntry& device) {
   program::Runtime runtime = program::runtime_named(known.ours);
   program::LayerRuntime& layers = *runtime.layers;
   const Parallel& p = run.parallel;
   layers.context = p.context;
+  layers.overlaps_tensor = known.recipes || p.overlap_tensor;
   if (p.sharding == Sharding::gradients) layers.sharded = program::ShardedState::gradients;
   if (p.sharding == Sharding::parameters) layers.sharded = program::ShardedState::parameters;
   if (p.sharding == Sharding::optimizer) layers.sharded = program::ShardedState::optimizer;
@@ -142,18 +143,20 @@ program::Runtime runtime_for(const Run& run, const KnownRuntime& known) {
   if (p.attention == "unfused") layers.kernels_half.score_passes_forward = 6.5, layers.kernels_half.score_passes_backward = 10;
   if (run.precision.find("fp32 all-reduce") != std::string::npos) layers.gradient_half = {4};
   if (run.deterministic && layers.workspaces.count > 0) layers.workspaces += deterministic_workspaces;
+  run_on(layers.kernels_half, device);
   if (p.compiled) layers.kernels_half.fused = true;
+  layers.narrow = narrow_products_of(run, device);
   return runtime;
 }
 
 Expressed expressed(const Run& run, const cluster::CatalogueEntry& entry) {
   const KnownRuntime& runtime = *runtime_of(run);
-  const plan::Plan unbound = unbound_plan(run, entry.name, runtime.vocabulary_multiple * run.parallel.tensor);
+  const plan::Plan unbound = unbound_plan(run, entry.name, runtime);
   plan::require_valid(unbound, run.id);
   cluster::Profile profile = cluster::complete_from_catalogue({}, {entry}, {entry.name});
   const auto allocation = plan::allocate(unbound, profile);
   profile.devices = allocation.devices;
-  return {allocation.plan, std::move(profile), runtime_for(run, runtime)};
+  return {allocation.plan, std::move(profile), runtime_for(run, runtime, entry)};
 }
 
 }  // namespace

@@ -6,6 +6,14 @@ namespace {
 /// "H100-SXM5-96 (500 W, HBM2e)" -> "H100-SXM5-96".
 std::string without_remark(const std::string& name) { return name.substr(0, name.find(" (")); }
 
+/// Where a node's links reach over several nodes, all of these are one node with all their network cards.
+void join_domain(cluster::CatalogueEntry& entry, const Hardware& stated) {
+  const double node = entry.devices_per_node.value, domain = stated.domain > 0 ? stated.domain : entry.domain_devices.value;
+  if (domain <= node) return;
+  entry.network_cards.value *= domain / node;
+  entry.devices_per_node.value = domain;
+}
+
 }  // namespace
 
 std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::Catalogue& catalogue) {
@@ -16,6 +24,7 @@ std::optional<cluster::CatalogueEntry> entry_of(const Run& run, const cluster::C
   if (run.hardware.node_pair.value > 0) entry.node_pair_rate = {run.hardware.node_pair.value, run.id};
   if (run.hardware.network_cards > 0) entry.network_cards = {static_cast<double>(run.hardware.network_cards), run.id};
   if (run.hardware.network_card.value > 0) entry.network_card_rate = {run.hardware.network_card.value, run.id};
+  join_domain(entry, run.hardware);
   return entry;
 }
 

@@ -39,9 +39,11 @@ constexpr std::array rows{
     Row{"overlap_share", [](CatalogueEntry& e) -> Figure& { return e.overlap; }, 0, 1},
     Row{"launch_s", [](CatalogueEntry& e) -> Figure& { return e.launch; }, 0, longest},
     Row{"context_bytes", [](CatalogueEntry& e) -> Figure& { return e.context; }, 0, 1e12},
+    Row{"portable_share", [](CatalogueEntry& e) -> Figure& { return e.portable_share; }, least_share, 1},
+    Row{"host_speed", [](CatalogueEntry& e) -> Figure& { return e.host_speed; }, least_share, 1e3},
     Row{"power_watts", [](CatalogueEntry& e) -> Figure& { return e.power; }, 0, 1e6},
     Row{"devices_per_node", [](CatalogueEntry& e) -> Figure& { return e.devices_per_node; }, 1, most_in_node},
-    Row{"peak_fp8_flops_per_s", [](CatalogueEntry& e) -> Figure& { return e.peak_fp8; }, least_rate, most},
+    Row{"domain_devices", [](CatalogueEntry& e) -> Figure& { return e.domain_devices; }, 1, most_in_node},
     Row{"node_device_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_device_rate; }, least_rate, most},
     Row{"node_pair_bytes_per_s", [](CatalogueEntry& e) -> Figure& { return e.node_pair_rate; }, least_rate, most},
     Row{"node_share", [](CatalogueEntry& e) -> Figure& { return e.node_share; }, least_share, 1},
@@ -73,7 +75,8 @@ struct Operands {
 };
 
 constexpr std::array operands{Operands{"fp32", &CatalogueEntry::fp32}, Operands{"tf32", &CatalogueEntry::tf32},
-                              Operands{"bf16", &CatalogueEntry::bf16}, Operands{"fp16", &CatalogueEntry::fp16}};
+                              Operands{"bf16", &CatalogueEntry::bf16}, Operands{"fp16", &CatalogueEntry::fp16},
+                              Operands{"fp8", &CatalogueEntry::fp8},   Operands{"fp4", &CatalogueEntry::fp4}};
 
 using Sources = std::map<std::string, std::string>;
 

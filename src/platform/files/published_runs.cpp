@@ -62,6 +62,7 @@ void read_hardware(const Json& place, Run& run) {
   run.hardware.device_type = place.get_string("device_type");
   run.hardware.devices = count_or(place, "devices", 0);
   run.hardware.per_node = count_or(place, "devices_per_node", 0);
+  run.hardware.domain = count_or(place, "nvlink_domain", 0);
   read_network(place, run.hardware);
 }
 
@@ -109,6 +110,7 @@ void read_parallel(const Json& place, Run& run) {
   if (const auto words = text_or(place, "recompute"); !words.empty()) p.recompute = words;
   p.overlap_gradients = said(place, "overlap_gradients");
   p.overlap_parameters = said(place, "overlap_parameters");
+  p.overlap_tensor = yes(place, "async_tensor");
   p.attention = text_or(place, "attention");
   p.compiled = yes(place, "compile");
   p.offload |= text_or(place, "offload") == "Y";
@@ -176,6 +178,7 @@ void read_members(const Json& place, Run& run) {
   run.runtime = text_or(place, "runtime");
   run.task = text_or(place, "task");
   run.precision = text_or(place, "precision");
+  if (const auto narrow = text_or(place.at("parallel"), "fp8"); !narrow.empty()) run.precision += text("+fp8 ", narrow);
   run.length = count_or(place, "sequence_length", 0);
   run.complete = yes(place, "complete");
   run.deterministic = yes(place, "deterministic");

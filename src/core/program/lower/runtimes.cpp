@@ -52,7 +52,8 @@ LayerRuntime megatron_lm() {
   r.update_half = {58};
   r.kernels_fp32 = r.kernels_half = {6.5, 10, 0, 1, 1, false, {}};
   r.shards = true;
-  r.relative_error = r.relative_error_half = 0.03;
+  r.relative_error = 0.03;
+  r.relative_error_half = 0.15;
   r.reduction_bucket = {};
   return r;
 }
@@ -73,8 +74,8 @@ LayerRuntime megatron_core() {
   r.process = bytes(2150 * MB);
   r.tensor_group = bytes(1000 * MB);
   r.neighbour = bytes(100 * MB);
-  r.kernels_fp32 = r.kernels_half = {0, 0, 0.5, 0.9, 1, false, {95e-6}};
-  r.relative_error = r.relative_error_half = 0.2;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.5, 0.92, 1, false, {105e-6}};
+  r.relative_error = r.relative_error_half = 0.07;
   return r;
 }
 
@@ -89,8 +90,8 @@ LayerRuntime pytorch_fsdp() {
   r.shards = true;
   r.sharded = ShardedState::parameters;
   r.overlaps = true;
-  r.kernels_fp32 = r.kernels_half = {0, 0, 0.35, 0.83, 3, false, {20e-6}};
-  r.relative_error = r.relative_error_half = 0.15;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.33, 0.92, 3, false, {20e-6}, true, true};
+  r.relative_error = r.relative_error_half = 0.09;
   return r;
 }
 
@@ -104,8 +105,40 @@ LayerRuntime internevo() {
   r.gradient_half = {2};
   r.shards = true;
   r.overlaps = true;
-  r.kernels_fp32 = r.kernels_half = {0, 0, 0.36, 0.83, 2, false, {20e-6}};
-  r.relative_error = r.relative_error_half = 0.1;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.36, 0.83, 2, false, {20e-6}, true};
+  r.relative_error = r.relative_error_half = 0.06;
+  return r;
+}
+
+/// DeepSpeed's ZeRO under Hugging Face's trainer: PyTorch's eager kernels, weights gathered in half precision, sums in 500 MB buckets.
+LayerRuntime deepspeed() {
+  LayerRuntime r = pytorch_fsdp();
+  r.in_fp16 = r.in_bf16 = {{2}, {2}, {12}, {0}};
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.33, 0.92, 2, false, {130e-6}, true};
+  r.relative_error = r.relative_error_half = 0.35;
+  return r;
+}
+
+/// Programs that XLA compiles from JAX (PaxML, MaxText): fused kernels, a step is started as a whole, weights sharded over all devices.
+LayerRuntime jax() {
+  LayerRuntime r = pytorch_fsdp();
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.5, 0.92, 1.5, true, {}};
+  r.relative_error = r.relative_error_half = 0.35;
+  return r;
+}
+
+/// llm.c: training written in CUDA alone; cuDNN's attention, fused kernels, ZeRO-1, no framework between them.
+LayerRuntime llm_c() {
+  LayerRuntime r;
+  r.in_fp32 = {{4}, {4}, {8}, {0}};
+  r.in_fp16 = r.in_bf16 = {{2}, {2}, {12}, {0}};
+  r.scattered = true;
+  r.update_half = {28};
+  r.gradient_half = {2};
+  r.shards = true;
+  r.overlaps = true;
+  r.kernels_fp32 = r.kernels_half = {0, 0, 0.5, 0.92, 1, true, {}};
+  r.relative_error = r.relative_error_half = 0.15;
   return r;
 }
 
@@ -113,12 +146,15 @@ struct Named {
   std::string_view name;
   std::optional<LayerRuntime> (*description)();
 };
-constexpr std::array<Named, 6> known{{{"flotilla", [] { return std::optional<LayerRuntime>{}; }},
+constexpr std::array<Named, 9> known{{{"flotilla", [] { return std::optional<LayerRuntime>{}; }},
                                       {"megatron-deepspeed", [] { return std::optional{megatron_deepspeed()}; }},
                                       {"megatron-lm", [] { return std::optional{megatron_lm()}; }},
                                       {"megatron-core", [] { return std::optional{megatron_core()}; }},
                                       {"pytorch-fsdp", [] { return std::optional{pytorch_fsdp()}; }},
-                                      {"internevo", [] { return std::optional{internevo()}; }}}};
+                                      {"internevo", [] { return std::optional{internevo()}; }},
+                                      {"deepspeed", [] { return std::optional{deepspeed()}; }},
+                                      {"jax", [] { return std::optional{jax()}; }},
+                                      {"llm.c", [] { return std::optional{llm_c()}; }}}};
 
 }  // namespace
 

@@ -46,6 +46,14 @@ Seconds gathers_again(const cluster::Profile& profile, const FitsByTypes& fits, 
   return layer.sequence_parallel ? 0.5 * gather_visible * sums(profile, fits, layer, of_pass) : Seconds{0};
 }
 
+/// Of a layer's collectives, what no product hides: they go part by part of the members, and the first part has no product before it.
+double exposed(const Execution& execution, const LayerWork& layer) {
+  return execution.overlaps_tensor && layer.sequence_parallel ? 1.0 / layer.shape.tensor_parallel : 1;
+}
+
+/// Of passes that wait for the host: its cores, drivers and the framework's version are not known.
+constexpr double host_error = 0.3;
+
 /// A pass's operations: on the device, one after the other, and on the host, which starts their kernels and runs ahead where it can.
 struct PassTime {
   Seconds device, host;
@@ -76,6 +84,19 @@ OperationWork scores_work(const LayerWork& layer, const Execution& execution) {
   return {4 * square * layer.model.head_size(), 2, {static_cast<std::int64_t>(traffic)}, 6};
 }
 
+/// A block's forward pass, less its last product where the runtime leaves that out.
+Cost without_last_product(const cluster::Profile& profile, const Execution& execution, const LayerWork& layer, Cost pass) {
+  if (!execution.early_stop) return pass;
+  OperationWork last = work_of(layer, model::Operation::mlp_forward, execution);
+  const double down = layer.model.gated() ? 1.0 / 3 : 1.0 / 2;
+  last.flops *= down;
+  last.products = 1;
+  last.traffic = {};
+  last.kernels = 0;
+  pass.time = std::max(Seconds{0}, pass.time - roofline(profile, layer.device_type, layer.shape.precision, last));
+  return pass;
+}
+
 }  // namespace
 
 Cost estimated_pass(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
@@ -83,14 +104,16 @@ Cost estimated_pass(const cluster::Profile& profile, const FitsByTypes& fits, co
   const LayerSums of_pass = backward ? backward_sums(layer.model, layer.layer) : forward_sums(layer.model, layer.layer);
   const Seconds gathers = backward ? gathers_again(profile, fits, layer, of_pass) : Seconds{0};
   const PassTime time = operations(profile, execution, layer, backward);
-  const Seconds device = time.device + sums(profile, fits, layer, of_pass) + gathers;
-  return {std::max(device, time.host), error_of(profile, layer), true};
+  const Seconds device = time.device + exposed(execution, layer) * (sums(profile, fits, layer, of_pass) + gathers);
+  if (time.host > device) return {time.host, std::max(host_error, error_of(profile, layer)), true};
+  return {device, error_of(profile, layer), true};
 }
 
 Cost estimated_recompute(const cluster::Profile& profile, const FitsByTypes& fits, const Execution& execution, const LayerWork& layer,
                          plan::Recompute recompute) {
   if (recompute == plan::Recompute::none || !layer.model.is_block(layer.layer)) return {};
-  if (recompute == plan::Recompute::full) return estimated_pass(profile, fits, execution, layer, false);
+  if (recompute == plan::Recompute::full)
+    return without_last_product(profile, execution, layer, estimated_pass(profile, fits, execution, layer, false));
   return {roofline(profile, layer.device_type, layer.shape.precision, scores_work(layer, execution), execution.host),
           error_of(profile, layer), true};
 }

@@ -28,13 +28,15 @@ double scatter_of(const cluster::Profile& profile, const std::string& type, cons
 
 /// Kernels and matrix products of an operation. `fused`: norm, product with its bias, attention, activation, sum with its residual each one
 /// kernel, as cuDNN and cuBLASLt offer them; `separate`: element-wise steps by themselves, as PyTorch runs Megatron's layers eagerly.
+/// `scores`: of these, what one attention kernel takes the place of; `ring`: more for each further part of the sequence that context
+/// parallelism brings in (messages, the kernel again, correction of what was summed).
 struct Makeup {
-  int fused, separate, products;
+  int fused, separate, products, scores = 0, ring = 0;
 };
 constexpr std::array<Makeup, model::all_operation_count> makeups{{
     {1, 2, 0},   // embedding_forward
     {2, 4, 1},   // embedding_end_forward: projection, sum with the position
-    {4, 14, 4},  // attention_forward: norm, qkv, attention (scores, values), out
+    {4, 14, 4, 5, 5},  // attention_forward: norm, qkv, attention (scores, values), out
     {4, 10, 2},  // mlp_forward: sum and norm, up, activation, down
     {1, 4, 0},   // block_end_forward
     {2, 3, 1},   // head_forward: norm, logits
@@ -42,7 +44,7 @@ constexpr std::array<Makeup, model::all_operation_count> makeups{{
     {3, 8, 2},   // head_backward
     {3, 4, 2},   // head_end_backward
     {7, 12, 4},  // mlp_backward: two products each for down and up, activation, biases
-    {8, 20, 8},  // attention_backward: the same for out and qkv, attention's four gradients
+    {8, 20, 8, 6, 8},  // attention_backward: the same for out and qkv, attention's four gradients
     {1, 4, 0},   // block_begin_backward
     {2, 4, 2},   // embedding_backward
     {3, 8, 0},   // block_again: two norms, activation
@@ -61,6 +63,12 @@ constexpr std::array<Makeup, model::all_operation_count> makeups{{
     {2, 7, 1},   // head_backward_input
     {1, 1, 1},   // head_backward_weights
 }};
+
+int kernels_of(const Makeup& makeup, bool stores, const Execution& execution) {
+  const int ring = makeup.ring * (execution.context - 1);
+  if (stores) return makeup.separate + ring;
+  return ring + (execution.fused ? makeup.fused : makeup.separate - makeup.scores);
+}
 
 /// Attention that stores its scores: separate products over the whole square, which its backward pass has not to compute again.
 void store_scores(OperationWork& work, const model::Config& model, const model::LayerShape& shape, bool backward,
@@ -90,6 +98,35 @@ void set_attention_apart(OperationWork& work, const model::Config& model, const 
   work.attention_share = execution.attention_share;
   work.flops -= work.attention_flops;
   work.products -= std::min(work.products, backward ? 4 : 2);
+}
+
+/// Tensors that a block's linear products convert to fewer bits, and their elements: inputs in the forward pass, gradients of outputs in
+/// the backward pass. Weights are converted once in a step, inputs are kept as converted.
+struct Converted {
+  double elements = 0;
+  int tensors = 0;
+};
+
+Converted converted(const model::Config& model, const model::LayerShape& shape, model::Operation operation) {
+  const double rows = static_cast<double>(shape.tokens()), width = model.hidden;
+  const double heads = static_cast<double>(model::local_heads(model, shape)) * model.head_size();
+  switch (operation) {
+    case model::Operation::attention_forward: return {rows * (width + heads), 2};
+    case model::Operation::mlp_forward: return {rows * (width + model::local_columns(model, shape)), 2};
+    case model::Operation::attention_backward: return {rows * (width + static_cast<double>(model::qkv_width(model, shape))), 2};
+    case model::Operation::mlp_backward: return {rows * (width + static_cast<double>(model::up_width(model, shape))), 2};
+    default: return {};
+  }
+}
+
+/// Linear products at the rate of narrower operands, and their conversion. `attention`: of the work's FLOPs, what is no linear product.
+void narrow_products(OperationWork& work, const model::Config& model, const model::LayerShape& shape, model::Operation operation,
+                     const program::NarrowProducts& narrow, double attention) {
+  const Converted conversion = converted(model, shape, operation);
+  if (conversion.tensors == 0) return;
+  work.flops = attention + (work.flops - attention) / narrow.speed;
+  work.traffic += {static_cast<std::int64_t>(conversion.elements * narrow.cast_bytes)};
+  work.kernels += conversion.tensors * narrow.cast_kernels;
 }
 
 /// Seconds of matrix products at what products of their size reach of the peak.
@@ -150,10 +187,15 @@ OperationWork work_of(const model::Config& model, const model::LayerShape& shape
   const bool stores = execution.score_passes_forward > 0 || execution.score_passes_backward > 0;
   const Makeup& makeup = makeups[static_cast<std::size_t>(operation)];
   OperationWork work{model::flops(model, shape, operation), makeup.products, model::traffic(model, shape, operation),
-                     stores || !execution.fused ? makeup.separate : makeup.fused};
+                     kernels_of(makeup, stores, execution)};
   if (!stores && (forward || backward)) set_attention_apart(work, model, shape, backward, execution);
   work.flops /= execution.product_share;
   work.traffic = {static_cast<std::int64_t>(static_cast<double>(work.traffic.count) * execution.traffic)};
+  if (execution.narrow) {
+    const bool apart = work.attention_flops > 0 || !(forward || backward);
+    const double attention = attention_products(model, shape, backward) * (stores ? 1 : execution.context) / execution.product_share;
+    narrow_products(work, model, shape, operation, *execution.narrow, apart ? 0 : attention);
+  }
   if (stores && (forward || backward)) store_scores(work, model, shape, backward, execution);
   return work;
 }

@@ -4,6 +4,7 @@
 
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/model/operations.hpp"
+#include "flotilla/program/runtime.hpp"
 #include "flotilla/simulate/instruction_cost.hpp"
 
 namespace flotilla::simulate {
@@ -17,11 +18,14 @@ struct Execution {
   /// Times that the scores (sequences, local heads, length, length) cross the memory in a pass; 0: they never do. Otherwise attention is
   /// separate products and element-wise kernels over the whole square, not its causal half.
   double score_passes_forward = 0, score_passes_backward = 0;
-  Seconds host{};     ///< of the host, to start one kernel: the device waits where its kernels are shorter
-  bool fused = true;  ///< element-wise steps are part of the kernels before them; never where scores are stored
-  double attention_share = 0;  ///< of the peak, that the attention kernel's products reach; 0: as other products of their size
+  Seconds host{};                         ///< of the host, to start one kernel: the device waits where its kernels are shorter
+  bool fused = true;                      ///< element-wise steps are part of the kernels before them; never where scores are stored
+  double attention_share = 0;             ///< of the peak, that the attention kernel's products reach; 0: as other products of their size
   double product_share = 1, traffic = 1;  ///< program::LayerKernels
-  int context = 1;    ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
+  std::optional<program::NarrowProducts> narrow = {};  ///< blocks' linear products have operands of fewer bits
+  bool early_stop = false;                             ///< program::LayerKernels
+  bool overlaps_tensor = false;                        ///< program::LayerRuntime
+  int context = 1;  ///< of a sequence, this rank holds one part of so many: a query sees keys of the others, too
 };
 
 /// What an operation asks of a device.

@@ -219,7 +219,8 @@ struct ProfileCost::State {
     const LayerWork work{program.plan.model, c.device_type, of_layer.layer, shape, program.plan.sequence_parallel};
     const auto& kernels = described.kernels(program.plan.precision);
     const Execution execution{kernels.score_passes_forward, kernels.score_passes_backward, kernels.host, kernels.fused,
-                              kernels.attention_share, kernels.product_share, kernels.traffic, described.context};
+                              kernels.attention_share, kernels.product_share, kernels.traffic, described.narrow, kernels.early_stop,
+                              described.overlaps_tensor, described.context};
     const auto recompute = of_layer.recompute ? recompute_of(program.plan, of_layer.layer) : plan::Recompute::none;
     const auto measured =
         types->layers().pass(what, backward ? LayerCosts::Pass::backward : LayerCosts::Pass::forward, sequences, of_layer.host);
