@@ -2,7 +2,8 @@
 # need_packages NAME...   installs what is missing, or says what is and ends with 69.
 
 flotilla_build_packages="g++ cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libhwloc-dev libucx-dev libhdf5-openmpi-dev
-  libboost-program-options-dev libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libtomlplusplus-dev"
+  libboost-program-options-dev libdnnl-dev ocl-icd-opencl-dev nlohmann-json3-dev libtomlplusplus-dev
+  libpcre2-dev libutf8proc-dev zlib1g-dev libzstd-dev libsentencepiece-dev"
 flotilla_test_packages="libgtest-dev libboost-context-dev hdf5-tools lmod strace"
 # A Slurm of the tests' own (tests/slurm); its daemons are started by the tests alone.
 flotilla_slurm_packages="slurmctld slurmd slurm-client munge iproute2"

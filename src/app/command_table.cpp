@@ -11,6 +11,7 @@
 #include "app/report/report.hpp"
 #include "app/simulate/simulate.hpp"
 #include "app/submit/submit.hpp"
+#include "app/tokenize/tokenize.hpp"
 #include "app/train/train.hpp"
 #include "app/validate/validate.hpp"
 
@@ -34,6 +35,7 @@ std::vector<Command> command_table() {
           {"report", "report what a run did, incarnation by incarnation: devices, plan, end, lost work, cost", "RUN", report_run,
            run_report_options},
           {"inspect", "show the contents of a plan, profile, forecast, checkpoint or run directory", "FILE", inspect, inspect_options},
+          {"tokenize", "turn text files into a token file with a model's tokenizer, on all processors", "IN...", tokenize, tokenize_options},
           {"import", "check a Hugging Face model, or convert published measurements and plans", "WHAT FILE", import_published, import_options},
           {"export", "write a Hugging Face model, or a plan in another simulator's format", "WHAT FILE", export_for_others, export_options}};
 }

@@ -18,3 +18,17 @@ find_package(tomlplusplus REQUIRED)
 find_package(dnnl CONFIG REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Threads REQUIRED)
+
+# Optional: what `flotilla tokenize` reads with. A room whose library is absent refuses and names the package.
+pkg_check_modules(PCRE2 QUIET IMPORTED_TARGET libpcre2-8>=10.40)
+pkg_check_modules(UTF8PROC QUIET IMPORTED_TARGET libutf8proc)
+pkg_check_modules(ZLIB QUIET IMPORTED_TARGET zlib)
+pkg_check_modules(ZSTD QUIET IMPORTED_TARGET libzstd)
+# Its pkg-config file would link what trains models, too.
+pkg_check_modules(SENTENCEPIECE QUIET sentencepiece)
+if(SENTENCEPIECE_FOUND AND NOT TARGET sentencepiece)
+  find_library(SENTENCEPIECE_LIBRARY sentencepiece HINTS ${SENTENCEPIECE_LIBRARY_DIRS} REQUIRED)
+  add_library(sentencepiece INTERFACE IMPORTED)
+  set_target_properties(sentencepiece PROPERTIES INTERFACE_LINK_LIBRARIES ${SENTENCEPIECE_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES "${SENTENCEPIECE_INCLUDE_DIRS}")
+endif()

@@ -81,6 +81,9 @@ TEST(Fence, EachOutsideLibraryStaysInItsRoom) {
       {std::regex{R"(^nccl\.h$)"}, {"nccl"}},
       {std::regex{R"(^nccl.*)"}, {"nccl"}},
       {std::regex{R"(^slurm/.*)"}, {"slurm"}},
+      {std::regex{R"(^pcre2.*|^utf8proc.*)"}, {"unicode"}},
+      {std::regex{R"(^zlib\.h$|^zstd.*)"}, {"compression"}},
+      {std::regex{R"(^sentencepiece_.*)"}, {"sentencepiece"}},
       {std::regex{R"(^(csignal|signal\.h)$)"}, {"signals", "journal", "app", "comm"}},
   };
   for (const auto& include : includes())

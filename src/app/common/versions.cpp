@@ -1,15 +1,18 @@
 #include "app/common/versions.hpp"
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/compression/input_stream.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/compute/kernel_image.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/nccl/library.hpp"
 #include "flotilla/options/table.hpp"
+#include "flotilla/sentencepiece/processor.hpp"
 #include "flotilla/store/file.hpp"
 #include "flotilla/topology/topology.hpp"
 #include "flotilla/ucx/worker.hpp"
+#include "flotilla/unicode/regex.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -43,7 +46,8 @@ std::vector<std::pair<std::string, std::string>> versions() {
           {"ucx", ucx::library_version()},        {"store", store::library_version()},
           {"compute", compute_version()},         {"gpu", gpu_version()},
           {"nccl", nccl::library_description()},  {"kernels", compute::kernels_description()},
-          {"options", options::library_version()}};
+          {"options", options::library_version()}, {"unicode", unicode::library_version()},
+          {"sentencepiece", sentencepiece::library_version()}, {"compression", compression::library_version()}};
 }
 
 }  // namespace flotilla::app

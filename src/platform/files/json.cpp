@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "flotilla/base/error.hpp"
@@ -32,19 +33,49 @@ std::string pointer_step(std::string_view key) {
 using detail::Member;
 using detail::Node;
 
+namespace {
+
+/// Members of large objects (vocabularies) by key; every other object is searched from its beginning.
+class Index {
+ public:
+  explicit Index(const Node& root) { add(root); }
+
+  const Member* find(const Node& node, std::string_view key) const {
+    const auto* object = std::get_if<Node::Object>(&node.value);
+    if (!object) return nullptr;
+    if (const auto large = members_.find(object); large != members_.end()) {
+      const auto found = large->second.find(key);
+      return found == large->second.end() ? nullptr : found->second;
+    }
+    const auto found = std::ranges::find(*object, key, &Member::key);
+    return found == object->end() ? nullptr : &*found;
+  }
+
+ private:
+  static constexpr std::size_t small = 64;
+
+  void add(const Node& node) {
+    if (const auto* array = std::get_if<Node::Array>(&node.value))
+      for (const Node& element : *array) add(element);
+    const auto* object = std::get_if<Node::Object>(&node.value);
+    if (!object) return;
+    if (object->size() > small)
+      for (const Member& member : *object) members_[object].emplace(member.key, &member);
+    for (const Member& member : *object) add(member.node);
+  }
+
+  std::unordered_map<const Node::Object*, std::unordered_map<std::string_view, const Member*>> members_;
+};
+
+}  // namespace
+
 struct Json::Document {
   std::string source;
   Node root;
+  Index index{root};
 };
 
 namespace {
-
-const Member* find(const Node& node, std::string_view key) {
-  const auto* object = std::get_if<Node::Object>(&node.value);
-  if (!object) return nullptr;
-  const auto found = std::ranges::find(*object, key, &Member::key);
-  return found == object->end() ? nullptr : &*found;
-}
 
 /// "the string 'abc'", "an array": what stands where something else was expected.
 std::string describe(const Node& node) {
@@ -65,7 +96,7 @@ Json::Json(std::shared_ptr<const Document> document, const Node* node, std::stri
     : document_{std::move(document)}, node_{node}, pointer_{std::move(pointer)} {}
 
 Json Json::parse(std::string_view text, std::string_view source) {
-  const auto document = std::make_shared<const Document>(Document{std::string{source}, detail::parse(text, source)});
+  const auto document = std::shared_ptr<const Document>{new Document{std::string{source}, detail::parse(text, source)}};
   return {document, &document->root, ""};
 }
 
@@ -116,12 +147,12 @@ std::string Json::as_string() const {
 
 bool Json::has(std::string_view key) const {
   if (!is_object()) refuse("expected an object, got " + describe(*node_));
-  return find(*node_, key) != nullptr;
+  return document_->index.find(*node_, key) != nullptr;
 }
 
 Json Json::at(std::string_view key) const {
   if (!is_object()) refuse("expected an object, got " + describe(*node_));
-  const Member* member = find(*node_, key);
+  const Member* member = document_->index.find(*node_, key);
   if (!member) refuse(text("key ", in_quotes(key), " is missing"));
   return {document_, &member->node, pointer_ + detail::pointer_step(key)};
 }

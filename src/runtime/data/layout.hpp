@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include "flotilla/base/error.hpp"
 
@@ -31,6 +32,8 @@ Layout raw_layout(FileBytes, const std::filesystem::path&, Element);
 Layout llmc_layout(FileBytes, const std::filesystem::path&);
 Layout npy_layout(FileBytes, const std::filesystem::path&);
 
+/// What a Megatron index begins with.
+inline constexpr std::string_view megatron_magic{"MMIDIDX\0\0", 9};
 /// `index` is the .idx, `tokens` the .bin; the pointers are checked at both ends only.
 Layout megatron_layout(FileBytes index, const std::filesystem::path& index_path, FileBytes tokens,
                        const std::filesystem::path& tokens_path);

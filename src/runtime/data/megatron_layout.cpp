@@ -7,7 +7,6 @@
 namespace flotilla::data {
 namespace {
 
-constexpr std::string_view megatron_magic{"MMIDIDX\0\0", 9};
 constexpr std::int64_t version_at = 9, type_at = 17, sequences_at = 18, documents_at = 26, lengths_at = 34;
 
 /// The index's header and where its three tables begin: lengths (int32), pointers (int64), documents (int64).

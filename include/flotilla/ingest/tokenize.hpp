@@ -1,0 +1,49 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+/// Text files in, token files out.
+namespace flotilla::ingest {
+
+enum class TextFormat {
+  automatic,  ///< by the name: .jsonl, .ndjson and .json are JSON Lines
+  jsonl,      ///< a document is a string of the JSON object on a line
+  text,       ///< a document is a file
+};
+
+struct TokenizeOptions {
+  std::filesystem::path tokenizer;            ///< tokenizer.json or a SentencePiece .model
+  std::vector<std::filesystem::path> inputs;  ///< in this order; gzip and zstd are decompressed
+  std::filesystem::path output;               ///< OUT of OUT.bin and OUT.idx
+  TextFormat format = TextFormat::automatic;
+  std::string field = "text";  ///< of a JSON line
+  bool append_eod = false;     ///< a token at the end of every document
+  std::string eod;             ///< that token; empty: the tokenizer's own
+  int threads = 0;             ///< 0: as many as there are processors
+};
+
+/// How far it is.
+struct TokenizeProgress {
+  std::int64_t read_bytes = 0, input_bytes = 0;  ///< of the files as they lie on the disk
+  std::int64_t documents = 0, tokens = 0;
+};
+
+struct TokenizeReport {
+  bool finished = false;  ///< else it was stopped, and the same call goes on from there
+  std::int64_t documents = 0, empty_documents = 0, sequences = 0, tokens = 0;
+  std::int64_t text_bytes = 0;         ///< UTF-8 that was encoded
+  std::int64_t repaired_sequences = 0; ///< of text files with bytes that are no UTF-8
+  int vocabulary = 0, token_bytes = 0;
+};
+
+/// Tokenizes all inputs into one Megatron pair, on several threads, in memory that depends on the longest document and the threads only.
+/// The same inputs give the same bytes, whatever the threads. What is done is committed every few seconds in OUT.partial; the pair appears
+/// when it is whole. `go_on` is called between batches, on the caller's thread; false stops. Local.
+/// Throws Error{bad_input} with file and line for what is damaged, for outputs that exist, and for an OUT.partial of other inputs;
+/// Error{unavailable, temporary} where files cannot be read or written.
+TokenizeReport tokenize(const TokenizeOptions&, const std::function<bool(const TokenizeProgress&)>& go_on);
+
+}  // namespace flotilla::ingest

@@ -1,0 +1,52 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace flotilla::unicode {
+
+/// The bytes [first, last) of a text.
+struct Match {
+  std::size_t first = 0, last = 0;
+};
+
+/// A regular expression over UTF-8, in the dialect of Hugging Face tokenizers (Oniguruma's, Ruby's syntax): classes, \p{...}, \s, \d, \w,
+/// groups, look-around, lazy and possessive repeats. Thread-safe; copies share the compiled form.
+class Regex {
+ public:
+  /// Throws Error{bad_input} with the place in the pattern for what is no regular expression, and for what the dialect reads in another
+  /// way than the library that executes it; Error{unavailable} where that library was not linked.
+  explicit Regex(std::string_view pattern);
+  /// Exactly this text.
+  static Regex literal(std::string_view text);
+
+  /// The leftmost match that begins at byte `from` or later. `text` must be valid UTF-8 and `from` the start of a character.
+  /// Throws Error{bad_input} where a match takes more memory or steps than the library's limits.
+  std::optional<Match> find(std::string_view text, std::size_t from) const;
+
+ private:
+  struct State;
+  explicit Regex(std::shared_ptr<const State> state) : state_{std::move(state)} {}
+  std::shared_ptr<const State> state_;
+};
+
+/// All matches, from left to right. An empty match directly after another match is passed over.
+class Matches {
+ public:
+  Matches(const Regex& regex, std::string_view text) : regex_{regex}, text_{text} {}
+  std::optional<Match> next();
+
+ private:
+  const Regex& regex_;
+  std::string_view text_;
+  std::size_t from_ = 0;
+  std::optional<std::size_t> last_;
+};
+
+/// "PCRE2 10.42, utf8proc 2.8.0", or that they were not linked.
+std::string library_version();
+
+}  // namespace flotilla::unicode

@@ -1,0 +1,120 @@
+#include "app/tokenize/tokenize.hpp"
+
+#include "app/common/job_table.hpp"
+#include "app/common/live_line.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/key_values.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/signals/stop_signals.hpp"
+
+namespace flotilla::app {
+namespace {
+
+options::Choice<ingest::TextFormat> text_formats() {
+  using ingest::TextFormat;
+  return {{"auto", "jsonl", "text"},
+          [](const std::string& name) { return name == "auto" ? TextFormat::automatic : name == "jsonl" ? TextFormat::jsonl : TextFormat::text; },
+          [](const TextFormat& format) { return format == TextFormat::automatic ? "auto" : format == TextFormat::jsonl ? "jsonl" : "text"; }};
+}
+
+/// "1.2 GB of 3.4 GB, 12 MB/s, 345000000 tokens", a few times a second.
+class ProgressLine {
+ public:
+  void show(const ingest::TokenizeProgress& progress) {
+    if (now() < next_) return;
+    next_ = now() + Seconds{0.2};
+    if (first_bytes_ < 0) first_bytes_ = progress.read_bytes;
+    const Bytes read{progress.read_bytes - first_bytes_};
+    const auto rate = static_cast<std::int64_t>(static_cast<double>(read.count) / std::max(1e-3, (now() - start_).value));
+    line_.show(text("tokenize: ", Bytes{progress.read_bytes}, " of ", Bytes{progress.input_bytes}, ", ", Bytes{rate}, "/s, ", progress.documents,
+                    " documents, ", progress.tokens, " tokens"));
+  }
+
+ private:
+  LiveLine line_;
+  Seconds start_ = now(), next_ = start_;
+  std::int64_t first_bytes_ = -1;
+};
+
+std::string as_json(const ingest::TokenizeReport& report, const std::string& output) {
+  files::JsonLine line;
+  line.add("tokens_file", output + ".bin").add("index_file", output + ".idx").add("documents", report.documents);
+  line.add("empty_documents", report.empty_documents).add("sequences", report.sequences).add("tokens", report.tokens);
+  line.add("text_bytes", report.text_bytes).add("repaired_sequences", report.repaired_sequences);
+  line.add("vocabulary", report.vocabulary).add("token_bytes", report.token_bytes);
+  return line.text() + "\n";
+}
+
+std::string as_text(const ingest::TokenizeReport& report, const std::string& output) {
+  std::vector<std::pair<std::string, std::string>> lines{
+      {"files", output + ".bin, " + output + ".idx"},
+      {"documents", text(report.documents, report.empty_documents > 0 ? text(", and ", report.empty_documents, " empty ones left out") : "")},
+      {"tokens", text(report.tokens, " of ", report.token_bytes, " bytes, vocabulary ", report.vocabulary)},
+      {"text", text(report.text_bytes, " bytes, ",
+                    formatted("%.3g", static_cast<double>(report.text_bytes) / static_cast<double>(std::max<std::int64_t>(1, report.tokens))),
+                    " a token")}};
+  if (report.repaired_sequences > 0) lines.emplace_back("repaired", text(report.repaired_sequences, " with bytes that are no UTF-8, now U+FFFD"));
+  return key_values(lines);
+}
+
+}  // namespace
+
+options::Table tokenize_table(TokenizeCommandOptions& o) {
+  auto& t = o.tokenize;
+  options::Table table;
+  table.section("tokenize", "Tokenizing");
+  table.add("tokenize.tokenizer", &o.tokenizer, "tokenizer.json of a Hugging Face model, or a SentencePiece .model",
+            {.value = "FILE", .unset = "none", .alias = "tokenizer"});
+  table.add("tokenize.field", &t.field, "key of the text in a JSON line", {.value = "KEY", .alias = "field"});
+  table.add("tokenize.input", &t.format, "jsonl: a document on each line; text: a document in each file; auto: by the name", text_formats(),
+            {.alias = "input"});
+  table.add("tokenize.append-eod", &t.append_eod, "end every document with a token", {.alias = "append-eod"});
+  table.add("tokenize.eod", &t.eod, "that token", {.value = "TOKEN", .unset = "the tokenizer's own", .alias = "eod"});
+  table.add("tokenize.threads", &t.threads, "threads", {.minimum = 0, .maximum = 4096, .unset = "as many as processors", .example = "8", .alias = "threads"});
+  add_output(table, o.output);
+  return table;
+}
+
+BoundTable tokenize_options() {
+  auto options = std::make_shared<TokenizeCommandOptions>();
+  auto table = tokenize_table(*options);
+  return {options, std::move(table)};
+}
+
+int tokenize(std::span<const std::string> arguments) {
+  TokenizeCommandOptions o;
+  auto table = tokenize_table(o);
+  Job job;
+  table.pass_over(job_table(job));  // a batch script may have set them for the training that follows
+  const auto operands = table.read_command_line(arguments);
+  table.read_environment(options::environment());
+  FLOTILLA_REQUIRE(!operands.empty() && !o.tokenizer.empty() && !o.output.file.empty(), ErrorKind::usage,
+                   "expected: flotilla tokenize --tokenizer FILE IN... -o OUT");
+  log::set_level(o.output.log_level);
+  o.tokenize.tokenizer = o.tokenizer;
+  o.tokenize.inputs.assign(operands.begin(), operands.end());
+  o.tokenize.output = o.output.file;
+  const signals::StopSignals stop;
+  ingest::TokenizeReport report;
+  {
+    ProgressLine line;
+    report = ingest::tokenize(o.tokenize, [&](const ingest::TokenizeProgress& progress) {
+      line.show(progress);
+      return !stop.received();
+    });
+  }
+  if (!report.finished) {
+    log::info("stopped by ", signals::signal_name(stop.received()->number), " after ", report.documents,
+              " documents, all saved; the same command goes on from there");
+    return static_cast<int>(ExitCode::requeue);
+  }
+  auto shown = o.output;
+  shown.file.clear();
+  write_output(shown, o.output.json ? as_json(report, o.output.file) : as_text(report, o.output.file));
+  return static_cast<int>(ExitCode::done);
+}
+
+}  // namespace flotilla::app

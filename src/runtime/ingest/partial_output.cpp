@@ -1,0 +1,116 @@
+#include "partial_output.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cstring>
+#include <span>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/io_failure.hpp"
+#include "flotilla/data/megatron_writer.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/files/look.hpp"
+#include "flotilla/files/text_file.hpp"
+
+namespace flotilla::ingest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* format = "flotilla-tokenize";
+constexpr std::int64_t version = 1;
+constexpr std::int64_t length_bytes = sizeof(std::int32_t);
+
+void require_absent(const fs::path& path) {
+  FLOTILLA_REQUIRE(!files::facts_of(path), ErrorKind::bad_input, path.string(), ": exists already; remove it, or name another output");
+}
+
+/// As long as it was when it was committed; what was written later is written again.
+std::unique_ptr<store::PlainFile> reopened(const fs::path& path, std::int64_t bytes) {
+  if (bytes == 0) return std::make_unique<store::PlainFile>(store::PlainFile::create(path));
+  const auto facts = files::facts_of(path);
+  FLOTILLA_REQUIRE(facts && static_cast<std::int64_t>(fs::file_size(path)) >= bytes, ErrorKind::bad_input, path.string(),
+                   ": shorter than what was committed, ", bytes, " bytes; remove its folder and begin anew");
+  fs::resize_file(path, static_cast<std::uintmax_t>(bytes));
+  return std::make_unique<store::PlainFile>(store::PlainFile::open_for_writing(path));
+}
+
+void move_into_place(const fs::path& from, const fs::path& to) {
+  require_absent(to);
+  const int error = ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  FLOTILLA_REQUIRE(error == 0, io_error_kind(error), to.string(), ": cannot be made: ", std::strerror(error));
+}
+
+}  // namespace
+
+PartialOutput::PartialOutput(const fs::path& output, std::string identity, int token_bytes)
+    : output_{output}, folder_{with_suffix(output, ".partial")}, identity_{std::move(identity)}, token_bytes_{token_bytes} {
+  require_absent(with_suffix(output_, ".bin"));
+  require_absent(with_suffix(output_, ".idx"));
+  files::make_folders(folder_);
+  lock();
+  if (files::facts_of(folder_ / "state.json")) read_state();
+  latest_ = committed_;
+  tokens_ = reopened(folder_ / "tokens", committed_.counts.tokens * token_bytes_);
+  lengths_ = reopened(folder_ / "lengths", committed_.counts.sequences * length_bytes);
+}
+
+void PartialOutput::lock() {
+  const auto path = folder_ / "lock";
+  lock_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0664));
+  const int error = lock_ ? 0 : errno;
+  FLOTILLA_REQUIRE(lock_, io_error_kind(error), path.string(), ": ", std::strerror(error));
+  FLOTILLA_REQUIRE(::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0, ErrorKind::temporary, folder_.string(),
+                   ": another process is writing this output; wait for it, or name another output");
+}
+
+void PartialOutput::read_state() {
+  const auto state = files::Json::read(folder_ / "state.json");
+  files::require_format(state, format, version);
+  FLOTILLA_REQUIRE(state.get_string("identity") == identity_, ErrorKind::bad_input, folder_.string(),
+                   ": begun with another tokenizer, other inputs or other options; repeat that command, or remove the folder");
+  committed_.position = {static_cast<std::size_t>(state.get_int64("file", 0)), state.get_int64("offset", 0), state.get_int64("line", 0)};
+  auto& counts = committed_.counts;
+  for (auto [key, count] : {std::pair{"documents", &counts.documents}, {"empty_documents", &counts.empty_documents},
+                            {"sequences", &counts.sequences}, {"tokens", &counts.tokens}, {"text_bytes", &counts.text_bytes},
+                            {"repaired_sequences", &counts.repaired_sequences}})
+    *count = state.get_int64(key, 0);
+}
+
+std::string PartialOutput::state() const {
+  const auto& [position, counts] = latest_;
+  files::JsonLine line;
+  line.add("format", format).add("version", version).add("identity", identity_);
+  line.add("file", position.file).add("offset", position.offset).add("line", position.line);
+  line.add("documents", counts.documents).add("empty_documents", counts.empty_documents).add("sequences", counts.sequences);
+  line.add("tokens", counts.tokens).add("text_bytes", counts.text_bytes).add("repaired_sequences", counts.repaired_sequences);
+  return line.text() + "\n";
+}
+
+void PartialOutput::append(const EncodedBatch& batch) {
+  tokens_->write(batch.tokens, latest_.counts.tokens * token_bytes_);
+  lengths_->write(std::as_bytes(std::span{batch.lengths}), latest_.counts.sequences * length_bytes);
+  latest_.counts.add(batch.counts);
+  latest_.position = batch.after;
+}
+
+void PartialOutput::commit() {
+  tokens_->flush();
+  lengths_->flush();
+  files::write_text(folder_ / "state.json", state());
+  committed_ = latest_;
+}
+
+void PartialOutput::publish() {
+  commit();
+  FLOTILLA_REQUIRE(committed_.counts.sequences > 0, ErrorKind::bad_input, output_.string(), ": the inputs hold no text; nothing is written");
+  data::write_megatron_index(folder_ / "index", store::PlainFile::open_for_reading(folder_ / "lengths"), token_bytes_);
+  // The index last: without it there is no pair. Ended in between, the tokens are there and the next call refuses them.
+  move_into_place(folder_ / "tokens", with_suffix(output_, ".bin"));
+  move_into_place(folder_ / "index", with_suffix(output_, ".idx"));
+  std::error_code left_behind;  // it does no harm
+  fs::remove_all(folder_, left_behind);
+}
+
+}  // namespace flotilla::ingest

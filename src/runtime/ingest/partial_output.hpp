@@ -1,0 +1,47 @@
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "encoding.hpp"
+#include "flotilla/base/descriptor.hpp"
+#include "flotilla/store/plain_file.hpp"
+
+namespace flotilla::ingest {
+
+/// How far an output is: what is committed.
+struct Committed {
+  Position position;
+  Counts counts;
+};
+
+/// OUT.partial: tokens, lengths of sequences, and what of them is committed. One process at a time holds it.
+class PartialOutput {
+ public:
+  /// Makes it, or goes on with one of the same `identity`. Throws Error{bad_input} for one of another, and for outputs that exist;
+  /// Error{temporary} where another process holds it.
+  PartialOutput(const std::filesystem::path& output, std::string identity, int token_bytes);
+
+  const Committed& committed() const { return committed_; }
+  void append(const EncodedBatch&);
+  /// Everything appended is on the disk, and will be gone on from.
+  void commit();
+  /// Writes the index, and renames both files into place.
+  void publish();
+
+ private:
+  void lock();
+  void read_state();
+  std::string state() const;
+  static std::filesystem::path with_suffix(std::filesystem::path path, const char* suffix) { return path += suffix; }
+
+  std::filesystem::path output_, folder_;
+  std::string identity_;
+  int token_bytes_;
+  Descriptor lock_;
+  Committed committed_, latest_;
+  std::unique_ptr<store::PlainFile> tokens_, lengths_;
+};
+
+}  // namespace flotilla::ingest

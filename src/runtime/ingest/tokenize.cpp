@@ -1,0 +1,102 @@
+#include "flotilla/ingest/tokenize.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+
+#include "encoding.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/hash.hpp"
+#include "flotilla/data/megatron_writer.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "flotilla/tokenizer/tokenizer.hpp"
+#include "ordered_workers.hpp"
+#include "partial_output.hpp"
+#include "text_reader.hpp"
+
+namespace flotilla::ingest {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Seconds commit_every{5};
+
+std::optional<std::int32_t> eod_of(const TokenizeOptions& options, const tokenizer::Tokenizer& tokenizer) {
+  if (!options.append_eod) return std::nullopt;
+  const auto eod = options.eod.empty() ? tokenizer.end_of_document() : tokenizer.id_of(options.eod);
+  FLOTILLA_REQUIRE(eod, ErrorKind::bad_input, options.tokenizer.string(), ": ",
+                   options.eod.empty() ? std::string{"says of no token that it ends a document; name one: --eod TOKEN"}
+                                       : text("has no token ", in_quotes(options.eod)));
+  return eod;
+}
+
+/// What the output depends on: the tokenizer's bytes, the options, and the inputs by name, size and time of change.
+std::string identity_of(const TokenizeOptions& options, const Encoding& how) {
+  auto hash = fnv1a(files::read_text(options.tokenizer));
+  const auto add = [&](const std::string& part) { hash = fnv1a(text(part.size(), ":", part), hash); };
+  add(how.field);
+  add(text(static_cast<int>(options.format), " ", how.eod.value_or(-1)));
+  for (const auto& input : options.inputs) {
+    std::error_code unknown;  // what is wrong with a file is said when it is opened
+    add(fs::absolute(input, unknown).lexically_normal().string());
+    add(text(fs::file_size(input, unknown), " ", fs::last_write_time(input, unknown).time_since_epoch().count()));
+  }
+  return hex(hash);
+}
+
+std::int64_t total_size(const std::vector<fs::path>& inputs) {
+  std::int64_t sum = 0;
+  for (const auto& input : inputs) {
+    std::error_code unknown;
+    const auto size = fs::file_size(input, unknown);
+    if (!unknown) sum += static_cast<std::int64_t>(size);
+  }
+  return sum;
+}
+
+TokenizeReport report_of(const Counts& counts, const tokenizer::Tokenizer& tokenizer, int token_bytes) {
+  return {.documents = counts.documents,
+          .empty_documents = counts.empty_documents,
+          .sequences = counts.sequences,
+          .tokens = counts.tokens,
+          .text_bytes = counts.text_bytes,
+          .repaired_sequences = counts.repaired_sequences,
+          .vocabulary = tokenizer.vocabulary(),
+          .token_bytes = token_bytes};
+}
+
+}  // namespace
+
+TokenizeReport tokenize(const TokenizeOptions& options, const std::function<bool(const TokenizeProgress&)>& go_on) {
+  const auto tokenizer = tokenizer::open(options.tokenizer);
+  const Encoding how{options.field, eod_of(options, *tokenizer), data::megatron_token_bytes(tokenizer->vocabulary())};
+  PartialOutput output{options.output, identity_of(options, how), how.token_bytes};
+  auto counts = output.committed().counts;
+  TextReader reader{options.inputs, options.format, output.committed().position};
+  const auto input_bytes = total_size(options.inputs);
+  const int threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  bool finished = false;
+  {
+    OrderedWorkers workers{threads, *tokenizer, [&] { return reader.next(); },
+                           [&](const Batch& batch, tokenizer::Encoder& encoder) { return encode(batch, how, encoder); }};
+    for (auto next_commit = now() + commit_every;;) {
+      const auto batch = workers.next();
+      finished = !batch;
+      if (finished) break;
+      output.append(*batch);
+      counts.add(batch->counts);
+      if (!go_on({batch->read_bytes, input_bytes, counts.documents, counts.tokens})) break;
+      if (now() < next_commit) continue;
+      output.commit();
+      next_commit = now() + commit_every;
+    }
+  }
+  finished ? output.publish() : output.commit();
+  auto report = report_of(counts, *tokenizer, how.token_bytes);
+  report.finished = finished;
+  return report;
+}
+
+}  // namespace flotilla::ingest

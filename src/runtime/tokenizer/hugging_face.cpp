@@ -1,0 +1,55 @@
+#include "hugging_face.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace flotilla::tokenizer {
+namespace {
+
+class HuggingFaceEncoder : public Encoder {
+ public:
+  explicit HuggingFaceEncoder(const HuggingFaceTokenizer::Parts& parts) : parts_{parts} {}
+
+  void encode(std::string_view text, std::vector<std::int32_t>& tokens) override {
+    tokens_ = &tokens;
+    parts_.raw.split(text, [&](std::string_view part, std::optional<std::int32_t> token) {
+      token ? tokens.push_back(*token) : encode_raw({part, part.data() == text.data()});
+    });
+  }
+
+ private:
+  void encode_raw(Piece part) {
+    if (parts_.normalizer.empty()) return encode_normalized(part);
+    const auto text = parts_.normalizer.run(std::string{part.text});
+    encode_normalized({text, part.at_start});
+  }
+
+  void encode_normalized(Piece whole) {
+    parts_.normalized.split(whole.text, [&](std::string_view part, std::optional<std::int32_t> token) {
+      if (token) return tokens_->push_back(*token);
+      parts_.pre_tokenizer.run({part, whole.at_start && part.data() == whole.text.data()}, take_word_);
+    });
+  }
+
+  const HuggingFaceTokenizer::Parts& parts_;
+  Bpe::Workspace work_;
+  std::vector<std::int32_t>* tokens_ = nullptr;
+  const TakePiece take_word_ = [this](Piece word) { parts_.model.encode(word.text, work_, *tokens_); };
+};
+
+}  // namespace
+
+HuggingFaceTokenizer::HuggingFaceTokenizer(Parts parts) : parts_{std::move(parts)} {
+  for (const Vocabulary& tokens : {std::cref(parts_.model.vocabulary()), std::cref(parts_.added)})
+    for (const auto& [token, id] : tokens) vocabulary_ = std::max(vocabulary_, id + 1);
+}
+
+std::optional<std::int32_t> HuggingFaceTokenizer::id_of(std::string_view token) const {
+  for (const Vocabulary& tokens : {std::cref(parts_.added), std::cref(parts_.model.vocabulary())})
+    if (const auto found = tokens.find(token); found != tokens.end()) return found->second;
+  return std::nullopt;
+}
+
+std::unique_ptr<Encoder> HuggingFaceTokenizer::encoder() const { return std::make_unique<HuggingFaceEncoder>(parts_); }
+
+}  // namespace flotilla::tokenizer

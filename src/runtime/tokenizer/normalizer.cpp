@@ -1,0 +1,71 @@
+#include "normalizer.hpp"
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/foreign_text.hpp"
+#include "flotilla/base/overloaded.hpp"
+
+namespace flotilla::tokenizer {
+namespace {
+
+std::string with_replacements(const std::string& text, const unicode::Regex& pattern, const std::string& content) {
+  unicode::Matches matches{pattern, text};
+  std::string result;
+  std::size_t at = 0;
+  while (const auto match = matches.next()) {
+    result.append(text, at, match->first - at).append(content);
+    at = match->last;
+  }
+  return result.append(text, at);
+}
+
+}  // namespace
+
+unicode::Regex pattern_of(const files::Json& pattern) {
+  pattern.expect_keys({"String", "Regex"});
+  if (pattern.has("String")) return unicode::Regex::literal(pattern.get_string("String"));
+  const auto regex = pattern.at("Regex");
+  try {
+    return unicode::Regex{regex.as_string()};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    regex.refuse(error.what());
+  }
+}
+
+Normalizer::Normalizer(const files::Json& normalizer) {
+  if (!normalizer.is_null()) add(normalizer);
+}
+
+void Normalizer::add(const files::Json& step) {
+  using unicode::NormalForm;
+  const auto type = step.get_string("type");
+  if (type == "Sequence") {
+    step.expect_keys({"type", "normalizers"});
+    for (const auto& one : step.at("normalizers").items()) add(one);
+  } else if (type == "Prepend") {
+    step.expect_keys({"type", "prepend"});
+    steps_.emplace_back(Prepend{step.get_string("prepend")});
+  } else if (type == "Replace") {
+    step.expect_keys({"type", "pattern", "content"});
+    steps_.emplace_back(Replace{pattern_of(step.at("pattern")), step.get_string("content")});
+  } else {
+    step.expect_keys({"type"});
+    if (type == "NFC") steps_.emplace_back(NormalForm::nfc);
+    else if (type == "NFD") steps_.emplace_back(NormalForm::nfd);
+    else if (type == "NFKC") steps_.emplace_back(NormalForm::nfkc);
+    else if (type == "NFKD") steps_.emplace_back(NormalForm::nfkd);
+    else step.at("type").refuse(in_quotes(type) + " is not supported; expected NFC, NFD, NFKC, NFKD, Prepend, Replace or Sequence");
+  }
+}
+
+std::string Normalizer::run(std::string text) const {
+  for (const auto& step : steps_) {
+    text = std::visit(Overloaded{[&](unicode::NormalForm form) { return unicode::normalized(text, form); },
+                                 [&](const Prepend& prepend) { return text.empty() ? text : prepend.what + text; },
+                                 [&](const Replace& replace) { return with_replacements(text, replace.pattern, replace.content); }},
+                      step);
+  }
+  return text;
+}
+
+}  // namespace flotilla::tokenizer

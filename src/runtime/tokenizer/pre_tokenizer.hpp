@@ -1,0 +1,60 @@
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "bpe.hpp"
+#include "flotilla/files/json.hpp"
+#include "flotilla/unicode/regex.hpp"
+
+namespace flotilla::tokenizer {
+
+/// A part of a text on its way to the model.
+struct Piece {
+  std::string_view text;
+  bool at_start = false;  ///< of the document
+};
+using TakePiece = std::function<void(Piece)>;
+
+/// What becomes of the parts that a pattern matches, and of those between.
+enum class SplitBehavior { isolated, removed, merged_with_previous, merged_with_next, contiguous };
+
+/// How a text is split into the words that the model encodes: steps in order. Const members are thread-safe.
+class PreTokenizer {
+ public:
+  PreTokenizer() = default;
+  /// tokenizer.json's "pre_tokenizer": ByteLevel, Split, Digits, Metaspace and Sequence, or null.
+  explicit PreTokenizer(const files::Json&);
+
+  Alphabet alphabet() const { return alphabet_; }
+  /// Calls `take` with every word, in order.
+  void run(Piece text, const TakePiece& take) const { run_from(0, text, take); }
+
+ private:
+  struct Split {
+    unicode::Regex pattern;
+    SplitBehavior behavior = SplitBehavior::isolated;
+    bool invert = false;
+  };
+  struct PrependSpace {};
+  struct Metaspace {
+    std::string replacement;
+    std::string scheme;  ///< "always", "first", "never"
+  };
+  using Step = std::variant<Split, PrependSpace, Metaspace>;
+
+  void add(const files::Json&);
+  void add_split(const files::Json&);
+  void add_byte_level(const files::Json&);
+  void add_metaspace(const files::Json&);
+  void run_from(std::size_t step, Piece, const TakePiece&) const;
+  static void split(const Split&, Piece, const TakePiece&);
+  static void mark_spaces(const Metaspace&, Piece, const TakePiece&);
+
+  std::vector<Step> steps_;
+  Alphabet alphabet_ = Alphabet::characters;
+};
+
+}  // namespace flotilla::tokenizer

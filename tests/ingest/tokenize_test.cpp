@@ -1,0 +1,165 @@
+#include "flotilla/ingest/tokenize.hpp"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "flotilla/data/token_file.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace flotilla::ingest {
+namespace {
+
+using tests::content;
+using tests::expect_contains;
+using tests::expect_refused;
+
+constexpr const char* tokenizer = R"({"added_tokens": [{"id": 4, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false,
+  "normalized": false, "special": true}], "model": {"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3}, "merges": ["a b"]}})";
+
+class Tokenize : public ::testing::Test {
+ protected:
+  TokenizeOptions options(std::vector<std::filesystem::path> inputs, const std::string& output = "out") const {
+    TokenizeOptions options;
+    options.tokenizer = tokenizer_;
+    options.inputs = std::move(inputs);
+    options.output = folder_ / output;
+    options.threads = 2;
+    return options;
+  }
+  std::vector<std::int32_t> tokens(const std::string& output = "out") const {
+    const auto file = data::TokenFile::open(folder_ / (output + ".bin"));
+    std::vector<std::int32_t> tokens(static_cast<std::size_t>(file.size()));
+    file.read(0, tokens, 5);
+    file.scan(0, file.size(), 5);
+    return tokens;
+  }
+  /// Some megabytes of documents of many lengths: several batches.
+  std::string many_lines() const {
+    std::string lines;
+    for (int i = 0; lines.size() < 5'000'000; ++i)
+      lines += R"({"id": 1, "text": ")" + std::string(static_cast<std::size_t>(i * 37 % 20000), i % 3 == 0 ? 'a' : 'b') + "ab\"}\n";
+    return lines;
+  }
+
+  static bool always(const TokenizeProgress&) { return true; }
+
+  const tests::TemporaryFolder folder_;
+  const std::string tokenizer_ = folder_.write("tokenizer.json", tokenizer);
+};
+
+TEST_F(Tokenize, DocumentsOfJsonLinesAndOfTextFiles) {
+  const auto lines = folder_.write("some.jsonl", "{\"text\": \"ab\"}\n\n{\"text\": \"\", \"more\": [1]}\r\n{\"text\": \"b\\u0061\"}");
+  const auto text = folder_.write("some.txt", "aab\nx\xff");
+  auto o = options({lines, text});
+  o.append_eod = true;
+  const auto report = tokenize(o, always);
+  EXPECT_TRUE(report.finished);
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{3, 4, 2, 1, 4, 1, 3, 0, 0, 0, 4}));
+  EXPECT_EQ(report.documents, 3);
+  EXPECT_EQ(report.empty_documents, 1);
+  EXPECT_EQ(report.tokens, 11);
+  EXPECT_EQ(report.repaired_sequences, 1);
+  EXPECT_EQ(report.token_bytes, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.partial"));
+}
+
+TEST_F(Tokenize, AnotherFieldAndAnotherEnd) {
+  auto o = options({folder_.write("some.jsonl", R"({"body": "ab", "text": 1})")});
+  o.field = "body";
+  o.append_eod = true;
+  o.eod = "b";
+  tokenize(o, always);
+  EXPECT_EQ(tokens(), (std::vector<std::int32_t>{3, 2}));
+}
+
+TEST_F(Tokenize, TheSameBytesOnAnyNumberOfThreads) {
+  const std::filesystem::path lines = folder_.write("many.jsonl", many_lines());
+  std::string bin, idx;
+  for (const int threads : {1, 2, 7}) {
+    auto o = options({lines, lines}, "out-" + std::to_string(threads));
+    o.threads = threads;
+    tokenize(o, always);
+    const auto name = o.output.string();
+    if (threads == 1) bin = content(name + ".bin"), idx = content(name + ".idx");
+    EXPECT_EQ(content(name + ".bin"), bin);
+    EXPECT_EQ(content(name + ".idx"), idx);
+  }
+  EXPECT_GT(bin.size(), 1'000'000u);
+}
+
+TEST_F(Tokenize, GoesOnWhereItWasStopped) {
+  const std::filesystem::path lines = folder_.write("many.jsonl", many_lines()), text = folder_.write("text.txt", many_lines());
+  tokenize(options({lines, text}, "whole"), always);
+  int calls = 0, starts = 0;
+  const auto two_batches = [&](const TokenizeProgress&) { return ++calls % 2 != 0; };
+  while (!tokenize(options({lines, text}), two_batches).finished) ASSERT_LT(++starts, 100);
+  EXPECT_GT(starts, 2);
+  EXPECT_EQ(content(folder_ / "out.bin"), content(folder_ / "whole.bin"));
+  EXPECT_EQ(content(folder_ / "out.idx"), content(folder_ / "whole.idx"));
+}
+
+TEST_F(Tokenize, WhatWasBegunOtherwiseIsRefused) {
+  const std::filesystem::path lines = folder_.write("many.jsonl", many_lines());
+  const auto stop = [](const TokenizeProgress&) { return false; };
+  EXPECT_FALSE(tokenize(options({lines}), stop).finished);
+  auto other = options({lines});
+  other.append_eod = true;
+  expect_refused([&] { tokenize(other, always); }, "out.partial", "other");
+  std::filesystem::resize_file(folder_ / "out.partial/tokens", 1);
+  expect_refused([&] { tokenize(options({lines}), always); }, "tokens", "shorter");
+}
+
+TEST_F(Tokenize, CompressedFilesAreReadAsTheirText) {
+  const auto text = many_lines();
+  const auto gz = (folder_ / "many.jsonl.gz").string();
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> out{gzopen(gz.c_str(), "wb"), gzclose};
+  gzwrite(out.get(), text.data(), static_cast<unsigned>(text.size()));
+  gzflush(out.get(), Z_FINISH);
+  std::string frame(ZSTD_compressBound(text.size()), '\0');
+  frame.resize(ZSTD_compress(frame.data(), frame.size(), text.data(), text.size(), 1));
+  const auto zst = folder_.write("many.jsonl.zst", frame + frame);
+  const auto lines = folder_.write("many.jsonl", text);
+  tokenize(options({lines, lines, lines}, "plain"), always);
+  tokenize(options({gz, zst}), always);
+  EXPECT_EQ(content(folder_ / "out.bin"), content(folder_ / "plain.bin"));
+  const auto cut = folder_.write("cut.jsonl.zst", frame.substr(0, frame.size() / 2));
+  expect_refused([&] { tokenize(options({cut}, "cut"), always); }, "cut.jsonl.zst", "cut");
+  const auto cut_gz = folder_.write("cut.jsonl.gz", content(gz).substr(0, 3000));
+  expect_refused([&] { tokenize(options({cut_gz}, "cut-gz"), always); }, "cut.jsonl.gz", "cut");
+}
+
+TEST_F(Tokenize, ALongTextFileIsOneDocument) {
+  const auto text = folder_.write("long.txt", std::string(3'000'000, 'a') + "\n" + std::string(6'000'000, 'b'));
+  const auto report = tokenize(options({text}), always);
+  EXPECT_EQ(report.documents, 1);
+  EXPECT_EQ(report.sequences, 3);
+  EXPECT_EQ(report.tokens, 9'000'001);
+}
+
+TEST_F(Tokenize, HostileInputsAreNamed) {
+  const auto refuse = [&](const std::string& name, const std::string& bytes, const std::string& words) {
+    const std::filesystem::path file = folder_.write(name, bytes);
+    expect_refused([&] { tokenize(options({file}, name), always); }, name, words);
+  };
+  refuse("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", "a.jsonl:2: /text");
+  refuse("b.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "b.jsonl:2");
+  refuse("c.jsonl", "{\"text\": \"a\n", "not JSON");
+  refuse("d.jsonl", "{\"text\": \"\xff\"}", "not JSON");
+  refuse("e.jsonl", "{\"text\": \"\\ud800\"}", "not JSON");
+  refuse("f.txt", "", "no text");
+  expect_refused([&] { tokenize(options({folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
+  expect_refused([&] { tokenize(options({folder_}, "folder"), always); }, "regular file");
+  expect_refused([&] { tokenize(options({folder_.write("g.jsonl", std::string(66 << 20, ' '))}, "g"), always); }, "g.jsonl:1", "a line of more than");
+}
+
+TEST_F(Tokenize, AnOutputThatExistsStays) {
+  const auto text = folder_.write("some.txt", "ab");
+  folder_.write("out.idx", "mine");
+  expect_refused([&] { tokenize(options({text}), always); }, "out.idx", "exists already");
+  EXPECT_EQ(content(folder_ / "out.idx"), "mine");
+}
+
+}  // namespace
+}  // namespace flotilla::ingest
