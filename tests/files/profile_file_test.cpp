@@ -117,6 +117,23 @@ TEST(ProfileFile, UplinksAreOptionalAndChecked) {
   refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"rate\": 1", "/uplinks/0: unknown key 'rate'", "zone, bandwidth_bytes_per_s");
 }
 
+TEST(ProfileFile, LinksBetweenGpusAreOptionalAndChecked) {
+  cluster::Profile p = example();
+  EXPECT_EQ(profile_to_json(p).find("device_links"), std::string::npos);
+  p.device_types.front().nccl_memory = {12'000'000};
+  p.device_links = {{cluster::Transport::nccl, p.links.front(), ""},
+                    {cluster::Transport::nccl, {cluster::LinkLevel::zone, "n1", "n2", {}}, "rank 1 on n2: wrong sum"}};
+  const std::string json = profile_to_json(p);
+  EXPECT_EQ(profile_from_json(json, "p"), p);
+  const auto refuse = [&](std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
+    const std::string text = replaced(json, from, to);
+    expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
+  };
+  refuse("\"transport\": \"nccl\"", "\"transport\": \"host\"", "/device_links/0/transport: ", "expected another transport");
+  refuse("\"transport\": \"nccl\"", "\"transport\": \"tcp\"", "/device_links/0/transport: ", "host, nccl");
+  refuse("\"rank 1 on n2: wrong sum\"", "\"\"", "/device_links/1/refusal: ", "expected a reason");
+}
+
 TEST(ProfileFile, RefusesByPointer) {
   refused("\"flotilla-profile\"", "3", "/format: ", "string");
   refused("\"version\": 1", "\"version\": 0", "/version: version 0 is unknown", "reads version 1");

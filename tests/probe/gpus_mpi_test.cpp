@@ -4,6 +4,7 @@
 #include "flotilla/cluster/cluster.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/model/operations.hpp"
+#include "flotilla/nccl/library.hpp"
 #include "flotilla/probe/freshness.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
 #include "probe/tiny_probe.hpp"
@@ -70,6 +71,36 @@ TEST(Gpus, AndCpusAreTypesOfOneProfile) {
       EXPECT_FALSE(type.to_device.known());
     }
   }
+}
+
+/// Where there is NCCL (its stand-in): pairs are proved and measured, and its memory.
+TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
+  const auto profile = measure(world(), on_gpus());
+  if (!nccl::presence().any()) {
+    EXPECT_TRUE(profile.device_links.empty());
+    return;
+  }
+  ASSERT_EQ(profile.device_links.size(), 1u);
+  const auto& known = profile.device_links.front();
+  EXPECT_EQ(known.refusal, "");
+  EXPECT_EQ(known.transport, cluster::Transport::nccl);
+  EXPECT_EQ(known.link.level, cluster::LinkLevel::node);
+  EXPECT_GT(cluster::transfer_time(known.link, {8 << 20}), cluster::transfer_time(known.link, {8}));
+  EXPECT_FALSE(known.link.sum_pieces.empty());
+  for (const auto& type : profile.device_types) EXPECT_EQ(type.nccl_memory, Bytes{128 << 10}) << "as the stand-in takes it";
+  EXPECT_NE(profile.software.find("NCCL 2."), std::string::npos) << profile.software;
+  EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
+}
+
+TEST(GpusOverNccl, AreNotWhereNobodyWantsIt) {
+  auto request = on_gpus();
+  request.nccl = false;
+  const auto profile = measure(world(), request);
+  EXPECT_TRUE(profile.device_links.empty());
+  EXPECT_EQ(why_not_fresh(profile, discover(world(), request), request, Seconds{3600}, utc_now()), "");
+  const bool lacks = nccl::presence().any() && world().size() > 1;
+  EXPECT_EQ(why_not_fresh(profile, discover(world(), on_gpus()), on_gpus(), Seconds{3600}, utc_now()),
+            lacks ? "it has no links between GPUs by NCCL" : "");
 }
 
 }  // namespace

@@ -41,6 +41,17 @@ struct CopyRate {
   bool operator==(const CopyRate&) const = default;
 };
 
+/// Which devices of a node are joined by links of their own, where no switch joins all. Devices are numbered as the node numbers them.
+struct NodeLinks {
+  struct Bundle {
+    int a = 0, b = 0, links = 1;
+    bool operator==(const Bundle&) const = default;
+  };
+  BytesPerSecond each{};  ///< that one link reaches, each way
+  std::vector<Bundle> bundles;
+  bool operator==(const NodeLinks&) const = default;
+};
+
 /// A kind of device, as the catalogue or a probe describes it. A figure that is not known is 0.
 struct DeviceType {
   std::string name;  ///< "cpu:AMD EPYC 9654:2t" (model and threads per rank), "A100-40", ...
@@ -59,6 +70,8 @@ struct DeviceType {
   Efficiency efficiency{};
   CopyRate to_device{}, to_host{};  ///< of a GPU whose messages go through its host's memory
   Bytes host_memory{};              ///< of a GPU: what its rank may use of the host's memory; 0: not known
+  NodeLinks node_links{};           ///< without bundles: every two devices of a node reach the same
+  Bytes nccl_memory{};              ///< of a GPU: what NCCL takes of its memory for each other member of a communicator
   bool operator==(const DeviceType&) const = default;
 };
 
@@ -94,6 +107,19 @@ struct Link {
   std::vector<LinkPiece> sum_pieces{};
   bool operator==(const Link&) const = default;
 };
+/// How what GPUs exchange moves: through their hosts' memory, or from device to device.
+enum class Transport : std::uint8_t { host, nccl };
+inline constexpr int transport_count = 2;
+
+/// What a transport makes of two places that have GPUs: a link from device memory to device memory, or the reason why there is none. Sums
+/// are in the members' order.
+struct DeviceLink {
+  Transport transport = Transport::nccl;
+  Link link;            ///< as between CPUs; without pieces where it is refused
+  std::string refusal;  ///< empty: it passed its proof
+  bool operator==(const DeviceLink&) const = default;
+};
+
 /// What all messages between one zone's hosts and other zones' share, in each direction: the line from the zone's switch to the others.
 struct Uplink {
   std::string zone;
@@ -142,6 +168,7 @@ struct Profile {
   std::vector<EgressPrice> egress_prices{};
   std::vector<Uplink> uplinks{};         ///< of zones whose hosts hold each other up on the way to other zones; each zone once
   std::vector<ZonePrice> zone_prices{};  ///< each type and zone once
+  std::vector<DeviceLink> device_links{};  ///< between GPUs; what they lack goes through the hosts' memory
   bool operator==(const Profile&) const = default;
 };
 

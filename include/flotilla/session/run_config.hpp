@@ -63,8 +63,8 @@ struct RunConfig {
     Seconds deadline{600};  ///< of a message, collective or agreement that does not move
     /// All-reduces between GPUs: ours, in the members' order, or NCCL's own, in an order that it chooses.
     enum class Reduction : std::uint8_t { ordered, nccl } reduction = Reduction::ordered;
-    /// Between GPUs: NCCL where it passes its proof, or through the hosts' memory by MPI.
-    enum class Transport : std::uint8_t { automatic, mpi } transport = Transport::automatic;
+    /// Between GPUs, where NCCL passes its proof: what is faster by the profile, or NCCL always. Else through the hosts' memory by MPI.
+    enum class Transport : std::uint8_t { automatic, nccl, mpi } transport = Transport::automatic;
   } comm;
   struct Report {
     std::string timeline;    ///< file; empty: none

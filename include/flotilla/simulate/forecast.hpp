@@ -9,6 +9,7 @@
 
 #include "flotilla/base/ids.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/cluster/cluster.hpp"
 #include "flotilla/program/program.hpp"
 
 namespace flotilla::simulate {
@@ -99,6 +100,15 @@ struct Expense {
   bool operator==(const Expense&) const = default;
 };
 
+/// Groups and pairs of GPUs that had the choice of a transport and got this one; what their exchanges of a step take by either.
+struct TransportUse {
+  int groups = 0, pairs = 0;
+  Seconds by_nccl{}, through_hosts{};
+  bool operator==(const TransportUse&) const = default;
+};
+/// By cluster::Transport.
+using TransportUses = std::array<TransportUse, cluster::transport_count>;
+
 struct Forecast {
   Seconds iteration;            ///< from the first instruction to the end of the last one on any rank
   double relative_error = 0;    ///< error bar: iteration * (1 +- relative_error)
@@ -107,6 +117,7 @@ struct Forecast {
   Expense expense;              ///< of one iteration
   std::vector<RankKind> kinds;  ///< in order of their first rank
   std::vector<Span> timeline;   ///< empty unless asked for; one representative per kind, by rank, queue and start
+  TransportUses transports{};   ///< where a profile knows several
   Bytes peak_memory() const;    ///< the largest of any device
   bool operator==(const Forecast&) const = default;
 };

@@ -81,6 +81,7 @@ class ProgramForecaster : public BoundedForecaster {
  private:
   void add_description(Forecast&, Precision) const;
   void add_gpus(const program::Program&, Forecast&) const;
+  void add_transports(const program::Program&, Forecast&) const;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -1,8 +1,10 @@
 #pragma once
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/model/config.hpp"
 #include "flotilla/model/operations.hpp"
 #include "flotilla/simulate/instruction_cost.hpp"
@@ -15,11 +17,22 @@ class TypeCosts;
 /// profile must outlive it. Remembers what it was asked; threads need one each.
 std::shared_ptr<TypeCosts> type_costs_of(const cluster::Profile&);
 
+/// What an exchange takes over each transport that joins all who take part; through hosts always.
+struct TransportCosts {
+  std::array<std::optional<Cost>, cluster::transport_count> costs;
+
+  const std::optional<Cost>& of(cluster::Transport t) const { return costs[static_cast<std::size_t>(t)]; }
+  std::optional<Cost>& of(cluster::Transport t) { return costs[static_cast<std::size_t>(t)]; }
+  const Cost& least() const;
+};
+
 /// Costs from a measured profile.
 ///
 /// An operation takes its measured time (cluster::operation_time). A combination of (type, operation, tensor parallel, precision) that
 /// was never measured takes a roofline, max(flops / peak, traffic / bandwidth), times measured / roofline of the nearest degree
 /// that was; with none of the operation measured the roofline stands alone. Never zero, never silently: Cost::estimated says so.
+///
+/// A message or collective between GPUs takes the transport that is the fastest for it, by the profile.
 ///
 /// Remembers what it was asked; calls from several threads need a copy each. Holds a reference: the profile must outlive it.
 class ProfileCost : public InstructionCost {
@@ -39,6 +52,9 @@ class ProfileCost : public InstructionCost {
   /// Our runtime's sum over a large group, of which `some` stand for all `members`: as many of each kind of host as tell how they are
   /// joined. Uplinks carry as large a share of all as of these.
   Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const;
+  /// The same by transport.
+  TransportCosts by_transport(Rank from, Rank to, Bytes, const Flows& flows = {}) const;
+  TransportCosts by_transport(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const;
   std::uint64_t host(Rank) const override;
   int lanes(Rank from, Rank to) const override;
   int uplink(Rank) const override;

@@ -65,6 +65,7 @@ struct Report {
   std::optional<double> share_of_peak;  ///< the model's FLOPs over (iteration x sum of the devices' peaks)
   Breakdown breakdown;
   Expense expense;
+  TransportUses transports{};
   std::vector<ReportRow> rows;
   std::optional<WhyNot> why_not;  ///< only where it does not fit
 

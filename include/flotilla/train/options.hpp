@@ -1,6 +1,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "flotilla/base/units.hpp"
 #include "flotilla/compute/backend.hpp"
@@ -18,6 +22,12 @@ struct LearningRate {
 /// Of the update made in `step`, counted from 0.
 double learning_rate(const LearningRate&, std::int64_t step);
 
+/// What NCCL is to carry of what GPUs exchange.
+struct NcclShare {
+  std::vector<bool> groups;             ///< by the training program's groups
+  std::set<std::pair<int, int>> pairs;  ///< messages, by sender and receiver
+};
+
 /// What a trainer does with a program; nothing here changes which instructions run.
 struct Options {
   std::uint64_t seed = 1;
@@ -29,6 +39,7 @@ struct Options {
   compute::Device device{};      ///< of this rank
   int threads = 1;               ///< compute threads
   bool nccl = true;              ///< GPUs exchange by NCCL where it passes its proof; else through the hosts' memory
+  std::optional<NcclShare> nccl_share{};  ///< and where it is listed; the same on all ranks
   Seconds deadline{600};         ///< a message or collective that does not move for longer is an error
   bool poison = false;           ///< for tests: temporaries become NaN as soon as the program is done with them
   bool record = false;           ///< keep when each instruction ran, for a timeline

@@ -19,6 +19,13 @@ options::Choice<std::string> runtimes() {
 
 }  // namespace
 
+options::Choice<session::RunConfig::Comm::Reduction> reductions() {
+  using Value = session::RunConfig::Comm::Reduction;
+  return {{"ordered", "nccl"},
+          [](const std::string& name) { return name == "nccl" ? Value::nccl : Value::ordered; },
+          [](const Value& v) { return std::string{v == Value::nccl ? "nccl" : "ordered"}; }};
+}
+
 void add_forecast_basis(options::Table& t, const std::string& section, ForecastBasis& b) {
   const auto named = [&](const char* key) { return section + "." + key; };
   t.add(named("profiles"), &b.profiles, "device measurements: a probe's profile or an imported library",
@@ -27,6 +34,9 @@ void add_forecast_basis(options::Table& t, const std::string& section, ForecastB
   t.add(named("cost-model"), &b.sailor_artifact,
         "program: simulate the runtime's program; sailor-artifact: the closed formulas of the Sailor artifact", cost_models(),
         {.alias = "cost-model"});
+  t.add(named("reduction"), &b.reduction,
+        "all-reduces between GPUs by Flotilla: ordered: the same plan gives the same bits; nccl: NCCL's own, forecast as a ring or trees",
+        reductions(), {.alias = "reduction"});
   t.add(named("price"), &b.prices.devices, "price of a device, such as A100-40=2.50USD/h; in one zone: A100-40@us-west1-b=2.20USD/h",
         {.value = "TYPE[@ZONE]=USD/h", .alias = "price"});
   t.add(named("billing"), &b.prices.billing, "billing units of a device (Slurm TRES weights), such as A100-40=16units/h",
@@ -71,6 +81,10 @@ void require_one_price(const cluster::Profile& profile) {
                      price.zone, "'; give one for all zones, or drop --cost-model");
 }
 
-ForecastSettings settings_of(const ForecastBasis& b) { return {program::runtime_named(b.runtime), b.sailor_artifact}; }
+ForecastSettings settings_of(const ForecastBasis& b) {
+  ForecastSettings settings{program::runtime_named(b.runtime), b.sailor_artifact};
+  settings.runtime.library_all_reduce = !settings.runtime.layers && b.reduction == session::RunConfig::Comm::Reduction::nccl;
+  return settings;
+}
 
 }  // namespace flotilla::app

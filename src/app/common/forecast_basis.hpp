@@ -6,6 +6,7 @@
 #include "app/common/zone_links.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/options/table.hpp"
+#include "flotilla/session/run_config.hpp"
 
 namespace flotilla::app {
 
@@ -14,11 +15,15 @@ struct ForecastBasis {
   std::string profiles;  ///< a probe's profile or a library; empty: the catalogue alone
   std::string runtime = "flotilla";
   bool sailor_artifact = false;  ///< --cost-model
+  session::RunConfig::Comm::Reduction reduction = session::RunConfig::Comm::Reduction::ordered;
   Prices prices;
   LinkWords links;
 };
 
-/// --profiles, --runtime, --cost-model, --price, --billing, --egress and --link, in the table's section of that name.
+/// Of --comm.reduction (train), --reduction (plan, simulate).
+options::Choice<session::RunConfig::Comm::Reduction> reductions();
+
+/// --profiles, --runtime, --cost-model, --reduction, --price, --billing, --egress and --link, in the table's section of that name.
 void add_forecast_basis(options::Table&, const std::string& section, ForecastBasis&);
 /// Once the table is read: who said the prices and links. Throws Error where the cost model knows no such.
 void note_origins(const options::Table&, const std::string& section, ForecastBasis&);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "app/common/forecast_basis.hpp"
+
 namespace flotilla::app {
 namespace {
 
@@ -35,18 +37,10 @@ Choice<std::optional<compute::DeviceKind>> device_kinds() {
           [](const Value& kind) { return kind ? std::string{*kind == DeviceKind::gpu ? "gpu" : "cpu"} : "auto"; }};
 }
 
-Choice<Job::Comm::Reduction> reductions() {
-  using Value = Job::Comm::Reduction;
-  return {{"ordered", "nccl"},
-          [](const std::string& name) { return name == "nccl" ? Value::nccl : Value::ordered; },
-          [](const Value& v) { return std::string{v == Value::nccl ? "nccl" : "ordered"}; }};
-}
-
 Choice<Job::Comm::Transport> transports() {
-  using Value = Job::Comm::Transport;
-  return {{"auto", "mpi"},
-          [](const std::string& name) { return name == "mpi" ? Value::mpi : Value::automatic; },
-          [](const Value& v) { return std::string{v == Value::mpi ? "mpi" : "auto"}; }};
+  static const std::vector<std::string> names{"auto", "nccl", "mpi"};
+  return {names, [](const std::string& name) { return static_cast<Job::Comm::Transport>(std::ranges::find(names, name) - names.begin()); },
+          [](const Job::Comm::Transport& transport) { return names.at(static_cast<std::size_t>(transport)); }};
 }
 
 Choice<std::optional<plan::Recompute>> recomputes() {
@@ -209,8 +203,11 @@ void add_watching(Table& t, Job& job) {
   t.add("comm.deadline", &job.comm.deadline, "a message or collective without progress for this long is an error", {.above = 0});
   t.add("comm.reduction", &job.comm.reduction,
         "all-reduces between GPUs: ordered: the same plan gives the same bits; nccl: NCCL's own, which may be faster", reductions());
-  t.add("comm.transport", &job.comm.transport, "between GPUs; auto: NCCL where it passes its proof; mpi: through the hosts' memory",
-        transports());
+  t.add(
+      "comm.transport", &job.comm.transport,
+      "between GPUs; auto: what measured faster of NCCL, where it passes its proof, and the hosts' memory; nccl: NCCL where it passes its "
+      "proof; mpi: the hosts' memory",
+      transports());
   t.section("report", "Reports");
   t.add("report.timeline", &job.report.timeline, "write a timeline of the last iteration's instructions (Perfetto JSON)",
         {.value = "FILE", .unset = "none"});

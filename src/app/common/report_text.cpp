@@ -170,7 +170,23 @@ std::string who(const Report& report) {
   return report.cost_model == "program" ? report.runtime : text(report.runtime, ", cost model ", report.cost_model);
 }
 
+std::string counted(int count, const char* one) { return text(count, " ", one, count == 1 ? "" : "s"); }
+
 }  // namespace
+
+std::string transports_in_words(const simulate::TransportUses& uses) {
+  const auto use_in_words = [](const simulate::TransportUse& use, const char* name, const char* other, Seconds takes, Seconds would) {
+    if (use.groups + use.pairs == 0) return std::string{};
+    std::string who = use.groups > 0 ? counted(use.groups, "group") : "";
+    if (use.pairs > 0) who += text(who.empty() ? "" : " and ", counted(use.pairs, "pair"));
+    return text(name, " for ", who, " (", takes, " a step; ", would, " ", other, ")");
+  };
+  const auto& nccl = uses[static_cast<std::size_t>(cluster::Transport::nccl)];
+  const auto& host = uses[static_cast<std::size_t>(cluster::Transport::host)];
+  const auto by_nccl = use_in_words(nccl, "NCCL", "through the hosts' memory", nccl.by_nccl, nccl.through_hosts);
+  const auto through_hosts = use_in_words(host, "the hosts' memory", "by NCCL", host.through_hosts, host.by_nccl);
+  return by_nccl + (by_nccl.empty() || through_hosts.empty() ? "" : "; ") + through_hosts;
+}
 
 std::string energy(double joules) {
   if (joules < 1e6) return formatted("%.3g kJ", joules / 1e3);
@@ -184,6 +200,7 @@ std::string dollars(double usd) { return formatted(usd >= 100 ? "$%.0f" : usd >=
 std::vector<std::pair<std::string, std::string>> forecast_lines(const Report& report) {
   std::vector<std::pair<std::string, std::string>> head{{"iteration", iteration_line(report)}, {"speed", speed_line(report)}};
   if (!report.rows.empty()) head.push_back({"memory", memory_line(report)});
+  if (const auto words = transports_in_words(report.transports); !words.empty()) head.push_back({"between GPUs", words});
   if (report.why_not) head.push_back({"fits", simulate::in_words(*report.why_not)});
   if (const auto cost = cost_line(report); !cost.empty()) head.push_back({"cost", cost});
   if (report.expense.billing_units) head.push_back({"billing", text(billing(*report.expense.billing_units), " an iteration")});

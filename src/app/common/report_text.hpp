@@ -15,6 +15,9 @@ std::string report_text(const simulate::Report&, const Style& = {});
 /// Its lines of key and value that need no table: iteration, speed, memory, fits where it does not, cost, billing, energy.
 std::vector<std::pair<std::string, std::string>> forecast_lines(const simulate::Report&);
 
+/// "NCCL for 2 groups and 4 pairs (1.2 ms a step; 3.4 ms through the hosts' memory)": what was chosen and why; empty: no choice.
+std::string transports_in_words(const simulate::TransportUses&);
+
 /// "$1.20", "$0.00123", "$1200".
 std::string dollars(double usd);
 /// "12.3 kJ", "4.56 kWh".

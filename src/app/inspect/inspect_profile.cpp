@@ -60,21 +60,29 @@ std::string devices(const cluster::Profile& profile, const Style& style) {
   return table.print(style);
 }
 
-std::string links(const cluster::Profile& profile, const Style& style) {
-  TextTable table{{{"link"},
+std::string links(const std::vector<cluster::Link>& all, const char* title, const Style& style) {
+  TextTable table{{{title},
                    {"from"},
                    {"to"},
                    {"messages from", Align::right},
                    {"latency", Align::right},
                    {"bandwidth", Align::right},
                    {"variability", Align::right}}};
-  for (const auto& link : profile.links)
+  for (const auto& link : all)
     for (const auto& piece : link.pieces) {
       const bool first = &piece == &link.pieces.front();
       table.add({first ? level_name(link.level) : "", first ? link.from : "", first ? link.to : "", to_string(piece.from),
                  to_string(piece.latency), to_string(piece.bandwidth), first ? percent(link.relative_scatter) : ""});
     }
   return table.print(style);
+}
+
+/// One that is refused has no row.
+std::vector<cluster::Link> nccl_links(const cluster::Profile& profile) {
+  std::vector<cluster::Link> all;
+  for (const auto& known : profile.device_links)
+    if (known.refusal.empty()) all.push_back(known.link);
+  return all;
 }
 
 std::string uplinks(const cluster::Profile& profile, const Style& style) {
@@ -115,7 +123,8 @@ std::string profile_text(const cluster::Profile& profile, const Style& style) {
   std::string out = (head.empty() ? "" : key_values_within(head, table_width) + "\n") + types(profile, style);
   // One rank alone has no links; a library has no devices.
   if (!profile.devices.empty()) out += "\n" + devices(profile, style);
-  if (!profile.links.empty()) out += "\n" + links(profile, style);
+  if (!profile.links.empty()) out += "\n" + links(profile.links, "link", style);
+  if (const auto by_nccl = nccl_links(profile); !by_nccl.empty()) out += "\n" + links(by_nccl, "by NCCL", style);
   if (!profile.uplinks.empty()) out += "\n" + uplinks(profile, style);
   if (!profile.operation_times.empty()) out += "\n" + operations(profile, style);
   return out;

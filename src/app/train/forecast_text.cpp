@@ -40,6 +40,7 @@ std::string forecast_text(const simulate::Forecast& forecast) {
   std::vector<std::pair<std::string, std::string>> lines{
       {"iteration", text(forecast.iteration, " +- ", percent(forecast.relative_error), " forecast: ", time_shares(forecast))}};
   if (fullest != nullptr) lines.push_back({"memory", text(fullest->peak(), " on the fullest device: ", memory_shares(*fullest))});
+  if (const auto words = transports_in_words(forecast.transports); !words.empty()) lines.push_back({"between GPUs", words});
   return key_values_within(lines, table_width);
 }
 

@@ -22,6 +22,7 @@ probe::ProbeRequest probe_request(const Job& job) {
   request.memory_limit = job.device.memory;
   request.budget = job.probe.budget;
   request.deadline = job.comm.deadline;
+  request.nccl = job.comm.transport != Job::Comm::Transport::mpi;
   return request;
 }
 

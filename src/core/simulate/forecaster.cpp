@@ -8,6 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/program/host_memory.hpp"
 #include "flotilla/simulate/profile_cost.hpp"
+#include "flotilla/simulate/transports.hpp"
 #include "machine/interpret.hpp"
 #include "report/expense.hpp"
 
@@ -74,7 +75,7 @@ Forecast ProgramForecaster::forecast(const program::Program& program, bool timel
   if (state_->runtime.layers)
     add_description(result, program.plan.precision);
   else
-    add_gpus(program, result);
+    add_gpus(program, result), add_transports(program, result);
   result.expense = expense_of(program, state_->profile, result.iteration);
   return result;
 }
@@ -97,6 +98,17 @@ void ProgramForecaster::add_gpus(const program::Program& program, Forecast& fore
     kind.memory.on_host = {on_host.pinned, on_host.state, kind.memory.runtime_constant, type->host_memory};
     kind.memory.runtime_constant = type->context;
   }
+}
+
+/// What NCCL takes of a device's memory counts with what libraries took when it was measured.
+void ProgramForecaster::add_transports(const program::Program& program, Forecast& forecast) const {
+  if (state_->profile.device_links.empty()) return;
+  const auto transports = choose_transports(program, state_->cost);
+  const auto connections = nccl_connections(program, transports);
+  for (auto& kind : forecast.kinds)
+    if (const auto* type = cluster::find_type(state_->profile, kind.device_type))
+      kind.memory.runtime_constant += connections[kind.ranks.front().index()] * type->nccl_memory;
+  forecast.transports = uses_of(transports);
 }
 
 Seconds ProgramForecaster::lower_bound(const plan::Plan& plan) const {

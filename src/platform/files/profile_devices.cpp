@@ -20,6 +20,13 @@ Node copies_object(const cluster::CopyRate& copies) {
   return Node::Object{{"latency_s", copies.latency.value}, {"bandwidth_bytes_per_s", copies.bandwidth.value}};
 }
 
+Node node_links_object(const cluster::NodeLinks& n) {
+  Node::Array bundles;
+  for (const auto& bundle : n.bundles)
+    bundles.push_back(Node::Array{Node{std::int64_t{bundle.a}}, Node{std::int64_t{bundle.b}}, Node{std::int64_t{bundle.links}}});
+  return Node::Object{{"link_bytes_per_s", n.each.value}, {"bundles", std::move(bundles)}};
+}
+
 Node type_object(const cluster::DeviceType& t) {
   Node::Object object{{"name", t.name},
                       {"kind", spelling(device_kinds, t.kind)},
@@ -37,6 +44,8 @@ Node type_object(const cluster::DeviceType& t) {
   if (t.to_device.known()) object.emplace_back("copies_to_device", copies_object(t.to_device));
   if (t.to_host.known()) object.emplace_back("copies_to_host", copies_object(t.to_host));
   if (t.host_memory.count != 0) object.emplace_back("host_memory_bytes", t.host_memory.count);
+  if (!t.node_links.bundles.empty()) object.emplace_back("node_links", node_links_object(t.node_links));
+  if (t.nccl_memory.count != 0) object.emplace_back("nccl_memory_bytes", t.nccl_memory.count);
   object.emplace_back("source", t.source);
   return object;
 }
@@ -72,7 +81,8 @@ cluster::CopyRate copies_of(const Json& object) {
 cluster::DeviceType type_of(const Json& object) {
   object.expect_keys({"name", "kind", "memory_bytes", "peak_fp32_flops_per_s", "peak_bf16_flops_per_s", "peak_fp16_flops_per_s",
                       "context_bytes", "memory_bandwidth_bytes_per_s", "devices_per_node", "power_watts", "usd_per_hour", "billing_weight",
-                      "efficiency", "copies_to_device", "copies_to_host", "host_memory_bytes", "source"});
+                      "efficiency", "copies_to_device", "copies_to_host", "host_memory_bytes", "node_links", "nccl_memory_bytes",
+                      "source"});
   cluster::DeviceType type;
   type.name = object.get_string("name");
   type.kind = parse_enum<DeviceKind>(object.at("kind"), device_kinds);
@@ -90,6 +100,8 @@ cluster::DeviceType type_of(const Json& object) {
   if (object.has("copies_to_device")) type.to_device = copies_of(object.at("copies_to_device"));
   if (object.has("copies_to_host")) type.to_host = copies_of(object.at("copies_to_host"));
   if (object.has("host_memory_bytes")) type.host_memory = {object.get_int64("host_memory_bytes", 1)};
+  if (object.has("node_links")) type.node_links = node_links_of(object.at("node_links"));
+  if (object.has("nccl_memory_bytes")) type.nccl_memory = {object.get_int64("nccl_memory_bytes", 0)};
   type.source = get_string_or(object, "source", "");
   return type;
 }
@@ -102,6 +114,20 @@ cluster::Device device_of(const Json& object, const cluster::Profile& profile) {
 }
 
 }  // namespace
+
+cluster::NodeLinks node_links_of(const Json& object) {
+  constexpr int most_in_node = 16;
+  object.expect_keys({"link_bytes_per_s", "bundles"});
+  cluster::NodeLinks links{{object.get_double("link_bytes_per_s", slowest_rate)}, {}};
+  for (const Json& place : entries(object.at("bundles"))) {
+    const auto numbers = place.items();
+    if (numbers.size() != 3) place.refuse("expected two devices of a node and the number of links between them");
+    const auto number = [&](std::size_t i, int least) { return numbers[i].as_int(least, most_in_node); };
+    links.bundles.push_back({number(0, 0), number(1, 0), number(2, 1)});
+    if (links.bundles.back().a == links.bundles.back().b) place.refuse("joins a device with itself");
+  }
+  return links;
+}
 
 std::vector<Json> entries(const Json& list) {
   if (!list.is_array() || list.size() <= most_entries) return list.items();

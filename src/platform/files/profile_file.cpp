@@ -24,8 +24,9 @@ struct Extra {
   void (*read)(const Json&, cluster::Profile&);
   bool (*empty)(const cluster::Profile&);
 };
-constexpr std::array<Extra, 6> extras{
+constexpr std::array<Extra, 7> extras{
     Extra{"uplinks", uplinks_node, read_uplinks, [](const cluster::Profile& p) { return p.uplinks.empty(); }},
+    Extra{"device_links", device_links_node, read_device_links, [](const cluster::Profile& p) { return p.device_links.empty(); }},
     Extra{"layer_times", layer_times_node, read_layer_times, [](const cluster::Profile& p) { return p.layer_times.empty(); }},
     Extra{"layer_sizes", layer_sizes_node, read_layer_sizes, [](const cluster::Profile& p) { return p.layer_sizes.empty(); }},
     Extra{"link_fits", link_fits_node, read_link_fits, [](const cluster::Profile& p) { return p.link_fits.empty(); }},
@@ -67,7 +68,8 @@ std::string library_to_json(const Library& library) { return json_of(library.pro
 Library library_from_json(const Json& document) {
   require_format(document, profile_format, profile_version);
   document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
-                        "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "zone_prices", "uplinks"});
+                        "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "zone_prices", "uplinks",
+                        "device_links"});
   Library library;
   cluster::Profile& profile = library.profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");

@@ -57,6 +57,37 @@ cluster::Link link_of(const Json& object) {
   return link;
 }
 
+constexpr std::array<std::string_view, 2> transports{"host", "nccl"};
+
+Node device_link_object(const cluster::DeviceLink& l) {
+  Node::Object object{{"transport", spelling(transports, l.transport)}};
+  if (l.refusal.empty()) {
+    object.emplace_back("link", link_object(l.link));
+    return object;
+  }
+  object.insert(object.end(),
+                {{"level", spelling(levels, l.link.level)}, {"from", l.link.from}, {"to", l.link.to}, {"refusal", l.refusal}});
+  return object;
+}
+
+cluster::DeviceLink device_link_of(const Json& object) {
+  object.expect_keys({"transport", "link", "level", "from", "to", "refusal"});
+  cluster::DeviceLink known;
+  known.transport = parse_enum<cluster::Transport>(object.at("transport"), transports);
+  if (known.transport == cluster::Transport::host)
+    object.at("transport").refuse("\"host\" is described by links and copies; expected another transport");
+  if (object.has("link")) {
+    known.link = link_of(object.at("link"));
+    return known;
+  }
+  known.link.level = parse_enum<LinkLevel>(object.at("level"), levels);
+  known.link.from = object.get_string("from");
+  known.link.to = object.get_string("to");
+  known.refusal = object.get_string("refusal");
+  if (known.refusal.empty()) object.at("refusal").refuse("is empty; expected a reason, or a link in its place");
+  return known;
+}
+
 Node zone_price_object(const cluster::ZonePrice& p) {
   Node::Object object{{"device_type", p.device_type}, {"zone", p.zone}};
   if (p.usd_per_hour != 0) object.emplace_back("usd_per_hour", p.usd_per_hour);
@@ -105,6 +136,12 @@ void read_uplinks(const Json& list, cluster::Profile& profile) {
       place.at("zone").refuse(text(in_quotes(uplink.zone), " has an uplink already; remove one"));
     profile.uplinks.push_back(std::move(uplink));
   }
+}
+
+detail::Node device_links_node(const cluster::Profile& p) { return array_of(p.device_links, device_link_object); }
+
+void read_device_links(const Json& list, cluster::Profile& profile) {
+  for (const Json& link : entries(list)) profile.device_links.push_back(device_link_of(link));
 }
 
 void read_egress_prices(const Json& list, cluster::Profile& profile) {

@@ -40,6 +40,7 @@ class Candidate {
   std::unique_ptr<Group> view;   ///< of `connected`
   std::unique_ptr<Proof> proof;  ///< of `view`
   bool refused = false;
+  std::string refusal;  ///< who refused it, and why
 
   int size() const { return over_mpi_.size(); }
   int index() const { return over_mpi_.index(); }
@@ -58,9 +59,10 @@ class Candidate {
   /// One member's no is everybody's.
   void count_votes() {
     for (std::size_t m = 0; m < votes_.size() && !refused; ++m) {
-      refused = !votes_[m].yes;
-      if (refused && index() == 0)
-        log::warning("the ", describe(), " goes on over MPI: ", world_.name(over_mpi_.members()[m]), ": ", votes_[m].why.data());
+      if (votes_[m].yes) continue;
+      refused = true;
+      refusal = text(world_.name(over_mpi_.members()[m]), ": ", votes_[m].why.data());
+      if (index() == 0) log::warning("the ", describe(), " goes on over MPI: ", refusal);
     }
   }
 
@@ -174,7 +176,7 @@ void prove(Candidates& candidates, Seconds deadline, Part part, Check check) {
 }  // namespace
 
 DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::Device* device,
-                                const OrderedSum& ordered_sum, Seconds deadline) {
+                                const OrderedSum& ordered_sum, Seconds deadline, std::vector<std::string>* refusals) {
   Candidates candidates;
   std::vector<std::size_t> places;
   for (std::size_t g = 0; g < groups.size(); ++g)
@@ -200,7 +202,11 @@ DeviceGroups form_device_groups(const World& world, const Groups& groups, const 
   vote(world, candidates, 3.0 * deadline);
   give_up(world, candidates, deadline);
   DeviceGroups formed(groups.size());
-  for (std::size_t i = 0; i < candidates.size(); ++i) formed[places[i]] = std::move(candidates[i]->connected);
+  if (refusals != nullptr) refusals->assign(groups.size(), {});
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    formed[places[i]] = std::move(candidates[i]->connected);
+    if (refusals != nullptr) (*refusals)[places[i]] = candidates[i]->refusal;
+  }
   return formed;
 }
 

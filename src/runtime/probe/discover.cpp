@@ -9,6 +9,7 @@
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/compute/device_rates.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/nccl/library.hpp"
 #include "flotilla/probe/freshness.hpp"
 #include "flotilla/topology/topology.hpp"
 #include "flotilla/ucx/worker.hpp"
@@ -29,12 +30,16 @@ std::string without_threads(const std::string& description) {
 /// "cuBLASLt 13.1.0, driver of CUDA 13.0 (580.65.06)".
 std::string gpu_software() { return text(compute::product_library(), ", driver of ", gpu::driver_name(gpu::presence())); }
 
+/// "; NCCL 2.28.9".
+std::string collectives_software() { return nccl::presence().any() ? "; " + nccl::library_description() : std::string{}; }
+
 bool on_gpu(const ProbeRequest& request) { return request.device.kind == compute::DeviceKind::gpu; }
 
 std::string software_here(const ProbeRequest& request) {
   const compute::Setup setup{request.model, request.length, 1, 0, request.precisions.front(), 1, 0};
-  return text(on_gpu(request) ? gpu_software() : without_threads(compute::make_backend(setup)->description()), "; ", up_to(mpi::library_version(), ','), "; ",
-              ucx::library_version(), "; ", topology::library_version(), "; g++ ", __VERSION__);
+  return text(on_gpu(request) ? gpu_software() + collectives_software() : without_threads(compute::make_backend(setup)->description()),
+              "; ", up_to(mpi::library_version(), ','), "; ", ucx::library_version(), "; ", topology::library_version(), "; g++ ",
+              __VERSION__);
 }
 
 RankFacts facts_here(const ProbeRequest& request) {
@@ -50,6 +55,7 @@ RankFacts facts_here(const ProbeRequest& request) {
   facts.gpu_uuid = gpu.uuid;
   facts.gpu_memory = gpu.memory;
   facts.gpu_tf32 = request.device.tf32;
+  facts.nccl = nccl::presence().any();
   return facts;
 }
 
@@ -110,6 +116,8 @@ Discovery describe(const comm::World& world, const ProbeRequest& request, const 
   found.host_memory.resize(facts.size());
   found.gpus.resize(facts.size());
   found.sharers.resize(facts.size(), 1);
+  for (std::size_t r = 0; r < facts.size(); ++r)
+    if (facts[r].nccl) found.nccl.push_back(Rank{static_cast<int>(r)});
   for (const auto& [host, ranks] : by_host(world)) {
     std::vector<topology::CpuShare> shares;
     for (std::size_t r : ranks) shares.push_back(facts[r].cpus);

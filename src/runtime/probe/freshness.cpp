@@ -47,6 +47,7 @@ std::string why_not_fresh(const cluster::Profile& profile, const Discovery& here
                           const std::string& now) {
   if (auto why = cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint); !why.empty()) return why;
   if (auto why = missing(profile, request); !why.empty()) return why;
+  if (request.nccl && here.nccl.size() > 1 && profile.device_links.empty()) return "it has no links between GPUs by NCCL";
   return too_old(profile, longest_age, now);
 }
 

@@ -4,8 +4,6 @@
 #include <cstring>
 
 #include "flotilla/comm/agree.hpp"
-#include "pairs.hpp"
-#include "ping_pong.hpp"
 #include "timed_all_gather.hpp"
 
 namespace flotilla::probe {
@@ -19,6 +17,11 @@ std::vector<cluster::LinkSample> unpack(const std::string& text) {
   std::vector<cluster::LinkSample> samples(text.size() / sizeof(cluster::LinkSample));
   std::memcpy(samples.data(), text.data(), samples.size() * sizeof(cluster::LinkSample));
   return samples;
+}
+
+std::vector<cluster::LinkSample> shared(const comm::World& world, Rank owner, const std::vector<cluster::LinkSample>* mine,
+                                        Seconds deadline) {
+  return unpack(mpi::broadcast_string(world.control(), mine != nullptr ? pack(*mine) : "", owner.value, deadline));
 }
 
 class LinkMeasurement {
@@ -41,12 +44,6 @@ class LinkMeasurement {
   }
 
  private:
-  static std::vector<program::Group> groups(const std::vector<Pair>& pairs) {
-    std::vector<program::Group> all;
-    for (const Pair& pair : pairs) all.push_back({program::Group::Kind::data, {pair.a, pair.b}});
-    return all;
-  }
-
   bool concerns_me(const Pair& pair) const { return pair.a == world_.rank() || pair.b == world_.rank(); }
 
   /// Pairs take turns here; whoever waits leaves the cores to the pair at work. False on every rank as soon as one has failed.
@@ -67,22 +64,12 @@ class LinkMeasurement {
       answer(end);
   }
 
-  std::vector<cluster::LinkSample> of_asker(const Pair& pair, const std::vector<cluster::LinkSample>* mine) const {
-    return unpack(mpi::broadcast_string(world_.control(), mine != nullptr ? pack(*mine) : "", pair.a.value, deadline_));
-  }
-
   /// The samples of the k-th link that a rank asked for are the k-th that it sends.
   std::vector<cluster::Link> fit_all() {
     std::vector<cluster::Link> links;
     std::size_t taken = 0;
-    for (const Pair& pair : pairs_) {
-      const LinkSamples* mine = pair.a == world_.rank() ? &samples_[taken++] : nullptr;
-      const auto messages = of_asker(pair, mine ? &mine->messages : nullptr), sums = of_asker(pair, mine ? &mine->sums : nullptr);
-      cluster::Link link{pair.level, pair.from, pair.to, cluster::fit_pieces(means(messages)), 0};
-      link.relative_scatter = scatter_about(link, messages);
-      link.sum_pieces = cluster::fit_pieces(means(sums));
-      links.push_back(std::move(link));
-    }
+    for (const Pair& pair : pairs_)
+      links.push_back(shared_link(world_, pair, pair.a == world_.rank() ? &samples_[taken++] : nullptr, deadline_));
     return links;
   }
 
@@ -95,6 +82,21 @@ class LinkMeasurement {
 };
 
 }  // namespace
+
+std::vector<program::Group> groups(const std::vector<Pair>& pairs) {
+  std::vector<program::Group> all;
+  for (const Pair& pair : pairs) all.push_back({program::Group::Kind::data, {pair.a, pair.b}});
+  return all;
+}
+
+cluster::Link shared_link(const comm::World& world, const Pair& pair, const LinkSamples* mine, Seconds deadline) {
+  const auto messages = shared(world, pair.a, mine ? &mine->messages : nullptr, deadline);
+  const auto sums = shared(world, pair.a, mine ? &mine->sums : nullptr, deadline);
+  cluster::Link link{pair.level, pair.from, pair.to, cluster::fit_pieces(means(messages)), 0};
+  link.relative_scatter = scatter_about(link, messages);
+  link.sum_pieces = cluster::fit_pieces(means(sums));
+  return link;
+}
 
 std::vector<cluster::Link> measure_links(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget,
                                          Seconds deadline) {

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "concurrent_pairs.hpp"
 #include "coverage.hpp"
+#include "device_links.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -14,8 +17,8 @@ namespace flotilla::probe {
 namespace {
 
 // Parts of the budget.
-constexpr double for_rates = 0.15, for_operations = 0.6, for_links = 0.25,
-                 for_uplinks = 0.05;  // of links' part, where there are some to measure
+constexpr double for_rates = 0.15, for_operations = 0.6, for_links = 0.25, for_uplinks = 0.05,
+                 for_device_links = 0.1;  // of links' part, where there are some to measure
 
 /// What only the ranks' own numbers may differ in, whoever started them.
 std::string common_part(const ProbeRequest& request) {
@@ -36,6 +39,22 @@ std::vector<Measured> everybodys(const comm::World& world, const Measured& mine,
     all.push_back(with_numbers(mine, theirs));
   }
   return all;
+}
+
+/// Where NCCL is wanted: devices of the ranks that it may join; none where there are fewer than two.
+std::vector<cluster::Device> gpus_with_nccl(const ProbeRequest& request, const Discovery& here) {
+  std::vector<cluster::Device> devices;
+  if (request.nccl && here.nccl.size() > 1)
+    for (const Rank rank : here.nccl) devices.push_back(here.devices[rank.index()]);
+  return devices;
+}
+
+DeviceLinks between_gpus(const comm::World& world, const ProbeRequest& request, const std::vector<cluster::Device>& gpus, Seconds budget) {
+  if (gpus.empty()) return {};
+  report_progress(request, "links between GPUs");
+  std::optional<gpu::Device> gpu;
+  if (std::ranges::count(gpus, world.rank(), &cluster::Device::rank) > 0) gpu = gpu::Device::open(request.device.ordinal);
+  return measure_device_links(world, gpus, gpu ? &*gpu : nullptr, budget, request.deadline);
 }
 
 /// Everybody merged the same numbers, but clocks differ, and so may the last bit of sums on different machines: rank 0's copy counts.
@@ -69,8 +88,12 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   mine.rates = throttled(std::move(mine.rates), throttling);
   report_progress(request, "links");
   const double uplinks_part = pair_sets(here.devices).empty() ? 0 : for_uplinks;
-  const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part), request.deadline);
+  const auto gpus = gpus_with_nccl(request, here);
+  const double device_part = gpus.empty() ? 0 : for_device_links;
+  const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part - device_part), request.deadline);
   const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
+  const auto device_links = between_gpus(world, request, gpus, request.budget * device_part);
+  mine.rates.nccl_bytes = static_cast<double>(device_links.memory.count);
   const auto all = everybodys(world, mine, request.deadline);
   cluster::Profile profile = merge(request, here, all);
   profile.model_fingerprint = here.model_fingerprint;
@@ -78,6 +101,7 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   profile.measured_at = utc_now();
   profile.links = links;
   profile.uplinks = uplinks;
+  profile.device_links = device_links.links;
   return rank_0s(world, profile, request.deadline);
 }
 

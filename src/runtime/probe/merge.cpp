@@ -18,6 +18,7 @@ void for_numbers(M& m, ShapeSample shape_sample) {
   shape_sample(m.rates.peak_bf16.value);
   shape_sample(m.rates.memory_bandwidth.value);
   shape_sample(m.rates.context_bytes);
+  shape_sample(m.rates.nccl_bytes);
   for (auto* copies : {&m.rates.to_device, &m.rates.to_host}) {
     shape_sample(copies->latency.value);
     shape_sample(copies->bandwidth.value);
@@ -84,7 +85,14 @@ class TypeMerge {
     type_.host_memory = host_memory;
     type_.to_device = copies([](const Measured& m) -> const auto& { return m.rates.to_device; });
     type_.to_host = copies([](const Measured& m) -> const auto& { return m.rates.to_host; });
-    for (std::size_t r : ranks_) type_.context.count = std::max(type_.context.count, static_cast<std::int64_t>(all_[r].rates.context_bytes));
+    type_.context = most([](const Measured& m) { return m.rates.context_bytes; });
+    type_.nccl_memory = most([](const Measured& m) { return m.rates.nccl_bytes; });
+  }
+
+  Bytes most(const Number& bytes) const {
+    double most = 0;
+    for (std::size_t r : ranks_) most = std::max(most, bytes(all_[r]));
+    return {static_cast<std::int64_t>(most)};
   }
 
   template <class Way>

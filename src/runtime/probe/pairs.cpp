@@ -1,6 +1,7 @@
 #include "pairs.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "places.hpp"
@@ -44,7 +45,7 @@ std::vector<Pair> pairs(const std::vector<cluster::Device>& devices) {
   const auto zones = places(devices, [](const auto& d) { return d.zone; });
   for (const auto& zone : zones) {
     std::vector<cluster::Device> inside;
-    for (Rank rank : zone.ranks) inside.push_back(devices[rank.index()]);
+    std::ranges::copy_if(devices, std::back_inserter(inside), [&](const auto& d) { return d.zone == zone.name; });
     add_couples(all, places(inside, [](const auto& d) { return d.host; }), cluster::LinkLevel::zone);
   }
   add_couples(all, zones, cluster::LinkLevel::wide);

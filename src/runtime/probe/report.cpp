@@ -77,18 +77,43 @@ std::vector<Row> device_rows(const cluster::Profile& profile) {
   return rows;
 }
 
-std::vector<Row> link_rows(const cluster::Profile& profile) {
+const std::map<cluster::LinkLevel, std::string>& level_names() {
   static const std::map<cluster::LinkLevel, std::string> levels{
       {cluster::LinkLevel::node, "node"}, {cluster::LinkLevel::zone, "zone"}, {cluster::LinkLevel::wide, "wide"}};
-  std::vector<Row> rows{{"level", "from", "to", "latency (8 B)", "64 KiB", "1 MiB", "8 MiB", "variability"}};
-  for (const auto& link : profile.links) {
-    Row row{levels.at(link.level), link.from, link.to, to_string(cluster::transfer_time(link, {8}))};
-    for (Bytes size : {Bytes{64 << 10}, Bytes{1 << 20}, Bytes{8 << 20}})
-      row.push_back(to_string(BytesPerSecond{static_cast<double>(size.count) / cluster::transfer_time(link, size).value}));
-    row.push_back(fixed(100 * link.relative_scatter, 0) + " %");
-    rows.push_back(std::move(row));
-  }
+  return levels;
+}
+
+const Row link_titles{"level", "from", "to", "latency (8 B)", "64 KiB", "1 MiB", "8 MiB", "variability"};
+
+Row link_row(const cluster::Link& link) {
+  Row row{level_names().at(link.level), link.from, link.to, to_string(cluster::transfer_time(link, {8}))};
+  for (Bytes size : {Bytes{64 << 10}, Bytes{1 << 20}, Bytes{8 << 20}})
+    row.push_back(to_string(BytesPerSecond{static_cast<double>(size.count) / cluster::transfer_time(link, size).value}));
+  row.push_back(fixed(100 * link.relative_scatter, 0) + " %");
+  return row;
+}
+
+std::vector<Row> link_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{link_titles};
+  for (const auto& link : profile.links) rows.push_back(link_row(link));
   return rows;
+}
+
+std::vector<Row> device_link_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{link_titles};
+  for (const auto& known : profile.device_links)
+    if (known.refusal.empty()) rows.push_back(link_row(known.link));
+  return rows;
+}
+
+/// One line each: a reason is too long for a column.
+std::string refusals(const cluster::Profile& profile) {
+  std::string lines;
+  for (const auto& known : profile.device_links)
+    if (!known.refusal.empty())
+      lines += text("NCCL does not join the GPUs of ", known.link.from, known.link.from == known.link.to ? "" : " and " + known.link.to,
+                    ": ", known.refusal, "\n");
+  return lines.empty() ? lines : lines + "\n";
 }
 
 std::vector<Row> uplink_rows(const cluster::Profile& profile) {
@@ -152,6 +177,8 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
   print(out, "Copies (pinned memory of the host)", copy_rows(profile));
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
+  print(out, "Links between GPUs by NCCL (one way)", device_link_rows(profile));
+  out << refusals(profile);
   print(out, "Uplinks (each way; shared by the hosts of a zone towards other zones)", uplink_rows(profile));
   for (const auto& type : profile.device_types) {
     print(out, "Operations on " + type.name, operation_rows(profile, model, type.name));

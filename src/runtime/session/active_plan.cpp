@@ -7,6 +7,8 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/mpi/communicator.hpp"
+#include "flotilla/simulate/profile_cost.hpp"
+#include "flotilla/simulate/transports.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -61,6 +63,29 @@ bool names(const std::string& line, const std::string& rank) {
   return false;
 }
 
+/// The profile's devices as the plan's active ranks.
+cluster::Profile numbered_by(const std::vector<Rank>& active, cluster::Profile profile) {
+  const auto all = std::move(profile.devices);
+  profile.devices.clear();
+  for (std::size_t r = 0; r < active.size(); ++r) {
+    profile.devices.push_back(all.at(active[r].index()));
+    profile.devices.back().rank = Rank{static_cast<int>(r)};
+  }
+  return profile;
+}
+
+/// What NCCL carries by the profile; everything where nobody measured it or the job wants it.
+std::optional<train::NcclShare> nccl_share(const RunContext& place, const ChosenPlan& chosen, const Lowered& lowered) {
+  if (place.config.comm.transport != RunConfig::Comm::Transport::automatic || chosen.profile.device_links.empty()) return std::nullopt;
+  const auto profile = numbered_by(lowered.active, chosen.profile);
+  const auto transports = simulate::choose_transports(lowered.training, simulate::ProfileCost{profile});
+  train::NcclShare share;
+  for (const auto& group : transports.groups) share.groups.push_back(group.least() == cluster::Transport::nccl);
+  for (const auto& [ends, pair] : transports.pairs)
+    if (pair.least() == cluster::Transport::nccl) share.pairs.insert(ends);
+  return share;
+}
+
 train::Options trainer_options(const RunContext& place) {
   const auto& t = place.config.training;
   train::Options options;
@@ -74,7 +99,7 @@ train::Options trainer_options(const RunContext& place) {
   options.skip_non_finite = t.skip_non_finite;
   options.device = place.device;
   options.threads = place.threads;
-  options.nccl = place.config.comm.transport == RunConfig::Comm::Transport::automatic;
+  options.nccl = place.config.comm.transport != RunConfig::Comm::Transport::mpi;
   options.deadline = place.config.comm.deadline;
   return options;
 }
@@ -137,6 +162,7 @@ ActivePlan activate(const RunContext& place, const ChosenPlan& chosen, Lowered l
         if (!std::ranges::count(lowered.active, place.world.rank())) return;
         work.active = std::make_unique<comm::World>(place.world.control().subset(numbers), place.config.comm.deadline);
         auto options = trainer_options(place);
+        options.nccl_share = nccl_share(place, chosen, lowered);
         options.record = true;  // the self-check and the timeline live on it; it costs two readings of the clock an instruction
         try {
           work.trainer = std::make_unique<train::Trainer>(*work.active, std::move(lowered.training), std::move(lowered.evaluation),

@@ -53,6 +53,7 @@ ChosenPlan choose_plan(const comm::World& world, const ChoiceRequest& request, S
     chosen.profile = shared_profile(world, decider, kept ? kept->profile : cluster::Profile{}, "the checkpoint's profile", deadline);
   else
     chosen.profile = probe::measure_or_reuse(world, request.probe, request.profile, request.reuse).profile;
+  if (!request.probe.nccl) chosen.profile.device_links.clear();  // an older profile's
   request.measured();
   comm::agree_on(
       world, "planning",

@@ -25,13 +25,13 @@ comm::OrderedSum ordered_sum_on(const gpu::Device* gpu) {
 }  // namespace
 
 Connections::Connections(const comm::World& active, const program::Program& training, const program::Program* evaluation,
-                         const gpu::Device* gpu, bool nccl, Seconds deadline)
-    : active_{active}, deadline_{deadline} {
+                         const gpu::Device* gpu, const Options& options)
+    : active_{active}, deadline_{options.deadline}, share_{options.nccl_share} {
   auto groups = training.groups;
-  find_devices(nccl ? gpu : nullptr);
+  find_devices(options.nccl ? gpu : nullptr);
   add_pairs(training, groups);
   if (evaluation != nullptr) add_pairs(*evaluation, groups);
-  groups_ = comm::form(active, groups, deadline);
+  groups_ = comm::form(active, groups, deadline_);
   connected_.resize(groups.size());
   if (std::ranges::count(has_device_, true) > 1) connect_devices(training, groups, gpu);
 }
@@ -63,7 +63,9 @@ void Connections::add_pairs(const program::Program& program, std::vector<program
     for (const auto& instruction : program.classes[static_cast<std::size_t>(binding.rank_class)].instructions) {
       if (!instruction.sends()) continue;
       const Rank to = binding.peers[static_cast<std::size_t>(instruction.as<program::MessageEnd>()->peer)];
-      if (!has_device_[to.index()] || !pairs_.emplace(std::pair{from, to.value}, static_cast<int>(groups.size())).second) continue;
+      if (!has_device_[to.index()] || (share_ && !share_->pairs.contains({from, to.value})) ||
+          !pairs_.emplace(std::pair{from, to.value}, static_cast<int>(groups.size())).second)
+        continue;
       groups.push_back({program::Group::Kind::pair, {Rank{from}, to}});
     }
   }
@@ -79,6 +81,8 @@ std::vector<bool> Connections::wanted(const program::Program& training, const st
       if (const auto* collective = instruction.as<program::Collective>(); collective != nullptr && for_devices(*collective))
         wanted[static_cast<std::size_t>(binding.groups[static_cast<std::size_t>(collective->group)])] = true;
   }
+  if (share_)
+    for (std::size_t g = 0; g < training.groups.size(); ++g) wanted[g] = wanted[g] && share_->groups.at(g);
   for (const auto& [ends, group] : pairs_) wanted[static_cast<std::size_t>(group)] = true;
   return wanted;
 }

@@ -10,6 +10,7 @@
 #include "flotilla/comm/world.hpp"
 #include "flotilla/gpu/device.hpp"
 #include "flotilla/program/launch_order.hpp"
+#include "flotilla/train/options.hpp"
 
 namespace flotilla::train {
 
@@ -17,11 +18,11 @@ namespace flotilla::train {
 /// of two for each pair that exchanges messages, for either direction. What NCCL does not connect goes through the hosts' memory, by MPI.
 class Connections {
  public:
-  /// Collective over `active`; `gpu`: this rank's, or null. `evaluation` may be null; it has the groups of `training`. `nccl`: whether it
-  /// is wanted. Throws AgreedError when a group fails its proof over MPI. One that fails over NCCL stays with MPI, which its first member
-  /// says.
+  /// Collective over `active`; `gpu`: this rank's, or null. `evaluation` may be null; it has the groups of `training`. Of
+  /// the options: nccl, nccl_share, deadline. Throws AgreedError when a group fails its proof over MPI. One that fails over NCCL stays with
+  /// MPI, which its first member says.
   Connections(const comm::World& active, const program::Program& training, const program::Program* evaluation, const gpu::Device* gpu,
-              bool nccl, Seconds deadline);
+              const Options&);
   Connections(const Connections&) = delete;
   Connections& operator=(const Connections&) = delete;
   /// All members leave what NCCL connects, or give it up where that fails.
@@ -48,6 +49,7 @@ class Connections {
 
   const comm::World& active_;
   const Seconds deadline_;
+  const std::optional<NcclShare> share_;
   std::vector<bool> has_device_;              ///< by rank: a GPU and NCCL
   std::map<std::pair<int, int>, int> pairs_;  ///< (from, to) -> group
   comm::Groups groups_;

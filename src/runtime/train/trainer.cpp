@@ -84,7 +84,7 @@ class Trainer::State {
             active, "taking the arena", [&] { return take_arena(); }, options.deadline)},
         pinned_{comm::agree_on(
             active, "taking pinned memory", [&] { return take_pinned(); }, options.deadline)},
-        connections_{active, training_, evaluation_ ? &*evaluation_ : nullptr, gpu_ ? &*gpu_ : nullptr, options.nccl, options.deadline},
+        connections_{active, training_, evaluation_ ? &*evaluation_ : nullptr, gpu_ ? &*gpu_ : nullptr, options},
         backend_{compute::make_backend(setup_of(training_, active.rank(), options))},
         comm_{active, options.deadline},
         execution_{training_, active, pinned_, gpu_, *arena_, connections_, *backend_, comm_, 0, options},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/overloaded.hpp"
@@ -32,8 +33,8 @@ std::uint64_t join(std::uint64_t seed, std::uint64_t value) { return Philox::mix
 }  // namespace
 
 struct ProfileCost::State {
-  State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
-      : profile{p}, types{of_types ? std::move(of_types) : type_costs_of(p)}, paths{p, types->fits()} {}
+  State(const cluster::Profile&, std::shared_ptr<TypeCosts>);
+  ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -43,6 +44,9 @@ struct ProfileCost::State {
   program::LayerRuntime described;  // who executes whole layers
   SubgroupShapeCache subgroup_shapes{{[this](Rank rank) { return paths.host(rank); }, [this](Rank rank) { return paths.uplink(rank); },
                                       [this](const std::vector<Rank>& ranks) { return paths.group_topology(ranks).hash; }}};
+
+  struct BetweenGpus;
+  std::unique_ptr<BetweenGpus> between_gpus;  // null where none was measured
 
   Cost streamed(const std::string& type, Bytes traffic) const { return stream_cost(profile, type, traffic); }
 
@@ -197,6 +201,8 @@ struct ProfileCost::State {
     return all;
   }
 
+  std::uint64_t path(const program::Group& group);
+
   /// Our collectives between the members' hosts.
   Cost over_network(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows);
 
@@ -257,6 +263,32 @@ struct ProfileCost::State {
     return copies.time.value > 0 ? combine(network, copies, {}) : network;
   }
 
+  /// Whether links end at devices' memories: GPUs whose copies nobody measured, because links were.
+  bool links_join_devices(const std::vector<Rank>& members) {
+    return std::ranges::all_of(paths.group_topology(members).types, [&](const std::string& name) {
+      const auto* type = cluster::find_type(profile, name);
+      return type != nullptr && type->kind == cluster::DeviceKind::gpu && !type->to_host.known();
+    });
+  }
+
+  Cost message(Rank from, Rank to, Bytes size, const Flows& flows) {
+    const auto& route = paths.route(paths.between(from, to));
+    return {route.time(size, flows) + route.copies(size), route.relative_scatter(), false};
+  }
+
+  Cost collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
+    const bool by_description = group.algorithm == program::Group::Algorithm::library;
+    if (by_description || (program::by_library(group, kind) && links_join_devices(group.members)))
+      return library(kind, group, bytes, flows);
+    const auto all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(group.members.size()) * bytes : bytes;
+    const Bytes taken = kind == CollectiveKind::reduce_scalars ? Bytes{} : all;
+    return with_copies(over_network(kind, group, bytes, element, flows), copies(group.members, bytes, taken));
+  }
+
+  Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) {
+    return with_copies(all_reduce(some, members, bytes, element, flows), copies(some, bytes, bytes));
+  }
+
   static Cost combine(const Cost& a, const Cost& b, const Cost& c) {
     const Seconds time = a.time + b.time + c.time;
     if (!(time.value > 0)) return {};
@@ -265,6 +297,37 @@ struct ProfileCost::State {
     return {time, error / time, estimated};
   }
 };
+
+/// The same over NCCL: a profile of its own, and which devices it joins.
+struct ProfileCost::State::BetweenGpus {
+  explicit BetweenGpus(const cluster::Profile& all)
+      : measured{all}, profile{cluster::over(all, cluster::Transport::nccl)}, costs{profile, nullptr} {}
+
+  bool joins(const std::vector<Rank>& members) {
+    const auto [found, fresh] = known.try_emplace(members, false);
+    if (fresh) found->second = cluster::joins(measured, cluster::Transport::nccl, members);
+    return found->second;
+  }
+
+  const cluster::Profile& measured;
+  const cluster::Profile profile;
+  State costs;
+  std::map<std::vector<Rank>, bool> known;
+};
+
+ProfileCost::State::State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
+    : profile{p},
+      types{of_types ? std::move(of_types) : type_costs_of(p)},
+      paths{p, types->fits()},
+      between_gpus{p.device_links.empty() ? nullptr : std::make_unique<BetweenGpus>(p)} {}
+ProfileCost::State::~State() = default;
+
+const Cost& TransportCosts::least() const {
+  const std::optional<Cost>* least = &costs.front();
+  for (const auto& cost : costs)
+    if (cost && cost->time < (*least)->time) least = &cost;
+  return **least;
+}
 
 ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> types)
     : state_{std::make_unique<State>(profile, std::move(types))} {}
@@ -318,17 +381,29 @@ Cost ProfileCost::compute(const program::Program& program, const program::RankCl
       instruction.work);
 }
 
-Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {
-  const auto& route = state_->paths.route(state_->paths.between(from, to));
-  return {route.time(size, flows) + route.copies(size), route.relative_scatter(), false};
+TransportCosts ProfileCost::by_transport(Rank from, Rank to, Bytes size, const Flows& flows) const {
+  TransportCosts all;
+  all.of(cluster::Transport::host) = state_->message(from, to, size, flows);
+  if (state_->between_gpus && state_->between_gpus->joins({from, to}))
+    all.of(cluster::Transport::nccl) = state_->between_gpus->costs.message(from, to, size, flows);
+  return all;
 }
+
+TransportCosts ProfileCost::by_transport(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element,
+                                         const Flows& flows) const {
+  TransportCosts all;
+  all.of(cluster::Transport::host) = state_->collective(kind, group, bytes, element, flows);
+  const bool on_devices = kind != CollectiveKind::reduce_scalars;  // fp64 is summed on hosts
+  if (on_devices && state_->between_gpus && state_->between_gpus->joins(group.members))
+    all.of(cluster::Transport::nccl) = state_->between_gpus->costs.collective(kind, group, bytes, element, flows);
+  return all;
+}
+
+Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const { return by_transport(from, to, size, flows).least(); }
 
 Cost ProfileCost::collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
   if (group.members.size() < 2) return {};
-  if (program::by_library(group, kind)) return state_->library(kind, group, bytes, flows);
-  const auto all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(group.members.size()) * bytes : bytes;
-  const Bytes taken = kind == CollectiveKind::reduce_scalars ? Bytes{} : all;
-  return State::with_copies(state_->over_network(kind, group, bytes, element, flows), state_->copies(group.members, bytes, taken));
+  return by_transport(kind, group, bytes, element, flows).least();
 }
 
 Cost ProfileCost::State::over_network(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
@@ -342,7 +417,10 @@ Cost ProfileCost::State::over_network(CollectiveKind kind, const program::Group&
 
 Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const {
   if (members < 2) return {};
-  return State::with_copies(state_->all_reduce(some, members, bytes, element, flows), state_->copies(some, bytes, bytes));
+  const Cost through_hosts = state_->sum_over_many(some, members, bytes, element, flows);
+  if (!state_->between_gpus || !state_->between_gpus->joins(some)) return through_hosts;
+  const Cost by_nccl = state_->between_gpus->costs.sum_over_many(some, members, bytes, element, flows);
+  return by_nccl.time < through_hosts.time ? by_nccl : through_hosts;
 }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
@@ -351,25 +429,35 @@ int ProfileCost::lanes(Rank from, Rank to) const { return state_->paths.route(st
 
 int ProfileCost::uplink(Rank rank) const { return state_->paths.uplink(rank); }
 
-std::uint64_t ProfileCost::path(Rank from, Rank to) const { return static_cast<std::uint64_t>(state_->paths.between(from, to)); }
+std::uint64_t ProfileCost::path(Rank from, Rank to) const {
+  const auto through_hosts = static_cast<std::uint64_t>(state_->paths.between(from, to));
+  if (!state_->between_gpus || !state_->between_gpus->joins({from, to})) return through_hosts;
+  return through_hosts | static_cast<std::uint64_t>(state_->between_gpus->costs.paths.between(from, to) + 1) << 32;
+}
 
-std::uint64_t ProfileCost::path(const program::Group& group) const {
-  std::uint64_t hash = state_->paths.group_topology(group.members).hash;
+std::uint64_t ProfileCost::State::path(const program::Group& group) {
+  std::uint64_t hash = paths.group_topology(group.members).hash;
   if (group.subgroups.empty()) return hash;
   std::uint64_t level_number = 0;
-  for (const auto& level : state_->subgroup_shapes.of(group)) {
+  for (const auto& level : subgroup_shapes.of(group)) {
     std::uint64_t subgroups = ++level_number;
     for (const SubgroupShape& subgroup : level) {  // in any order, each once: which subgroup decides does not depend on it
       std::uint64_t one = static_cast<std::uint64_t>(subgroup.subgroups());
       for (const auto& inner : subgroup.inner)
         one = join(join(join(one, static_cast<std::uint64_t>(inner.members)), static_cast<std::uint64_t>(inner.beside)),
                    static_cast<std::uint64_t>(inner.behind));
-      one = join(one, state_->paths.group_topology(subgroup.firsts).hash);
+      one = join(one, paths.group_topology(subgroup.firsts).hash);
       subgroups += Philox::mix(one);
     }
     hash = join(hash, subgroups);
   }
   return hash;
+}
+
+std::uint64_t ProfileCost::path(const program::Group& group) const {
+  const auto through_hosts = state_->path(group);
+  const bool by_nccl = state_->between_gpus && state_->between_gpus->joins(group.members);
+  return by_nccl ? join(through_hosts, state_->between_gpus->costs.path(group)) : through_hosts;
 }
 
 }  // namespace flotilla::simulate

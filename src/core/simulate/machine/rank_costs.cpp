@@ -14,14 +14,6 @@ using program::CollectiveKind;
 using program::Instruction;
 using program::MessageEnd;
 
-/// Activations and refreshed weights travel in the plan's precision, gradients in fp32, scalars in fp64 (program.hpp).
-Bytes element_of(const program::Program& program, CollectiveKind kind, bool per_microbatch) {
-  if (kind == CollectiveKind::reduce_scalars) return {8};
-  if (kind == CollectiveKind::all_gather_shards) return element_size(program.plan.precision);
-  const bool sums = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
-  return sums && per_microbatch ? element_size(program.plan.precision) : Bytes{4};
-}
-
 struct CollectiveKey {
   CollectiveKind kind;
   const program::Group* group;
@@ -132,6 +124,13 @@ class RankCosting {
 };
 
 }  // namespace
+
+Bytes element_of(const program::Program& program, CollectiveKind kind, bool per_microbatch) {
+  if (kind == CollectiveKind::reduce_scalars) return {8};
+  if (kind == CollectiveKind::all_gather_shards) return element_size(program.plan.precision);
+  const bool sums = kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter;
+  return sums && per_microbatch ? element_size(program.plan.precision) : Bytes{4};
+}
 
 RankCosts costs_of_rank_kind(const program::Program& program, const RankPartition& kinds, std::size_t kind, const Wires& wires,
                              const InstructionCost& cost) {

@@ -14,6 +14,9 @@ struct RankCosts {
   std::vector<std::array<double, 2>> wire_seconds;  ///< by instruction: what its bytes take, where they share a wire
 };
 
+/// Of one number of a collective: activations and refreshed weights travel in the plan's precision, gradients in fp32, scalars in fp64.
+Bytes element_of(const program::Program&, program::CollectiveKind, bool per_microbatch);
+
 /// Throws Error{internal} for a instruction that names a peer or group that the rank does not have, Error{bad_input} for a time that is
 /// absurd.
 RankCosts costs_of_rank_kind(const program::Program&, const RankPartition&, std::size_t kind, const Wires&, const InstructionCost&);

@@ -88,6 +88,7 @@ Report report_of(const plan::Plan& plan, const cluster::Profile& profile, const 
   report.estimated_share = forecast.estimated_share;
   report.breakdown = forecast.breakdown;
   report.expense = forecast.expense;
+  report.transports = forecast.transports;
   const auto by_rank = places(plan);
   for (const auto& kind : forecast.kinds) report.rows.push_back(row_of(kind, plan, by_rank, profile));
   report.share_of_peak = share_of_peak(plan, profile, report);

@@ -1,0 +1,182 @@
+#include "device_links.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/comm/agree.hpp"
+#include "flotilla/comm/device_groups.hpp"
+#include "flotilla/compute/kernel_image.hpp"
+#include "flotilla/mpi/backoff.hpp"
+#include "links.hpp"
+#include "pairs.hpp"
+#include "ping_pong.hpp"
+#include "timed_all_gather.hpp"
+
+namespace flotilla::probe {
+namespace {
+
+constexpr Bytes always_measured{512 << 10};  // whatever it takes, as of links
+constexpr int samples_of_a_size = 3;
+constexpr double most_rounds_of_a_sample = 200;
+
+/// One of two members that measure what NCCL makes of them. Both make the same calls; times are those of the first one's device.
+class DevicePair {
+ public:
+  DevicePair(comm::DeviceGroup& group, comm::Group& over_mpi, const gpu::Device& device, Seconds deadline)
+      : group_{group},
+        over_mpi_{over_mpi},
+        deadline_{deadline},
+        largest_{message_sizes().back()},
+        memory_{device.make_arena(3 * largest_)},
+        stream_{device.make_stream()},
+        start_{device.make_event(true)},
+        end_{device.make_event(true)} {
+    stream_.fill(memory_.data(), 3 * largest_, 0);
+  }
+
+  LinkSamples measure(Seconds budget) {
+    const auto sizes = message_sizes();
+    const Seconds end = now() + budget, slice = budget / static_cast<double>(2 * sizes.size());
+    LinkSamples samples;
+    for (const Bytes size : sizes) {
+      if (size > always_measured && of_first(now() < end ? 1 : 0) == 0) break;
+      add_samples(size, slice, samples.messages, [&] { round_trip(size); });
+      add_samples(size, slice, samples.sums, [&] { sum(size); });
+    }
+    return samples;
+  }
+
+ private:
+  /// There and back: twice the way.
+  void round_trip(Bytes size) {
+    const int other = 1 - group_.index();
+    const auto go = [&](bool sends) {
+      sends ? group_.send(other, memory_.data(), size, stream_) : group_.receive(other, memory_.data(), size, stream_);
+    };
+    go(group_.index() == 0);
+    go(group_.index() != 0);
+  }
+  /// Both halves of an all-reduce in which each end sends `size` in either.
+  void sum(Bytes size) {
+    group_.all_reduce(memory_.data(), comm::ElementType::fp32, 2 * size, memory_.data() + 2 * largest_.count, stream_);
+  }
+
+  template <class Round>
+  void add_samples(Bytes size, Seconds slice, std::vector<cluster::LinkSample>& into, Round round) {
+    run(1, round);  // connects them
+    const Seconds one = run(1, round);
+    const double fit = std::clamp(slice / (2 * samples_of_a_size * std::max(one, Seconds{1e-7})), 1.0, most_rounds_of_a_sample);
+    const auto rounds = static_cast<int>(of_first(static_cast<std::int64_t>(fit)));
+    for (int sample = 0; sample < samples_of_a_size; ++sample) into.push_back({size, run(rounds, round)});
+  }
+
+  /// Half of a round's mean time.
+  template <class Round>
+  Seconds run(int rounds, Round round) {
+    stream_.record(start_);
+    for (int r = 0; r < rounds; ++r) round();
+    stream_.record(end_);
+    group_.communicator().await(end_, deadline_);
+    return gpu::Event::between(start_, end_) / (2.0 * rounds);
+  }
+
+  std::int64_t of_first(std::int64_t mine) {
+    std::array<std::int64_t, 2> both{};
+    auto* const all = reinterpret_cast<std::byte*>(both.data());
+    const auto gather = over_mpi_.make_all_gather(reinterpret_cast<const std::byte*>(&mine), all, {sizeof mine});
+    gather->start({sizeof mine});
+    const Seconds end = now() + deadline_;
+    for (mpi::Backoff backoff; !gather->progress(); backoff.pause())
+      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "no answer within ", deadline_, " in ", gather->describe());
+    return both.front();
+  }
+
+  comm::DeviceGroup& group_;
+  comm::Group& over_mpi_;
+  const Seconds deadline_;
+  const Bytes largest_;
+  gpu::Arena memory_;
+  gpu::Stream stream_;
+  gpu::Event start_, end_;
+};
+
+class DeviceLinkMeasurement {
+ public:
+  DeviceLinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
+                        Seconds deadline)
+      : world_{world},
+        gpu_{gpu},
+        pairs_{pairs(on_gpus)},
+        budget_{budget / static_cast<double>(std::max<std::size_t>(1, pairs_.size()))},
+        deadline_{deadline},
+        groups_{comm::connect(world, groups(pairs_))} {}
+
+  DeviceLinks run() {
+    const Bytes memory = connect();
+    comm::Outcome outcome;
+    for (std::size_t p = 0; p < pairs_.size() && everybody_well(outcome); ++p)
+      if (connected_[p]) outcome = comm::outcome_of("measuring a link between GPUs", [&] { measure(p); });
+    everybody_well(outcome);
+    comm::agree(world_, outcome, deadline_);
+    for (const auto& group : connected_)
+      if (group) group->communicator().leave();
+    return {everybodys(), memory};
+  }
+
+ private:
+  /// -> what NCCL took of this device for each member that it met there.
+  Bytes connect() {
+    const auto ordered_sum = gpu_ == nullptr ? comm::OrderedSum{} : comm::make_ordered_sum(*gpu_, compute::kernel_image(gpu_->facts()));
+    const Bytes before = gpu_ == nullptr ? Bytes{} : gpu_->free_memory();
+    connected_ =
+        comm::form_device_groups(world_, groups_, std::vector<bool>(pairs_.size(), true), gpu_, ordered_sum, deadline_, &refusals_);
+    const auto met = std::ranges::count_if(connected_, [](const auto& group) { return group != nullptr; });
+    if (met == 0) return {};
+    return {std::max<std::int64_t>(0, (before - gpu_->free_memory()).count) / met};
+  }
+
+  bool everybody_well(const comm::Outcome& mine) {
+    const auto answers = timed_all_gather(world_, mine, 0, 2 * deadline_ + 10 * budget_, deadline_);
+    return std::ranges::all_of(answers, &Answer::well);
+  }
+
+  void measure(std::size_t p) {
+    DevicePair pair{*connected_[p], *groups_[p], *gpu_, deadline_};
+    auto samples = pair.measure(budget_);
+    if (connected_[p]->index() == 0) samples_.push_back(std::move(samples));
+  }
+
+  std::vector<cluster::DeviceLink> everybodys() const {
+    std::vector<cluster::DeviceLink> links;
+    std::size_t taken = 0;
+    for (std::size_t p = 0; p < pairs_.size(); ++p) {
+      const bool mine = pairs_[p].a == world_.rank();
+      const std::string refusal = mpi::broadcast_string(world_.control(), mine ? refusals_[p] : "", pairs_[p].a.value, deadline_);
+      cluster::DeviceLink link{cluster::Transport::nccl, {pairs_[p].level, pairs_[p].from, pairs_[p].to, {}, 0}, refusal};
+      if (refusal.empty()) link.link = shared_link(world_, pairs_[p], mine ? &samples_[taken++] : nullptr, deadline_);
+      links.push_back(std::move(link));
+    }
+    return links;
+  }
+
+  const comm::World& world_;
+  const gpu::Device* gpu_;
+  const std::vector<Pair> pairs_;
+  Seconds budget_, deadline_;
+  comm::Groups groups_;                ///< by pair, over MPI
+  comm::DeviceGroups connected_;       ///< by pair
+  std::vector<std::string> refusals_;  ///< by pair: of this rank's
+  std::vector<LinkSamples> samples_;   ///< of the pairs whose first rank this is, in order
+};
+
+}  // namespace
+
+DeviceLinks measure_device_links(const comm::World& world, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu,
+                                 Seconds budget, Seconds deadline) {
+  if (on_gpus.size() < 2) return {};
+  return DeviceLinkMeasurement{world, on_gpus, gpu, budget, deadline}.run();
+}
+
+}  // namespace flotilla::probe

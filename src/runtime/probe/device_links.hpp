@@ -1,0 +1,23 @@
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/gpu/device.hpp"
+
+namespace flotilla::probe {
+
+/// What NCCL makes of the places that have GPUs.
+struct DeviceLinks {
+  std::vector<cluster::DeviceLink> links;  ///< the same on every rank
+  Bytes memory;                            ///< of this rank's device, that NCCL takes for each other member of a communicator
+};
+
+/// Pairs as of links, among the ranks on GPUs: each is proved, then measured while everybody else rests, as training uses it: what is
+/// enqueued does not wait for the host. `gpu`: this rank's, or null; `on_gpus`: the devices of all ranks that have one. None with fewer
+/// than two. Collective, ends in agreement.
+DeviceLinks measure_device_links(const comm::World&, const std::vector<cluster::Device>& on_gpus, const gpu::Device* gpu, Seconds budget,
+                                 Seconds deadline);
+
+}  // namespace flotilla::probe
