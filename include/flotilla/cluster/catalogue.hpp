@@ -54,6 +54,7 @@ struct CatalogueEntry {
   Figure network_cards;      ///< of the usual node
   Figure network_share;      ///< of network_card_rate that large messages reach
   Figure network_latency;    ///< seconds of a small message
+  NodeLinks node_links;      ///< of the usual node, where no switch joins its devices
   Figure link_error;         ///< relative, of transfer times made from these figures
   bool operator==(const CatalogueEntry&) const = default;
 };

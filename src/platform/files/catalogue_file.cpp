@@ -114,7 +114,7 @@ void require_basics(const Json& figures) {
 }
 
 CatalogueEntry entry_of(const Json& object, const Sources& sources) {
-  object.expect_keys({"name", "aliases", "kind", "description", "figures"});
+  object.expect_keys({"name", "aliases", "kind", "description", "figures", "node_links"});
   CatalogueEntry entry;
   entry.name = object.get_string("name");
   if (entry.name.empty()) object.at("name").refuse("is empty; expected what plans call the type");
@@ -122,6 +122,7 @@ CatalogueEntry entry_of(const Json& object, const Sources& sources) {
     for (const Json& alias : object.at("aliases").items()) entry.aliases.push_back(alias.as_string());
   entry.kind = parse_enum<cluster::DeviceKind>(object.at("kind"), device_kinds);
   entry.description = object.get_string("description");
+  if (object.has("node_links")) entry.node_links = node_links_of(object.at("node_links"));
   const Json figures = object.at("figures");
   expect_known_keys(figures);
   require_basics(figures);

@@ -437,6 +437,8 @@ std::uint64_t ProfileCost::path(Rank from, Rank to) const {
 
 std::uint64_t ProfileCost::State::path(const program::Group& group) {
   std::uint64_t hash = paths.group_topology(group.members).hash;
+  if (const auto ways = paths.node_ways(group.members))
+    hash = join(hash, static_cast<std::uint64_t>(ways->shape.rings) << 8 | static_cast<std::uint64_t>(ways->shape.chains));
   if (group.subgroups.empty()) return hash;
   std::uint64_t level_number = 0;
   for (const auto& level : subgroup_shapes.of(group)) {

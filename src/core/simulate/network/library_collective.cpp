@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace flotilla::simulate {
@@ -13,6 +14,7 @@ struct Ring {
   int members = 0, hosts = 0;
   int most_of_a_host = 0, least_of_a_host = 0;
   int crossings = 1;  ///< neighbours by which the ring comes into one zone by its uplink
+  std::optional<Paths::NodeWays> node_ways;  ///< of one host whose devices no switch joins
 
   Seconds slowest(const std::vector<const Route*>& routes, Bytes size, const Flows& flows) const {
     Seconds time;
@@ -21,6 +23,18 @@ struct Ring {
     return time;
   }
   Seconds step(Bytes size, const Flows& flows) const { return std::max(slowest(inside, size, flows), slowest(between, size, flows)); }
+  /// Over so many links at once, each a part of the bytes.
+  Seconds over_links(Bytes size, int links, const Flows& flows) const {
+    return step({0}, flows) + Seconds{static_cast<double>(size.count) / (links * node_ways->each.value)};
+  }
+  /// A step of rings, of trees. Without a switch: over links that make whole rings, else over those that make chains.
+  bool has_rings() const { return !node_ways || node_ways->shape.rings > 0 || node_ways->shape.chains == 0; }
+  Seconds ring_step(Bytes size, const Flows& flows) const {
+    return node_ways && node_ways->shape.rings > 0 ? over_links(size, node_ways->shape.rings, flows) : step(size, flows);
+  }
+  Seconds tree_step(Bytes size, const Flows& flows) const {
+    return node_ways && node_ways->shape.chains > 0 ? over_links(size, node_ways->shape.chains, flows) : step(size, flows);
+  }
 };
 
 void add_route(std::vector<const Route*>& routes, const Route& route) {
@@ -46,6 +60,7 @@ Ring ring_of(Paths& paths, const program::Group& group) {
     if (uplink >= 0 && paths.uplink(previous->back()) != uplink) ring.crossings = std::max(ring.crossings, ++crossings[uplink]);
     previous = &ranks;
   }
+  if (ring.hosts == 1) ring.node_ways = paths.node_ways(group.members);
   return ring;
 }
 
@@ -57,13 +72,19 @@ int rounds(int members) {
 
 Bytes part(Bytes bytes, int of) { return {(bytes.count + of - 1) / of}; }
 
+/// Once along a chain, all the bytes.
+Seconds by_chain(const Ring& ring, Bytes bytes, const Flows& flows) {
+  return static_cast<double>(ring.members - 2) * ring.step({0}, flows) + ring.tree_step(bytes, flows);
+}
+
 /// Once round the ring: a reduce-scatter or an all-gather.
 Seconds around(const Ring& ring, Bytes bytes, const Flows& flows) {
-  return static_cast<double>(ring.members - 1) * ring.step(part(bytes, ring.members), flows);
+  if (!ring.has_rings()) return by_chain(ring, bytes, flows);
+  return static_cast<double>(ring.members - 1) * ring.ring_step(part(bytes, ring.members), flows);
 }
 
 Seconds by_trees(const Ring& ring, Bytes bytes, const Flows& flows) {
-  return 2.0 * (rounds(ring.members) - 1) * ring.step({0}, flows) + 2.0 * ring.step(bytes, flows);
+  return 2.0 * (rounds(ring.members) - 1) * ring.step({0}, flows) + 2.0 * ring.tree_step(bytes, flows);
 }
 
 Seconds by_nodes(const Ring& ring, Bytes bytes, const Flows& flows) {

@@ -163,6 +163,21 @@ Paths::GroupTopology Paths::look_at(const std::vector<Rank>& members) {
   return group_topology;
 }
 
+std::optional<Paths::NodeWays> Paths::node_ways(const std::vector<Rank>& members) {
+  const PathPlace& first = place(members.front());
+  const auto* type = cluster::find_type(profile_, device(members.front()).type);
+  if (type == nullptr || type->node_links.bundles.empty()) return std::nullopt;
+  std::vector<int> devices;
+  for (const Rank rank : members) {
+    if (place(rank).host != first.host || place(rank).type != first.type) return std::nullopt;
+    devices.push_back(device(rank).local_rank);
+  }
+  std::ranges::sort(devices);
+  const auto [found, fresh] = node_shapes_.try_emplace({first.type, devices});
+  if (fresh) found->second = shape_of(type->node_links, devices);
+  return NodeWays{found->second, type->node_links.each};
+}
+
 std::vector<Paths::GroupTopology::Behind> Paths::behind_uplinks(const std::vector<Rank>& members) const {
   if (profile_.uplinks.empty()) return {};
   std::vector<int> counts(profile_.uplinks.size(), 0);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
+#include "node_shape.hpp"
 #include "route.hpp"
 
 namespace flotilla::simulate {
@@ -43,6 +45,12 @@ class Paths {
   int host(Rank rank) const { return place(rank).host; }
   /// Equal numbers for ranks behind one uplink, below 0 for those behind none.
   int uplink(Rank rank) const { return place(rank).uplink; }
+  /// Rings and chains among devices of one type on one host, where that type says which are joined, and the rate of one link; remembered.
+  struct NodeWays {
+    NodeShape shape;
+    BytesPerSecond each;
+  };
+  std::optional<NodeWays> node_ways(const std::vector<Rank>& members);
   const cluster::Device& device(Rank rank) const { return profile_.devices[position(rank)]; }
 
  private:
@@ -94,6 +102,7 @@ class Paths {
   std::unordered_map<std::uint64_t, Remembered> remembered_;
   std::map<std::pair<int, std::size_t>, GroupTopology> on_one_spot_;  ///< by instruction and members, who all stand on one host
   std::size_t remembered_ranks_ = 0;
+  std::map<std::pair<int, std::vector<int>>, NodeShape> node_shapes_;  ///< by type and devices of a node
 };
 
 }  // namespace flotilla::simulate
