@@ -37,15 +37,6 @@ TEST(Surroundings, ARunWhoseTerminalGoesAwayIsSaved) {
 }
 
 /// The system would end the process by a signal.
-TEST(Surroundings, FilesThatMayNotBecomeLargeAreNamed) {
-  const auto directory = folder() / "limited";
-  const auto limited = with(job(directory, 4, {"--checkpoint.every=2"}), "--model.name=", "gpt2-mini");
-  const auto ended = run({"bash", "-c", "ulimit -f 5000; " + line_of(limited)});
-  EXPECT_EQ(ended.code, 69) << ended.err;
-  EXPECT_EQ(steps_logged(directory), 2) << ended.err;
-  EXPECT_NE(the_error(ended).find("raise the limit (ulimit -f)"), std::string::npos) << ended.err;
-}
-
 TEST(Surroundings, AnOutputThatMayNotBecomeLargeIsRefusedWithoutATrace) {
   const auto output = folder() / "plan.json";
   const Words plan{FLOTILLA_BINARY, "plan", "--model.name=gpt2", "--training.global-batch=64", "--pool=T4=4", "--format=json", "-o",

@@ -15,9 +15,6 @@ Bytes free_space(const std::filesystem::path& path);
 /// bytes needed and the bytes free; the file may then be longer than it was.
 void reserve(const std::filesystem::path& file, Bytes size);
 
-/// Throws Error{unavailable} if this process may not make a file so large (ulimit -f).
-void require_size_allowed(const std::filesystem::path& file, Bytes size);
-
 /// Waits until a file's contents, or a folder's entries, are on the disk; tells about writes of this node that failed since.
 void flush(const std::filesystem::path& file_or_folder);
 

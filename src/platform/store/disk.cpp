@@ -1,7 +1,6 @@
 #include "flotilla/store/disk.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -72,13 +71,6 @@ void reserve(const std::filesystem::path& file, Bytes size) {
   FLOTILLA_REQUIRE(!means_full(error), ErrorKind::temporary, file.string(), ": the disk is too small: ", size, " (", size.count,
                    " bytes) are needed, ", free, " (", free.count, " bytes) are free: ", std::strerror(error));
   FLOTILLA_REQUIRE(error == 0, io_error_kind(error), file.string(), ": cannot reserve ", size, ": ", std::strerror(error));
-}
-
-void require_size_allowed(const std::filesystem::path& file, Bytes size) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  FLOTILLA_REQUIRE(static_cast<rlim_t>(size.count) <= limit.rlim_cur, ErrorKind::unavailable, file.string(), ": needs ", size,
-                   ", and no file may become larger than ", limit.rlim_cur, " bytes here; raise the limit (ulimit -f)");
 }
 
 void flush(const std::filesystem::path& file_or_folder) {
