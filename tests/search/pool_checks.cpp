@@ -12,6 +12,7 @@
 #include "../bound/floor.hpp"
 #include "candidate_generator.hpp"
 #include "estimate.hpp"
+#include "fixed_options.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/search/planner.hpp"
 #include "flotilla/simulate/forecaster.hpp"
@@ -395,28 +396,21 @@ void expect_bound_keeps_smaller_pools(Seeds seeds, const Range& range) {
 }
 
 void expect_no_fixed_option_better(Seeds seeds, const Range& range, double most_worse, double mostly) {
-  using plan::ScheduleKind;
-  std::vector<search::Constraints> options(7);
-  options[0].schedule = ScheduleKind::one_f_one_b;
-  options[1].schedule = ScheduleKind::gpipe;
-  options[2].schedule = ScheduleKind::zero_bubble;
-  options[3].schedule = ScheduleKind::interleaved, options[3].chunks = 2;
-  options[4].sequence_parallel = true;
-  options[5].shard_optimizer = true;
-  options[6].shard_optimizer = false;
+  const auto options = execution_options();
   Ratios ratios;
   for (int seed = seeds.first; seed < seeds.last; ++seed) {
     Instance i = random_instance(seed, range);
     const auto open = plan(i);
-    for (const search::Constraints& option : options) {
-      i.request.constraints = option;
+    for (const FixedOption& option : options) {
+      i.request.constraints = option.constraints;
       const auto fixed = plan(i);
       EXPECT_TRUE(open.best || !fixed.best) << seed << ": " << spell(fixed);
       if (!open.best || !fixed.best) continue;
       const double ratio = open.best->value / fixed.best->value;
       ratios.add(ratio);
       if (ratio > 1 + most_worse)
-        std::printf("%d: %.1f %% worse: %s\n     where %s\n", seed, 100 * (ratio - 1), spell(open).c_str(), spell(fixed).c_str());
+        std::printf("%d: %.1f %% worse than with %s: %s\n     where %s\n", seed, 100 * (ratio - 1), option.name.c_str(),
+                    spell(open).c_str(), spell(fixed).c_str());
     }
   }
   std::printf("%s\n", ratios.in_words("open / one option fixed").c_str());

@@ -3,11 +3,16 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/schedule/schedule.hpp"
 
 namespace flotilla::search {
 namespace {
 
 constexpr int usual_chunks = 2;
+
+bool interleaves(plan::ScheduleKind kind) { return schedule::schedule_of(kind).interleaves(); }
+
+plan::ScheduleKind interleaving_schedule() { return *std::ranges::find_if(schedule::schedule_kinds(), interleaves); }
 
 bool keeps_microbatch(const plan::Replica& replica, int quantum, int microbatch) {
   return replica.quanta * quantum <= microbatch && replica.microbatches(quantum) == (replica.sequences + microbatch - 1) / microbatch;
@@ -39,13 +44,12 @@ bool has(const plan::Plan& plan, const DeviceDemand& demand) {
 }  // namespace
 
 Constraints settled(Constraints fixed) {
-  constexpr auto interleaved = plan::ScheduleKind::interleaved;
   const int chunks = fixed.chunks.value_or(1);
   FLOTILLA_REQUIRE(chunks >= 1, ErrorKind::bad_input, "a device holds ", chunks, " stages; expected at least 1");
-  FLOTILLA_REQUIRE(chunks == 1 || fixed.schedule.value_or(interleaved) == interleaved, ErrorKind::bad_input, "a device holds ", chunks,
+  FLOTILLA_REQUIRE(chunks == 1 || !fixed.schedule || interleaves(*fixed.schedule), ErrorKind::bad_input, "a device holds ", chunks,
                    " stages, but the schedule is ", to_string(*fixed.schedule), "; only the interleaved one knows several");
-  if (chunks > 1) fixed.schedule = interleaved;
-  if (fixed.schedule && !fixed.chunks) fixed.chunks = fixed.schedule == interleaved ? usual_chunks : 1;
+  if (chunks > 1) fixed.schedule = interleaving_schedule();
+  if (fixed.schedule && !fixed.chunks) fixed.chunks = interleaves(*fixed.schedule) ? usual_chunks : 1;
   return fixed;
 }
 
@@ -64,7 +68,7 @@ std::vector<int> cuts_of_devices(const Constraints& fixed) {
 
 std::optional<plan::Plan> in_chunks(const plan::Plan& plan, int chunks) {
   plan::Plan out = plan;
-  out.schedule = plan::ScheduleKind::interleaved;
+  out.schedule = interleaving_schedule();
   out.chunks = chunks;
   out.stages.clear();
   int layer = 0;
@@ -84,7 +88,7 @@ std::optional<plan::Plan> in_chunks(const plan::Plan& plan, int chunks) {
 plan::Plan constrained(plan::Plan plan, const Constraints& fixed) {
   if (fixed.sequence_parallel) plan.sequence_parallel = *fixed.sequence_parallel;
   if (fixed.shard_optimizer) plan.shard_optimizer = *fixed.shard_optimizer;
-  if (fixed.schedule == plan::ScheduleKind::interleaved) {
+  if (fixed.schedule && interleaves(*fixed.schedule)) {
     if (auto chunked = in_chunks(plan, fixed.chunks.value_or(usual_chunks))) plan = std::move(*chunked);
   } else if (fixed.schedule) {
     plan.schedule = *fixed.schedule;

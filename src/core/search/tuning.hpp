@@ -129,6 +129,14 @@ constexpr double worth_improving = 1.1;
 constexpr std::int64_t passes_of_improvement = 12'000, passes_of_improvement_of_few = 100'000;
 /// A move is forecast whose corrected estimate is worse by no more; of a stratum that has not been forecast yet; of small pools.
 constexpr double worth_forecasting = 1.01, unknown_worth_forecasting = 1.1, unknown_worth_forecasting_of_few = 1.3;
+/// Up to so many devices the best of every trait that somebody may fix is looked at, too, and changes of shape are cut anew. Tuned on:
+/// pools of planner_fixed_options; in 3 x 32 of planner_benchmark speed cutting anew takes a fifth more time for the same plan.
+constexpr int pool_of_many_traits = 64;
+/// Changes that a change is followed by, by estimates, and estimates spent on that.
+constexpr int steps_of_settling = 12;
+constexpr std::int64_t most_settling_estimates(int devices) {
+  return devices <= small_pool ? 40'000 : devices <= pool_of_many_traits ? 8'000 : 0;
+}
 /// Stages times kinds of columns up to which candidates are reshaped.
 constexpr std::size_t most_reshaped = 128;
 

@@ -41,8 +41,13 @@ struct BalancedStage {
 
 class Balance {
  public:
-  Balance(Estimator& estimator, Network& network, const PipelineReplica& pipeline, plan::Recompute most, int microbatches)
-      : estimator_{estimator}, network_{network}, column_{pipeline}, blocks_{estimator.device_pool().request.model.blocks} {
+  Balance(Estimator& estimator, Network& network, const PipelineReplica& pipeline, plan::Recompute most, int microbatches,
+          bool sequence_parallel)
+      : estimator_{estimator},
+        network_{network},
+        column_{pipeline},
+        blocks_{estimator.device_pool().request.model.blocks},
+        sequence_parallel_{sequence_parallel} {
     stages_.reserve(pipeline.slots.size());
     for (int s = 0; s < count(); ++s) {
       BalancedStage stage;
@@ -78,7 +83,8 @@ class Balance {
     const DevicePool& device_pool = estimator_.device_pool();
     const Slot& slot = column_.slots[at(s)];
     const int type = device_pool.places[at(slot.place)].type;
-    const LayerCostSample& layer_cost = estimator_.layer_cost_table().of(type, slot.tensor, column_.microbatch, recompute);
+    const LayerCostSample& layer_cost =
+        estimator_.layer_cost_table().of(type, slot.tensor, column_.microbatch, recompute, sequence_parallel_);
     if (!layer_cost.usable) return std::nullopt;
     const double away = estimator_.may_shard() ? 1 - 1.0 / column_.count : 0;
     const auto bytes = [&](const LayerCost& part) { return part.state - part.shareable * away + part.activations * in_flight; };
@@ -159,19 +165,20 @@ class Balance {
   Network& network_;
   const PipelineReplica& column_;
   int blocks_;
+  bool sequence_parallel_;
   bool usable_ = false;
   std::vector<BalancedStage> stages_;
 };
 
 }  // namespace
 
-std::optional<Cut> balance(Estimator& estimator, Network& network, const PipelineReplica& pipeline, plan::Recompute most,
-                           int microbatches) {
+std::optional<Cut> balance(Estimator& estimator, Network& network, const PipelineReplica& pipeline, plan::Recompute most, int microbatches,
+                           bool sequence_parallel) {
   const auto stages = pipeline.slots.size();
   if (estimator.device_pool().request.restrictions.even_layers)
     return Cut{even_cuts(estimator.device_pool().request.model.blocks, static_cast<int>(stages)),
                std::vector<plan::Recompute>(stages, most)};
-  return Balance{estimator, network, pipeline, most, microbatches}.run();
+  return Balance{estimator, network, pipeline, most, microbatches, sequence_parallel}.run();
 }
 
 std::vector<int> even_cuts(int blocks, int stages) {

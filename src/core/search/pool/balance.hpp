@@ -15,7 +15,9 @@ struct Cut {
 /// Layers for the stages of one column so that the slowest stage is as fast as it can be and every stage fits its memory; nothing where no
 /// cut fits. A stage
 /// recomputes at most `most`, and only where that lets it take more. `microbatches`: of the column, which bounds what it keeps in flight.
-std::optional<Cut> balance(Estimator&, Network&, const PipelineReplica&, plan::Recompute most, int microbatches);
+/// `sequence_parallel`: as in CandidatePlan, where the request leaves it open.
+std::optional<Cut> balance(Estimator&, Network&, const PipelineReplica&, plan::Recompute most, int microbatches,
+                           bool sequence_parallel = false);
 
 /// As many blocks everywhere, the first stages one more; with more stages than blocks the head stands alone, then the embedding.
 /// At most blocks + 2 stages.

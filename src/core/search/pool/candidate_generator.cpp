@@ -71,7 +71,7 @@ void CandidateGenerator::run(const std::function<void()>& more_found) {
   few_devices(device_pool_.devices <= tuning::few_devices ? tuning::most_of_all_columns : tuning::some_of_all_columns);
   try_all(device_pool_.request.constraints.recompute.value_or(plan::Recompute::none));
   if (!device_pool_.request.constraints.recompute && needs_recompute()) try_all(plan::Recompute::full);
-  if (list_.ranked_candidates().empty()) few_devices(tuning::most_of_all_columns);
+  if (list_.ranked_candidates().empty() || !fits_with_whole_tokens_) few_devices(tuning::most_of_all_columns);
   fewer_zones();
   if (list_.ranked_candidates().empty() && list_.doubtful().empty() && !list_.nearest_miss()) least_memory();
 }
@@ -241,7 +241,7 @@ bool CandidateGenerator::needs_recompute() {
     const double limit = static_cast<double>(device_pool_.types[at(type)].memory.count);
     if (s.usable && limit > 0 && estimate_.memory(s, 0, device_pool_.request.model.layers(), 1, 1) > limit) return true;
   }
-  return list_.ranked_candidates().empty();
+  return list_.ranked_candidates().empty() || !fits_with_whole_tokens_;
 }
 
 void CandidateGenerator::add_columns(CandidatePlan& candidate, const Pattern& pattern, int microbatch, SubPool& sub_pool) const {
@@ -347,7 +347,9 @@ Estimate CandidateGenerator::offer(CandidatePlan candidate) {
   const bool limited = device_pool_.request.objective.limits != Limits{};
   const Estimate estimate = estimate_(candidate, limited ? never : worth_offering());
   list_.offer(candidate, estimate);
+  fits_with_whole_tokens_ = fits_with_whole_tokens_ || estimate.fits;
   if (estimate.fits) offer_fewer(whole);
+  offer_sequence_parallel(whole);
   if (whole.stages() < 2 || !estimate.fits || estimate.value > list_.threshold() * tuning::worth_other_schedules) return estimate;
   for (const plan::ScheduleKind schedule : other_schedules_) {
     CandidatePlan other = whole;
@@ -356,6 +358,18 @@ Estimate CandidateGenerator::offer(CandidatePlan candidate) {
     if (under.value < estimate.value) list_.offer(other, under);
   }
   return estimate;
+}
+
+/// What does not fit may with its tokens sharded. Estimated beside the budget, so that everything else is generated as far as without it.
+/// In larger pools that is left to local search.
+void CandidateGenerator::offer_sequence_parallel(CandidatePlan candidate) {
+  if (device_pool_.request.constraints.sequence_parallel || device_pool_.devices > tuning::pool_of_many_traits) return;
+  if (!has_tensor_groups(candidate)) return;
+  candidate.sequence_parallel = true;
+  ++budget_;
+  const bool limited = device_pool_.request.objective.limits != Limits{};
+  const Estimate estimate = estimate_(candidate, limited ? never : worth_offering());
+  list_.offer(candidate, estimate);
 }
 
 /// With a part of the columns: what limits ask for, or costs.

@@ -91,6 +91,7 @@ class CandidateGenerator {
   /// Above it no estimate changes the shortlist, where time alone counts.
   double worth_offering() const;
   void offer_fewer(const CandidatePlan&);
+  void offer_sequence_parallel(CandidatePlan);
   /// So many more estimates.
   void allow(std::int64_t estimates) { budget_ = estimate_.count() + estimates; }
   bool stop();
@@ -106,6 +107,7 @@ class CandidateGenerator {
   std::vector<int> zones_;                 ///< in the order in which they are given up, the last one first
   SubPool small_sub_pool_;                 ///< that few_devices() is about
   std::int64_t budget_ = 0;
+  bool fits_with_whole_tokens_ = false;  ///< whether any candidate did without sequence parallelism, or as the request fixes it
   bool stopped_ = false;
 };
 

@@ -242,7 +242,8 @@ bool for_each_move(const CandidatePlan& candidate, const DevicePool& device_pool
 void for_each_execution(const CandidatePlan& candidate, const DevicePool& device_pool, bool may_shard,
                         const std::function<void(CandidatePlan&&)>& visit) {
   const Constraints& fixed = device_pool.request.constraints;
-  if (may_shard && !fixed.shard_optimizer && pipelines_of(candidate) > 1) {
+  // The first and the last stage of one pipeline share the token embedding.
+  if (may_shard && !fixed.shard_optimizer && (pipelines_of(candidate) > 1 || candidate.stages() > 1)) {
     CandidatePlan other = candidate;
     other.shard_optimizer = !candidate.shard_optimizer.value_or(false);
     visit(std::move(other));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "../obedience.hpp"
+#include "balance.hpp"
 #include "flotilla/schedule/schedule.hpp"
 #include "moves.hpp"
 #include "reshape.hpp"
@@ -38,20 +39,31 @@ bool Refine::stop() {
 
 void Refine::polish(Shortlist& list) {
   auto begin = list.ranked_candidates();
-  if (device_pool_.devices <= tuning::huge_pool) begin.insert(begin.end(), list.best_by_depth().begin(), list.best_by_depth().end());
-  for (const RankedCandidate& ranked : begin) {
-    RankedCandidate here = ranked;
-    for (int step = 0; step < tuning::steps_of_polish && !stop(); ++step) {
-      const bool moved = for_each_move(here.candidate, device_pool_, estimate_.balances(), [&](CandidatePlan&& other) {
-        if (stop()) return true;
-        const Estimate estimate = estimate_(other, here.estimate.value);
-        if (!estimate.fits || other.pipelines.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
-        list.offer(other, estimate);
-        here = {std::move(other), estimate};
-        return true;
-      });
-      if (!moved || stop()) break;
-    }
+  const auto traits = list.best_by_trait();
+  if (device_pool_.devices <= tuning::huge_pool) begin.insert(begin.end(), traits.begin(), traits.end());
+  for (const RankedCandidate& ranked : begin) descend(ranked, list);
+  if (device_pool_.devices > tuning::pool_of_many_traits) return;
+  const auto known = list.best_by_trait();
+  for (const RankedCandidate& ranked : known)
+    for_each_execution(ranked.candidate, device_pool_, estimate_.may_shard(), [&](CandidatePlan&& other) {
+      const Estimate estimate = estimate_(other);
+      list.offer(other, estimate);
+    });
+  for (const RankedCandidate& ranked : list.best_by_trait())
+    if (std::ranges::find(known, ranked.candidate, &RankedCandidate::candidate) == known.end()) descend(ranked, list);
+}
+
+void Refine::descend(RankedCandidate here, Shortlist& list) {
+  for (int step = 0; step < tuning::steps_of_polish && !stop(); ++step) {
+    const bool moved = for_each_move(here.candidate, device_pool_, estimate_.balances(), [&](CandidatePlan&& other) {
+      if (stop()) return true;
+      const Estimate estimate = estimate_(other, here.estimate.value);
+      if (!estimate.fits || other.pipelines.empty() || estimate.value >= here.estimate.value * (1 - 1e-6)) return false;
+      list.offer(other, estimate);
+      here = {std::move(other), estimate};
+      return true;
+    });
+    if (!moved) return;
   }
 }
 
@@ -66,7 +78,7 @@ void Refine::set_aside(const Shortlist& list) {
 void Refine::forecast(const Shortlist& list) {
   if (set_aside_ && stop()) take(std::move(*set_aside_));
   race(list.ranked_candidates());
-  for (const RankedCandidate& ranked : list.best_by_depth()) {
+  for (const RankedCandidate& ranked : list.best_by_trait()) {
     if (list.ranked_candidates().empty() || device_pool_.devices > tuning::huge_pool || stop()) break;
     if (ranked.estimate.value <= list.ranked_candidates().front().estimate.value * tuning::worth_a_look) attempt(ranked);
   }
@@ -166,6 +178,10 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
     return std::nullopt;
   }
   fresh.value = *value;
+  if (!fresh.candidate.pipelines.empty())
+    for (const int trait : traits_of(fresh.candidate, device_pool_))
+      if (const auto known = by_trait_.find(trait); known == by_trait_.end() || *value < known->second.second)
+        by_trait_.insert_or_assign(trait, std::pair{fresh.candidate, *value});
   if (keeping_) kept_.push_back(fresh);
   const auto alike =
       std::ranges::find_if(found_, [&](const Forecasted& f) { return same_shape(f.candidate, fresh.candidate, device_pool_); });
@@ -177,16 +193,17 @@ std::optional<double> Refine::take(Forecasted&& fresh) {
   return value;
 }
 
+double Refine::expected(const CandidatePlan& candidate, double estimated) const {
+  const double unknown =
+      device_pool_.devices <= tuning::small_pool ? tuning::unknown_worth_forecasting_of_few : tuning::unknown_worth_forecasting;
+  return estimated * corrections_.factor(candidate) * (corrections_.forecasts(candidate) > 0 ? 1 : 1 / unknown);
+}
+
 /// In the order of their corrected estimates: the forecast is dear.
 std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) {
   CandidatePlan here = from;
   const double most = estimate_(here).value * corrections_.factor(here);
   std::vector<RankedCandidate> moves;
-  const double unknown =
-      device_pool_.devices <= tuning::small_pool ? tuning::unknown_worth_forecasting_of_few : tuning::unknown_worth_forecasting;
-  const auto expected = [&](const CandidatePlan& candidate, double estimated) {  // of what is not known, better rather than worse
-    return estimated * corrections_.factor(candidate) * (corrections_.forecasts(candidate) > 0 ? 1 : 1 / unknown);
-  };
   const auto consider = [&](CandidatePlan&& other) {
     if (stop()) return true;
     const Estimate estimate = estimate_(other, most * tuning::worth_forecasting / expected(other, 1));
@@ -198,10 +215,78 @@ std::vector<RankedCandidate> Refine::promising_moves(const CandidatePlan& from) 
   if (device_pool_.devices <= tuning::huge_pool) {
     for_each_move(from, device_pool_, estimate_.balances(), consider);
     for_each_trade(from, device_pool_, consider);
-    if (from.pipelines.size() * from.cuts.size() <= tuning::most_reshaped) for_each_reshaping(from, device_pool_, consider);
+    if (from.pipelines.size() * from.cuts.size() <= tuning::most_reshaped)
+      for_each_reshaping(from, device_pool_, [&](CandidatePlan&& other) {
+        if (auto cut_anew = recut(other)) consider(std::move(*cut_anew));
+        consider(std::move(other));
+      });
   }
   std::ranges::stable_sort(moves, {}, [&](const RankedCandidate& c) { return expected(c.candidate, c.estimate.value); });
   return moves;
+}
+
+/// With cuts that suit the pipeline replicas that it has most of, and recomputation where its memory asks for it: after another choice of
+/// devices the old ones hide what it is worth.
+std::optional<CandidatePlan> Refine::recut(const CandidatePlan& candidate) {
+  if (device_pool_.devices > tuning::pool_of_many_traits || device_pool_.request.restrictions.even_layers) return std::nullopt;
+  if (candidate.stages() < 2 || stop()) return std::nullopt;
+  const PipelineReplica& most = *std::ranges::max_element(candidate.pipelines, {}, &PipelineReplica::count);
+  const int microbatches = device_pool_.request.global_batch / (pipelines_of(candidate) * most.microbatch) + 1;
+  const auto cut = balance(estimate_, network_, most, plan::Recompute::full, microbatches, candidate.sequence_parallel);
+  if (!cut || (cut->layers == candidate.cuts && cut->recompute == candidate.recompute)) return std::nullopt;
+  CandidatePlan out = candidate;
+  out.cuts = cut->layers, out.recompute = cut->recompute;
+  return out;
+}
+
+/// Each change of the candidate, and what estimates make of it by further ones: several changes that are worse one by one.
+std::vector<RankedCandidate> Refine::settled_moves(const CandidatePlan& from) {
+  CandidatePlan here = from;
+  const double most = estimate_(here).value * corrections_.factor(here);
+  std::vector<RankedCandidate> moves;
+  const auto spent = [&] { return stop() || estimate_.count() >= estimates_end_; };
+  const auto consider = [&](CandidatePlan&& other) {
+    if (spent()) return true;
+    RankedCandidate reached = settled(std::move(other));
+    if (!reached.estimate.fits || reached.candidate.pipelines.empty()) return false;
+    if (expected(reached.candidate, reached.estimate.value) > most * tuning::worth_forecasting) return false;
+    if (std::ranges::find(moves, reached.candidate, &RankedCandidate::candidate) == moves.end()) moves.push_back(std::move(reached));
+    return false;
+  };
+  for_each_execution(from, device_pool_, estimate_.may_shard(), consider);
+  for_each_reshaping(from, device_pool_, [&](CandidatePlan&& other) {
+    if (auto cut_anew = recut(other)) consider(std::move(*cut_anew));
+    consider(std::move(other));
+  });
+  for_each_trade(from, device_pool_, consider);
+  for_each_move(from, device_pool_, estimate_.balances(), consider);
+  std::ranges::stable_sort(moves, {}, [&](const RankedCandidate& c) { return expected(c.candidate, c.estimate.value); });
+  return moves;
+}
+
+/// After small changes and trades, as long as estimates get better.
+RankedCandidate Refine::settled(CandidatePlan candidate) {
+  constexpr double never = 1e300;
+  const auto value_of = [](const CandidatePlan& dealt, const Estimate& estimate) {
+    return estimate.fits && !dealt.pipelines.empty() ? estimate.value : never;
+  };
+  RankedCandidate here{std::move(candidate), {}};
+  here.estimate = estimate_(here.candidate);
+  double value = value_of(here.candidate, here.estimate);
+  const auto take = [&](CandidatePlan&& other) {
+    const Estimate estimate = estimate_(other, value);
+    const double reached = value_of(other, estimate);
+    if (reached >= value * (1 - 1e-6)) return false;
+    here = {std::move(other), estimate}, value = reached;
+    return true;
+  };
+  for (int step = 0; step < tuning::steps_of_settling && !here.candidate.pipelines.empty() && !stop(); ++step) {
+    const CandidatePlan from = here.candidate;
+    bool moved = for_each_move(from, device_pool_, estimate_.balances(), take);
+    if (!moved) for_each_trade(from, device_pool_, [&](CandidatePlan&& other) { moved = moved || take(std::move(other)); });
+    if (!moved) break;
+  }
+  return here;
 }
 
 bool Refine::spent() { return evaluator_.forecasts() >= forecasts_end_ || passes_left_ < 0 || stop(); }
@@ -209,6 +294,8 @@ bool Refine::spent() { return evaluator_.forecasts() >= forecasts_end_ || passes
 /// The next of the moves; the first that makes it better is taken.
 void Refine::step(Climb& climb) {
   if (!climb.listed) climb.moves = promising_moves(climb.here), climb.next = 0, climb.listed = true;
+  if (climb.next == climb.moves.size() && !climb.settled && estimate_.count() < estimates_end_)
+    climb.moves = settled_moves(climb.here), climb.next = 0, climb.settled = true;
   if (climb.next == climb.moves.size()) {
     climb.at_top = true;
     return;
@@ -218,11 +305,25 @@ void Refine::step(Climb& climb) {
   const auto reached = attempt(move);
   if (evaluator_.forecasts() > before) passes_left_ -= passes_of(move.candidate);
   if (!reached || *reached >= climb.value) return;
-  climb.here = CandidatePlan{move.candidate}, climb.value = *reached, climb.listed = false;
+  climb.here = CandidatePlan{move.candidate}, climb.value = *reached, climb.listed = climb.settled = false;
 }
 
 void Refine::climb(Climb& climb, int forecasts) {
   for (const auto end = evaluator_.forecasts() + forecasts; !climb.at_top && evaluator_.forecasts() < end && !spent();) step(climb);
+}
+
+/// The best plans of several shapes, in small pools also those of all traits.
+std::vector<Refine::Climb> Refine::starts() const {
+  const bool small = device_pool_.devices <= tuning::small_pool;
+  std::vector<Climb> climbs;
+  for (const Forecasted& start : found_) {
+    if (std::ssize(climbs) == tuning::most_starts || (!small && start.value > found_.front().value * tuning::worth_improving)) break;
+    if (!start.candidate.pipelines.empty()) climbs.push_back({start.candidate, start.value});
+  }
+  if (!small) return climbs;
+  for (const auto& [trait, best] : by_trait_)
+    if (std::ranges::find(climbs, best.first, &Climb::here) == climbs.end()) climbs.push_back({best.first, best.second});
+  return climbs;
 }
 
 /// From the best plans of several shapes: what is best now may be a dead end. Successive halving (Jamieson and Talwalkar 2016).
@@ -231,11 +332,8 @@ void Refine::improve() {
   const int most = tuning::most_improvements(device_pool_.devices);
   forecasts_end_ = evaluator_.forecasts() + most,
   passes_left_ = small ? tuning::passes_of_improvement_of_few : tuning::passes_of_improvement;
-  std::vector<Climb> climbs;
-  for (const Forecasted& start : found_) {
-    if (std::ssize(climbs) == tuning::most_starts || (!small && start.value > found_.front().value * tuning::worth_improving)) break;
-    if (!start.candidate.pipelines.empty()) climbs.push_back({start.candidate, start.value});
-  }
+  estimates_end_ = estimate_.count() + tuning::most_settling_estimates(device_pool_.devices);
+  std::vector<Climb> climbs = starts();
   while (!climbs.empty() && !spent()) {
     const auto left = static_cast<int>(forecasts_end_ - evaluator_.forecasts());
     const int each = climbs.size() == 1 ? left : std::max(1, left / 2 / static_cast<int>(climbs.size()));

@@ -17,8 +17,13 @@ struct Forecasted {
 /// Forecasts what a shortlist holds, and changes the best while that makes it better.
 class Refine {
  public:
-  Refine(const DevicePool& device_pool, Estimator& estimate, PlanEvaluator& evaluator, const std::function<bool()>& should_stop)
-      : device_pool_{device_pool}, estimate_{estimate}, evaluator_{evaluator}, should_stop_{should_stop}, corrections_{device_pool} {}
+  Refine(Estimator& estimate, Network& network, PlanEvaluator& evaluator, const std::function<bool()>& should_stop)
+      : device_pool_{estimate.device_pool()},
+        estimate_{estimate},
+        network_{network},
+        evaluator_{evaluator},
+        should_stop_{should_stop},
+        corrections_{device_pool_} {}
 
   /// Steps of local search by the estimate alone.
   void polish(Shortlist&);
@@ -45,13 +50,13 @@ class Refine {
   std::optional<double> attempt(const plan::Plan&);
 
  private:
-  /// A local search on its way: what is tried next from where it is.
+  /// A local search on its way: what is tried next from where it is. `settled`: the moves are those of settled_moves().
   struct Climb {
     CandidatePlan here;
     double value = 0;
     std::vector<RankedCandidate> moves{};
     std::size_t next = 0;
-    bool listed = false, at_top = false;
+    bool listed = false, settled = false, at_top = false;
   };
   std::optional<double> attempt(const RankedCandidate&);
   std::optional<double> attempt(const CandidatePlan&, const plan::Plan&, double estimated);
@@ -60,21 +65,30 @@ class Refine {
   void attempt_or_spare(const RankedCandidate&);
   std::optional<RankedCandidate> recomputing(RankedCandidate);
   RankedCandidate with_whole_passes(RankedCandidate);
+  void descend(RankedCandidate, Shortlist&);
+  std::vector<Climb> starts() const;
   void climb(Climb&, int forecasts);
   void step(Climb&);
   std::vector<RankedCandidate> promising_moves(const CandidatePlan&);
+  std::optional<CandidatePlan> recut(const CandidatePlan&);
+  std::vector<RankedCandidate> settled_moves(const CandidatePlan&);
+  RankedCandidate settled(CandidatePlan);
+  /// Of what is not known, better rather than worse.
+  double expected(const CandidatePlan&, double estimated) const;
   bool spent();
   bool stop();
 
   const DevicePool& device_pool_;
   Estimator& estimate_;
+  Network& network_;
   PlanEvaluator& evaluator_;
   const std::function<bool()>& should_stop_;
   std::vector<Forecasted> found_, kept_;
   std::optional<Forecasted> nearest_;
+  std::map<int, std::pair<CandidatePlan, double>> by_trait_;  ///< the best that was forecast of each, and its value
   std::vector<CandidatePlan> tried_;
   Corrections corrections_;
-  std::int64_t passes_left_ = 0, forecasts_end_ = 0;  ///< of local search
+  std::int64_t passes_left_ = 0, forecasts_end_ = 0, estimates_end_ = 0;  ///< of local search
   std::optional<std::pair<Evaluation, double>> broken_;
   std::optional<Forecasted> set_aside_;
   bool stopped_ = false, keeping_ = false;

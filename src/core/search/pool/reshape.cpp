@@ -1,6 +1,7 @@
 #include "reshape.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "flotilla/schedule/schedule.hpp"
 
@@ -19,7 +20,10 @@ class Reshaping {
       split(s);
       if (s + 1 < stages()) merge(s);
       for (std::size_t to = s + 2; to < stages(); ++to) move_block(s, to);
+      for (std::size_t other = s + 1; other < stages(); ++other) exchange(s, other);
     }
+    if (!device_pool_.request.restrictions.even_layers)
+      for (std::size_t s = 0; s <= stages(); ++s) insert(s);
     fold();
     unfold();
   }
@@ -39,7 +43,10 @@ class Reshaping {
       if (pipeline.slots[s].place == p) continue;
       CandidatePlan all = candidate_;
       all.pipelines[c].slots[s].place = p;
-      offer(std::move(all));
+      if (device_pool_.holds(all))
+        visit_(std::move(all));
+      else if (const int degree = widest_of_idle(p, pipeline.count); degree > 0 && degree < pipeline.slots[s].tensor)
+        all.pipelines[c].slots[s].tensor = degree, offer(std::move(all));
       if (pipeline.count == 1) continue;
       CandidatePlan one = candidate_;
       --one.pipelines[c].count;
@@ -98,6 +105,45 @@ class Reshaping {
       for (PipelineReplica& pipeline : other.pipelines) pipeline.slots.erase(pipeline.slots.begin() + static_cast<std::ptrdiff_t>(gone));
       offer(std::move(other));
     }
+  }
+
+  /// Two stages change devices.
+  void exchange(std::size_t s, std::size_t other_stage) {
+    CandidatePlan other = candidate_;
+    for (PipelineReplica& pipeline : other.pipelines) std::swap(pipeline.slots[s], pipeline.slots[other_stage]);
+    if (other.pipelines != candidate_.pipelines) offer(std::move(other));
+  }
+
+  /// A stage before stage `s` on devices that stand idle, in groups as large as they go, or of half the size: with half the layers of its
+  /// larger neighbour.
+  void insert(std::size_t s) {
+    const auto layers = [&](std::size_t stage) { return candidate_.cuts[stage + 1] - candidate_.cuts[stage]; };
+    const std::size_t halved = s == stages() || (s > 0 && layers(s - 1) > layers(s)) ? s - 1 : s;
+    if (layers(halved) < 2) return;
+    for (int place = 0; place < static_cast<int>(device_pool_.places.size()); ++place) {
+      const int degree = widest_of_idle(place, pipelines_of(candidate_));
+      for (const int tensor : {degree, degree / 2})
+        if (tensor > 0) insert(s, halved, {place, tensor});
+    }
+  }
+
+  void insert(std::size_t s, std::size_t halved, const Slot& slot) {
+    CandidatePlan other = candidate_;
+    const auto position = static_cast<std::ptrdiff_t>(s);
+    other.cuts.insert(other.cuts.begin() + static_cast<std::ptrdiff_t>(halved) + 1,
+                      (candidate_.cuts[halved] + candidate_.cuts[halved + 1]) / 2);
+    other.recompute.insert(other.recompute.begin() + position, candidate_.recompute[halved]);
+    for (PipelineReplica& pipeline : other.pipelines) pipeline.slots.insert(pipeline.slots.begin() + position, slot);
+    offer(std::move(other));
+  }
+
+  /// The largest degree at which idle devices of the place make so many groups; 0: none.
+  int widest_of_idle(int place, int groups) const {
+    int idle = device_pool_.places[at(place)].count;
+    for (const PipelineReplica& pipeline : candidate_.pipelines)
+      for (const Slot& slot : pipeline.slots) idle -= slot.place == place ? slot.tensor * pipeline.count : 0;
+    const int most = std::min(device_pool_.types[at(device_pool_.places[at(place)].type)].widest, device_pool_.request.model.groups());
+    return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::clamp(idle / groups, 0, most))));
   }
 
   /// Half as many stages in twice as many pipelines: of every two neighbours each becomes a stage with the layers of both.

@@ -81,7 +81,7 @@ PlanAnswer search_for_plan(const PlanRequest& request, const cluster::Profile& l
   Estimator estimate{device_pool, layer_cost_table, network, runtime};
   Shortlist list{device_pool, tuning::shortlist_length(device_pool.devices)};
   CandidateGenerator families{estimate, network, other_schedules(runtime, device_pool.devices), list, request.should_stop};
-  Refine refine{device_pool, estimate, evaluator, request.should_stop};
+  Refine refine{estimate, network, evaluator, request.should_stop};
   families.run([&] { refine.set_aside(list); });
   refine.polish(list);
   refine.forecast(list);

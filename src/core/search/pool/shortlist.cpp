@@ -15,6 +15,23 @@ bool recomputes(const CandidatePlan& candidate) {
 
 }  // namespace
 
+std::vector<int> traits_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
+  const auto magnitude = [](int number) { return std::bit_width(static_cast<unsigned>(number)); };
+  constexpr int values_of_a_trait = 64;
+  std::vector<int> traits;
+  const auto add = [&](int value) { traits.push_back(static_cast<int>(traits.size()) * values_of_a_trait + value); };
+  add(magnitude(candidate.stages()));
+  if (device_pool.devices > tuning::pool_of_many_traits || candidate.pipelines.empty()) return traits;
+  add(static_cast<int>(candidate.schedule));
+  add(candidate.sequence_parallel ? 1 : 0);
+  add(candidate.shard_optimizer.value_or(false) ? 1 : 0);
+  add(static_cast<int>(std::ranges::max(candidate.recompute)));
+  add(magnitude(pipelines_of(candidate)));
+  add(magnitude(candidate.pipelines.front().microbatch));
+  add(magnitude(candidate.pipelines.front().slots.front().tensor));
+  return traits;
+}
+
 bool same_shape(const CandidatePlan& a, const CandidatePlan& b, const DevicePool& device_pool) {
   if (a.stages() != b.stages() || a.schedule != b.schedule || a.chunks != b.chunks || recomputes(a) != recomputes(b)) return false;
   const auto types = [&](const CandidatePlan& candidate) {
@@ -58,14 +75,23 @@ void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estim
   if (tight_.size() > tuning::most_tight) tight_.pop_back();
 }
 
-void Shortlist::keep_best_of_depth(const CandidatePlan& candidate, const Estimate& estimate) {
-  const auto depth = [](const CandidatePlan& of) { return std::bit_width(static_cast<unsigned>(of.stages())); };
-  const auto known = std::ranges::find_if(by_depth_, [&](const RankedCandidate& c) { return depth(c.candidate) == depth(candidate); });
-  if ((known != by_depth_.end() && known->estimate.value <= estimate.value) || !device_pool_.holds(candidate)) return;
-  if (known == by_depth_.end())
-    by_depth_.push_back({candidate, estimate});
-  else
-    *known = {candidate, estimate};
+void Shortlist::keep_best_of_traits(const CandidatePlan& candidate, const Estimate& estimate) {
+  bool held = false;
+  for (const int trait : traits_of(candidate, device_pool_)) {
+    const auto known = by_trait_.find(trait);
+    if (known != by_trait_.end() && known->second.estimate.value <= estimate.value) continue;
+    if (!held && !device_pool_.holds(candidate)) return;
+    held = true;
+    by_trait_.insert_or_assign(trait, RankedCandidate{candidate, estimate});
+  }
+}
+
+std::vector<RankedCandidate> Shortlist::best_by_trait() const {
+  std::vector<RankedCandidate> all;
+  for (const auto& [trait, ranked] : by_trait_)
+    if (std::ranges::find(all, ranked.candidate, &RankedCandidate::candidate) == all.end()) all.push_back(ranked);
+  std::ranges::stable_sort(all, {}, [](const RankedCandidate& ranked) { return ranked.estimate.value; });
+  return all;
 }
 
 double Shortlist::threshold() const {
@@ -87,7 +113,7 @@ void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) 
     return keep_tight(candidate, estimate);
   }
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);
-  keep_best_of_depth(candidate, estimate);
+  keep_best_of_traits(candidate, estimate);
   if (estimate.value >= threshold() || !device_pool_.holds(candidate)) return;
   std::size_t alike = 0, worst = 0, same_slots = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < ranked_candidates_.size(); ++i) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <vector>
 
 #include "estimate.hpp"
@@ -22,8 +23,9 @@ class Shortlist {
   double threshold() const;
   /// Best first.
   const std::vector<RankedCandidate>& ranked_candidates() const { return ranked_candidates_; }
-  /// The best of every depth, in powers of two, however far behind: estimates of unlike depths err in unlike ways.
-  const std::vector<RankedCandidate>& best_by_depth() const { return by_depth_; }
+  /// The best of every trait (traits_of), however far behind, each once, best first: estimates of unlike traits err in unlike ways, and
+  /// what somebody may fix is where a search begins, too.
+  std::vector<RankedCandidate> best_by_trait() const;
   /// Those that break a limit by their estimates, the least broken first: estimates err, and where nothing keeps the limits these say why.
   const std::vector<RankedCandidate>& doubtful() const { return doubtful_; }
   /// Those that do not fit the memory by little, the best first: estimates of memory err, too.
@@ -33,16 +35,21 @@ class Shortlist {
 
  private:
   void doubt(const CandidatePlan&, const Estimate&, double excess);
-  void keep_best_of_depth(const CandidatePlan&, const Estimate&);
+  void keep_best_of_traits(const CandidatePlan&, const Estimate&);
   void keep_tight(const CandidatePlan&, const Estimate&);
 
   const DevicePool& device_pool_;
   std::size_t most_;
-  std::vector<RankedCandidate> ranked_candidates_, by_depth_;
+  std::vector<RankedCandidate> ranked_candidates_;
+  std::map<int, RankedCandidate> by_trait_;
   std::vector<RankedCandidate> doubtful_, tight_;
   std::vector<double> excesses_;  ///< of the doubtful
   std::optional<RankedCandidate> nearest_;
 };
+
+/// Numbers of what a request could fix and the candidate has: its depth in powers of two; in pools up to `tuning::pool_of_many_traits` also
+/// schedule, sequence parallelism, sharding, most recomputation, and in powers of two replicas, microbatch and tensor degree.
+std::vector<int> traits_of(const CandidatePlan&, const DevicePool&);
 
 /// Equally many stages, the same recomputation, and the same types together in columns; whatever their cuts, degrees and microbatches.
 bool same_shape(const CandidatePlan&, const CandidatePlan&, const DevicePool&);
