@@ -13,6 +13,10 @@ bool recomputes(const CandidatePlan& candidate) {
   return std::ranges::any_of(candidate.recompute, [](plan::Recompute r) { return r != plan::Recompute::none; });
 }
 
+bool same_slots(const CandidatePlan& a, const CandidatePlan& b) {
+  return std::ranges::equal(a.pipelines, b.pipelines, {}, &PipelineReplica::slots, &PipelineReplica::slots);
+}
+
 }  // namespace
 
 std::vector<int> traits_of(const CandidatePlan& candidate, const DevicePool& device_pool) {
@@ -72,7 +76,15 @@ void Shortlist::keep_tight(const CandidatePlan& candidate, const Estimate& estim
   if ((place == tight_.end() && tight_.size() >= tuning::most_tight) || !device_pool_.holds(candidate)) return;
   if (std::ranges::find(tight_, candidate, &RankedCandidate::candidate) != tight_.end()) return;
   tight_.insert(place, {candidate, estimate});
+  drop_worst_twin(candidate);
   if (tight_.size() > tuning::most_tight) tight_.pop_back();
+}
+
+/// Where too many of the tight ones stand on the same slots: what fits by its forecast may be another shape.
+void Shortlist::drop_worst_twin(const CandidatePlan& candidate) {
+  const auto twin = [&](const RankedCandidate& other) { return same_slots(other.candidate, candidate); };
+  if (static_cast<std::size_t>(std::ranges::count_if(tight_, twin)) <= tuning::most_of_slots) return;
+  tight_.erase(std::prev(std::find_if(tight_.rbegin(), tight_.rend(), twin).base()));
 }
 
 void Shortlist::keep_best_of_traits(const CandidatePlan& candidate, const Estimate& estimate) {
@@ -115,17 +127,15 @@ void Shortlist::offer(const CandidatePlan& candidate, const Estimate& estimate) 
   if (const double over = over_limits(candidate, estimate); over > 1) return doubt(candidate, estimate, over);
   keep_best_of_traits(candidate, estimate);
   if (estimate.value >= threshold() || !device_pool_.holds(candidate)) return;
-  std::size_t alike = 0, worst = 0, same_slots = 0, worst_of_slots = 0;
+  std::size_t alike = 0, worst = 0, twins = 0, worst_of_slots = 0;
   for (std::size_t i = 0; i < ranked_candidates_.size(); ++i) {
     if (!same_shape(ranked_candidates_[i].candidate, candidate, device_pool_)) continue;
     if (ranked_candidates_[i].candidate == candidate) return;
     ++alike, worst = i;
-    if (std::ranges::equal(ranked_candidates_[i].candidate.pipelines, candidate.pipelines, {}, &PipelineReplica::slots,
-                           &PipelineReplica::slots))
-      ++same_slots, worst_of_slots = i;
+    if (same_slots(ranked_candidates_[i].candidate, candidate)) ++twins, worst_of_slots = i;
   }
-  if (same_slots >= tuning::most_of_slots) worst = worst_of_slots;
-  if (same_slots >= tuning::most_of_slots || alike >= tuning::most_of_a_shape) {
+  if (twins >= tuning::most_of_slots) worst = worst_of_slots;
+  if (twins >= tuning::most_of_slots || alike >= tuning::most_of_a_shape) {
     if (ranked_candidates_[worst].estimate.value <= estimate.value) return;
     ranked_candidates_.erase(ranked_candidates_.begin() + static_cast<std::ptrdiff_t>(worst));
   }

@@ -37,6 +37,7 @@ class Shortlist {
   void doubt(const CandidatePlan&, const Estimate&, double excess);
   void keep_best_of_traits(const CandidatePlan&, const Estimate&);
   void keep_tight(const CandidatePlan&, const Estimate&);
+  void drop_worst_twin(const CandidatePlan&);
 
   const DevicePool& device_pool_;
   std::size_t most_;
