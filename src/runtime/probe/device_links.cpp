@@ -154,7 +154,9 @@ class DeviceLinkMeasurement {
     for (std::size_t p = 0; p < pairs_.size(); ++p) {
       const bool mine = pairs_[p].a == world_.rank();
       const std::string refusal = mpi::broadcast_string(world_.control(), mine ? refusals_[p] : "", pairs_[p].a.value, deadline_);
-      cluster::DeviceLink link{cluster::Transport::nccl, {pairs_[p].level, pairs_[p].from, pairs_[p].to, {}, 0}, refusal};
+      cluster::DeviceLink link;
+      link.link.level = pairs_[p].level, link.link.from = pairs_[p].from, link.link.to = pairs_[p].to;
+      link.refusal = refusal;
       if (refusal.empty()) link.link = shared_link(world_, pairs_[p], mine ? &samples_[taken++] : nullptr, deadline_);
       links.push_back(std::move(link));
     }
