@@ -43,13 +43,14 @@ std::vector<monitor::Slowness> slow_device(int rank, double factor) {
   return {s};
 }
 
-/// Sequences that go through a rank, over all stages.
+/// Sequences that go through a rank's blocks, over all stages: embedding and head of so small a model are hardly work.
 int sequences_of(const plan::Plan& plan, Rank rank) {
   int sequences = 0;
+  const int last_block = plan.model.blocks + 1;
   for (const auto& stage : plan.stages)
     for (const auto& replica : stage.replicas)
       if (std::ranges::find(replica.devices, rank) != replica.devices.end())
-        sequences += replica.sequences * (stage.last_layer - stage.first_layer);
+        sequences += replica.sequences * std::max(0, std::min(stage.last_layer, last_block) - std::max(stage.first_layer, 1));
   return sequences;
 }
 
@@ -58,7 +59,8 @@ TEST(BetterPlan, ASlowDeviceGetsLessWork) {
   const auto better = run.asked(slow_device(1, 6), 100'000);
   ASSERT_TRUE(better);
   EXPECT_TRUE(plan::validate(better->plan).empty());
-  EXPECT_LT(sequences_of(better->plan, Rank{1}), sequences_of(run.chosen.plan, Rank{1}));
+  EXPECT_LT(sequences_of(better->plan, Rank{1}), sequences_of(run.chosen.plan, Rank{1}))
+      << plan::summary(run.chosen.plan) << " -> " << plan::summary(better->plan);
   EXPECT_LT(better->offer.changed, better->offer.stays);
   EXPECT_EQ(better->offer.steps_left, 100'000);
   for (const auto& stage : better->plan.stages)
