@@ -18,6 +18,7 @@
 #include "flotilla/data/token_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "flotilla/signals/stop_signals.hpp"
 #include "flotilla/weights/pretrained.hpp"
 
 namespace flotilla::fuzz {
@@ -106,6 +107,7 @@ void limit(int resource, rlim_t most) {
   ::setpgid(0, 0);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, most_output);
+  signals::ignore_file_size_limits();  // as main() does
   if (!sanitized) limit(RLIMIT_AS, most_memory);
   if (::chdir(invocation.folder.c_str()) != 0) std::_Exit(127);
   for (const auto& [name, value] : invocation.environment) ::setenv(name.c_str(), value.c_str(), 1);

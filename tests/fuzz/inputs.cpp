@@ -80,6 +80,15 @@ Invocation tokens(const fs::path& folder, Dice& dice) {
   return one_of(folder, dice, names_of("tokens"), {{"tokens", dice.one_of(files)}});
 }
 
+/// A tokenizer.json, or the texts that it is for.
+Invocation tokenizer(const fs::path& folder, Dice& dice) {
+  static const Words files{"tokenizer.json", "tokenizer.json", "lines.jsonl", "words.txt"};
+  damage_file(folder / dice.one_of(files), dice);
+  return one_of(folder, dice, files,
+                {{"tokenize", "--tokenizer=tokenizer.json", "lines.jsonl", "words.txt", "-o", "made"},
+                 {"tokenize", "--tokenizer=tokenizer.json", "--append-eod", "--threads=3", "lines.jsonl", "-o", "made"}});
+}
+
 Invocation run_directory(const fs::path& folder, Dice& dice) {
   damage_entry_below(folder / "run", dice);
   return one_of(folder, dice, names_of("run"),
@@ -198,6 +207,7 @@ const std::vector<InputKind>& input_kinds() {
       {"state", {"run"}, state},
       {"tokens", {"tokens"}, tokens},
       {"weights", {"model"}, weights},
+      {"tokenizer", {"tokenizer.json", "lines.jsonl", "words.txt"}, tokenizer},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},
       {"imports", {"published.json", "library.json", "plan.json"}, imports},

@@ -15,7 +15,8 @@ struct InputKind {
   Invocation (*damage)(const std::filesystem::path& folder, Dice&);
 };
 
-/// Job, plan, profile, library, config.json, manifest, state.h5, token files, weights, run directory, site, imports, command line, environment.
+/// Job, plan, profile, library, config.json, manifest, state.h5, token files, weights, tokenizer and text, run directory, site, imports,
+/// command line, environment.
 const std::vector<InputKind>& input_kinds();
 
 }  // namespace flotilla::fuzz

@@ -20,7 +20,11 @@ void run(const fs::path& folder, std::vector<std::string> arguments) {
 
 void write_text(const fs::path& folder) {
   std::ofstream out{folder / "words.txt"};
-  for (int line = 0; line < 400; ++line) out << "line " << line << " of a text that nobody will read twice\n";
+  std::ofstream lines{folder / "lines.jsonl"};
+  for (int line = 0; line < 400; ++line) {
+    out << "line " << line << " of a text that nobody will read twice\n";
+    if (line < 40) lines << R"({"id": )" << line << R"(, "text": "caf\u00e9 \ud83d\ude00 <|endoftext|> )" << std::string(static_cast<std::size_t>(line), 'x') << "\"}\n";
+  }
 }
 
 /// llm.c: a header of 256 integers (magic, version, count), then 16-bit tokens.
@@ -43,6 +47,7 @@ void copy_seeds(const fs::path& folder) {
   fs::copy(tests / "fuzz" / "intact", folder, recursive);
   fs::copy(tests / "app" / "submit" / "testbed", folder / "site", recursive);
   fs::copy(tests / "data" / "fuzz" / "corpus", folder / "tokens", recursive);
+  fs::copy_file(tests.parent_path() / "examples" / "tokenizer.json", folder / "tokenizer.json");
   fs::copy_file(tests / "files" / "corpus" / "profile" / "library.json", folder / "library.json");
   fs::copy_file(tests / "files" / "corpus" / "hugging_face" / "llama.json", folder / "config.json");
 }
