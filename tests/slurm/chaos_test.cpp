@@ -11,14 +11,15 @@ int number_from(const char* variable, int otherwise) {
   return asked != nullptr ? std::atoi(asked) : otherwise;
 }
 
-/// What processes and files of the run there are on the nodes: nothing, when it is over. Slurm's own folders are no business of a run's.
+/// What processes and files of the run there are on the nodes: nothing, when it is over. The folder of Slurm's PMIx
+/// plugin stays behind where its slurmstepd was killed -9, and is no business of a run's.
 Words left_on_nodes() {
   Words left;
   for (int n = 1; n <= 6; ++n) {
     const auto node = text("n", n);
     std::istringstream found{output_of(on(node, {"sh", "-c",
                                                  "pgrep -l -x flotilla; pgrep -l srun; pgrep -l slurmstepd; find /dev/shm -mindepth 1; "
-                                                 "find \"$1\" -mindepth 1 -maxdepth 1",
+                                                 "find \"$1\" -mindepth 1 -maxdepth 1 ! -name 'spmix_appdir_*'",
                                                  "-", text(FLOTILLA_CLUSTER_FOLDER, "/tmp/", node)}),
                                        true)};
     for (std::string line; std::getline(found, line);) left.push_back(node + ": " + line);
