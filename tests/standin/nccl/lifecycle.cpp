@@ -28,9 +28,11 @@ Result join(Comm& comm, std::uint64_t joining) {
   const auto fails = [&](const char* kind) { return has_fault(kind, comm, 0) || has_fault(kind, comm, joining); };
   if (fails("init_die")) _exit(9);
   if (fails("init_slow")) usleep(300'000);
-  if (fails("init_hang"))
+  if (fails("init_hang")) {
     while (pause(comm)) {
     }
+    return api::remote_error;  // given up: it does not join after all
+  }
   const int file = shm_open(comm.name.c_str(), O_CREAT | O_RDWR, 0600);
   if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) return api::system_error;
   void* const at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
