@@ -101,16 +101,21 @@ TEST(ProfileFile, ThePageShowsAValidProfile) {
     EXPECT_NE(page.find("`" + key + "`"), std::string::npos) << key;
 }
 
+/// Expects that the text with one part replaced is refused, in words that hold both parts and the file's name.
+auto refusing(const std::string& json) {
+  return [&json](std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
+    const std::string text = replaced(json, from, to);
+    expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
+  };
+}
+
 TEST(ProfileFile, UplinksAreOptionalAndChecked) {
   cluster::Profile p = example();
   EXPECT_EQ(profile_to_json(p).find("uplinks"), std::string::npos);
   p.uplinks = {{"a", {1e8}}, {"", {2e8}}};
   const std::string json = profile_to_json(p);
   EXPECT_EQ(profile_from_json(json, "p"), p);
-  const auto refuse = [&](std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
-    const std::string text = replaced(json, from, to);
-    expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
-  };
+  const auto refuse = refusing(json);
   refuse("{\"zone\": \"\"", "{\"zone\": \"a\"", "/uplinks/1/zone: ", "'a' has an uplink already");
   refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"bandwidth_bytes_per_s\": 0", "/uplinks/0/bandwidth_bytes_per_s: ", "at least");
   refuse("\"bandwidth_bytes_per_s\": 1e+08", "\"bandwidth_bytes_per_s\": \"fast\"", "/uplinks/0/bandwidth_bytes_per_s: ", "number");
@@ -125,10 +130,7 @@ TEST(ProfileFile, LinksBetweenGpusAreOptionalAndChecked) {
                     {cluster::Transport::nccl, {cluster::LinkLevel::zone, "n1", "n2", {}}, "rank 1 on n2: wrong sum"}};
   const std::string json = profile_to_json(p);
   EXPECT_EQ(profile_from_json(json, "p"), p);
-  const auto refuse = [&](std::string_view from, std::string_view to, std::string_view part, std::string_view other) {
-    const std::string text = replaced(json, from, to);
-    expect_refused([&] { profile_from_json(text, "c.json"); }, part, other, "c.json");
-  };
+  const auto refuse = refusing(json);
   refuse("\"transport\": \"nccl\"", "\"transport\": \"host\"", "/device_links/0/transport: ", "expected another transport");
   refuse("\"transport\": \"nccl\"", "\"transport\": \"tcp\"", "/device_links/0/transport: ", "host, nccl");
   refuse("\"rank 1 on n2: wrong sum\"", "\"\"", "/device_links/1/refusal: ", "expected a reason");
