@@ -149,7 +149,9 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   refuse("d.jsonl", "{\"text\": \"\xff\"}", "not JSON");
   refuse("e.jsonl", "{\"text\": \"\\ud800\"}", "not JSON");
   refuse("f.txt", "", "no text");
-  expect_refused([&] { tokenize(options({folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
+  const auto there = folder_.write("there.txt", "ab");
+  expect_refused([&] { tokenize(options({there, folder_ / "absent.txt"}, "absent"), always); }, "absent.txt", "no such file");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "absent.partial")) << "nothing is begun";
   expect_refused([&] { tokenize(options({folder_}, "folder"), always); }, "regular file");
   expect_refused([&] { tokenize(options({folder_.write("g.jsonl", std::string(66 << 20, ' '))}, "g"), always); }, "g.jsonl:1", "a line of more than");
 }

@@ -10,6 +10,7 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/hash.hpp"
 #include "flotilla/data/megatron_writer.hpp"
+#include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/tokenizer/tokenizer.hpp"
 #include "ordered_workers.hpp"
@@ -46,6 +47,11 @@ std::string identity_of(const TokenizeOptions& options, const Encoding& how) {
   return hex(hash);
 }
 
+/// Before hours of work, and before anything is written.
+void require_present(const std::vector<fs::path>& inputs) {
+  for (const auto& input : inputs) FLOTILLA_REQUIRE(files::facts_of(input), ErrorKind::bad_input, input.string(), ": no such file");
+}
+
 std::int64_t total_size(const std::vector<fs::path>& inputs) {
   std::int64_t sum = 0;
   for (const auto& input : inputs) {
@@ -72,6 +78,7 @@ TokenizeReport report_of(const Counts& counts, const tokenizer::Tokenizer& token
 TokenizeReport tokenize(const TokenizeOptions& options, const std::function<bool(const TokenizeProgress&)>& go_on) {
   const auto tokenizer = tokenizer::open(options.tokenizer);
   const Encoding how{options.field, eod_of(options, *tokenizer), data::megatron_token_bytes(tokenizer->vocabulary())};
+  require_present(options.inputs);
   PartialOutput output{options.output, identity_of(options, how), how.token_bytes};
   auto counts = output.committed().counts;
   TextReader reader{options.inputs, options.format, output.committed().position};
