@@ -400,6 +400,7 @@ flotilla_wait() { # PID INCARNATION-BEFORE
 flotilla_warned() { # requeue|relaunch|slurm WHY
   flotilla_say "$2: saving"
   flotilla_stop=$1
+  [ "$1" != slurm ] || flotilla_told=$EPOCHSECONDS
 }
 
 # Of the nodes given, those that launches did not fail on; all of them where that would leave none.
@@ -542,8 +543,23 @@ flotilla_take_along() (
   done
 )
 
+# Whether slurmctld was started again since TERM came, and takes this job for running: it crashed before it had written down the requeue or
+# preemption, as it does every few seconds. The job would be over with this shell. What does not answer is waited for as long as TERM leaves.
+flotilla_is_forgotten() (
+  [ -n "${flotilla_told-}" ] || exit 1
+  for ((i = 0; i < 30; i++)); do
+    state=$(scontrol show job "$SLURM_JOB_ID" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p' | head -n 1)
+    [ -z "$state" ] || break
+    sleep 1
+  done
+  [ "$state" = RUNNING ] || exit 1
+  began=$(date -d "$(scontrol show config 2>/dev/null | sed -n 's/^BOOT_TIME *= *//p')" +%s 2>/dev/null)
+  flotilla_is_number "$began" && [ "$began" -ge "$flotilla_told" ]
+)
+
 flotilla_end_for_slurm() { # CODE WHY
   flotilla_take_along
+  ! flotilla_is_forgotten || flotilla_requeue "slurmctld was started again and has forgotten why it ended this job"
   flotilla_end "$1" "$2"
 }
 
@@ -575,8 +591,8 @@ flotilla_requeue() { # WHY [hold]
   [ "${2-}" != hold ] || how=requeuehold
   case $code in 69 | 75 | 76) ;; *) flotilla_stop="" && flotilla_await_nodes ;; esac # ended in order: every rank has just spoken
   flotilla_say "$1: back to the queue"
-  trap 'flotilla_stop=requeued' TERM
-  flotilla_stop=""
+  flotilla_stop="" flotilla_told=""
+  trap 'flotilla_stop=requeued flotilla_told=$EPOCHSECONDS' TERM
   # The requeue may end scontrol, which is part of the job, before it can say that it has worked.
   until scontrol "$how" "$SLURM_JOB_ID" || [ $? -gt 128 ] || [ -n "$flotilla_stop" ]; do
     ! scontrol ping 2>/dev/null | grep -q UP || flotilla_end 75 "Slurm does not requeue this job (#SBATCH --requeue?)"
@@ -591,8 +607,7 @@ flotilla_requeue() { # WHY [hold]
     sleep 1 &
     wait $!
   done
-  flotilla_take_along
-  exit 75
+  flotilla_end_for_slurm 75 "requeued"
 }
 
 # A launch that no rank has come out of, which says nothing of the run: tries again here, with growing pauses and without the nodes that it failed

@@ -4,8 +4,11 @@
 #   newcomer.sh SOURCE_DIR BINARY_DIR root|user [RECORDING]
 #
 # root: as this process's user, if that is root; user: as "nobody", if this process may become him, else as itself. Exit code 77: skipped.
-# Lines of tables and progress must fit the terminal; messages ("flotilla: ...") are a line each, whatever their length. With RECORDING, the
-# terminal's text is kept there.
+# Lines of tables and progress must fit the terminal; messages ("flotilla: ...") are a line each, whatever their length. Every command must
+# show what it shows in newcomer.txt, the kept recording of such a run: the same kinds of lines in the same order. With RECORDING, the
+# terminal's text is written there, and not compared; of a run's progress only the first line and those that evaluate or save. To keep it:
+#
+#   newcomer.sh . build user tests/docs/newcomer.txt
 set -euo pipefail
 source_dir=$(realpath "$1") binary_dir=$(realpath "$2") who=$3 recording=${4:+$(realpath "$4")}
 # shellcheck source=tests/docs/commands.sh
@@ -18,6 +21,20 @@ elif [ "$(id -u)" -eq 0 ]; then
   "${as[@]}" test -x "$binary_dir/src/app/flotilla" || { echo "SKIPPED: nobody cannot read $binary_dir" && exit 77; }
 fi
 for program in script taskset; do command -v "$program" >/dev/null || { echo "SKIPPED: $program is not here" && exit 77; }; done
+
+kept=$source_dir/tests/docs/newcomer.txt
+# Each command, and under it the kinds of lines that it printed, each once: the label of a line "label  text", the head of a table, a message
+# without its numbers. What depends on the machine's load is left out.
+shape() { # TRANSCRIPT
+  awk '
+    /^\$ / {print; delete seen; next}
+    /^flotilla: (warning:|started )/ || /^plan changed / {next}
+    /^step +[0-9]+\/[0-9]+  / {kind = /  (evaluation|checkpoint) / ? "step, saved or evaluated" : "step"}
+    /^flotilla: / {kind = $0; gsub(/[0-9]+/, "N", kind)}
+    kind == "" && match($0, /^ ? ?[a-z][a-z,]*( [a-z][a-z,]*)*  /) {kind = substr($0, 1, RLENGTH)}
+    kind != "" && !(kind in seen) {print "  " kind}
+    {seen[kind] = 1; kind = ""}' "$1"
+}
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -36,7 +53,6 @@ code=0
 env -i HOME="$scratch" PATH="$PATH" TERM=xterm LANG=C taskset -c "$(two_cpus)" "${as[@]}" \
   script -qefc 'bash path.sh' terminal.txt >/dev/null 2>&1 </dev/null || code=$?
 sed -e 's/\x1b\[[0-9;]*[A-Za-z]//g' -e 's/\r//g' terminal.txt | sed '/^Script \(started\|done\)/d' >plain.txt
-[ -z "$recording" ] || cp plain.txt "$recording"
 if [ "$code" -ne 0 ]; then
   tail -60 plain.txt
   echo "the newcomer's path ends with $code as $who"
@@ -47,4 +63,8 @@ wide=$(awk 'length > 80 && !/^(\$|flotilla:) /' plain.txt)
 for line in 'flotilla: incarnation 1 of ' 'summary ' 'flotilla: finished' 'proven ' 'checkpoint '; do
   grep -q "^$line" plain.txt || { cat plain.txt && echo "missing: $line" && exit 1; }
 done
+sed -i "s/\b$(hostname -s)\b/node1/g" plain.txt
+[ -z "$recording" ] || awk '/^\$ / {step = 0} !/^step +[0-9]+\/[0-9]+  / || step++ == 0 || /  (evaluation|checkpoint) /' plain.txt >"$recording"
+[ -n "$recording" ] || diff <(shape "$kept") <(shape plain.txt) >difference ||
+  { cat plain.txt difference && echo "other kinds of lines than in tests/docs/newcomer.txt (<)" && exit 1; }
 echo "$(grep -c '^\$ ' plain.txt) commands of README.md ran as $who; the widest line fits 80 columns"

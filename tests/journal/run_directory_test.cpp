@@ -130,6 +130,18 @@ TEST(RunDirectory, WaitsForTheEarlierStartOfItsOwnJobUntilThatIsStale) {
   EXPECT_FALSE(first.still_mine());
 }
 
+TEST(RunDirectory, TakesOverFromItsOwnJobEarlierThanFromOthers) {
+  const RunFolder run;
+  const LockOptions of_77{.job = "77", .heartbeat = {0}};
+  const auto first = RunDirectory::open(run, of_77);
+  age(run / "incarnations/1.json", 60);
+  LockOptions of_78 = of_77;
+  of_78.job = "78";
+  refusal(ErrorKind::unavailable, [&] { RunDirectory::open(run, of_78); });
+  EXPECT_EQ(RunDirectory::open(run, of_77).incarnation(), 2);
+  EXPECT_FALSE(first.still_mine());
+}
+
 TEST(RunDirectory, DoesNotWaitForEverForItsOwnJob) {
   const RunFolder run;
   const auto first = RunDirectory::open(run, {.job = "77", .heartbeat = {0}});

@@ -136,6 +136,7 @@ class Chaos : public ::testing::Test {
 TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
   const int count = number_from("FLOTILLA_CHAOS_FAULTS", 0), longest_pause = number_from("FLOTILLA_CHAOS_PAUSE", 0);
   const bool heterogeneous = number_from("FLOTILLA_CHAOS_HETEROGENEOUS", 0) != 0;
+  const char* const only = std::getenv("FLOTILLA_CHAOS_KIND");
   constexpr int endless = 1'000'000;
   const std::string plan = heterogeneous ? "pipeline = 3\ntensor = 1\n" : "pipeline = 2\ntensor = 1\n";
   const Words nodes{"n1", "n2", "n3", "n4"};
@@ -147,7 +148,7 @@ TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
   BatchJob job{options, script, run.environment({"FLOTILLA_TRIES=100", "FLOTILLA_DRAIN_EVERY=1"})};
   StormFaults faults{run, job, heterogeneous ? nodes + Words{"n5", "n6"} : nodes,
                      static_cast<unsigned>(number_from("FLOTILLA_CHAOS_SEED", 20261122))};
-  auto all = count == 0 ? faults.each_brief_kind() : faults.deal(static_cast<std::size_t>(count - 1));
+  auto all = count == 0 ? faults.each_brief_kind() : faults.deal(static_cast<std::size_t>(count - 1), only == nullptr ? "" : only);
   all.insert(all.begin(), faults.while_measuring());
   for (const auto& fault : all) {
     weather(run, job, faults, fault);
@@ -165,7 +166,7 @@ TEST_F(Chaos, TheRunGoesOnAsIfNothingHadHappened) {
   print(longest, begin);
   print_starts(run.metrics());
   if (longest_pause > 0) {
-    EXPECT_LE(longest.front().ours(), longest_pause) << "seconds without a step, after " << longest.front().from - begin << " s";
+    EXPECT_LE(longest.front().ours(), longest_pause) << "seconds without a step, after " << longest.front().from - begin << " s\n" << job.story();
   }
   EXPECT_EQ(on_head({"sinfo", "-h", "-t", "drain,fail", "-o", "%n %E"}), "") << "a node is left drained";
 

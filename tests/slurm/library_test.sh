@@ -14,10 +14,10 @@ stub() { # NAME: with the body on standard input; every call is noted
 }
 stub scontrol <<'S'
 if [ "$1 $2" = "show hostnames" ]; then tr ',' '\n' <<<"$3"; exit; fi
-[ "$1 $2" != "show config" ] || { echo "KillWait                = ${KILL_WAIT:-30} sec"; exit; }
-[ "$1 $2" != "show job" ] || { echo "   ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)}"; exit; }
+[ "$1 $2" != "show config" ] || { echo "KillWait                = ${KILL_WAIT:-30} sec"; [ -z "${BOOTED-}" ] || echo "BOOT_TIME               = $(date -d "$BOOTED" +%FT%T)"; exit; }
+[ "$1 $2" != "show job" ] || { echo "   JobState=$([ -e "$WORK/run/requeued" ] && echo PENDING || echo "${JOB_STATE:-PENDING}") ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)}"; exit; }
 [ "$1" != ping ] || { [ -n "${AWAY-}" ] || echo "Slurmctld(primary) at head is UP"; exit; }
-case $1 in requeue | requeuehold) [ -z "${AWAY-}" ] || { rm "$AWAY" 2>/dev/null && exit 1; }; [ -z "${NO_REQUEUE-}" ] || exit 1; kill -TERM "$PPID" ;; esac
+case $1 in requeue | requeuehold) [ -z "${AWAY-}" ] || { rm "$AWAY" 2>/dev/null && exit 1; }; [ -z "${NO_REQUEUE-}" ] || exit 1; touch "$WORK/run/requeued"; kill -TERM "$PPID" ;; esac
 exit 0
 S
 stub squeue <<'S'
@@ -154,6 +154,13 @@ for states in "R R R" "CG CG CG" "PD PD PD"; do
   ! grep -q "scontrol requeue" "$work/said" || { echo "FAILED: requeued what Slurm has ended" && failures=$((failures + 1)); }
 done
 expect "TERM: Slurm decides" 75 "75 75 1 5" "Slurm decides" SIGNAL_ME=TERM
+# A slurmctld that crashes before it has written a requeue down knows nothing of it when it is back.
+expect "TERM, of a requeue that is forgotten" 75 "75 75 1 5" "^scontrol requeue 7" SIGNAL_ME=TERM JOB_STATE=RUNNING BOOTED="1 minute"
+for others in "JOB_STATE=RUNNING BOOTED=yesterday" "JOB_STATE=CANCELLED BOOTED=tomorrow" "JOB_STATE=RUNNING"; do
+  # shellcheck disable=SC2086 # a word each
+  expect "TERM, of another origin ($others)" 75 "75 75 1 5" "Slurm decides" SIGNAL_ME=TERM $others
+  if grep -q "^scontrol requeue" "$work/said"; then echo "FAILED: requeued although Slurm knew ($others)" && failures=$((failures + 1)); fi
+done
 expect "chain: the next job waits" 75 "75 75 1 5" "sbatch --parsable --dependency=afterany:7 --export=ALL,FLOTILLA_LINKS=19" CHAIN=1
 expect "chain: taken back when done" 0 "0 0 1 5" "^scancel 99" CHAIN=1
 expect "chain: taken back when hopeless" 65 "65 65 1 5" "^scancel 99" CHAIN=1

@@ -41,10 +41,12 @@ class StormFaults {
     std::ranges::shuffle(all, random_);
     return all;
   }
-  /// `count` faults of all kinds, each as often as it should be.
-  std::vector<Fault> deal(std::size_t count) {
+  /// `count` faults of all kinds, each as often as it should be; of one kind alone where `only` names it.
+  std::vector<Fault> deal(std::size_t count, const std::string& only) {
     std::vector<Fault> all, dealt;
-    for (const auto& fault : kinds()) all.insert(all.end(), static_cast<std::size_t>(fault.often), fault);
+    for (const auto& fault : kinds())
+      if (only.empty() || fault.name == only) all.insert(all.end(), static_cast<std::size_t>(fault.often), fault);
+    if (all.empty()) throw std::invalid_argument{only + ": no kind of fault"};
     std::ranges::shuffle(all, random_);
     while (dealt.size() < count) dealt.push_back(all[dealt.size() % all.size()]);
     return dealt;

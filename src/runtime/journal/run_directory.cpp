@@ -54,10 +54,16 @@ void make_folders(const std::filesystem::path& run) {
   }
 }
 
+bool is_of_own_job(const Claim& holder, const LockOptions& options) { return !options.job.empty() && holder.job == options.job; }
+
+/// How old this holder's heartbeat is when it is taken for dead.
+Seconds stale_after(const Claim& holder, const LockOptions& options) {
+  return is_of_own_job(holder, options) ? std::min(options.stale_after, options.own_job_stale_after) : options.stale_after;
+}
+
 /// How long this holder is waited for: a job never waits for another's, and for its own earlier start until that must be stale.
 Seconds patience(const Claim& holder, const LockOptions& options) {
-  const bool own_job = !options.job.empty() && holder.job == options.job;
-  return own_job ? std::max(options.wait, options.stale_after + options.heartbeat) : options.wait;
+  return is_of_own_job(holder, options) ? std::max(options.wait, stale_after(holder, options) + options.heartbeat) : options.wait;
 }
 
 std::string takeover_note(const Claim& holder, Standing standing, double now) {
@@ -68,7 +74,7 @@ std::string takeover_note(const Claim& holder, Standing standing, double now) {
 [[noreturn]] void refuse_held(const std::filesystem::path& run, const Claim& holder, double now, const LockOptions& options) {
   throw Error{ErrorKind::unavailable, text(run.string(), ": in use by ", description(holder, now),
                                            "; wait until it ends, stop it, or choose another run directory (",
-                                           "without a heartbeat it is taken over after ", options.stale_after, ")")};
+                                           "without a heartbeat it is taken over after ", stale_after(holder, options), ")")};
 }
 
 /// Waits until nobody holds the directory; returns the number of the last incarnation, 0 for none, and what to note.
@@ -86,7 +92,7 @@ Vacancy wait_for_vacancy(const std::filesystem::path& run, const LockOptions& op
     const double clock = file_system_clock(incarnations_folder(run));
     const auto holder = read_claim(run, last);
     if (!holder) return {last, {}};  // its file was taken away: who held it sees that, too
-    const auto standing = judge(*holder, clock, options.stale_after);
+    const auto standing = judge(*holder, clock, stale_after(*holder, options));
     if (standing != Standing::held) return {last, takeover_note(*holder, standing, clock)};
     if (waited >= patience(*holder, options)) refuse_held(run, *holder, clock, options);
     if (!told) {
