@@ -24,6 +24,7 @@ struct Fault {
   bool in_init() const { return kind.starts_with("init"); }
   bool goes_on() const { return kind.ends_with("slow"); }
   bool kills() const { return kind.ends_with("die"); }
+  bool stops() const { return kind.ends_with("stop"); }
   std::string words() const { return text(kind, "@", at, ":", rank); }
   std::string phase() const {
     const bool changed = in_init() ? at > 1 : at > operations;
@@ -33,7 +34,8 @@ struct Fault {
 };
 
 Fault random_fault(std::mt19937& random) {
-  static const std::vector<std::string> kinds{"init_hang", "init_slow", "init_die", "hang", "slow", "die", "async", "wrong"};
+  static const std::vector<std::string> kinds{"init_hang", "init_slow", "init_die", "init_stop", "init_unplug", "hang",  "slow",
+                                              "die",       "stop",      "unplug",   "async",     "wrong"};
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   Fault fault{kinds[static_cast<std::size_t>(below(static_cast<int>(kinds.size())))], below(members)};
   fault.at = 1 + below(fault.in_init() ? 2 : 2 * operations);
@@ -113,8 +115,13 @@ std::vector<int> run_with(const Fault& fault, Seconds deadline) {
       Member member{index, members};
       return live(member, first, second, deadline);
     });
-  std::vector<int> codes;
-  for (auto& child : children) codes.push_back(child.wait());
+  std::vector<int> codes(members);
+  const auto wait_for = [&](int member) {
+    codes[static_cast<std::size_t>(member)] = children[static_cast<std::size_t>(member)].wait_or_kill_stopped();
+  };
+  for (int member = 0; member < members; ++member)
+    if (member != fault.rank) wait_for(member);
+  wait_for(fault.rank);  // the others have left without it; a launcher kills it now
   return codes;
 }
 
@@ -122,9 +129,8 @@ std::vector<int> run_with(const Fault& fault, Seconds deadline) {
 std::vector<int> run_until_it_comes(const Fault& fault) {
   if (fault.goes_on()) return run_with(fault, patient);
   auto codes = run_with(fault, soon);
-  for (Seconds deadline = 4 * soon; fault.kills() && codes[static_cast<std::size_t>(fault.rank)] == lost_peer && deadline < patient;
-       deadline = 4 * deadline)
-    codes = run_with(fault, deadline);
+  const auto missed = [&] { return (fault.kills() || fault.stops()) && codes[static_cast<std::size_t>(fault.rank)] == lost_peer; };
+  for (Seconds deadline = 4 * soon; missed() && deadline < patient; deadline = 4 * deadline) codes = run_with(fault, deadline);
   return codes;
 }
 
@@ -134,6 +140,8 @@ void expect_end(const Fault& fault, int member, int code) {
     EXPECT_EQ(code, 0) << "member " << member;
   else if (fault.kills() && fails)
     EXPECT_EQ(code, dead);
+  else if (fault.stops() && fails)
+    EXPECT_EQ(code, -SIGKILL);
   else if (fault.kind == "wrong" && !fails)  // it may be through before the other has looked
     EXPECT_TRUE(code == 0 || code == lost_peer) << "member " << member << ": " << code;
   else

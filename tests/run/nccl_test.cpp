@@ -169,7 +169,7 @@ struct Fault {
   int signal;     ///< or a signal at some time in the run
   bool lazy;
 
-  bool goes_on() const { return kind == "init_hang" || kind == "init_slow" || kind == "wrong" || kind == "slow"; }
+  bool goes_on() const { return kind == "init_hang" || kind == "init_unplug" || kind == "init_slow" || kind == "wrong" || kind == "slow"; }
   /// The launcher ends a job whose rank ends.
   bool launcher_ends() const { return kind == "die" || kind == "init_die" || signal == SIGKILL; }
   Words environment() const {
@@ -186,7 +186,7 @@ struct Fault {
 void expect_end(const Fault& fault) {
   const auto there = fresh_run();
   // Only a hang needs to be found soon; a rank that is late on a busy machine is none.
-  auto command = train(there, ranks, job(fault.shape, {}, fault.goes_on() && fault.kind != "init_hang" ? 60 : 8));
+  auto command = train(there, ranks, job(fault.shape, {}, fault.goes_on() && fault.kind != "init_hang" && fault.kind != "init_unplug" ? 60 : 8));
   if (fault.signal != 0) command = with(command, "--training.steps=", "1000000");
   Process process{command, folder(), fault.environment()};
   if (fault.signal != 0) {
@@ -222,8 +222,8 @@ TEST(OverNccl, RandomFaults) {
   for (int i = 0; i < count && !HasFatalFailure(); ++i) {
     std::mt19937 random{static_cast<unsigned>(1000 * seed + i)};
     const auto one_of = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-    static const Words kinds{"die", "init_die", "hang", "async", "slow", "init_slow", "init_hang", "wrong", "kill", "stop"};
-    Fault fault{kinds[static_cast<std::size_t>(one_of(10))], shapes[one_of(3)], one_of(ranks), 6 + one_of(80), 0, one_of(3) == 0};
+    static const Words kinds{"die", "init_die", "hang", "unplug", "async", "slow", "init_slow", "init_hang", "init_unplug", "wrong", "kill", "stop"};
+    Fault fault{kinds[static_cast<std::size_t>(one_of(static_cast<int>(kinds.size())))], shapes[one_of(3)], one_of(ranks), 6 + one_of(80), 0, one_of(3) == 0};
     if (fault.kind == "kill") fault.signal = SIGKILL;
     if (fault.kind == "stop") fault.signal = SIGSTOP;
     SCOPED_TRACE(text("fault ", i, " of seed ", seed, ": ", fault.describe()));

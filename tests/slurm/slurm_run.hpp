@@ -37,6 +37,12 @@ class SlurmRun {
                      "\n"));
   }
 
+  /// What the next launch reads of the plan.
+  void plan_by(const std::string& lines) {
+    plan_ = lines;
+    end_after(steps_);
+  }
+
   const fs::path& directory() const { return run_; }
   Words environment(const Words& more = {}) const { return Words{"FLOTILLA_RUN=" + on_nodes_.string(), "FLOTILLA_JOB=" + job_.string()} + more; }
 
@@ -100,7 +106,7 @@ class SlurmRun {
 
  private:
   const fs::path on_nodes_, run_, job_;  ///< run_: the same folder as this process sees it
-  const std::string plan_;
+  std::string plan_;
   const int batch_;
   std::int64_t steps_ = 0;
 };

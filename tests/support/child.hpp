@@ -43,6 +43,13 @@ class Child {
     waitpid(std::exchange(pid_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
+  /// The same, but one that stops is killed.
+  int wait_or_kill_stopped() {
+    siginfo_t state{};
+    waitid(P_PID, static_cast<id_t>(pid_), &state, WEXITED | WSTOPPED | WNOWAIT);
+    if (state.si_code == CLD_STOPPED) signal(SIGKILL);
+    return wait();
+  }
 
  private:
   pid_t pid_;

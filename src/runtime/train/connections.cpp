@@ -71,7 +71,7 @@ void Connections::add_pairs(const program::Program& program, std::vector<program
   }
 }
 
-/// Groups that sum or gather on some GPU, and all pairs.
+/// Groups that sum or gather on GPUs alone, and all pairs.
 std::vector<bool> Connections::wanted(const program::Program& training, const std::vector<program::Group>& groups) const {
   std::vector<bool> wanted(groups.size());
   for (std::size_t r = 0; r < training.ranks.size(); ++r) {
@@ -81,8 +81,9 @@ std::vector<bool> Connections::wanted(const program::Program& training, const st
       if (const auto* collective = instruction.as<program::Collective>(); collective != nullptr && for_devices(*collective))
         wanted[static_cast<std::size_t>(binding.groups[static_cast<std::size_t>(collective->group)])] = true;
   }
-  if (share_)
-    for (std::size_t g = 0; g < training.groups.size(); ++g) wanted[g] = wanted[g] && share_->groups.at(g);
+  const auto has_device = [&](Rank rank) { return has_device_[rank.index()]; };
+  for (std::size_t g = 0; g < training.groups.size(); ++g)
+    wanted[g] = wanted[g] && (!share_ || share_->groups.at(g)) && std::ranges::all_of(training.groups[g].members, has_device);
   for (const auto& [ends, group] : pairs_) wanted[static_cast<std::size_t>(group)] = true;
   return wanted;
 }

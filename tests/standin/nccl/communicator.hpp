@@ -10,19 +10,20 @@
 
 #include "nccl_api.hpp"
 
-/// A libnccl.so.2 for tests: the functions of nccl_api.hpp as NVIDIA documents them, between processes of one machine over shared memory,
+/// A libnccl.so.2 for tests: the functions of nccl_api.hpp as NVIDIA documents them, between processes of one machine over files that they map,
 /// their work on streams of the stand-in driver. It says aloud what NCCL leaves undefined: unlike calls of one place in the order, use
 /// before ready, two threads in one communicator.
 ///
 ///   FLOTILLA_STANDIN_NCCL_VERSION      what it calls itself (default 22809)
-///   FLOTILLA_STANDIN_NCCL_FAULTS       "KIND:RANK,KIND@N:RANK": init_hang, init_slow (0.3 s), init_die, of the process's N-th
-///                                      communicator or of all; of its N-th operation
-///   or, as N,
-///                                      "all": hang, slow (0.3 s), die, async (an asynchronous error), wrong (sum, or bits received)
+///   FLOTILLA_STANDIN_NCCL_FAULTS       "KIND:RANK,KIND@N:RANK": init_hang, init_slow (0.3 s), init_die, init_stop, init_unplug, of the
+///                                      process's N-th communicator or of all; of its N-th operation or, as N, "all": hang, slow (0.3 s),
+///                                      die, stop (SIGSTOP), unplug (nothing reaches the process any more, and nothing of it others), async
+///                                      (an asynchronous error), wrong (sum, or bits received)
 ///   FLOTILLA_STANDIN_RANK              which rank of the faults this process is (default: OMPI_COMM_WORLD_RANK, else the member's index)
 ///   FLOTILLA_STANDIN_NCCL_LAZY         every call answers "in progress", and its work is enqueued a moment later
 ///   FLOTILLA_STANDIN_NCCL_SERIAL       a process's operations run one at a time, in the order of their calls, as on a GPU that they fill
 ///   FLOTILLA_STANDIN_NCCL_MEMORY       bytes that a communicator takes of its device for each other member (default 64 KiB)
+///   FLOTILLA_STANDIN_NCCL_FOLDER       where communicators share a file: what all nodes see, if there are several (default /dev/shm)
 ///   FLOTILLA_STANDIN_NCCL_ABORT_WAITS  an abort waits for the operations of all communicators of the process, as freeing memory does
 namespace flotilla::standin::nccl {
 
@@ -93,6 +94,8 @@ bool pause(const Comm&);
 /// Whether this process has this fault, at its `operation`-th operation or, with 0, in init.
 bool has_fault(const char* kind, const Comm&, std::uint64_t operation);
 bool is_set(const char* variable);
+/// Whether nothing passes between this process and others.
+extern std::atomic<bool> unplugged;
 
 // operations.cpp: run on a stream's thread until they are done or the communicator is aborted.
 struct Collective {

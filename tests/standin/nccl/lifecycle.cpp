@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -23,17 +25,25 @@ std::string setting(const char* name) {
   return value ? value : "";
 }
 
+/// Where communicators meet.
+std::string folder() {
+  const std::string chosen = setting("FLOTILLA_STANDIN_NCCL_FOLDER");
+  return (chosen.empty() ? "/dev/shm" : chosen) + "/";
+}
+
 /// `joining`: the process's communicators so far.
 Result join(Comm& comm, std::uint64_t joining) {
   const auto fails = [&](const char* kind) { return has_fault(kind, comm, 0) || has_fault(kind, comm, joining); };
   if (fails("init_die")) _exit(9);
   if (fails("init_slow")) usleep(300'000);
-  if (fails("init_hang")) {
+  if (fails("init_stop")) raise(SIGSTOP);
+  if (fails("init_unplug")) unplugged = true;
+  if (unplugged || fails("init_hang")) {
     while (pause(comm)) {
     }
     return api::remote_error;  // given up: it does not join after all
   }
-  const int file = shm_open(comm.name.c_str(), O_CREAT | O_RDWR, 0600);
+  const int file = open(comm.name.c_str(), O_CREAT | O_RDWR, 0600);
   if (file < 0 || ftruncate(file, sizeof(Shared)) != 0) return api::system_error;
   void* const at = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
@@ -42,7 +52,7 @@ Result join(Comm& comm, std::uint64_t joining) {
   const int come = ++comm.shared->joined;
   bool all = true;
   while (all && comm.shared->joined < comm.size) all = pause(comm);
-  if (come == comm.size || !all) shm_unlink(comm.name.c_str());
+  if (come == comm.size || !all) unlink(comm.name.c_str());
   return all ? api::success : api::remote_error;
 }
 
@@ -81,6 +91,8 @@ bool any_pending() {
 }
 
 }  // namespace
+
+std::atomic<bool> unplugged{false};
 
 void say(const Comm& comm, const std::string& words) {
   std::fprintf(stderr, "stand-in NCCL: rank %d of %d in %s: %s\n", comm.rank, comm.size, comm.name.c_str(), words.c_str());
@@ -134,9 +146,10 @@ Result ncclGetVersion(int* version) {
 }
 
 Result ncclGetUniqueId(UniqueId* id) {
-  static std::atomic<int> ids{0};
+  std::uint64_t drawn = 0;  // nodes may have processes of one number
+  if (getrandom(&drawn, sizeof drawn, 0) != sizeof drawn) return system_error;
   *id = {};
-  std::snprintf(id->bytes.data(), id->bytes.size(), "/flotilla-nccl-%d-%d", getpid(), ++ids);
+  std::snprintf(id->bytes.data(), id->bytes.size(), "flotilla-nccl-%016llx", static_cast<unsigned long long>(drawn));
   return success;
 }
 
@@ -158,7 +171,7 @@ Result ncclCommInitRankConfig(standin::nccl::Comm** out, int members, UniqueId i
   if (config->magic != 0xcafebeef || config->blocking != 0 || members > most_members || rank < 0 || rank >= members)
     return invalid_argument;
   auto* comm = new standin::nccl::Comm;
-  comm->name = id.bytes.data();
+  comm->name = folder() + id.bytes.data();
   comm->rank = rank;
   comm->size = members;
   {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -64,9 +65,9 @@ void reduce(const Comm& comm, char* to, std::size_t count, int type, bool wrong)
 
 /// All members have come this far; false when the communicator was aborted first.
 bool meet(Comm& comm, std::atomic<std::uint64_t> Place::*counter) {
-  (comm.shared->places[comm.rank].*counter).store(comm.phase, std::memory_order_release);
+  if (!unplugged) (comm.shared->places[comm.rank].*counter).store(comm.phase, std::memory_order_release);
   for (int r = 0; r < comm.size; ++r)
-    while ((comm.shared->places[r].*counter).load(std::memory_order_acquire) < comm.phase)
+    while (unplugged || (comm.shared->places[r].*counter).load(std::memory_order_acquire) < comm.phase)
       if (!pause(comm)) return false;
   return true;
 }
@@ -103,6 +104,8 @@ std::uint64_t begin(Comm& comm) {
   static std::atomic<std::uint64_t> operations{0};
   const std::uint64_t ordinal = ++operations;
   if (has_fault("die", comm, ordinal)) _exit(9);
+  if (has_fault("stop", comm, ordinal)) raise(SIGSTOP);
+  if (has_fault("unplug", comm, ordinal)) unplugged = true;
   if (has_fault("slow", comm, ordinal))
     for (int i = 0; i < 300 && !comm.aborted; ++i) usleep(1000);
   if (has_fault("async", comm, ordinal)) comm.state = api::remote_error;
@@ -115,7 +118,7 @@ std::uint64_t begin(Comm& comm) {
 bool send_some(Comm& comm, Message& m) {
   Mailbox& box = comm.shared->mail[comm.rank][m.peer];
   auto& sent = comm.sent[static_cast<std::size_t>(m.peer)];
-  if (box.taken.load(std::memory_order_acquire) != sent) return false;
+  if (unplugged || box.taken.load(std::memory_order_acquire) != sent) return false;
   box.size = std::min(chunk, m.left);
   std::memcpy(box.data, m.at, box.size);
   m.at += box.size;
@@ -127,7 +130,7 @@ bool send_some(Comm& comm, Message& m) {
 bool receive_some(Comm& comm, Message& m) {
   Mailbox& box = comm.shared->mail[m.peer][comm.rank];
   auto& taken = comm.taken[static_cast<std::size_t>(m.peer)];
-  if (box.sent.load(std::memory_order_acquire) <= taken) return false;
+  if (unplugged || box.sent.load(std::memory_order_acquire) <= taken) return false;
   if (box.size > m.left) die(comm, "a message from rank " + std::to_string(m.peer) + " is longer than its receive");
   std::memcpy(m.at, box.data, box.size);
   m.at += box.size;
@@ -187,7 +190,7 @@ void run(Comm& comm, std::vector<Message> messages) {
     if (!move_some(comm, messages, busy) && busy && !pause(comm)) return;
   for (const Message& m : messages) {
     const auto peer = static_cast<std::size_t>(m.peer);
-    while (m.send && comm.shared->mail[comm.rank][m.peer].taken.load(std::memory_order_acquire) < comm.sent[peer])
+    while (m.send && (unplugged || comm.shared->mail[comm.rank][m.peer].taken.load(std::memory_order_acquire) < comm.sent[peer]))
       if (!pause(comm)) return;
   }
   if (has_fault("wrong", comm, ordinal))
