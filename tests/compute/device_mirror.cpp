@@ -40,6 +40,7 @@ class Mirror final : public Backend {
     backend_->stream()->copy_to_host(used, memory_.data());
     backend_->stream()->wait(limit);
   }
+  void score_targets(const Task& task, std::span<TokenScore> scores) override { host_->score_targets(task, scores); }
   // The harness fills its memory by these; the kernels behind them have checks of their own.
   void fill(std::span<std::byte> bytes, unsigned char value) override { host_->fill(bytes, value); }
   void copy(std::byte* to, const std::byte* from, const RowCopy& rows) override { host_->copy(to, from, rows); }

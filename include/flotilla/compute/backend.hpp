@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/compute/token_score.hpp"
 #include "flotilla/model/operations.hpp"
 #include "flotilla/program/program.hpp"
 
@@ -38,6 +39,8 @@ struct Setup {
   /// Between products this rank holds its part of the tokens (model/operations.hpp).
   bool sequence_parallel = false;
   Device device{};
+  /// Tokens of a sequence whose keys and values blocks keep (Role::cache); 0: none. On CPUs only, and not for backward passes.
+  int cache = 0;
 };
 
 /// One run of one operation. Operands by role, nullptr where the operation has none; layouts are those of model/operations.hpp.
@@ -51,6 +54,7 @@ struct Task {
   bool training = true;                                 ///< dropout is on
   std::int64_t step = 0;                                ///< counts in dropout's key
   std::int64_t first_sequence = 0;                      ///< of the step's global batch: dropout's index is global, so no plan changes it
+  std::int64_t cached = 0;                              ///< tokens before, of every sequence: the cache holds their keys and values
   float loss_scale = 1;                                 ///< d loss / d (sum of token losses): 1 / tokens in the global batch, scaled in fp16
 
   template <class T>
@@ -80,6 +84,8 @@ class Backend {
   virtual gpu::Stream* stream() { return nullptr; }
   /// Accumulates into gradients. Throws Error{internal} when the library would fall back to its reference code.
   virtual void run(const Task&) = 0;
+  /// Scores of the targets of a head_loss that has just run: (sequences, length). Throws Error{unavailable} on a GPU.
+  virtual void score_targets(const Task&, std::span<TokenScore>) = 0;
   virtual void fill(std::span<std::byte>, unsigned char value) = 0;
   virtual void copy(std::byte* to, const std::byte* from, const RowCopy&) = 0;
   /// One part. `decays` by slot. Reads gradients, updates parameters and moments, writes the precision's copy to weights (which may be
@@ -96,7 +102,7 @@ class Backend {
   virtual std::string description() const = 0;
 };
 
-/// The backend of the setup's device. Throws Error{unavailable} where a GPU, its kernels or cuBLASLt is missing.
+/// The backend of the setup's device. Throws Error{unavailable} where a GPU, its kernels or cuBLASLt is missing, and for a cache on a GPU.
 std::unique_ptr<Backend> make_backend(const Setup&);
 /// Empty, or why this build does not compute on the device: no kernels for it, no cuBLASLt here. One line.
 std::string why_no_backend(const gpu::DeviceFacts&);

@@ -42,6 +42,9 @@ namespace flotilla::model {
 /// Where a block drops what is cheap to compute again (BlockLayout::total is less by BlockLayout::again):
 ///   block_again         input, saved -> what was dropped, to the bit as it was: both norms' outputs and the activation
 ///
+/// With a cache of keys and values (LayerShape::cache) attention_forward puts those of its tokens behind those of the tokens before, and
+/// attends to all of them; positions go on from there. Only in forward passes.
+///
 /// Sequence parallelism (Korthikanti et al. 2022, https://arxiv.org/abs/2205.05198): between the products of a tensor-parallel group member
 /// i holds tokens share(N, tp, i). input, output and gradient have these rows alone; `partial` is gathered before an operation with
 /// products and reduced to them after it, each member's rows at their place in (N, d). What the operations above do to rows stands before
@@ -108,6 +111,7 @@ struct LayerShape {
   int tensor_index = 0;
   Precision precision = Precision::fp32;
   bool sequence_parallel = false;  ///< members hold their tokens alone between products
+  int cache = 0;  ///< attention's keys and values are kept for so many tokens of a sequence (cache_size); 0: they are those of the microbatch
 
   bool operator==(const LayerShape&) const = default;
   std::int64_t tokens() const { return std::int64_t{sequences} * length; }
@@ -189,6 +193,9 @@ int local_vocabulary(const Config&, const LayerShape&);
 /// Columns of qkv on this rank: (heads + 2 heads of keys and values) * head_size. A row is all queries, all keys, all values; where keys
 /// are shared, group after group: its queries, its key, its value.
 std::int64_t qkv_width(const Config&, const LayerShape&);
+/// What a block keeps of the tokens before, where LayerShape::cache > 0: (sequences, cache, 2 local groups, head_size) e, a token's keys and
+/// then its values, rotated.
+Bytes cache_size(const Config&, const LayerShape&);
 /// Columns of the feed-forward's first product: those of `activated`, twice with SwiGLU (the gates before the others).
 std::int64_t up_width(const Config&, const LayerShape&);
 

@@ -47,8 +47,9 @@ enum class Role : std::uint8_t {
   kept,      ///< gradients that a split backward pass keeps for its weights' half (model::kept_layout)
   again,     ///< what a block dropped and computed again
   gathered,  ///< tokens of all members of a group that each hold a part of them
+  cache,     ///< keys and values of the tokens before (model::cache_size)
 };
-inline constexpr int role_count = 26;
+inline constexpr int role_count = 27;
 
 enum class Mode : std::uint8_t { read, write, update };
 

@@ -148,7 +148,8 @@ struct RankBinding {
   bool operator==(const RankBinding&) const = default;
 };
 
-enum class Purpose : std::uint8_t { training, evaluation };
+/// inference: forward passes, as evaluation, over weights that nothing trains: parts have no gradients and no optimizer.
+enum class Purpose : std::uint8_t { training, evaluation, inference };
 
 struct Program {
   Purpose purpose = Purpose::training;
@@ -166,6 +167,10 @@ Program lower(const plan::Plan&, const Runtime&);
 /// Forward passes and the loss over `sequences` sequences, dealt to the replicas in proportion to the plan's shares; the persistent
 /// buffers sit where `lower` puts them.
 Program lower_evaluation(const plan::Plan&, const Runtime&, int sequences);
+/// The same over weights alone: for looking at a model. With `cache`, keys and values of so many tokens of a sequence are kept from pass to
+/// pass. Programs of one plan that differ in its length alone keep their persistent buffers at the same places, given the same runtime,
+/// sequences and cache. One microbatch a replica where there is a cache: refused otherwise (Error{bad_input}).
+Program lower_inference(const plan::Plan&, const Runtime&, int sequences, int cache = 0);
 
 /// One instruction of one rank.
 struct IssuedInstruction {

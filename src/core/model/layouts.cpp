@@ -31,6 +31,9 @@ int local_columns(const Config& c, const LayerShape& s) {
 std::int64_t qkv_width(const Config& c, const LayerShape& s) {
   return (std::int64_t{local_heads(c, s)} + 2 * local_groups(c, s)) * c.head_size();
 }
+Bytes cache_size(const Config& c, const LayerShape& s) {
+  return element_size(s.precision) * (std::int64_t{s.sequences} * s.cache * 2 * local_groups(c, s) * c.head_size());
+}
 std::int64_t up_width(const Config& c, const LayerShape& s) { return std::int64_t{local_columns(c, s)} * (c.gated() ? 2 : 1); }
 int local_vocabulary(const Config& c, const LayerShape& s) {
   return static_cast<int>(share(c.vocabulary, s.tensor_parallel, s.tensor_index).count());

@@ -23,7 +23,7 @@ struct Terms {
         qkv{qkv_width(c, s)},
         up{up_width(c, s)},
         rows{std::min(s.length, attention_block)},
-        pitch{attention_pitch(s.length)},
+        pitch{attention_pitch(s.cache > 0 ? s.cache : s.length)},
         length{s.length},
         head_size{c.head_size()},
         threads{thread_count},

@@ -120,7 +120,9 @@ void Executor::execute(BoundInstruction& issued, const StepContext& context) {
                  [&](const program::LayerOperation&) {
                    issued.task.step = context.step;
                    issued.task.loss_scale = loss_factor_ * static_cast<float>(context.loss_scale);
+                   issued.task.cached = context.cached;
                    backend_.run(issued.task);
+                   if (context.after_layer) context.after_layer(issued.task);
                  },
                  [&](const program::TokenLoad&) { load_tokens(issued, context); },
                  [&](const program::ZeroFill&) { zero(issued); },

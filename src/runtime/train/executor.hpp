@@ -24,6 +24,9 @@ struct StepContext {
   std::function<void(int index, std::span<std::int32_t> tokens)> read_sequence;
   /// Asked before each computation; true: the rest of the step is gone through without computing. Empty: never.
   std::function<bool()> give_up;
+  std::int64_t cached = 0;  ///< compute::Task's
+  /// Called when an operation of a layer is done, or enqueued. Empty: nobody looks.
+  std::function<void(const compute::Task&)> after_layer;
 };
 
 /// Runs a bound program, pass after pass: compute instructions on the calling thread, messages and collectives on the communication

@@ -4,18 +4,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "arena.hpp"
-#include "binding.hpp"
-#include "comm_thread.hpp"
-#include "connections.hpp"
-#include "device_launches.hpp"
-#include "device_queues.hpp"
-#include "executor.hpp"
+#include "execution.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/program/host_memory.hpp"
 #include "flotilla/program/optimizer_shards.hpp"
-#include "host_buffers.hpp"
 #include "initialize.hpp"
 #include "state_mirror.hpp"
 
@@ -25,46 +18,10 @@ namespace scalar = program::scalar;
 
 namespace {
 
-constexpr int channels_per_chunk = 2;  // of a program's messages
-
-compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options) {
-  const auto& binding = program.ranks.at(rank.index());
-  const auto& c = program.classes.at(static_cast<std::size_t>(binding.rank_class));
-  return {program.plan.model, program.plan.length, c.shape.tensor_parallel,   binding.tensor_index, program.plan.precision,
-          options.threads,    options.seed,        c.shape.sequence_parallel, options.device};
-}
-
-const program::RankClass& class_of(const program::Program& program, Rank rank) {
-  return program.classes.at(static_cast<std::size_t>(program.ranks.at(rank.index()).rank_class));
-}
-
 std::optional<gpu::Device> open_gpu(const compute::Device& device) {
   if (device.kind == compute::DeviceKind::cpu) return {};
   return gpu::Device::open(device.ordinal);
 }
-
-/// A program on this rank: bound to memory and network, and what runs it.
-class Execution {
- public:
-  Execution(const program::Program& program, const comm::World& active, const std::optional<gpu::PinnedBuffer>& pinned,
-            const std::optional<gpu::Device>& gpu, const Arena& arena, const Connections& connections, compute::Backend& backend,
-            CommThread& comm, int channel_base, const Options& options)
-      : host_{gpu ? std::make_unique<HostBuffers>(*pinned, class_of(program, active.rank())) : nullptr},
-        binding_{program, active.rank(), arena, host_.get(), active, connections.groups(), connections.launched(program), channel_base},
-        queues_{gpu ? std::make_unique<DeviceQueues>(*gpu, *backend.stream(), binding_, *host_,
-                                                     DeviceLaunches{binding_, connections, options}, options.record)
-                    : nullptr},
-        executor_{binding_, backend, comm, queues_.get(), options.deadline, options.poison, options.record} {}
-
-  const Binding& binding() const { return binding_; }
-  Executor& executor() { return executor_; }
-
- private:
-  std::unique_ptr<HostBuffers> host_;  ///< where the rank computes on a GPU, as the queues
-  Binding binding_;
-  std::unique_ptr<DeviceQueues> queues_;
-  Executor executor_;
-};
 
 }  // namespace
 
@@ -89,10 +46,7 @@ class Trainer::State {
         comm_{active, options.deadline},
         execution_{training_, active, pinned_, gpu_, *arena_, connections_, *backend_, comm_, 0, options},
         binding_{execution_.binding()} {
-    if (binding_.rank_class().scratch >= 0) {
-      const int scratch = binding_.rank_class().scratch;
-      backend_->set_scratch({binding_.buffer(scratch), static_cast<std::size_t>(size_of(scratch).count)});
-    }
+    set_scratch(*backend_, binding_);
     if (evaluation_) {
       Options evaluating = options;
       evaluating.record = false;

@@ -72,6 +72,7 @@ RankClass build_class(const ClassInput& in) {
   ClassDraft draft = draft_of(in);
   for (ChunkDraft& chunk : draft.chunks) add_parts(draft, chunk);
   add_token_embedding_part(draft);
+  for (ChunkDraft& chunk : draft.chunks) add_caches(draft, chunk);
   for (ChunkDraft& chunk : draft.chunks) add_activations(draft, chunk);
   for (ChunkDraft& chunk : draft.chunks) add_saved(draft, chunk);
   add_temporaries(draft);

@@ -86,6 +86,15 @@ void add_activations(ClassDraft& draft, ChunkDraft& chunk) {
   }
 }
 
+void add_caches(ClassDraft& draft, ChunkDraft& chunk) {
+  const auto& model = draft.in.plan.model;
+  const Bytes size = model::cache_size(model, draft.out.shape);
+  for (int layer = chunk.stage.first_layer; layer < chunk.stage.last_layer; ++layer) {
+    const bool exists = model.is_block(layer) && size.count > 0;
+    chunk.caches.push_back(exists ? add_buffer(draft, text("cache ", layer), Category::activations, size, 1, true) : -1);
+  }
+}
+
 void add_saved(ClassDraft& draft, ChunkDraft& chunk) {
   const auto& model = draft.in.plan.model;
   // Computed again, a block's intermediates are alive within a backward pass: in turn, or side by side until all weights have their

@@ -14,6 +14,8 @@ schedule::ChunkCopies chunk_copies(const ClassDraft& draft, const ChunkDraft& ch
 /// The activation entering each layer of the stage, and the one leaving its last. What is sent is needed until it is sent; what a backward
 /// pass reads is needed once for each microbatch in flight.
 void add_activations(ClassDraft& draft, ChunkDraft& chunk);
+/// Keys and values of the tokens before, where they are kept.
+void add_caches(ClassDraft& draft, ChunkDraft& chunk);
 void add_saved(ClassDraft& draft, ChunkDraft& chunk);
 /// What the chunks share; after the parts.
 void add_temporaries(ClassDraft& draft);

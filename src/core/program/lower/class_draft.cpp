@@ -7,7 +7,7 @@ namespace {
 
 model::LayerShape shape_of(const ClassInput& in) {
   const bool shares = in.plan.sequence_parallel && in.kind.tensor_parallel > 1;
-  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision, shares};
+  return {in.kind.microbatch, in.plan.length, in.kind.tensor_parallel, in.tensor_index, in.plan.precision, shares, in.cache};
 }
 
 ChunkDraft chunk_draft(const ClassInput& in, int chunk) {

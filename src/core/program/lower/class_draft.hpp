@@ -21,6 +21,7 @@ struct ClassInput {
   Purpose purpose = Purpose::training;
   ClassKey kind;
   int tensor_index = 0;
+  int cache = 0;  ///< tokens of a sequence whose keys and values are kept
 };
 
 /// What is a chunk's own: a stage's layers, buffers and instructions.
@@ -29,7 +30,7 @@ struct ChunkDraft {
   plan::Stage stage;                            ///< its layers and recomputation, without replicas
   std::vector<int> forward, backward, weights;  ///< phases
   /// Buffers by layer - first_layer; activations: those entering that layer, one more than layers.
-  std::vector<int> activations, saved, kept, dropped;
+  std::vector<int> activations, saved, kept, dropped, caches;
   std::vector<int> layer_parts;  ///< likewise: index into RankClass::parts
   int gradient = -1;             ///< buffer
   /// Instructions that bring an activation or a gradient: messages, then the gathering of their pieces where tensors are cut.
@@ -70,6 +71,8 @@ inline int stage_index(const ClassDraft& draft, const ChunkDraft& chunk) {
 }
 /// All stages stand on one stage of devices: a chunk works on what the one before left in place.
 inline bool in_place(const ClassDraft& draft) { return plan::own_stages(draft.in.plan) == 1; }
+/// Gradients and moments have their places, though only training uses them.
+inline bool keeps_state(const ClassDraft& draft) { return draft.in.purpose != Purpose::inference; }
 inline bool is_training(const ClassDraft& draft) { return draft.in.purpose == Purpose::training; }
 inline bool splits_backward(const ClassDraft& draft) { return draft.in.kind.order.splits() && is_training(draft); }
 /// Between products each member of the tensor-parallel group holds its part of the tokens.
@@ -93,6 +96,7 @@ inline int at_layer(const std::vector<int>& by_layer, const ChunkDraft& chunk, i
 }
 inline int activation_into(const ChunkDraft& chunk, int layer) { return at_layer(chunk.activations, chunk, layer); }
 inline int kept_of(const ChunkDraft& chunk, int layer) { return at_layer(chunk.kept, chunk, layer); }
+inline int cache_of(const ChunkDraft& chunk, int layer) { return at_layer(chunk.caches, chunk, layer); }
 inline int saved_of(const ChunkDraft& chunk, int layer) { return at_layer(chunk.saved, chunk, layer); }
 inline int part_of_layer(const ChunkDraft& chunk, int layer) { return at_layer(chunk.layer_parts, chunk, layer); }
 /// What a block drops and computes again: in the forward pass's repetition; for the backward pass of a layer, where that is split until

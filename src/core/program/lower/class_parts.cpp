@@ -66,6 +66,7 @@ void add_persistent_buffers(ClassDraft& draft, Part& part, int index) {
   part.weights =
       half ? add_buffer(draft, "weights " + part.name, Category::parameters, part.elements * element_size(draft.in.plan.precision), 1, true)
            : part.parameters;
+  if (!keeps_state(draft)) return;
   part.gradients = add_buffer(draft, "gradients " + part.name, Category::gradients, fp32, 1, true);
   if (shared) return add_shares(draft, part, index);
   part.moment1 = add_buffer(draft, "moment1 " + part.name, Category::optimizer, fp32, 1, true);
@@ -129,6 +130,8 @@ std::vector<Region> shared_regions_of(const ClassDraft& draft, const Part& about
   return shared_regions(draft.in.tensors, about, summing.degrees, group, summing.replica);
 }
 
-bool is_sharded(const ClassDraft& draft, int part) { return draft.in.plan.shard_optimizer && summing_of(draft, part).members > 1; }
+bool is_sharded(const ClassDraft& draft, int part) {
+  return draft.in.plan.shard_optimizer && keeps_state(draft) && summing_of(draft, part).members > 1;
+}
 
 }  // namespace flotilla::program

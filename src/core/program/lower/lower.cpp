@@ -43,8 +43,8 @@ bool has_one_degree(const plan::Stage& stage) {
 
 class Lowering {
  public:
-  Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, int sequences)
-      : runtime_{runtime}, schedule_{plan, sequences, purpose == Purpose::training} {
+  Lowering(const plan::Plan& plan, const Runtime& runtime, Purpose purpose, int sequences, int cache = 0)
+      : runtime_{runtime}, cache_{cache}, schedule_{plan, sequences, purpose == Purpose::training} {
     program_.purpose = purpose;
     program_.plan = plan;
     program_.tensors = model::tensors(plan.model);
@@ -262,7 +262,7 @@ class Lowering {
 
   int class_of(const ClassKey& kind, int t) {
     const auto [found, fresh] = classes_.try_emplace(kind, static_cast<int>(program_.classes.size()));
-    if (fresh) program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t}));
+    if (fresh) program_.classes.push_back(build_class(ClassInput{program_.plan, program_.tensors, runtime_, program_.purpose, kind, t, cache_}));
     return found->second;
   }
 
@@ -312,6 +312,7 @@ class Lowering {
   }
 
   const Runtime& runtime_;
+  const int cache_;
   Program program_;
   const schedule::PipelineSchedule schedule_;
   std::vector<Sharing> data_groups_;  ///< by stage
@@ -339,6 +340,18 @@ Program lower_evaluation(const plan::Plan& plan, const Runtime& runtime, int seq
   require_lowerable(plan, runtime);
   FLOTILLA_REQUIRE(sequences > 0, ErrorKind::bad_input, "evaluation over ", sequences, " sequences; expected at least 1");
   return Lowering{plan, runtime, Purpose::evaluation, sequences}.run();
+}
+
+Program lower_inference(const plan::Plan& plan, const Runtime& runtime, int sequences, int cache) {
+  require_lowerable(plan, runtime);
+  FLOTILLA_REQUIRE(sequences > 0, ErrorKind::bad_input, "inference over ", sequences, " sequences; expected at least 1");
+  FLOTILLA_REQUIRE(cache == 0 || (plan.length <= cache && plan.length <= model::attention_block), ErrorKind::bad_input, "passes of ",
+                   plan.length, " tokens and a cache of ", cache, "; expected at most ", model::attention_block, " and no more than it holds");
+  auto program = Lowering{plan, runtime, Purpose::inference, sequences, cache}.run();
+  for (const RankClass& c : program.classes)
+    FLOTILLA_REQUIRE(cache == 0 || c.microbatches <= 1, ErrorKind::bad_input, "a cache holds the sequences of one microbatch; ", c.microbatches,
+                     " were dealt to a replica of stage ", c.stage);
+  return program;
 }
 
 }  // namespace flotilla::program

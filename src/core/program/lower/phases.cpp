@@ -36,8 +36,10 @@ void add_block_forward(ClassDraft& draft, const ChunkDraft& chunk, int layer, bo
   };
   if (shares_tokens(draft))
     add_begin(draft, chunk, Operation::attention_begin_forward, layer, operands(Mode::write), recompute, {draft.buffers.partial});
-  const int attention = add_compute(draft, chunk, Operation::attention_forward, layer,
-                                    operands(shares_tokens(draft) ? Mode::update : Mode::write), recompute);
+  const int attention =
+      add_compute(draft, chunk, Operation::attention_forward, layer,
+                  joined(operands(shares_tokens(draft) ? Mode::update : Mode::write), {{{Role::cache, cache_of(chunk, layer), Mode::update}}}),
+                  recompute);
   let_next_wait_for(draft, sum_partial(draft, layer, attention, false));
   if (shares_tokens(draft))
     add_begin(draft, chunk, Operation::mlp_begin_forward, layer, operands(Mode::update), recompute, {draft.buffers.partial});

@@ -15,9 +15,28 @@ Attention<E>::Attention(const Setup& setup, Products& products)
       layout_{setup},
       first_head_{model::share(setup.model.groups(), setup.tensor_parallel, setup.tensor_index).first * layout_.queries},
       length_{setup.length},
-      pitch_{model::attention_pitch(setup.length)},
+      pitch_{score_pitch(setup)},
       gradient_row_{sizeof(E) == sizeof(float) ? layout_.row : layout_.size} {
   for (const int window : attention_windows(setup)) kinds_.push_back({window, attention_specs(setup, window), {}, false});
+}
+
+template <class E>
+Product* Attention<E>::prepare(const ProductSpec& spec) {
+  Product& product = products_.per_thread(spec);
+  scratch_per_thread_ = std::max(scratch_per_thread_, align_up({product.scratch_bytes()}, 64).count);
+  return &product;
+}
+
+template <class E>
+auto Attention<E>::forward_block(const AttentionSpecs& specs) -> Block {
+  Block b;
+  b.first_query = b.first_row = specs.first_query;
+  b.rows = specs.rows;
+  b.first_key = specs.first_key;
+  b.keys = specs.keys;
+  b.scores = prepare(specs.scores);
+  b.values = prepare(specs.values);
+  return b;
 }
 
 template <class E>
@@ -25,23 +44,14 @@ auto Attention<E>::prepared(const Task& task, bool backward) -> const Kind& {
   Kind& kind = *std::ranges::find(kinds_, attention_window(setup_, task.layer - 1), &Kind::window);
   if (!kind.blocks.empty() && (kind.backward_ready || !backward)) return kind;
   kind.blocks.resize(kind.specs.size());
-  const auto make = [&](Product*& product, const ProductSpec& spec) {
-    product = &products_.per_thread(spec);
-    scratch_per_thread_ = std::max(scratch_per_thread_, align_up({product->scratch_bytes()}, 64).count);
-  };
   for (std::size_t i = 0; i < kind.specs.size(); ++i) {
     const AttentionSpecs& specs = kind.specs[i];
-    Block& b = kind.blocks[i];
-    b.first_query = specs.first_query;
-    b.rows = specs.rows;
-    b.first_key = specs.first_key;
-    make(b.scores, specs.scores);
-    make(b.values, specs.values);
+    Block& b = kind.blocks[i] = forward_block(specs);
     if (!backward) continue;
-    make(b.probability_gradient, specs.probability_gradient);
-    make(b.query_gradient, specs.query_gradient);
-    make(b.key_gradient, specs.key_gradient);
-    make(b.value_gradient, specs.value_gradient);
+    b.probability_gradient = prepare(specs.probability_gradient);
+    b.query_gradient = prepare(specs.query_gradient);
+    b.key_gradient = prepare(specs.key_gradient);
+    b.value_gradient = prepare(specs.value_gradient);
   }
   kind.backward_ready = backward;
   products_.require_scratch(scratch_per_thread_ * setup_.threads);
@@ -49,15 +59,21 @@ auto Attention<E>::prepared(const Task& task, bool backward) -> const Kind& {
 }
 
 template <class E>
+auto Attention<E>::beside_queries(const E* qkv) const -> Keys {
+  return {layout_.beside_queries(), qkv, length_ * layout_.row};
+}
+
+template <class E>
 AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int64_t sequence, std::int64_t head, float* scores) const {
   const float scale = setup_.model.scaled_scores ? 1.0f / std::sqrt(static_cast<float>(layout_.size)) : 1.0f;
-  float* log_sum_exp = pass.log_sum_exp + (sequence * layout_.heads + head) * length_ + b.first_query;
+  float* log_sum_exp = pass.log_sum_exp + (sequence * layout_.heads + head) * length_ + b.first_row;
   return {scores,
           pitch_,
           b.rows,
           b.first_query,
           b.first_key,
-          pass.kind.window,
+          b.keys,
+          pass.window,
           scale,
           log_sum_exp,
           pass.dropout,
@@ -68,12 +84,13 @@ AttentionBlock Attention<E>::describe(const Pass& pass, const Block& b, std::int
 template <class E>
 bool Attention<E>::run_forward(const Pass& pass, const Block& b, std::int64_t sequence, std::int64_t head, const Temporaries& t) const {
   const std::int64_t width = layout_.heads * layout_.size, group = layout_.group_of(head);
-  const E *rows = pass.qkv + sequence * length_ * layout_.row, *keys = rows + b.first_key * layout_.row;
-  const E* queries = rows + b.first_query * layout_.row + layout_.query(head);
-  E* output = pass.result + (sequence * length_ + b.first_query) * width + head * layout_.size;
-  bool good = b.scores->run({.a = queries, .b = keys + layout_.key(group), .c = t.scores}, t.scratch, t.thread);
+  const KeyPlaces& places = pass.keys.places;
+  const E* queries = pass.qkv + (sequence * length_ + b.first_row) * layout_.row + layout_.query(head);
+  const E* keys = pass.keys.first + sequence * pass.keys.sequence + b.first_key * places.row;
+  E* output = pass.result + (sequence * length_ + b.first_row) * width + head * layout_.size;
+  bool good = b.scores->run({.a = queries, .b = keys + places.key(group), .c = t.scores}, t.scratch, t.thread);
   kernels_.softmax(describe(pass, b, sequence, head, t.scores));
-  return b.values->run({.a = t.scores, .b = keys + layout_.value(group), .c = output}, t.scratch, t.thread) && good;
+  return b.values->run({.a = t.scores, .b = keys + places.value(group), .c = output}, t.scratch, t.thread) && good;
 }
 
 template <class E>
@@ -109,7 +126,7 @@ bool Attention<E>::run_backward(const Pass& pass, std::int64_t sequence, std::in
   }
   bool good = true;
   for (std::int64_t head = group * layout_.queries; head < (group + 1) * layout_.queries; ++head)
-    for (const Block& b : pass.kind.blocks) good = run_backward(pass, b, sequence, head, sums) && good;
+    for (const Block& b : pass.blocks) good = run_backward(pass, b, sequence, head, sums) && good;
   if constexpr (sizeof(E) != sizeof(float))
     for (std::int64_t i = 0; i < length_; ++i) {
       kernels_.narrow(t.key_gradient + i * layout_.size, key + i * layout_.row, layout_.size);
@@ -127,10 +144,44 @@ void require_good(bool good) { FLOTILLA_REQUIRE(good, ErrorKind::internal, "oneD
 template <class E>
 void Attention<E>::forward(const Task& task, const E* qkv, E* output, float* log_sum_exp, Workspace& workspace) {
   const Kind& kind = prepared(task, false);
-  const Pass pass{task, kind, dropout(setup_, task, DropSite::attention_probabilities), qkv, nullptr, output, nullptr, log_sum_exp};
+  const auto drops = dropout(setup_, task, DropSite::attention_probabilities);
+  run_forward({task, kind.window, kind.blocks, drops, qkv, nullptr, output, nullptr, log_sum_exp, beside_queries(qkv)}, workspace);
+}
+
+template <class E>
+void Attention<E>::forward_cached(const Task& task, const E* qkv, E* cache, E* output, float* log_sum_exp, Workspace& workspace) {
+  FLOTILLA_ASSERT(task.cached >= 0 && task.cached + length_ <= setup_.cache, task.cached, " tokens are cached, of ", setup_.cache);
+  append(task, qkv, cache);
+  const int window = attention_window(setup_, task.layer - 1);
+  Block block = forward_block(cached_attention_specs(setup_, task.cached, window));
+  block.first_row = 0;
+  products_.require_scratch(scratch_per_thread_ * setup_.threads);
+  const KeyPlaces places = layout_.in_cache();
+  run_forward({task, window, {&block, 1}, Dropout{}, qkv, nullptr, output, nullptr, log_sum_exp, {places, cache, setup_.cache * places.row}},
+              workspace);
+}
+
+/// Keys and values of these tokens, behind those of the tokens before.
+template <class E>
+void Attention<E>::append(const Task& task, const E* qkv, E* cache) const {
+  const KeyPlaces from = layout_.beside_queries(), to = layout_.in_cache();
+  for_shares(setup_.threads, task.sequences * length_, [&](int, Rows rows) {
+    for (std::int64_t row = rows.first; row < rows.last; ++row) {
+      const E* token = qkv + row * from.row;
+      E* place = cache + (row / length_ * setup_.cache + task.cached + row % length_) * to.row;
+      for (std::int64_t group = 0; group < layout_.groups; ++group) {
+        std::copy_n(token + from.key(group), layout_.size, place + to.key(group));
+        std::copy_n(token + from.value(group), layout_.size, place + to.value(group));
+      }
+    }
+  });
+}
+
+template <class E>
+void Attention<E>::run_forward(const Pass& pass, Workspace& workspace) {
   const std::int64_t rows = std::min<std::int64_t>(model::attention_block, length_), score_bytes = align_up({4 * rows * pitch_}, 64).count;
   float* scores = reinterpret_cast<float*>(workspace.take<std::byte>(score_bytes * setup_.threads));
-  const std::int64_t heads = layout_.heads, pairs = task.sequences * heads, tasks = pairs * std::ssize(kind.blocks);
+  const std::int64_t heads = layout_.heads, pairs = pass.task.sequences * heads, tasks = pairs * std::ssize(pass.blocks);
   std::atomic<bool> good{true};
 #pragma omp parallel num_threads(setup_.threads)
   {
@@ -140,7 +191,7 @@ void Attention<E>::forward(const Task& task, const E* qkv, E* output, float* log
 #pragma omp for schedule(dynamic, 1)
     for (std::int64_t i = 0; i < tasks; ++i) {
       const std::int64_t pair = i % pairs;
-      if (!run_forward(pass, kind.blocks[static_cast<std::size_t>(i / pairs)], pair / heads, pair % heads, t)) good = false;
+      if (!run_forward(pass, pass.blocks[static_cast<std::size_t>(i / pairs)], pair / heads, pair % heads, t)) good = false;
     }
   }
   require_good(good);
@@ -151,13 +202,15 @@ void Attention<E>::backward(const Task& task, const E* qkv, const E* output, con
                             Workspace& workspace) {
   const Kind& kind = prepared(task, true);
   const Pass pass{task,
-                  kind,
+                  kind.window,
+                  kind.blocks,
                   dropout(setup_, task, DropSite::attention_probabilities),
                   qkv,
                   output,
                   qkv_gradient,
                   gradient,
-                  const_cast<float*>(log_sum_exp)};
+                  const_cast<float*>(log_sum_exp),
+                  beside_queries(qkv)};
   constexpr bool sums_apart = sizeof(E) != sizeof(float);
   const std::int64_t rows = std::min<std::int64_t>(model::attention_block, length_);
   const std::int64_t scores = align_up({4 * rows * pitch_}, 64).count / 4,

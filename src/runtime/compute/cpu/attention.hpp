@@ -17,12 +17,15 @@ class Attention {
   Attention(const Setup&, Products&);
 
   void forward(const Task&, const E* qkv, E* output, float* log_sum_exp, Workspace&);
+  /// The same with the keys and values of Task::cached tokens before, to which those of these tokens are added (model::cache_size).
+  void forward_cached(const Task&, const E* qkv, E* cache, E* output, float* log_sum_exp, Workspace&);
   /// `gradient` is of `output`.
   void backward(const Task&, const E* qkv, const E* output, const float* log_sum_exp, const E* gradient, E* qkv_gradient, Workspace&);
 
  private:
   struct Block {
-    std::int64_t first_query = 0, rows = 0, first_key = 0;
+    std::int64_t first_query = 0, rows = 0, first_key = 0, keys = 0;
+    std::int64_t first_row = 0;  ///< of the tokens at hand, the first query
     Product *scores = nullptr, *values = nullptr;
     Product *probability_gradient = nullptr, *query_gradient = nullptr, *key_gradient = nullptr, *value_gradient = nullptr;
   };
@@ -32,14 +35,21 @@ class Attention {
     std::vector<Block> blocks;
     bool backward_ready = false;
   };
+  struct Keys {  // and values, of the sequences one after the other
+    KeyPlaces places;
+    const E* first;
+    std::int64_t sequence;  ///< from sequence to sequence
+  };
   struct Pass {  // one call's operands
     const Task& task;
-    const Kind& kind;
+    int window;
+    std::span<const Block> blocks;
     Dropout dropout;
     const E *qkv, *output;
     E* result;
     const E* gradient;
     float* log_sum_exp;
+    Keys keys;
   };
   struct Temporaries {  // one thread's
     float *scores, *gradients, *key_gradient, *value_gradient;
@@ -48,6 +58,12 @@ class Attention {
   };
 
   const Kind& prepared(const Task&, bool backward);
+  /// Its rows, keys and forward products.
+  Block forward_block(const AttentionSpecs&);
+  Product* prepare(const ProductSpec&);
+  Keys beside_queries(const E* qkv) const;
+  void append(const Task&, const E* qkv, E* cache) const;
+  void run_forward(const Pass&, Workspace&);
   AttentionBlock describe(const Pass&, const Block&, std::int64_t sequence, std::int64_t head, float* scores) const;
   bool run_forward(const Pass&, const Block&, std::int64_t sequence, std::int64_t head, const Temporaries&) const;
   bool run_backward(const Pass&, const Block&, std::int64_t sequence, std::int64_t head, const Temporaries&) const;

@@ -1,6 +1,7 @@
 #include "attention_blocks.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace flotilla::compute::cpu {
 namespace {
@@ -14,55 +15,87 @@ std::int64_t first_key_of(std::int64_t first_query, int window) {
   return window == 0 ? 0 : std::max<std::int64_t>(0, first_query + 1 - window) / key_step * key_step;
 }
 
-AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std::int64_t rows, int window) {
+/// Narrow rows begin where fp32 ones do.
+std::int64_t probability_pitch(const Setup& setup) {
+  return setup.precision == Precision::fp32 ? score_pitch(setup) : 2 * score_pitch(setup);
+}
+
+/// `s` has its rows and keys.
+void add_forward_products(const Setup& setup, const KeyPlaces& places, AttentionSpecs& s) {
   const Precision p = setup.precision;
-  const bool fp32 = p == Precision::fp32;
   const HeadPlaces layout{setup};
-  const std::int64_t size = layout.size, row = layout.row, output_row = layout.heads * size;
-  const std::int64_t first_key = first_key_of(first_query, window), keys = first_query + rows - first_key;
-  const std::int64_t pitch = model::attention_pitch(setup.length);
-  const std::int64_t probability_pitch = fp32 ? pitch : 2 * pitch;  // narrow rows begin where fp32 ones do
-  AttentionSpecs s{first_query, rows, first_key, {}, {}, {}, {}, {}, {}};
-  s.scores = {.m = rows,
-              .n = keys,
-              .k = size,
-              .a_row = row,
+  s.scores = {.m = s.rows,
+              .n = s.keys,
+              .k = layout.size,
+              .a_row = layout.row,
               .a_column = 1,
               .b_row = 1,
-              .b_column = row,
-              .c_row = pitch,
+              .b_column = places.row,
+              .c_row = score_pitch(setup),
               .precision = p,
               .c_fp32 = true,
               .per_thread = true};
-  s.values = {.m = rows,
-              .n = size,
-              .k = keys,
-              .a_row = probability_pitch,
+  s.values = {.m = s.rows,
+              .n = layout.size,
+              .k = s.keys,
+              .a_row = probability_pitch(setup),
               .a_column = 1,
-              .b_row = row,
+              .b_row = places.row,
               .b_column = 1,
-              .c_row = output_row,
+              .c_row = layout.heads * layout.size,
               .precision = p,
               .per_thread = true};
+}
+
+void add_backward_products(const Setup& setup, AttentionSpecs& s) {
+  const bool fp32 = setup.precision == Precision::fp32;
+  const HeadPlaces layout{setup};
+  const std::int64_t output_row = layout.heads * layout.size;
   s.probability_gradient = s.scores;
   s.probability_gradient.a_row = output_row;
   s.query_gradient = s.values;
-  s.query_gradient.c_row = row;
-  s.key_gradient = {.m = keys,
-                    .n = size,
-                    .k = rows,
+  s.query_gradient.c_row = layout.row;
+  s.key_gradient = {.m = s.keys,
+                    .n = layout.size,
+                    .k = s.rows,
                     .a_row = 1,
-                    .a_column = probability_pitch,
-                    .b_row = row,
+                    .a_column = probability_pitch(setup),
+                    .b_row = layout.row,
                     .b_column = 1,
-                    .c_row = fp32 ? row : size,
-                    .precision = p,
+                    .c_row = fp32 ? layout.row : layout.size,
+                    .precision = setup.precision,
                     .c_fp32 = true,
                     .accumulate = true,
                     .per_thread = true};
   s.value_gradient = s.key_gradient;
   s.value_gradient.b_row = output_row;
+}
+
+AttentionSpecs specs_of_block(const Setup& setup, std::int64_t first_query, std::int64_t rows, int window) {
+  const std::int64_t first_key = first_key_of(first_query, window);
+  AttentionSpecs s{first_query, rows, first_key, first_query + rows - first_key, {}, {}, {}, {}, {}, {}};
+  add_forward_products(setup, HeadPlaces{setup}.beside_queries(), s);
+  add_backward_products(setup, s);
   return s;
+}
+
+/// One for every number of keys: products differ in nothing else.
+std::vector<AttentionSpecs> all_cached_specs(const Setup& setup, int window) {
+  std::map<std::int64_t, AttentionSpecs> by_keys;
+  for (std::int64_t cached = 0; cached + setup.length <= setup.cache; ++cached) {
+    const AttentionSpecs specs = cached_attention_specs(setup, cached, window);
+    by_keys.emplace(specs.keys, specs);
+  }
+  std::vector<AttentionSpecs> all;
+  for (const auto& [keys, specs] : by_keys) all.push_back(specs);
+  return all;
+}
+
+std::int64_t most_scratch(const AttentionSpecs& b, int threads) {
+  std::int64_t most = 0;
+  for (const ProductSpec* s : {&b.scores, &b.values, &b.probability_gradient, &b.query_gradient, &b.key_gradient, &b.value_gradient})
+    if (s->m > 0) most = std::max(most, scratch_bytes(*s, threads));
+  return most;
 }
 
 }  // namespace
@@ -75,9 +108,11 @@ HeadPlaces::HeadPlaces(const Setup& setup)
       size{setup.model.head_size()},
       row{model::qkv_width(setup.model, shape_of(setup))} {}
 
+std::int64_t score_pitch(const Setup& setup) { return model::attention_pitch(setup.cache > 0 ? setup.cache : setup.length); }
+
 int attention_window(const Setup& setup, int block) {
   const int window = setup.model.window(block);
-  return window < setup.length ? window : 0;
+  return window < std::max(setup.length, setup.cache) ? window : 0;
 }
 
 std::vector<int> attention_windows(const Setup& setup) {
@@ -95,12 +130,19 @@ std::vector<AttentionSpecs> attention_specs(const Setup& setup, int window) {
   return blocks;
 }
 
+AttentionSpecs cached_attention_specs(const Setup& setup, std::int64_t cached, int window) {
+  const std::int64_t first_key = first_key_of(cached, window), last = cached + setup.length;
+  const std::int64_t end = std::min<std::int64_t>(setup.cache, (last + key_step - 1) / key_step * key_step);
+  AttentionSpecs s{cached, setup.length, first_key, end - first_key, {}, {}, {}, {}, {}, {}};
+  add_forward_products(setup, HeadPlaces{setup}.in_cache(), s);
+  return s;
+}
+
 std::int64_t attention_scratch(const Setup& setup) {
   std::int64_t most = 0;
   for (const int window : attention_windows(setup))
-    for (const AttentionSpecs& b : attention_specs(setup, window))
-      for (const ProductSpec* s : {&b.scores, &b.values, &b.probability_gradient, &b.query_gradient, &b.key_gradient, &b.value_gradient})
-        most = std::max(most, scratch_bytes(*s, setup.threads));
+    for (const AttentionSpecs& b : setup.cache > 0 ? all_cached_specs(setup, window) : attention_specs(setup, window))
+      most = std::max(most, most_scratch(b, setup.threads));
   return setup.threads * align_up({most}, 64).count;
 }
 

@@ -20,6 +20,7 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const Setup& setup) : setup_{setup}, kernels_{kernels<E>()}, operations_{setup} {}
 
   void run(const Task& task) override { operations_.run(task); }
+  void score_targets(const Task& task, std::span<TokenScore> scores) override { operations_.score_targets(task, scores); }
   void fill(std::span<std::byte>, unsigned char value) override;
   void copy(std::byte* to, const std::byte* from, const RowCopy&) override;
   void adamw(const AdamW&, const program::Part&, std::span<const std::uint8_t> decays, float* parameters, std::byte* weights,

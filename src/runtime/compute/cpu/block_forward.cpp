@@ -30,7 +30,11 @@ void Operations<E>::attention_forward(const Frame& f) {
   products_.run(to_qkv,
                 {.a = input, .b = f.weight(Parameter::qkv_weight), .bias = f.weight_if(to_qkv.bias, Parameter::qkv_bias), .c = qkv});
   if (setup_.model.rotates()) rotate(f, qkv, false);
-  attention_.forward(f.task, qkv, output, f.template saved<float>(layout.log_sum_exp), f.workspace);
+  float* log_sum_exp = f.template saved<float>(layout.log_sum_exp);
+  if (setup_.cache > 0)
+    attention_.forward_cached(f.task, qkv, f.at(Role::cache), output, log_sum_exp, f.workspace);
+  else
+    attention_.forward(f.task, qkv, output, log_sum_exp, f.workspace);
   products_.run(linear_forward(setup_.precision, f.n, d_, attention_width_),
                 {.a = output, .b = f.weight(Parameter::out_weight), .c = f.at(Role::partial)});
 }
@@ -41,10 +45,11 @@ template <class E>
 void Operations<E>::rotate(const Frame& f, E* qkv, bool back) {
   const std::int64_t size = setup_.model.head_size(), queries = setup_.model.queries_per_group();
   const bool shared = setup_.model.shares_keys();
+  const float* angles = angles_.data() + f.task.cached * size;
   const std::int64_t bands = shared ? groups_ : 1, step = (queries + 2) * size, heads = shared ? queries + 1 : heads_ + groups_;
   for_shares(setup_.threads, f.n, [&](int, Rows rows) {
     for (std::int64_t band = 0; band < bands; ++band)
-      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, size, setup_.length, angles_.data(), back}, rows);
+      kernels_.rotate({qkv, qkv_width_, band * step, size, heads, size, setup_.length, angles, back}, rows);
   });
 }
 

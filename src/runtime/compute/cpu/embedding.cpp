@@ -45,7 +45,7 @@ void Operations<E>::embedding_end_forward(const Frame& f) {
     products_.run(linear_forward(setup_.precision, f.rows, d_, w_), {.a = kept, .b = f.weight(Parameter::project_in), .c = output});
     words = output;
   }
-  const E* positions = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + setup_.model.position_offset * d_;
+  const E* positions = setup_.model.rotates() ? nullptr : f.weight(Parameter::position) + (setup_.model.position_offset + f.task.cached) * d_;
   const AddResidual<E> add{nullptr, words, positions, d_, output, d_, dropout(setup_, f.task, DropSite::embedding), f.place()};
   for_shares(setup_.threads, f.rows, [&](int, Rows rows) { kernels_.add_residual(add, rows); });
 }

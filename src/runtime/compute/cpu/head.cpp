@@ -89,6 +89,14 @@ void Operations<E>::head_loss(const Frame& f) {
   for (double sum : sums) loss[0] += sum;
 }
 
+template <class E>
+void Operations<E>::score_targets(const Task& task, std::span<TokenScore> scores) {
+  const Frame f{*this, task};
+  FLOTILLA_ASSERT(static_cast<std::int64_t>(scores.size()) == f.n, scores.size(), " scores for ", f.n, " tokens");
+  const HeadRows rows = head_rows(f);
+  for_shares(setup_.threads, f.n, [&](int, Rows share) { kernels_.head_scores(rows, scores.data(), share); });
+}
+
 /// From row to row of the logits' gradient, which stands in their place.
 template <class E>
 std::int64_t Operations<E>::head_pitch(const Frame& f) const {
@@ -168,6 +176,7 @@ void Operations<E>::head_end_backward(const Frame& f) {
   template void Operations<E>::project_back(const Frame&, const E*, const E*, E*); \
   template void Operations<E>::head_forward(const Frame&);                         \
   template void Operations<E>::head_loss(const Frame&);                            \
+  template void Operations<E>::score_targets(const Task&, std::span<TokenScore>);  \
   template std::int64_t Operations<E>::head_pitch(const Frame&) const;             \
   template void Operations<E>::logits_gradient(const Frame&);                      \
   template void Operations<E>::head_backward_weights(const Frame&);                \

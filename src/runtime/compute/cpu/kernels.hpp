@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 
+#include "flotilla/compute/token_score.hpp"
+
 /// The loops over rows that are ours: everything but matrix products. Serial; callers deal rows to threads. Compiled once for each
 /// instruction set (kernels_*.cpp) and chosen at run time; all arithmetic is fp32, whatever the element type.
 namespace flotilla::compute::cpu {
@@ -116,11 +118,11 @@ struct Rotation {
   bool back;
 };
 
-/// Queries [first_query, first_query + rows) of one head against keys [first_key, first_query + rows). With a window, a query sees as many
-/// keys, itself the last; 0: all.
+/// Queries [first_query, first_query + rows) of one head against keys [first_key, first_key + keys), of which the last may be behind all
+/// queries. With a window, a query sees as many keys, itself the last; 0: all.
 struct AttentionBlock {
   float* scores;  ///< (rows, pitch) fp32; becomes probabilities in the element type, at the start of each row
-  std::int64_t pitch, rows, first_query, first_key, window;  ///< first_key: a multiple of 64, as dropout's numbers are dealt
+  std::int64_t pitch, rows, first_query, first_key, keys, window;  ///< first_key: a multiple of 64, as dropout's numbers are dealt
   float scale;
   float* log_sum_exp;  ///< of these rows
   Dropout dropout;
@@ -174,6 +176,7 @@ struct Kernels {
   void (*head_stats)(HeadRows, Rows);
   void (*head_gradient)(HeadRows, Rows);  ///< logits become d logits in the element type, at the start of each row
   double (*head_loss)(HeadRows, Rows);
+  void (*head_scores)(HeadRows, TokenScore*, Rows);  ///< of the rows' targets, by row
   void (*adamw)(AdamWRange, E* weights, std::int64_t count);
   double (*squared_sum)(const float* x, std::int64_t count);
   void (*column_sums)(const E* x, float* sums, std::int64_t width, Rows);

@@ -6,7 +6,7 @@ namespace {
 using model::Operation;
 
 model::LayerShape shape_of(const Setup& s, int sequences) {
-  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel};
+  return {sequences, s.length, s.tensor_parallel, s.tensor_index, s.precision, s.sequence_parallel, s.cache};
 }
 
 model::UnitRange rows_of(const model::LayerShape& s) {
@@ -63,7 +63,7 @@ Operations<E>::Operations(const Setup& setup)
       kernels_{kernels<E>()},
       products_{setup.threads},
       attention_{setup_, products_},
-      angles_{rotary_angles(setup.model, setup.length)} {}
+      angles_{rotary_angles(setup.model, std::max(setup.length, setup.cache))} {}
 
 template <class E>
 void Operations<E>::run(const Task& task) {

@@ -16,6 +16,7 @@ class Operations {
   explicit Operations(const Setup&);
 
   void run(const Task&);
+  void score_targets(const Task&, std::span<TokenScore>);
   void set_scratch(std::span<std::byte> scratch) { products_.set_scratch(scratch); }
 
  private:

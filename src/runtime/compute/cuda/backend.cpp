@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flotilla/base/error.hpp"
 #include "operations.hpp"
 
 namespace flotilla::compute {
@@ -18,6 +19,7 @@ class CudaBackend final : public Backend {
   }
 
   void run(const Task& task) override { operations_.run(task); }
+  void score_targets(const Task&, std::span<TokenScore>) override;
   void fill(std::span<std::byte> bytes, unsigned char value) override {
     if (!bytes.empty()) queue().fill({bytes.data()}, Bytes{static_cast<std::int64_t>(bytes.size())}, value);
   }
@@ -87,6 +89,11 @@ void CudaBackend<E>::convert(std::span<const float> from, std::byte* to) {
 }
 
 template <class E>
+void CudaBackend<E>::score_targets(const Task&, std::span<TokenScore>) {
+  throw Error{ErrorKind::unavailable, "scores of single tokens are computed on CPUs only"};
+}
+
+template <class E>
 std::string CudaBackend<E>::description() const {
   const gpu::DeviceFacts& facts = device_.facts();
   return text(operations_.products().version(), " on ", facts.name, " (sm_", facts.major, facts.minor, ')');
@@ -96,6 +103,7 @@ std::string CudaBackend<E>::description() const {
 }  // namespace cuda
 
 std::unique_ptr<Backend> make_cuda_backend(const Setup& setup, const gpu::Device& device, std::span<const std::byte> kernels) {
+  FLOTILLA_REQUIRE(setup.cache == 0, ErrorKind::unavailable, "keys and values are cached on CPUs only");
   switch (setup.precision) {
     case Precision::fp32: return std::make_unique<cuda::CudaBackend<float>>(setup, device, kernels);
     case Precision::bf16: return std::make_unique<cuda::CudaBackend<cuda::bfloat16>>(setup, device, kernels);

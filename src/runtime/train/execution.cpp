@@ -1,0 +1,19 @@
+#include "execution.hpp"
+
+namespace flotilla::train {
+
+compute::Setup setup_of(const program::Program& program, Rank rank, const Options& options, int cache) {
+  const auto& binding = program.ranks.at(rank.index());
+  const auto& c = class_of(program, rank);
+  return {program.plan.model, program.plan.length, c.shape.tensor_parallel,   binding.tensor_index, program.plan.precision,
+          options.threads,    options.seed,        c.shape.sequence_parallel, options.device,       cache};
+}
+
+void set_scratch(compute::Backend& backend, const Binding& binding) {
+  const int scratch = binding.rank_class().scratch;
+  if (scratch < 0) return;
+  const Bytes size = binding.rank_class().buffers[static_cast<std::size_t>(scratch)].size;
+  backend.set_scratch({binding.buffer(scratch), static_cast<std::size_t>(size.count)});
+}
+
+}  // namespace flotilla::train
