@@ -59,5 +59,23 @@ TEST_F(TokenizerFile, WhatEndsADocument) {
   EXPECT_EQ(read(test::file("", test::model()))->end_of_document(), std::nullopt);
 }
 
+TEST_F(TokenizerFile, TokensStandForBytes) {
+  const auto plain = read(test::file(R"("added_tokens": [)" + test::added("</s>", 7, "special") + "," + test::added("<x>", 9, "normalized") + "]",
+                                     test::model()));
+  EXPECT_EQ(plain->bytes_of(4), "abc");
+  EXPECT_EQ(plain->bytes_of(7), "");  // special
+  EXPECT_EQ(plain->bytes_of(9), "<x>");
+  EXPECT_EQ(plain->bytes_of(8), "");  // no token
+  EXPECT_EQ(plain->bytes_of(-1), "");
+  const auto fallback = read(test::file("", R"("model": {"byte_fallback": true, "vocab": {"a": 0, "<0xE2>": 1, "<0xe2>": 2, "\u2581b": 3}, "merges": []})"));
+  EXPECT_EQ(fallback->bytes_of(1), "\xe2");
+  EXPECT_EQ(fallback->bytes_of(2), "<0xe2>");
+  EXPECT_EQ(fallback->bytes_of(3), " b");
+  const auto spelled = read(test::file(R"("pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true})",
+                                       R"("model": {"vocab": {"\u0120a": 0, "\u00e2": 1, "a": 2, "\u0120": 3}, "merges": []})"));
+  EXPECT_EQ(spelled->bytes_of(0), " a");
+  EXPECT_EQ(spelled->bytes_of(1), "\xe2");
+}
+
 }  // namespace
 }  // namespace flotilla::tokenizer

@@ -24,6 +24,8 @@ class Processor {
   std::optional<std::int32_t> id_of(std::string_view piece) const;
   /// The piece that ends a text, if the model has one.
   std::optional<std::int32_t> end_of_text() const;
+  /// What the piece stands for in a text; nothing for control pieces and for a number without a piece.
+  std::string bytes_of(std::int32_t id) const;
   /// Appends the numbers of `text`, valid UTF-8.
   void encode(std::string_view text, std::vector<std::int32_t>& ids) const;
 

@@ -35,6 +35,9 @@ class Tokenizer {
   /// The token that ends a document, where the file, or tokenizer_config.json beside it, says which.
   virtual std::optional<std::int32_t> end_of_document() const = 0;
   virtual std::unique_ptr<Encoder> encoder() const = 0;
+  /// What the token adds to a text: bytes, of which several tokens may make one character. None for a special token, and for a number
+  /// without a token.
+  virtual std::string bytes_of(std::int32_t token) const = 0;
 };
 
 /// A Hugging Face tokenizer.json, or a SentencePiece .model (by its suffix). Throws Error{bad_input} with file and field for what is

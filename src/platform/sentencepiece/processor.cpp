@@ -46,6 +46,21 @@ std::optional<std::int32_t> Processor::end_of_text() const {
   return id < 0 ? std::nullopt : std::optional<std::int32_t>{id};
 }
 
+std::string Processor::bytes_of(std::int32_t id) const {
+  const auto& p = state_->processor;
+  if (id < 0 || id >= vocabulary() || p.IsControl(id) || p.IsUnknown(id) || p.IsUnused(id)) return {};
+  const std::string& piece = p.IdToPiece(id);
+  if (p.IsByte(id)) return {static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16))};  // <0x0A>
+  constexpr std::string_view space_mark = "\xe2\x96\x81";
+  std::string text;
+  for (std::size_t at = 0; at < piece.size();) {
+    const bool space = std::string_view{piece}.substr(at).starts_with(space_mark);
+    text += space ? ' ' : piece[at];
+    at += space ? space_mark.size() : 1;
+  }
+  return text;
+}
+
 void Processor::encode(std::string_view text, std::vector<std::int32_t>& ids) const {
   std::vector<int> mine;
   require(state_->processor.Encode({text.data(), text.size()}, &mine), "SentencePiece");

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint32_t no_rank = ~std::uint32_t{0};
 constexpr std::size_t longest_line = 48;  // beyond, looking for the smallest rank costs more than a heap
+constexpr std::string_view hexadecimal = "0123456789ABCDEF";
 constexpr std::string_view space_mark = "\xe2\x96\x81";  // U+2581, SentencePiece's space
 
 std::uint32_t number_of(std::string_view character) {
@@ -25,8 +26,15 @@ std::int32_t find_or_none(const Vocabulary& vocabulary, std::string_view token) 
 }
 
 std::string fallback_name(std::size_t byte) {
-  constexpr std::string_view digits = "0123456789ABCDEF";
-  return {'<', '0', 'x', digits[byte >> 4], digits[byte & 15], '>'};
+  return {'<', '0', 'x', hexadecimal[byte >> 4], hexadecimal[byte & 15], '>'};
+}
+
+/// The byte that such a name is of.
+std::optional<char> fallback_byte(std::string_view token) {
+  if (token.size() != 6) return std::nullopt;
+  const auto high = hexadecimal.find(token[3]), low = hexadecimal.find(token[4]);
+  if (high == hexadecimal.npos || low == hexadecimal.npos || token != fallback_name(high << 4 | low)) return std::nullopt;
+  return static_cast<char>(high << 4 | low);
 }
 
 }  // namespace
@@ -56,6 +64,18 @@ bool Bpe::merges_end_at_spaces() const {
     while (token.starts_with(space_mark)) token.remove_prefix(space_mark.size());
     return token.find(space_mark) != token.npos;
   });
+}
+
+std::string Bpe::bytes_of(std::string_view token) const {
+  if (options_.alphabet == Alphabet::bytes) return unspelled_bytes(token).value_or(std::string{token});
+  if (const auto byte = fallback_byte(token); options_.byte_fallback && byte) return {*byte};
+  std::string text;
+  for (std::size_t at = 0; at < token.size();) {
+    const bool space = token.substr(at).starts_with(space_mark);
+    text += space ? ' ' : token[at];
+    at += space ? space_mark.size() : 1;
+  }
+  return text;
 }
 
 void Bpe::encode(std::string_view word, Workspace& work, std::vector<std::int32_t>& tokens) const {

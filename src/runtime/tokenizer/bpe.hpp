@@ -39,6 +39,8 @@ class Bpe {
   Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions);
 
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  /// What a token of the vocabulary stands for in a text.
+  std::string bytes_of(std::string_view token) const;
 
   /// Scratch memory of a thread.
   struct Workspace {

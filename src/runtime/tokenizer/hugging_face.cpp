@@ -42,6 +42,13 @@ class HuggingFaceEncoder : public Encoder {
 HuggingFaceTokenizer::HuggingFaceTokenizer(Parts parts) : parts_{std::move(parts)} {
   for (const Vocabulary& tokens : {std::cref(parts_.model.vocabulary()), std::cref(parts_.added)})
     for (const auto& [token, id] : tokens) vocabulary_ = std::max(vocabulary_, id + 1);
+  for (const auto& [token, id] : parts_.model.vocabulary()) bytes_[id] = parts_.model.bytes_of(token);
+  for (const auto& [token, id] : parts_.added) bytes_[id] = parts_.special.contains(token) ? std::string{} : token;
+}
+
+std::string HuggingFaceTokenizer::bytes_of(std::int32_t token) const {
+  const auto found = bytes_.find(token);
+  return found == bytes_.end() ? std::string{} : found->second;
 }
 
 std::optional<std::int32_t> HuggingFaceTokenizer::id_of(std::string_view token) const {

@@ -18,7 +18,7 @@ class HuggingFaceTokenizer : public Tokenizer {
     Normalizer normalizer;
     PreTokenizer pre_tokenizer;
     Bpe model;
-    Vocabulary added;
+    Vocabulary added, special;  ///< special ones are among the added
     std::optional<std::int32_t> end_of_document;
   };
   explicit HuggingFaceTokenizer(Parts parts);
@@ -27,9 +27,11 @@ class HuggingFaceTokenizer : public Tokenizer {
   std::optional<std::int32_t> id_of(std::string_view token) const override;
   std::optional<std::int32_t> end_of_document() const override { return parts_.end_of_document; }
   std::unique_ptr<Encoder> encoder() const override;
+  std::string bytes_of(std::int32_t token) const override;
 
  private:
   Parts parts_;
+  std::unordered_map<std::int32_t, std::string> bytes_;  ///< by token
   int vocabulary_ = 0;
 };
 

@@ -22,6 +22,7 @@ class SentencePieceTokenizer : public Tokenizer {
   std::optional<std::int32_t> id_of(std::string_view token) const override { return processor_.id_of(token); }
   std::optional<std::int32_t> end_of_document() const override { return processor_.end_of_text(); }
   std::unique_ptr<Encoder> encoder() const override { return std::make_unique<SentencePieceEncoder>(processor_); }
+  std::string bytes_of(std::int32_t token) const override { return processor_.bytes_of(token); }
 
  private:
   sentencepiece::Processor processor_;

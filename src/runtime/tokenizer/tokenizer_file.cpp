@@ -135,9 +135,10 @@ std::optional<std::int32_t> end_of_document(const std::filesystem::path& path, c
   return std::nullopt;
 }
 
-Vocabulary by_content(const std::vector<AddedToken>& tokens) {
+Vocabulary by_content(const std::vector<AddedToken>& tokens, bool special_only) {
   Vocabulary added;
-  for (const auto& token : tokens) added.emplace(token.content, token.id);
+  for (const auto& token : tokens)
+    if (token.special || !special_only) added.emplace(token.content, token.id);
   return added;
 }
 
@@ -166,7 +167,7 @@ std::unique_ptr<const Tokenizer> read_hugging_face(const std::filesystem::path& 
   const auto added = document.has("added_tokens") ? added_tokens_of(document.at("added_tokens"), model.vocabulary()) : std::vector<AddedToken>{};
   return std::make_unique<HuggingFaceTokenizer>(HuggingFaceTokenizer::Parts{
       tokens_in(added, false, normalizer), tokens_in(added, true, normalizer), normalizer, std::move(pre_tokenizer), std::move(model),
-      by_content(added), end_of_document(path, added)});
+      by_content(added, false), by_content(added, true), end_of_document(path, added)});
 }
 
 }  // namespace flotilla::tokenizer

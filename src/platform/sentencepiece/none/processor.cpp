@@ -20,6 +20,7 @@ Processor Processor::open(const std::filesystem::path& path) {
 int Processor::vocabulary() const { return 0; }
 std::optional<std::int32_t> Processor::id_of(std::string_view) const { return std::nullopt; }
 std::optional<std::int32_t> Processor::end_of_text() const { return std::nullopt; }
+std::string Processor::bytes_of(std::int32_t) const { return {}; }
 void Processor::encode(std::string_view, std::vector<std::int32_t>&) const {}
 
 std::string library_version() { return "none: built without SentencePiece"; }
