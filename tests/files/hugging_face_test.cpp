@@ -77,6 +77,50 @@ TEST(HuggingFace, LlamasOfOtherGenerations) {
   EXPECT_TRUE(biased.qkv_bias && biased.attention_output_bias && biased.feed_forward_bias);
 }
 
+TEST(HuggingFace, MistralIsLlamaWithAWindow) {
+  const auto mistral = read(R"({"model_type": "mistral", "rms_norm_eps": 1e-5, "max_position_embeddings": 32768})", "mistral-7b");
+  auto expected = read(R"({"model_type": "llama", "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 32000,
+                           "max_position_embeddings": 32768, "rms_norm_eps": 1e-5})",
+                       "mistral-7b");
+  expected.family = "mistral";
+  expected.windows = {4096};
+  EXPECT_EQ(mistral, expected);
+  EXPECT_TRUE(read(R"({"model_type": "mistral", "sliding_window": null})").windows.empty());
+}
+
+TEST(HuggingFace, Qwen2HasBiasesOnQueriesKeysAndValues) {
+  const auto qwen = read(R"({"model_type": "qwen2", "hidden_size": 896, "intermediate_size": 4864, "num_attention_heads": 14,
+                             "num_hidden_layers": 24, "num_key_value_heads": 2, "max_window_layers": 21, "sliding_window": 32768,
+                             "use_sliding_window": false, "rope_theta": 1000000.0, "tie_word_embeddings": true, "vocab_size": 151936})");
+  EXPECT_TRUE(qwen.qkv_bias && qwen.tied_head);
+  EXPECT_FALSE(qwen.attention_output_bias || qwen.feed_forward_bias);
+  EXPECT_EQ(qwen.key_value_heads, 2);
+  EXPECT_EQ(qwen.positions, 32768);
+  EXPECT_TRUE(qwen.windows.empty());
+}
+
+TEST(HuggingFace, Qwen2MayHaveWindowsInSomeBlocks) {
+  const auto of = [](const char* more) {
+    return read(text(R"({"model_type": "qwen2", "num_hidden_layers": 4, "sliding_window": 9, "use_sliding_window": true, )", more, "}")).windows;
+  };
+  EXPECT_EQ(of(R"("max_window_layers": 3)"), (std::vector<int>{0, 0, 0, 9}));
+  EXPECT_EQ(of(R"("max_window_layers": 0)"), (std::vector<int>{9}));
+  EXPECT_EQ(of(R"("max_window_layers": 28)"), (std::vector<int>{}));
+  const char* types = R"("layer_types": ["full_attention", "sliding_attention", "full_attention", "sliding_attention"])";
+  EXPECT_EQ(of(types), (std::vector<int>{0, 9}));
+  expect_refused([&] { of(R"("layer_types": ["full_attention"])"); }, "/layer_types", "4 layers");
+  expect_refused([&] { of(R"("layer_types": ["full", "full", "full", "full"])"); }, "/layer_types/0", "'full'");
+}
+
+TEST(HuggingFace, ModelsLikeLlamaAreWrittenAsTheyAreRead) {
+  for (const char* json : {R"({"model_type": "llama", "attention_bias": true})", R"({"model_type": "mistral", "sliding_window": 17})",
+                           R"({"model_type": "mistral", "sliding_window": null})", R"({"model_type": "qwen2"})",
+                           R"({"model_type": "qwen2", "use_sliding_window": true, "sliding_window": 5, "max_window_layers": 30})"}) {
+    const auto config = read(json, "model");
+    EXPECT_EQ(read(hugging_face_config_to_json(config, Precision::fp32, ""), "model"), config) << json;
+  }
+}
+
 TEST(HuggingFace, WindowsAreAsFewAsSayIt) {
   const auto of = [](const char* types, int layers) {
     return read(text(R"({"model_type": "gpt_neo", "window_size": 7, "num_layers": )", layers, R"(, "attention_types": )", types, "}"))
@@ -110,7 +154,7 @@ TEST(HuggingFace, ReadsWhatDiffers) {
 }
 
 TEST(HuggingFace, RefusesWhatFlotillaDoesNotImplement) {
-  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo or llama", "bert");
+  refused(gpt2_json, "\"gpt2\"", "\"bert\"", "/model_type: expected gpt2, opt, gpt_neo, llama, mistral or qwen2", "bert");
   refused(gpt2_json, "\"model_type\": \"gpt2\", ", "", "'model_type' is missing", "");
   refused(gpt2_json, "\"gelu_new\"", "\"gelu\"", "/activation_function: expected gelu_new", "'gelu'");
   refused(gpt2_json, "\"embd_pdrop\": 0.1", "\"embd_pdrop\": 0.2", "/embd_pdrop: expected 0.1", "resid_pdrop");

@@ -23,6 +23,7 @@ class Keys {
     return given(key) ? object_.get_string(key) : std::string{otherwise};
   }
 
+  bool is_null(std::string_view key) const { return object_.has(key) && object_.at(key).is_null(); }
   /// A member that is an object or an array.
   std::optional<Json> member(std::string_view key) const { return given(key) ? std::optional<Json>{object_.at(key)} : std::nullopt; }
 
@@ -94,10 +95,19 @@ void opt(const Keys& keys, model::Config& c) {
   keys.require_number("layerdrop", 0, 0);
 }
 
+constexpr int most_listed_blocks = 4096;  // lists of blocks are written out
+
+/// As few as say all of them; none where no block has a window.
+std::vector<int> shortest_period(std::vector<int> all) {
+  std::size_t period = 1;
+  while (!std::equal(all.begin() + static_cast<std::ptrdiff_t>(period), all.end(), all.begin())) ++period;
+  all.resize(period);
+  return all == std::vector<int>{0} ? std::vector<int>{} : all;
+}
+
 /// attention_types: [[["global", "local"], 12]] is twelve times these two. Returns the windows of the blocks, as few as say it.
 std::vector<int> windows(const Keys& keys, int blocks, int window) {
-  constexpr int most_blocks = 4096;  // the list is written out
-  if (blocks > most_blocks) keys.refuse("num_layers", text("expected at most ", most_blocks, ", got ", blocks));
+  if (blocks > most_listed_blocks) keys.refuse("num_layers", text("expected at most ", most_listed_blocks, ", got ", blocks));
   std::vector<int> all;
   const auto types = keys.member("attention_types");
   const auto add = [&](const Json& kind) {
@@ -115,10 +125,7 @@ std::vector<int> windows(const Keys& keys, int blocks, int window) {
     for (int block = 0; block < blocks; ++block) all.push_back(block % 2 == 1 ? window : 0);
   if (static_cast<int>(all.size()) != blocks)
     keys.refuse("attention_types", text("expected kinds of attention for the ", blocks, " layers of num_layers"));
-  std::size_t period = 1;
-  while (!std::equal(all.begin() + static_cast<std::ptrdiff_t>(period), all.end(), all.begin())) ++period;
-  all.resize(period);
-  return all == std::vector<int>{0} ? std::vector<int>{} : all;
+  return shortest_period(std::move(all));
 }
 
 void gpt_neo(const Keys& keys, model::Config& c) {
@@ -162,15 +169,20 @@ void rotary(const Keys& keys, model::Rotary& r) {
   if (!(r.theta > 0)) keys.refuse("rope_theta", text("expected a number above 0, got ", r.theta));
 }
 
-void llama(const Keys& keys, model::Config& c) {
+/// What differs between the models that are built like Llama, where their config.json leaves it out.
+struct LlamaDefaults {
+  int feed_forward, vocabulary, positions, key_value_heads;  ///< 0 heads of keys and values: as many as of queries
+};
+
+void like_llama(const Keys& keys, model::Config& c, const LlamaDefaults& otherwise) {
   c.blocks = keys.integer("num_hidden_layers", 32);
   c.hidden = c.embedding_width = keys.integer("hidden_size", 4096);
   c.heads = keys.integer("num_attention_heads", 32);
-  c.key_value_heads = keys.integer("num_key_value_heads", c.heads);
+  c.key_value_heads = keys.integer("num_key_value_heads", otherwise.key_value_heads > 0 ? otherwise.key_value_heads : c.heads);
   if (c.key_value_heads == c.heads) c.key_value_heads = 0;
-  c.feed_forward = keys.integer("intermediate_size", 11008);
-  c.vocabulary = keys.integer("vocab_size", 32000);
-  c.positions = keys.integer("max_position_embeddings", 2048);
+  c.feed_forward = keys.integer("intermediate_size", otherwise.feed_forward);
+  c.vocabulary = keys.integer("vocab_size", otherwise.vocabulary);
+  c.positions = keys.integer("max_position_embeddings", otherwise.positions);
   c.activation = model::Activation::swiglu;
   const std::string gate = keys.name("hidden_act", "silu");
   if (gate != "silu" && gate != "swish") keys.refuse("hidden_act", text("expected silu, got ", in_quotes(gate)));
@@ -179,19 +191,58 @@ void llama(const Keys& keys, model::Config& c) {
   c.attention_dropout = keys.number("attention_dropout", 0);
   c.init_std = keys.number("initializer_range", 0.02);
   rotary(keys, c.rotary);
-  c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", false);
-  c.feed_forward_bias = keys.flag("mlp_bias", false);
+  c.qkv_bias = c.attention_output_bias = c.feed_forward_bias = false;
   c.tied_head = keys.flag("tie_word_embeddings", false);
   const int head = keys.integer("head_dim", c.hidden / c.heads);
   if (head != c.hidden / c.heads)
     keys.refuse("head_dim", text("expected ", c.hidden / c.heads, ", hidden_size / num_attention_heads; Flotilla trains no other width"));
 }
 
+void llama(const Keys& keys, model::Config& c) {
+  like_llama(keys, c, {11008, 32000, 2048, 0});
+  c.qkv_bias = c.attention_output_bias = keys.flag("attention_bias", false);
+  c.feed_forward_bias = keys.flag("mlp_bias", false);
+}
+
+/// A window in every block, unless it is null.
+void mistral(const Keys& keys, model::Config& c) {
+  like_llama(keys, c, {14336, 32000, 131072, 8});
+  const int window = keys.is_null("sliding_window") ? 0 : keys.integer("sliding_window", 4096);
+  if (window > 0) c.windows = {window};
+}
+
+/// layer_types, or what stood in its place before transformers 4.53: the blocks from max_window_layers on have a window.
+std::vector<int> qwen2_windows(const Keys& keys, int blocks) {
+  const int window = keys.flag("use_sliding_window", false) && !keys.is_null("sliding_window") ? keys.integer("sliding_window", 4096) : 0;
+  if (window == 0) return {};
+  if (blocks > most_listed_blocks) keys.refuse("num_hidden_layers", text("expected at most ", most_listed_blocks, ", got ", blocks));
+  std::vector<int> all;
+  const int first = keys.integer("max_window_layers", 28, 0);
+  const auto types = keys.member("layer_types");
+  for (int block = 0; !types && block < blocks; ++block) all.push_back(block >= first ? window : 0);
+  for (const Json& type : types ? types->items() : std::vector<Json>{}) {
+    const std::string name = type.as_string();
+    if (name != "full_attention" && name != "sliding_attention")
+      type.refuse(text("expected full_attention or sliding_attention, got ", in_quotes(name)));
+    all.push_back(name == "sliding_attention" ? window : 0);
+  }
+  if (static_cast<int>(all.size()) != blocks) keys.refuse("layer_types", text("expected kinds of attention for ", blocks, " layers"));
+  return shortest_period(std::move(all));
+}
+
+/// Biases on queries, keys and values alone.
+void qwen2(const Keys& keys, model::Config& c) {
+  like_llama(keys, c, {22016, 151936, 32768, 32});
+  c.qkv_bias = true;
+  c.windows = qwen2_windows(keys, c.blocks);
+}
+
 struct Family {
   const char* name;
   void (*read)(const Keys&, model::Config&);
 };
-constexpr Family families[] = {{"gpt2", gpt2}, {"opt", opt}, {"gpt_neo", gpt_neo}, {"llama", llama}};
+constexpr Family families[] = {{"gpt2", gpt2}, {"opt", opt}, {"gpt_neo", gpt_neo},
+                               {"llama", llama}, {"mistral", mistral}, {"qwen2", qwen2}};
 
 model::Config config_of(const Json& document, std::string_view name) {
   const Keys keys{document};
@@ -201,7 +252,7 @@ model::Config config_of(const Json& document, std::string_view name) {
   keys.require_flag("is_encoder_decoder", false, false);
   const auto* family = std::ranges::find(families, config.family, &Family::name);
   if (family == std::end(families))
-    document.at("model_type").refuse("expected gpt2, opt, gpt_neo or llama, got " + document.at("model_type").one_line());
+    document.at("model_type").refuse("expected gpt2, opt, gpt_neo, llama, mistral or qwen2, got " + document.at("model_type").one_line());
   family->read(keys, config);
   model::check(config, document.source());
   return config;

@@ -74,8 +74,9 @@ Node rope_scaling(const model::Rotary& r) {
                       {"original_max_position_embeddings", r.original_positions}};
 }
 
-void write_llama(const model::Config& c, Node::Object& o) {
-  o.insert(o.end(), {{"architectures", Node::Array{"LlamaForCausalLM"}},
+/// What the models that are built like Llama have in common.
+void write_like_llama(const model::Config& c, const char* architecture, Node::Object& o) {
+  o.insert(o.end(), {{"architectures", Node::Array{architecture}},
                      {"num_hidden_layers", c.blocks},
                      {"hidden_size", c.hidden},
                      {"num_attention_heads", c.heads},
@@ -86,10 +87,28 @@ void write_llama(const model::Config& c, Node::Object& o) {
                      {"rms_norm_eps", c.norm_epsilon},
                      {"rope_theta", c.rotary.theta},
                      {"rope_scaling", rope_scaling(c.rotary)},
-                     {"attention_bias", c.qkv_bias},
-                     {"mlp_bias", c.feed_forward_bias},
                      {"attention_dropout", c.attention_dropout},
                      {"initializer_range", c.init_std}});
+}
+
+void write_llama(const model::Config& c, Node::Object& o) {
+  write_like_llama(c, "LlamaForCausalLM", o);
+  o.insert(o.end(), {{"attention_bias", c.qkv_bias}, {"mlp_bias", c.feed_forward_bias}});
+}
+
+void write_mistral(const model::Config& c, Node::Object& o) {
+  write_like_llama(c, "MistralForCausalLM", o);
+  o.push_back({"sliding_window", c.windows.empty() ? Node{} : Node{c.windows.front()}});
+}
+
+void write_qwen2(const model::Config& c, Node::Object& o) {
+  write_like_llama(c, "Qwen2ForCausalLM", o);
+  const auto window = std::ranges::max_element(c.windows);
+  o.push_back({"use_sliding_window", !c.windows.empty()});
+  if (c.windows.empty()) return;
+  Node::Array types;
+  for (int block = 0; block < c.blocks; ++block) types.emplace_back(c.window(block) > 0 ? "sliding_attention" : "full_attention");
+  o.insert(o.end(), {{"sliding_window", *window}, {"layer_types", std::move(types)}});
 }
 
 struct WrittenFamily {
@@ -97,13 +116,14 @@ struct WrittenFamily {
   void (*write)(const model::Config&, Node::Object&);
 };
 constexpr WrittenFamily written_families[] = {
-    {"gpt2", write_gpt2}, {"opt", write_opt}, {"gpt_neo", write_gpt_neo}, {"llama", write_llama}};
+    {"gpt2", write_gpt2},   {"opt", write_opt},         {"gpt_neo", write_gpt_neo},
+    {"llama", write_llama}, {"mistral", write_mistral}, {"qwen2", write_qwen2}};
 
 /// Tokens of a model whose tokenizer nobody has named: none.
 Node::Object from_nothing(const model::Config& c) {
   const auto* family = std::ranges::find(written_families, c.family, &WrittenFamily::name);
   FLOTILLA_REQUIRE(family != std::end(written_families), ErrorKind::unavailable, "a config.json is written for models of the families gpt2, opt, ",
-                   "gpt_neo and llama; this model's is ", in_quotes(c.family));
+                   "gpt_neo, llama, mistral and qwen2; this model's is ", in_quotes(c.family));
   Node::Object object{{"model_type", c.family}};
   family->write(c, object);
   object.insert(object.end(), {{"vocab_size", c.vocabulary},

@@ -72,6 +72,8 @@ constexpr Family families[] = {
     {"opt", "model.", opt},
     {"gpt_neo", "transformer.", gpt_neo},
     {"llama", "model.", llama},
+    {"mistral", "model.", llama},
+    {"qwen2", "model.", llama},
 };
 
 }  // namespace
@@ -79,7 +81,7 @@ constexpr Family families[] = {
 const Family& family_named(std::string_view name) {
   const auto* found = std::ranges::find(families, name, &Family::name);
   FLOTILLA_REQUIRE(found != std::end(families), ErrorKind::unavailable, "the tensors of models of the family ", in_quotes(name),
-                   " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo or llama");
+                   " have no names in Hugging Face's files that Flotilla knows; expected gpt2, opt, gpt_neo, llama, mistral or qwen2");
   return *found;
 }
 
