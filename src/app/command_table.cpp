@@ -3,7 +3,9 @@
 #include "app/common/planning_options.hpp"
 #include "app/control/control.hpp"
 #include "app/doctor/doctor.hpp"
+#include "app/evaluate/evaluate.hpp"
 #include "app/export/export.hpp"
+#include "app/generate/generate.hpp"
 #include "app/import/import.hpp"
 #include "app/inspect/inspect.hpp"
 #include "app/plan/planning.hpp"
@@ -35,6 +37,9 @@ std::vector<Command> command_table() {
           {"report", "report what a run did, incarnation by incarnation: devices, plan, end, lost work, cost", "RUN", report_run,
            run_report_options},
           {"inspect", "show the contents of a plan, profile, forecast, checkpoint or run directory", "FILE", inspect, inspect_options},
+          {"evaluate", "loss of files, or likelihoods of continuations; on every rank (mpirun, srun)", "MODEL", evaluate, evaluate_options,
+           false, true},
+          {"generate", "go on with a text; on every rank (mpirun, srun)", "MODEL TEXT", generate, generate_options, false, true},
           {"tokenize", "turn text files into a token file with a model's tokenizer, on all processors", "IN...", tokenize, tokenize_options},
           {"import", "check a Hugging Face model, or convert published measurements and plans", "WHAT FILE", import_published, import_options},
           {"export", "write a Hugging Face model, or a plan in another simulator's format", "WHAT FILE", export_for_others, export_options}};

@@ -3,6 +3,7 @@
 #include "app/common/batch_job.hpp"
 #include "app/common/job.hpp"
 #include "app/common/live_line.hpp"
+#include "app/common/on_all_ranks.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -10,17 +11,13 @@
 #include "flotilla/base/print.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/comm/agree.hpp"
-#include "flotilla/comm/fail_world.hpp"
 #include "flotilla/files/profile_file.hpp"
-#include "flotilla/mpi/session.hpp"
 #include "flotilla/probe/probe.hpp"
 #include "flotilla/probe/report.hpp"
 #include "flotilla/session/device_choice.hpp"
 
 namespace flotilla::app {
 namespace {
-
-constexpr Seconds probe_start_deadline{120};  // before the job is read: ranks of a large job do not start at once
 
 flotilla::probe::ProbeRequest request_of(const Job& job) {
   flotilla::probe::ProbeRequest request;
@@ -48,12 +45,12 @@ void show(const Job& job, const cluster::Profile& profile, Seconds took) {
 
 int measure(const comm::World& world, std::span<const std::string> arguments) {
   const Job job = comm::agree_on(
-      world, "reading the job", [&] { return read_job(arguments, Need::model); }, probe_start_deadline);
-  comm::require_same(world, "the job", shared_configuration(job), probe_start_deadline);
+      world, "reading the job", [&] { return read_job(arguments, Need::model); }, ranks_start_deadline);
+  comm::require_same(world, "the job", shared_configuration(job), ranks_start_deadline);
   const bool speaks = world.rank() == Rank{0};
   auto request = request_of(job);
   request.zone = comm::agree_on(
-      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, probe_start_deadline);
+      world, "reading the batch system's variables", [&] { return batch_job(job).zone; }, ranks_start_deadline);
   request.device = session::choose_device(world, job.device.kind, job.device.tf32, job.comm.deadline);
   const Seconds start = now();
   cluster::Profile profile;
@@ -76,16 +73,7 @@ int measure(const comm::World& world, std::span<const std::string> arguments) {
 }  // namespace
 
 int probe(std::span<const std::string> arguments) {
-  mpi::Session session;
-  const comm::World world{session.world(), probe_start_deadline};
-  try {
-    return measure(world, arguments);
-  } catch (const comm::AgreedError& error) {
-    if (world.rank() == Rank{0}) log::error(error.what());
-    return static_cast<int>(exit_code(error.kind()));
-  } catch (...) {
-    comm::fail_world(&world, nullptr, comm::last_words());
-  }
+  return on_all_ranks([&](const comm::World& world) { return measure(world, arguments); });
 }
 
 }  // namespace flotilla::app
