@@ -74,7 +74,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
     difference += (static_cast<double>(a[i]) - static_cast<double>(b[i])) * (static_cast<double>(a[i]) - static_cast<double>(b[i]));
     norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
   }
-  return norm == 0 ? difference : std::sqrt(difference / norm);
+  return a.empty() ? 0 : std::sqrt(difference / norm);
 }
 
 class Cached : public ::testing::TestWithParam<const char*> {};
