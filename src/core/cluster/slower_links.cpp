@@ -1,10 +1,12 @@
 #include "flotilla/cluster/slower_links.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <tuple>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/cluster/transports.hpp"
 
 namespace flotilla::cluster {
 namespace {
@@ -48,24 +50,25 @@ void put(Profile& profile, Link link) {
     *found = std::move(link);
 }
 
+using Joins = std::function<bool(Rank, Rank)>;
+
 /// A pair that was not measured counts as the slowest of its level, which a slower link must not become: such pairs keep what they had.
-void keep_unmeasured(Profile& profile) {
+void keep_unmeasured(Profile& profile, const Joins& joined) {
   std::map<std::string, Rank> hosts;
   for (const auto& device : profile.devices) hosts.try_emplace(device.host, device.rank);
   if (hosts.size() > most_hosts) return;
   const Profile before = profile;
   for (const auto& [from, a] : hosts)
     for (const auto& [to, b] : hosts) {
-      if (from == to) continue;  // of hosts with one rank there is none
+      if (from == to || !joined(a, b)) continue;  // of hosts with one rank there is none
       const auto& link = link_between(before, a, b);
       const bool measured = (link.from == from && link.to == to) || (link.from == to && link.to == from);
       if (!measured && link.level != LinkLevel::wide) profile.links.push_back(own_link(before, a, b));
     }
 }
 
-}  // namespace
-
-Profile with_slower_links(Profile profile, std::span<const SlowPair> pairs) {
+/// Profile::links alone, of the pairs that they join.
+void slow_down(Profile& profile, std::span<const SlowPair> pairs, const Joins& joined) {
   struct Slow {
     Link link;
     double factor = 1;
@@ -73,15 +76,32 @@ Profile with_slower_links(Profile profile, std::span<const SlowPair> pairs) {
   std::map<Way, Slow> slow;
   for (const auto& pair : pairs)
     for (const auto& [a, b] : {std::pair{pair.a, pair.b}, std::pair{pair.b, pair.a}}) {
+      if (!joined(a, b)) continue;
       auto link = own_link(profile, a, b);
       const Way way{link.level, link.from, link.to};
       auto& one = slow.try_emplace(way, Slow{std::move(link), 1}).first->second;
       one.factor = std::max(one.factor, pair.factor);
     }
-  if (std::ranges::none_of(slow, [](const auto& one) { return one.second.factor > 1; })) return profile;
-  keep_unmeasured(profile);
+  if (std::ranges::none_of(slow, [](const auto& one) { return one.second.factor > 1; })) return;
+  keep_unmeasured(profile, joined);
   for (auto& [way, one] : slow)
     if (one.factor > 1) put(profile, slower(std::move(one.link), one.factor));
+}
+
+/// The same of what a transport makes of GPUs, as links of their own.
+void slow_down(Profile& profile, Transport transport, std::span<const SlowPair> pairs) {
+  const Joins joined = [&](Rank a, Rank b) { return joins(profile, transport, {a, b}); };
+  Profile between_gpus = over(profile, transport);
+  slow_down(between_gpus, pairs, joined);
+  std::erase_if(profile.device_links, [&](const DeviceLink& known) { return known.transport == transport && known.refusal.empty(); });
+  for (auto& link : between_gpus.links) profile.device_links.push_back({transport, std::move(link), ""});
+}
+
+}  // namespace
+
+Profile with_slower_links(Profile profile, std::span<const SlowPair> pairs) {
+  if (!profile.device_links.empty()) slow_down(profile, Transport::nccl, pairs);
+  slow_down(profile, pairs, [](Rank, Rank) { return true; });
   return profile;
 }
 
