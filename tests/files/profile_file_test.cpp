@@ -136,6 +136,20 @@ TEST(ProfileFile, LinksBetweenGpusAreOptionalAndChecked) {
   refuse("\"rank 1 on n2: wrong sum\"", "\"\"", "/device_links/1/refusal: ", "expected a reason");
 }
 
+TEST(ProfileFile, SumsOverGroupsOfGpusAreOptionalAndChecked) {
+  cluster::Profile p = example();
+  EXPECT_EQ(profile_to_json(p).find("group_sums"), std::string::npos);
+  const std::vector<cluster::DevicePlace> members{{"n1", 0}, {"n1", 1}, {"n2", 0}};
+  p.group_sums = {{cluster::Transport::nccl, members, p.links.front().pieces, 0.02, ""},
+                  {cluster::Transport::nccl, members, {}, 0, "rank 2 on n2: wrong sum"}};
+  const std::string json = profile_to_json(p);
+  EXPECT_EQ(profile_from_json(json, "p"), p);
+  const auto refuse = refusing(json);
+  refuse("\"transport\": \"nccl\"", "\"transport\": \"host\"", "/group_sums/0/transport: ", "expected another transport");
+  refuse("\"local_rank\": 1}", "\"local_rank\": 0}", "/group_sums/0/members/1: ", "is a member already");
+  refuse("\"rank 2 on n2: wrong sum\"", "\"\"", "/group_sums/1/refusal: ", "expected a reason");
+}
+
 TEST(ProfileFile, RefusesByPointer) {
   refused("\"flotilla-profile\"", "3", "/format: ", "string");
   refused("\"version\": 1", "\"version\": 0", "/version: version 0 is unknown", "reads version 1");

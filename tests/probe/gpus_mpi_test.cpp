@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/model/operations.hpp"
 #include "flotilla/nccl/library.hpp"
@@ -20,6 +20,9 @@ ProbeRequest on_gpus(bool takes_part = true) {
   if (choice.ordinal) request.device = {compute::DeviceKind::gpu, *choice.ordinal};
   return request;
 }
+
+bool joins_standins() { return std::getenv("FLOTILLA_STANDIN_NCCL_MEMORY") != nullptr; }
+constexpr const char* real_library = "NVIDIA's library cannot join stand-ins of GPUs";
 
 void expect_everything_of(const cluster::Profile& profile, const cluster::DeviceType& type) {
   for (int o = 0; o < model::operation_count; ++o) {
@@ -82,7 +85,8 @@ TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
     EXPECT_TRUE(profile.device_links.empty());
     return;
   }
-  if (std::getenv("FLOTILLA_STANDIN_NCCL_MEMORY") == nullptr) GTEST_SKIP() << "NVIDIA's library cannot join stand-ins of GPUs";
+  if (!joins_standins()) GTEST_SKIP() << real_library;
+  EXPECT_TRUE(profile.group_sums.empty()) << "a group of two is a pair";
   ASSERT_EQ(profile.device_links.size(), 1u);
   const auto& known = profile.device_links.front();
   EXPECT_EQ(known.refusal, "");
@@ -93,6 +97,33 @@ TEST(GpusOverNccl, AreMeasuredFromDeviceToDevice) {
   for (const auto& type : profile.device_types) EXPECT_EQ(type.nccl_memory, Bytes{128 << 10}) << "as the stand-in takes it";
   EXPECT_NE(profile.software.find("NCCL 2."), std::string::npos) << profile.software;
   EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
+}
+
+/// Three GPUs of a host, each with a rank.
+TEST(WholeGroupsOverNccl, AreProvedAndMeasured) {
+  if (!joins_standins()) GTEST_SKIP() << real_library;
+  const auto profile = measure(world(), on_gpus());
+  ASSERT_EQ(profile.group_sums.size(), 1u);
+  const auto& sum = profile.group_sums.front();
+  EXPECT_EQ(sum.refusal, "");
+  ASSERT_EQ(sum.members.size(), 3u);
+  for (std::size_t m = 0; m < sum.members.size(); ++m) EXPECT_EQ(sum.members[m], cluster::place_of(profile.devices[m]));
+  ASSERT_FALSE(sum.pieces.empty());
+  cluster::Link as_link;
+  as_link.pieces = sum.pieces;
+  EXPECT_GT(cluster::transfer_time(as_link, {8 << 20}), cluster::transfer_time(as_link, {8 << 10}));
+  EXPECT_EQ(files::profile_from_json(files::profile_to_json(profile), "itself"), profile);
+}
+
+/// The pair passes its proof, the group of three does not (FLOTILLA_STANDIN_NCCL_FAULTS).
+TEST(WholeGroupsOverNccl, ThatFailTheirProofAreRefused) {
+  if (!joins_standins()) GTEST_SKIP() << real_library;
+  const auto profile = measure(world(), on_gpus());
+  ASSERT_EQ(profile.group_sums.size(), 1u);
+  const std::vector<Rank> three{Rank{0}, Rank{1}, Rank{2}};
+  EXPECT_NE(profile.group_sums.front().refusal.find("rank "), std::string::npos) << profile.group_sums.front().refusal;
+  EXPECT_FALSE(cluster::joins(profile, cluster::Transport::nccl, three));
+  EXPECT_TRUE(cluster::joins(profile, cluster::Transport::nccl, {Rank{0}, Rank{1}}));
 }
 
 TEST(GpusOverNccl, AreNotWhereNobodyWantsIt) {

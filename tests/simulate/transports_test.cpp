@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numeric>
+
 #include "cluster_fixture.hpp"
 #include "flotilla/cluster/transports.hpp"
 #include "flotilla/plan/plan.hpp"
@@ -104,6 +107,86 @@ TEST(Transports, TheLibrarysSumIsForecastWhereNcclJoins) {
   EXPECT_NEAR(of(library, Transport::nccl)->time.value, 2 * (20e-6 + 0.5e-5), 1e-12) << "twice round a ring of two";
 }
 
+/// Where NCCL does not join them, the hosts' memory is left.
+TEST(Transports, AJobMayWantOneThatIsSlower) {
+  const auto profile = cluster::wanting(nccl_inside(), Transport::nccl);
+  const ProfileCost cost{profile};
+  EXPECT_NEAR(cost.message(Rank{0}, Rank{1}, kilobyte).time.value, 20e-6 + 1e-8, 1e-12) << "by NCCL, though it takes longer";
+  EXPECT_NEAR(cost.message(Rank{0}, Rank{2}, kilobyte).time.value,
+              ProfileCost{nccl_inside()}.message(Rank{0}, Rank{2}, kilobyte).time.value, 1e-15);
+  EXPECT_EQ(cost.collective(CollectiveKind::all_reduce, group({0, 1}), {400}, {4}).time,
+            cost.by_transport(CollectiveKind::all_reduce, group({0, 1}), {400}, {4}).of(Transport::nccl)->time);
+  const auto hosts = cluster::wanting(nccl_inside(), Transport::host);
+  EXPECT_EQ(ProfileCost{hosts}.by_transport(Rank{0}, Rank{1}, megabyte).of(Transport::nccl), std::nullopt);
+}
+
+/// A host of eight GPUs that NCCL joins, 100 GB/s; a sum over all of them takes `ratio` of what the pairs predict.
+cluster::Profile eight_that_take(double ratio) {
+  auto type = gpus().device_types.front();
+  auto profile = fixture::uniform_cluster(1, 8, type);
+  profile.device_links.push_back(by_nccl(LinkLevel::node, "h0", "h0", 20e-6, 1e11));
+  std::vector<int> ranks(8);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  cluster::GroupSum sum;
+  for (const auto& device : profile.devices) sum.members.push_back(cluster::place_of(device));
+  const ProfileCost cost{profile};
+  const auto predicted = [&](Bytes bytes) {
+    return cost.by_transport(CollectiveKind::all_reduce, group(ranks), bytes, {4}).of(Transport::nccl)->time;
+  };
+  const Seconds start = predicted({64}), more = predicted(100 * megabyte) - start;
+  sum.pieces = {{{0}, ratio * start, {100.0 * static_cast<double>(megabyte.count) / (ratio * more.value)}}};
+  profile.group_sums = {sum};
+  return profile;
+}
+
+double seconds_by_nccl(const cluster::Profile& profile, std::vector<int> ranks) {
+  return ProfileCost{profile}
+      .by_transport(CollectiveKind::all_reduce, group(std::move(ranks)), megabyte, {4})
+      .of(Transport::nccl)
+      ->time.value;
+}
+
+/// What pairs cannot show: that all of a host hold each other up.
+TEST(Transports, AWholeGroupsOwnTimeIsTaken) {
+  auto by_pairs = eight_that_take(3);
+  by_pairs.group_sums.clear();
+  const std::vector<int> all{0, 1, 2, 3, 4, 5, 6, 7}, some{0, 2, 4, 6, 7}, two{3, 5};
+  const auto ratio = [&](const cluster::Profile& profile, const std::vector<int>& ranks) {
+    return seconds_by_nccl(profile, ranks) / seconds_by_nccl(by_pairs, ranks);
+  };
+  EXPECT_NEAR(ratio(eight_that_take(3), all), 3, 0.02);
+  EXPECT_NEAR(ratio(eight_that_take(3), some), std::sqrt(3.0), 0.02) << "half way from a pair to all";
+  EXPECT_EQ(ratio(eight_that_take(3), two), 1) << "a pair was measured as one";
+  EXPECT_NEAR(ratio(eight_that_take(0.5), all), 0.5, 0.01);
+  EXPECT_EQ(ratio(eight_that_take(1.03), all), 1) << "no more than fits differ by";
+}
+
+/// The forecast, and so the planner, leaves a transport that whole groups are slow over.
+TEST(Transports, ASlowGroupGoesThroughTheHosts) {
+  const auto chosen = [](const cluster::Profile& profile) {
+    auto plan = plan::even_plan(model::built_in("gpt2-mini"), 64, 8, Precision::fp32, 8, 1, 1, 1);
+    for (int r = 0; r < 8; ++r) {
+      auto& replica = plan.stages[0].replicas[static_cast<std::size_t>(r)];
+      replica.device_type = "gpu", replica.devices = {Rank{r}};
+    }
+    const auto forecast = ProgramForecaster{profile, fixture::placed(profile), {}}.forecast(plan);
+    return std::pair{forecast.transports[static_cast<std::size_t>(Transport::nccl)].groups, forecast.iteration};
+  };
+  const auto [by_pairs, quick] = chosen(eight_that_take(1));
+  const auto [by_groups, slow] = chosen(eight_that_take(1000));
+  EXPECT_GT(by_pairs, 0);
+  EXPECT_EQ(by_groups, 0);
+  EXPECT_GT(slow, quick);
+}
+
+TEST(Transports, AGroupThatFailedItsProofIsNotJoined) {
+  auto profile = eight_that_take(1);
+  profile.group_sums[0].pieces.clear();
+  profile.group_sums[0].refusal = "rank 3 on h0: wrong sum";
+  EXPECT_FALSE(cluster::joins(profile, Transport::nccl, group({0, 1, 2, 3, 4, 5, 6, 7}).members));
+  EXPECT_TRUE(cluster::joins(profile, Transport::nccl, group({0, 1, 2, 4, 5, 6, 7}).members));
+}
+
 plan::Plan two_by_two() {
   auto plan = plan::even_plan(model::built_in("gpt2-mini"), 64, 8, Precision::fp32, 2, 2, 1, 2);
   int next = 0;
@@ -128,6 +211,21 @@ TEST(Transports, AForecastSaysWhatWasChosenAndCountsItsMemory) {
     const Bytes more = forecast.kinds[k].memory.runtime_constant - through_hosts.kinds[0].memory.runtime_constant;
     EXPECT_EQ(more, per_connection * (use.groups / 2)) << "one other member in each group of a rank";
   }
+}
+
+/// Replicas of a stage share a host, where a step's messages would go through its memory if nobody asked.
+TEST(Transports, AForecastIsOfTheOneThatAJobWants) {
+  auto plan = plan::even_plan(model::built_in("gpt2-tiny"), 8, 2, Precision::fp32, 1, 2, 1, 1);
+  for (int s = 0; s < 2; ++s)
+    plan.stages[static_cast<std::size_t>(s)].replicas[0].device_type = "gpu",
+    plan.stages[static_cast<std::size_t>(s)].replicas[0].devices = {Rank{s}};
+  const auto automatic = nccl_inside(), wanted = cluster::wanting(nccl_inside(), Transport::nccl);
+  const auto of = [&](const cluster::Profile& profile) { return ProgramForecaster{profile, fixture::placed(profile), {}}.forecast(plan); };
+  const auto fastest = of(automatic), by_nccl = of(wanted);
+  EXPECT_EQ(fastest.transports[static_cast<std::size_t>(Transport::nccl)].pairs, 0);
+  EXPECT_EQ(by_nccl.transports[static_cast<std::size_t>(Transport::nccl)].pairs, 2);
+  EXPECT_GT(by_nccl.iteration, fastest.iteration);
+  EXPECT_GT(by_nccl.kinds[0].memory.runtime_constant, fastest.kinds[0].memory.runtime_constant) << "a connection each way";
 }
 
 }  // namespace

@@ -36,11 +36,12 @@ std::map<std::int64_t, double> on_one_cpu(std::int64_t steps) {
   return losses(there);
 }
 
-/// Launches that had GPUs to join: NCCL joined all of them, or a line would say that some go on over MPI.
+/// Launches whose forecast has NCCL between GPUs; NCCL joined all of them, or a line would say that some go on over MPI.
 std::ptrdiff_t launches_over_nccl(const BatchJob& job) {
   const auto story = job.story();
   std::ptrdiff_t count = 0;
-  for (auto at = story.find("between GPUs  "); at != std::string::npos; at = story.find("between GPUs  ", at + 1)) ++count;
+  for (auto at = story.find("between GPUs  NCCL for "); at != std::string::npos; at = story.find("between GPUs  NCCL for ", at + 1))
+    ++count;
   EXPECT_EQ(story.find("goes on over MPI"), std::string::npos) << "a group failed its proof\n" << story;
   return count;
 }

@@ -1,7 +1,10 @@
-// What a rank on a stand-in GPU (tests/standin) takes of both memories is what was forecast, to the byte.
+// What a rank on a stand-in GPU (tests/standin) takes of both memories is what was forecast, to the byte; over NCCL, too.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "flotilla/base/error.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/gpu/device.hpp"
 #include "flotilla/simulate/forecaster.hpp"
 #include "train/fixture.hpp"
@@ -22,6 +25,12 @@ Bytes context(const plan::Plan& plan) {
   return used_on_gpu();
 }
 
+/// What the stand-in for NCCL takes for each other member of a communicator; absent: there is none.
+std::optional<Bytes> nccl_memory() {
+  const char* bytes = std::getenv("FLOTILLA_STANDIN_NCCL_MEMORY");
+  return bytes == nullptr ? std::nullopt : std::optional{Bytes{std::atoll(bytes)}};
+}
+
 /// Two GPUs of a host, measured: only memory matters.
 cluster::Profile two_gpus(Bytes context) {
   cluster::DeviceType gpu{"gpu", cluster::DeviceKind::gpu, {1 << 30}, {1e12}, {1e12}, {1e11}, "made up"};
@@ -32,7 +41,10 @@ cluster::Profile two_gpus(Bytes context) {
   profile.device_types = {gpu};
   for (int r = 0; r < 2; ++r) profile.devices.push_back({Rank{r}, "gpu", "here", "", r, 1});
   profile.links = {{cluster::LinkLevel::node, "here", "here", {{Bytes{0}, Seconds{1e-6}, {1e9}}}}};
-  return profile;
+  if (!nccl_memory()) return profile;
+  profile.device_types[0].nccl_memory = *nccl_memory();
+  profile.device_links = {{cluster::Transport::nccl, profile.links[0], ""}};
+  return cluster::wanting(std::move(profile), cluster::Transport::nccl);
 }
 
 void expect_forecast(plan::Plan plan) {
@@ -47,6 +59,7 @@ void expect_forecast(plan::Plan plan) {
   ASSERT_NE(here, forecast.kinds.end());
   const auto& memory = here->memory;
   const auto trains = trainer(everybody(), plan);
+  EXPECT_EQ(memory.runtime_constant > beside, nccl_memory().has_value()) << "connections of every plan count";
   EXPECT_EQ(used_on_gpu(), align_up(memory.arena, granule) + memory.runtime_constant) << plan::summary(plan);
   EXPECT_EQ(trains->host_memory().pinned, memory.on_host.pinned);
   EXPECT_EQ(trains->host_memory().state, memory.on_host.state);

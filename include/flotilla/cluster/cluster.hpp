@@ -86,6 +86,14 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
+/// A device by its place, whatever rank it has in a job.
+struct DevicePlace {
+  std::string host;
+  int local_rank = 0;
+  auto operator<=>(const DevicePlace&) const = default;
+};
+inline DevicePlace place_of(const Device& device) { return {device.host, device.local_rank}; }
+
 enum class LinkLevel { node, zone, wide };  ///< inside one host; between hosts of a zone; between zones
 
 /// Piecewise latency–bandwidth model: a message of size s in the piece that holds it takes latency + s / bandwidth.
@@ -118,6 +126,17 @@ struct DeviceLink {
   Link link;            ///< as between CPUs; without pieces where it is refused
   std::string refusal;  ///< empty: it passed its proof
   bool operator==(const DeviceLink&) const = default;
+};
+
+/// What a transport makes of an all-reduce over a whole group of GPUs, in the members' order, or the reason why there is none. Links tell
+/// what it would take if no pair held up another.
+struct GroupSum {
+  Transport transport = Transport::nccl;
+  std::vector<DevicePlace> members;  ///< at least three, each once
+  std::vector<LinkPiece> pieces;     ///< by the bytes of what is summed; none where it is refused
+  double relative_scatter = 0;
+  std::string refusal;  ///< empty: it passed its proof
+  bool operator==(const GroupSum&) const = default;
 };
 
 /// What all messages between one zone's hosts and other zones' share, in each direction: the line from the zone's switch to the others.
@@ -169,6 +188,9 @@ struct Profile {
   std::vector<Uplink> uplinks{};         ///< of zones whose hosts hold each other up on the way to other zones; each zone once
   std::vector<ZonePrice> zone_prices{};  ///< each type and zone once
   std::vector<DeviceLink> device_links{};  ///< between GPUs; what they lack goes through the hosts' memory
+  std::vector<GroupSum> group_sums{};      ///< of groups of GPUs that stand for others
+  /// Between GPUs, wherever it joins them, whatever takes least: a job's wish, in no file. Absent: what takes least.
+  std::optional<Transport> wanted_transport{};
   bool operator==(const Profile&) const = default;
 };
 

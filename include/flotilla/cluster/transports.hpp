@@ -1,4 +1,6 @@
 #pragma once
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "flotilla/cluster/cluster.hpp"
@@ -6,8 +8,18 @@
 namespace flotilla::cluster {
 
 /// Whether the transport joins every two of these devices, which are GPUs: by the link of their hosts or zones, where that was measured;
-/// else where it was measured between other places of that level and none of these was refused. Always through hosts.
+/// else where it was measured between other places of that level and none of these was refused. Not a group with all members of one that
+/// was refused as a whole. Always through hosts.
 bool joins(const Profile&, Transport, const std::vector<Rank>& members);
+
+/// The profile as a job sees it that wants this transport between GPUs: Transport::host leaves none of the others.
+Profile wanting(Profile, Transport);
+
+/// Seconds of an exchange over each transport that joins all who take part; through hosts always, but where nothing is exchanged.
+using TransportSeconds = std::array<std::optional<Seconds>, transport_count>;
+
+/// The wanted transport where it joins them, else the one that takes least.
+Transport choose_transport(const TransportSeconds&, std::optional<Transport> wanted);
 
 /// The profile as it is for devices that exchange by the transport alone: its links, and no copies. Not for Transport::host.
 Profile over(const Profile&, Transport);

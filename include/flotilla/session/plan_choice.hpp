@@ -21,6 +21,7 @@ struct ChoiceRequest {
   probe::ReusePolicy reuse;
   bool replan = false;
   std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
+  std::optional<cluster::Transport> transport;  ///< between GPUs, wherever it joins them; absent: what takes least
   program::Runtime runtime;
   Bytes runtime_constant;
   std::function<void()> measured = [] {};  ///< called when there is a profile, before the search for a plan

@@ -23,7 +23,7 @@ struct TransportCosts {
 
   const std::optional<Cost>& of(cluster::Transport t) const { return costs[static_cast<std::size_t>(t)]; }
   std::optional<Cost>& of(cluster::Transport t) { return costs[static_cast<std::size_t>(t)]; }
-  const Cost& least() const;
+  const Cost& chosen(std::optional<cluster::Transport> wanted) const;
 };
 
 /// Costs from a measured profile.
@@ -32,7 +32,7 @@ struct TransportCosts {
 /// was never measured takes a roofline, max(flops / peak, traffic / bandwidth), times measured / roofline of the nearest degree
 /// that was; with none of the operation measured the roofline stands alone. Never zero, never silently: Cost::estimated says so.
 ///
-/// A message or collective between GPUs takes the transport that is the fastest for it, by the profile.
+/// A message or collective between GPUs takes the transport that is the fastest for it, by the profile, or the one that the profile wants.
 ///
 /// Remembers what it was asked; calls from several threads need a copy each. Holds a reference: the profile must outlive it.
 class ProfileCost : public InstructionCost {
@@ -55,6 +55,8 @@ class ProfileCost : public InstructionCost {
   /// The same by transport.
   TransportCosts by_transport(Rank from, Rank to, Bytes, const Flows& flows = {}) const;
   TransportCosts by_transport(program::CollectiveKind, const program::Group&, Bytes bytes, Bytes element, const Flows& flows = {}) const;
+  /// Profile::wanted_transport.
+  std::optional<cluster::Transport> wanted_transport() const;
   std::uint64_t host(Rank) const override;
   int lanes(Rank from, Rank to) const override;
   int uplink(Rank) const override;

@@ -1,11 +1,9 @@
 #pragma once
-#include <array>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "flotilla/cluster/cluster.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/simulate/forecast.hpp"
 
@@ -13,10 +11,10 @@ namespace flotilla::simulate {
 
 class ProfileCost;
 
-/// What a step's exchanges between the same devices take together over each transport that joins them, and the transport that takes least.
+/// What a step's exchanges between the same devices take together over each transport that joins them, and which one they take.
 struct TransportChoice {
-  std::array<std::optional<Seconds>, cluster::transport_count> seconds{};  ///< by transport; absent: it does not join them
-  cluster::Transport least() const;
+  cluster::TransportSeconds seconds{};
+  cluster::Transport chosen = cluster::Transport::host;
 };
 
 /// How what a program exchanges moves between GPUs: one transport for each group and each pair.
@@ -25,7 +23,8 @@ struct Transports {
   std::map<std::pair<int, int>, TransportChoice> pairs;  ///< messages, by sender and receiver
 };
 
-/// Pure; the same on every rank of a job. Messages and collectives count with full microbatches.
+/// The profile's wanted transport, else what takes least. Pure; the same on every rank of a job. Messages and collectives count with full
+/// microbatches.
 Transports choose_transports(const program::Program&, const ProfileCost&);
 
 /// By rank: other members that it meets over NCCL, once for each communicator.

@@ -123,6 +123,7 @@ class Training {
     request.search = search_request(job_);
     request.probe = probing;
     request.file = job_.plan.file;
+    request.transport = wanted_transport(job_);
     request.profile = job_.probe.file.empty() ? allocation_.run() / "profile.json" : std::filesystem::path{job_.probe.file};
     request.reuse.longest_age = job_.probe.fresh_for;
     request.replan = job_.plan.replan == Job::Replan::on_resume;

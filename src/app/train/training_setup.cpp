@@ -26,4 +26,13 @@ probe::ProbeRequest probe_request(const Job& job) {
   return request;
 }
 
+std::optional<cluster::Transport> wanted_transport(const Job& job) {
+  switch (job.comm.transport) {
+    case Job::Comm::Transport::nccl: return cluster::Transport::nccl;
+    case Job::Comm::Transport::mpi: return cluster::Transport::host;
+    case Job::Comm::Transport::automatic: break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace flotilla::app

@@ -8,5 +8,7 @@ namespace flotilla::app {
 
 search::PlanRequest search_request(const Job&);
 probe::ProbeRequest probe_request(const Job&);
+/// Of --comm.transport; absent: auto.
+std::optional<cluster::Transport> wanted_transport(const Job&);
 
 }  // namespace flotilla::app

@@ -58,11 +58,19 @@ bool joins_devices(const Profile& profile, Transport transport, const Device& a,
                           : joins_places(profile, transport, LinkLevel::wide, a.zone, b.zone);
 }
 
+bool refused_whole(const Profile& profile, Transport transport, const std::vector<Rank>& members) {
+  return std::ranges::any_of(profile.group_sums, [&](const GroupSum& known) {
+    return known.transport == transport && !known.refusal.empty() && std::ranges::all_of(known.members, [&](const DevicePlace& place) {
+             return std::ranges::any_of(members, [&](Rank rank) { return place_of(device_of(profile, rank)) == place; });
+           });
+  });
+}
+
 }  // namespace
 
 bool joins(const Profile& profile, Transport transport, const std::vector<Rank>& members) {
   if (transport == Transport::host) return true;
-  if (!all_gpus(profile, members)) return false;
+  if (!all_gpus(profile, members) || refused_whole(profile, transport, members)) return false;
   const auto spots = spots_of(profile, members);
   for (auto one = spots.begin(); one != spots.end(); ++one) {
     const auto& host = one->first->host;
@@ -71,6 +79,23 @@ bool joins(const Profile& profile, Transport transport, const std::vector<Rank>&
       if (!joins_devices(profile, transport, *one->first, *other->first)) return false;
   }
   return true;
+}
+
+Profile wanting(Profile profile, Transport transport) {
+  if (transport == Transport::host)
+    profile.device_links.clear(), profile.group_sums.clear();
+  else
+    profile.wanted_transport = transport;
+  return profile;
+}
+
+Transport choose_transport(const TransportSeconds& seconds, std::optional<Transport> wanted) {
+  const auto of = [&](Transport t) { return seconds[static_cast<std::size_t>(t)]; };
+  if (wanted && of(*wanted)) return *wanted;
+  auto least = Transport::host;
+  for (std::size_t t = 0; t < seconds.size(); ++t)
+    if (seconds[t] && of(least) && *seconds[t] < *of(least)) least = static_cast<Transport>(t);
+  return least;
 }
 
 Profile over(const Profile& profile, Transport transport) {

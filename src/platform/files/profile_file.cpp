@@ -24,9 +24,10 @@ struct Extra {
   void (*read)(const Json&, cluster::Profile&);
   bool (*empty)(const cluster::Profile&);
 };
-constexpr std::array<Extra, 7> extras{
+constexpr std::array<Extra, 8> extras{
     Extra{"uplinks", uplinks_node, read_uplinks, [](const cluster::Profile& p) { return p.uplinks.empty(); }},
     Extra{"device_links", device_links_node, read_device_links, [](const cluster::Profile& p) { return p.device_links.empty(); }},
+    Extra{"group_sums", group_sums_node, read_group_sums, [](const cluster::Profile& p) { return p.group_sums.empty(); }},
     Extra{"layer_times", layer_times_node, read_layer_times, [](const cluster::Profile& p) { return p.layer_times.empty(); }},
     Extra{"layer_sizes", layer_sizes_node, read_layer_sizes, [](const cluster::Profile& p) { return p.layer_sizes.empty(); }},
     Extra{"link_fits", link_fits_node, read_link_fits, [](const cluster::Profile& p) { return p.link_fits.empty(); }},
@@ -69,7 +70,7 @@ Library library_from_json(const Json& document) {
   require_format(document, profile_format, profile_version);
   document.expect_keys({"format", "version", "model_fingerprint", "software", "measured_at", "device_types", "devices", "links",
                         "operation_times", "models", "layer_times", "layer_sizes", "link_fits", "egress_prices", "zone_prices", "uplinks",
-                        "device_links"});
+                        "device_links", "group_sums"});
   Library library;
   cluster::Profile& profile = library.profile;
   profile.model_fingerprint = document.get_string("model_fingerprint");

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "flotilla/base/foreign_text.hpp"
 #include "profile_sections.hpp"
 
@@ -70,12 +72,23 @@ Node device_link_object(const cluster::DeviceLink& l) {
   return object;
 }
 
+cluster::Transport device_transport_of(const Json& object) {
+  const auto transport = parse_enum<cluster::Transport>(object.at("transport"), transports);
+  if (transport == cluster::Transport::host)
+    object.at("transport").refuse("\"host\" is described by links and copies; expected another transport");
+  return transport;
+}
+
+std::string refusal_of(const Json& object) {
+  std::string refusal = object.get_string("refusal");
+  if (refusal.empty()) object.at("refusal").refuse("is empty; expected a reason, or what was measured in its place");
+  return refusal;
+}
+
 cluster::DeviceLink device_link_of(const Json& object) {
   object.expect_keys({"transport", "link", "level", "from", "to", "refusal"});
   cluster::DeviceLink known;
-  known.transport = parse_enum<cluster::Transport>(object.at("transport"), transports);
-  if (known.transport == cluster::Transport::host)
-    object.at("transport").refuse("\"host\" is described by links and copies; expected another transport");
+  known.transport = device_transport_of(object);
   if (object.has("link")) {
     known.link = link_of(object.at("link"));
     return known;
@@ -83,9 +96,45 @@ cluster::DeviceLink device_link_of(const Json& object) {
   known.link.level = parse_enum<LinkLevel>(object.at("level"), levels);
   known.link.from = object.get_string("from");
   known.link.to = object.get_string("to");
-  known.refusal = object.get_string("refusal");
-  if (known.refusal.empty()) object.at("refusal").refuse("is empty; expected a reason, or a link in its place");
+  known.refusal = refusal_of(object);
   return known;
+}
+
+Node place_object(const cluster::DevicePlace& place) { return Node::Object{{"host", place.host}, {"local_rank", place.local_rank}}; }
+
+Node group_sum_object(const cluster::GroupSum& sum) {
+  Node::Object object{{"transport", spelling(transports, sum.transport)}, {"members", array_of(sum.members, place_object)}};
+  if (!sum.refusal.empty())
+    object.emplace_back("refusal", sum.refusal);
+  else
+    object.insert(object.end(), {{"relative_scatter", sum.relative_scatter}, {"pieces", array_of(sum.pieces, piece_object)}});
+  return object;
+}
+
+std::vector<cluster::DevicePlace> members_of(const Json& list) {
+  std::vector<cluster::DevicePlace> members;
+  for (const Json& place : entries(list)) {
+    place.expect_keys({"host", "local_rank"});
+    cluster::DevicePlace member{place.get_string("host"), place.get_int("local_rank", 0)};
+    if (std::ranges::find(members, member) != members.end()) place.refuse("is a member already; remove one");
+    members.push_back(std::move(member));
+  }
+  if (members.size() < 3) list.refuse(text("has ", members.size(), " members; expected at least 3: pairs have links"));
+  return members;
+}
+
+cluster::GroupSum group_sum_of(const Json& object) {
+  object.expect_keys({"transport", "members", "relative_scatter", "pieces", "refusal"});
+  cluster::GroupSum sum;
+  sum.transport = device_transport_of(object);
+  sum.members = members_of(object.at("members"));
+  if (object.has("refusal")) {
+    sum.refusal = refusal_of(object);
+    return sum;
+  }
+  sum.relative_scatter = object.get_double("relative_scatter", 0);
+  sum.pieces = pieces_of(object.at("pieces"));
+  return sum;
 }
 
 Node zone_price_object(const cluster::ZonePrice& p) {
@@ -142,6 +191,12 @@ detail::Node device_links_node(const cluster::Profile& p) { return array_of(p.de
 
 void read_device_links(const Json& list, cluster::Profile& profile) {
   for (const Json& link : entries(list)) profile.device_links.push_back(device_link_of(link));
+}
+
+detail::Node group_sums_node(const cluster::Profile& p) { return array_of(p.group_sums, group_sum_object); }
+
+void read_group_sums(const Json& list, cluster::Profile& profile) {
+  for (const Json& sum : entries(list)) profile.group_sums.push_back(group_sum_of(sum));
 }
 
 void read_egress_prices(const Json& list, cluster::Profile& profile) {

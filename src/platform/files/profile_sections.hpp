@@ -28,6 +28,7 @@ detail::Node egress_prices_node(const cluster::Profile&);
 detail::Node zone_prices_node(const cluster::Profile&);
 detail::Node uplinks_node(const cluster::Profile&);
 detail::Node device_links_node(const cluster::Profile&);
+detail::Node group_sums_node(const cluster::Profile&);
 
 /// Each fills its list of the profile, whose device types must have been read before.
 void read_device_types(const Json& list, cluster::Profile&);
@@ -41,6 +42,7 @@ void read_egress_prices(const Json& list, cluster::Profile&);
 void read_zone_prices(const Json& list, cluster::Profile&);
 void read_uplinks(const Json& list, cluster::Profile&);
 void read_device_links(const Json& list, cluster::Profile&);
+void read_group_sums(const Json& list, cluster::Profile&);
 
 /// Of a device type, here or in a catalogue. Throws Error{bad_input}.
 cluster::NodeLinks node_links_of(const Json& object);

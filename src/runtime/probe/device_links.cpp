@@ -1,14 +1,12 @@
 #include "device_links.hpp"
 
 #include <algorithm>
-#include <array>
 
+#include "device_rounds.hpp"
 #include "flotilla/base/clock.hpp"
-#include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/comm/device_groups.hpp"
 #include "flotilla/compute/kernel_image.hpp"
-#include "flotilla/mpi/backoff.hpp"
 #include "links.hpp"
 #include "pairs.hpp"
 #include "ping_pong.hpp"
@@ -18,88 +16,51 @@ namespace flotilla::probe {
 namespace {
 
 constexpr Bytes always_measured{512 << 10};  // whatever it takes, as of links
-constexpr int samples_of_a_size = 3;
-constexpr double most_rounds_of_a_sample = 200;
 
-/// One of two members that measure what NCCL makes of them. Both make the same calls; times are those of the first one's device.
+/// One of two members that measure what NCCL makes of them.
 class DevicePair {
  public:
   DevicePair(comm::DeviceGroup& group, comm::Group& over_mpi, const gpu::Device& device, Seconds deadline)
       : group_{group},
-        over_mpi_{over_mpi},
-        deadline_{deadline},
+        rounds_{group, over_mpi, device, deadline},
         largest_{message_sizes().back()},
-        memory_{device.make_arena(3 * largest_)},
-        stream_{device.make_stream()},
-        start_{device.make_event(true)},
-        end_{device.make_event(true)} {
-    stream_.fill(memory_.data(), 3 * largest_, 0);
+        memory_{device.make_arena(3 * largest_)} {
+    rounds_.stream().fill(memory_.data(), 3 * largest_, 0);
   }
 
   LinkSamples measure(Seconds budget) {
+    constexpr double half = 0.5;
     const auto sizes = message_sizes();
     const Seconds end = now() + budget, slice = budget / static_cast<double>(2 * sizes.size());
     LinkSamples samples;
     for (const Bytes size : sizes) {
-      if (size > always_measured && of_first(now() < end ? 1 : 0) == 0) break;
-      add_samples(size, slice, samples.messages, [&] { round_trip(size); });
-      add_samples(size, slice, samples.sums, [&] { sum(size); });
+      if (size > always_measured && !rounds_.before(end)) break;
+      rounds_.sample(
+          size, slice, half, [&] { there_and_back(size); }, samples.messages);
+      rounds_.sample(
+          size, slice, half, [&] { sum(size); }, samples.sums);
     }
     return samples;
   }
 
  private:
-  /// There and back: twice the way.
-  void round_trip(Bytes size) {
+  void there_and_back(Bytes size) {
     const int other = 1 - group_.index();
     const auto go = [&](bool sends) {
-      sends ? group_.send(other, memory_.data(), size, stream_) : group_.receive(other, memory_.data(), size, stream_);
+      sends ? group_.send(other, memory_.data(), size, rounds_.stream()) : group_.receive(other, memory_.data(), size, rounds_.stream());
     };
     go(group_.index() == 0);
     go(group_.index() != 0);
   }
   /// Both halves of an all-reduce in which each end sends `size` in either.
   void sum(Bytes size) {
-    group_.all_reduce(memory_.data(), comm::ElementType::fp32, 2 * size, memory_.data() + 2 * largest_.count, stream_);
-  }
-
-  template <class Round>
-  void add_samples(Bytes size, Seconds slice, std::vector<cluster::LinkSample>& into, Round round) {
-    run(1, round);  // connects them
-    const Seconds one = run(1, round);
-    const double fit = std::clamp(slice / (2 * samples_of_a_size * std::max(one, Seconds{1e-7})), 1.0, most_rounds_of_a_sample);
-    const auto rounds = static_cast<int>(of_first(static_cast<std::int64_t>(fit)));
-    for (int sample = 0; sample < samples_of_a_size; ++sample) into.push_back({size, run(rounds, round)});
-  }
-
-  /// Half of a round's mean time.
-  template <class Round>
-  Seconds run(int rounds, Round round) {
-    stream_.record(start_);
-    for (int r = 0; r < rounds; ++r) round();
-    stream_.record(end_);
-    group_.communicator().await(end_, deadline_);
-    return gpu::Event::between(start_, end_) / (2.0 * rounds);
-  }
-
-  std::int64_t of_first(std::int64_t mine) {
-    std::array<std::int64_t, 2> both{};
-    auto* const all = reinterpret_cast<std::byte*>(both.data());
-    const auto gather = over_mpi_.make_all_gather(reinterpret_cast<const std::byte*>(&mine), all, {sizeof mine});
-    gather->start({sizeof mine});
-    const Seconds end = now() + deadline_;
-    for (mpi::Backoff backoff; !gather->progress(); backoff.pause())
-      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "no answer within ", deadline_, " in ", gather->describe());
-    return both.front();
+    group_.all_reduce(memory_.data(), comm::ElementType::fp32, 2 * size, memory_.data() + 2 * largest_.count, rounds_.stream());
   }
 
   comm::DeviceGroup& group_;
-  comm::Group& over_mpi_;
-  const Seconds deadline_;
+  DeviceRounds rounds_;
   const Bytes largest_;
   gpu::Arena memory_;
-  gpu::Stream stream_;
-  gpu::Event start_, end_;
 };
 
 class DeviceLinkMeasurement {

@@ -19,11 +19,6 @@ std::vector<cluster::LinkSample> unpack(const std::string& text) {
   return samples;
 }
 
-std::vector<cluster::LinkSample> shared(const comm::World& world, Rank owner, const std::vector<cluster::LinkSample>* mine,
-                                        Seconds deadline) {
-  return unpack(mpi::broadcast_string(world.control(), mine != nullptr ? pack(*mine) : "", owner.value, deadline));
-}
-
 class LinkMeasurement {
  public:
   LinkMeasurement(const comm::World& world, const std::vector<cluster::Device>& devices, Seconds budget, Seconds deadline)
@@ -87,6 +82,11 @@ std::vector<program::Group> groups(const std::vector<Pair>& pairs) {
   std::vector<program::Group> all;
   for (const Pair& pair : pairs) all.push_back({program::Group::Kind::data, {pair.a, pair.b}});
   return all;
+}
+
+std::vector<cluster::LinkSample> shared(const comm::World& world, Rank owner, const std::vector<cluster::LinkSample>* mine,
+                                        Seconds deadline) {
+  return unpack(mpi::broadcast_string(world.control(), mine != nullptr ? pack(*mine) : "", owner.value, deadline));
 }
 
 cluster::Link shared_link(const comm::World& world, const Pair& pair, const LinkSamples* mine, Seconds deadline) {

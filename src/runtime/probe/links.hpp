@@ -16,6 +16,9 @@ std::vector<cluster::Link> measure_links(const comm::World&, const std::vector<c
 /// Each pair as a group of two.
 std::vector<program::Group> groups(const std::vector<Pair>&);
 
+/// The owner's samples on all ranks: `mine` there, null elsewhere. Collective.
+std::vector<cluster::LinkSample> shared(const comm::World&, Rank owner, const std::vector<cluster::LinkSample>* mine, Seconds deadline);
+
 /// What the samples of a pair's first rank say, to all ranks: `mine` there, null elsewhere. Collective.
 cluster::Link shared_link(const comm::World&, const Pair&, const LinkSamples* mine, Seconds deadline);
 

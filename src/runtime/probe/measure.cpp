@@ -9,6 +9,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/probe/freshness.hpp"
+#include "group_sums.hpp"
 #include "links.hpp"
 #include "merge.hpp"
 #include "uplinks.hpp"
@@ -49,12 +50,21 @@ std::vector<cluster::Device> gpus_with_nccl(const ProbeRequest& request, const D
   return devices;
 }
 
-DeviceLinks between_gpus(const comm::World& world, const ProbeRequest& request, const std::vector<cluster::Device>& gpus, Seconds budget) {
+struct BetweenGpus {
+  DeviceLinks pairs;
+  std::vector<cluster::GroupSum> groups;
+};
+
+/// Half of the budget for pairs, half for whole groups.
+BetweenGpus between_gpus(const comm::World& world, const ProbeRequest& request, const std::vector<cluster::Device>& all,
+                         const std::vector<cluster::Device>& gpus, Seconds budget) {
   if (gpus.empty()) return {};
   report_progress(request, "links between GPUs");
   std::optional<gpu::Device> gpu;
   if (std::ranges::count(gpus, world.rank(), &cluster::Device::rank) > 0) gpu = gpu::Device::open(request.device.ordinal);
-  return measure_device_links(world, gpus, gpu ? &*gpu : nullptr, budget, request.deadline);
+  const auto* const mine = gpu ? &*gpu : nullptr;
+  auto pairs = measure_device_links(world, gpus, mine, budget / 2, request.deadline);
+  return {std::move(pairs), measure_group_sums(world, all, gpus, mine, budget / 2, request.deadline)};
 }
 
 /// Everybody merged the same numbers, but clocks differ, and so may the last bit of sums on different machines: rank 0's copy counts.
@@ -92,8 +102,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   const double device_part = gpus.empty() ? 0 : for_device_links;
   const auto links = measure_links(world, here.devices, request.budget * (for_links - uplinks_part - device_part), request.deadline);
   const auto uplinks = measure_uplinks(world, here.devices, request.budget * uplinks_part, request.deadline);
-  const auto device_links = between_gpus(world, request, gpus, request.budget * device_part);
-  mine.rates.nccl_bytes = static_cast<double>(device_links.memory.count);
+  const auto device_exchanges = between_gpus(world, request, here.devices, gpus, request.budget * device_part);
+  mine.rates.nccl_bytes = static_cast<double>(device_exchanges.pairs.memory.count);
   const auto all = everybodys(world, mine, request.deadline);
   cluster::Profile profile = merge(request, here, all);
   profile.model_fingerprint = here.model_fingerprint;
@@ -101,7 +111,8 @@ cluster::Profile measure(const comm::World& world, const ProbeRequest& request, 
   profile.measured_at = utc_now();
   profile.links = links;
   profile.uplinks = uplinks;
-  profile.device_links = device_links.links;
+  profile.device_links = device_exchanges.pairs.links;
+  profile.group_sums = device_exchanges.groups;
   return rank_0s(world, profile, request.deadline);
 }
 

@@ -106,6 +106,29 @@ std::vector<Row> device_link_rows(const cluster::Profile& profile) {
   return rows;
 }
 
+/// "n1 x 4, n2 x 4".
+std::string hosts_of(const cluster::GroupSum& sum) {
+  std::map<std::string, int> count;
+  for (const auto& place : sum.members) ++count[place.host];
+  std::string all;
+  for (const auto& [host, members] : count) all += text(all.empty() ? "" : ", ", host, " x ", members);
+  return all;
+}
+
+std::vector<Row> group_sum_rows(const cluster::Profile& profile) {
+  std::vector<Row> rows{{"members", "64 KiB", "1 MiB", "8 MiB", "variability"}};
+  for (const auto& sum : profile.group_sums) {
+    if (!sum.refusal.empty()) continue;
+    cluster::Link fit;
+    fit.pieces = sum.pieces;
+    Row row{hosts_of(sum)};
+    for (Bytes size : {Bytes{64 << 10}, Bytes{1 << 20}, Bytes{8 << 20}}) row.push_back(to_string(cluster::transfer_time(fit, size)));
+    row.push_back(fixed(100 * sum.relative_scatter, 0) + " %");
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 /// One line each: a reason is too long for a column.
 std::string refusals(const cluster::Profile& profile) {
   std::string lines;
@@ -113,6 +136,8 @@ std::string refusals(const cluster::Profile& profile) {
     if (!known.refusal.empty())
       lines += text("NCCL does not join the GPUs of ", known.link.from, known.link.from == known.link.to ? "" : " and " + known.link.to,
                     ": ", known.refusal, "\n");
+  for (const auto& sum : profile.group_sums)
+    if (!sum.refusal.empty()) lines += text("NCCL does not join the GPUs of ", hosts_of(sum), " as a group: ", sum.refusal, "\n");
   return lines.empty() ? lines : lines + "\n";
 }
 
@@ -178,6 +203,7 @@ std::string table(const cluster::Profile& profile, const model::Config& model) {
   print(out, "Devices", device_rows(profile));
   print(out, "Links (one way)", link_rows(profile));
   print(out, "Links between GPUs by NCCL (one way)", device_link_rows(profile));
+  print(out, "All-reduces over groups of GPUs by NCCL", group_sum_rows(profile));
   out << refusals(profile);
   print(out, "Uplinks (each way; shared by the hosts of a zone towards other zones)", uplink_rows(profile));
   for (const auto& type : profile.device_types) {

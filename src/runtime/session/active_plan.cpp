@@ -80,9 +80,9 @@ std::optional<train::NcclShare> nccl_share(const RunContext& place, const Chosen
   const auto profile = numbered_by(lowered.active, chosen.profile);
   const auto transports = simulate::choose_transports(lowered.training, simulate::ProfileCost{profile});
   train::NcclShare share;
-  for (const auto& group : transports.groups) share.groups.push_back(group.least() == cluster::Transport::nccl);
+  for (const auto& group : transports.groups) share.groups.push_back(group.chosen == cluster::Transport::nccl);
   for (const auto& [ends, pair] : transports.pairs)
-    if (pair.least() == cluster::Transport::nccl) share.pairs.insert(ends);
+    if (pair.chosen == cluster::Transport::nccl) share.pairs.insert(ends);
   return share;
 }
 

@@ -2,6 +2,7 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/cluster/transports.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/plan/bind.hpp"
@@ -53,7 +54,7 @@ ChosenPlan choose_plan(const comm::World& world, const ChoiceRequest& request, S
     chosen.profile = shared_profile(world, decider, kept ? kept->profile : cluster::Profile{}, "the checkpoint's profile", deadline);
   else
     chosen.profile = probe::measure_or_reuse(world, request.probe, request.profile, request.reuse).profile;
-  if (!request.probe.nccl) chosen.profile.device_links.clear();  // an older profile's
+  if (request.transport) chosen.profile = cluster::wanting(std::move(chosen.profile), *request.transport);
   request.measured();
   comm::agree_on(
       world, "planning",

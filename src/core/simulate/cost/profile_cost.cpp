@@ -9,6 +9,7 @@
 #include "flotilla/base/overloaded.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/program/collectives.hpp"
+#include "group_correction.hpp"
 #include "layer_estimate.hpp"
 #include "network/library_collective.hpp"
 #include "network/paths.hpp"
@@ -298,10 +299,28 @@ struct ProfileCost::State {
   }
 };
 
-/// The same over NCCL: a profile of its own, and which devices it joins.
+/// The same over NCCL: a profile of its own, which devices it joins, and what whole groups of them make of it.
 struct ProfileCost::State::BetweenGpus {
   explicit BetweenGpus(const cluster::Profile& all)
-      : measured{all}, profile{cluster::over(all, cluster::Transport::nccl)}, costs{profile, nullptr} {}
+      : measured{all},
+        profile{cluster::over(all, cluster::Transport::nccl)},
+        costs{profile, nullptr},
+        correction{all, cluster::Transport::nccl, [this](const program::Group& group, Bytes bytes) {
+                     return costs.collective(CollectiveKind::all_reduce, group, bytes, {fp32_bytes}, {}).time;
+                   }} {}
+
+  Cost collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
+    if (program::by_library(group, kind)) return costs.collective(kind, group, bytes, element, flows);  // measured were ours
+    const auto count = group.members.size();
+    const Bytes all = kind == CollectiveKind::all_gather ? static_cast<std::int64_t>(count) * bytes : bytes;
+    return corrected(costs.collective(kind, group, bytes, element, flows), group.members, count, all);
+  }
+  Cost sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) {
+    return corrected(costs.sum_over_many(some, members, bytes, element, flows), some, members, bytes);
+  }
+  std::uint64_t path(const program::Group& group) {
+    return join(costs.path(group), static_cast<std::uint64_t>(correction.index_of(group.members, group.members.size()) + 1));
+  }
 
   bool joins(const std::vector<Rank>& members) {
     const auto [found, fresh] = known.try_emplace(members, false);
@@ -312,7 +331,14 @@ struct ProfileCost::State::BetweenGpus {
   const cluster::Profile& measured;
   const cluster::Profile profile;
   State costs;
+  GroupCorrection correction;
   std::map<std::vector<Rank>, bool> known;
+
+ private:
+  Cost corrected(Cost by_pairs, const std::vector<Rank>& members, std::size_t count, Bytes bytes) {
+    by_pairs.time = correction.factor(members, count, bytes) * by_pairs.time;
+    return by_pairs;
+  }
 };
 
 ProfileCost::State::State(const cluster::Profile& p, std::shared_ptr<TypeCosts> of_types)
@@ -322,11 +348,10 @@ ProfileCost::State::State(const cluster::Profile& p, std::shared_ptr<TypeCosts> 
       between_gpus{p.device_links.empty() ? nullptr : std::make_unique<BetweenGpus>(p)} {}
 ProfileCost::State::~State() = default;
 
-const Cost& TransportCosts::least() const {
-  const std::optional<Cost>* least = &costs.front();
-  for (const auto& cost : costs)
-    if (cost && cost->time < (*least)->time) least = &cost;
-  return **least;
+const Cost& TransportCosts::chosen(std::optional<cluster::Transport> wanted) const {
+  cluster::TransportSeconds seconds;
+  std::ranges::transform(costs, seconds.begin(), [](const auto& cost) { return cost ? std::optional{cost->time} : std::nullopt; });
+  return *of(cluster::choose_transport(seconds, wanted));
 }
 
 ProfileCost::ProfileCost(const cluster::Profile& profile, std::shared_ptr<TypeCosts> types)
@@ -395,15 +420,17 @@ TransportCosts ProfileCost::by_transport(CollectiveKind kind, const program::Gro
   all.of(cluster::Transport::host) = state_->collective(kind, group, bytes, element, flows);
   const bool on_devices = kind != CollectiveKind::reduce_scalars;  // fp64 is summed on hosts
   if (on_devices && state_->between_gpus && state_->between_gpus->joins(group.members))
-    all.of(cluster::Transport::nccl) = state_->between_gpus->costs.collective(kind, group, bytes, element, flows);
+    all.of(cluster::Transport::nccl) = state_->between_gpus->collective(kind, group, bytes, element, flows);
   return all;
 }
 
-Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const { return by_transport(from, to, size, flows).least(); }
+Cost ProfileCost::message(Rank from, Rank to, Bytes size, const Flows& flows) const {
+  return by_transport(from, to, size, flows).chosen(wanted_transport());
+}
 
 Cost ProfileCost::collective(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) const {
   if (group.members.size() < 2) return {};
-  return by_transport(kind, group, bytes, element, flows).least();
+  return by_transport(kind, group, bytes, element, flows).chosen(wanted_transport());
 }
 
 Cost ProfileCost::State::over_network(CollectiveKind kind, const program::Group& group, Bytes bytes, Bytes element, const Flows& flows) {
@@ -417,11 +444,14 @@ Cost ProfileCost::State::over_network(CollectiveKind kind, const program::Group&
 
 Cost ProfileCost::sum_over_many(const std::vector<Rank>& some, std::size_t members, Bytes bytes, Bytes element, const Flows& flows) const {
   if (members < 2) return {};
-  const Cost through_hosts = state_->sum_over_many(some, members, bytes, element, flows);
-  if (!state_->between_gpus || !state_->between_gpus->joins(some)) return through_hosts;
-  const Cost by_nccl = state_->between_gpus->costs.sum_over_many(some, members, bytes, element, flows);
-  return by_nccl.time < through_hosts.time ? by_nccl : through_hosts;
+  TransportCosts all;
+  all.of(cluster::Transport::host) = state_->sum_over_many(some, members, bytes, element, flows);
+  if (state_->between_gpus && state_->between_gpus->joins(some))
+    all.of(cluster::Transport::nccl) = state_->between_gpus->sum_over_many(some, members, bytes, element, flows);
+  return all.chosen(wanted_transport());
 }
+
+std::optional<cluster::Transport> ProfileCost::wanted_transport() const { return state_->profile.wanted_transport; }
 
 std::uint64_t ProfileCost::host(Rank rank) const { return static_cast<std::uint64_t>(state_->paths.host(rank)); }
 
@@ -459,7 +489,7 @@ std::uint64_t ProfileCost::State::path(const program::Group& group) {
 std::uint64_t ProfileCost::path(const program::Group& group) const {
   const auto through_hosts = state_->path(group);
   const bool by_nccl = state_->between_gpus && state_->between_gpus->joins(group.members);
-  return by_nccl ? join(through_hosts, state_->between_gpus->costs.path(group)) : through_hosts;
+  return by_nccl ? join(through_hosts, state_->between_gpus->path(group)) : through_hosts;
 }
 
 }  // namespace flotilla::simulate

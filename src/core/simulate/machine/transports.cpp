@@ -49,7 +49,7 @@ void count(const TransportChoice& choice, int TransportUse::*kind, TransportUses
   const auto& host = choice.seconds[static_cast<std::size_t>(Transport::host)];
   const auto& nccl = choice.seconds[static_cast<std::size_t>(Transport::nccl)];
   if (!host || !nccl) return;
-  TransportUse& use = uses[static_cast<std::size_t>(choice.least())];
+  TransportUse& use = uses[static_cast<std::size_t>(choice.chosen)];
   ++(use.*kind);
   use.through_hosts = use.through_hosts + *host;
   use.by_nccl = use.by_nccl + *nccl;
@@ -57,30 +57,24 @@ void count(const TransportChoice& choice, int TransportUse::*kind, TransportUses
 
 }  // namespace
 
-Transport TransportChoice::least() const {
-  auto least = Transport::host;
-  for (std::size_t t = 0; t < seconds.size(); ++t) {
-    const auto& so_far = seconds[static_cast<std::size_t>(least)];
-    if (seconds[t] && so_far && *seconds[t] < *so_far) least = static_cast<Transport>(t);
-  }
-  return least;
-}
-
 Transports choose_transports(const program::Program& program, const ProfileCost& cost) {
   Transports all{std::vector<TransportChoice>(program.groups.size()), {}};
   for (int r = 0; r < static_cast<int>(program.ranks.size()); ++r) add_rank(program, Rank{r}, cost, all);
+  const auto choose = [&](TransportChoice& choice) { choice.chosen = cluster::choose_transport(choice.seconds, cost.wanted_transport()); };
+  for (auto& choice : all.groups) choose(choice);
+  for (auto& [ends, choice] : all.pairs) choose(choice);
   return all;
 }
 
 std::vector<int> nccl_connections(const program::Program& program, const Transports& transports) {
   std::vector<int> connections(program.ranks.size(), 0);
   for (std::size_t g = 0; g < program.groups.size(); ++g) {
-    if (transports.groups[g].least() != Transport::nccl) continue;
+    if (transports.groups[g].chosen != Transport::nccl) continue;
     const auto& members = program.groups[g].members;
     for (const Rank rank : members) connections[rank.index()] += static_cast<int>(members.size()) - 1;
   }
   for (const auto& [ends, choice] : transports.pairs) {
-    if (choice.least() != Transport::nccl) continue;
+    if (choice.chosen != Transport::nccl) continue;
     ++connections[static_cast<std::size_t>(ends.first)];
     ++connections[static_cast<std::size_t>(ends.second)];
   }
