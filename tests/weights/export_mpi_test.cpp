@@ -102,5 +102,50 @@ TEST_P(ExportedModel, OverwritesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ExportedModel, ::testing::ValuesIn(tests::reference_models));
 
+/// Built like Llama, with what each adds: nobody has written these weights, so any bits will do.
+class ModelLikeLlama : public checkpoint::Together, public ::testing::WithParamInterface<const char*> {
+ protected:
+  static model::Config config() {
+    auto config = checkpoint::grouped_model();
+    config.name = "m";
+    config.family = GetParam();
+    config.norm_epsilon = 1e-6;
+    config.position_offset = 0;
+    if (config.family != "llama") config.windows = {5};
+    config.qkv_bias = config.family == "qwen2";
+    return config;
+  }
+};
+
+TEST_P(ModelLikeLlama, ComesBackAsItWent) {
+  std::mt19937 random{13};
+  Holding holding{checkpoint::random_plan(random, config(), size()), world_.rank()};
+  holding.fill(5);
+  checkpoint::Manifest manifest;
+  manifest.step = 1;
+  manifest.plan = files::plan_to_json(checkpoint::one_rank_plan(config()));
+  const auto step = checkpoint::save(world_, run_, holding.state(), manifest, {.deadline = checkpoint::test_deadline}).directory;
+  const auto folder = run_ / "exported";
+  if (root()) {
+    export_hugging_face(step, folder);
+    auto read = files::read_hugging_face_config(folder / "config.json");
+    read.name = config().name;
+    EXPECT_EQ(read, config());
+  }
+  barrier();
+  const auto plan = checkpoint::random_plan(random, config(), size());
+  Holding expected{plan, world_.rank()};
+  const Holding found{plan, world_.rank()};
+  expected.fill(5);
+  weights::load(world_, folder, config(), found.state(), checkpoint::test_deadline);
+  for (std::size_t i = 0; i < found.state().parts.size(); ++i) {
+    const auto a = expected.state().parts[i].parameters, b = found.state().parts[i].parameters;
+    const auto tensor = static_cast<std::size_t>(expected.state().parts[i].tensor);
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(a), std::as_bytes(b))) << (*found.state().tensors)[tensor].name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ModelLikeLlama, ::testing::Values("llama", "mistral", "qwen2"));
+
 }  // namespace
 }  // namespace flotilla::weights

@@ -35,7 +35,7 @@ struct Rotary {
 /// Layers, numbered 0 … blocks+1: embedding, the blocks, head. Plans cut between layers.
 struct Config {
   std::string name;    ///< "gpt2", "opt-350m", or the stem of a config.json
-  std::string family;  ///< "gpt2", "opt", "gpt_neo" or "llama", as Hugging Face's model_type; for messages and export
+  std::string family;  ///< "gpt2", "opt", "gpt_neo", "llama", "mistral" or "qwen2", as Hugging Face's model_type; for messages and export
   int blocks = 0;
   int hidden = 0;
   int heads = 0;
