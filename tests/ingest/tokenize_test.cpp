@@ -131,7 +131,9 @@ TEST_F(Tokenize, CompressedFilesAreReadAsTheirText) {
 }
 
 TEST_F(Tokenize, ALongTextFileIsOneDocument) {
-  const auto text = folder_.write("long.txt", std::string(3'000'000, 'a') + "\n" + std::string(6'000'000, 'b'));
+  std::string words(3'000'000, 'a');
+  words.append("\n").append(6'000'000, 'b');
+  const auto text = folder_.write("long.txt", words);
   const auto report = tokenize(options({text}), always);
   EXPECT_EQ(report.documents, 1);
   EXPECT_EQ(report.sequences, 3);
@@ -142,6 +144,7 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   const auto refuse = [&](const std::string& name, const std::string& bytes, const std::string& words) {
     const std::filesystem::path file = folder_.write(name, bytes);
     expect_refused([&] { tokenize(options({file}, name), always); }, name, words);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / (name + ".partial"))) << "nothing can go on from it";
   };
   refuse("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 5}\n", "a.jsonl:2: /text");
   refuse("b.jsonl", "{\"text\": \"a\"}\n{\"txt\": \"a\"}\n", "b.jsonl:2");
@@ -154,6 +157,39 @@ TEST_F(Tokenize, HostileInputsAreNamed) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent.partial")) << "nothing is begun";
   expect_refused([&] { tokenize(options({folder_}, "folder"), always); }, "regular file");
   expect_refused([&] { tokenize(options({folder_.write("g.jsonl", std::string(66 << 20, ' '))}, "g"), always); }, "g.jsonl:1", "a line of more than");
+}
+
+/// The program was ended between the two renames that put a pair in place.
+TEST_F(Tokenize, APairThatIsHalfInPlaceIsCompleted) {
+  const std::filesystem::path text = folder_.write("some.txt", "aab");
+  tokenize(options({text}, "whole"), always);
+  const auto stop = [](const TokenizeProgress&) { return false; };
+  EXPECT_FALSE(tokenize(options({text}), stop).finished);
+  std::filesystem::copy(folder_ / "whole.idx", folder_ / "out.partial/index");
+  std::filesystem::rename(folder_ / "out.partial/tokens", folder_ / "out.bin");
+  auto other = options({text});
+  other.append_eod = true;
+  expect_refused([&] { tokenize(other, always); }, "out.partial", "other");
+  const auto report = tokenize(options({text}), always);
+  EXPECT_TRUE(report.finished);
+  EXPECT_EQ(report.tokens, 2);
+  EXPECT_EQ(content(folder_ / "out.idx"), content(folder_ / "whole.idx"));
+  EXPECT_EQ(content(folder_ / "out.bin"), content(folder_ / "whole.bin"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.partial"));
+}
+
+TEST_F(Tokenize, OneProcessAtATimeWritesAnOutput) {
+  const std::filesystem::path lines = folder_.write("many.jsonl", many_lines());
+  int refused = 0;
+  tokenize(options({lines}), [&](const TokenizeProgress&) {
+    try {
+      tokenize(options({lines}), always);
+    } catch (const OutputBusy&) {
+      ++refused;
+    }
+    return true;
+  });
+  EXPECT_GT(refused, 1) << "each time";
 }
 
 TEST_F(Tokenize, AnOutputThatExistsStays) {

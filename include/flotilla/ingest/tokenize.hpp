@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "flotilla/base/error.hpp"
+
 /// Text files in, token files out.
 namespace flotilla::ingest {
 
@@ -23,6 +25,13 @@ struct TokenizeOptions {
   bool append_eod = false;     ///< a token at the end of every document
   std::string eod;             ///< that token; empty: the tokenizer's own
   int threads = 0;             ///< 0: as many as there are processors
+  std::string content = {};    ///< stands for what the inputs hold, by which a begun output is known; empty: their names, sizes and times
+};
+
+/// Another process is writing the output.
+class OutputBusy : public Error {
+ public:
+  using Error::Error;
 };
 
 /// How far it is.
@@ -43,7 +52,8 @@ struct TokenizeReport {
 /// The same inputs give the same bytes, whatever the threads. What is done is committed every few seconds in OUT.partial; the pair appears
 /// when it is whole. `go_on` is called between batches, on the caller's thread; false stops. Local.
 /// Throws Error{bad_input} with file and line for what is damaged, for outputs that exist, and for an OUT.partial of other inputs;
-/// Error{unavailable, temporary} where files cannot be read or written.
+/// OutputBusy; Error{unavailable, temporary} where files cannot be read or written. OUT.partial stays only where the same call can go on
+/// from it, and the message then says so.
 TokenizeReport tokenize(const TokenizeOptions&, const std::function<bool(const TokenizeProgress&)>& go_on);
 
 }  // namespace flotilla::ingest

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <span>
@@ -46,12 +47,15 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 
 PartialOutput::PartialOutput(const fs::path& output, std::string identity, int token_bytes)
     : output_{output}, folder_{with_suffix(output, ".partial")}, identity_{std::move(identity)}, token_bytes_{token_bytes} {
-  require_absent(with_suffix(output_, ".bin"));
   require_absent(with_suffix(output_, ".idx"));
+  if (!files::facts_of(folder_)) require_absent(with_suffix(output_, ".bin"));
   files::make_folders(folder_);
   lock();
-  if (files::facts_of(folder_ / "state.json")) read_state();
+  require_unpublished();
+  if (resumable()) read_state();
   latest_ = committed_;
+  complete_ = files::facts_of(with_suffix(output_, ".bin")).has_value();
+  if (complete_) return;
   tokens_ = reopened(folder_ / "tokens", committed_.counts.tokens * token_bytes_);
   lengths_ = reopened(folder_ / "lengths", committed_.counts.sequences * length_bytes);
 }
@@ -61,8 +65,30 @@ void PartialOutput::lock() {
   lock_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0664));
   const int error = lock_ ? 0 : errno;
   FLOTILLA_REQUIRE(lock_, io_error_kind(error), path.string(), ": ", std::strerror(error));
-  FLOTILLA_REQUIRE(::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0, ErrorKind::temporary, folder_.string(),
-                   ": another process is writing this output; wait for it, or name another output");
+  const bool held = ::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0;
+  struct stat mine {};
+  ::fstat(lock_.get(), &mine);
+  const auto there = files::facts_of(path);
+  // Whoever held it may have published and removed the folder since: what is locked then is nobody's file.
+  if (!held || !there || there->inode != mine.st_ino)
+    throw OutputBusy{ErrorKind::temporary,
+                     text(folder_.string(), ": another process is writing this output; wait for it, or name another output")};
+}
+
+/// Another process may have published it since the first look; of a pair that is half in place, the rest must be here.
+void PartialOutput::require_unpublished() {
+  const auto tokens = with_suffix(output_, ".bin"), index = with_suffix(output_, ".idx");
+  const bool published = files::facts_of(index).has_value();
+  if (published) discard();
+  require_absent(index);
+  if (!resumable() || !files::facts_of(folder_ / "index") || files::facts_of(folder_ / "tokens")) require_absent(tokens);
+}
+
+bool PartialOutput::resumable() const { return files::facts_of(folder_ / "state.json").has_value(); }
+
+void PartialOutput::discard() {
+  std::error_code left_behind;  // it does no harm
+  fs::remove_all(folder_, left_behind);
 }
 
 void PartialOutput::read_state() {
@@ -103,14 +129,14 @@ void PartialOutput::commit() {
 }
 
 void PartialOutput::publish() {
-  commit();
-  FLOTILLA_REQUIRE(committed_.counts.sequences > 0, ErrorKind::bad_input, output_.string(), ": the inputs hold no text; nothing is written");
-  data::write_megatron_index(folder_ / "index", store::PlainFile::open_for_reading(folder_ / "lengths"), token_bytes_);
-  // The index last: without it there is no pair. Ended in between, the tokens are there and the next call refuses them.
-  move_into_place(folder_ / "tokens", with_suffix(output_, ".bin"));
+  if (!complete_) {
+    commit();
+    data::write_megatron_index(folder_ / "index", store::PlainFile::open_for_reading(folder_ / "lengths"), token_bytes_);
+    move_into_place(folder_ / "tokens", with_suffix(output_, ".bin"));
+  }
+  // The index last: without it there is no pair.
   move_into_place(folder_ / "index", with_suffix(output_, ".idx"));
-  std::error_code left_behind;  // it does no harm
-  fs::remove_all(folder_, left_behind);
+  discard();
 }
 
 }  // namespace flotilla::ingest

@@ -28,18 +28,19 @@ std::optional<std::int32_t> eod_of(const TokenizeOptions& options, const tokeniz
   if (!options.append_eod) return std::nullopt;
   const auto eod = options.eod.empty() ? tokenizer.end_of_document() : tokenizer.id_of(options.eod);
   FLOTILLA_REQUIRE(eod, ErrorKind::bad_input, options.tokenizer.string(), ": ",
-                   options.eod.empty() ? std::string{"says of no token that it ends a document; name one: --eod TOKEN"}
+                   options.eod.empty() ? std::string{"says of no token that it ends a document; name one: --eod TOKEN (flotilla train: --data.eod TOKEN)"}
                                        : text("has no token ", in_quotes(options.eod)));
   return eod;
 }
 
-/// What the output depends on: the tokenizer's bytes, the options, and the inputs by name, size and time of change.
+/// What the output depends on: the tokenizer's bytes, the options, and the inputs by content or by name, size and time of change.
 std::string identity_of(const TokenizeOptions& options, const Encoding& how) {
   auto hash = fnv1a(files::read_text(options.tokenizer));
   const auto add = [&](const std::string& part) { hash = fnv1a(text(part.size(), ":", part), hash); };
   add(how.field);
   add(text(static_cast<int>(options.format), " ", how.eod.value_or(-1)));
-  for (const auto& input : options.inputs) {
+  if (!options.content.empty()) add(options.content);
+  for (const auto& input : options.content.empty() ? options.inputs : std::vector<fs::path>{}) {
     std::error_code unknown;  // what is wrong with a file is said when it is opened
     add(fs::absolute(input, unknown).lexically_normal().string());
     add(text(fs::file_size(input, unknown), " ", fs::last_write_time(input, unknown).time_since_epoch().count()));
@@ -73,32 +74,52 @@ TokenizeReport report_of(const Counts& counts, const tokenizer::Tokenizer& token
           .token_bytes = token_bytes};
 }
 
+using GoOn = std::function<bool(const TokenizeProgress&)>;
+
+/// Everything that is not committed yet; false where it was stopped. Changes `counts`.
+bool encode_inputs(const TokenizeOptions& options, const Encoding& how, const tokenizer::Tokenizer& tokenizer, PartialOutput& output,
+                   Counts& counts, const GoOn& go_on) {
+  TextReader reader{options.inputs, options.format, output.committed().position};
+  const auto input_bytes = total_size(options.inputs);
+  const int threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  OrderedWorkers workers{threads, tokenizer, [&] { return reader.next(); },
+                         [&](const Batch& batch, tokenizer::Encoder& encoder) { return encode(batch, how, encoder); }};
+  for (auto next_commit = now() + commit_every;;) {
+    const auto batch = workers.next();
+    if (!batch) break;
+    output.append(*batch);
+    counts.add(batch->counts);
+    if (!go_on({batch->read_bytes, input_bytes, counts.documents, counts.tokens})) return false;
+    if (now() < next_commit) continue;
+    output.commit();
+    next_commit = now() + commit_every;
+  }
+  FLOTILLA_REQUIRE(counts.sequences > 0, ErrorKind::bad_input, options.output.string(), ": the inputs hold no text; nothing is written");
+  return true;
+}
+
+/// In a handler. What is refused will be other inputs once it is mended, so nothing can go on from this output; what only failed can be
+/// repeated.
+[[noreturn]] void leave(PartialOutput& output, const Error& error) {
+  if (error.kind() != ErrorKind::bad_input && output.resumable())
+    throw Error{error.kind(), text(error.what(), "; what is done is kept in ", output.folder().string(), ", and the same command goes on from there")};
+  output.discard();
+  throw;
+}
+
 }  // namespace
 
-TokenizeReport tokenize(const TokenizeOptions& options, const std::function<bool(const TokenizeProgress&)>& go_on) {
+TokenizeReport tokenize(const TokenizeOptions& options, const GoOn& go_on) {
   const auto tokenizer = tokenizer::open(options.tokenizer);
   const Encoding how{options.field, eod_of(options, *tokenizer), data::megatron_token_bytes(tokenizer->vocabulary())};
   require_present(options.inputs);
   PartialOutput output{options.output, identity_of(options, how), how.token_bytes};
   auto counts = output.committed().counts;
-  TextReader reader{options.inputs, options.format, output.committed().position};
-  const auto input_bytes = total_size(options.inputs);
-  const int threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  bool finished = false;
-  {
-    OrderedWorkers workers{threads, *tokenizer, [&] { return reader.next(); },
-                           [&](const Batch& batch, tokenizer::Encoder& encoder) { return encode(batch, how, encoder); }};
-    for (auto next_commit = now() + commit_every;;) {
-      const auto batch = workers.next();
-      finished = !batch;
-      if (finished) break;
-      output.append(*batch);
-      counts.add(batch->counts);
-      if (!go_on({batch->read_bytes, input_bytes, counts.documents, counts.tokens})) break;
-      if (now() < next_commit) continue;
-      output.commit();
-      next_commit = now() + commit_every;
-    }
+  bool finished = output.complete();
+  try {
+    finished = finished || encode_inputs(options, how, *tokenizer, output, counts, go_on);
+  } catch (const Error& error) {
+    leave(output, error);
   }
   finished ? output.publish() : output.commit();
   auto report = report_of(counts, *tokenizer, how.token_bytes);
