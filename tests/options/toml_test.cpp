@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "fixture.hpp"
+#include "flotilla/options/documents.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace flotilla::options {
@@ -143,6 +144,74 @@ TEST(JobFile, MissingFolderAndOversizedFiles) {
   t.read_file(good);
   EXPECT_EQ(f.steps, 5);
   EXPECT_EQ(t.describe("training.steps").source, good + ":2:9");
+}
+
+struct Entry {
+  std::string name;
+  double weight = 1;
+  std::vector<std::string> files;
+};
+
+struct List {
+  Fields fields;
+  std::vector<Entry> entries;
+};
+
+Table table_of(List& list) {
+  auto table = table_of(list.fields);
+  table.add_entries<Entry>("data.source", "Sources", &list.entries, [](Table& t, Entry& entry) {
+    t.add("data.source.name", &entry.name, "name", {.value = "NAME"});
+    t.add("data.source.weight", &entry.weight, "weight", {.above = 0});
+    t.add("data.source.files", &entry.files, "files", {.value = "FILE"});
+  });
+  return table;
+}
+
+constexpr const char* two_entries = "[data]\ntrain = [\"a\"]\n[[data.source]]\nname = \"web\"\nfiles = [\"a\", \"b\"]\n[[data.source]]\nweight = 0.1\n[model]\nname = \"x\"\n";
+
+TEST(JobFile, ListsOfTables) {
+  List list;
+  auto t = table_of(list);
+  t.read_toml(two_entries, "job.toml");
+  ASSERT_EQ(list.entries.size(), 2u);
+  EXPECT_EQ(list.entries[0].name, "web");
+  EXPECT_EQ(list.entries[0].files, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(list.entries[0].weight, 1);
+  EXPECT_EQ(list.entries[1].weight, 0.1);
+  EXPECT_EQ(list.fields.name, "x");
+  List again;
+  auto other = table_of(again);
+  other.read_toml(to_toml(t), "printed.toml");
+  ASSERT_EQ(again.entries.size(), 2u) << to_toml(t);
+  EXPECT_EQ(again.entries[0].files, list.entries[0].files);
+  EXPECT_EQ(again.entries[1].weight, 0.1);
+}
+
+TEST(JobFile, ListsOfTablesAreCheckedLikeSections) {
+  const auto message = [](const std::string& toml) {
+    List list;
+    auto t = table_of(list);
+    return std::string{error_of([&] { t.read_toml(toml, "job.toml"); }).what()};
+  };
+  EXPECT_EQ(message("[[data.source]]\nwieght = 1\n"), "job.toml:2:1: unknown key 'data.source.wieght'; did you mean [data.source] weight?");
+  EXPECT_EQ(message("[[data.source]]\nweight = 0\n"),
+            "job.toml:2:10: data.source.weight: expected a number above 0, got '0'; write for example weight = 1");
+  EXPECT_EQ(message("[data]\nsource = 5\n"), "job.toml:2:10: expected tables, got 5; write [[data.source]]");
+  EXPECT_EQ(message("[data.source]\nname = 'a'\n"), "job.toml:1:1: expected tables, got a table; write [[data.source]]");
+  EXPECT_NE(message("[data]\nsource = [{name = 'a'}, 5]\n").find("write [[data.source]]"), std::string::npos);
+  EXPECT_NE(message("[[data.source]]\n[[data.source.files]]\n").find("data.source.files"), std::string::npos);
+}
+
+TEST(JobFile, OfAnotherCommandMayHaveListsOfTables) {
+  List list;
+  const auto other = table_of(list);
+  Fields f;
+  Table t;
+  t.section("training", "The run");
+  t.add("training.steps", &f.steps, "steps");
+  t.pass_over(other);
+  t.read_toml(two_entries, "job.toml");
+  EXPECT_EQ(t.passed_over(), (std::vector<std::string>{"data.train", "data.source", "model.name"}));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -104,6 +105,28 @@ class Table {
         std::move(details));
   }
 
+  /// A list of tables, [[section.key]] in the job file and nowhere else. `describe` adds the keys of one entry, "section.key.name" each, to
+  /// a table that has this section.
+  template <class T>
+  void add_entries(std::string name, std::string title, std::vector<T>* target, std::function<void(Table&, T&)> describe) {
+    const auto table_of = [name, title, describe](T& entry) {
+      Table table;
+      table.section(name, title);
+      describe(table, entry);
+      return table;
+    };
+    Entries entries{name, title, {}, {}, {}, {}, {}};
+    entries.clear = [target] { target->clear(); };
+    entries.append = [target, table_of] { return table_of(target->emplace_back()); };
+    entries.keys = [sample = std::make_shared<T>(), table_of] { return table_of(*sample); };
+    entries.all = [target, table_of] {
+      std::vector<Table> tables;
+      for (auto& entry : *target) tables.push_back(table_of(entry));
+      return tables;
+    };
+    entries_.push_back(std::move(entries));
+  }
+
   /// Arguments after the command's name. Returns those that are no options, in order; everything after "--" is one of them.
   /// Throws Error{usage}.
   std::vector<std::string> read_command_line(std::span<const std::string> arguments);
@@ -124,6 +147,16 @@ class Table {
   const std::vector<Section>& sections() const { return sections_; }
   /// Every option as it stands, in the table's order.
   std::vector<Setting> settings() const;
+  /// Lists of tables: what is one, and what stands in it.
+  struct Entries {
+    std::string name, title;
+    std::function<void()> clear;
+    std::function<Table()> append;             ///< the table of a new entry, until the next is added
+    std::function<Table()> keys;               ///< of an entry with nothing said
+    std::function<std::vector<Table>()> all;   ///< of the entries as they stand
+    std::vector<std::string> places;           ///< of those that a job file gave: "job.toml:12:1"
+  };
+  const std::vector<Entries>& entries() const { return entries_; }
   /// One of them. Throws Error{usage} with the nearest name.
   Setting describe(const std::string& name) const;
   /// True where somebody set it.
@@ -139,6 +172,7 @@ class Table {
 
   std::vector<Section> sections_, foreign_sections_;
   std::vector<detail::Option> options_;
+  std::vector<Entries> entries_;
   std::vector<std::string> foreign_, passed_;
 };
 

@@ -25,8 +25,8 @@ std::string default_in_words(const Setting& s) {
   return empty ? " (default: " + s.unset + ")" : " (default " + s.default_value + ": " + s.unset + ")";
 }
 
-std::string row(const Setting& s, int width) {
-  std::string line = "  " + spelling(s);
+std::string row(const Setting& s, const std::string& spelled, int width) {
+  std::string line = "  " + spelled;
   line += line.size() + 2 > help_column ? "\n" + std::string(help_column, ' ') : std::string(help_column - line.size(), ' ');
   std::string words = s.help + (s.list ? "; may be repeated" : "");
   if (s.value_name.size() > 24 && !s.choices.empty()) {
@@ -34,6 +34,12 @@ std::string row(const Setting& s, int width) {
     for (const auto& choice : s.choices) words += " " + choice;
   }
   return line + wrap(words + default_in_words(s), help_column, width - help_column) + "\n";
+}
+
+std::string entries_help(const Table::Entries& list, int width) {
+  std::string out = "\n" + list.title + " [[" + list.name + "]], job file only\n";
+  for (const auto& s : list.keys().settings()) out += row(s, s.name.substr(s.section.size() + 1) + " " + s.value_name, width);
+  return out;
 }
 
 }  // namespace
@@ -60,7 +66,9 @@ std::string help(const Table& table, int width) {
   for (const auto& section : table.sections()) {
     out += (out.empty() ? "" : "\n") + section.title + " [" + section.name + "]\n";
     for (const auto& s : settings)
-      if (s.section == section.name) out += row(s, std::max(width, 60));
+      if (s.section == section.name) out += row(s, spelling(s), std::max(width, 60));
+    for (const auto& list : table.entries())
+      if (list.name.starts_with(section.name + ".")) out += entries_help(list, std::max(width, 60));
   }
   return out;
 }

@@ -46,6 +46,12 @@ std::string option_entry(const Setting& s) {
   return out + "Environment: " + bold(s.environment) + ".\n";
 }
 
+std::string list_entry(const Table::Entries& list) {
+  std::string out = ".TP\n" + bold("[[" + list.name + "]]") + "\n" + escape(list.title) + ", in the job file only.\n";
+  for (const auto& s : list.keys().settings()) out += bold(s.name.substr(s.section.size() + 1)) + ": " + escape(s.help) + ".\n";
+  return out;
+}
+
 std::string command_section(const Manual& manual) {
   std::string out = ".SH COMMANDS\n";
   for (const auto& command : manual.commands)
@@ -61,6 +67,8 @@ std::string options_of(const Table& table, std::set<std::string>& seen) {
     std::string entries;
     for (const auto& s : settings)
       if (s.section == section.name && seen.insert(s.name).second) entries += option_entry(s);
+    for (const auto& list : table.entries())
+      if (list.name.starts_with(section.name + ".") && seen.insert(list.name).second) entries += list_entry(list);
     if (!entries.empty()) out += ".SS " + escape(section.title) + " [" + escape(section.name) + "]\n" + entries;
   }
   return out;

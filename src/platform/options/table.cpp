@@ -22,7 +22,7 @@ Table& Table::operator=(Table&&) noexcept = default;
 void Table::section(std::string name, std::string title) { sections_.push_back({std::move(name), std::move(title)}); }
 
 void Table::insert(Option option) {
-  option.section = option.name.substr(0, option.name.find('.'));
+  option.section = option.name.substr(0, option.name.rfind('.'));
   FLOTILLA_ASSERT(!sections_.empty() && sections_.back().name == option.section, option.name, " outside its section");
   FLOTILLA_ASSERT(!find(option.name), option.name, " added twice");
   FLOTILLA_ASSERT(option.details.letter == 0 || option.kind != detail::Kind::boolean, option.name, " is a flag with a letter");
@@ -94,6 +94,7 @@ void Table::add_choice(std::string name, std::vector<std::string> names, Prepare
 void Table::pass_over(const Table& other) {
   for (const auto& option : other.options_)
     if (!find(option.name)) foreign_.push_back(option.name);
+  for (const auto& entries : other.entries_) foreign_.push_back(entries.name);
   for (const auto& section : other.sections_)
     if (std::find_if(sections_.begin(), sections_.end(), [&](const Section& s) { return s.name == section.name; }) == sections_.end())
       foreign_sections_.push_back(section);

@@ -100,7 +100,7 @@ bool is_section(const std::string& name, const std::vector<Section>& sections) {
 
 /// "[training] steps" for "training.steps".
 std::string in_a_file(const std::string& name) {
-  const auto dot = name.find('.');
+  const auto dot = name.rfind('.');
   return dot == std::string::npos ? "[" + name + "]" : "[" + name.substr(0, dot) + "] " + name.substr(dot + 1);
 }
 
@@ -118,6 +118,10 @@ std::string in_a_file(const std::string& name) {
                                          " (expected ", detail::join(names, " "), ")")};
 }
 
+void sort_by_place(std::vector<Leaf>& leaves) {
+  std::ranges::sort(leaves, {}, [](const Leaf& leaf) { return std::pair{leaf.key.line, leaf.key.column}; });
+}
+
 /// Every key of the two levels that a job file has, in the order of the file.
 std::vector<Leaf> leaves_of(const toml::table& file, const std::string& source, const std::vector<Section>& sections,
                             const std::vector<std::string>& known) {
@@ -132,9 +136,7 @@ std::vector<Leaf> leaves_of(const toml::table& file, const std::string& source, 
     for (const auto& [inner_key, value] : *inner)
       leaves.push_back({name + "." + std::string{inner_key.str()}, inner_key.source().begin, &value});
   }
-  std::sort(leaves.begin(), leaves.end(), [](const Leaf& a, const Leaf& b) {
-    return std::pair{a.key.line, a.key.column} < std::pair{b.key.line, b.key.column};
-  });
+  sort_by_place(leaves);
   return leaves;
 }
 
@@ -147,22 +149,55 @@ toml::table parse(std::string_view toml, const std::string& source) {
   }
 }
 
+/// The tables of [[name]].
+std::vector<const toml::table*> tables_of(const Leaf& leaf, const std::string& source) {
+  std::vector<const toml::table*> tables;
+  const auto* items = leaf.value->as_array();
+  if (items != nullptr)
+    for (const auto& item : *items) tables.push_back(item.as_table());
+  FLOTILLA_REQUIRE(items != nullptr && !items->empty() && std::ranges::count(tables, nullptr) == 0, ErrorKind::bad_input,
+                   at(source, leaf.value->source().begin), ": expected tables, got ", describe_node(*leaf.value), "; write [[", leaf.name, "]]");
+  return tables;
+}
+
+std::vector<Leaf> leaves_of_entry(const toml::table& entry, const std::string& name) {
+  std::vector<Leaf> leaves;
+  for (const auto& [key, value] : entry) leaves.push_back({name + "." + std::string{key.str()}, key.source().begin, &value});
+  sort_by_place(leaves);
+  return leaves;
+}
+
 }  // namespace
 
 void Table::read_toml(std::string_view toml, const std::string& source) {
-  std::vector<std::string> known;
-  for (const auto& option : options_) known.push_back(option.name);
   auto sections = sections_;
   sections.insert(sections.end(), foreign_sections_.begin(), foreign_sections_.end());
+  const auto names_of = [](const Table& table) {
+    std::vector<std::string> names;
+    for (const auto& option : table.options_) names.push_back(option.name);
+    for (const auto& list : table.entries_) names.push_back(list.name);
+    return names;
+  };
+  const auto read = [&](Table& table, const Leaf& leaf) {
+    const auto found = std::ranges::find(table.options_, leaf.name, &Option::name);
+    if (found == table.options_.end()) refuse_key(leaf.name, at(source, leaf.key), names_of(table));
+    assign_leaf(*found, leaf, source);
+  };
   const auto file = parse(toml, source);
-  for (const auto& leaf : leaves_of(file, source, sections, known)) {
-    const auto found = std::find(known.begin(), known.end(), leaf.name);
-    if (found == known.end() && std::find(foreign_.begin(), foreign_.end(), leaf.name) != foreign_.end()) {
+  for (const auto& leaf : leaves_of(file, source, sections, names_of(*this))) {
+    if (const auto list = std::ranges::find(entries_, leaf.name, &Entries::name); list != entries_.end()) {
+      list->clear();
+      list->places.clear();
+      for (const auto* entry : tables_of(leaf, source)) {
+        list->places.push_back(at(source, entry->source().begin));
+        auto table = list->append();
+        for (const auto& inner : leaves_of_entry(*entry, list->name)) read(table, inner);
+      }
+    } else if (find(leaf.name) == nullptr && std::ranges::count(foreign_, leaf.name) > 0) {
       passed_.push_back(leaf.name);
-      continue;
+    } else {
+      read(*this, leaf);
     }
-    if (found == known.end()) refuse_key(leaf.name, at(source, leaf.key), known);
-    assign_leaf(options_[static_cast<std::size_t>(found - known.begin())], leaf, source);
   }
 }
 
