@@ -72,7 +72,7 @@ TEST_F(SamplerTest, SequencesOfAnEpochCoverTheirSectionsWithoutGapOrOverlap) {
       std::ranges::sort(list);
       for (std::size_t i = 0; i + 1 < list.size(); ++i) EXPECT_EQ(list[i + 1], list[i] + 13);
       EXPECT_GE(list.front(), 0);
-      EXPECT_LE(list.back() + 14, s.corpus().sections()[static_cast<std::size_t>(section)].last);
+      EXPECT_LE(list.back() + 14, s.sources()[0].corpus.sections()[static_cast<std::size_t>(section)].last);
     }
   }
 }

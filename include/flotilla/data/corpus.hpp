@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,13 @@ class Corpus {
 
   /// 64 bits over every section: its file's fingerprint and its range. Not over names, so moved data is the same data. Resume refuses
   /// another one. Reads up to 64 MiB a file: compute it once and share it (any rank that sees the same files gets the same value).
-  std::uint64_t fingerprint() const;
+  std::uint64_t fingerprint() const { return fingerprint(file_fingerprints()); }
+  /// Of every section's file, in order: what takes the time.
+  std::vector<std::uint64_t> file_fingerprints() const;
+  /// The same from those.
+  std::uint64_t fingerprint(std::span<const std::uint64_t> files) const;
+  /// Of one section alone: its file's and its range.
+  static std::uint64_t fingerprint(const Section&, std::uint64_t file);
 
   /// Reads every token of every section. Throws Error{bad_input} with file and byte offset.
   void scan(int vocabulary) const;

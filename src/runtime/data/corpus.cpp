@@ -30,14 +30,24 @@ std::int64_t Corpus::tokens() const {
   return sum;
 }
 
-std::uint64_t Corpus::fingerprint() const {
+std::vector<std::uint64_t> Corpus::file_fingerprints() const {
+  std::vector<std::uint64_t> files;
+  for (const auto& section : sections_) files.push_back(section.file->fingerprint());
+  return files;
+}
+
+std::uint64_t Corpus::fingerprint(std::span<const std::uint64_t> files) const {
   auto hash = combine(0, sections_.size());
-  for (const auto& section : sections_) {
-    hash = combine(hash, section.file->fingerprint());
-    hash = combine(hash, static_cast<std::uint64_t>(section.first));
-    hash = combine(hash, static_cast<std::uint64_t>(section.last));
+  for (std::size_t i = 0; i < sections_.size(); ++i) {
+    hash = combine(hash, files[i]);
+    hash = combine(hash, static_cast<std::uint64_t>(sections_[i].first));
+    hash = combine(hash, static_cast<std::uint64_t>(sections_[i].last));
   }
   return hash;
+}
+
+std::uint64_t Corpus::fingerprint(const Section& section, std::uint64_t file) {
+  return combine(combine(combine(0, file), static_cast<std::uint64_t>(section.first)), static_cast<std::uint64_t>(section.last));
 }
 
 void Corpus::scan(int vocabulary) const {

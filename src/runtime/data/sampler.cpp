@@ -1,33 +1,18 @@
 #include "flotilla/data/sampler.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
+#include <set>
 
+#include "blend.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
-#include "permutation.hpp"
+#include "flotilla/base/philox.hpp"
+#include "source_order.hpp"
 
 namespace flotilla::data {
 namespace {
-
-constexpr std::uint64_t order_purpose = fnv1a("data order");
-constexpr std::uint64_t offset_purpose = fnv1a("data offset");
-constexpr std::uint64_t evaluation_purpose = fnv1a("evaluation order");
-
-/// From here on a section gives up one sequence so that its offset can be any: at most 1 token in 32 is not seen in an epoch.
-constexpr std::int64_t enough_to_shift_freely = 32;
-
-struct SequenceCut {
-  std::int64_t sequences = 0;
-  std::int64_t offsets = 1;  ///< the offset is one of 0 … offsets-1
-};
-
-SequenceCut cut(std::int64_t tokens, std::int64_t length) {
-  const auto whole = std::max<std::int64_t>(tokens - 1, 0) / length;
-  if (whole == 0) return {};
-  if (whole >= enough_to_shift_freely) return {whole - 1, length};
-  return {whole, tokens - whole * length};
-}
 
 void check(const SamplerOptions& options) {
   FLOTILLA_REQUIRE(options.length >= 1, ErrorKind::bad_input, "sequence length ", options.length, "; expected at least 1");
@@ -45,64 +30,99 @@ void check(const SamplerOptions& options) {
                                          longest.first > 0 ? " or a larger validation fraction" : "")};
 }
 
+/// The only source of a run draws by the run's own seed; sources of a mixture, each by one of its own.
+std::uint64_t seed_of(const Source& source, std::uint64_t seed) {
+  return source.name.empty() ? seed : Philox::mix(seed ^ Philox::mix(fnv1a(source.name)));
+}
+
 }  // namespace
 
+struct Sampler::State {
+  std::vector<Source> sources;
+  std::vector<SourceOrder> orders;
+  std::optional<Blend> blend;
+
+  std::vector<Blend::Part> parts() const {
+    std::vector<Blend::Part> parts;
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      parts.push_back({sources[i].weight, sources[i].epochs > 0 ? orders[i].draws(sources[i].epochs) : Blend::unlimited});
+    return parts;
+  }
+  /// Steps at which some source grew, ascending.
+  std::set<std::int64_t> growth_steps() const {
+    std::set<std::int64_t> steps;
+    for (const auto& source : sources)
+      for (const auto& growth : source.growth) steps.insert(growth.step);
+    return steps;
+  }
+  void grow(std::int64_t step, std::int64_t position) {
+    const auto counts = blend->counts(position);
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      for (const auto& growth : sources[i].growth)
+        if (growth.step == step) orders[i].grow(counts[i], growth.files);
+    blend->change(position, parts());
+  }
+};
+
 std::ostream& operator<<(std::ostream& out, const Location& location) {
+  if (location.source > 0) out << "source " << location.source << ", ";
   return out << "epoch " << location.epoch << ", sequence " << location.sequence << ": token " << location.first << " of file "
              << location.section;
 }
 
-Sampler::Sampler(Corpus corpus, SamplerOptions options) : corpus_{std::move(corpus)}, options_{options} {
+Sampler::Sampler(Corpus corpus, SamplerOptions options) : Sampler{std::vector<Source>{{.corpus = std::move(corpus)}}, options} {}
+
+Sampler::Sampler(std::vector<Source> sources, SamplerOptions options) : options_{options} {
   check(options_);
-  for (const auto& section : corpus_.sections()) {
-    first_sequence_.push_back(per_epoch_);
-    per_epoch_ += cut(section.size(), options_.length).sequences;
+  State state{std::move(sources), {}, {}};
+  for (const auto& source : state.sources) {
+    const auto known = source.growth.empty() ? source.corpus.sections().size() : source.files_at_start;
+    state.orders.emplace_back(source.corpus, known, options_.length, seed_of(source, options_.seed));
+    if (state.orders.back().sequences() == 0) refuse_too_short(source.corpus, options_.length);
   }
-  first_sequence_.push_back(per_epoch_);
-  if (per_epoch_ == 0) refuse_too_short(corpus_, options_.length);
+  FLOTILLA_ASSERT(!state.sources.empty(), "a sampler of nothing");
+  state.blend.emplace(state.parts());
+  for (const auto step : state.growth_steps()) state.grow(step, step * options_.global_batch);
+  state_ = std::make_shared<const State>(std::move(state));
 }
+
+const std::vector<Source>& Sampler::sources() const { return state_->sources; }
+std::int64_t Sampler::sequences_per_epoch(int source) const { return state_->orders.at(static_cast<std::size_t>(source)).sequences(); }
+std::int64_t Sampler::steps() const { return state_->blend->size() / options_.global_batch; }
+std::vector<std::int64_t> Sampler::drawn(std::int64_t steps) const { return state_->blend->counts(steps * options_.global_batch); }
 
 Location Sampler::locate(std::int64_t step, int index) const {
   FLOTILLA_ASSERT(step >= 0 && index >= 0 && index < options_.global_batch, "sequence ", index, " of step ", step);
-  const auto number = step * options_.global_batch + index;
-  const auto epoch = number / per_epoch_;
-  const Permutation order{per_epoch_, options_.seed, order_purpose + static_cast<std::uint64_t>(epoch)};
-  return place(epoch, order(number % per_epoch_), true);
+  const auto draw = (*state_->blend)(step * options_.global_batch + index);
+  auto location = state_->orders[static_cast<std::size_t>(draw.source)].locate(draw.number);
+  location.source = draw.source;
+  return location;
 }
 
-Location Sampler::locate_evaluation(std::int64_t index) const {
-  return place(0, Permutation{per_epoch_, 0, evaluation_purpose}(index), false);
-}
-
-Location Sampler::place(std::int64_t epoch, std::int64_t sequence, bool shifted) const {
-  // The last section that begins at or before the sequence: sections without sequences begin where the next one does.
-  const auto after = std::ranges::upper_bound(first_sequence_, sequence);
-  const auto number = static_cast<std::size_t>(after - first_sequence_.begin()) - 1;
-  const auto& section = corpus_.sections()[number];
-  auto first = section.first + (sequence - first_sequence_[number]) * options_.length;
-  if (shifted) {
-    const auto bits = Philox{options_.seed, offset_purpose}(static_cast<std::uint64_t>(epoch), number);
-    const auto offsets = static_cast<std::uint64_t>(cut(section.size(), options_.length).offsets);
-    first += static_cast<std::int64_t>((std::uint64_t{bits[0]} << 32 | bits[1]) % offsets);
-  }
-  return {epoch, sequence, static_cast<int>(number), first};
+Location Sampler::locate_evaluation(std::int64_t index, int source) const {
+  auto location = state_->orders.at(static_cast<std::size_t>(source)).locate_evaluation(index);
+  location.source = source;
+  return location;
 }
 
 void Sampler::read(const Location& location, std::span<std::int32_t> tokens) const {
   FLOTILLA_ASSERT(tokens.size() == static_cast<std::size_t>(options_.length) + 1, "room for ", tokens.size(), " tokens, length ",
                   options_.length);
-  corpus_.sections().at(static_cast<std::size_t>(location.section)).file->read(location.first, tokens, options_.vocabulary);
+  const auto& sections = state_->sources.at(static_cast<std::size_t>(location.source)).corpus.sections();
+  sections.at(static_cast<std::size_t>(location.section)).file->read(location.first, tokens, options_.vocabulary);
 }
 
 std::string Sampler::unused() const {
-  std::int64_t count = 0;
+  std::size_t count = 0, all = 0;
   const Section* first = nullptr;
-  for (const auto& section : corpus_.sections()) {
-    if (section.size() > options_.length) continue;
-    if (count++ == 0) first = &section;
-  }
+  for (const auto& source : state_->sources)
+    for (const auto& section : source.corpus.sections()) {
+      ++all;
+      if (section.size() > options_.length) continue;
+      if (count++ == 0) first = &section;
+    }
   if (count == 0) return {};
-  return text(count, " of ", corpus_.sections().size(), " files have fewer than ", options_.length + 1,
+  return text(count, " of ", all, " files have fewer than ", options_.length + 1,
               " tokens (length + 1) and are not used, the first: ", first->file->path().string(), " (", first->size(), " tokens)");
 }
 
