@@ -218,5 +218,37 @@ TEST(SharedConfiguration, LeavesOutWhatIsARanksOwn) {
   EXPECT_NE(of({"--plan.data", "2"}), of({}));
 }
 
+constexpr const char* mixture = "[[data.source]]\nname = \"web\"\nfiles = [\"web-*.jsonl\"]\nweight = 3\n[[data.source]]\nname = \"code\"\nmanifest = \"code.txt\"\n";
+
+TEST(Job, MixesSources) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("job.toml", mixture);
+  const auto job = read({file});
+  ASSERT_EQ(job.data.sources.size(), 2u);
+  EXPECT_EQ(job.data.sources[0].weight, 3);
+  EXPECT_EQ(job.data.sources[1].manifest, "code.txt");
+  EXPECT_NE(shared_configuration(job).find("data.source[1].weight = 3\n"), std::string::npos) << "ranks must agree on it";
+  EXPECT_NE(job.configuration.find("[[data.source]]"), std::string::npos);
+  EXPECT_TRUE(read({file, "--data.train", "a.txt"}).data.sources.empty()) << "the command line counts";
+}
+
+TEST(Job, SourcesAreNamedAndHaveFiles) {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& toml) {
+    const auto file = folder.write("job.toml", toml);
+    return std::string{error_of([&] { read({file}); }).what()};
+  };
+  EXPECT_NE(message("[[data.source]]\nfiles = [\"a\"]\n").find("[[data.source]] number 1: has no name"), std::string::npos);
+  EXPECT_NE(message("[[data.source]]\nname = \"a\"\n").find("has no files"), std::string::npos);
+  EXPECT_NE(message(std::string{mixture} + mixture).find("number 3: 'web' is the name of another one"), std::string::npos);
+  EXPECT_NE(message(std::string{"[data]\ntrain = [\"a\"]\n"} + mixture).find("the job has [[data.source]] tables"), std::string::npos);
+}
+
+TEST(Job, TokenizersHaveTheirOptions) {
+  EXPECT_EQ(read({"--data.train", "a.jsonl", "--data.tokenizer", "t.json", "--data.field", "body"}).data.field, "body");
+  EXPECT_NE(std::string{refused({"--data.field", "body"}).what()}.find("without data.tokenizer"), std::string::npos);
+  EXPECT_NE(std::string{refused({"--data.tokenizer", "t.json", "--data.format", "text"}).what()}.find("data.format"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace flotilla::app

@@ -192,7 +192,7 @@ TEST(Changed, AnotherTrainingIsRefused) {
                             {"--training.length=", "16", "length = 16"},
                             {"--training.global-batch=", "4", "global-batch = 4"},
                             {"--model.name=", "opt-tiny", "the training differs"},
-                            {"--data.train=", other_text.string(), "the training data (fingerprint) differs"}};
+                            {"--data.train=", other_text.string(), "the training data has lost or changed a file"}};
   const auto there = copy_of(stopped_once().run, "changed");
   const auto before = committed(there);
   for (const auto& change : changes) {

@@ -32,6 +32,7 @@ struct Manifest {
   std::uint64_t seed = 0;
   std::string training;          ///< what must not change on resume, as text; the trainer compares it
   std::string data_fingerprint;  ///< of the training data
+  std::string data = {};         ///< JSON text of the sources that they are of, or empty: written before there were any
   std::string plan;              ///< JSON text (files::plan_to_json), or empty
   std::string profile;           ///< JSON text of the cluster profile, or empty
   /// Versions, hosts, CPU type, threads, incarnation, time, ... in the order to show them.

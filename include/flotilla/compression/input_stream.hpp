@@ -33,6 +33,9 @@ class InputStream {
   std::unique_ptr<Source> source_;
 };
 
+/// Whether a file begins as gzip or zstd do. Throws as InputStream::open().
+bool is_compressed(const std::filesystem::path&);
+
 /// "zlib 1.2.13, zstd 1.5.4".
 std::string library_version();
 

@@ -66,12 +66,37 @@ struct StartedRecord {
   int incarnation = 0;
 };
 
+/// The loss on one source's held-out data.
+struct SourceLoss {
+  std::string source = {};
+  double loss = 0;
+  bool operator==(const SourceLoss&) const = default;
+};
+
 /// {"event": "evaluation"}
 struct EvaluationRecord {
   std::int64_t step = 0;
-  double loss = 0;
+  double loss = 0;  ///< of a mixture: the sources' mean by their weights
+  std::vector<SourceLoss> sources = {};  ///< of a mixture
   std::int64_t sequences = 0;
   double seconds = 0;
+  double time = 0;
+  int incarnation = 0;
+};
+
+/// What a run has drawn from one source of a mixture.
+struct SourceUse {
+  std::string source = {};
+  double weight = 1;
+  std::int64_t sequences = 0;  ///< of an epoch
+  std::int64_t drawn = 0;      ///< sequences since the run began
+  bool operator==(const SourceUse&) const = default;
+};
+
+/// {"event": "data"}: of a mixture, at every start and with every checkpoint.
+struct DataRecord {
+  std::int64_t step = 0;
+  std::vector<SourceUse> sources = {};
   double time = 0;
   int incarnation = 0;
 };
@@ -151,6 +176,7 @@ class MetricsWriter {
   void write(const DevicesRecord&) noexcept;
   void write(const StartedRecord&) noexcept;
   void write(const EvaluationRecord&) noexcept;
+  void write(const DataRecord&) noexcept;
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
   void write(const PlanRecord&) noexcept;
@@ -174,6 +200,7 @@ struct Metrics {
   std::vector<DevicesRecord> devices;
   std::vector<StartedRecord> started;
   std::vector<EvaluationRecord> evaluations;
+  std::vector<DataRecord> data;
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;
   std::vector<PlanRecord> plans;

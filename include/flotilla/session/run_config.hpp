@@ -14,10 +14,24 @@ namespace flotilla::session {
 
 /// What a run does, beside the plan that it does it under. docs/formats/job.md says what every field means.
 struct RunConfig {
+  /// A part of a mixture.
+  struct DataSource {
+    std::string name;
+    std::vector<std::string> files, validation;
+    std::string manifest;     ///< of more files, one a line
+    double weight = 1;
+    std::int64_t epochs = 0;  ///< at most; 0: any number
+    bool operator==(const DataSource&) const = default;
+  };
   struct Data {
     std::vector<std::string> train, validation;
+    std::vector<DataSource> sources;  ///< instead of `train` and `validation`
     double validation_fraction = 0.05;
     data::Format format = data::Format::automatic;
+    std::string tokenizer;        ///< of files that are text; empty: none, and the bytes of text are its tokens
+    std::string field = "text";   ///< of a JSON line that is a document
+    std::string eod;              ///< token at the end of every document; empty: the tokenizer's own
+    std::string cache;            ///< folder of what the tokenizer made; empty: flotilla-tokens beside each file
   } data;
   struct Training {
     std::int64_t steps = 1000;

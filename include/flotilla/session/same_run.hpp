@@ -18,7 +18,8 @@ std::string training_identity(const RunConfig&);
 /// of a run without any checkpoint, else as checkpoint::latest() does.
 std::optional<checkpoint::Loaded> checkpoint_to_resume(const std::filesystem::path& run, bool start_over);
 
-/// A run that is continued must be the same run: other samples or another model would make its loss curve a lie. Throws Error{bad_input}.
+/// A run that is continued must be the same run: other samples or another model would make its loss curve a lie. The data's fingerprint
+/// counts where the checkpoint has no record of the data (data_record.hpp). Throws Error{bad_input}.
 void require_same_run(const RunConfig&, const std::string& data_fingerprint, const checkpoint::Loaded& saved);
 
 /// Over how many steps the learning rate decays, counted from the start of the run: what the job says, else what the checkpoint says, so that

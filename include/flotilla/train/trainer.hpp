@@ -76,8 +76,8 @@ class Trainer {
   /// put in its sums, this rank computes no more: messages go on, though empty, so that all ranks come to the end of the step soon, and no
   /// rank updates anything (StepResult::given_up on all). One rank is enough; the more know, the sooner.
   void give_up_when(std::function<bool(std::int64_t step)> transfer_sources);
-  /// Mean loss over the evaluation program's sequences. Collective.
-  double evaluate();
+  /// Mean loss over the evaluation program's sequences of a source of the validation data. Collective.
+  double evaluate(int source = 0);
 
   /// Gradients after a step (summed over the active ranks, times the loss scale, before clipping) of the elements that this rank owns: every element on one rank.
   struct OwnedGradient {

@@ -1,6 +1,7 @@
 #include "app/common/job.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "app/common/refuse.hpp"
 #include "app/common/submit_options.hpp"
@@ -109,8 +110,27 @@ void check_plan_file(const Job& job) {
       refuse(job, name, "the plan of ", job.plan.file, " says this already; remove one of them");
 }
 
+[[noreturn]] void refuse_source(const Job& job, std::size_t number, const std::string& what) {
+  throw Error{ErrorKind::bad_input, text(job.job_file, ": [[data.source]] number ", number + 1, ": ", what)};
+}
+
+void check_sources(const Job& job) {
+  const auto& sources = job.data.sources;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].name.empty()) refuse_source(job, i, "has no name; write for example name = \"web\"");
+    if (!names.insert(sources[i].name).second) refuse_source(job, i, text(in_quotes(sources[i].name), " is the name of another one, too; names differ"));
+    if (sources[i].files.empty() && sources[i].manifest.empty())
+      refuse_source(job, i, "has no files; write for example files = [\"web-*.jsonl\"] or manifest = \"shards.txt\"");
+  }
+  for (const char* name : {"data.train", "data.validation"})
+    if (!sources.empty() && is_set(job, name)) refuse(job, name, "the job has [[data.source]] tables, which name the data; remove one of them");
+}
+
 void check_data(const Job& job) {
   const auto& d = job.data;
+  check_sources(job);
+  if (!d.sources.empty()) return;
   if (d.train.empty())
     throw Error{ErrorKind::usage, "no training data; write --data.train FILE, or train = [\"FILE\"] under [data] in the job file"};
   for (const auto& file : d.validation)
@@ -120,6 +140,16 @@ void check_data(const Job& job) {
     refuse(job, "data.validation-fraction", "has no effect with data.validation; remove one of them");
   if (job.training.evaluate_every > 0 && d.validation.empty() && d.validation_fraction == 0)
     refuse(job, "training.evaluate-every", "there is no held-out data; give data.validation or a data.validation-fraction above 0");
+}
+
+void check_tokenizer(const Job& job) {
+  if (job.data.tokenizer.empty()) {
+    for (const char* name : {"data.field", "data.eod", "data.cache"})
+      if (is_set(job, name)) refuse(job, name, "has no effect without data.tokenizer; name that too, or remove this");
+    return;
+  }
+  if (job.data.format != data::Format::automatic)
+    refuse(job, "data.format", "data.tokenizer takes text and makes its token files itself; remove one of them");
 }
 
 void check_watch(const Job& job) {
@@ -149,6 +179,18 @@ bool weights_count(const options::Table& table) {
   return !weights.value.empty() && std::max(name.origin, config.origin) < weights.origin;
 }
 
+/// "data.source[1].weight" for the weight of the first.
+void add_entries(std::vector<options::Setting>& settings, const options::Table::Entries& list) {
+  int number = 0;
+  for (const auto& entry : list.all()) {
+    ++number;
+    for (auto setting : entry.settings()) {
+      setting.name = text(list.name, "[", number, "]", setting.name.substr(list.name.size()));
+      settings.push_back(std::move(setting));
+    }
+  }
+}
+
 }  // namespace
 
 bool config_counts(const options::Table& table) {
@@ -174,6 +216,7 @@ void check(const Job& job, Need need) {
   check_plan_file(job);
   check_watch(job);
   if (need == Need::data) check_data(job);
+  if (need == Need::data) check_tokenizer(job);
 }
 
 Job read_job(std::span<const std::string> arguments, std::span<const std::string> environment, Need need) {
@@ -191,7 +234,9 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     table.read_file(job.job_file);
   }
   if (!config_counts(table)) job.model.config.clear();
+  if (table.describe("data.train").origin > options::Origin::job_file) job.data.sources.clear();
   job.settings = table.settings();
+  for (const auto& list : table.entries()) add_entries(job.settings, list);
   job.configuration = options::to_toml(table);
   while (job.weights.size() > 1 && job.weights.ends_with('/')) job.weights.pop_back();  // one spelling: it is part of the run's identity
   if (weights_count(table)) job.model.config = config_of_weights(job);

@@ -89,14 +89,30 @@ void add_model(Table& t, Job& job) {
   t.add("model.attention-dropout", &m.attention_dropout, "dropout probability on the attention probabilities", share);
 }
 
+void add_source(Table& t, Job::DataSource& s) {
+  t.add("data.source.name", &s.name, "name in metrics and checkpoints", {.value = "NAME", .unset = "none", .example = "web"});
+  t.add("data.source.files", &s.files, "files and patterns of them", {.value = "FILE", .unset = "none", .example = "web-*.jsonl"});
+  t.add("data.source.manifest", &s.manifest, "file that lists further files, one a line", {.value = "FILE", .unset = "none"});
+  t.add("data.source.validation", &s.validation, "files to evaluate on", {.value = "FILE", .unset = "data.validation-fraction of each file"});
+  t.add("data.source.weight", &s.weight, "fraction of the sequences of a run, relative to the other sources' weights", {.maximum = 1e9, .above = 0});
+  t.add("data.source.epochs", &s.epochs, "epochs at most, after which the other sources go on alone", {.minimum = 0, .maximum = 1e9, .unset = "any number"});
+}
+
 void add_data(Table& t, Job::Data& d) {
   t.section("data", "Token files");
-  t.add("data.train", &d.train, "files to train on", {.value = "FILE", .unset = "none", .example = "text.txt"});
-  t.add("data.validation", &d.validation, "files to evaluate on", {.value = "FILE", .unset = "none", .example = "held-out.txt"});
+  t.add("data.train", &d.train, "files to train on, and patterns of them", {.value = "FILE", .unset = "none", .example = "text.txt"});
+  t.add("data.validation", &d.validation, "files to evaluate on, and patterns of them", {.value = "FILE", .unset = "none", .example = "held-out.txt"});
   t.add("data.validation-fraction", &d.validation_fraction,
         "fraction at the end of every training file that is held out for evaluation if data.validation is empty",
         {.minimum = 0, .below = 1});
   t.add("data.format", &d.format, "token file format; text: raw bytes, no tokenizer (vocabulary of 256)", formats());
+  t.add("data.tokenizer", &d.tokenizer,
+        "tokenizer.json of a Hugging Face model, or a SentencePiece .model; text and JSON Lines files are tokenized once, before the first start",
+        {.value = "FILE", .unset = "none", .example = "tokenizer.json"});
+  t.add("data.field", &d.field, "key of the text in a JSON line", {.value = "KEY"});
+  t.add("data.eod", &d.eod, "token at the end of every document", {.value = "TOKEN", .unset = "the tokenizer's own"});
+  t.add("data.cache", &d.cache, "directory of what data.tokenizer made", {.value = "DIRECTORY", .unset = "flotilla-tokens beside each file"});
+  t.add_entries<Job::DataSource>("data.source", "Sources of a mixture, instead of data.train", &d.sources, add_source);
 }
 
 void add_training(Table& t, Job::Training& r) {

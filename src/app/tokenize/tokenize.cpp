@@ -1,8 +1,7 @@
 #include "app/tokenize/tokenize.hpp"
 
 #include "app/common/job_table.hpp"
-#include "app/common/live_line.hpp"
-#include "flotilla/base/clock.hpp"
+#include "app/common/tokenizing_lines.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
@@ -19,25 +18,6 @@ options::Choice<ingest::TextFormat> text_formats() {
           [](const std::string& name) { return name == "auto" ? TextFormat::automatic : name == "jsonl" ? TextFormat::jsonl : TextFormat::text; },
           [](const TextFormat& format) { return format == TextFormat::automatic ? "auto" : format == TextFormat::jsonl ? "jsonl" : "text"; }};
 }
-
-/// "1.2 GB of 3.4 GB, 12 MB/s, 345000000 tokens", a few times a second.
-class ProgressLine {
- public:
-  void show(const ingest::TokenizeProgress& progress) {
-    if (now() < next_) return;
-    next_ = now() + Seconds{0.2};
-    if (first_bytes_ < 0) first_bytes_ = progress.read_bytes;
-    const Bytes read{progress.read_bytes - first_bytes_};
-    const auto rate = static_cast<std::int64_t>(static_cast<double>(read.count) / std::max(1e-3, (now() - start_).value));
-    line_.show(text("tokenize: ", Bytes{progress.read_bytes}, " of ", Bytes{progress.input_bytes}, ", ", Bytes{rate}, "/s, ", progress.documents,
-                    " documents, ", progress.tokens, " tokens"));
-  }
-
- private:
-  LiveLine line_;
-  Seconds start_ = now(), next_ = start_;
-  std::int64_t first_bytes_ = -1;
-};
 
 std::string as_json(const ingest::TokenizeReport& report, const std::string& output) {
   files::JsonLine line;
@@ -100,7 +80,7 @@ int tokenize(std::span<const std::string> arguments) {
   const signals::StopSignals stop;
   ingest::TokenizeReport report;
   {
-    ProgressLine line;
+    TokenizingLine line;
     report = ingest::tokenize(o.tokenize, [&](const ingest::TokenizeProgress& progress) {
       line.show(progress);
       return !stop.received();

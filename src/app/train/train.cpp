@@ -8,6 +8,7 @@
 #include "app/common/job.hpp"
 #include "app/common/plan_text.hpp"
 #include "app/common/table.hpp"
+#include "app/common/tokenizing_lines.hpp"
 #include "app/train/forecast_text.hpp"
 #include "app/train/run_summary.hpp"
 #include "app/train/training_setup.hpp"
@@ -21,6 +22,7 @@
 #include "flotilla/comm/fail_world.hpp"
 #include "flotilla/mpi/communicator.hpp"
 #include "flotilla/mpi/session.hpp"
+#include "flotilla/session/data_files.hpp"
 #include "flotilla/session/device_choice.hpp"
 #include "flotilla/session/job_plan.hpp"
 #include "flotilla/session/plan_choice.hpp"
@@ -92,8 +94,10 @@ class Training {
   }
 
   session::TrainingData open() {
+    TokenizingLines lines;
+    const auto files = session::find_data_files(world_, job_, lines.events());
     auto samplers = comm::agree_on(
-        world_, "opening the data", [&] { return session::open_data(job_); }, deadline_);
+        world_, "opening the data", [&] { return session::open_data(job_, files); }, deadline_);
     comm::require_same(world_, "the training data", samplers.fingerprint, deadline_);
     if (const auto unused = samplers.training.unused(); world_.rank() == Rank{0} && !unused.empty()) log::warning(unused);
     if (world_.rank() == Rank{0} && !samplers.remark.empty()) log::warning(samplers.remark);
@@ -101,18 +105,36 @@ class Training {
   }
 
   void find_checkpoint() {
+    std::string record;
     comm::agree_on(
         world_, "looking for a checkpoint",
         [&] {
           if (world_.rank() != Rank{0}) return;
           saved_ = session::checkpoint_to_resume(allocation_.run(), job_.run.start_over);
           if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
+          if (saved_ && !saved_->manifest.data.empty()) record = continued_record();
           place_.decay_steps = session::decay_steps(job_, saved_);
           if (const auto remark = session::decay_remark(job_, place_.decay_steps); !remark.empty()) log::info(remark);
         },
         deadline_);
     place_.decay_steps = std::stoll(mpi::broadcast_string(world_.control(), std::to_string(place_.decay_steps), 0, deadline_));
+    record = mpi::broadcast_string(world_.control(), record, 0, deadline_);
+    if (!record.empty())
+      comm::agree_on(
+          world_, "arranging the data", [&] { data_.continue_from(session::data_record_from_json(record, "rank 0"), job_); }, deadline_);
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
+  }
+
+  /// Of the data, as the checkpoint and the files that are new make it. Says what is new.
+  std::string continued_record() const {
+    const auto source = text((saved_->directory / "manifest.json").string(), ": /data");
+    const auto saved = session::data_record_from_json(saved_->manifest.data, source);
+    const auto record = session::continued(saved, data_.record, saved_->manifest.step, saved_->directory.string());
+    for (std::size_t i = 0; i < record.size(); ++i)
+      if (const auto added = record[i].files.size() - saved[i].files.size(); added > 0)
+        log::info(record[i].name.empty() ? "the training data" : "source " + in_quotes(record[i].name), added == 1 ? " has " : " have ", added,
+                  " new ", added == 1 ? "file" : "files", " since step ", saved_->manifest.step, "; what was seen stays seen");
+    return session::to_json(record);
   }
 
   session::ChosenPlan choose() {
@@ -202,6 +224,9 @@ int run_job(const comm::World& world, std::span<const std::string> arguments, st
     }
     training->allocation().close();
     return static_cast<int>(segment_result.code);
+  } catch (const session::StoppedBeforeStart& stopped) {
+    if (world.rank() == Rank{0}) log::info(stopped.what());
+    return static_cast<int>(ExitCode::requeue);
   } catch (const comm::AgreedError& error) {
     // Everybody is here and knows the same: one speaks, all end in good order.
     if (training) {

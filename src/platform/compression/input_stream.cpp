@@ -21,13 +21,32 @@ class PlainSource : public InputStream::Source {
   FileBytes file_;
 };
 
-std::unique_ptr<InputStream::Source> source_of(FileBytes file) {
+enum class Packing { none, gzip, zstd };
+
+/// By the first bytes; the place in the file stays.
+Packing packing_of(FileBytes& file) {
   std::array<char, 4> magic{};
   const auto there = file.read(magic);
   file.skip(-static_cast<std::int64_t>(there));
   const std::string_view begin{magic.data(), there};
-  if (begin.starts_with("\x1f\x8b")) return gzip_source(std::move(file));
-  if (begin == "\x28\xb5\x2f\xfd") return zstd_source(std::move(file));
+  if (begin.starts_with("\x1f\x8b")) return Packing::gzip;
+  return begin == "\x28\xb5\x2f\xfd" ? Packing::zstd : Packing::none;
+}
+
+FileBytes open_file(const std::filesystem::path& path) {
+  std::error_code unknown;  // what else is wrong with it is said when it is opened
+  const auto type = std::filesystem::status(path, unknown).type();
+  FLOTILLA_REQUIRE(type != std::filesystem::file_type::not_found, ErrorKind::bad_input, path.string(), ": no such file");
+  FLOTILLA_REQUIRE(type == std::filesystem::file_type::regular || unknown, ErrorKind::bad_input, path.string(), ": expected a regular file");
+  return FileBytes{store::PlainFile::open_for_reading(path)};
+}
+
+std::unique_ptr<InputStream::Source> source_of(FileBytes file) {
+  switch (packing_of(file)) {
+    case Packing::gzip: return gzip_source(std::move(file));
+    case Packing::zstd: return zstd_source(std::move(file));
+    case Packing::none: break;
+  }
   return std::make_unique<PlainSource>(std::move(file));
 }
 
@@ -65,17 +84,16 @@ InputStream::InputStream(InputStream&&) noexcept = default;
 InputStream& InputStream::operator=(InputStream&&) noexcept = default;
 InputStream::~InputStream() = default;
 
-InputStream InputStream::open(const std::filesystem::path& path) {
-  std::error_code unknown;  // what else is wrong with it is said when it is opened
-  const auto type = std::filesystem::status(path, unknown).type();
-  FLOTILLA_REQUIRE(type != std::filesystem::file_type::not_found, ErrorKind::bad_input, path.string(), ": no such file");
-  FLOTILLA_REQUIRE(type == std::filesystem::file_type::regular || unknown, ErrorKind::bad_input, path.string(), ": expected a regular file");
-  return InputStream{source_of(FileBytes{store::PlainFile::open_for_reading(path)})};
-}
+InputStream InputStream::open(const std::filesystem::path& path) { return InputStream{source_of(open_file(path))}; }
 
 std::size_t InputStream::read(std::span<char> bytes) { return source_->read(bytes); }
 void InputStream::skip(std::int64_t bytes) { source_->skip(bytes); }
 std::int64_t InputStream::consumed() const { return source_->consumed(); }
+
+bool is_compressed(const std::filesystem::path& path) {
+  auto file = open_file(path);
+  return packing_of(file) != Packing::none;
+}
 
 std::string library_version() { return gzip_version() + ", " + zstd_version(); }
 

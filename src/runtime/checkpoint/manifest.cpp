@@ -124,6 +124,7 @@ std::string manifest_to_json(const Manifest& manifest) {
   // A string: seeds have 64 bits, and many readers of JSON keep 53.
   object.add("sequences", manifest.sequences).add("seed", std::to_string(manifest.seed));
   object.add("data_fingerprint", manifest.data_fingerprint).add("training", manifest.training).add("tensors", manifest.tensors);
+  if (!manifest.data.empty()) object.add_json("data", manifest.data);
   object.add("exploded", manifest.exploded);
   object.add_json("files", file_array(manifest)).add_json("provenance", provenance_object(manifest));
   object.add_json("plan", manifest.plan.empty() ? "null" : manifest.plan);
@@ -138,7 +139,7 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   require_own_checksum(text, source);
   const Json document = Json::parse(text, source);
   files::require_format(document, format, version);
-  document.expect_keys({"format", "version", "step", "optimizer_steps", "loss_scale", "sequences", "seed", "data_fingerprint", "training", "tensors",
+  document.expect_keys({"format", "version", "step", "optimizer_steps", "loss_scale", "sequences", "seed", "data_fingerprint", "data", "training", "tensors",
                         "exploded", "files", "provenance", "plan", "profile", "checksum_crc32c"});
   document.at("checksum_crc32c");
   Manifest manifest;
@@ -148,6 +149,7 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   manifest.sequences = document.get_int64("sequences", 0);
   manifest.seed = parse_number<std::uint64_t>(document.at("seed"), 10, "expected a string of decimal digits below 2^64");
   manifest.data_fingerprint = document.get_string("data_fingerprint");
+  if (document.has("data")) manifest.data = document.at("data").one_line();
   manifest.training = document.get_string("training");
   manifest.tensors = document.get_string("tensors");
   manifest.exploded = document.get_bool("exploded");

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "flotilla/data/file_digest.hpp"
+#include "flotilla/store/mapped_file.hpp"
+
 namespace flotilla::data {
 namespace {
 
@@ -36,6 +39,11 @@ std::uint64_t content_hash(FileBytes bytes) {
     hash = block_hash(bytes.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(block_bytes)), hash);
   }
   return hash;
+}
+
+std::uint64_t file_digest(const std::filesystem::path& path) {
+  const auto file = store::MappedFile::open(path, "a file that is not empty");
+  return content_hash(file.bytes());
 }
 
 }  // namespace flotilla::data

@@ -27,6 +27,11 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r\n") 
 
 }  // namespace
 
+bool is_json_lines(const std::filesystem::path& file) {
+  const auto suffix = plain_name(file).extension();
+  return suffix == ".jsonl" || suffix == ".ndjson" || suffix == ".json";
+}
+
 TextReader::TextReader(std::vector<std::filesystem::path> files, TextFormat format, Position from)
     : files_{std::move(files)}, format_{format}, at_{from} {
   for (std::size_t file = 0; file < at_.file; ++file) before_ += size_of(files_[file]);
@@ -37,8 +42,7 @@ TextReader::TextReader(std::vector<std::filesystem::path> files, TextFormat form
 
 bool TextReader::is_jsonl() const {
   if (format_ != TextFormat::automatic) return format_ == TextFormat::jsonl;
-  const auto suffix = plain_name(files_[at_.file]).extension();
-  return suffix == ".jsonl" || suffix == ".ndjson" || suffix == ".json";
+  return is_json_lines(files_[at_.file]);
 }
 
 /// True where there is something left to take; opens the next file when one has ended.

@@ -32,6 +32,9 @@ struct Batch {
   std::int64_t read_bytes = 0;   ///< of all files up to there, as they lie on the disk
 };
 
+/// Whether the name, without .gz or .zst, says that a line is a JSON object.
+bool is_json_lines(const std::filesystem::path&);
+
 /// Cuts text files into documents, front to back. Files longer than `part_bytes` are cut behind a line's end, else between characters.
 class TextReader {
  public:

@@ -35,8 +35,10 @@ std::string step_line(const StepRecord& r, std::int64_t total_steps) {
 }
 
 std::string evaluation_line(const EvaluationRecord& r, std::int64_t total_steps) {
-  return position(r.step, total_steps) + printed("  evaluation loss %.4f (", r.loss) + std::to_string(r.sequences) + " sequences, " +
-         to_string(Seconds{r.seconds}) + ")";
+  std::string by_source;
+  for (const auto& one : r.sources) by_source += (by_source.empty() ? "; " : ", ") + one.source + printed(" %.4f", one.loss);
+  return position(r.step, total_steps) + printed("  evaluation loss %.4f (", r.loss) + std::to_string(r.sequences) + " sequences" +
+         (by_source.empty() ? "" : " of each source") + ", " + to_string(Seconds{r.seconds}) + by_source + ")";
 }
 
 std::string checkpoint_line(const CheckpointRecord& r, std::int64_t total_steps) {

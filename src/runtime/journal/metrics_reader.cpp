@@ -80,6 +80,14 @@ EvaluationRecord read_evaluation(const Json& json) {
   r.loss = number(json, "loss");
   r.sequences = json.get_int64("sequences", 0);
   r.seconds = duration(json, "seconds");
+  if (json.has("sources"))
+    for (const auto& source : json.at("sources").items()) r.sources.push_back({source.get_string("source"), number(source, "loss")});
+  return r;
+}
+DataRecord read_data(const Json& json) {
+  auto r = with_stamps<DataRecord>(json);
+  for (const auto& source : json.at("sources").items())
+    r.sources.push_back({source.get_string("source"), quantity(source, "weight"), source.get_int64("sequences", 0), source.get_int64("drawn", 0)});
   return r;
 }
 CheckpointRecord read_checkpoint(const Json& json) {
@@ -134,6 +142,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "devices") metrics.devices.push_back(read_devices(json));
   if (event == "started") metrics.started.push_back(read_started(json));
   if (event == "evaluation") metrics.evaluations.push_back(read_evaluation(json));
+  if (event == "data") metrics.data.push_back(read_data(json));
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));
   if (event == "plan") metrics.plans.push_back(read_plan(json));

@@ -56,6 +56,20 @@ JsonLine members(const StartedRecord& r) {
 JsonLine members(const EvaluationRecord& r) {
   auto line = event("evaluation", r.step);
   line.add("loss", r.loss).add("sequences", r.sequences).add("seconds", r.seconds);
+  std::string losses;
+  for (const auto& s : r.sources) losses += (losses.empty() ? "" : ", ") + JsonLine{}.add("source", s.source).add("loss", s.loss).text();
+  if (!losses.empty()) line.add_json("sources", "[" + losses + "]");
+  return line;
+}
+JsonLine members(const DataRecord& r) {
+  std::string sources;
+  for (const auto& s : r.sources) {
+    JsonLine source;
+    source.add("source", s.source).add("weight", s.weight).add("sequences", s.sequences).add("drawn", s.drawn);
+    sources += (sources.empty() ? "" : ", ") + source.text();
+  }
+  auto line = event("data", r.step);
+  line.add_json("sources", "[" + sources + "]");
   return line;
 }
 JsonLine members(const CheckpointRecord& r) {
@@ -139,6 +153,7 @@ void MetricsWriter::write(const StartRecord& record) noexcept { state_->write(re
 void MetricsWriter::write(const DevicesRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StartedRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const EvaluationRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const DataRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const PlanRecord& record) noexcept { state_->write(record); }

@@ -132,6 +132,7 @@ class Run::State {
 
   LoopInput input(ActivePlan& work, std::int64_t first_step, const std::optional<PlanChange>& change, std::optional<Seconds> longest_save) {
     return {place_.config,
+            place_.data,
             allocation_,
             *work.active,
             *work.trainer,
@@ -215,6 +216,7 @@ class Run::State {
     manifest.seed = static_cast<std::uint64_t>(place_.config.training.seed);
     manifest.training = training_identity(place_.config);
     manifest.data_fingerprint = place_.data.fingerprint;
+    manifest.data = to_json(place_.data.record);
     manifest.plan = files::plan_to_json(work.chosen.plan);
     manifest.profile = files::profile_to_json(work.chosen.profile);
     manifest.provenance = provenance(place_, allocation_, work.chosen, *work.trainer, *work.active);

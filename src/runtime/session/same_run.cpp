@@ -79,7 +79,7 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
     refuse("the seed", text(manifest.seed), text(config.training.seed));
   const auto sequences = manifest.step * config.training.global_batch;
   if (manifest.sequences != sequences) refuse("the number of sequences at that step", text(manifest.sequences), text(sequences));
-  if (saved.manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
+  if (manifest.data.empty() && manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
 }
 
 std::int64_t decay_steps(const RunConfig& config, const std::optional<checkpoint::Loaded>& saved) {

@@ -1,8 +1,12 @@
 #include "flotilla/session/training_data.hpp"
 
 #include <algorithm>
+#include <map>
+#include <span>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/hash.hpp"
 
 namespace flotilla::session {
@@ -18,47 +22,122 @@ data::SamplerOptions sampler_options(const RunConfig& config) {
 }
 
 /// Every token is checked when it is read, hours into a run and on one rank alone; the wrong tokenizer shows at once, to all.
-void scan_beginnings(const data::Corpus& corpus, int vocabulary) {
+void scan_beginnings(const std::vector<const data::Corpus*>& corpora, int vocabulary) {
   constexpr std::int64_t budget = 64 << 20;  // tokens; a tenth of a second
-  const auto& sections = corpus.sections();
-  for (const auto& section : sections) {
-    const auto share = budget / static_cast<std::int64_t>(sections.size());
-    section.file->scan(section.first, std::min(section.last, section.first + share), vocabulary);
-  }
+  std::int64_t sections = 0;
+  for (const auto* corpus : corpora) sections += std::ssize(corpus->sections());
+  for (const auto* corpus : corpora)
+    for (const auto& section : corpus->sections())
+      section.file->scan(section.first, std::min(section.last, section.first + budget / sections), vocabulary);
 }
 
 /// Bytes need 256 rows of the embedding, and the others cost memory and time.
-std::string remark_on(const data::Corpus& corpus, int vocabulary) {
+std::string remark_on(const std::vector<data::Source>& sources, int vocabulary) {
   constexpr int bytes = 256;
-  for (const auto& section : corpus.sections())
-    if (section.file->format() == data::Format::text && vocabulary > 4 * bytes)
-      return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ",
-                  vocabulary, ": the others are never trained; give token files of the model's tokenizer");
+  for (const auto& source : sources)
+    for (const auto& section : source.corpus.sections())
+      if (section.file->format() == data::Format::text && vocabulary > 4 * bytes)
+        return text(section.file->path().string(), ": raw bytes are ", bytes, " different tokens, and the model's vocabulary has ", vocabulary,
+                    ": the others are never trained; name the model's tokenizer: data.tokenizer = \"tokenizer.json\"");
   return "";
+}
+
+data::Corpora corpora_of(const RunConfig& config, const SourceFiles& files) {
+  data::CorpusOptions options;
+  options.training = files.training;
+  options.validation = files.validation;
+  options.format = config.data.format;
+  options.validation_fraction = config.data.validation_fraction;  // evaluated or not, so that switching evaluation on keeps the samples
+  return data::open_corpora(options);
+}
+
+SourceRecord record_of(const data::Source& source, std::span<const std::uint64_t> files) {
+  SourceRecord record{source.name, source.weight, source.epochs, {}, {}, source.corpus.sections().size()};
+  for (std::size_t i = 0; i < files.size(); ++i)
+    record.files.push_back(hex(data::Corpus::fingerprint(source.corpus.sections()[i], files[i])));
+  return record;
+}
+
+/// Of a mixture, everything that decides its sequences; of an only source without a name, its corpus's, as ever.
+std::string fingerprint_of(const std::vector<data::Source>& sources, const std::vector<std::vector<std::uint64_t>>& files) {
+  if (sources.size() == 1 && sources[0].name.empty()) return hex(sources[0].corpus.fingerprint(files[0]));
+  auto hash = fnv1a("mixture");
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const auto& source = sources[i];
+    hash = fnv1a(text(source.name, " ", formatted("%.17g", source.weight), " ", source.epochs, " ", hex(source.corpus.fingerprint(files[i])), "\n"), hash);
+  }
+  return hex(hash);
+}
+
+data::Sampler validation_of(const RunConfig& config, std::vector<data::Source> sources) {
+  FLOTILLA_REQUIRE(!sources.empty(), ErrorKind::bad_input, "there is no held-out data of any source for training.evaluate-every");
+  data::Sampler validation{std::move(sources), sampler_options(config)};
+  for (std::size_t i = 0; i < validation.sources().size(); ++i) {
+    const auto there = validation.sequences_per_epoch(static_cast<int>(i));
+    const auto& name = validation.sources()[i].name;
+    FLOTILLA_REQUIRE(there >= config.training.evaluate_sequences, ErrorKind::bad_input, "--training.evaluate-sequences is ",
+                     config.training.evaluate_sequences, ", the validation data", name.empty() ? "" : " of source " + in_quotes(name), " holds ",
+                     there, " sequences of ", config.training.length, " tokens; ask for fewer or give more data");
+  }
+  return validation;
+}
+
+void require_enough(const data::Sampler& training, const RunConfig& config) {
+  FLOTILLA_REQUIRE(training.steps() >= config.training.steps, ErrorKind::bad_input, "the epochs of all sources end after step ", training.steps(),
+                   ", and training.steps is ", config.training.steps, "; allow a source more epochs, or ask for fewer steps");
+}
+
+/// The sections of a source in the order of the record, which has the same ones.
+data::Source arranged(const data::Source& source, const SourceRecord& now, const SourceRecord& record) {
+  std::multimap<std::string, data::Section> present;
+  for (std::size_t i = 0; i < now.files.size(); ++i) present.emplace(now.files[i], source.corpus.sections()[i]);
+  std::vector<data::Section> sections;
+  for (const auto& file : record.files) {
+    const auto found = present.find(file);
+    FLOTILLA_REQUIRE(found != present.end(), ErrorKind::bad_input, "the training data have changed since the job began to start");
+    sections.push_back(found->second);
+    present.erase(found);
+  }
+  auto result = source;
+  result.corpus = data::Corpus{std::move(sections)};
+  result.growth = record.growth;
+  result.files_at_start = record.files_at_start;
+  return result;
 }
 
 }  // namespace
 
-TrainingData open_data(const RunConfig& config) {
-  data::CorpusOptions options;
-  options.training.assign(config.data.train.begin(), config.data.train.end());
-  options.validation.assign(config.data.validation.begin(), config.data.validation.end());
-  options.format = config.data.format;
-  options.validation_fraction = config.data.validation_fraction;  // evaluated or not, so that switching evaluation on keeps the samples
-  auto corpora = data::open_corpora(options);
-  for (const auto* corpus : {&corpora.training, &corpora.validation}) scan_beginnings(*corpus, config.architecture.vocabulary);
-  TrainingData samplers{{corpora.training, sampler_options(config)},
-                        {},
-                        hex(corpora.training.fingerprint()),
-                        remark_on(corpora.training, config.architecture.vocabulary)};
-  if (config.training.evaluate_every > 0) {
-    samplers.validation.emplace(corpora.validation, sampler_options(config));
-    FLOTILLA_REQUIRE(samplers.validation->sequences_per_epoch() >= config.training.evaluate_sequences, ErrorKind::bad_input,
-                     "--training.evaluate-sequences is ", config.training.evaluate_sequences, ", the validation data holds ",
-                     samplers.validation->sequences_per_epoch(), " sequences of ", config.training.length,
-                     " tokens; ask for fewer or give more data");
+void TrainingData::continue_from(std::vector<SourceRecord> from, const RunConfig& config) {
+  std::vector<data::Source> sources;
+  for (std::size_t i = 0; i < from.size(); ++i) sources.push_back(arranged(training.sources()[i], record[i], from[i]));
+  training = data::Sampler{std::move(sources), training.options()};
+  record = std::move(from);
+  require_enough(training, config);
+}
+
+TrainingData open_data(const RunConfig& config, const std::vector<SourceFiles>& files) {
+  const auto named = sources_of(config);
+  std::vector<data::Source> training, validation;
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    auto corpora = corpora_of(config, files.at(i));
+    training.push_back({named[i].name, std::move(corpora.training), named[i].weight, named[i].epochs});
+    if (!corpora.validation.empty()) validation.push_back({named[i].name, std::move(corpora.validation), named[i].weight});
   }
-  return samplers;
+  std::vector<const data::Corpus*> corpora;
+  for (const auto* sources : {&training, &validation})
+    for (const auto& source : *sources) corpora.push_back(&source.corpus);
+  scan_beginnings(corpora, config.architecture.vocabulary);
+  std::vector<std::vector<std::uint64_t>> fingerprints;
+  std::vector<SourceRecord> record;
+  for (const auto& source : training) {
+    fingerprints.push_back(source.corpus.file_fingerprints());
+    record.push_back(record_of(source, fingerprints.back()));
+  }
+  TrainingData data{{training, sampler_options(config)}, {}, fingerprint_of(training, fingerprints), std::move(record),
+                    remark_on(training, config.architecture.vocabulary)};
+  require_enough(data.training, config);
+  if (config.training.evaluate_every > 0) data.validation = validation_of(config, std::move(validation));
+  return data;
 }
 
 }  // namespace flotilla::session

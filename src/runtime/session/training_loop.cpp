@@ -82,6 +82,7 @@ void TrainingLoop::begin_metrics() {
   start.host = in_.active.host(Rank{0});
   start.version = FLOTILLA_VERSION;
   metrics_->write(start);
+  note_data();
 }
 
 void TrainingLoop::tell(const PlanChange& change) {
@@ -296,15 +297,40 @@ void TrainingLoop::tell(const monitor::Comparison& c) {
 void TrainingLoop::evaluate_if_due() {
   const auto every = in_.config.training.evaluate_every;
   if (every <= 0 || (done_ % every != 0 && done_ != in_.config.training.steps)) return;
-  const Seconds begin = now();
-  journal::EvaluationRecord record;
-  record.step = done_;
-  record.loss = in_.trainer.evaluate();
-  record.sequences = in_.config.training.evaluate_sequences;
-  record.seconds = (now() - begin).value;
+  const auto record = evaluate();
   if (!speaks()) return;
   metrics_->write(record);
   say(journal::evaluation_line(record, in_.config.training.steps));
+}
+
+journal::EvaluationRecord TrainingLoop::evaluate() {
+  const Seconds begin = now();
+  journal::EvaluationRecord record;
+  record.step = done_;
+  record.sequences = in_.config.training.evaluate_sequences;
+  double weights = 0;
+  const auto& sources = in_.data.validation->sources();
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const double loss = in_.trainer.evaluate(static_cast<int>(i));
+    if (!sources[i].name.empty()) record.sources.push_back({sources[i].name, loss});
+    record.loss += sources[i].weight * loss;
+    weights += sources[i].weight;
+  }
+  record.loss /= weights;
+  record.seconds = (now() - begin).value;
+  return record;
+}
+
+void TrainingLoop::note_data() {
+  const auto& training = in_.data.training;
+  if (!speaks() || training.sources().front().name.empty()) return;
+  journal::DataRecord record;
+  record.step = done_;
+  const auto drawn = training.drawn(done_);
+  for (std::size_t i = 0; i < drawn.size(); ++i)
+    record.sources.push_back(
+        {training.sources()[i].name, training.sources()[i].weight, training.sequences_per_epoch(static_cast<int>(i)), drawn[i]});
+  metrics_->write(record);
 }
 
 Seconds TrainingLoop::longest_save_so_far() const {
@@ -382,6 +408,7 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   record.seconds = report.total.value;
   time_left_.save = std::max(time_left_.save, report.total);
   metrics_->write(record);
+  note_data();
   if (prometheus_) prometheus_->saved(done_);
   say(journal::checkpoint_line(record, in_.config.training.steps));
 }

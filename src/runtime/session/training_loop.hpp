@@ -14,6 +14,7 @@
 #include "flotilla/session/incarnation.hpp"
 #include "flotilla/session/run_config.hpp"
 #include "flotilla/session/segment_result.hpp"
+#include "flotilla/session/training_data.hpp"
 #include "flotilla/train/trainer.hpp"
 #include "plan_ahead.hpp"
 #include "plan_search.hpp"
@@ -30,6 +31,7 @@ namespace flotilla::session {
 /// What the loop needs beside the trainer; all of it decided before the first step.
 struct LoopInput {
   const RunConfig& config;
+  const TrainingData& data;
   Incarnation& allocation;
   const comm::World& active;
   train::Trainer& trainer;
@@ -92,6 +94,10 @@ class TrainingLoop {
   void tell(const monitor::Comparison&);
   void require_finite(const train::StepResult&) const;
   void evaluate_if_due();
+  /// Of each source, and their mean by weight. Collective.
+  journal::EvaluationRecord evaluate();
+  /// Of a mixture: what has been drawn from its sources.
+  void note_data();
   /// Trains on where the run directory is full or away, and tries again later.
   void save();
   /// The same where nothing follows: waits for room while that is of use, then throws the AgreedError.

@@ -59,7 +59,7 @@ class Trainer::State {
       training_data_.read(training_data_.locate(step_, index), tokens);
     };
     read_validation_ = [this](int index, std::span<std::int32_t> tokens) {
-      validation_data_->read(validation_data_->locate_evaluation(index), tokens);
+      validation_data_->read(validation_data_->locate_evaluation(index, evaluated_source_), tokens);
     };
     collect_shards();
     context_.read_sequence = read_training_;
@@ -128,7 +128,8 @@ class Trainer::State {
     context_.give_up = [this] { return give_up_(step_); };
   }
 
-  double evaluate() {
+  double evaluate(int source) {
+    evaluated_source_ = source;
     rest();
     run(*evaluation_execution_, evaluation_context_);
     rest();
@@ -346,6 +347,7 @@ class Trainer::State {
   std::function<bool(std::int64_t)> give_up_;
   std::vector<checkpoint::LocalTensor> held_;
   std::int64_t step_ = 0, optimizer_steps_ = 0;
+  int evaluated_source_ = 0;
   std::optional<LossScale> loss_scale_;
 };
 
@@ -364,7 +366,7 @@ std::int64_t Trainer::optimizer_steps() const { return state_->optimizer_steps()
 std::optional<LossScale> Trainer::loss_scale() const { return state_->loss_scale(); }
 StepResult Trainer::step(std::int64_t step, const StepRequests& step_requests) { return state_->step(step, step_requests); }
 void Trainer::give_up_when(std::function<bool(std::int64_t step)> transfer_sources) { state_->give_up_when(std::move(transfer_sources)); }
-double Trainer::evaluate() { return state_->evaluate(); }
+double Trainer::evaluate(int source) { return state_->evaluate(source); }
 std::span<const float> Trainer::gradient(int tensor) const { return state_->gradient(tensor); }
 std::vector<Trainer::OwnedGradient> Trainer::owned_gradients() const { return state_->owned_gradients(); }
 const plan::Shard* Trainer::shard(int tensor) const { return state_->shard(tensor); }

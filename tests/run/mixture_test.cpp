@@ -1,0 +1,148 @@
+// Several sources of data, text among them: on any number of ranks, through kills, and when there are more of it.
+#include "run/training.hpp"
+
+namespace flotilla::tests {
+namespace {
+
+constexpr int steps = 24;
+
+/// Words as in text_file(), as JSON Lines.
+std::string lines(unsigned seed, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += "{\"text\": \"" + random_text(seed + static_cast<unsigned>(i), 700) + "\"}\n";
+  return all;
+}
+
+/// A folder with three sources, and the job that mixes them.
+class Mixture {
+ public:
+  explicit Mixture(const std::string& name) : folder_{folder() / name} {
+    fs::create_directory(folder_);
+    write(folder_ / "tokenizer.json", byte_tokenizer());
+    write(folder_ / "web-1.jsonl", lines(1, 20));
+    write(folder_ / "web-2.jsonl", lines(100, 20));
+    write(folder_ / "code.txt", random_text(5, 9000));
+    write(folder_ / "books.jsonl", lines(200, 9));
+    write(folder_ / "books.txt", "# the shards\n\nbooks.jsonl\n");
+    write(folder_ / "job.toml", text("[data]\ntokenizer = \"", (folder_ / "tokenizer.json").string(), "\"\n", source("web", "web-*.jsonl", 0.6),
+                                     source("code", "code.txt", 0.3), "[[data.source]]\nname = \"books\"\nweight = 0.1\nepochs = 1\nmanifest = \"",
+                                     (folder_ / "books.txt").string(), "\"\n"));
+  }
+
+  fs::path path(const std::string& name) const { return folder_ / name; }
+  Words train(const fs::path& run, int ranks, const Words& more = {}) const {
+    auto words = tests::train(run, ranks, {path("job.toml").string(), text("--training.steps=", steps), "--training.warmup-steps=2",
+                                           "--training.evaluate-every=12", "--training.evaluate-sequences=4", "--checkpoint.every=6"});
+    std::erase_if(words, [](const std::string& word) { return word.starts_with("--data."); });
+    return words + more;
+  }
+
+ private:
+  std::string source(const std::string& name, const std::string& files, double weight) const {
+    return text("[[data.source]]\nname = \"", name, "\"\nfiles = [\"", (folder_ / files).string(), "\"]\nweight = ", weight, "\n");
+  }
+  /// A token for each printable character, and one that ends documents.
+  static std::string byte_tokenizer() {
+    std::string vocabulary;
+    for (char c = 'a'; c <= 'z'; ++c) vocabulary += text("\"", c, "\": ", c - 'a', ", ");
+    return text(R"({"added_tokens": [{"id": 28, "content": "</s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+      "special": true}], "model": {"type": "BPE", "unk_token": "?", "vocab": {)", vocabulary, R"("?": 26, " ": 27}, "merges": []}})");
+  }
+
+  fs::path folder_;
+};
+
+const Mixture& mixture() {
+  static const Mixture one{"mixture"};
+  return one;
+}
+
+/// The run that nothing disturbs, on one rank.
+const fs::path& unbroken() {
+  static const fs::path run = [] {
+    const auto ended = tests::run(mixture().train(folder() / "alone", 1));
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    for (const auto* file : {"web-1.jsonl", "web-2.jsonl", "code.txt", "books.jsonl"})
+      EXPECT_NE(ended.err.find(text(file, ": tokenizing, once")), std::string::npos) << ended.err;
+    return folder() / "alone";
+  }();
+  return run;
+}
+
+void expect_same(const fs::path& run) {
+  const auto expected = losses(unbroken());
+  const auto found = losses(run);
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [step, loss] : found) EXPECT_NEAR(loss, expected.at(step), 1e-4 * loss) << "step " << step;
+  const auto theirs = journal::read_metrics(unbroken()), ours = journal::read_metrics(run);
+  EXPECT_EQ(ours.data.back().sources, theirs.data.back().sources);
+  ASSERT_EQ(ours.evaluations.back().sources.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(ours.evaluations.back().sources[i].source, theirs.evaluations.back().sources[i].source);
+    EXPECT_NEAR(ours.evaluations.back().sources[i].loss, theirs.evaluations.back().sources[i].loss, 1e-3);
+  }
+}
+
+TEST(MixtureRun, DrawsByWeight) {
+  const auto metrics = journal::read_metrics(unbroken());
+  ASSERT_EQ(metrics.data.back().step, steps);
+  const auto& sources = metrics.data.back().sources;
+  ASSERT_EQ(sources.size(), 3u);
+  EXPECT_EQ(sources[0].source, "web");
+  EXPECT_NEAR(static_cast<double>(sources[0].drawn), 0.6 * steps * global_batch, 1);
+  EXPECT_NEAR(static_cast<double>(sources[1].drawn), 0.3 * steps * global_batch, 1);
+  EXPECT_NEAR(static_cast<double>(sources[2].drawn), 0.1 * steps * global_batch, 1);
+  const auto& evaluation = metrics.evaluations.back();
+  const auto& by = evaluation.sources;
+  EXPECT_NEAR(evaluation.loss, 0.6 * by.at(0).loss + 0.3 * by.at(1).loss + 0.1 * by.at(2).loss, 1e-9);
+}
+
+TEST(MixtureRun, IsTheSameOnAnyRanksThroughAKill) {
+  for (const int ranks : {2, 3}) {
+    const auto run = folder() / text("killed-on-", ranks);
+    unbroken();
+    Process process{mixture().train(run, ranks), folder()};
+    EXPECT_TRUE(wait_until([&] { return steps_logged(run) >= 8 || !process.running(); }, patience)) << process.err();
+    for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGKILL);
+    process.wait(patience);
+    const auto ended = tests::run(mixture().train(run, ranks == 3 ? 5 : 3));
+    ASSERT_EQ(ended.code, 0) << ended.err;
+    EXPECT_EQ(ended.err.find("tokenizing"), std::string::npos) << "it is done: " << ended.err;
+    expect_same(run);
+  }
+}
+
+TEST(MixtureRun, GoesOnWithNewFilesAndWithNothingElse) {
+  const Mixture growing{"growing"};
+  const auto run = folder() / "grown";
+  ASSERT_EQ(tests::run(with(growing.train(run, 1, {"--training.decay-steps=24"}), "--training.steps=", "12")).code, 0);
+  write(growing.path("web-0.jsonl"), lines(300, 20));
+  const auto grown = tests::run(growing.train(run, 1));
+  EXPECT_EQ(grown.code, 0) << grown.err;
+  EXPECT_NE(grown.err.find("source 'web' has 1 new file since step 12; what was seen stays seen"), std::string::npos) << grown.err;
+  const auto saved = checkpoint::latest(run);
+  ASSERT_TRUE(saved);
+  auto record = saved->manifest.data;
+  std::erase(record, ' ');
+  EXPECT_NE(record.find("\"growth\":[{\"step\":12,\"files\":3}]"), std::string::npos) << record;
+  fs::remove(growing.path("web-2.jsonl"));
+  const auto lost = tests::run(with(growing.train(run, 1), "--training.steps=", "30"));
+  EXPECT_EQ(lost.code, 65);
+  EXPECT_NE(the_error(lost).find("source 'web' has lost or changed a file"), std::string::npos) << lost.err;
+}
+
+TEST(MixtureRun, StoppedWhileItTokenizesGoesOnFromThere) {
+  const Mixture large{"large"};
+  write(large.path("web-1.jsonl"), lines(1, 60000));
+  const auto run = folder() / "stopped-early";
+  Process process{large.train(run, 2), folder()};
+  EXPECT_TRUE(wait_until([&] { return fs::exists(large.path("flotilla-tokens")) || !process.running(); }, patience)) << process.err();
+  for (const auto& [rank, pid] : process.ranks()) ::kill(pid, SIGTERM);
+  const auto stopped = process.wait(patience);
+  EXPECT_EQ(stopped.code, 75) << stopped.err;
+  const auto ended = tests::run(with(large.train(run, 2), "--training.steps=", "3"));
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
+}  // namespace
+}  // namespace flotilla::tests
