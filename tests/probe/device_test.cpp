@@ -1,4 +1,4 @@
-#include "device.hpp"
+#include "flotilla/probe/device.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "device.hpp"
+#include "flotilla/probe/device.hpp"
 
 #include <algorithm>
 #include <thread>

@@ -8,6 +8,7 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/hash.hpp"
 #include "flotilla/base/philox.hpp"
 #include "flotilla/model/tensors.hpp"
 #include "flotilla/plan/shard_layout.hpp"
@@ -301,6 +302,28 @@ Seconds FewBlocks::run(model::Operation operation) {
   run(task(*instruction, *instruction->as<LayerOperation>()), now);
   run_.clear();
   return bench_->times().back();
+}
+
+void FewBlocks::update() {
+  compute::AdamW step;
+  step.learning_rate = 1e-3f;
+  const auto floats = [&](int buffer) { return reinterpret_cast<float*>(at(buffer)); };
+  for (const auto& part : rank_class().parts) {
+    const std::vector<std::uint8_t> decays(part.slots.size(), 1);
+    backend().adamw(step, part, decays, floats(part.parameters), at(part.weights), floats(part.gradients), floats(part.moment1),
+                    floats(part.moment2));
+  }
+}
+
+std::uint64_t FewBlocks::digest() const {
+  FLOTILLA_ASSERT(!on_gpu(), "a digest of what the device holds");
+  std::uint32_t gradients = 0, parameters = 0;
+  for (const auto& part : rank_class().parts) {
+    const auto size = static_cast<std::size_t>(part.elements) * sizeof(float);
+    gradients = crc32c({at(part.gradients), size}, gradients);
+    parameters = crc32c({at(part.parameters), size}, parameters);
+  }
+  return std::uint64_t{gradients} << 32 | parameters;
 }
 
 }  // namespace flotilla::probe

@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -41,6 +42,10 @@ class FewBlocks {
   void halves(std::vector<std::vector<double>>& samples, Clock clock = now);
   /// One operation on whatever stands in its operands.
   Seconds run(model::Operation);
+  /// The optimizer's step on every part, from moments of zero after prepare().
+  void update();
+  /// Of the gradients and the parameters, which are the host's.
+  std::uint64_t digest() const;
 
  private:
   const program::RankClass& rank_class() const { return program_.classes[static_cast<std::size_t>(program_.ranks[0].rank_class)]; }

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device.hpp"
 #include "few_blocks.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/compute/device_rates.hpp"
+#include "flotilla/probe/device.hpp"
 
 namespace flotilla::probe {
 namespace {

@@ -8,6 +8,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/cluster/catalogue.hpp"
 #include "flotilla/files/catalogue_file.hpp"
+#include "flotilla/probe/type_names.hpp"
 
 namespace flotilla::probe {
 namespace {
@@ -77,11 +78,15 @@ std::string gpu_type_name(const std::string& name, int sharers, bool tf32) {
   return text(known != nullptr ? known->name : name, sharers > 1 ? text(":1/", sharers) : "", tf32 ? "+tf32" : "");
 }
 
-std::string cpu_type_name(const std::string& cpu_model, int threads) {
+std::string short_cpu_name(const std::string& cpu_model) {
   static const std::regex noise{R"(\((R|TM|r|tm)\)|\s@.*|\b\d+-Core\b|\bProcessor\b|\bCPU\b)"}, blanks{R"(\s+)"}, ends{R"(^ | $)"};
   std::string name = std::regex_replace(cpu_model, noise, " ");
   name = std::regex_replace(std::regex_replace(name, blanks, " "), ends, "");
-  return flotilla::text("cpu:", name.empty() ? "unknown" : name, ":", threads, "t");
+  return name.empty() ? "unknown" : name;
+}
+
+std::string cpu_type_name(const std::string& cpu_model, int threads) {
+  return flotilla::text("cpu:", short_cpu_name(cpu_model), ":", threads, "t");
 }
 
 }  // namespace flotilla::probe

@@ -33,8 +33,8 @@ RankFacts facts_from_text(const std::string&);
 /// fp32 is multiplied so.
 std::string gpu_type_name(const std::string& name, int sharers, bool tf32 = false);
 
-/// Name of a CPU device type: "cpu:AMD EPYC 9654:2t" from "AMD EPYC 9654 96-Core Processor" and 2 threads. What vendors repeat for every
-/// model (marks, core counts, clock rates) is left out.
+/// Name of a CPU device type: "cpu:AMD EPYC 9654:2t" from "AMD EPYC 9654 96-Core Processor" and 2 threads
+/// (short_cpu_name()).
 std::string cpu_type_name(const std::string& cpu_model, int threads);
 
 }  // namespace flotilla::probe
