@@ -6,57 +6,36 @@
 namespace flotilla::ucx {
 namespace {
 
-constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
-
 void note_failure(void* argument, ucp_ep_h, ucs_status_t status) { *static_cast<ucs_status_t*>(argument) = status; }
 
-/// A request under way. Whatever happens it is completed or cancelled before the buffer goes back to its owner.
-class UcxRequest {
- public:
-  UcxRequest(ucp_worker_h worker, ucs_status_ptr_t request) : worker_{worker}, request_{request} {}
-  UcxRequest(const UcxRequest&) = delete;
-  UcxRequest& operator=(const UcxRequest&) = delete;
-  ~UcxRequest() {
-    if (UCS_PTR_IS_PTR(request_)) ucp_request_free(request_);
+constexpr int spins_before_yield = 200, cancel_rounds = 100000;
+
+}  // namespace
+
+ucs_status_t UcxRequest::wait(Seconds deadline, const ucs_status_t& peer_failure) {
+  if (!UCS_PTR_IS_PTR(request_)) return UCS_PTR_STATUS(request_);
+  const Seconds end = now() + deadline;
+  ucs_status_t status = ucp_request_check_status(request_);
+  for (int idle = 0; status == UCS_INPROGRESS; status = ucp_request_check_status(request_)) {
+    idle = ucp_worker_progress(worker_) != 0 ? 0 : idle + 1;
+    if (peer_failure != UCS_OK || now() > end) return cancel(peer_failure != UCS_OK ? peer_failure : UCS_ERR_TIMED_OUT);
+    if (idle > spins_before_yield) sched_yield();  // ranks may be more than cores
   }
+  return status;
+}
 
-  ucs_status_t wait(Seconds deadline, const ucs_status_t& peer_failure) {
-    if (!UCS_PTR_IS_PTR(request_)) return UCS_PTR_STATUS(request_);
-    const Seconds end = now() + deadline;
-    ucs_status_t status = ucp_request_check_status(request_);
-    for (int idle = 0; status == UCS_INPROGRESS; status = ucp_request_check_status(request_)) {
-      idle = ucp_worker_progress(worker_) != 0 ? 0 : idle + 1;
-      if (peer_failure != UCS_OK || now() > end) return cancel(peer_failure != UCS_OK ? peer_failure : UCS_ERR_TIMED_OUT);
-      if (idle > spins_before_yield) sched_yield();  // ranks may be more than cores
-    }
-    return status;
-  }
+ucs_status_t UcxRequest::cancel(ucs_status_t reason) {
+  ucp_request_cancel(worker_, request_);
+  for (int round = 0; round < cancel_rounds && under_way(); ++round) ucp_worker_progress(worker_);
+  return reason;
+}
 
- private:
-  static constexpr int spins_before_yield = 200;
-  static constexpr int cancel_rounds = 100000;
-
-  /// A cancelled receive completes in the next rounds of progress. A send that UCX cannot take back keeps its request; then
-  /// the endpoint's forced close is what ends it.
-  ucs_status_t cancel(ucs_status_t reason) {
-    ucp_request_cancel(worker_, request_);
-    for (int round = 0; round < cancel_rounds && ucp_request_check_status(request_) == UCS_INPROGRESS; ++round)
-      ucp_worker_progress(worker_);
-    return reason;
-  }
-
-  ucp_worker_h worker_;
-  ucs_status_ptr_t request_;
-};
-
-[[noreturn]] void fail(const std::string& peer, const char* doing, ucs_status_t status, Seconds deadline) {
+void fail(const std::string& peer, const char* doing, ucs_status_t status, Seconds deadline) {
   if (status == UCS_ERR_TIMED_OUT)
     throw Error{ErrorKind::communication,
                 text(peer, ": no answer within ", deadline, " while ", doing, "; the process or its network is gone or stuck")};
   throw Error{ErrorKind::communication, text(peer, ": UCX reports \"", ucs_status_string(status), "\" while ", doing)};
 }
-
-}  // namespace
 
 Endpoint::State::~State() {
   if (endpoint == nullptr) return;

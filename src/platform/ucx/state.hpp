@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/unique_handle.hpp"
 #include "flotilla/ucx/worker.hpp"
@@ -17,6 +18,8 @@
 
 namespace flotilla::ucx {
 
+inline constexpr std::uint64_t whole_tag = ~std::uint64_t{0};
+
 struct ContextTraits {
   using Raw = ucp_context_h;
   static Raw null() noexcept { return nullptr; }
@@ -28,6 +31,30 @@ struct WorkerTraits {
   static Raw null() noexcept { return nullptr; }
   static void destroy(Raw worker) noexcept { ucp_worker_destroy(worker); }
 };
+
+/// A request under way. Whatever happens it is completed or cancelled before the buffer goes back to its owner.
+class UcxRequest {
+ public:
+  UcxRequest(ucp_worker_h worker, ucs_status_ptr_t request) : worker_{worker}, request_{request} {}
+  UcxRequest(const UcxRequest&) = delete;
+  UcxRequest& operator=(const UcxRequest&) = delete;
+  ~UcxRequest() {
+    if (UCS_PTR_IS_PTR(request_)) ucp_request_free(request_);
+  }
+  bool under_way() const { return UCS_PTR_IS_PTR(request_) && ucp_request_check_status(request_) == UCS_INPROGRESS; }
+  /// `peer_failure`: what the library's watch reports meanwhile.
+  ucs_status_t wait(Seconds deadline, const ucs_status_t& peer_failure);
+  /// A cancelled receive completes in the next rounds of progress. A send that UCX cannot take back keeps its request; then the endpoint's
+  /// forced close is what ends it. Returns `reason`.
+  ucs_status_t cancel(ucs_status_t reason);
+
+ private:
+  ucp_worker_h worker_;
+  ucs_status_ptr_t request_;
+};
+
+/// Throws the Error of a call that failed.
+[[noreturn]] void fail(const std::string& peer, const char* doing, ucs_status_t status, Seconds deadline);
 
 /// Order of members: the worker goes before its context.
 struct Worker::State {
@@ -46,6 +73,39 @@ struct Endpoint::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
+};
+
+struct Pending::State {
+  std::shared_ptr<Worker::State> worker;
+  std::string peer_name;
+  const char* doing;
+  UcxRequest request;
+};
+
+/// Unmapped before the context goes.
+struct Region::State {
+  std::shared_ptr<Worker::State> worker;
+  ucp_mem_h memory = nullptr;
+  std::span<std::byte> bytes;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (memory != nullptr) ucp_mem_unmap(worker->context.get(), memory);
+  }
+};
+
+struct RemoteRegion::State {
+  ucp_rkey_h key = nullptr;
+  std::uint64_t address = 0, size = 0;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (key != nullptr) ucp_rkey_destroy(key);
+  }
 };
 
 }  // namespace flotilla::ucx

@@ -8,17 +8,29 @@
 namespace flotilla::ucx {
 namespace {
 
-UniqueHandle<ContextTraits> open_context(int expected_peers) {
-  ucp_config_t* config = nullptr;
-  UCX_TRY(ucp_config_read(nullptr, nullptr, &config));
+/// Settings of a context, from the environment.
+struct ConfigTraits {
+  using Raw = ucp_config_t*;
+  static Raw null() noexcept { return nullptr; }
+  static void destroy(Raw config) noexcept { ucp_config_release(config); }
+};
+
+UniqueHandle<ConfigTraits> read_config(const std::string& transports) {
+  ucp_config_t* raw = nullptr;
+  UCX_TRY(ucp_config_read(nullptr, nullptr, &raw));
+  UniqueHandle<ConfigTraits> config{raw};
+  if (!transports.empty()) UCX_TRY(ucp_config_modify(raw, "TLS", transports.c_str()));
+  return config;
+}
+
+UniqueHandle<ContextTraits> open_context(int expected_peers, const std::string& transports) {
+  const auto config = read_config(transports);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS;
-  params.features = UCP_FEATURE_TAG;
+  params.features = UCP_FEATURE_TAG | UCP_FEATURE_RMA;
   params.estimated_num_eps = static_cast<std::size_t>(std::max(1, expected_peers));
   ucp_context_h context = nullptr;
-  const ucs_status_t status = ucp_init(&params, config, &context);
-  ucp_config_release(config);
-  UCX_TRY(status);
+  UCX_TRY(ucp_init(&params, config.get(), &context));
   return UniqueHandle<ContextTraits>{context};
 }
 
@@ -33,8 +45,8 @@ UniqueHandle<WorkerTraits> open_worker(ucp_context_h context) {
 
 }  // namespace
 
-Worker::Worker(int expected_peers) : state_{std::make_shared<State>()} {
-  state_->context = open_context(expected_peers);
+Worker::Worker(int expected_peers, const std::string& transports) : state_{std::make_shared<State>()} {
+  state_->context = open_context(expected_peers, transports);
   state_->worker = open_worker(state_->context.get());
 }
 
