@@ -1,0 +1,53 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "flotilla/bench/report.hpp"
+
+/// Links between nodes: which pairs are measured, and what the measurements say.
+namespace flotilla::bench {
+
+/// Where a node is. Nodes with the same component and network switch make a group.
+struct NodePlace {
+  std::string host;
+  std::string component;       ///< partition, or component of a heterogeneous job; "" where there is one
+  std::string network_switch;  ///< "": not known
+  bool operator==(const NodePlace&) const = default;
+};
+
+/// Indices of two nodes, a < b.
+struct NodePair {
+  int a = 0, b = 0;
+  auto operator<=>(const NodePair&) const = default;
+};
+
+/// Pairs in which every node occurs: a ring in each group, and between groups rings of distance 1, 2, 4, ... whose ends take turns among a
+/// group's nodes. At most 2 per node and 2 log2(groups) per group.
+std::vector<NodePair> first_pairs(const std::vector<NodePlace>&);
+
+/// The pairs in rounds; in a round no node is in two pairs.
+std::vector<std::vector<NodePair>> rounds_of(std::vector<NodePair>);
+
+struct MeasuredPair {
+  NodePair pair;
+  double bandwidth = 0;  ///< bytes a second
+  Seconds latency{};
+  bool operator==(const MeasuredPair&) const = default;
+};
+
+/// Further pairs that tell which end of an odd pair is odd: each end with up to two nodes none of whose pairs is odd.
+std::vector<NodePair> further_pairs(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
+
+/// What stands out.
+struct OddLinks {
+  std::vector<int> nodes;         ///< most of whose pairs are odd
+  std::vector<NodePair> pairs;    ///< odd, although neither end is
+  std::vector<std::string> groups;  ///< "component, switch": whose pairs are odd beside those of like groups
+  double bandwidth = 0;           ///< median within groups; 0: there are none
+  bool operator==(const OddLinks&) const = default;
+};
+/// A pair is odd if it moves less than 0.75 of the median of its like (within groups of a component; between two components' groups), or if
+/// its latency is more than 1.5 times and 5 us beyond theirs.
+OddLinks odd_links(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
+
+}  // namespace flotilla::bench

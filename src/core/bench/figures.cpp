@@ -1,0 +1,80 @@
+#include <algorithm>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
+#include "flotilla/bench/report.hpp"
+
+namespace flotilla::bench {
+namespace {
+
+std::string subject_of(const std::string& figure) {
+  const auto colon = figure.find(':');
+  return colon == figure.npos ? "" : figure.substr(colon + 1);
+}
+
+/// "1.23 T" before a unit.
+std::string scaled(double value) {
+  constexpr std::pair<double, const char*> steps[]{{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+  for (const auto& [least, prefix] : steps)
+    if (value >= least) return formatted("%.3g", value / least) + prefix;
+  return formatted("%.3g", value) + " ";
+}
+
+template <class Named>
+const Named* find_named(const std::vector<Named>& all, const std::string& name) {
+  const auto found = std::ranges::find(all, name, &Named::name);
+  return found == all.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const std::vector<FigureKind>& figure_kinds() {
+  static const std::vector<FigureKind> kinds{
+      {"memory", "memory", "B", true, 0.02},
+      {"memory_bandwidth", "memory bandwidth", "B/s", true, 0.10},
+      {"matmul_fp32", "matrix products, fp32", "FLOP/s", true, 0.08},
+      {"matmul_bf16", "matrix products, bf16", "FLOP/s", true, 0.08},
+      {"step", "known-answer step", "s", false, 0.10},
+      {"disk_write", "disk, write", "B/s", true, 0.40},
+      {"disk_read", "disk, read", "B/s", true, 0.40},
+      {"tokens_per_second", "training", "tokens/s", true, 0.08},
+      {"tokens_per_joule", "training for its energy", "tokens/J", true, 0.10},
+      {"memory_headroom", "memory left while training", "B", true, 0.10}};
+  return kinds;
+}
+
+const FigureKind& kind_of(const std::string& figure) {
+  const auto found = std::ranges::find(figure_kinds(), figure.substr(0, figure.find(':')), &FigureKind::key);
+  FLOTILLA_REQUIRE(found != figure_kinds().end(), ErrorKind::bad_input, "no such figure: ", figure);
+  return *found;
+}
+
+std::string value_in_words(const Figure& figure) {
+  const auto& unit = kind_of(figure.name).unit;
+  if (unit == "B") return to_string(Bytes{static_cast<std::int64_t>(figure.value)});
+  if (unit == "s") return to_string(Seconds{figure.value});
+  if (unit == "B/s") return to_string(BytesPerSecond{figure.value});
+  return scaled(figure.value) + unit;
+}
+
+std::string in_words(const Figure& figure) {
+  const auto subject = subject_of(figure.name);
+  return text(kind_of(figure.name).title, subject.empty() ? "" : " of " + subject, " ", value_in_words(figure));
+}
+
+double worsening(const FigureKind& kind, double before, double after) {
+  if (before == 0) return 0;
+  return (kind.more_is_better ? before - after : after - before) / before;
+}
+
+const std::string* find_property(const NodeReport& node, const std::string& name) {
+  const auto* found = find_named(node.properties, name);
+  return found == nullptr ? nullptr : &found->value;
+}
+
+const double* find_figure(const NodeReport& node, const std::string& name) {
+  const auto* found = find_named(node.figures, name);
+  return found == nullptr ? nullptr : &found->value;
+}
+
+}  // namespace flotilla::bench

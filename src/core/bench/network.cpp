@@ -1,0 +1,132 @@
+#include "network.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "flotilla/base/figures.hpp"
+#include "flotilla/base/text.hpp"
+#include "flotilla/bench/fabric.hpp"
+#include "statistics.hpp"
+
+namespace flotilla::bench {
+namespace {
+
+constexpr double half = 0.5;  // of what is usual
+
+/// Nodes by index, and what their pairs reach by UCX's own choice, with others at work.
+struct Network {
+  std::vector<NodePlace> places;
+  std::map<std::string, int> index;
+  std::vector<MeasuredPair> measured;
+};
+
+Network network_of(const Report& report) {
+  Network network;
+  for (const auto& node : report.nodes) {
+    network.index[node.host] = static_cast<int>(network.places.size());
+    network.places.push_back({node.host, node.partition, node.network_switch});
+  }
+  for (const auto& link : report.links) {
+    const auto a = network.index.find(link.from), b = network.index.find(link.to);
+    if (!link.transport.empty() || link.alone || link.points.empty() || a == network.index.end() || b == network.index.end()) continue;
+    network.measured.push_back(
+        {{std::min(a->second, b->second), std::max(a->second, b->second)}, link.points.back().stream.value, link.points.front().latency});
+  }
+  return network;
+}
+
+const std::string& host(const Network& network, int node) { return network.places[static_cast<std::size_t>(node)].host; }
+
+/// Of a node's pairs.
+MeasuredPair usual_of(const Network& network, int node) {
+  std::vector<double> bandwidths, latencies;
+  for (const auto& m : network.measured)
+    if (m.pair.a == node || m.pair.b == node) bandwidths.push_back(m.bandwidth), latencies.push_back(m.latency.value);
+  return {{node, node}, median_of(bandwidths), {median_of(latencies)}};
+}
+
+void judge_nodes(const Network& network, const OddLinks& odd, NetworkReasons& reasons) {
+  for (const int node : odd.nodes) {
+    const auto usual = usual_of(network, node);
+    reasons.nodes[host(network, node)].push_back(
+        {usual.bandwidth < half * odd.bandwidth ? Grade::drain : Grade::watch, "network",
+         text("its links move ", BytesPerSecond{usual.bandwidth}, " and take ", usual.latency, " for 8 bytes, where ",
+              BytesPerSecond{odd.bandwidth}, " is the median within groups")});
+  }
+}
+
+void judge_pairs(const Network& network, const OddLinks& odd, NetworkReasons& reasons) {
+  for (const auto& pair : odd.pairs)
+    for (const auto& [one, other] : {std::pair{pair.a, pair.b}, std::pair{pair.b, pair.a}})
+      reasons.nodes[host(network, one)].push_back(
+          {Grade::watch, "network", text("the link to ", host(network, other), " is slow, though other links of both are not")});
+}
+
+struct Ratio {
+  std::string from, to;
+  double mpi = 0, ucx = 0;
+  double value() const { return mpi / ucx; }
+};
+
+/// Pairs that were measured by UCX's own choice and by the training's messages, in the same company.
+std::vector<Ratio> ratios_of(const Report& report) {
+  std::map<std::tuple<std::string, std::string, bool>, Ratio> pairs;
+  for (const auto& link : report.links) {
+    if (link.points.empty() || link.from == link.to) continue;
+    auto& ratio = pairs[{link.from, link.to, link.alone}];
+    ratio.from = link.from, ratio.to = link.to;
+    if (link.transport.empty()) ratio.ucx = link.points.back().stream.value;
+    if (link.transport == training_transport) ratio.mpi = link.points.back().stream.value;
+  }
+  std::vector<Ratio> all;
+  for (const auto& [key, ratio] : pairs)
+    if (ratio.mpi > 0 && ratio.ucx > 0) all.push_back(ratio);
+  return all;
+}
+
+/// A node's, or everybody's, ratio of MPI to UCX.
+void judge_ratios(const Report& report, NetworkReasons& reasons) {
+  const auto ratios = ratios_of(report);
+  if (ratios.empty()) return;
+  std::vector<double> all;
+  std::map<std::string, std::vector<double>> by_host;
+  for (const auto& ratio : ratios) {
+    all.push_back(ratio.value());
+    for (const auto& end : {ratio.from, ratio.to}) by_host[end].push_back(ratio.value());
+  }
+  const double usual = median_of(all);
+  if (usual < half)
+    reasons.others.push_back({"network", Grade::watch,
+                              {{Grade::watch, "mpi", text("MPI moves ", percent(usual), " of what UCX moves between the same nodes; it may use another network: "
+                                                          "ompi_info, UCX_TLS and UCX_NET_DEVICES tell")}}});
+  for (const auto& [name, values] : by_host)
+    if (const double mine = median_of(values); mine < half * usual)
+      reasons.nodes[name].push_back({Grade::watch, "mpi",
+                                     text("MPI moves ", percent(mine), " of what UCX moves on its links, where ", percent(usual),
+                                          " is the median; it may use another network there")});
+}
+
+/// A proof that failed: its words name ranks and hosts.
+void judge_collectives(const Report& report, NetworkReasons& reasons) {
+  for (const auto& collective : report.collectives)
+    if (!collective.refusal.empty())
+      reasons.others.push_back({text(collective.level, " ", collective.name), Grade::watch, {{Grade::watch, "collectives", collective.refusal}}});
+}
+
+}  // namespace
+
+NetworkReasons judge_network(const Report& report) {
+  NetworkReasons reasons;
+  const auto network = network_of(report);
+  const auto odd = odd_links(network.places, network.measured);
+  judge_nodes(network, odd, reasons);
+  judge_pairs(network, odd, reasons);
+  for (const auto& group : odd.groups)
+    reasons.others.push_back({"switch " + group, Grade::watch, {{Grade::watch, "network", "links among its nodes are slow beside those of other switches"}}});
+  judge_ratios(report, reasons);
+  judge_collectives(report, reasons);
+  return reasons;
+}
+
+}  // namespace flotilla::bench

@@ -1,0 +1,60 @@
+#include "flotilla/files/bench_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include "made_up.hpp"
+#include "support/refusal.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace flotilla::files {
+namespace {
+
+using bench::tests::made_up_report;
+using flotilla::tests::expect_refused;
+using flotilla::tests::TemporaryFolder;
+
+bench::Report full_report() {
+  auto report = made_up_report(3);
+  report.nodes[1].failures = {{"disk", "only 3 B are \"free\""}};
+  report.nodes[1].doing = "disk";
+  report.nodes[2].partition = "gpu";
+  report.nodes[2].clock_synchronized = false;
+  report.lost = {{"n9", "known-answer step"}};
+  report.nodes[2].network_switch = "leaf3";
+  report.links = {{"n0", "n1", "tcp", true, {{{8}, {1e-5}, {1e6}, {2e6}, {3e6}}, {{1 << 20}, {1e-3}, {1e9}, {}, {}}}, ""},
+                  {"n0", "n1", "rc", false, {}, "no such transport"}};
+  report.collectives = {{"node", "n0", 4, {{{8}, {1e-5}}}, ""}, {"all", "all nodes", 12, {}, "wrong sums"}};
+  return report;
+}
+
+TEST(BenchFile, ComesBackAsItWas) {
+  const auto report = full_report();
+  EXPECT_EQ(bench_from_json(bench_to_json(report), "a report"), report);
+  const TemporaryFolder folder;
+  const auto path = folder.write("n1.json", node_report_to_json(report.nodes[1]));
+  EXPECT_EQ(read_node_report(path), report.nodes[1]);
+}
+
+TEST(BenchFile, DamageIsRefusedWithItsPlace) {
+  auto json = bench_to_json(full_report());
+  expect_refused([&] { bench_from_json("{}", "x.json"); }, "x.json", "format");
+  const auto at = json.find("\"memory_bandwidth\"");
+  json.replace(at, 18, "\"warp_speed\"");
+  expect_refused([&] { bench_from_json(json, "x.json"); }, "x.json", "/nodes/0/figures/warp_speed");
+}
+
+TEST(BenchHistory, GrowsAndLeavesOutWhatIsDamaged) {
+  const TemporaryFolder folder;
+  std::vector<std::string> refused;
+  EXPECT_TRUE(read_bench_history(folder / "none", 10, refused).empty());
+  for (int run = 0; run < 3; ++run) add_to_bench_history(folder / "history", made_up_report(1, 0, 1));
+  folder.write("history/bench-2026-11-22T190000Z.json", "{");
+  folder.write("history/notes.txt", "not a report");
+  EXPECT_EQ(read_bench_history(folder / "history", 10, refused).size(), 3u);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_NE(refused[0].find("2026-11-22"), std::string::npos);
+  EXPECT_EQ(read_bench_history(folder / "history", 2, refused).size(), 2u) << "the newest";
+}
+
+}  // namespace
+}  // namespace flotilla::files

@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "flotilla/base/error.hpp"
+#include "made_up.hpp"
+
+namespace flotilla::bench {
+namespace {
+
+using tests::figure_of;
+using tests::made_up_report;
+using tests::property_of;
+
+struct Fault {
+  std::string name;
+  std::function<void(NodeReport&)> plant;
+  std::string check;
+  Grade grade;
+};
+
+std::vector<Fault> faults() {
+  const auto times = [](const char* figure, double factor) { return [=](NodeReport& n) { figure_of(n, figure).value *= factor; }; };
+  const auto is = [](const char* name, const char* value) { return [=](NodeReport& n) { property_of(n, name).value = value; }; };
+  return {{"slow core", [](NodeReport& n) { n.cores[7].step = n.cores[7].step * 1.5; }, "slow core", Grade::drain},
+          {"somewhat slow core", [](NodeReport& n) { n.cores[7].step = n.cores[7].step * 1.22; }, "slow core", Grade::watch},
+          {"a core's bits", [](NodeReport& n) { n.cores[3].digest = "00000000000000c1"; }, "known answer", Grade::drain},
+          {"bits that change", [](NodeReport& n) { n.cores[3].digest += ", not always"; }, "known answer", Grade::drain},
+          {"flipped bit in a step", [](NodeReport& n) { n.answers[1].digest = "fedcba9876543211"; }, "known answer", Grade::drain},
+          {"capped clock", times("matmul_fp32", 0.7), "matmul_fp32", Grade::drain},
+          {"a slower clock", times("matmul_bf16", 0.88), "matmul_bf16", Grade::watch},
+          {"slow steps", times("step", 1.5), "step", Grade::drain},
+          {"a channel of memory less", times("memory_bandwidth", 0.85), "memory_bandwidth", Grade::watch},
+          {"a module of memory less", times("memory", 23.0 / 24), "memory", Grade::drain},
+          {"slow disk", times("disk_write", 0.15), "disk_write", Grade::drain},
+          {"full disk", [](NodeReport& n) { n.failures.push_back({"disk", "only 12 MiB are free on the file system of /scratch"}); }, "disk",
+           Grade::drain},
+          {"a socket less", is(property::sockets, "1"), property::sockets, Grade::drain},
+          {"wrong binding", is(property::usable_threads, "1"), property::usable_threads, Grade::watch},
+          {"low memlock", is(property::memlock, "64 KiB"), property::memlock, Grade::watch},
+          {"governor", is("governor", "powersave"), "governor", Grade::watch},
+          {"no InfiniBand", is(property::rdma, property::none), property::rdma, Grade::drain},
+          {"half of InfiniBand", is(property::rdma, "mlx5_0 200 Gb/sec"), property::rdma, Grade::drain},
+          {"skewed clock", [](NodeReport& n) { n.clock_error = -7; }, "clock", Grade::watch},
+          {"clock of another day", [](NodeReport& n) { n.clock_error = 86400; }, "clock", Grade::drain},
+          {"clock on its own", [](NodeReport& n) { n.clock_synchronized = false; }, "clock", Grade::watch}};
+}
+
+void expect_found(const Report& report, const std::string& host, const Fault& fault) {
+  for (const auto& verdict : judge(report, {})) {
+    if (verdict.host != host) {
+      EXPECT_EQ(verdict.grade, Grade::ok) << fault.name << ": " << verdict.host << ": " << verdict.reasons.front().what;
+      continue;
+    }
+    EXPECT_EQ(verdict.grade, fault.grade) << fault.name;
+    ASSERT_FALSE(verdict.reasons.empty()) << fault.name;
+    EXPECT_EQ(verdict.reasons.front().check, fault.check) << fault.name << ": " << verdict.reasons.front().what;
+  }
+}
+
+TEST(Judge, NamesEveryPlantedFaultAmong64Nodes) {
+  unsigned seed = 0;
+  for (const auto& fault : faults()) {
+    auto report = made_up_report(64, 0.01, ++seed);
+    fault.plant(report.nodes[seed]);
+    expect_found(report, report.nodes[seed].host, fault);
+  }
+}
+
+TEST(Judge, NamesTheOddNodeAmong4096) {
+  auto report = made_up_report(4096, 0.01, 5);
+  const auto fault = faults().front();
+  fault.plant(report.nodes[4000]);
+  expect_found(report, "n4000", fault);
+}
+
+TEST(Judge, FindsNothingIn50CleanRuns) {
+  for (unsigned seed = 100; seed < 150; ++seed)
+    for (const auto& verdict : judge(made_up_report(64, 0.02, seed), {}))
+      EXPECT_EQ(verdict.grade, Grade::ok) << "seed " << seed << ", " << verdict.host << ": " << verdict.reasons.front().what;
+}
+
+TEST(Judge, OneNodeIsHeldAgainstItsHistory) {
+  std::vector<Report> history;
+  for (unsigned seed = 0; seed < 10; ++seed) history.push_back(made_up_report(1, 0.01, seed));
+  const auto learned = learn(history);
+  auto today = made_up_report(1, 0.01, 77);
+  EXPECT_EQ(judge(today, learned).front().grade, Grade::ok);
+  figure_of(today.nodes[0], "matmul_fp32").value *= 0.5;
+  today.nodes[0].answers[0].digest = "0000000000000000";
+  const auto verdict = judge(today, learned).front();
+  EXPECT_EQ(verdict.grade, Grade::drain);
+  ASSERT_EQ(verdict.reasons.size(), 2u);
+  EXPECT_EQ(verdict.reasons[0].check, "known answer");
+  EXPECT_EQ(verdict.reasons[1].check, "matmul_fp32");
+  EXPECT_NE(verdict.reasons[1].what.find("median of 10 earlier nodes"), std::string::npos) << verdict.reasons[1].what;
+  EXPECT_EQ(judge(today, {}).front().grade, Grade::ok) << "nothing to hold it against";
+}
+
+TEST(Judge, OtherSoftwareMayGiveOtherBits) {
+  const std::vector<Report> history{made_up_report(8)};
+  auto today = made_up_report(8);
+  for (auto& node : today.nodes) {
+    property_of(node, property::software).value = "a newer oneDNN";
+    node.answers[0].digest = "1111111111111111";
+  }
+  for (const auto& verdict : judge(today, learn(history))) EXPECT_EQ(verdict.grade, Grade::ok);
+}
+
+TEST(Judge, TwoThatDisagreeAreBothWatched) {
+  auto report = made_up_report(2);
+  report.nodes[1].answers[0].digest = "1111111111111111";
+  for (const auto& verdict : judge(report, {})) EXPECT_EQ(verdict.grade, Grade::watch);
+}
+
+TEST(Judge, LostNodesAreNamedWithWhatTheyWereDoing) {
+  auto report = made_up_report(3);
+  report.lost = {{"n7", "disk"}, {"n8", ""}};
+  const auto verdicts = judge(report, {});
+  ASSERT_EQ(verdicts.size(), 5u);
+  EXPECT_EQ(verdicts[3].host, "n7");
+  EXPECT_EQ(verdicts[3].grade, Grade::drain);
+  EXPECT_NE(verdicts[3].reasons.front().what.find("disk"), std::string::npos);
+  EXPECT_EQ(drain_line(verdicts[4]),
+            "scontrol update NodeName=n8 State=DRAIN Reason=\"flotilla bench: no report, and it was never heard of\"");
+}
+
+TEST(Tolerance, GrowsWithTheScatterOfTheBaseline) {
+  const auto& kind = kind_of("memory_bandwidth");
+  EXPECT_DOUBLE_EQ(tolerance(kind, {"", "", 100, 1, 10}), kind.tolerance);
+  EXPECT_NEAR(tolerance(kind, {"", "", 100, 10, 10}), 3 * 1.4826 * 0.1, 1e-12);
+}
+
+TEST(Learn, TakesMedianAndDeviation) {
+  std::vector<Report> history(3, made_up_report(1, 0));
+  for (int r = 0; r < 3; ++r) history[static_cast<std::size_t>(r)].nodes[0].figures = {{"step", 1.0 + r}};
+  const auto learned = learn(history);
+  ASSERT_EQ(learned.figures.size(), 1u);
+  EXPECT_EQ(learned.figures[0], (Baseline{history[0].nodes[0].type, "step", 2, 1, 3}));
+  EXPECT_TRUE(learn(std::span{history}.first(2)).figures.empty()) << "two samples are no baseline";
+}
+
+TEST(DrainLine, IsOneShellCommandWhateverTheReason) {
+  const NodeVerdict verdict{"n3", Grade::drain, {{Grade::drain, "disk", "a \"b\" $(reboot) `c` \\ \n d" + std::string(500, 'x')}}};
+  const auto line = drain_line(verdict);
+  EXPECT_EQ(std::count(line.begin(), line.end(), '"'), 2);
+  EXPECT_EQ(line.find_first_of("$`\\\n"), std::string::npos) << line;
+  EXPECT_LT(line.size(), 300u);
+}
+
+TEST(Compare, NamesWhatGotSlowerWorstFirst) {
+  const auto before = made_up_report(4, 0);
+  auto after = before;
+  figure_of(after.nodes[1], "memory_bandwidth").value *= 0.8;
+  figure_of(after.nodes[2], "step").value *= 2;
+  figure_of(after.nodes[0], "matmul_fp32").value *= 1.3;
+  after.nodes.pop_back();
+  const auto changes = compare(before, after);
+  std::vector<std::string> beyond;
+  for (const auto& change : changes)
+    if (change.beyond) beyond.push_back(change.host + " " + change.what);
+  EXPECT_EQ(beyond, (std::vector<std::string>{"n2 step", "n1 memory_bandwidth", "n3 node"}));
+  EXPECT_NEAR(changes[0].worse, 1, 1e-12);
+  EXPECT_NE(changes[0].in_words.find("100 % worse"), std::string::npos) << changes[0].in_words;
+  for (const auto& change : compare(before, before)) EXPECT_FALSE(change.beyond);
+}
+
+TEST(Compare, OtherBitsUnderTheSameSoftwareAreAChange) {
+  const auto before = made_up_report(1, 0);
+  auto after = before;
+  after.nodes[0].answers[0].digest = "1111111111111111";
+  EXPECT_EQ(compare(before, after).front().what, "known answer");
+  property_of(after.nodes[0], property::software).value = "newer";
+  EXPECT_NE(compare(before, after).front().what, "known answer");
+}
+
+TEST(Figures, AreSpelledWithTheirUnits) {
+  EXPECT_EQ(in_words({"memory_bandwidth", 4.1e10}), "memory bandwidth 41.0 GB/s");
+  EXPECT_EQ(in_words({"matmul_fp32", 9.13e12}), "matrix products, fp32 9.13 TFLOP/s");
+  EXPECT_EQ(in_words({"tokens_per_second:gpt2", 812}), "training of gpt2 812 tokens/s");
+  EXPECT_THROW(kind_of("warp_speed"), Error);
+}
+
+}  // namespace
+}  // namespace flotilla::bench
