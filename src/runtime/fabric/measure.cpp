@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <sstream>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/fabric/fabric.hpp"
+#include "link_end.hpp"
+#include "sampling.hpp"
+
+namespace flotilla::fabric {
+namespace {
+
+constexpr Seconds longest_round{120};
+
+Bytes largest_of(const LinkTest& test) {
+  Bytes largest = burst_size;
+  for (const Bytes size : test.sizes) largest = std::max(largest, size);
+  return largest;
+}
+
+std::string bytes_of(const ucx::Address& address) { return {reinterpret_cast<const char*>(address.data()), address.size()}; }
+
+ucx::Address address_of(const std::string& bytes) {
+  const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
+  return {first, first + bytes.size()};
+}
+
+std::uint64_t tag(Rank from, Rank to) { return static_cast<std::uint64_t>(from.value) << 32 | static_cast<std::uint64_t>(to.value); }
+
+/// Numbers of points, or "!" and why there are none.
+std::string to_text(const std::vector<bench::LinkPoint>& points) {
+  std::ostringstream out;
+  out.precision(std::numeric_limits<double>::max_digits10);
+  for (const auto& p : points) out << p.size.count << ' ' << p.latency.value << ' ' << p.stream.value << ' ' << p.both.value << ' ' << p.put.value << ' ';
+  return out.str();
+}
+
+void read(const std::string& words, LinkResult& result) {
+  if (words.starts_with('!')) {
+    result.refusal = words.substr(1);
+    return;
+  }
+  std::istringstream in{words};
+  for (bench::LinkPoint p; in >> p.size.count >> p.latency.value >> p.stream.value >> p.both.value >> p.put.value;) result.points.push_back(p);
+}
+
+/// One transport: the ends of this rank, and what they measure.
+class Transport {
+ public:
+  Transport(const comm::World& world, const LinkTest& test) : world_{world}, test_{test} {}
+  virtual ~Transport() = default;
+  /// Collective. An end to that peer, or to nobody. Throws Error where this rank cannot reach it; the others come along all the same.
+  virtual std::unique_ptr<LinkEnd> end_to(std::optional<Rank> peer) = 0;
+  /// Until all ranks have come; what is under way moves on.
+  virtual void rest() { mpi::barrier(world_.control(), longest_round); }
+
+ protected:
+  const comm::World& world_;
+  const LinkTest& test_;
+};
+
+class MpiTransport : public Transport {
+ public:
+  using Transport::Transport;
+  std::unique_ptr<LinkEnd> end_to(std::optional<Rank> peer) override {
+    return peer ? make_mpi_end(world_, *peer, largest_of(test_), test_.deadline) : nullptr;
+  }
+};
+
+class UcxTransport : public Transport {
+ public:
+  UcxTransport(const comm::World& world, const LinkTest& test, const std::string& choice) : Transport{world, test}, worker_{world.size(), choice} {}
+
+  std::unique_ptr<LinkEnd> end_to(std::optional<Rank> peer) override {
+    const auto& control = world_.control();
+    std::unique_ptr<UcxEnd> end;
+    std::exception_ptr error;
+    try {
+      if (peer) end = std::make_unique<UcxEnd>(worker_, largest_of(test_), test_.deadline);
+    } catch (const Error&) {
+      error = std::current_exception();  // once the others have what they wait for
+    }
+    const auto addresses = mpi::all_gather_strings(control, bytes_of(worker_.address()), longest_round);
+    const auto keys = mpi::all_gather_strings(control, end ? bytes_of(end->key()) : "", longest_round);
+    if (error) std::rethrow_exception(error);
+    if (end)
+      end->connect(worker_, address_of(addresses[peer->index()]), address_of(keys[peer->index()]), world_.name(*peer), tag(world_.rank(), *peer),
+                   tag(*peer, world_.rank()));
+    return end;
+  }
+
+  void rest() override {
+    auto all = world_.control().barrier();
+    const Seconds end = now() + longest_round;
+    while (!all.test()) {
+      worker_.progress();
+      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "a rank does not end its part of a fabric test within ", longest_round);
+    }
+  }
+
+ private:
+  ucx::Worker worker_;
+};
+
+/// nullptr on every rank where one of them lacks the transport, with the reason.
+std::unique_ptr<Transport> open(const comm::World& world, const LinkTest& test, const std::string& name, std::string& refusal) {
+  std::unique_ptr<Transport> transport;
+  std::string mine;
+  try {
+    if (name == bench::training_transport)
+      transport = std::make_unique<MpiTransport>(world, test);
+    else
+      transport = std::make_unique<UcxTransport>(world, test, name);
+  } catch (const Error& error) {
+    mine = text(world.name(world.rank()), ": ", error.what());
+  }
+  for (const auto& theirs : mpi::all_gather_strings(world.control(), mine, longest_round))
+    if (refusal.empty()) refusal = theirs;
+  return refusal.empty() ? std::move(transport) : nullptr;
+}
+
+const LinkPair* pair_of(const std::vector<LinkPair>& round, Rank rank) {
+  const auto found = std::ranges::find_if(round, [&](const LinkPair& pair) { return pair.a == rank || pair.b == rank; });
+  return found == round.end() ? nullptr : &*found;
+}
+
+/// What an Error of `body` says; "" where there is none.
+template <class Body>
+std::string refusal_of(Body body) {
+  try {
+    body();
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+/// This rank's part of a round: what it has measured, as text. Both ends are there before either begins, or neither does.
+std::string run_round(const comm::World& world, const LinkTest& test, Transport& transport, const LinkPair* pair) {
+  std::optional<Rank> peer;
+  if (pair != nullptr) peer = pair->a == world.rank() ? pair->b : pair->a;
+  std::unique_ptr<LinkEnd> end;
+  const auto mine = refusal_of([&] { end = transport.end_to(peer); });
+  const auto refusals = mpi::all_gather_strings(world.control(), mine, longest_round);
+  std::string words, refusal;
+  if (pair != nullptr) refusal = refusals[pair->a.index()].empty() ? refusals[pair->b.index()] : refusals[pair->a.index()];
+  if (pair != nullptr && refusal.empty()) refusal = refusal_of([&] {
+      if (pair->a == world.rank())
+        words = to_text(ask(*end, test));
+      else
+        answer(*end);
+    });
+  transport.rest();
+  return refusal.empty() ? words : "!" + refusal;
+}
+
+}  // namespace
+
+std::vector<Bytes> all_sizes() {
+  constexpr Bytes smallest{8}, largest{64 << 20};
+  std::vector<Bytes> sizes;
+  for (Bytes size = smallest; size < largest; size = size * 4) sizes.push_back(size);
+  sizes.push_back(largest);
+  return sizes;
+}
+
+std::vector<LinkResult> measure_links(const comm::World& world, const std::vector<std::vector<LinkPair>>& rounds,
+                                      const std::vector<std::string>& transports, const LinkTest& test) {
+  std::vector<LinkResult> results;
+  for (const auto& name : transports) {
+    std::string refusal;
+    const auto transport = open(world, test, name, refusal);
+    for (const auto& round : rounds) {
+      std::vector<std::string> words;
+      if (transport) words = mpi::all_gather_strings(world.control(), run_round(world, test, *transport, pair_of(round, world.rank())), longest_round);
+      for (const auto& pair : round) {
+        LinkResult result{pair, name, {}, refusal};
+        if (transport) read(words[pair.a.index()], result);
+        results.push_back(std::move(result));
+      }
+    }
+  }
+  return results;
+}
+
+}  // namespace flotilla::fabric

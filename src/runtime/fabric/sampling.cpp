@@ -1,0 +1,121 @@
+#include "sampling.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+
+namespace flotilla::fabric {
+namespace {
+
+enum class Kind : std::int32_t { done, ping_pong, stream, both, put };
+
+/// What the asking side announces: that many messages of that kind and size.
+struct Announcement {
+  std::int64_t bytes = 0;
+  std::int32_t messages = 0;
+  Kind kind = Kind::done;
+};
+constexpr Bytes announcement_size{sizeof(Announcement)}, receipt{8};
+
+constexpr int most_messages = 20000, least_samples = 3, most_samples = 12;
+constexpr double settled_within = 0.9;
+constexpr Seconds longest{0.1};  // of a message, for larger ones to follow
+
+void tell(LinkEnd& end, const Announcement& announcement) {
+  std::memcpy(end.out.data(), &announcement, sizeof announcement);
+  end.send(announcement_size);
+}
+
+Announcement hear(LinkEnd& end) {
+  end.receive(announcement_size);
+  Announcement announcement;
+  std::memcpy(&announcement, end.in.data(), sizeof announcement);
+  return announcement;
+}
+
+void send_all(LinkEnd& end, Kind kind, Bytes size, int messages) {
+  for (int m = 0; m < messages; ++m) switch (kind) {
+      case Kind::ping_pong: end.send(size), end.receive(size); break;
+      case Kind::stream: end.send(size); break;
+      case Kind::both: end.exchange(size); break;
+      case Kind::put: end.put(size); break;
+      case Kind::done: break;
+    }
+  if (kind == Kind::put) {
+    end.flush();
+    end.send(receipt);
+  }
+  if (kind == Kind::put || kind == Kind::stream) end.receive(receipt);
+}
+
+void answer_all(LinkEnd& end, Kind kind, Bytes size, int messages) {
+  for (int m = 0; m < messages; ++m) switch (kind) {
+      case Kind::ping_pong: end.receive(size), end.send(size); break;
+      case Kind::stream: end.receive(size); break;
+      case Kind::both: end.exchange(size); break;
+      case Kind::put:
+      case Kind::done: break;
+    }
+  if (kind == Kind::put) end.receive(receipt);
+  if (kind == Kind::put || kind == Kind::stream) end.send(receipt);
+}
+
+/// Uses up what a shaped network lets through at once, in both directions: small messages would be done before it is gone.
+void drain(LinkEnd& end) {
+  tell(end, {burst_size.count, 1, Kind::both});
+  send_all(end, Kind::both, burst_size, 1);
+}
+
+/// One way, or one exchange.
+Seconds time_of(LinkEnd& end, const LinkTest& test, Kind kind, Bytes size) {
+  if (size < burst_size) drain(end);
+  const auto run = [&](int messages) {
+    tell(end, {size.count, messages, kind});
+    const Seconds start = now();
+    send_all(end, kind, size, messages);
+    return (now() - start) / (kind == Kind::ping_pong ? 2 : 1);
+  };
+  return settled(test.slice, run);
+}
+
+BytesPerSecond rate(Bytes size, Seconds time) { return {static_cast<double>(size.count) / time.value}; }
+
+}  // namespace
+
+Seconds settled(Seconds slice, const std::function<Seconds(int)>& run) {
+  run(1);  // connects, and makes room
+  Seconds before = run(1), last = before;
+  for (int sample = 0; sample < most_samples; ++sample) {
+    const int messages = static_cast<int>(std::clamp(slice / std::max(last, Seconds{1e-9}), 1.0, double{most_messages}));
+    before = last;
+    last = run(messages) / messages;
+    if (sample + 1 >= least_samples && before >= last * settled_within) break;
+  }
+  return (before + last) / 2;
+}
+
+std::vector<bench::LinkPoint> ask(LinkEnd& end, const LinkTest& test) {
+  std::vector<bench::LinkPoint> points;
+  for (const Bytes size : test.sizes) {
+    if (!points.empty() && points.back().latency > longest) break;
+    bench::LinkPoint point{size, time_of(end, test, Kind::ping_pong, size)};
+    point.stream = rate(size, time_of(end, test, Kind::stream, size));
+    if (test.both_ways) point.both = rate(2 * size, time_of(end, test, Kind::both, size));
+    if (test.puts && end.can_put()) point.put = rate(size, time_of(end, test, Kind::put, size));
+    points.push_back(point);
+  }
+  tell(end, {});
+  return points;
+}
+
+void answer(LinkEnd& end) {
+  for (auto a = hear(end); a.kind != Kind::done; a = hear(end)) {
+    FLOTILLA_REQUIRE(a.bytes >= 0 && a.bytes <= static_cast<std::int64_t>(end.in.size()) && a.messages > 0, ErrorKind::communication,
+                     "a peer announces a test that is none; start the same flotilla on every rank");
+    answer_all(end, a.kind, {a.bytes}, a.messages);
+  }
+}
+
+}  // namespace flotilla::fabric

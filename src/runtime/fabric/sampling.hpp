@@ -1,0 +1,23 @@
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "flotilla/base/units.hpp"
+#include "flotilla/fabric/fabric.hpp"
+#include "link_end.hpp"
+
+namespace flotilla::fabric {
+
+/// Sent untimed before messages that are smaller. Buffers of the ends hold it.
+inline constexpr Bytes burst_size{256 << 10};
+
+/// The side of a pair that decides what is measured, and times it. Where a message takes more than 0.1 s, larger ones are left out.
+std::vector<bench::LinkPoint> ask(LinkEnd&, const LinkTest&);
+/// The other side; returns when the first has all that it wants.
+void answer(LinkEnd&);
+
+/// Seconds of one message as the link settles: samples of about `slice` until the last is no slower than the one before, so that what a
+/// shaped link lets through in a burst does not count. `run` takes so many messages and returns what they took. Pure but for `run`.
+Seconds settled(Seconds slice, const std::function<Seconds(int messages)>& run);
+
+}  // namespace flotilla::fabric
