@@ -1,0 +1,118 @@
+#include "disk.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/descriptor.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/hash.hpp"
+#include "flotilla/base/philox.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "flotilla/store/disk.hpp"
+
+namespace flotilla::health {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Bytes piece_size{4 << 20};
+
+using Piece = std::vector<std::uint32_t>;
+
+/// Random, so that no file system makes it smaller.
+Piece random_piece() {
+  Piece piece(static_cast<std::size_t>(piece_size.count) / sizeof(std::uint32_t));
+  const Philox random{20261123, 3};
+  for (std::size_t i = 0; i < piece.size(); i += 4) {
+    const auto four = random(i);
+    for (std::size_t k = 0; k < 4; ++k) piece[i + k] = four[k];
+  }
+  return piece;
+}
+
+/// The file of the test; gone with it.
+class TestFile {
+ public:
+  explicit TestFile(const fs::path& folder) : path_{folder / text(".flotilla-bench-", files::unguessable())} {
+    file_ = Descriptor{::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
+    if (file_.get() < 0) fail("made");
+  }
+  TestFile(const TestFile&) = delete;
+  TestFile& operator=(const TestFile&) = delete;
+  ~TestFile() { ::unlink(path_.c_str()); }
+
+  void write(const Piece& piece) {
+    const auto* at = reinterpret_cast<const char*>(piece.data());
+    for (std::size_t left = piece.size() * sizeof(piece[0]); left > 0;) {
+      const auto done = ::write(file_.get(), at, left);
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) fail("written");
+      at += done, left -= static_cast<std::size_t>(done);
+    }
+  }
+  void flush() {
+    if (::fsync(file_.get()) != 0) fail("written to the disk");
+    ::posix_fadvise(file_.get(), 0, 0, POSIX_FADV_DONTNEED);
+    ::lseek(file_.get(), 0, SEEK_SET);
+  }
+  void read(Piece& piece) {
+    auto* at = reinterpret_cast<char*>(piece.data());
+    for (std::size_t left = piece.size() * sizeof(piece[0]); left > 0;) {
+      const auto done = ::read(file_.get(), at, left);
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) fail("read");
+      at += done, left -= static_cast<std::size_t>(done);
+    }
+  }
+  double modified() const {
+    struct stat facts {};
+    if (::fstat(file_.get(), &facts) != 0) fail("asked for its date");
+    return static_cast<double>(facts.st_mtim.tv_sec) + 1e-9 * static_cast<double>(facts.st_mtim.tv_nsec);
+  }
+
+ private:
+  [[noreturn]] void fail(const char* doing) const {
+    throw Error{ErrorKind::unavailable, text(path_.string(), " cannot be ", doing, ": ", std::strerror(errno))};
+  }
+  fs::path path_;
+  Descriptor file_;
+};
+
+double wall_clock() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+DiskRates test_disk(const fs::path& folder, Bytes size, Seconds budget) {
+  files::make_folders(folder);
+  const Bytes room = store::free_space(folder);
+  FLOTILLA_REQUIRE(room > size, ErrorKind::unavailable, "only ", room, " are free on the file system of ", folder.string());
+  const Piece piece = random_piece();
+  TestFile file{folder};
+  DiskRates rates;
+  Bytes written;
+  const Seconds start = now();
+  while (written < size && (written.count == 0 || now() - start < budget / 2)) {
+    file.write(piece);
+    if (written.count == 0) rates.clock_error = wall_clock() - file.modified();
+    written += piece_size;
+  }
+  file.flush();
+  rates.write = {static_cast<double>(written.count) / (now() - start).value};
+  Piece back(piece.size());
+  const Seconds reading = now();
+  for (Bytes read; read < written; read += piece_size) {
+    file.read(back);
+    FLOTILLA_REQUIRE(back == piece, ErrorKind::unavailable, "a file in ", folder.string(), " came back changed");
+  }
+  rates.read = {static_cast<double>(written.count) / (now() - reading).value};
+  return rates;
+}
+
+}  // namespace flotilla::health

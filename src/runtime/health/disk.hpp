@@ -1,0 +1,18 @@
+#pragma once
+#include <filesystem>
+
+#include "flotilla/base/units.hpp"
+
+namespace flotilla::health {
+
+struct DiskRates {
+  BytesPerSecond write;  ///< until it is on the disk
+  BytesPerSecond read;   ///< 0: not measured
+  double clock_error = 0;  ///< seconds that this node's clock is ahead of the clock that dates the files there
+};
+
+/// Writes `size` bytes to a file of its own in `folder`, flushes it, drops it from the page cache, reads it back, compares and removes it.
+/// Less is written where that takes longer than `budget`. Throws Error{unavailable, temporary}: no room, no permission, other bytes.
+DiskRates test_disk(const std::filesystem::path& folder, Bytes size, Seconds budget);
+
+}  // namespace flotilla::health
