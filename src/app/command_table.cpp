@@ -1,5 +1,6 @@
 #include "app/command_table.hpp"
 
+#include "app/bench/bench.hpp"
 #include "app/common/planning_options.hpp"
 #include "app/control/control.hpp"
 #include "app/doctor/doctor.hpp"
@@ -34,6 +35,8 @@ std::vector<Command> command_table() {
           {"control", "ask the running job to change to another plan, in place", "RUN", control, control_options},
           {"submit", "plan over what a Slurm site has free, write the batch script and send it", "[JOB]", run_submit, submit_options},
           {"doctor", "check whether this machine, allocation or job can work, and suggest fixes", "[JOB]", doctor, job_options},
+          {"bench", "test nodes and judge them: ok, watch or drain; on every node (srun, mpirun), or alone", "[REPORT]", bench, bench_options,
+           false, true},
           {"report", "report what a run did, incarnation by incarnation: devices, plan, end, lost work, cost", "RUN", report_run,
            run_report_options},
           {"inspect", "show the contents of a plan, profile, forecast, checkpoint or run directory", "FILE", inspect, inspect_options},

@@ -15,7 +15,7 @@ trap 'rm -rf "$scratch"' EXIT
 make_clone "$scratch" "$source_dir" "$binary_dir"
 cd "$scratch"
 # Short runs: a page shows the command, the environment makes it end soon. newcomer.sh runs README.md without.
-export FLOTILLA_TRAINING_STEPS=24 FLOTILLA_CHECKPOINT_EVERY=10 FLOTILLA_RUN_LOG_EVERY=10 FLOTILLA_PROBE_BUDGET=1s
+export FLOTILLA_TRAINING_STEPS=24 FLOTILLA_CHECKPOINT_EVERY=10 FLOTILLA_RUN_LOG_EVERY=10 FLOTILLA_PROBE_BUDGET=1s FLOTILLA_BENCH_BUDGET=1s
 
 names_what_is_there() { # COMMAND
   case $1 in

@@ -157,6 +157,7 @@ std::string command_help(const Command& command, int width) {
 std::vector<std::pair<std::string, std::string>> exit_codes() {
   const auto code = [](ExitCode c) { return std::to_string(static_cast<int>(c)); };
   return {{code(ExitCode::done), "done"},
+          {"1", "bench: a threshold was crossed"},
           {code(ExitCode::usage), "the command line is wrong"},
           {code(ExitCode::bad_input), "a file or a value in it is wrong"},
           {code(ExitCode::unavailable), "something is missing: a device, a library, space on a disk"},

@@ -1,0 +1,207 @@
+#include "app/bench/bench.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "app/bench/bench_launch.hpp"
+#include "app/bench/bench_network.hpp"
+#include "app/bench/bench_text.hpp"
+#include "app/common/live_line.hpp"
+#include "app/common/table.hpp"
+#include "flotilla/base/clock.hpp"
+#include "flotilla/base/error.hpp"
+#include "flotilla/base/log.hpp"
+#include "flotilla/files/bench_file.hpp"
+#include "flotilla/files/look.hpp"
+#include "flotilla/files/text_file.hpp"
+#include "flotilla/health/collect.hpp"
+#include "flotilla/health/node_test.hpp"
+#include "flotilla/slurm/network_switches.hpp"
+#include "flotilla/slurm/run_program.hpp"
+
+namespace flotilla::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int nodes_alone = 0, links_between_nodes = 1, collectives = 2;  // stages
+constexpr int threshold_crossed = 1;
+constexpr std::size_t longest_history = 100;  // reports that baselines are learned from
+
+const char* launch_variable(const char* name) { return std::getenv(name); }
+
+/// What nodes are held against, and its name.
+struct Standard {
+  bench::Baselines baselines;
+  std::string name;
+};
+
+std::string siblings_of(const bench::Report& report) {
+  return report.nodes.size() < 3 ? "nothing: no history, and fewer than three nodes" : "the other nodes of their type";
+}
+
+Standard standard_of(const BenchOptions& o, const bench::Report& report) {
+  if (!o.baseline.empty()) {
+    const std::vector<bench::Report> one{files::read_bench(o.baseline)};
+    return {bench::learn(one, 1), o.baseline};
+  }
+  std::vector<std::string> refused;
+  const auto history = o.history.empty() ? std::vector<bench::Report>{} : files::read_bench_history(o.history, longest_history, refused);
+  for (const auto& why : refused) log::warning("left out of the history: ", why);
+  if (history.empty()) return {{}, siblings_of(report)};
+  return {bench::learn(history), text(history.size(), history.size() == 1 ? " earlier report" : " earlier reports")};
+}
+
+int exit_code_of(const BenchResult& result) {
+  if (!result.report.lost.empty()) return static_cast<int>(ExitCode::lost_peer);
+  const bool well = std::ranges::all_of(result.verdicts, [](const auto& v) { return v.grade == bench::Grade::ok; });
+  return well ? static_cast<int>(ExitCode::done) : threshold_crossed;
+}
+
+void write_exports(const BenchOptions& o, const BenchResult& result) {
+  if (!o.prometheus.empty()) files::write_text(o.prometheus, prometheus_text(result));
+  if (o.reframe.empty()) return;
+  const char* cluster = launch_variable("SLURM_CLUSTER_NAME");
+  files::write_text(o.reframe, reframe_text(result.report, cluster == nullptr ? "cluster" : cluster));
+}
+
+void show(const BenchOptions& o, const BenchResult& result) {
+  if (!o.output.file.empty()) files::write_text(o.output.file, files::bench_to_json(result.report));
+  if (o.output.json) return write_output({}, bench_json(result));
+  const auto words = o.quiet ? findings_text(result.verdicts, output_width()) : bench_text(result, output_width());
+  if (!words.empty()) write_output({}, words);
+}
+
+/// Judges before the report joins the history: a run is not held against itself.
+int conclude(const BenchOptions& o, bench::Report report, bool is_new) {
+  const auto standard = standard_of(o, report);
+  BenchResult result{std::move(report), {}, standard.name};
+  result.verdicts = bench::judge(result.report, standard.baselines);
+  if (is_new && !o.history.empty()) files::add_to_bench_history(o.history, result.report);
+  write_exports(o, result);
+  show(o, result);
+  return exit_code_of(result);
+}
+
+bool wants(const BenchOptions& o, int stage) { return std::ranges::find(o.stages, stage) != o.stages.end(); }
+
+/// Reports of one start, apart from those of others.
+fs::path folder_of(const BenchOptions& o, const BenchLaunch& launch) {
+  return fs::absolute(o.folder) / (launch.id.empty() ? "alone-" + files::unguessable() : launch.id);
+}
+
+void test_this_node(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
+  LiveLine line;
+  health::NodeTest test;
+  test.host = launch.host;
+  test.partition = launch.partition;
+  test.disk = o.disk.empty() ? fs::path{o.folder} : fs::path{o.disk};
+  test.disk_size = o.disk_size;
+  test.budget = o.budget;
+  test.progress = [&](const bench::NodeReport& report) {
+    if (launch.rank == 0) line.show("testing " + report.host + ": " + report.doing);
+    health::publish(folder, report);
+  };
+  if (wants(o, nodes_alone)) return health::publish(folder, health::test_node(test));
+  auto report = health::identify(test);
+  report.done = true;
+  health::publish(folder, report);
+}
+
+bench::Report collect_all(const BenchOptions& o, const BenchLaunch& launch, const fs::path& folder) {
+  LiveLine line;
+  return health::collect(folder, launch.expected, {o.silence, [&](const std::string& hosts) { line.show("waiting for " + hosts); }});
+}
+
+/// Nobody enters MPI, where all must come, before the first rank has heard of every node.
+fs::path decision_file(const fs::path& folder) { return folder / "network.txt"; }
+
+void decide(const fs::path& folder, bool go) { files::write_text(decision_file(folder), go ? "go\n" : "stop\n", files::Flush::no); }
+
+bool await_decision(const BenchOptions& o, const fs::path& folder) {
+  const Seconds end = now() + 10 * o.budget + 2 * o.silence;
+  while (!files::facts_of(decision_file(folder))) {
+    FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "the first rank does not say whether all nodes have reported; is its node well?");
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+  }
+  return files::read_text(decision_file(folder)) == "go\n";
+}
+
+/// Where Slurm knows the network's switches, nodes say on which they hang.
+void add_switches(bench::Report& report) {
+  try {
+    const auto switches = slurm::switches_of_nodes(slurm::answer_of({"scontrol", "show", "topology"}, Seconds{10}));
+    for (auto& node : report.nodes)
+      if (const auto found = switches.find(node.host); found != switches.end()) node.network_switch = found->second;
+  } catch (const Error& error) {
+    log::warning("the network's switches are not known: ", error.what());
+  }
+}
+
+bench::Report with_network(const BenchOptions& o, const BenchLaunch& launch, const bench::Report& report) {
+  LiveLine line;
+  if (launch.rank == 0) line.show("testing the network");
+  return test_network(launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000}, report);
+}
+
+/// What nodes have left is in the report now. Of a start that lost some, it stays, for whoever looks into it.
+void forget(const fs::path& folder) {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+int measure(const BenchOptions& o) {
+  const auto launch = bench_launch(launch_variable, slurm::read_allocation(options::environment()));
+  const bool network = wants(o, links_between_nodes) || wants(o, collectives);
+  FLOTILLA_REQUIRE(!network || !launch.id.empty(), ErrorKind::usage,
+                   "stages 1 and 2 need several processes; start them by srun --mpi=pmix or mpirun");
+  const auto folder = folder_of(o, launch);
+  if (launch.local_rank == 0) test_this_node(o, launch, folder);
+  if (launch.rank != 0) {
+    if (network && await_decision(o, folder)) with_network(o, launch, {});
+    return static_cast<int>(ExitCode::done);
+  }
+  auto report = collect_all(o, launch, folder);
+  if (network && !launch.host.empty()) add_switches(report);
+  const bool all_here = report.lost.empty();
+  if (network) decide(folder, all_here);
+  if (network && all_here) report = with_network(o, launch, report);
+  if (all_here) forget(folder);
+  return conclude(o, std::move(report), true);
+}
+
+int compare(const BenchOptions& o, const std::vector<std::string>& operands) {
+  FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected two reports: flotilla bench --compare OLD NEW");
+  const auto changes = bench::compare(files::read_bench(operands[0]), files::read_bench(operands[1]));
+  const bool worse = std::ranges::any_of(changes, &bench::Change::beyond);
+  if (o.output.json)
+    write_output(o.output, changes_json(changes));
+  else if (worse || !o.quiet)
+    write_output(o.output, changes_text(changes, output_width()));
+  return worse ? threshold_crossed : static_cast<int>(ExitCode::done);
+}
+
+/// A report, or the folder in which nodes left theirs.
+bench::Report read_report(const std::string& path) {
+  const auto facts = files::facts_of(path);
+  if (facts && facts->type == files::FileType::folder) return health::collect(path, {}, {Seconds{0}});
+  return files::read_bench(path);
+}
+
+}  // namespace
+
+int bench(std::span<const std::string> arguments) {
+  BenchOptions o;
+  auto table = bench_table(o);
+  const auto operands = table.read_command_line(arguments);
+  table.read_environment(options::environment());
+  log::set_level(o.output.log_level);
+  if (o.compare) return compare(o, operands);
+  FLOTILLA_REQUIRE(operands.size() <= 1, ErrorKind::usage, "expected one report, got ", operands.size(), "; --compare compares two");
+  return operands.empty() ? measure(o) : conclude(o, read_report(operands[0]), false);
+}
+
+}  // namespace flotilla::app

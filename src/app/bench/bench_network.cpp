@@ -1,0 +1,149 @@
+#include "app/bench/bench_network.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "flotilla/base/error.hpp"
+#include "flotilla/comm/world.hpp"
+#include "flotilla/fabric/collectives.hpp"
+#include "flotilla/fabric/fabric.hpp"
+#include "flotilla/files/bench_file.hpp"
+#include "flotilla/mpi/session.hpp"
+
+namespace flotilla::app {
+namespace {
+
+constexpr Seconds network_start_deadline{60};
+constexpr std::size_t most_alone = 6;  // pairs whose whole curve is measured
+constexpr Bytes large{1 << 20};
+
+/// Nodes of the report and the ranks on them.
+class Nodes {
+ public:
+  Nodes(const bench::Report& report, const std::vector<std::string>& host_of_rank) {
+    for (const auto& node : report.nodes) {
+      places_.push_back({node.host, node.partition, node.network_switch});
+      std::vector<Rank> ranks;
+      for (std::size_t r = 0; r < host_of_rank.size(); ++r)
+        if (host_of_rank[r] == node.host) ranks.push_back(Rank{static_cast<int>(r)});
+      FLOTILLA_REQUIRE(!ranks.empty(), ErrorKind::communication, node.host, " has tested itself, but no process of it is in MPI's world");
+      ranks_.push_back(std::move(ranks));
+    }
+  }
+  const std::vector<bench::NodePlace>& places() const { return places_; }
+  const std::string& host(Rank rank) const {
+    for (std::size_t n = 0; n < ranks_.size(); ++n)
+      if (std::ranges::find(ranks_[n], rank) != ranks_[n].end()) return places_[n].host;
+    FLOTILLA_ASSERT(false, rank);
+  }
+  fabric::LinkPair between(bench::NodePair pair) const { return {first(pair.a), first(pair.b)}; }
+  /// Two processes of the first node that has two.
+  std::vector<fabric::LinkPair> inside() const {
+    for (const auto& ranks : ranks_)
+      if (ranks.size() > 1) return {{ranks[0], ranks[1]}};
+    return {};
+  }
+  const std::vector<Rank>& ranks(std::size_t node) const { return ranks_[node]; }
+  int index(const std::string& host) const {
+    return static_cast<int>(std::ranges::find(places_, host, &bench::NodePlace::host) - places_.begin());
+  }
+
+ private:
+  Rank first(int node) const { return ranks_[static_cast<std::size_t>(node)].front(); }
+  std::vector<bench::NodePlace> places_;
+  std::vector<std::vector<Rank>> ranks_;
+};
+
+std::vector<bench::LinkReport> reports_of(const Nodes& nodes, const std::vector<fabric::LinkResult>& results, bool alone) {
+  std::vector<bench::LinkReport> links;
+  for (const auto& r : results) links.push_back({nodes.host(r.pair.a), nodes.host(r.pair.b), r.transport, alone, r.points, r.refusal});
+  return links;
+}
+
+/// Pairs in rounds, at two sizes, by UCX's choice and by MPI.
+std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs, Seconds deadline) {
+  std::vector<std::vector<fabric::LinkPair>> rounds;
+  for (const auto& round : bench::rounds_of(pairs)) {
+    auto& links = rounds.emplace_back();
+    for (const auto& pair : round) links.push_back(nodes.between(pair));
+  }
+  const fabric::LinkTest test{{{8}, large}, false, false, Seconds{0.01}, deadline};
+  return reports_of(nodes, fabric::measure_links(world, rounds, {"", bench::training_transport}, test), false);
+}
+
+std::vector<bench::MeasuredPair> measured(const Nodes& nodes, const std::vector<bench::LinkReport>& links) {
+  std::vector<bench::MeasuredPair> all;
+  for (const auto& link : links) {
+    if (!link.transport.empty() || link.points.empty()) continue;
+    const int a = nodes.index(link.from), b = nodes.index(link.to);
+    all.push_back({{std::min(a, b), std::max(a, b)}, link.points.back().stream.value, link.points.front().latency});
+  }
+  return all;
+}
+
+/// One link inside a node, one within a group, one between each two groups: a few.
+std::vector<std::vector<fabric::LinkPair>> alone_rounds(const Nodes& nodes, const std::vector<bench::NodePair>& pairs) {
+  std::vector<std::vector<fabric::LinkPair>> rounds;
+  for (const auto& pair : nodes.inside()) rounds.push_back({pair});
+  std::set<std::string> kinds;
+  for (const auto& pair : pairs) {
+    const auto& a = nodes.places()[static_cast<std::size_t>(pair.a)];
+    const auto& b = nodes.places()[static_cast<std::size_t>(pair.b)];
+    const bool near = a.component == b.component && a.network_switch == b.network_switch;
+    if (rounds.size() < most_alone && kinds.insert(text(a.component, ' ', b.component, ' ', near)).second) rounds.push_back({nodes.between(pair)});
+  }
+  return rounds;
+}
+
+/// First ranks of nodes by a name that places have, where more than one node has it.
+template <class NameOf>
+std::vector<fabric::CollectiveTest> first_ranks(const Nodes& nodes, const char* level, NameOf name_of) {
+  std::map<std::string, std::vector<Rank>> members;
+  for (std::size_t n = 0; n < nodes.places().size(); ++n) members[name_of(nodes.places()[n])].push_back(nodes.ranks(n).front());
+  std::vector<fabric::CollectiveTest> tests;
+  for (const auto& [name, ranks] : members)
+    if (ranks.size() > 1 && !name.empty()) tests.push_back({level, name, ranks});
+  return tests;
+}
+
+/// All ranks of each node; the first ranks of the nodes of each switch and of each partition; those of all.
+std::vector<fabric::CollectiveTest> collective_tests(const Nodes& nodes) {
+  std::vector<fabric::CollectiveTest> tests;
+  for (std::size_t n = 0; n < nodes.places().size(); ++n)
+    if (nodes.ranks(n).size() > 1) tests.push_back({"node", nodes.places()[n].host, nodes.ranks(n)});
+  for (const auto& more : {first_ranks(nodes, "switch", [](const auto& place) { return place.network_switch; }),
+                           first_ranks(nodes, "partition", [](const auto& place) { return place.component; }),
+                           first_ranks(nodes, "all", [](const auto&) { return std::string{"nodes"}; })})
+    tests.insert(tests.end(), more.begin(), more.end());
+  return tests;
+}
+
+void append(std::vector<bench::LinkReport>& to, std::vector<bench::LinkReport> more) { to.insert(to.end(), more.begin(), more.end()); }
+
+void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::Report& report) {
+  const auto first = bench::first_pairs(nodes.places());
+  append(report.links, in_rounds(world, nodes, first, test.deadline));
+  append(report.links, in_rounds(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline));
+  std::vector<std::string> transports{"", bench::training_transport};
+  transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
+  const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, test.deadline};
+  append(report.links, reports_of(nodes, fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), true));
+}
+
+}  // namespace
+
+bench::Report test_network(const BenchLaunch& launch, const NetworkTest& test, const bench::Report& rank_0s) {
+  const mpi::Session session;
+  const comm::World world{session.world(), network_start_deadline};
+  auto report = files::bench_from_json(
+      mpi::broadcast_string(world.control(), launch.rank == 0 ? files::bench_to_json(rank_0s) : "", 0, network_start_deadline), "rank 0's report");
+  const auto mine = launch.host.empty() ? world.host(world.rank()) : launch.host;
+  const Nodes nodes{report, mpi::all_gather_strings(world.control(), mine, network_start_deadline)};
+  if (test.links) add_links(world, nodes, test, report);
+  if (test.collectives)
+    report.collectives = fabric::measure_collectives(world, collective_tests(nodes), {{8}, {32 << 10}, {1 << 20}, {16 << 20}}, test.deadline);
+  return report;
+}
+
+}  // namespace flotilla::app

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/bench/bench_launch.hpp"
+#include "flotilla/bench/fabric.hpp"
+#include "flotilla/bench/report.hpp"
+
+namespace flotilla::app {
+
+/// How the network is tested.
+struct NetworkTest {
+  bool links = true, collectives = false;
+  std::vector<std::string> transports;  ///< of the links that are measured alone, beside UCX's choice and MPI
+  Seconds deadline{10};                 ///< of each message
+  Seconds slice{0.02};                  ///< of each sample of a link that is measured alone
+};
+
+/// Stages 1 and 2: links between the report's nodes, all in rounds and a few alone, and collectives by level, added to the report, which
+/// counts on rank 0. Collective over
+/// all processes of the start, each with an MPI session. Throws Error{communication} where one is lost.
+bench::Report test_network(const BenchLaunch&, const NetworkTest&, const bench::Report& report);
+
+}  // namespace flotilla::app

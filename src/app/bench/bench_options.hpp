@@ -1,0 +1,28 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/common/job.hpp"
+#include "flotilla/options/table.hpp"
+
+namespace flotilla::app {
+
+struct BenchOptions {
+  std::vector<int> stages{0};
+  std::vector<std::string> transports;
+  std::string folder = "flotilla-bench";
+  std::string disk;  ///< empty: `folder`
+  Bytes disk_size{256 << 20};
+  Seconds budget{20};
+  Seconds silence{30};
+  Seconds message_deadline{10};
+  std::string history, baseline;  ///< empty: none
+  bool compare = false, quiet = false;
+  std::string prometheus, reframe;  ///< files; empty: none
+  Job::Output output;
+};
+
+/// `options` must stay where they are while the table lives.
+options::Table bench_table(BenchOptions& options);
+
+}  // namespace flotilla::app

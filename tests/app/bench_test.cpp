@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "app/bench/bench_launch.hpp"
+#include "app/bench/bench_text.hpp"
+#include "bench/made_up.hpp"
+#include "flotilla/files/json.hpp"
+#include "support/refusal.hpp"
+
+namespace flotilla::app {
+namespace {
+
+using bench::tests::made_up_report;
+
+LaunchVariables launched_with(std::map<std::string, std::string> values) {
+  return [values = std::move(values)](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  };
+}
+
+slurm::Allocation two_nodes() { return {"7", {{"7", "cpu", {"n1", "n2"}}}, 1, "n2", {}}; }
+
+BenchResult result_of(bench::Report report) {
+  BenchResult result{std::move(report), {}, "3 earlier reports"};
+  result.verdicts = bench::judge(result.report, {});
+  return result;
+}
+
+TEST(BenchLaunch, OfSrunKnowsTheNodesByName) {
+  const auto launch = bench_launch(
+      launched_with({{"SLURM_PROCID", "3"}, {"SLURM_LOCALID", "1"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_NODES", "2"}}), two_nodes());
+  EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.local_rank, 1);
+  EXPECT_EQ(launch.id, "7.0.1");
+  EXPECT_EQ(launch.host, "n2");
+  EXPECT_EQ(launch.partition, "cpu");
+  EXPECT_EQ(launch.expected.hosts, (std::vector<std::string>{"n1", "n2"}));
+}
+
+TEST(BenchLaunch, OfAStepOnPartOfTheJobKnowsHowManyNodes) {
+  const auto launch = bench_launch(launched_with({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_NODES", "1"}}), two_nodes());
+  EXPECT_TRUE(launch.expected.hosts.empty());
+  EXPECT_EQ(launch.expected.count, 1);
+}
+
+TEST(BenchLaunch, OfMpirunInsideAnAllocationIsMpirunsAffair) {
+  const auto launch = bench_launch(launched_with({{"OMPI_COMM_WORLD_SIZE", "4"},
+                                          {"OMPI_COMM_WORLD_RANK", "2"},
+                                          {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                          {"OMPI_MCA_orte_num_nodes", "2"},
+                                          {"PMIX_NAMESPACE", "1/2"},
+                                          {"SLURM_STEP_NUM_NODES", "1"}}),
+                                   two_nodes());
+  EXPECT_EQ(launch.rank, 2);
+  EXPECT_EQ(launch.id, "1-2");
+  EXPECT_EQ(launch.expected.count, 2);
+  tests::refusal([] { bench_launch(launched_with({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "two"}}), {}); });
+}
+
+TEST(BenchText, AllWellIsATableAndASummary) {
+  const auto result = result_of(made_up_report(8));
+  const auto words = bench_text(result, 80);
+  EXPECT_NE(words.find("2 x AMD EPYC 9654, 8 nodes\n"), std::string::npos) << words;
+  EXPECT_NE(words.find("8 nodes: 8 ok; held against 3 earlier reports\n"), std::string::npos) << words;
+  EXPECT_EQ(findings_text(result.verdicts, 80), "");
+}
+
+TEST(BenchText, FindingsComeWithTheLineThatDrains) {
+  auto report = made_up_report(8);
+  report.nodes[2].cores[5].digest = "0";
+  report.lost = {{"n9", "disk"}};
+  const auto words = findings_text(result_of(report).verdicts, 80);
+  EXPECT_EQ(words.find("n2: drain\n  hardware thread 5 gives other bits"), 0u) << words;
+  EXPECT_NE(words.find("  scontrol update NodeName=n2 State=DRAIN"), std::string::npos) << words;
+  EXPECT_NE(words.find("n9: drain\n"), std::string::npos) << words;
+  EXPECT_EQ(words.find("n3"), std::string::npos) << words;
+}
+
+TEST(BenchJson, HoldsReportAndVerdicts) {
+  auto report = made_up_report(3);
+  report.nodes[1].failures = {{"disk", "full"}};
+  const auto json = files::Json::parse(bench_json(result_of(report)), "the result");
+  EXPECT_EQ(json.at("verdicts").items().at(1).get_string("verdict"), "drain");
+  EXPECT_EQ(json.at("report").at("nodes").size(), 3u);
+}
+
+TEST(Prometheus, HasALineForEachFigureOfEachNode) {
+  auto report = made_up_report(2, 0);
+  report.nodes[0].figures.push_back({"tokens_per_second:gpt2", 812});
+  report.nodes[1].host = "a\"b";
+  const auto words = prometheus_text(result_of(report));
+  EXPECT_NE(words.find("# TYPE flotilla_bench_memory_bandwidth_bytes_per_second gauge\n"), std::string::npos) << words;
+  EXPECT_NE(words.find("flotilla_bench_matmul_fp32_flops{node=\"n0\",type=\"2 x AMD EPYC 9654\"} 9e+12\n"), std::string::npos) << words;
+  EXPECT_NE(words.find("subject=\"gpt2\"} 812\n"), std::string::npos) << words;
+  EXPECT_NE(words.find("flotilla_bench_verdict{node=\"a\\\"b\"} 0\n"), std::string::npos) << words;
+}
+
+TEST(Reframe, IsADictionaryOfPartitions) {
+  auto report = made_up_report(3, 0);
+  for (auto& node : report.nodes) node.partition = "cpu";
+  const auto words = reframe_text(report, "daint");
+  EXPECT_EQ(words.find("reference = {\n    'daint:cpu': {\n"), 0u) << words;
+  EXPECT_NE(words.find("'memory_bandwidth': (7e+11, -0.1, None, 'B/s'),\n"), std::string::npos) << words;
+  EXPECT_NE(words.find("'step': (0.004, None, 0.1, 's'),\n"), std::string::npos) << words;
+}
+
+TEST(Changes, SayHowManyWereCompared) {
+  const auto before = made_up_report(2, 0);
+  auto after = before;
+  bench::tests::figure_of(after.nodes[0], "step").value *= 3;
+  const auto words = changes_text(bench::compare(before, after), 80);
+  EXPECT_EQ(words.find("n0: known-answer step 12.0 ms, was 4.00 ms: 200 % worse\n"), 0u) << words;
+  EXPECT_NE(words.find("14 figures compared, 1 change for the worse beyond tolerance\n"), std::string::npos) << words;
+}
+
+}  // namespace
+}  // namespace flotilla::app

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# `flotilla bench` as processes that believe to be nodes of a Slurm step: one that is not there, one that hangs, a disk without room, a bit that
+# flipped. Nothing here is decided by how fast this machine is.
+#
+#   bench_processes.sh FLOTILLA
+set -euo pipefail
+flotilla=$1
+scratch=$(mktemp -d)
+hung=""
+end() {
+  [ -z "$hung" ] || kill -9 "$hung" 2>/dev/null || true
+  rm -rf "$scratch"
+}
+trap end EXIT
+cd "$scratch"
+export FLOTILLA_BENCH_BUDGET=1s FLOTILLA_BENCH_DISK_SIZE=4MiB
+
+as_node() { # RANK NODES STEP ARGUMENTS...
+  local rank=$1 nodes=$2 step=$3
+  shift 3
+  env SLURM_JOB_ID=7 SLURM_JOB_PARTITION=cpu "SLURM_JOB_NODELIST=n[0-$((nodes - 1))]" "SLURM_STEP_ID=$step" "SLURM_STEP_NUM_NODES=$nodes" \
+    "SLURM_PROCID=$rank" SLURM_LOCALID=0 "SLURMD_NODENAME=n$rank" "$flotilla" bench "$@"
+}
+
+failed=0
+expect() { # WHAT EXPECTED_CODE CODE [WORDS...]
+  local what=$1 expected=$2 code=$3 words
+  shift 3
+  if ! [[ " $expected " == *" $code "* ]]; then
+    echo "$what: exit code $code, expected one of: $expected"
+    cat out
+    failed=1
+  fi
+  for words in "$@"; do
+    grep -qF -- "$words" out || { echo "$what: no \"$words\" in:"; cat out; failed=1; }
+  done
+}
+run() { code=0 && "$@" >out 2>&1 || code=$?; }
+
+as_node 1 2 0 >other 2>&1 &
+other=$!
+run as_node 0 2 0 -o clean.json
+wait "$other"
+expect "two nodes" "0 1" "$code" "2 nodes"
+
+run as_node 0 2 1 --bench.silence 2s
+expect "a node that is not there" 77 "$code" "n1: drain" "it was never heard of" 'scontrol update NodeName=n1 State=DRAIN Reason="flotilla bench: no report'
+
+FLOTILLA_BENCH_BUDGET=600s as_node 1 2 2 >other 2>&1 &
+hung=$!
+until [ -e flotilla-bench/7.2.0/nodes/n1.json ]; do sleep 0.1; done
+hung=$(pgrep -P "$hung" | head -1 || true)
+[ -n "$hung" ] || hung=$!
+kill -STOP "$hung"
+run as_node 0 2 2 --bench.silence 3s
+expect "a node that hangs" 77 "$code" "n1: drain" "it was last heard of at: hardware threads"
+kill -9 "$hung"
+hung=""
+
+run as_node 0 1 3 --bench.disk-size 1000000TiB
+expect "a full disk" 1 "$code" "n0: drain" "disk: only" "are free on the file system of"
+
+# Reports of three nodes, of which one has another bit in its answer.
+mkdir -p judged/nodes
+python3 - clean.json judged/nodes <<'PYTHON'
+import copy, json, sys
+source, folder = sys.argv[1:]
+node = json.load(open(source))["nodes"][0]
+for core in node["cores"]:  # this machine may be busy
+    core["step_seconds"] = 0.005
+for n in range(3):
+    report = copy.deepcopy(node)
+    report["host"] = f"n{n}"
+    if n == 1:
+        name, digest = next(iter(report["answers"].items()))
+        report["answers"][name] = f"{int(digest, 16) ^ 1:016x}"
+    json.dump({"format": "flotilla-bench-node", "version": 1, "node": report}, open(f"{folder}/n{n}.json", "w"))
+PYTHON
+run "$flotilla" bench judged --quiet
+expect "a flipped bit" 1 "$code" "n1: drain" "the training step" "where 2 nodes of"
+run "$flotilla" bench judged --quiet -o flipped.json
+sed 's/"n1"/"n9"/' flipped.json >renamed.json
+run "$flotilla" bench --compare flipped.json renamed.json
+expect "a node that is gone" 1 "$code" "n1: the node is not in the newer report"
+run "$flotilla" bench --compare flipped.json flipped.json --quiet
+expect "nothing changed" 0 "$code"
+[ ! -s out ] || { echo "--quiet says:"; cat out; failed=1; }
+exit "$failed"
