@@ -10,7 +10,7 @@ namespace {
 
 using MeasureLinks = comm::WorldTest;
 
-LinkTest short_test() { return {{{8}, {64 << 10}}, true, true, Seconds{1e-4}, Seconds{120}}; }
+LinkTest short_test() { return {{{8}, {64 << 10}}, true, true, Seconds{1e-4}, Seconds{120}, Seconds{120}}; }
 
 std::vector<std::vector<LinkPair>> rounds(int ranks) {
   std::vector<std::vector<LinkPair>> all;

@@ -13,6 +13,7 @@ struct LinkTest {
   std::vector<Bytes> sizes;
   bool both_ways = true, puts = true;
   Seconds slice{0.02};     ///< of a sample; there are more where a rate falls, as that of a shaped link whose burst is used up
+  Seconds longest{0.1};    ///< where a message takes more, larger ones are left out
   Seconds deadline{10};    ///< of each message
 };
 /// 8 B to 64 MiB, each four times the one before.

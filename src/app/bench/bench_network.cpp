@@ -68,7 +68,7 @@ std::vector<bench::LinkReport> in_rounds(const comm::World& world, const Nodes& 
     auto& links = rounds.emplace_back();
     for (const auto& pair : round) links.push_back(nodes.between(pair));
   }
-  const fabric::LinkTest test{{{8}, large}, false, false, Seconds{0.01}, deadline};
+  const fabric::LinkTest test{{{8}, large}, false, false, Seconds{0.01}, deadline, deadline};
   return reports_of(nodes, fabric::measure_links(world, rounds, {"", bench::training_transport}, test), false);
 }
 
@@ -127,7 +127,7 @@ void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& 
   append(report.links, in_rounds(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline));
   std::vector<std::string> transports{"", bench::training_transport};
   transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
-  const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, test.deadline};
+  const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, 5 * test.slice, test.deadline};
   append(report.links, reports_of(nodes, fabric::measure_links(world, alone_rounds(nodes, first), transports, whole), true));
 }
 

@@ -21,7 +21,6 @@ constexpr Bytes announcement_size{sizeof(Announcement)}, receipt{8};
 
 constexpr int most_messages = 20000, least_samples = 3, most_samples = 12;
 constexpr double settled_within = 0.9;
-constexpr Seconds longest{0.1};  // of a message, for larger ones to follow
 
 void tell(LinkEnd& end, const Announcement& announcement) {
   std::memcpy(end.out.data(), &announcement, sizeof announcement);
@@ -99,7 +98,7 @@ Seconds settled(Seconds slice, const std::function<Seconds(int)>& run) {
 std::vector<bench::LinkPoint> ask(LinkEnd& end, const LinkTest& test) {
   std::vector<bench::LinkPoint> points;
   for (const Bytes size : test.sizes) {
-    if (!points.empty() && points.back().latency > longest) break;
+    if (!points.empty() && points.back().latency > test.longest) break;
     bench::LinkPoint point{size, time_of(end, test, Kind::ping_pong, size)};
     point.stream = rate(size, time_of(end, test, Kind::stream, size));
     if (test.both_ways) point.both = rate(2 * size, time_of(end, test, Kind::both, size));

@@ -11,7 +11,7 @@ namespace flotilla::fabric {
 /// Sent untimed before messages that are smaller. Buffers of the ends hold it.
 inline constexpr Bytes burst_size{256 << 10};
 
-/// The side of a pair that decides what is measured, and times it. Where a message takes more than 0.1 s, larger ones are left out.
+/// The side of a pair that decides what is measured, and times it.
 std::vector<bench::LinkPoint> ask(LinkEnd&, const LinkTest&);
 /// The other side; returns when the first has all that it wants.
 void answer(LinkEnd&);
