@@ -59,7 +59,7 @@ std::string figures_text(const bench::Report& report) {
 
 /// "n1 - n2, alone" and what it reaches.
 std::string links_text(const bench::Report& report) {
-  TextTable table{{{"link"}, {"transport"}, {"8 B", Align::right}, {"one way", Align::right}, {"both ways", Align::right}, {"put", Align::right}}};
+  TextTable table{{{"link"}, {"transport"}, {"8 B", Align::right}, {"at", Align::right}, {"one way", Align::right}, {"both ways", Align::right}, {"put", Align::right}}};
   for (const auto& link : report.links) {
     if (!link.alone) continue;
     const std::string name = link.from == link.to ? "inside " + link.from : link.from + " - " + link.to;
@@ -70,7 +70,7 @@ std::string links_text(const bench::Report& report) {
     }
     const auto& last = link.points.back();
     const auto rate = [](BytesPerSecond value) { return value.value > 0 ? to_string(value) : std::string{}; };
-    table.add({printable(name), printable(transport), to_string(link.points.front().latency), rate(last.stream), rate(last.both), rate(last.put)});
+    table.add({printable(name), printable(transport), to_string(link.points.front().latency), to_string(last.size), rate(last.stream), rate(last.both), rate(last.put)});
   }
   return table.empty() ? "" : table.print(output_style()) + "\n";
 }
