@@ -81,8 +81,9 @@ struct RunConfig {
     enum class Transport : std::uint8_t { automatic, nccl, mpi } transport = Transport::automatic;
   } comm;
   struct Report {
-    std::string timeline;    ///< file; empty: none
-    std::string prometheus;  ///< file; empty: none
+    std::string timeline;     ///< file; empty: none
+    std::string prometheus;   ///< file; empty: none
+    std::string tensorboard;  ///< folder; empty: none
   } report;
 
   /// Folder of the Hugging Face model whose weights a new run starts from; empty: weights are drawn at random.

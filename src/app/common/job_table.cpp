@@ -230,6 +230,8 @@ void add_watching(Table& t, Job& job) {
   t.add("report.prometheus", &job.report.prometheus,
         "keep the latest metrics in this file, in Prometheus text format, for node_exporter's textfile collector",
         {.value = "FILE", .unset = "none", .example = "/var/lib/node_exporter/flotilla.prom"});
+  t.add("report.tensorboard", &job.report.tensorboard, "write event files for TensorBoard into this folder",
+        {.value = "DIR", .unset = "none", .example = "logs/my-run"});
 }
 
 }  // namespace

@@ -1,10 +1,4 @@
-#include <cstring>
-#include <deque>
-#include <mutex>
-#include <utility>
-
 #include "append_file.hpp"
-#include "flotilla/base/log.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/run_directory.hpp"
@@ -14,8 +8,6 @@ namespace flotilla::journal {
 namespace {
 
 using files::JsonLine;
-
-constexpr std::size_t most_waiting = 10'000;  // lines of some 300 bytes, of hours
 
 JsonLine event(const char* name, std::int64_t step) {
   JsonLine line;
@@ -104,46 +96,23 @@ JsonLine members(const StopRecord& r) {
 }  // namespace
 
 struct MetricsWriter::State {
-  std::filesystem::path path;
+  PatientAppender file;
   int incarnation = 0;
-  AppendFile file;
-  mutable std::mutex mutex;
-  std::deque<std::string> waiting;  ///< for room, the oldest first
-  bool warned = false;
-  std::int64_t lost_lines = 0;
 
   template <class Record>
   void write(const Record& record) noexcept {
     try {
       auto line = members(record);
       line.add("time", record.time == 0 ? wall_clock() : record.time).add("incarnation", incarnation);
-      append(line.text() + "\n");
+      file.append(line.text() + "\n");
     } catch (...) {
-      const std::lock_guard lock{mutex};
-      ++lost_lines;
+      file.lose();
     }
-  }
-
-  /// After the lines that wait.
-  void append(std::string line) {
-    const std::lock_guard lock{mutex};
-    if (waiting.size() < most_waiting)
-      waiting.push_back(std::move(line));
-    else
-      ++lost_lines;
-    int error = 0;
-    while (!waiting.empty() && (error = file.append(waiting.front())) == 0) waiting.pop_front();
-    if (error == 0 || std::exchange(warned, true)) return;
-    log::warning(path.string(), ": a line could not be written: ", std::strerror(error),
-                 "; training continues, and lines wait until there is room again");
   }
 };
 
-MetricsWriter::MetricsWriter(const std::filesystem::path& run, int incarnation) : state_{std::make_unique<State>()} {
-  state_->path = metrics_file(run);
-  state_->incarnation = incarnation;
-  state_->file = AppendFile{state_->path};
-}
+MetricsWriter::MetricsWriter(const std::filesystem::path& run, int incarnation)
+    : state_{new State{{AppendFile{metrics_file(run)}, {metrics_file(run).string(), "line", "lines"}}, incarnation}} {}
 MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
 MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
 MetricsWriter::~MetricsWriter() = default;
@@ -161,9 +130,6 @@ void MetricsWriter::write(const SlowRecord& record) noexcept { state_->write(rec
 void MetricsWriter::write(const StopRecord& record) noexcept { state_->write(record); }
 
 std::int64_t MetricsWriter::repaired_bytes() const { return state_->file.repaired_bytes(); }
-std::int64_t MetricsWriter::lost_lines() const {
-  const std::lock_guard lock{state_->mutex};
-  return state_->lost_lines;
-}
+std::int64_t MetricsWriter::lost_lines() const { return state_->file.lost(); }
 
 }  // namespace flotilla::journal

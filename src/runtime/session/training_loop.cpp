@@ -74,6 +74,9 @@ void TrainingLoop::begin_metrics() {
   metrics_.emplace(in_.allocation.run(), in_.allocation.incarnation());
   if (const auto& file = in_.config.report.prometheus; !file.empty())
     prometheus_.emplace(file, in_.allocation.run().string(), in_.allocation.job());
+  if (const auto& folder = in_.config.report.tensorboard; !folder.empty())
+    tensorboard_.emplace(folder, in_.active.host(Rank{0}), in_.allocation.incarnation(), done_,
+                         journal::TensorboardFile::Texts{in_.config.configuration, in_.plan_summary, in_.manifest.plan});
   if (in_.change) return tell(*in_.change);
   journal::StartRecord start;
   start.step = done_;
@@ -256,6 +259,7 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   record.eta_seconds = journal::remaining_time(recent_.seconds(), in_.config.training.steps - done_).value;
   record.incarnation = in_.allocation.incarnation();
   metrics_->write(record);
+  if (tensorboard_) tensorboard_->write(record);
   if (prometheus_) prometheus_->update(record, done_ == in_.config.training.steps || result.stop);
   // mpirun gives ranks a terminal of its own whatever its output is, so the terminal says nothing: log-every decides alone.
   if (journal::gets_line(done_, in_.first_step + 1, in_.config.training.steps, in_.config.run.log_every, false))
@@ -300,6 +304,7 @@ void TrainingLoop::evaluate_if_due() {
   const auto record = evaluate();
   if (!speaks()) return;
   metrics_->write(record);
+  if (tensorboard_) tensorboard_->write(record);
   say(journal::evaluation_line(record, in_.config.training.steps));
 }
 
@@ -409,6 +414,7 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   time_left_.save = std::max(time_left_.save, report.total);
   metrics_->write(record);
   note_data();
+  if (tensorboard_) tensorboard_->write(record);
   if (prometheus_) prometheus_->saved(done_);
   say(journal::checkpoint_line(record, in_.config.training.steps));
 }

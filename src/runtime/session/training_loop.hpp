@@ -9,6 +9,7 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/journal/prometheus.hpp"
+#include "flotilla/journal/tensorboard.hpp"
 #include "flotilla/monitor/forecast_check.hpp"
 #include "flotilla/monitor/speed_watch.hpp"
 #include "flotilla/session/incarnation.hpp"
@@ -124,6 +125,7 @@ class TrainingLoop {
   bool disturbed_ = false;                         ///< planning or preparing went on in this window; rank 0
   std::optional<journal::MetricsWriter> metrics_;  ///< the active ranks' rank 0
   std::optional<journal::PrometheusFile> prometheus_;
+  std::optional<journal::TensorboardFile> tensorboard_;
   RecentSteps recent_;
   double flops_per_step_ = 0;
   monitor::ForecastCheck check_;  ///< the active ranks' rank 0
