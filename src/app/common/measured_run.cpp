@@ -1,7 +1,8 @@
+#include "app/common/measured_run.hpp"
+
 #include <algorithm>
 #include <cmath>
 
-#include "app/simulate/forecast_timeline.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/trace.hpp"

@@ -7,6 +7,7 @@
 
 #include "app/common/pool.hpp"
 #include "app/common/refuse.hpp"
+#include "app/common/table.hpp"
 #include "flotilla/base/error.hpp"
 
 namespace flotilla::app {
@@ -25,12 +26,6 @@ struct Quantity {
 };
 constexpr Quantity price{"price", cluster::usd_per_hour, "price", "2.50USD/h"};
 constexpr Quantity weight{"billing weight", cluster::billing_weight, "billing", "16units/h"};
-
-std::string joined(const std::set<std::string>& words) {
-  std::string all;
-  for (const auto& word : words) all += (all.empty() ? "" : ", ") + word;
-  return all;
-}
 
 std::set<std::string> types_without(Figure figure, const search::Pool& pool, const cluster::Profile& profile) {
   std::set<std::string> without;
@@ -54,7 +49,7 @@ void warn_of_single_nodes(const PlanningOptions& o, const search::Pool& pool, co
     if (entry.count <= entry.per_node || zones.contains(entry.zone)) continue;
     log::warning(o.basis.profiles, ": no links are known between nodes of ", place_in_words(entry.device_type, entry.zone),
                  ", and --cost-model sailor-artifact takes none from the catalogue: no plan there leaves a node; ",
-                 zones.empty() ? "no zone has them" : text("zones that have them: ", joined(zones)));
+                 zones.empty() ? "no zone has them" : text("zones that have them: ", joined({zones.begin(), zones.end()})));
   }
 }
 
@@ -65,7 +60,7 @@ void require_figures(const PlanningOptions& o, const search::Objective& objectiv
   const auto require = [&](const char* asks, const Quantity& quantity) {
     const auto without = types_without(quantity.figure, pool, profile);
     FLOTILLA_REQUIRE(without.empty(), ErrorKind::bad_input, "--", asks, " ", o.setting(asks).value, ": no ", quantity.what,
-                     " above 0 is known of ", joined(without), "; write for example --", quantity.option, " ", *without.begin(), "=",
+                     " above 0 is known of ", joined({without.begin(), without.end()}), "; write for example --", quantity.option, " ", *without.begin(), "=",
                      quantity.value);
   };
   if (objective.goal == search::Goal::cost) require("objective.minimise", price);

@@ -55,6 +55,8 @@ void add_plan(Table& t, PlanningOptions& o) {
         {.value = "N[M|B|T]", .unset = "not told", .example = "300B", .alias = "tokens"});
   t.add("plan.write", &o.write_plan, "write the plan alone to this file, for flotilla simulate and flotilla train --plan",
         {.value = "FILE", .unset = "none", .alias = "write-plan"});
+  t.add("plan.page", &o.page, "write a page with pictures: the plan, its iteration, time and memory, alternatives",
+        {.value = "FILE", .unset = "none", .alias = "html"});
 }
 
 void add_objective(Table& t, PlanningOptions& o) {

@@ -26,6 +26,7 @@ struct PlanningOptions {
   std::vector<std::string> restrict;  ///< names, several of an item separated by commas
   ForecastBasis basis;
   std::string write_plan;   ///< file for the plan alone; empty: none
+  std::string page;         ///< HTML file; empty: none
   std::string certificate;  ///< file for the proof of the bound; empty: none
   Job::Plan fixed;          ///< as in a training's job, but for its file and replan
   std::optional<search::Goal> maximise, minimise;

@@ -13,11 +13,9 @@
 #include "flotilla/plan/recompute_modes.hpp"
 
 namespace flotilla::app {
-namespace {
 
 std::string stages_in_words(const plan::Plan& plan) { return text(plan.stages.size(), plan.stages.size() == 1 ? " stage" : " stages"); }
 
-/// "24 A100-40 @ zone-a + 28 T4".
 std::string devices_in_words(const plan::Plan& plan, bool zones) {
   std::map<std::string, std::int64_t> devices;
   for (const auto& [place, count] : devices_by_place(plan)) devices[zones ? place_in_words(place.type, place.zone) : place.type] += count;
@@ -30,7 +28,6 @@ bool several_zones(const search::Pool& pool) {
   return std::ranges::any_of(pool, [&](const auto& entry) { return entry.zone != pool.front().zone; });
 }
 
-/// What a plan's execution options are where they differ from the best plan's.
 std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
   std::string words;
   if (plan.schedule != best.schedule) words += ", " + plan::to_string(plan.schedule);
@@ -42,6 +39,8 @@ std::string options_in_words(const plan::Plan& plan, const plan::Plan& best) {
   for (const auto mode : modes) names.push_back(plan::to_string(mode));
   return words + ", recompute " + joined(names, " and ");
 }
+
+namespace {
 
 /// Notes that go below a row, a line or more each.
 std::string notes_in_lines(const std::vector<std::string>& notes, int width) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "app/common/plan_drawing.hpp"
 #include "app/common/planning_tables.hpp"
 #include "app/common/pool.hpp"
 #include "app/common/report_text.hpp"
@@ -162,6 +163,14 @@ Lines finding(const files::Planning& planning) {
 
 }  // namespace
 
+Lines question_lines(const files::Planning& planning) { return question(planning, planning.answer.best ? &planning.answer.best->plan : nullptr); }
+
+Lines answer_lines(const files::Planning& planning) {
+  Lines lines = forecast_lines(*planning.forecast);
+  for (auto& line : finding(planning)) lines.push_back(std::move(line));
+  return lines;
+}
+
 std::string planning_text(const files::Planning& planning, const Style& style, int width) {
   const auto& answer = planning.answer;
   if (!answer.best) {
@@ -171,10 +180,9 @@ std::string planning_text(const files::Planning& planning, const Style& style, i
     return key_values_within(lines, width);
   }
   const auto& plan = answer.best->plan;
-  Lines lines = forecast_lines(*planning.forecast);
-  for (auto& line : finding(planning)) lines.push_back(std::move(line));
-  return key_values_within(question(planning, &plan), width) + "\n" + stage_table(plan, style) + "\n" + key_values_within(lines, width) +
-         planning_tables(planning, style, width);
+  const std::string boxes = style.unicode ? plan_boxes(plan, table_width) : "";
+  return key_values_within(question(planning, &plan), width) + "\n" + boxes + (boxes.empty() ? "" : "\n") + stage_table(plan, style) + "\n" +
+         key_values_within(answer_lines(planning), width) + planning_tables(planning, style, width);
 }
 
 }  // namespace flotilla::app

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "app/common/pool.hpp"
+#include "app/common/report_lines.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/base/text.hpp"
@@ -21,39 +22,6 @@ using simulate::ReportRow;
 
 /// short_number has no digits behind the point without a prefix.
 std::string three_digits(double value) { return value < 100 ? formatted("%.3g", value) : journal::short_number(value); }
-
-/// Rows of a table: kinds of one stage, type and zone together.
-struct ReportLine {
-  std::vector<int> stages;
-  std::string place;
-  int ranks = 0;
-  simulate::Breakdown breakdown;  ///< mean
-  const ReportRow* fullest = nullptr;
-};
-
-std::vector<ReportLine> lines_of(const Report& report) {
-  std::map<std::pair<std::vector<int>, std::string>, ReportLine> lines;
-  for (const auto& row : report.rows) {
-    ReportLine& line = lines[{row.stages, place_in_words(row.device_type, row.zone)}];
-    line.stages = row.stages;
-    line.place = place_in_words(row.device_type, row.zone);
-    for (std::size_t a = 0; a < line.breakdown.seconds.size(); ++a) line.breakdown.seconds[a] += row.breakdown.seconds[a] * row.ranks;
-    line.ranks += row.ranks;
-    if (line.fullest == nullptr || row.memory.peak() > line.fullest->memory.peak()) line.fullest = &row;
-  }
-  std::vector<ReportLine> all;
-  for (auto& [key, line] : lines) {
-    for (auto& seconds : line.breakdown.seconds) seconds = seconds / line.ranks;
-    all.push_back(std::move(line));
-  }
-  return all;
-}
-
-std::string stages_in_words(const std::vector<int>& stages) {
-  std::string words;
-  for (int s : stages) words += text(words.empty() ? "" : ",", s);
-  return words;
-}
 
 constexpr std::array<std::pair<Activity, const char*>, simulate::activity_count> activity_columns{
     {{Activity::forward, "forward"},

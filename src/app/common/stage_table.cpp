@@ -9,21 +9,11 @@
 #include "flotilla/plan/batch_partition.hpp"
 
 namespace flotilla::app {
-namespace {
-
-/// Replicas that differ at most in how much they handle.
-struct RowGroup {
-  plan::Replica replica;
-  int count = 0, sequences = 0;
-  int least = 0, most = 0;  ///< microbatches
-  int largest = 0;          ///< sequences of the largest
-};
-
-std::vector<RowGroup> groups_of(const plan::Plan& plan, const plan::Stage& stage) {
-  std::vector<RowGroup> groups;
+std::vector<AlikeReplicas> groups_of(const plan::Plan& plan, const plan::Stage& stage) {
+  std::vector<AlikeReplicas> groups;
   for (const auto& replica : stage.replicas) {
     const auto key = [](const plan::Replica& r) { return std::tie(r.device_type, r.zone, r.tensor_parallel, r.quanta); };
-    auto group = std::ranges::find_if(groups, [&](const RowGroup& g) { return key(g.replica) == key(replica); });
+    auto group = std::ranges::find_if(groups, [&](const AlikeReplicas& g) { return key(g.replica) == key(replica); });
     const int microbatches = replica.microbatches(plan.quantum);
     if (group == groups.end()) group = groups.insert(group, {replica, 0, 0, microbatches, microbatches, 0});
     ++group->count;
@@ -35,11 +25,9 @@ std::vector<RowGroup> groups_of(const plan::Plan& plan, const plan::Stage& stage
   return groups;
 }
 
-std::string microbatches_of(const RowGroup& g) {
+std::string microbatches_in_words(const AlikeReplicas& g) {
   return text(g.least, g.least < g.most ? text("-", g.most) : "", " x ", g.largest);
 }
-
-}  // namespace
 
 std::string schedule_in_words(const plan::Plan& plan) {
   std::string words = plan::to_string(plan.schedule);
@@ -73,14 +61,14 @@ std::string stage_table(const plan::Plan& plan, const Style& style) {
   for (std::size_t s = 0; s < plan.stages.size(); ++s) {
     const auto& stage = plan.stages[s];
     bool first = true;
-    for (const RowGroup& group : groups_of(plan, stage)) {
+    for (const AlikeReplicas& group : groups_of(plan, stage)) {
       const auto& replica = group.replica;
       std::vector<std::string> row{first ? text(s) : "", first ? layers_in_words(stage, plan.model) : ""};
       if (recompute) row.push_back(first ? plan::to_string(stage.recompute) : "");
       row.push_back(text(group.count));
       row.push_back(replica.device_type + (replica.zone.empty() ? "" : " @ " + replica.zone));
       row.push_back(text(replica.tensor_parallel));
-      row.push_back(microbatches_of(group));
+      row.push_back(microbatches_in_words(group));
       row.push_back(text(group.sequences));
       row.push_back(percent(static_cast<double>(group.sequences) / plan.global_batch));
       table.add(std::move(row));

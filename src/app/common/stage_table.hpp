@@ -1,10 +1,22 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "app/common/table.hpp"
 #include "flotilla/plan/plan.hpp"
 
 namespace flotilla::app {
+
+/// Replicas of a stage that differ at most in how much they handle.
+struct AlikeReplicas {
+  plan::Replica replica;
+  int count = 0, sequences = 0;
+  int least = 0, most = 0;  ///< microbatches
+  int largest = 0;          ///< sequences of the largest
+};
+std::vector<AlikeReplicas> groups_of(const plan::Plan&, const plan::Stage&);
+/// "7-8 x 2": microbatches and their sequences.
+std::string microbatches_in_words(const AlikeReplicas&);
 
 /// Stages x replicas of a plan by type and zone: a row for the replicas of a stage that stand on the same type and zone with the same
 /// tensor degree and microbatch, with what they handle of the global batch.

@@ -1,6 +1,7 @@
 #include "app/plan/planning.hpp"
 
 #include "app/common/planning_economics.hpp"
+#include "app/common/planning_page.hpp"
 #include "app/common/planning_text.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/files/certificate_file.hpp"
@@ -24,6 +25,7 @@ int find_plan(std::span<const std::string> arguments) {
     FLOTILLA_REQUIRE(planning.answer.proof, ErrorKind::unavailable, "nothing is proven of this plan, so there is no certificate");
     files::write_text(o.certificate, files::certificate_to_json(planning.answer));
   }
+  if (!o.page.empty()) files::write_text(o.page, planning_page(planning, task));
   const bool to_terminal = o.output.file.empty();
   write_output(o.output, o.output.json ? files::planning_to_json(planning)
                                        : planning_text(planning, to_terminal ? output_style() : Style{}, output_width()));

@@ -17,6 +17,8 @@ namespace flotilla::app {
 struct RunReportOptions {
   std::vector<std::string> price;    ///< "A100-40=2.50USD/h"
   std::vector<std::string> billing;  ///< "A100-40=16units/h"
+  std::string page;                  ///< HTML file; empty: none
+  std::string timeline;              ///< that --report.timeline wrote; empty: timeline.json of the run directory, where there is one
   Job::Output output;
 };
 BoundTable run_report_options();
@@ -41,6 +43,7 @@ struct RunReport {
   std::string run;
   std::vector<journal::IncarnationHistory> incarnations;
   std::vector<RunCost> costs;
+  std::vector<double> losses{};  ///< of the iterations that count, in their order
 };
 /// For people, within `width` columns.
 std::string run_report_text(const RunReport&, const Style&, int width);

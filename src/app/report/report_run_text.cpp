@@ -1,11 +1,8 @@
-#include <algorithm>
-#include <cstdio>
-#include <ctime>
-
-#include "app/common/pool.hpp"
-#include "app/common/report_text.hpp"
+#include "app/common/sparkline.hpp"
 #include "app/report/report.hpp"
+#include "app/report/report_words.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/options/documents.hpp"
@@ -15,55 +12,9 @@ namespace {
 
 using journal::IncarnationHistory;
 
-std::string mix_in_words(const IncarnationHistory& h) {
-  std::string words;
-  for (const auto& group : h.devices)
-    words += text(words.empty() ? "" : " + ", group.devices, " ", place_in_words(group.device_type, group.zone));
-  if (words.empty()) return h.ranks > 0 ? text(h.ranks, " ranks") : "not recorded";
-  return text(words, ", ", h.hosts(), h.hosts() == 1 ? " node" : " nodes");
-}
-
-std::string end_in_words(const IncarnationHistory& h) {
-  if (h.running) return "runs";
-  if (!h.exit_code) return "killed without an exit status (SIGKILL, node failure, or the batch system)";
-  return text(static_cast<int>(*h.exit_code), h.reason.empty() ? "" : ": " + h.reason);
-}
-
-std::string date(double time) {
-  const auto seconds = static_cast<std::time_t>(time);
-  std::tm parts{};
-  char out[32] = "";
-  if (gmtime_r(&seconds, &parts) != nullptr) std::strftime(out, sizeof out, "%Y-%m-%d %H:%M:%S UTC", &parts);
-  return out;
-}
-
-std::string with_digits(const char* format, double value) {
-  char out[48];
-  std::snprintf(out, sizeof out, format, value);
-  return out;
-}
-
-std::string cost_in_words(const RunCost& cost) {
-  std::string words = with_digits("%.3g", cost.node_hours) + " node-hours, " + with_digits("%.3g", cost.device_hours) + " device-hours";
-  if (cost.billing_units) words += ", " + billing(*cost.billing_units);
-  if (cost.usd) words += ", " + dollars(*cost.usd);
-  return words;
-}
-
-std::string lost_in_words(std::int64_t steps, double seconds) {
-  return steps == 0 ? "nothing" : text(steps, steps == 1 ? " iteration" : " iterations", " repeated, ", Seconds{seconds});
-}
-
 std::string losses_in_words(const IncarnationHistory& h) {
   if (!h.first_loss) return "";
-  return text("; loss ", with_digits("%.4f", *h.first_loss), " to ", with_digits("%.4f", *h.last_loss));
-}
-
-std::string change_in_words(const journal::PlanRecord& change) {
-  const std::string why = change.reason.empty() ? "" : text(" (", change.reason, ")");
-  if (!change.refused.empty()) return text("after iteration ", change.step, ": kept, ", change.refused, why);
-  return text("after iteration ", change.step, ": ", change.plan, why, "; ", Bytes{change.moved_bytes}, " moved in ",
-              Seconds{change.pause_seconds});
+  return text("; loss ", formatted("%.4f", *h.first_loss), " to ", formatted("%.4f", *h.last_loss));
 }
 
 std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, int width) {
@@ -82,39 +33,6 @@ std::string incarnation_text(const IncarnationHistory& h, const RunCost& cost, i
   }
   return text("incarnation ", h.number, h.job.empty() ? "" : ", job " + h.job, ", ", date(h.launched), ", ", Seconds{h.seconds()}, " on ",
               h.host, "\n", key_values(lines));
-}
-
-/// Sums; a price that one lacks the sum lacks, too. Incarnations that never had devices cost nothing that is known.
-RunCost sum_of(const std::vector<RunCost>& costs) {
-  RunCost sum;
-  sum.billing_units = sum.usd = 0;
-  for (const auto& cost : costs) {
-    if (cost.device_hours <= 0) continue;
-    sum.device_hours += cost.device_hours;
-    sum.node_hours += cost.node_hours;
-    for (auto [to, from] : {std::pair{&sum.billing_units, &cost.billing_units}, std::pair{&sum.usd, &cost.usd}}) {
-      if (!*from) to->reset();
-      if (*to) **to += **from;
-    }
-  }
-  if (sum.device_hours <= 0) sum.billing_units = sum.usd = std::nullopt;
-  return sum;
-}
-
-struct Totals {
-  std::int64_t steps = 0, lost = 0;
-  double lost_seconds = 0, seconds = 0;
-};
-
-Totals totals_of(const RunReport& report) {
-  Totals t;
-  for (const auto& h : report.incarnations) {
-    t.steps = h.last_step;
-    t.lost += h.lost_steps;
-    t.lost_seconds += h.lost_seconds;
-    t.seconds += h.seconds();
-  }
-  return t;
 }
 
 template <class T>
@@ -168,23 +86,32 @@ std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
   return line.text();
 }
 
+/// "loss       5.5716 ███▇▆▄▂▁ 1.4227", within 80 columns; empty without a curve.
+std::string loss_curve(const RunReport& report) {
+  constexpr std::size_t width = 48;
+  const auto curve = sparkline(report.losses, width);
+  if (curve.empty()) return {};
+  const auto line = text(formatted("%.4f ", report.losses.front()), curve, formatted(" %.4f", report.losses.back()));
+  return key_values_within({{"loss", line}}, 3 * table_width);  // lines are measured in bytes, and these characters have three
+}
+
 }  // namespace
 
-std::string run_report_text(const RunReport& report, const Style&, int width) {
-  const auto totals = totals_of(report);
+std::string run_report_text(const RunReport& report, const Style& style, int width) {
+  const auto totals = sums_of(report);
   const auto starts = report.incarnations.size();
   std::vector<std::pair<std::string, std::string>> lines{
       {"run", text(report.run, ": ", totals.steps, " iterations, ", starts, starts == 1 ? " incarnation" : " incarnations", ", ",
                    Seconds{totals.seconds})},
       {"lost", lost_in_words(totals.lost, totals.lost_seconds)}};
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
-  std::string out = key_values_within(lines, table_width);
+  std::string out = key_values_within(lines, table_width) + (style.unicode ? loss_curve(report) : "");
   for (std::size_t i = 0; i < starts; ++i) out += "\n" + incarnation_text(report.incarnations[i], report.costs[i], width);
   return out;
 }
 
 std::string run_report_json(const RunReport& report) {
-  const auto totals = totals_of(report);
+  const auto totals = sums_of(report);
   std::string list;
   for (std::size_t i = 0; i < report.incarnations.size(); ++i)
     list += (list.empty() ? "" : ", ") + incarnation_json(report.incarnations[i], report.costs[i]);

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "app/common/planning_economics.hpp"
+#include "app/common/planning_page.hpp"
 #include "app/submit/resize.hpp"
 #include "app/submit/submit_text.hpp"
 #include "flotilla/base/clock.hpp"
@@ -52,6 +53,7 @@ void plan_over(Submission& s, const SubmitOptions& o) {
   FLOTILLA_REQUIRE(s.planning.forecast->fits(), ErrorKind::no_plan,
                    "the best plan found needs more memory than its devices have; flotilla plan with the same devices shows by how much");
   if (!o.planning.write_plan.empty()) files::write_plan(o.planning.write_plan, best->plan);
+  if (!o.planning.page.empty()) files::write_text(o.planning.page, planning_page(s.planning, task));
   s.taken = taken_by(best->plan, task, s.offers.all);
   if (!o.submit.fixed_nodes) find_fewest(s.taken, task);
 }

@@ -1,4 +1,5 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct Validation {
 };
 Validation validation_of(std::vector<published::Comparison>);
 
+/// "12.3", "+12.3" with a sign, "-" for nothing.
+std::string in_percent(std::optional<double> share, bool sign = false);
 /// Tables for people, within 80 columns. `each`: every run, too.
 std::string validation_text(const Validation&, bool each);
 /// docs/formats/validation.md.

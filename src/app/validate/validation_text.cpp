@@ -1,22 +1,19 @@
-#include <cmath>
-#include <cstdio>
-
 #include "app/common/table.hpp"
 #include "app/validate/validation.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/options/documents.hpp"
 
 namespace flotilla::app {
+
+std::string in_percent(std::optional<double> share, bool sign) {
+  if (!share) return "-";
+  return formatted(sign ? "%+.1f" : "%.1f", 100 * *share);
+}
+
 namespace {
 
 using published::Statistics;
-
-std::string in_percent(std::optional<double> share, bool sign = false) {
-  if (!share) return "-";
-  char out[32];
-  std::snprintf(out, sizeof out, sign ? "%+.1f" : "%.1f", 100 * *share);
-  return out;
-}
 
 std::string table_of(const std::string& title, const std::vector<Statistics>& groups, const Statistics* total) {
   using enum Align;

@@ -1,0 +1,214 @@
+// Every page that a command writes, as a file and in a browser. FLOTILLA_PAGES is the folder that they and their pictures are left in.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "app/plan/planning.hpp"
+#include "app/report/report.hpp"
+#include "flotilla/checkpoint/manifest.hpp"
+#include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/profile_file.hpp"
+#include "flotilla/journal/metrics.hpp"
+#include "support/child.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/well_formed.hpp"
+
+namespace flotilla::app {
+namespace {
+
+namespace fs = std::filesystem;
+using tests::content;
+using tests::TemporaryFolder;
+using Words = std::vector<std::string>;
+
+const std::string hostile = "</title><script>alert('n1')</script><img src=x onerror=alert(1)>\x1b[31m";
+
+fs::path folder() {
+  const fs::path path = FLOTILLA_PAGES;
+  fs::create_directories(path);
+  return path;
+}
+
+/// The page's text, once it is what every page has to be.
+std::string checked(const fs::path& file) {
+  const auto page = content(file);
+  EXPECT_EQ(tests::why_not_well_formed(page), "") << file;
+  EXPECT_NE(page.find("Content-Security-Policy"), std::string::npos);
+  for (const char* reach : {"<script", "<img", "http://", "https://", " src=\"", " href=\"", "url("}) EXPECT_EQ(page.find(reach), std::string::npos) << reach << " in " << file;
+  EXPECT_EQ(page.find('\x1b'), std::string::npos);
+  return page;
+}
+
+void expect_parts(const std::string& page, const Words& parts) {
+  for (const auto& part : parts) EXPECT_NE(page.find(part), std::string::npos) << part;
+}
+
+/// A run of many starts: most are saved and requeued, every fifth is killed and loses steps. One of its hosts has a hostile name.
+void write_long_run(const fs::path& run, int starts) {
+  double time = 1.7e9;
+  std::int64_t saved = 0;
+  for (int number = 1; number <= starts; ++number) {
+    journal::MetricsWriter writer{run, number};
+    const bool killed = number % 5 == 0 && number < starts;
+    const auto first = saved;
+    writer.write(journal::StartRecord{.step = first, .ranks = 12, .plan = "2 stages: [0,6) 2x tp1 mb4", .host = number == 3 ? hostile : "n1", .version = "x", .time = time + 8});
+    writer.write(journal::DevicesRecord{.step = first, .launched = time, .origin = "searched", .devices = {{"A100-40", "a100", 4, 1}, {"V100-16", number == 3 ? hostile : "v100", 8, 2}}, .time = time + 8});
+    time += 40;
+    for (auto step = first + 1; step <= first + 120; ++step, time += 2) {
+      const auto at = static_cast<double>(step);
+      const double noise = std::sin(at * 12.9898) * 0.06, seconds = 2 + 0.1 * std::sin(at / 7) + (step % 97 == 0 ? 1.5 : 0);
+      writer.write(journal::StepRecord{.step = step, .loss = step == 300 ? std::nan("") : 2.1 + 7 / (1 + at / 90) + noise, .tokens_per_second = 65536 / seconds, .step_seconds = seconds, .share_of_peak = 0.41, .learning_rate = 3e-4, .gradient_norm = 1.2 + 3 / (1 + at / 50) + 5 * noise * noise, .time = time});
+      if (step % 100 == 0) writer.write(journal::EvaluationRecord{.step = step, .loss = 2.2 + 7 / (1 + at / 90), .sequences = 64, .seconds = 9, .time = time});
+      if (step % 60 == 0) writer.write(journal::CheckpointRecord{.step = step, .bytes = 1 << 20, .seconds = 4, .time = time});
+      if (step == first + 20) writer.write(journal::ForecastRecord{.step = step, .forecast_seconds = 1.9, .relative_error = 0.08, .measured_seconds = 2.0, .iterations = 18, .inside_error_bar = true, .time = time});
+    }
+    saved = killed ? first + 60 : first + 120;
+    if (number == 4) writer.write(journal::SlowRecord{.step = saved, .rank = 3, .host = hostile, .factor = 1.6, .cost_seconds = 0.4, .time = time});
+    if (number == 2) writer.write(journal::PlanRecord{.step = saved - 40, .plan = "1 stage", .reason = "n3 is slow", .moved_bytes = 1 << 30, .pause_seconds = 3, .time = time});
+    if (!killed) writer.write(journal::StopRecord{saved, number == starts ? ExitCode::done : ExitCode::requeue, number == starts ? "finished" : "SIGUSR2: saved at step " + std::to_string(saved), time});
+    time += 600 + 300 * (number % 4);
+  }
+}
+
+/// A plan that `flotilla plan` finds for this pool, and its page.
+std::string plan_page(const std::string& name, Words words, const fs::path& plan = {}) {
+  const auto file = folder() / (name + ".html");
+  words.push_back("--html=" + file.string());
+  if (!plan.empty()) words.push_back("--write-plan=" + plan.string());
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(find_plan(words), 0);
+  ::testing::internal::GetCapturedStdout();
+  return checked(file);
+}
+
+std::string report_page(const std::string& name, const fs::path& run, Words words = {}) {
+  const auto file = folder() / (name + ".html");
+  words.insert(words.begin(), {run.string(), "--html=" + file.string()});
+  ::testing::internal::CaptureStdout();
+  EXPECT_EQ(report_run(words), 0);
+  ::testing::internal::GetCapturedStdout();
+  return checked(file);
+}
+
+TEST(Pages, OfAPlan) {
+  const auto page = plan_page("plan", {"--model.name=opt-125m", "--training.global-batch=64", "--training.length=512", "--pool=A100-40@z1=4/4", "--pool=T4@z2=8/4",
+                                       "--price=A100-40=3USD/h", "--price=T4=0.3USD/h", "--egress=z1:z2=0.01USD/GB", "--egress=z2:z1=0.01USD/GB", "--pareto"});
+  expect_parts(page, {"Plan for opt-125m", "The plan", "stage 0", "One iteration as forecast", "micro-batch 0", "Where the time goes", "Where the memory goes",
+                      "device has", "Time against cost", "this plan", "no plan in the search space"});
+}
+
+TEST(Pages, OfAPlanOfManyStages) {
+  const auto page = plan_page("stages", {"--model.name=opt-350m", "--training.global-batch=64", "--training.length=512", "--pool=A100-40@z1=8/4", "--pool=V100-16@z1=8/4",
+                                         "--plan.pipeline=16", "--plan.data=1", "--plan.tensor=1", "--search.alternatives=2"});
+  expect_parts(page, {"stage 15", "+head", "devices"});
+}
+
+TEST(Pages, OfALongRunWithHostileNames) {
+  const TemporaryFolder run;
+  write_long_run(run, 60);
+  const auto page = report_page("long-run", run);
+  expect_parts(page, {"60 incarnations", "&lt;script&gt;alert", "killed without an exit status", "validation", "lost iterations", "iterations repeated", "SIGUSR2: saved at step 120",
+                      "1.60 times as long as expected", "plan changed after iteration", "No checkpoint says which plan the run has", "inside the error bar"});
+}
+
+/// With a checkpoint the plan is drawn, and forecast again with the profile that it was made with.
+TEST(Pages, OfARunWithItsPlanAndTimeline) {
+  const TemporaryFolder run;
+  write_long_run(run, 3);
+  const auto plan_file = run / "plan.json";
+  plan_page("run-plan", {"--model.name=opt-125m", "--training.global-batch=32", "--training.length=256", "--pool=A100-40=2/2", "--plan.pipeline=2"}, plan_file);
+  fs::create_directories(run / "step-360");
+  cluster::Profile profile;
+  profile.device_types.emplace_back();
+  profile.device_types.back().name = "A100-40";
+  profile.device_types.back().memory = Bytes{40ll << 30};
+  checkpoint::Manifest manifest;
+  manifest.step = 360;
+  manifest.plan = files::plan_to_json(files::read_plan(plan_file));
+  manifest.profile = files::profile_to_json(profile);
+  run.write("step-360/manifest.json", checkpoint::manifest_to_json(manifest));
+  run.write("timeline.json", R"({"traceEvents": [
+    {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "n1/0, stage 0"}},
+    {"ph": "X", "pid": 0, "tid": 0, "ts": 0, "dur": 1000, "cat": "forward", "name": "f", "args": {"instruction": "block_forward", "microbatch": 0}},
+    {"ph": "X", "pid": 0, "tid": 1, "ts": 900, "dur": 400, "cat": "activation_transfer", "name": "s", "args": {"instruction": "send", "microbatch": 0}},
+    {"ph": "X", "pid": 0, "tid": 0, "ts": 1500, "dur": 2000, "cat": "backward", "name": "b", "args": {"instruction": "block_backward", "microbatch": 0}}]})");
+  const auto page = report_page("run", run);
+  expect_parts(page, {"The last iteration as measured", "n1/0, stage 0", "backward, micro-batch 0: 2.00 ms", "One iteration as forecast", "Where the memory goes", "The plan"});
+}
+
+TEST(Pages, OfARunThatNeverStepped) {
+  const TemporaryFolder run;
+  journal::MetricsWriter{run, 1}.write(journal::StartRecord{.step = 0, .ranks = 1, .host = "n1", .time = 1.7e9});
+  expect_parts(report_page("no-step", run), {"No iteration is complete"});
+}
+
+/// What is left in the folder, in a browser: light and wide, dark and as narrow as a phone.
+class Browser : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (tests::run_line("command -v chromium").exit_code != 0) GTEST_SKIP() << "no chromium";
+  }
+
+  /// A page that shows the others, each in a frame of that width.
+  static std::string frames(const Words& pages, int width, int height) {
+    std::string out = "<!DOCTYPE html><html><body style=\"margin:0\">";
+    for (const auto& page : pages)
+      out += "<iframe src=\"" + page + "\" width=\"" + std::to_string(width) + "\" height=\"" + std::to_string(height) + "\" style=\"border:0;vertical-align:top\"></iframe>";
+    return out + "</body></html>";
+  }
+
+  struct Visit {
+    std::string console, requests;
+  };
+  /// Chromium's own requests reach nobody: no name has an address, and there is no network here.
+  Visit visit(const fs::path& page, const std::string& picture, bool dark, int width, int height) {
+    const auto line = "timeout 240 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --disable-background-networking"
+                      " --disable-component-update --disable-sync --disable-extensions --user-data-dir=" + (profile_ / "user").string() + " --log-net-log=" + (profile_ / "net.json").string() +
+                      " '--host-resolver-rules=MAP * ~NOTFOUND' --enable-logging=stderr --blink-settings=preferredColorScheme=" + (dark ? "0" : "1") +
+                      " --window-size=" + std::to_string(width) + "," + std::to_string(height) + " --screenshot=" + (folder() / picture).string() + " file://" + page.string();
+    const auto run = tests::run_line(line);
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_GT(fs::file_size(folder() / picture), 2'000u);
+    Visit visit;
+    std::istringstream lines{run.output};
+    for (std::string one; std::getline(lines, one);)
+      if (one.find("CONSOLE") != std::string::npos) visit.console += one + "\n";
+    // Requests that a page made are of the site that it is from; Chromium's own are of none.
+    const auto log = content(profile_ / "net.json");
+    const std::string of_page = "{site=file://", url = "\"url\":\"";
+    for (std::size_t at = 0; (at = log.find(of_page, at)) != std::string::npos; ++at) {
+      const auto begin = log.find(url, at) + url.size();
+      const auto address = log.substr(begin, log.find('"', begin) - begin);
+      if (!address.starts_with("file://")) visit.requests += address + "\n";
+    }
+    return visit;
+  }
+
+  TemporaryFolder profile_{fs::temp_directory_path()};
+};
+
+const Words all_pages{"plan.html", "stages.html", "long-run.html", "run.html"};
+
+TEST_F(Browser, ShowsPagesWithoutAWordOrARequest) {
+  for (const auto& page : all_pages)
+    if (!fs::exists(folder() / page)) GTEST_SKIP() << page << " was not written in this run";
+  std::ofstream{folder() / "light.html"} << frames(all_pages, 1000, 3600);
+  std::ofstream{folder() / "dark.html"} << frames(all_pages, 390, 5200);
+  for (const bool dark : {false, true}) {
+    const auto seen = visit(folder() / (dark ? "dark.html" : "light.html"), dark ? "dark.png" : "light.png", dark, dark ? 1560 : 2000, dark ? 5200 : 7200);
+    EXPECT_EQ(seen.console, "");
+    EXPECT_EQ(seen.requests, "");
+  }
+}
+
+/// A page that does what ours must not: the test above would see it.
+TEST_F(Browser, WouldSeeAWordAndARequest) {
+  std::ofstream{profile_ / "loud.html"} << "<!DOCTYPE html><html><body><p>" << std::string(2000, 'x') << "</p><img src=\"http://127.0.0.1:9/x.png\"/><script>console.error('loud')</script></body></html>";
+  const auto seen = visit(profile_ / "loud.html", "loud.png", false, 800, 600);
+  EXPECT_NE(seen.console.find("loud"), std::string::npos);
+  EXPECT_NE(seen.requests.find("http://127.0.0.1:9/x.png"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace flotilla::app
