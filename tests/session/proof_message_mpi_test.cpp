@@ -39,7 +39,7 @@ class ProofMessage : public comm::WorldTest {
     chosen_.plan = plan::even_plan(config_.architecture, 16, 3, Precision::fp32, 3, 1, 1, 1);
     for (int r = 0; r < size; ++r)
       chosen_.profile.devices.push_back({Rank{r}, r == 2 ? "cpu:Old:1t" : "cpu:New:1t", world.host(Rank{r}), "", r, 1});
-    data_.emplace(open_data(config_));
+    data_.emplace(open_data(config_, {{.training = {file_}, .validation = {}}}));
     place_.emplace(RunContext{world, config_, *data_, {}, {}, 1});
   }
   void TearDown() override {

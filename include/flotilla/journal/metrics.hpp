@@ -77,11 +77,11 @@ struct SourceLoss {
 struct EvaluationRecord {
   std::int64_t step = 0;
   double loss = 0;  ///< of a mixture: the sources' mean by their weights
-  std::vector<SourceLoss> sources = {};  ///< of a mixture
   std::int64_t sequences = 0;
   double seconds = 0;
   double time = 0;
   int incarnation = 0;
+  std::vector<SourceLoss> sources = {};  ///< of a mixture
 };
 
 /// What a run has drawn from one source of a mixture.
