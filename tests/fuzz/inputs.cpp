@@ -140,10 +140,10 @@ Invocation weights(const fs::path& folder, Dice& dice) {
   return one_of(folder, dice, {"model"}, {{"import", "hf", "model"}, {"weights", "model"}});
 }
 
-/// Commands that read what they are given and end; `train`, `probe` and `doctor` start MPI or others' programs.
+/// Commands that read what they are given and end; `train`, `probe`, `bench` and `doctor` measure the machine or start others' programs.
 std::vector<app::Command> quick_commands() {
   auto all = app::command_table();
-  std::erase_if(all, [](const app::Command& c) { return c.name == "train" || c.name == "probe" || c.name == "doctor"; });
+  std::erase_if(all, [](const app::Command& c) { return c.name == "train" || c.name == "probe" || c.name == "bench" || c.name == "doctor"; });
   return all;
 }
 
