@@ -15,6 +15,18 @@ JsonLine event(const char* name, std::int64_t step) {
   return line;
 }
 
+/// A JSON list with an object for each item; `fill(line, item)` gives its members.
+template <class Items, class Fill>
+std::string list_of(const Items& items, const Fill& fill) {
+  std::string list;
+  for (const auto& item : items) {
+    JsonLine line;
+    fill(line, item);
+    list += (list.empty() ? "" : ", ") + line.text();
+  }
+  return "[" + list + "]";
+}
+
 JsonLine members(const StepRecord& r) {
   JsonLine line;
   line.add("step", r.step).add("loss", r.loss).add("tokens_per_second", r.tokens_per_second).add("step_seconds", r.step_seconds);
@@ -28,14 +40,11 @@ JsonLine members(const StartRecord& r) {
   return line;
 }
 JsonLine members(const DevicesRecord& r) {
-  std::string groups;
-  for (const auto& g : r.devices) {
-    JsonLine group;
-    group.add("device_type", g.device_type).add("zone", g.zone).add("devices", g.devices).add("hosts", g.hosts);
-    groups += (groups.empty() ? "" : ", ") + group.text();
-  }
+  const auto groups = list_of(r.devices, [](JsonLine& line, const auto& g) {
+    line.add("device_type", g.device_type).add("zone", g.zone).add("devices", g.devices).add("hosts", g.hosts);
+  });
   auto line = event("devices", r.step);
-  line.add("launched", r.launched).add("origin", r.origin).add_json("groups", "[" + groups + "]");
+  line.add("launched", r.launched).add("origin", r.origin).add_json("groups", groups);
   return line;
 }
 JsonLine members(const StartedRecord& r) {
@@ -48,20 +57,16 @@ JsonLine members(const StartedRecord& r) {
 JsonLine members(const EvaluationRecord& r) {
   auto line = event("evaluation", r.step);
   line.add("loss", r.loss).add("sequences", r.sequences).add("seconds", r.seconds);
-  std::string losses;
-  for (const auto& s : r.sources) losses += (losses.empty() ? "" : ", ") + JsonLine{}.add("source", s.source).add("loss", s.loss).text();
-  if (!losses.empty()) line.add_json("sources", "[" + losses + "]");
+  if (r.sources.empty()) return line;
+  line.add_json("sources", list_of(r.sources, [](JsonLine& one, const auto& s) { one.add("source", s.source).add("loss", s.loss); }));
   return line;
 }
 JsonLine members(const DataRecord& r) {
-  std::string sources;
-  for (const auto& s : r.sources) {
-    JsonLine source;
-    source.add("source", s.source).add("weight", s.weight).add("sequences", s.sequences).add("drawn", s.drawn);
-    sources += (sources.empty() ? "" : ", ") + source.text();
-  }
+  const auto sources = list_of(r.sources, [](JsonLine& line, const auto& s) {
+    line.add("source", s.source).add("weight", s.weight).add("sequences", s.sequences).add("drawn", s.drawn);
+  });
   auto line = event("data", r.step);
-  line.add_json("sources", "[" + sources + "]");
+  line.add_json("sources", sources);
   return line;
 }
 JsonLine members(const CheckpointRecord& r) {
