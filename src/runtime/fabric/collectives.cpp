@@ -1,9 +1,8 @@
 #include "flotilla/fabric/collectives.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "finish.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/comm/agree.hpp"
@@ -13,7 +12,7 @@ namespace flotilla::fabric {
 namespace {
 
 constexpr Seconds slice{0.05};
-constexpr int least_runs = 3, most_runs = 1000, polls_before_yield = 200;
+constexpr int least_runs = 3, most_runs = 1000;
 
 std::vector<program::Group> groups_of(const std::vector<CollectiveTest>& tests) {
   std::vector<program::Group> groups;
@@ -36,20 +35,12 @@ class Reduction {
     const Seconds start = now();
     for (int r = 0; r < runs; ++r) {
       operation_->start(size);
-      finish();
+      finish(*operation_, deadline_);
     }
     return (now() - start) / runs;
   }
 
  private:
-  void finish() {
-    const Seconds end = now() + deadline_;
-    for (int polls = 0; !operation_->progress(); ++polls) {
-      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, operation_->describe(), ": no end within ", deadline_);
-      if (polls > polls_before_yield) sched_yield();
-    }
-  }
-
   std::vector<std::byte> data_, staging_;
   std::unique_ptr<comm::Operation> operation_;
   Seconds deadline_;

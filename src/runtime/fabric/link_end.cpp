@@ -1,11 +1,8 @@
 #include "link_end.hpp"
 
-#include <sched.h>
-
 #include <span>
 
-#include "flotilla/base/clock.hpp"
-#include "flotilla/base/error.hpp"
+#include "finish.hpp"
 #include "flotilla/comm/operation.hpp"
 
 namespace flotilla::fabric {
@@ -23,30 +20,21 @@ class MpiEnd : public LinkEnd {
 
   void send(Bytes size) override {
     send_->start(size);
-    finish(*send_);
+    finish(*send_, deadline_);
   }
   void receive(Bytes size) override {
     receive_->start(size);
-    finish(*receive_);
+    finish(*receive_, deadline_);
   }
   void exchange(Bytes size) override {
     receive_->start(size);
     send_->start(size);
-    finish(*send_);
-    finish(*receive_);
+    finish(*send_, deadline_);
+    finish(*receive_, deadline_);
   }
 
  private:
   static constexpr int channel = 2;  // of world.messages(); the probe's are 0 and 1
-  static constexpr int polls_before_yield = 200;
-
-  void finish(comm::Operation& operation) const {
-    const Seconds end = now() + deadline_;
-    for (int polls = 0; !operation.progress(); ++polls) {
-      FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, operation.describe(), ": no answer within ", deadline_);
-      if (polls > polls_before_yield) sched_yield();
-    }
-  }
 
   std::unique_ptr<comm::Operation> send_, receive_;
   Seconds deadline_;
