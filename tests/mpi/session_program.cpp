@@ -1,4 +1,5 @@
 // What session_test runs: a session, a line per rank, and on request a bad end. Exit code as main would give it.
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,7 @@ void work(const flotilla::mpi::Session& session, const char* how) {
   const bool last = world.rank() == world.size() - 1;
   if (std::strcmp(how, "throw") == 0 && last) throw flotilla::Error{flotilla::ErrorKind::no_plan, "on purpose"};
   flotilla::mpi::barrier(world, {120});
+  if (std::strcmp(how, "stop") == 0 && last) std::raise(SIGSTOP);
 }
 
 }  // namespace
@@ -22,7 +24,7 @@ void work(const flotilla::mpi::Session& session, const char* how) {
 int main(int argc, char** argv) {
   using namespace flotilla;
   try {
-    mpi::Session session;
+    const mpi::Session session{Seconds{5}};
     try {
       work(session, argc > 1 ? argv[1] : "");
     } catch (const Error& error) {

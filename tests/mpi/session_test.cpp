@@ -102,4 +102,11 @@ TEST(Session, OneRankThrowingEndsAllWithItsExitCode) {
   EXPECT_EQ(r.exit_code, 76) << r.output;
 }
 
+// The others have done their work and wait in MPI_Finalize, which has no deadline of its own.
+TEST(Session, ARankStoppedBeforeTheEndEndsAll) {
+  const Finished r = run_line(mpirun + " -n 3 " + program + " stop");
+  EXPECT_EQ(r.exit_code, 77) << r.output;
+  EXPECT_NE(r.output.find("MPI has not ended in 5.00 s: a rank is stopped"), std::string::npos) << r.output;
+}
+
 }  // namespace

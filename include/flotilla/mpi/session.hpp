@@ -14,22 +14,23 @@ class Session {
  public:
   /// Starts MPI with MPI_THREAD_MULTIPLE (or adopts an MPI that was started so, which it will then not finalize) and makes errors return.
   /// Without a launcher this is one rank. Throws Error{unavailable} when the thread level is not granted, or when a launcher started
-  /// several copies of which each believes to be alone, with the launch line to use.
-  Session();
+  /// several copies of which each believes to be alone, with the launch line to use. `end_deadline` is how long its end waits for the other
+  /// ranks: longer than one of them may be busy with files that wait for a disk.
+  explicit Session(Seconds end_deadline = Seconds{120});
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
-  /// Finalizes, unless an exception is passing through: then the peers are not finalizing, and waiting for them would hang.
+  /// Finalizes, unless an exception is passing through: then the peers are not finalizing, and waiting for them would hang. Collective; where
+  /// a peer does not come in time, this process ends with ExitCode::lost_peer.
   ~Session();
 
   /// All ranks of the job; a duplicate, so foreign traffic on MPI_COMM_WORLD does not meet ours.
   const Communicator& world() const noexcept { return world_; }
-  /// Collective; every communicator of this process is dead afterwards. Throws Error{communication}.
-  void finalize();
 
  private:
   std::unique_ptr<const SessionFolder> folder_;
   bool owns_;       // we initialized, so we finalize
   int exceptions_;  // in flight at construction
+  Seconds end_deadline_;
   Communicator world_;
 };
 

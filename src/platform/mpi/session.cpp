@@ -13,7 +13,7 @@
 #include "mpi_try.hpp"
 #include "native.hpp"
 #include "session_folder.hpp"
-#include "start_guard.hpp"
+#include "call_deadline.hpp"
 #include "start_limits.hpp"
 
 namespace flotilla::mpi {
@@ -31,15 +31,20 @@ std::string why_unfit(int thread_level) {
   return why_not_one_world(size, [](const char* name) { return std::getenv(name); });
 }
 
-/// MPI waits for all ranks for ever: where one is stopped or was never started, this rank ends and its launcher the job.
+/// MPI starts and ends with all ranks and waits for them for ever: where one is stopped, was never started or hangs, this rank ends, and its
+/// launcher the job.
+CallDeadline end_if_late(Seconds deadline, const char* what) {
+  return {deadline, [deadline, what] {
+            log::error("MPI has not ", what, " in ", deadline, ": a rank is stopped, has ended, or was not started");
+            ::_exit(static_cast<int>(ExitCode::lost_peer));
+          }};
+}
+
 void initialize(int& thread_level) {
   const auto why = why_too_limited();
   FLOTILLA_REQUIRE(why.empty(), ErrorKind::unavailable, why);
   const LoneStart alone;
-  const StartGuard guard{init_deadline, [] {
-                           log::error("MPI has not started in ", init_deadline, ": a rank is stopped, or was not started");
-                           ::_exit(static_cast<int>(ExitCode::lost_peer));
-                         }};
+  const auto deadline = end_if_late(init_deadline, "started");
   MPI_TRY(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &thread_level));
 }
 
@@ -69,18 +74,17 @@ Communicator duplicate_world() {
 
 }  // namespace
 
-Session::Session()
-    : folder_{std::make_unique<SessionFolder>()}, owns_{start()}, exceptions_{std::uncaught_exceptions()}, world_{duplicate_world()} {}
+Session::Session(Seconds end_deadline)
+    : folder_{std::make_unique<SessionFolder>()},
+      owns_{start()},
+      exceptions_{std::uncaught_exceptions()},
+      end_deadline_{end_deadline},
+      world_{duplicate_world()} {}
 
 Session::~Session() {
   if (!owns_ || !running() || std::uncaught_exceptions() > exceptions_) return;
+  const auto deadline = end_if_late(end_deadline_, "ended");
   MPI_Finalize();
-}
-
-void Session::finalize() {
-  if (!owns_ || !running()) return;
-  owns_ = false;
-  MPI_TRY(MPI_Finalize());
 }
 
 std::string library_version() {

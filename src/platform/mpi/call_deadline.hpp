@@ -7,11 +7,11 @@
 
 namespace flotilla::mpi {
 
-/// Calls `late` on a thread of its own when it still lives after `deadline`. The call that it guards may never return, so `late` ends the
+/// Calls `late` on a thread of its own if it still lives after `deadline`. The call that it guards may never return, so `late` ends the
 /// process.
-class StartGuard {
+class CallDeadline {
  public:
-  StartGuard(Seconds deadline, std::function<void()> late)
+  CallDeadline(Seconds deadline, std::function<void()> late)
       : thread_{[deadline, late = std::move(late)](const std::stop_token& stop) {
           interruptible_sleep(stop, deadline);
           if (!stop.stop_requested()) late();
