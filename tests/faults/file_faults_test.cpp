@@ -47,8 +47,7 @@ bool is_of_one_thread(const Call& call, const std::map<std::pair<int, std::strin
   return std::ranges::count_if(counts, reaches) == 1;
 }
 
-/// Those on the run directory.
-/// Lines begin with the thread's number and the call's name.
+/// Those on the run directory. Lines of a trace begin with the thread's number and the call's name.
 std::vector<Call> calls_on(const fs::path& run, const fs::path& trace) {
   std::map<std::pair<int, std::string>, int> counts;
   std::set<Call> found;
@@ -64,6 +63,21 @@ std::vector<Call> calls_on(const fs::path& run, const fs::path& trace) {
   }
   std::erase_if(found, [&](const Call& one) { return !is_of_one_thread(one, counts); });
   return {found.begin(), found.end()};
+}
+
+/// Whether a call that was made to fail was not on the run directory: threads run in another order every time, so the n-th call of one may
+/// be how Open MPI's threads wake each other, which no disk does.
+bool strayed(const fs::path& run, const fs::path& trace) {
+  std::map<int, std::string> unfinished;
+  std::ifstream in{trace};
+  for (std::string line; std::getline(in, line);) {
+    const int thread = std::atoi(line.c_str());
+    if (line.find("<unfinished ...>") != std::string::npos) unfinished[thread] = line;
+    if (line.find("(INJECTED)") == std::string::npos) continue;
+    const auto& call = line.find(" resumed>") == std::string::npos ? line : unfinished[thread];
+    if (call.find(run.string()) == std::string::npos) return true;
+  }
+  return false;
 }
 
 class FileFaults : public testing::Test {
@@ -143,16 +157,22 @@ TEST_F(FileFaults, ASaveThatCannotBeFlushedIsTriedAgain) {
 TEST_F(FileFaults, NoCommittedStepIsLost) {
   const int injections = number_from("FLOTILLA_FILE_FAULTS", usual_injections);
   std::mt19937 random{static_cast<unsigned>(number_from("FLOTILLA_FILE_FAULTS_SEED", 1414))};
-  int ended_well = 0, refused = 0;
-  for (int i = 0; i < injections; ++i) {
+  const auto trace = folder() / "injected";
+  int ended_well = 0, refused = 0, strays = 0;
+  while (ended_well + refused < injections) {
     const auto faults = random_faults(random);
     SCOPED_TRACE(testing::PrintToString(faults));
     restore();
-    const auto ended = run(strace(folder() / "injected", faults) + job(run_, all_steps));
+    const auto ended = run(strace(trace, faults) + job(run_, all_steps));
+    if (strayed(run_, trace)) {
+      ASSERT_LT(++strays, injections) << "most faults do not meet the run directory";
+      continue;
+    }
     expect_nothing_lost(ended);
     ++(ended.code == 0 ? ended_well : refused);
   }
-  std::printf("%d injections among %zu calls: %d runs went on, %d were refused\n", injections, calls_.size(), ended_well, refused);
+  std::printf("%d injections among %zu calls: %d runs went on, %d were refused; %d strayed, and others were made\n", injections, calls_.size(),
+              ended_well, refused, strays);
 }
 
 }  // namespace
