@@ -57,7 +57,7 @@ class Refused {
     EXPECT_TRUE(ended.in_time) << "hung\n" << ended.left << ended.err;
     EXPECT_TRUE(process->nothing_left());
     expect_line(ended, code, parts);
-    EXPECT_EQ(debris(there), Words{});
+    EXPECT_EQ(debris_beside_outcomes(there), Words{});
     EXPECT_EQ(committed(there), std::vector<std::int64_t>{});
     waiting_.pop_front();
   }
@@ -304,7 +304,7 @@ TEST_P(StoppedPeer, IsNamed) {
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->exit_code, ExitCode::lost_peer);
   EXPECT_NE(outcome->reason.find(text("rank ", GetParam(), " on")), std::string::npos) << outcome->reason;
-  EXPECT_EQ(debris(all.there()), Words{});
+  EXPECT_EQ(debris_beside_outcomes(all.there()), Words{});
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StoppedPeer, testing::Values(0, 1));

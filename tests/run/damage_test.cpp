@@ -72,7 +72,7 @@ TEST_F(Damage, WhenNoneIsSoundTheTensorIsNamed) {
   const auto names = [&](const char* what) { return line.find(file + ": " + what) != std::string::npos; };
   EXPECT_TRUE(names("parameters/") || names("adamw/") || names("the HDF5 structure")) << line;
   EXPECT_EQ(content(run_ / "step-3" / "state.h5"), before);
-  EXPECT_EQ(debris(run_), Words{});
+  EXPECT_EQ(debris_beside_outcomes(run_), Words{});
 }
 
 TEST_F(Damage, ALossThatIsNoNumberEndsTheRunAndTheLastCheckpointLoads) {
@@ -86,7 +86,7 @@ TEST_F(Damage, ALossThatIsNoNumberEndsTheRunAndTheLastCheckpointLoads) {
   EXPECT_NE(line.find("not finite"), std::string::npos) << line;
   EXPECT_NE(line.find("rank"), std::string::npos) << line;
   EXPECT_EQ(committed(run_).back(), done.rbegin()->first);
-  EXPECT_EQ(debris(run_), Words{});
+  EXPECT_EQ(debris_beside_outcomes(run_), Words{});
   const auto outcome = journal::read_outcome(run_);
   ASSERT_TRUE(outcome);
   EXPECT_EQ(outcome->exit_code, ExitCode::bad_input);

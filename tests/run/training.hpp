@@ -6,6 +6,7 @@
 
 #include "flotilla/checkpoint/checkpoint.hpp"
 #include "flotilla/files/plan_file.hpp"
+#include "flotilla/files/text_file.hpp"
 #include "flotilla/journal/metrics.hpp"
 #include "flotilla/model/config.hpp"
 #include "run/process.hpp"
@@ -159,6 +160,16 @@ inline Words debris(const fs::path& run) {
     }
   }
   std::ranges::sort(found);
+  return found;
+}
+
+/// The same without the outcomes that ranks were still writing when the launcher killed them, as it does once one rank has ended with an
+/// error. The next start removes those (`run_directory_test`).
+inline Words debris_beside_outcomes(const fs::path& run) {
+  auto found = debris(run);
+  std::erase_if(found, [](const fs::path& file) {
+    return file.parent_path().filename() == "outcomes" && !files::stem_of_unfinished(file.filename().string()).empty();
+  });
   return found;
 }
 
