@@ -403,10 +403,15 @@ flotilla_warned() { # requeue|relaunch|slurm WHY
   [ "$1" != slurm ] || flotilla_told=$EPOCHSECONDS
 }
 
-# Of the nodes given, those that launches did not fail on; all of them where that would leave none.
+# Nodes on which two launches in a row have failed, which is no chance: what a killed slurmstepd leaves is in the way of one step alone.
+flotilla_bad_nodes() (
+  for node in "${!flotilla_bad[@]}"; do [ "${flotilla_bad[$node]}" -lt 2 ] || echo "$node"; done
+)
+
+# Of the nodes given, those that are not bad; all of them where that would leave none.
 flotilla_without_bad() { # NODE...
   local node kept=()
-  for node in "$@"; do [ -n "${flotilla_bad[$node]-}" ] || kept+=("$node"); done
+  for node in "$@"; do [ "${flotilla_bad[$node]-0}" -ge 2 ] || kept+=("$node"); done
   if [ ${#kept[@]} -gt 0 ]; then echo "${kept[*]}"; else echo "$*"; fi
 }
 
@@ -563,15 +568,26 @@ flotilla_end_for_slurm() { # CODE WHY
   flotilla_end "$1" "$2"
 }
 
-# Asks Slurm for other nodes at the next start, where the partition has as many left as the job or its component has now: a job that can never
-# start would be worse. Slurm takes it of a job that has just been requeued; a running one it refuses.
+# The list of nodes under a name in what "scontrol show job" says; empty for "(null)".
+flotilla_nodes_in() { # NAME FACTS
+  sed -n "s/.*\\b$1=\\([A-Za-z0-9_.,[-]*\\]*\\).*/\\1/p" <<<"$2" | head -n 1
+}
+
+# Asks Slurm for other nodes at the next start, where the partition has as many left as the job or its component has now, and the job does not
+# name the node itself (--nodelist): a job that can never start would be worse. Slurm takes it of a job that has just been requeued; a running
+# one it refuses.
 flotilla_leave_out() { # NODE...
-  local k suffix id partition count others list out
+  local k suffix id partition count facts others list out required
   for ((k = 0; k < (SLURM_HET_SIZE > 1 ? SLURM_HET_SIZE : 1); k++)); do
     if flotilla_is_het; then suffix=_HET_GROUP_$k; else suffix=; fi
     id=SLURM_JOB_ID$suffix partition=SLURM_JOB_PARTITION$suffix count=SLURM_JOB_NUM_NODES$suffix
     if [ -z "${!id-}" ] || [ -z "${!partition-}" ]; then continue; fi
-    list=$(scontrol show job "${!id}" 2>/dev/null | sed -n 's/.*ExcNodeList=\([A-Za-z0-9_.,[-]*\]*\).*/\1/p' | head -n 1)
+    facts=$(scontrol show job "${!id}" 2>/dev/null)
+    list=$(flotilla_nodes_in ExcNodeList "$facts") required=$(flotilla_nodes_in ReqNodeList "$facts")
+    if [ -n "$required" ] && flotilla_hosts "$required" | grep -qxF -e "$(printf '%s\n' "$@")"; then
+      flotilla_say "job ${!id} names its nodes ($required): none is left out"
+      continue
+    fi
     mapfile -t out < <(printf '%s\n' "$@" && if [ -n "$list" ]; then flotilla_hosts "$list"; fi)
     others=$(sinfo -h -N -p "${!partition}" -t idle,alloc,mix,comp -o %n 2>/dev/null | sort -u | grep -vxF -e "$(printf '%s\n' "${out[@]}")" -c)
     # Slurm may be ending this shell and what it starts: without an answer nothing is left out.
@@ -586,7 +602,7 @@ flotilla_leave_out() { # NODE...
 
 # Back to the queue: the script is killed by it and started again when the job's turn comes.
 flotilla_requeue() { # WHY [hold]
-  local how=requeue i=0
+  local how=requeue i=0 bad
   [ "${SLURM_RESTART_COUNT:-0}" -lt "$FLOTILLA_REQUEUES" ] || flotilla_end 75 "$1; already requeued ${SLURM_RESTART_COUNT} times (FLOTILLA_REQUEUES)"
   [ "${2-}" != hold ] || how=requeuehold
   case $code in 69 | 75 | 76) ;; *) flotilla_stop="" && flotilla_await_nodes ;; esac # ended in order: every rank has just spoken
@@ -601,7 +617,8 @@ flotilla_requeue() { # WHY [hold]
     sleep "$FLOTILLA_PAUSE" &
     wait $!
   done
-  [ ${#flotilla_bad[@]} -eq 0 ] || flotilla_leave_out "${!flotilla_bad[@]}"
+  mapfile -t bad < <(flotilla_bad_nodes)
+  [ ${#bad[@]} -eq 0 ] || flotilla_leave_out "${bad[@]}"
   for ((i = 0; i < 300; i++)); do # until Slurm ends this shell
     [ -z "$flotilla_stop" ] || break
     sleep 1 &
@@ -611,7 +628,7 @@ flotilla_requeue() { # WHY [hold]
 }
 
 # A launch that no rank has come out of, which says nothing of the run: tries again here, with growing pauses and without the nodes that it failed
-# on, and elsewhere when that does not help.
+# on twice, and elsewhere when that does not help.
 flotilla_not_started() {
   local nodes blamed node tasks=$FLOTILLA_TASKS why="no rank has started"
   flotilla_failures=$((flotilla_failures + 1))
@@ -621,12 +638,13 @@ flotilla_not_started() {
   mapfile -t blamed < <(flotilla_blamed "$flotilla_words" "$tasks" "${nodes[@]}")
   # What failed on all of them is no node's fault.
   if [ ${#blamed[@]} -lt ${#nodes[@]} ]; then
-    for node in "${blamed[@]}"; do flotilla_bad[$node]=yes; done
+    for node in "${blamed[@]}"; do flotilla_bad[$node]=$((${flotilla_bad[$node]-0} + 1)); done
   fi
   [ ${#blamed[@]} -eq 0 ] || why="$why: the launch failed on ${blamed[*]}"
   if [ $((SECONDS - flotilla_failing_since)) -ge "$FLOTILLA_START_WITHIN" ]; then
     flotilla_say "$why; $flotilla_failures launches in $((SECONDS - flotilla_failing_since)) s have come to nothing"
     [ -z "${flotilla_chained-}" ] || flotilla_end 77 "$flotilla_failures launches in a row failed"
+    for node in "${!flotilla_bad[@]}"; do flotilla_bad[$node]=2; done # there is no time for a second try
     flotilla_requeue "launches fail on these nodes"
   fi
   flotilla_which=answering
@@ -658,7 +676,7 @@ flotilla_lost() {
   flotilla_bad=() # it ran on all of them
   if [ "$flotilla_tries" -gt 1 ]; then
     mapfile -t nodes < <(flotilla_all_nodes)
-    for node in $(flotilla_accused "$before" "${nodes[@]}"); do flotilla_bad[$node]=yes; done
+    for node in $(flotilla_accused "$before" "${nodes[@]}"); do flotilla_bad[$node]=2; done # its second time
   fi
   [ ${#flotilla_bad[@]} -eq 0 ] || flotilla_say "lost again without a new checkpoint: leaving out ${!flotilla_bad[*]}"
   flotilla_which=answering
@@ -716,7 +734,7 @@ flotilla_leave() { # CODE
 
 flotilla_job() {
   local code launch before flotilla_launched_on="" flotilla_begun_before flotilla_newest flotilla_tries=0 flotilla_failures=0 flotilla_failing_since=$SECONDS
-  declare -gA flotilla_bad=() # nodes that launches failed on
+  declare -gA flotilla_bad=() # by node: launches in a row that failed on it
   flotilla_check
   mkdir -p "$FLOTILLA_RUN"
   flotilla_words=$(mktemp "${TMPDIR:-/tmp}/flotilla-$SLURM_JOB_ID.XXXXXXXX") || flotilla_end 69 "no room for a temporary file on $HOSTNAME"

@@ -15,7 +15,7 @@ stub() { # NAME: with the body on standard input; every call is noted
 stub scontrol <<'S'
 if [ "$1 $2" = "show hostnames" ]; then tr ',' '\n' <<<"$3"; exit; fi
 [ "$1 $2" != "show config" ] || { echo "KillWait                = ${KILL_WAIT:-30} sec"; [ -z "${BOOTED-}" ] || echo "BOOT_TIME               = $(date -d "$BOOTED" +%FT%T)"; exit; }
-[ "$1 $2" != "show job" ] || { echo "   JobState=$([ -e "$WORK/run/requeued" ] && echo PENDING || echo "${JOB_STATE:-PENDING}") ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)}"; exit; }
+[ "$1 $2" != "show job" ] || { echo "   JobState=$([ -e "$WORK/run/requeued" ] && echo PENDING || echo "${JOB_STATE:-PENDING}") ReqNodeList=${REQUIRED:-(null)} ExcNodeList=${EXCLUDED:-(null)}"; exit; }
 [ "$1" != ping ] || { [ -n "${AWAY-}" ] || echo "Slurmctld(primary) at head is UP"; exit; }
 case $1 in requeue | requeuehold) [ -z "${AWAY-}" ] || { rm "$AWAY" 2>/dev/null && exit 1; }; [ -z "${NO_REQUEUE-}" ] || exit 1; touch "$WORK/run/requeued"; kill -TERM "$PPID" ;; esac
 exit 0
@@ -118,16 +118,19 @@ expect "a chain's number that would be executed" 64 "" "FLOTILLA_LINKS is" CHAIN
 [ ! -e "$work/executed" ] || { echo "FAILED: data was executed" && failures=$((failures + 1)); }
 # Launches that no rank comes out of.
 expect "a launch that did not start is tried again" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on in 0 s"
-expect "without the node that srun names" 0 $'1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+expect "without the node that srun names" 0 $'1 - - -\n1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+expect "one failed launch is no reason to leave a node out" 0 $'1 - - -\n0 0 1 9' "the launch failed on n2: going on" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+! grep -q -- "-w n1 flotilla" "$work/said" || { echo "FAILED: a node was left out for one failed launch" && failures=$((failures + 1)); }
 expect "without the node that the run accuses again" 0 $'77 77 1 -\n77 77 2 -\n0 0 3 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
 expect "once is no reason to leave a node out" 0 $'77 77 1 -\n0 0 3 9' "lost: starting again on the nodes left" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'
 ! grep -q "leaving out" "$work/said" || { echo "FAILED: a node was left out for one loss" && failures=$((failures + 1)); }
 expect "a node that is not the job's is not believed" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on" SAYS='srun: error: Task launch for StepId=7.0 failed on node n9;touch: x'
-expect "the task's number tells the node that srun does not name" 0 $'1 - - -\n0 0 1 9' "-N1 -n1 -w n1 flotilla" SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed'
-expect "with two ranks on a node, too" 0 $'1 - - -\n0 0 1 9' "-N1 -n2 -w n2 flotilla" FLOTILLA_TASKS=2 SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n2: tasks 2-3: Killed'
+expect "the task's number tells the node that srun does not name" 0 $'1 - - -\n1 - - -\n0 0 1 9' "-N1 -n1 -w n1 flotilla" SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n1: task 0: Killed'
+expect "with two ranks on a node, too" 0 $'1 - - -\n1 - - -\n0 0 1 9' "-N1 -n2 -w n2 flotilla" FLOTILLA_TASKS=2 SAYS=$'srun: error: task 1 launch failed: Unspecified error\nsrun: error: n2: tasks 2-3: Killed'
 expect "all nodes named: all are tried again" 0 $'1 - - -\n0 0 1 9' "the launch failed on n1 n2" SAYS=$'srun: error: n1: task 0: Killed\nsrun: error: n2: task 1: Killed'
 expect "launches that go on failing: elsewhere" 75 $'1 - - -' "^scontrol update jobid=7 excnodelist=n2$" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 expect "what was left out stays left out" 75 $'1 - - -' "excnodelist=n7,n2$" EXCLUDED=n7 FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
+expect "a job that names its nodes: none is left out" 75 $'1 - - -' "job 7 names its nodes .n1,n2.: none is left out" REQUIRED=n1,n2 FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 expect "no other nodes: none is left out" 75 $'1 - - -' "partition p has no other nodes for these: n2" USABLE="n1 n2" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 expect "the only other node has been left out before" 75 $'1 - - -' "partition p has no other nodes for these: n2" EXCLUDED=n3 USABLE="n1 n2 n3" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 ! grep -q excnodelist "$work/said" || { echo "FAILED: a job that could never start again" && failures=$((failures + 1)); }
