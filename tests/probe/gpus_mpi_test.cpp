@@ -3,12 +3,13 @@
 
 #include <cstdlib>
 
+#include "flotilla/base/utc.hpp"
 #include "flotilla/cluster/transports.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/model/operations.hpp"
 #include "flotilla/nccl/library.hpp"
-#include "flotilla/probe/freshness.hpp"
 #include "flotilla/probe/gpu_choice.hpp"
+#include "freshness.hpp"
 #include "probe/tiny_probe.hpp"
 
 namespace flotilla::probe {

@@ -9,8 +9,8 @@
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
 #include "flotilla/model/operations.hpp"
+#include "freshness.hpp"
 #include "probe/tiny_probe.hpp"
-#include "flotilla/probe/freshness.hpp"
 
 namespace {
 

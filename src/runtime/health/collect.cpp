@@ -7,10 +7,10 @@
 
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/utc.hpp"
 #include "flotilla/files/bench_file.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/text_file.hpp"
-#include "flotilla/probe/freshness.hpp"
 
 namespace flotilla::health {
 namespace {
@@ -54,7 +54,7 @@ class Collection {
 
   bench::Report result() const {
     bench::Report report;
-    report.measured_at = probe::utc_now();
+    report.measured_at = utc_now();
     for (const auto& [host, seen] : seen_) {
       if (seen.report.done)
         report.nodes.push_back(seen.report);

@@ -9,11 +9,11 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
+#include "flotilla/base/utc.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/files/look.hpp"
 #include "flotilla/gpu/driver.hpp"
 #include "flotilla/health/node_test.hpp"
-#include "flotilla/probe/freshness.hpp"
 #include "flotilla/probe/type_names.hpp"
 #include "flotilla/topology/topology.hpp"
 #include "node_files.hpp"
@@ -129,7 +129,7 @@ bench::NodeReport identify(const NodeTest& test) {
   report.host = test.host.empty() ? node.host : test.host;
   report.partition = test.partition;
   report.type = type_of(node, gpu_names);
-  report.measured_at = probe::utc_now();
+  report.measured_at = utc_now();
   report.properties = {
       {property::sockets, text(node.packages)},
       {property::numa_nodes, text(node.numa_nodes)},

@@ -10,9 +10,9 @@
 #include "flotilla/compute/device_rates.hpp"
 #include "flotilla/mpi/session.hpp"
 #include "flotilla/nccl/library.hpp"
-#include "flotilla/probe/freshness.hpp"
 #include "flotilla/topology/topology.hpp"
 #include "flotilla/ucx/worker.hpp"
+#include "freshness.hpp"
 #include "rank_facts.hpp"
 #include "throttling.hpp"
 

@@ -1,21 +1,14 @@
-#include "flotilla/probe/freshness.hpp"
+#include "freshness.hpp"
 
 #include <algorithm>
-#include <ctime>
 
 #include "coverage.hpp"
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/utc.hpp"
 #include "flotilla/model/operations.hpp"
 
 namespace flotilla::probe {
 namespace {
-
-/// Seconds since 1970, or -1 when it is not such a time.
-double parse_utc(const std::string& text) {
-  std::tm parts{};
-  const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return end != nullptr && *end == '\0' ? static_cast<double>(timegm(&parts)) : -1;
-}
 
 /// The first required thing that the profile does not hold.
 std::string missing(const cluster::Profile& profile, const ProbeRequest& request) {
@@ -32,9 +25,9 @@ std::string missing(const cluster::Profile& profile, const ProbeRequest& request
 }
 
 std::string too_old(const cluster::Profile& profile, Seconds longest_age, const std::string& now) {
-  const double then = parse_utc(profile.measured_at), current = parse_utc(now);
-  if (then < 0) return "it does not say when it was measured";
-  const Seconds age{current - then};
+  const auto then = parse_utc(profile.measured_at), current = parse_utc(now);
+  if (!then || !current) return "it does not say when it was measured";
+  const Seconds age{*current - *then};
   if (age.value < -60) return text("it was measured at ", profile.measured_at, ", which is yet to come");
   return age > longest_age ? text("it is ", age, " old, older than ", longest_age) : "";
 }
@@ -49,15 +42,6 @@ std::string why_not_fresh(const cluster::Profile& profile, const Discovery& here
   if (auto why = missing(profile, request); !why.empty()) return why;
   if (request.nccl && here.nccl.size() > 1 && profile.device_links.empty()) return "it has no links between GPUs by NCCL";
   return too_old(profile, longest_age, now);
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char buffer[32];
-  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return buffer;
 }
 
 }  // namespace flotilla::probe

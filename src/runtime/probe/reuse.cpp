@@ -1,8 +1,9 @@
 #include "flotilla/base/log.hpp"
+#include "flotilla/base/utc.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/profile_file.hpp"
-#include "flotilla/probe/freshness.hpp"
 #include "flotilla/probe/probe.hpp"
+#include "freshness.hpp"
 
 namespace flotilla::probe {
 namespace {

@@ -10,6 +10,7 @@
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/print.hpp"
+#include "flotilla/base/utc.hpp"
 #include "flotilla/cluster/product_peak.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/files/plan_file.hpp"
@@ -18,7 +19,6 @@
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/backoff.hpp"
 #include "flotilla/mpi/communicator.hpp"
-#include "flotilla/probe/freshness.hpp"
 #include "flotilla/session/same_run.hpp"
 #include "flotilla/topology/resident.hpp"
 #include "flotilla/weights/carried.hpp"
@@ -48,7 +48,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const RunContext& pl
           {"hosts", hosts},
           {"ranks", std::to_string(active.size())},
           {"incarnation", std::to_string(allocation.incarnation())},
-          {"started", probe::utc_now()},
+          {"started", utc_now()},
           {"weights", place.config.weights.empty() ? "at random" : std::filesystem::path{place.config.weights}.filename().string()},
           {decay_steps_key, std::to_string(place.decay_steps)},
           {"configuration", place.config.configuration}};

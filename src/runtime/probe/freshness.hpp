@@ -14,7 +14,4 @@ std::string model_fingerprint(const model::Config&, int length);
 /// (cluster::why_stale), holds what `request` asks for, and is younger than `longest_age` at `now` (ISO 8601, UTC).
 std::string why_not_fresh(const cluster::Profile&, const Discovery&, const ProbeRequest&, Seconds longest_age, const std::string& now);
 
-/// "2026-11-20T09:30:00Z".
-std::string utc_now();
-
 }  // namespace flotilla::probe
