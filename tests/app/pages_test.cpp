@@ -4,8 +4,11 @@
 #include <cmath>
 #include <fstream>
 
+#include "app/bench/bench_page.hpp"
 #include "app/plan/planning.hpp"
 #include "app/report/report.hpp"
+#include "bench/made_up.hpp"
+#include "flotilla/bench/fabric.hpp"
 #include "flotilla/checkpoint/manifest.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/profile_file.hpp"
@@ -143,6 +146,90 @@ TEST(Pages, OfARunThatNeverStepped) {
   expect_parts(report_page("no-step", run), {"No iteration is complete"});
 }
 
+/// Links between nodes of four switches, by UCX and by the training's messages, in rounds and alone; one node's are slow.
+void add_links(bench::Report& report, std::size_t slow) {
+  std::vector<bench::NodePlace> places;
+  for (std::size_t n = 0; n < report.nodes.size(); ++n) {
+    auto& node = report.nodes[n];
+    node.partition = "cpu", node.network_switch = "leaf" + std::to_string(n % 4);
+    places.push_back({node.host, node.partition, node.network_switch});
+  }
+  const auto pairs = bench::first_pairs(places);
+  const auto add = [&](bench::NodePair pair, const char* transport, bool alone, double rate) {
+    auto& link = report.links.emplace_back(bench::LinkReport{places.at(static_cast<std::size_t>(pair.a)).host, places.at(static_cast<std::size_t>(pair.b)).host, transport, alone, {}, ""});
+    const bool is_slow = pair.a == static_cast<int>(slow) || pair.b == static_cast<int>(slow);
+    const double reached = is_slow ? rate / 3 : rate * (1 + 0.02 * ((pair.a + pair.b) % 5));
+    for (std::int64_t size = 8; size <= (alone ? 64 << 20 : 1 << 20); size *= alone ? 4 : 1 << 17) {
+      const double seconds = 2e-6 + static_cast<double>(size) / reached;
+      link.points.push_back({Bytes{size}, Seconds{seconds}, {static_cast<double>(size) / seconds}, {alone ? 1.8 * static_cast<double>(size) / seconds : 0}, {}});
+    }
+  };
+  for (const auto& pair : pairs) add(pair, "", false, 12e9), add(pair, bench::training_transport, false, 9e9);
+  for (const char* transport : {"", "tcp", bench::training_transport}) add(pairs.front(), transport, true, *transport == 't' ? 3e9 : 12e9);
+  report.links.push_back({report.nodes[0].host, report.nodes[1].host, "rc", true, {}, "no such transport"});
+}
+
+void add_collectives(bench::Report& report) {
+  for (const auto& [level, name, ranks, seconds] : {std::tuple{"node", "n0", 8, 1e-4}, {"node", "n1", 8, 2e-4}, {"switch", "leaf0", 16, 3e-4}, {"all", "nodes", 64, 9e-4}})
+    report.collectives.push_back({level, name, ranks, {{Bytes{8}, Seconds{seconds / 10}}, {Bytes{1 << 20}, Seconds{seconds}}, {Bytes{16 << 20}, Seconds{10 * seconds}}}, ""});
+  report.collectives.push_back({"switch", "leaf1", 16, {}, "rank 17 on n17 adds wrongly"});
+}
+
+/// A report, and those of the nights before it, in which one node became slower and slower.
+BenchResult nightly(int nodes, int nights) {
+  BenchResult result;
+  for (int night = 0; night <= nights; ++night) {
+    auto report = bench::tests::made_up_report(nodes, 0.01, static_cast<unsigned>(night));
+    char date[32];
+    std::snprintf(date, sizeof date, "2026-11-%02dT03:00:00Z", night + 1);
+    report.measured_at = date;
+    bench::tests::figure_of(report.nodes[5], "memory_bandwidth").value *= 1 - 0.03 * night;
+    result.earlier.push_back(std::move(report));
+  }
+  result.report = std::move(result.earlier.back());
+  result.earlier.pop_back();
+  result.held_against = std::to_string(nights) + " earlier reports";
+  result.baselines = bench::learn(result.earlier);
+  return result;
+}
+
+std::string bench_page_of(const std::string& name, BenchResult result) {
+  result.verdicts = bench::judge(result.report, result.baselines);
+  const auto file = folder() / (name + ".html");
+  std::ofstream{file} << bench_page(result);
+  return checked(file);
+}
+
+TEST(Pages, OfManyNodesUnderTest) {
+  auto result = nightly(64, 12);
+  add_links(result.report, 9);
+  add_collectives(result.report);
+  result.report.nodes[7].host = hostile;
+  result.report.lost = {{"n64", "disk"}};
+  const auto page = bench_page_of("bench", std::move(result));
+  expect_parts(page, {"Test of 64 nodes", "1 more lost", "&lt;script&gt;alert", "n9: drain", "NodeName=n64", "memory bandwidth, 2 x AMD EPYC 9654", "tolerance",
+                      "Nodes beside their type", "Bandwidth of pairs, UCX", "Latency of pairs, UCX", "What training gets of it", "of 2016 pairs of nodes measured",
+                      "Rate, n0 - ", "no such transport", "switch leaf0", "rank 17 on n17 adds wrongly", "12 earlier reports"});
+  EXPECT_LT(page.size(), 1'500'000u);
+}
+
+/// One node by itself has no links, no baselines and no history: no section says anything of them.
+TEST(Pages, OfOneNodeUnderTest) {
+  BenchResult result{bench::tests::made_up_report(1), {}, "nothing"};
+  const auto page = bench_page_of("bench-one", std::move(result));
+  expect_parts(page, {"Test of n0", "None: all nodes are well.", "n0: ok"});
+  for (const char* absent : {"<h2>Links</h2>", "<h2>Collectives</h2>", "<h2>Earlier reports</h2>", "Nodes beside their type"}) EXPECT_EQ(page.find(absent), std::string::npos) << absent;
+}
+
+/// A cluster's page stays what a browser shows.
+TEST(Pages, OfThousandsOfNodesAreBounded) {
+  auto result = nightly(2048, 1);
+  add_links(result.report, 9);
+  const auto page = bench_page_of("bench-many", std::move(result));
+  expect_parts(page, {"Pairs of 96 of 2048 nodes are shown", "more nodes are well", "n9: drain"});
+  EXPECT_LT(page.size(), 4'000'000u);
+}
+
 /// What is left in the folder, in a browser: light and wide, dark and as narrow as a phone.
 class Browser : public ::testing::Test {
  protected:
@@ -188,7 +275,7 @@ class Browser : public ::testing::Test {
   TemporaryFolder profile_{fs::temp_directory_path()};
 };
 
-const Words all_pages{"plan.html", "stages.html", "long-run.html", "run.html"};
+const Words all_pages{"plan.html", "stages.html", "long-run.html", "run.html", "bench.html"};
 
 TEST_F(Browser, ShowsPagesWithoutAWordOrARequest) {
   for (const auto& page : all_pages)

@@ -35,6 +35,15 @@ TEST(Scale, LogarithmsHaveDecadesAndBetweenFewOfThemMore) {
   EXPECT_EQ(labels(Scale{{.logarithmic = true}, std::vector{1.0, 12.0}}, 6), (Labels{"1", "2", "5", "10"}));
 }
 
+TEST(Scale, OverManyPowersEachTickHasItsUnit) {
+  const Scale size{{.label = "message", .quantity = Quantity::bytes, .logarithmic = true}, std::vector{8.0, 64.0 * (1 << 20)}};
+  EXPECT_EQ(size.title(), "message");
+  EXPECT_EQ(labels(size, 8), (Labels{"32 B", "1 KiB", "32 KiB", "1 MiB", "32 MiB"}));
+  EXPECT_EQ(labels(size, 3), (Labels{"1 KiB", "1 MiB"}));
+  const Scale time{{.quantity = Quantity::seconds, .logarithmic = true}, std::vector{2e-6, 3e-2}};
+  EXPECT_EQ(labels(time, 6), (Labels{"10 us", "100 us", "1 ms", "10 ms"}));
+}
+
 TEST(Scale, IsLinearWhereALogarithmKnowsNoValue) { EXPECT_FALSE((Scale{{.logarithmic = true}, std::vector{0.0, 5.0}}).logarithmic()); }
 
 TEST(Scale, OneValueNoneAndValuesThatAreNone) {

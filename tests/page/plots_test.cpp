@@ -78,6 +78,20 @@ TEST(HeatMap, OfManyNodesIsNoWiderThanThePage) {
   checked(figure(map));
 }
 
+TEST(HeatMap, WhereLittleWasMeasuredIsSmall) {
+  HeatMap map{{"Bandwidth", ""}, "from", "to", {}, {}, {}, {.label = "bandwidth"}};
+  for (int n = 0; n < 96; ++n) {
+    map.rows.push_back("node-" + std::to_string(n));
+    map.columns.push_back(map.rows.back());
+    map.values.emplace_back(96);
+    map.values.back()[static_cast<std::size_t>((n + 1) % 96)] = 1.0 + n;
+  }
+  const auto text = checked(figure(map));
+  EXPECT_EQ(count(text, "class=\"none\""), 2u);
+  EXPECT_EQ(count(text, "<td>node-3</td><td>node-4</td>"), 1u);
+  EXPECT_LT(text.size(), 150'000u);
+}
+
 TEST(Gantt, ManySmallBarsBecomeFew) {
   Gantt gantt{{"Timeline", ""}, {.quantity = Quantity::seconds}, {"rank 0"}, {}, {{Colour::blue, "forward"}}};
   for (int i = 0; i < 100'000; ++i) gantt.bars.push_back({0, i * 1e-5, (i + 1) * 1e-5, Colour::blue, "", "x"});

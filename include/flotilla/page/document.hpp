@@ -1,9 +1,11 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "flotilla/page/colour.hpp"
 #include "flotilla/page/markup.hpp"
 
 namespace flotilla::page {
@@ -23,8 +25,11 @@ Markup paragraph(std::string_view words);
 /// One figure that counts: "tokens/s", "12.3k", "MFU 41 %".
 struct Tile {
   std::string label, value, note{};
+  std::optional<Colour> edge{};  ///< what its words say at a glance
 };
 Markup tiles(const std::vector<Tile>&);
+/// Many of them: smaller and closer.
+Markup small_tiles(const std::vector<Tile>&);
 
 /// What somebody has to know first: why a plan does not fit, why a run ended.
 Markup notice(std::string_view words);

@@ -8,6 +8,7 @@
 
 #include "app/bench/bench_launch.hpp"
 #include "app/bench/bench_network.hpp"
+#include "app/bench/bench_page.hpp"
 #include "app/bench/bench_text.hpp"
 #include "app/common/live_line.hpp"
 #include "app/common/table.hpp"
@@ -37,6 +38,7 @@ const char* launch_variable(const char* name) { return std::getenv(name); }
 struct Standard {
   bench::Baselines baselines;
   std::string name;
+  std::vector<bench::Report> reports;
 };
 
 std::string siblings_of(const bench::Report& report) {
@@ -46,13 +48,15 @@ std::string siblings_of(const bench::Report& report) {
 Standard standard_of(const BenchOptions& o, const bench::Report& report) {
   if (!o.baseline.empty()) {
     const std::vector<bench::Report> one{files::read_bench(o.baseline)};
-    return {bench::learn(one, 1), o.baseline};
+    return {bench::learn(one, 1), o.baseline, one};
   }
   std::vector<std::string> refused;
-  const auto history = o.history.empty() ? std::vector<bench::Report>{} : files::read_bench_history(o.history, longest_history, refused);
+  auto history = o.history.empty() ? std::vector<bench::Report>{} : files::read_bench_history(o.history, longest_history, refused);
   for (const auto& why : refused) log::warning("left out of the history: ", why);
-  if (history.empty()) return {{}, siblings_of(report)};
-  return {bench::learn(history), text(history.size(), history.size() == 1 ? " earlier report" : " earlier reports")};
+  if (history.empty()) return {{}, siblings_of(report), {}};
+  auto baselines = bench::learn(history);
+  const auto name = text(history.size(), history.size() == 1 ? " earlier report" : " earlier reports");
+  return {std::move(baselines), name, std::move(history)};
 }
 
 int exit_code_of(const BenchResult& result) {
@@ -62,6 +66,7 @@ int exit_code_of(const BenchResult& result) {
 }
 
 void write_exports(const BenchOptions& o, const BenchResult& result) {
+  if (!o.page.empty()) files::write_text(o.page, bench_page(result));
   if (!o.prometheus.empty()) files::write_text(o.prometheus, prometheus_text(result));
   if (o.reframe.empty()) return;
   const char* cluster = launch_variable("SLURM_CLUSTER_NAME");
@@ -77,9 +82,9 @@ void show(const BenchOptions& o, const BenchResult& result) {
 
 /// Judges before the report joins the history: a run is not held against itself.
 int conclude(const BenchOptions& o, bench::Report report, bool is_new) {
-  const auto standard = standard_of(o, report);
-  BenchResult result{std::move(report), {}, standard.name};
-  result.verdicts = bench::judge(result.report, standard.baselines);
+  auto standard = standard_of(o, report);
+  BenchResult result{std::move(report), {}, std::move(standard.name), std::move(standard.reports), std::move(standard.baselines)};
+  result.verdicts = bench::judge(result.report, result.baselines);
   if (is_new && !o.history.empty()) files::add_to_bench_history(o.history, result.report);
   write_exports(o, result);
   show(o, result);

@@ -27,7 +27,8 @@ options::Table bench_table(BenchOptions& o) {
         {.value = "FILE", .unset = "none", .alias = "baseline"});
   t.add("judging.compare", &o.compare, "compare two reports: flotilla bench --compare OLD NEW", {.alias = "compare"});
   t.add("judging.quiet", &o.quiet, "print nothing if all nodes are well", {.alias = "quiet"});
-  t.section("export", "For other tools");
+  t.section("export", "For other tools and people");
+  t.add("export.page", &o.page, "write a page with pictures: verdicts, nodes, pairs, links, collectives, earlier reports", {.value = "FILE", .unset = "none", .alias = "html"});
   t.add("export.prometheus", &o.prometheus, "write figures and verdicts in Prometheus text format, for node_exporter's textfile collector",
         {.value = "FILE", .unset = "none", .alias = "prometheus"});
   t.add("export.reframe", &o.reframe, "write medians by partition as a ReFrame reference block",

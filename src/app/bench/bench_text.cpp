@@ -1,11 +1,9 @@
 #include "app/bench/bench_text.hpp"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
+#include "app/bench/bench_rows.hpp"
 #include "app/common/table.hpp"
-#include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/options/documents.hpp"
@@ -15,43 +13,17 @@ namespace {
 
 using bench::Grade;
 
-struct Sample {
-  double value = 0;
-  std::string host;
-};
-
-/// Samples of each figure of each type, best first.
-std::map<std::string, std::vector<std::pair<std::string, std::vector<Sample>>>> samples_of(const bench::Report& report) {
-  std::map<std::string, std::vector<std::pair<std::string, std::vector<Sample>>>> types;
-  for (const auto& node : report.nodes)
-    for (const auto& figure : node.figures) {
-      auto& figures = types[node.type];
-      auto at = std::ranges::find(figures, figure.name, &std::pair<std::string, std::vector<Sample>>::first);
-      if (at == figures.end()) at = figures.insert(at, {figure.name, {}});
-      at->second.push_back({figure.value, node.host});
-    }
-  for (auto& [type, figures] : types)
-    for (auto& [name, samples] : figures)
-      std::ranges::stable_sort(samples, [more = bench::kind_of(name).more_is_better](const Sample& a, const Sample& b) {
-        return more ? a.value > b.value : a.value < b.value;
-      });
-  return types;
+std::vector<std::string> printable_all(std::vector<std::string> cells) {
+  for (auto& cell : cells) cell = printable(cell);
+  return cells;
 }
 
 std::string figures_text(const bench::Report& report) {
   std::string out;
-  for (const auto& [type, figures] : samples_of(report)) {
-    const auto nodes = std::ranges::count(report.nodes, type, &bench::NodeReport::type);
-    out += text(printable(type), ", ", nodes, nodes == 1 ? " node\n" : " nodes\n");
+  for (const auto& type : figure_rows(report)) {
+    out += text(printable(type.type), ", ", type.nodes, type.nodes == 1 ? " node\n" : " nodes\n");
     TextTable table{{{"test"}, {"median", Align::right}, {"worst", Align::right}, {"on"}}};
-    for (const auto& [name, samples] : figures) {
-      const auto& worst = samples.back();
-      const auto& middle = samples[samples.size() / 2];
-      const auto colon = name.find(':');
-      table.add({text(bench::kind_of(name).title, colon == name.npos ? "" : " of " + printable(name.substr(colon + 1))),
-                 bench::value_in_words({name, middle.value}), samples.size() > 1 ? bench::value_in_words({name, worst.value}) : "",
-                 samples.size() > 1 ? printable(worst.host) : ""});
-    }
+    for (const auto& row : type.figures) table.add(printable_all({row.title, row.median, row.worst, row.host}));
     out += table.print(output_style()) + "\n";
   }
   return out;
@@ -60,17 +32,12 @@ std::string figures_text(const bench::Report& report) {
 /// "n1 - n2, alone" and what it reaches.
 std::string links_text(const bench::Report& report) {
   TextTable table{{{"link"}, {"transport"}, {"8 B", Align::right}, {"at", Align::right}, {"one way", Align::right}, {"both ways", Align::right}, {"put", Align::right}}};
-  for (const auto& link : report.links) {
-    if (!link.alone) continue;
-    const std::string name = link.from == link.to ? "inside " + link.from : link.from + " - " + link.to;
-    const std::string transport = link.transport.empty() ? "ucx" : link.transport;
-    if (link.points.empty()) {
-      table.add({printable(name), printable(transport)}, printable(link.refusal));
-      continue;
-    }
-    const auto& last = link.points.back();
-    const auto rate = [](BytesPerSecond value) { return value.value > 0 ? to_string(value) : std::string{}; };
-    table.add({printable(name), printable(transport), to_string(link.points.front().latency), to_string(last.size), rate(last.stream), rate(last.both), rate(last.put)});
+  for (const auto& row : link_rows(report)) {
+    const auto cells = printable_all(row);
+    if (cells.size() > 3)
+      table.add(cells);
+    else
+      table.add({cells[0], cells[1]}, cells[2]);
   }
   return table.empty() ? "" : table.print(output_style()) + "\n";
 }
@@ -78,22 +45,14 @@ std::string links_text(const bench::Report& report) {
 /// All-reduces by level.
 std::string collectives_text(const bench::Report& report) {
   TextTable table{{{"all-reduce"}, {"ranks", Align::right}, {"smallest", Align::right}, {"largest", Align::right}, {"proof"}}};
-  for (const auto& c : report.collectives) {
-    const auto time = [](const bench::CollectivePoint& p) { return text(p.size, " in ", p.time); };
-    const bool right = !c.points.empty();
-    table.add({printable(text(c.level, " ", c.name)), text(c.ranks), right ? time(c.points.front()) : "", right ? time(c.points.back()) : "",
-               c.refusal.empty() ? "sums are right" : "failed"});
-  }
+  for (const auto& row : collective_rows(report)) table.add(printable_all(row));
   return table.empty() ? "" : table.print(output_style()) + "\n";
 }
 
 /// How many pairs of nodes were measured, of how many.
 std::string pairs_text(const bench::Report& report) {
-  std::set<std::pair<std::string, std::string>> pairs;
-  for (const auto& link : report.links)
-    if (link.from != link.to) pairs.insert({std::min(link.from, link.to), std::max(link.from, link.to)});
-  const std::size_t nodes = report.nodes.size();
-  return pairs.empty() ? "" : text(pairs.size(), " of ", nodes * (nodes - 1) / 2, " pairs of nodes measured\n");
+  const auto words = pairs_in_words(report);
+  return words.empty() ? words : words + "\n";
 }
 
 std::string counted(std::ptrdiff_t count, const char* what) { return text(count, " ", what); }

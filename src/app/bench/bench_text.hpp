@@ -11,6 +11,8 @@ struct BenchResult {
   bench::Report report;
   std::vector<bench::NodeVerdict> verdicts;
   std::string held_against;  ///< "12 earlier reports", "the other nodes of their type", ...
+  std::vector<bench::Report> earlier{};  ///< those reports, oldest first
+  bench::Baselines baselines{};          ///< learned from them
 };
 
 /// Figures by type of node, and the nodes that are not well, with the lines that drain them.

@@ -17,6 +17,17 @@ constexpr std::array<NamedUnit, 6> time_units{{{"d", 86400}, {"h", 3600}, {"min"
 constexpr std::array<NamedUnit, 6> byte_units{
     {{"PiB", 0x1p50}, {"TiB", 0x1p40}, {"GiB", 0x1p30}, {"MiB", 0x1p20}, {"KiB", 0x1p10}, {"B", 1}}};
 
+constexpr double few_powers = 1000;  // between the ends of a logarithmic axis that one unit suits
+
+const std::array<NamedUnit, 6>& units_of(Quantity quantity) { return quantity == Quantity::seconds ? time_units : byte_units; }
+
+/// "32 KiB": in the largest unit that it is one of.
+std::string in_own_unit(const std::array<NamedUnit, 6>& units, double value) {
+  const auto found = std::ranges::find_if(units, [&](const NamedUnit& unit) { return value >= unit.size * (1 - 1e-9); });
+  const auto& unit = found == units.end() ? units.back() : *found;
+  return formatted("%.4g ", value / unit.size) + unit.name;
+}
+
 /// The largest unit of which the range holds two.
 NamedUnit unit_for(const std::array<NamedUnit, 6>& units, double most) {
   const auto found = std::ranges::find_if(units, [&](const NamedUnit& unit) { return most >= 2 * unit.size; });
@@ -63,7 +74,9 @@ Scale::Scale(const Axis& axis, std::span<const double> values) : axis_{axis}, lo
   high_ = high;
   const double most = std::max(std::abs(low), std::abs(high));
   if (axis.quantity == Quantity::number) return;
-  const auto unit = unit_for(axis.quantity == Quantity::seconds ? time_units : byte_units, most);
+  own_units_ = logarithmic_ && high_ / low_ > few_powers;
+  if (own_units_) return;
+  const auto unit = unit_for(units_of(axis.quantity), most);
   unit_ = unit.size;
   unit_name_ = unit.name;
 }
@@ -98,7 +111,16 @@ double Scale::place(double value) const {
   return std::clamp(along, 0.0, 1.0);
 }
 
+std::vector<Tick> Scale::powers_of_two(int most) const {
+  std::vector<Tick> all;
+  const double low = std::ceil(std::log2(low_) - 1e-9), high = std::log2(high_) + 1e-9;
+  const double by = high - low <= 5.0 * most ? 5 : 10;
+  for (double power = std::ceil(low / by) * by; power <= high; power += by) all.push_back({std::exp2(power), tick_label(std::exp2(power))});
+  return all;
+}
+
 std::vector<Tick> Scale::ticks(int most) const {
+  if (own_units_ && axis_.quantity == Quantity::bytes) return powers_of_two(most);
   std::vector<Tick> all;
   if (logarithmic_ && high_ / low_ >= 10) {
     const double low = std::log10(low_ / unit_), high = std::log10(high_ / unit_);
@@ -118,6 +140,7 @@ std::vector<Tick> Scale::ticks(int most) const {
 }
 
 std::string Scale::tick_label(double value) const {
+  if (own_units_) return in_own_unit(units_of(axis_.quantity), value);
   const std::string figure = short_figure(std::abs(value) < 1e-12 * std::abs(high_) ? 0 : value / unit_);
   return axis_.unit == "$" ? "$" + figure : figure;
 }

@@ -40,6 +40,7 @@ class Scale {
 
  private:
   std::string tick_label(double value) const;
+  std::vector<Tick> powers_of_two(int most) const;
   double step(int most) const;
 
   Axis axis_;
@@ -47,6 +48,7 @@ class Scale {
   double low_ = 0, high_ = 1;
   double unit_ = 1;        ///< that ticks are counted in
   std::string unit_name_;  ///< "ms", "GiB"; empty: none
+  bool own_units_ = false;  ///< each tick has its own: over many powers of ten none suits all
 };
 
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `least`.

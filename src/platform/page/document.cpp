@@ -21,6 +21,14 @@ Markup cell(Name name, const Column& column, const std::string& text) {
   return column.number ? element(name, {{"class", "number"}}, text) : element(name, {}, text);
 }
 
+Markup tiles_around(std::string_view classes, const std::vector<Tile>& all) {
+  Markup out;
+  for (const auto& tile : all)
+    out += element("div", {{"class", tile.edge ? text("tile e", static_cast<int>(*tile.edge)) : "tile"}},
+                   element("div", {}, tile.label) + element("strong", {}, tile.value) + element("div", {}, tile.note));
+  return element("div", {{"class", classes}}, out);
+}
+
 }  // namespace
 
 std::string document(std::string_view title, const Markup& body) {
@@ -37,13 +45,9 @@ Markup section(std::string_view title, const Markup& content) {
 
 Markup paragraph(std::string_view text) { return element("p", {}, text); }
 
-Markup tiles(const std::vector<Tile>& all) {
-  Markup out;
-  for (const auto& tile : all)
-    out += element("div", {{"class", "tile"}},
-                   element("div", {}, tile.label) + element("strong", {}, tile.value) + element("div", {}, tile.note));
-  return element("div", {{"class", "tiles"}}, out);
-}
+Markup tiles(const std::vector<Tile>& all) { return tiles_around("tiles", all); }
+
+Markup small_tiles(const std::vector<Tile>& all) { return tiles_around("tiles small", all); }
 
 Markup notice(std::string_view text) { return element("p", {{"class", "notice"}}, text); }
 

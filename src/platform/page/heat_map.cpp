@@ -9,6 +9,8 @@ namespace flotilla::page {
 namespace {
 
 constexpr int shades = 8;  // style.cpp: classes h0 to h7
+constexpr std::size_t few_rows = 16;    // each of which has its label, however many columns there are
+constexpr double label_height = 16;
 
 std::vector<double> values_of(const HeatMap& map) {
   std::vector<double> values;
@@ -30,7 +32,7 @@ class HeatDrawing {
       : map_{map}, scale_{map.value, values_of(map)}, left_{std::max(label_width(map.rows, width / 3), width_of(map.rows_are + "  ")) + 10}, canvas_{width, 0} {
     const auto columns = static_cast<double>(std::max<std::size_t>(1, map.columns.size()));
     side_ = std::min(56.0, (width - left_ - 4) / columns);
-    tall_ = std::min(side_, std::max(24.0, side_ * 0.7));
+    tall_ = std::max(std::min(side_, std::max(24.0, side_ * 0.7)), map.rows.size() <= few_rows ? label_height : 0.0);
     canvas_ = Canvas{width, top + tall_ * static_cast<double>(map.rows.size()) + bottom};
   }
 
@@ -38,6 +40,7 @@ class HeatDrawing {
     canvas_.words({left_, 14}, map_.columns_are.empty() ? "" : map_.columns_are + " →", Anchor::start, "soft");
     canvas_.words({4, top - 8}, map_.rows_are.empty() ? "" : map_.rows_are + " ↓", Anchor::start, "soft");
     draw_labels();
+    if (one_ground()) canvas_.box({left_, top, side_ * static_cast<double>(map_.columns.size()), tall_ * static_cast<double>(map_.rows.size())}, "none");
     for (std::size_t r = 0; r < map_.rows.size(); ++r)
       for (std::size_t c = 0; c < map_.columns.size(); ++c) draw(r, c);
     draw_key();
@@ -46,6 +49,9 @@ class HeatDrawing {
 
  private:
   static constexpr double top = 44, bottom = 56;
+
+  /// Cells that nobody could point at have no boxes of their own where nothing was measured.
+  bool one_ground() const { return side_ < 16; }
 
   Area cell(std::size_t r, std::size_t c) const {
     return {left_ + side_ * static_cast<double>(c), top + tall_ * static_cast<double>(r), side_, tall_};
@@ -83,6 +89,7 @@ class HeatDrawing {
   void draw(std::size_t r, std::size_t c) {
     const auto area = cell(r, c);
     const auto known = value(r, c);
+    if (!known && one_ground()) return;
     if (!known) return canvas_.box(area, "none", r == c ? "" : text(map_.rows[r], " to ", map_.columns[c], ": not measured"));
     const int dark = shade(*known);
     canvas_.box(area, text("bar h", dark), text(map_.rows[r], " to ", map_.columns[c], ": ", scale_.in_words(*known)));
@@ -105,8 +112,18 @@ class HeatDrawing {
   Canvas canvas_;
 };
 
+/// What is known, cell by cell.
+Markup list_of(const HeatMap& map, const Scale& scale) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t r = 0; r < map.rows.size(); ++r)
+    for (std::size_t c = 0; c < map.columns.size() && rows.size() < most_table_rows; ++c)
+      if (const auto& value = map.values.at(r).at(c)) rows.push_back({map.rows[r], map.columns[c], scale.in_words(*value)});
+  return table({{map.rows_are}, {map.columns_are}, {map.value.label, true}}, rows);
+}
+
 Markup table_of(const HeatMap& map) {
   const Scale scale{map.value, values_of(map)};
+  if (map.rows.size() * map.columns.size() > most_table_rows) return list_of(map, scale);
   std::vector<Column> columns{{map.rows_are}};
   for (const auto& column : map.columns) columns.push_back({column, true});
   std::vector<std::vector<std::string>> rows;

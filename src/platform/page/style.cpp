@@ -40,6 +40,9 @@ text { fill: var(--ink); } .soft { fill: var(--soft); } .on { fill: #10151c; } .
 .f5 { fill: var(--vermillion); } .f6 { fill: var(--yellow); } .f7 { fill: var(--grey); }
 .s0 { stroke: var(--blue); } .s1 { stroke: var(--orange); } .s2 { stroke: var(--green); } .s3 { stroke: var(--purple); } .s4 { stroke: var(--sky); }
 .s5 { stroke: var(--vermillion); } .s6 { stroke: var(--yellow); } .s7 { stroke: var(--grey); }
+.small { grid-template-columns: repeat(auto-fill, minmax(6rem, 1fr)); gap: .4rem; } .small .tile { padding: .3rem .5rem; } .small strong { font-size: 1rem; }
+.e0 { border-left: 5px solid var(--blue); } .e1 { border-left: 5px solid var(--orange); } .e2 { border-left: 5px solid var(--green); } .e3 { border-left: 5px solid var(--purple); }
+.e4 { border-left: 5px solid var(--sky); } .e5 { border-left: 5px solid var(--vermillion); } .e6 { border-left: 5px solid var(--yellow); } .e7 { border-left: 5px solid var(--grey); }
 .h0 { fill: #00224e; } .h1 { fill: #1c3d6e; } .h2 { fill: #44516b; } .h3 { fill: #666970; } .h4 { fill: #878479; } .h5 { fill: #a99e73; } .h6 { fill: #d0bf62; } .h7 { fill: #fee838; } .hit { fill: transparent; }
 @media (prefers-color-scheme: dark) { .on-blue { fill: #10151c; } }
 @media print { .on-blue { fill: #fff; } }
