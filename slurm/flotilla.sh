@@ -356,9 +356,12 @@ flotilla_tell_waiting() ( # SECONDS
   flotilla_say "$1 s after the launch: $what"
 )
 
+# Whether srun says that it could not start the step. Over several components it takes 20 s to end then.
+flotilla_launch_failed() { [ -s "$flotilla_words" ] && grep -qE 'launch (failed|for .* failed)' "$flotilla_words"; }
+
 # Waits for the step; passes warnings on; ends a step that the run has given up but srun does not.
 flotilla_wait() { # PID INCARNATION-BEFORE
-  local told="" given_up="" looked=$SECONDS stepped=$SECONDS launched=$SECONDS begun="" had_step="" tell_after=$FLOTILLA_TELL_AFTER
+  local told="" given_up="" why="" looked=$SECONDS stepped=$SECONDS launched=$SECONDS begun="" had_step="" tell_after=$FLOTILLA_TELL_AFTER
   while flotilla_running "$1"; do
     if [ -z "$begun" ] && flotilla_has_begun; then begun=yes; fi
     # Before that it would kill the ranks.
@@ -366,9 +369,10 @@ flotilla_wait() { # PID INCARNATION-BEFORE
       told=yes
       if [ "$flotilla_stop" = slurm ]; then flotilla_take_along; else kill -s "$FLOTILLA_SIGNAL" "$1" 2>/dev/null; fi
     fi
-    if [ -z "$given_up" ] && flotilla_has_ended "$2"; then given_up=$SECONDS; fi
+    if [ -z "$given_up" ] && flotilla_has_ended "$2"; then given_up=$SECONDS why="the run has ended"; fi
+    if [ -z "$given_up$begun" ] && flotilla_launch_failed; then given_up=$SECONDS why="the launch has failed"; fi
     if [ -n "$given_up" ] && [ $((SECONDS - given_up)) -ge 5 ]; then
-      flotilla_say "the run has ended but srun has not; ending its step"
+      flotilla_say "$why, but srun goes on; ending its step"
       flotilla_kill_steps "$1"
       given_up=$((SECONDS + 60))
     fi
@@ -422,7 +426,7 @@ flotilla_launch() {
   flotilla_find_incarnation
   flotilla_begun_before=$flotilla_newest
   : >"$flotilla_words"
-  flotilla_stop=""
+  flotilla_stop=${flotilla_stop#relaunch} # in one command: between two, another signal may come
   if flotilla_is_het; then
     flotilla_het_launch "$FLOTILLA" "$@"
   else
@@ -432,6 +436,7 @@ flotilla_launch() {
     [ -n "${nodes// /}" ] || { code=77 && flotilla_say "no node of the job answers" && return; }
     flotilla_plain_launch "$nodes" "$FLOTILLA" "$@"
   fi
+  flotilla_heed_warnings
   flotilla_launched_on=$nodes
   # What sbatch was asked for is about the first allocation; -N and -n above are about this one.
   unset SLURM_NTASKS SLURM_NPROCS SLURM_TASKS_PER_NODE SLURM_NTASKS_PER_NODE "${!SLURM_NTASKS_PER_NODE_HET_GROUP_@}" "${!SLURM_NTASKS_HET_GROUP_@}"
@@ -484,16 +489,21 @@ flotilla_end() { # CODE WHY
   exit "$1"
 }
 
-# So many seconds, in which a signal ends the job's stay: a warning or TERM that comes while nothing runs.
+# A warning or TERM that has come while nothing runs ends the job's stay.
+flotilla_heed_warnings() {
+  case $flotilla_stop in
+    slurm) flotilla_end_for_slurm 75 "told to end while nothing ran" ;;
+    requeue) flotilla_requeue "warned while nothing ran" ;;
+  esac
+}
+
+# So many seconds, unless a warning or TERM comes.
 flotilla_sleep() { # SECONDS WHY
   local end=$((SECONDS + $1))
   flotilla_say "$2: going on in $1 s"
   while [ "$SECONDS" -lt "$end" ]; do
-    case $flotilla_stop in
-      slurm) flotilla_end_for_slurm 75 "told to end while nothing ran" ;;
-      requeue) flotilla_requeue "warned while nothing ran" ;;
-      relaunch) return ;;
-    esac
+    flotilla_heed_warnings
+    [ "$flotilla_stop" != relaunch ] || return
     sleep "${FLOTILLA_POLL:-0.5}" &
     wait $!
   done
@@ -683,7 +693,9 @@ flotilla_lost() {
   flotilla_say "a peer or node was lost: starting again on the nodes left"
 }
 
+# On a part of the job's nodes, since the others did not answer or were left out, nothing fitting is no reason to stop.
 flotilla_no_plan() {
+  [ "$(wc -w <<<"$flotilla_launched_on")" -ge "$(flotilla_all_nodes | wc -l)" ] || flotilla_is_het || flotilla_requeue "no plan fits the nodes that answer"
   case $FLOTILLA_ON_NO_PLAN in
     stop) flotilla_end 76 "no plan fits what the job has" ;;
     requeue) flotilla_requeue "no plan fits what the job has" ;;

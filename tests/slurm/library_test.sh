@@ -21,7 +21,7 @@ case $1 in requeue | requeuehold) [ -z "${AWAY-}" ] || { rm "$AWAY" 2>/dev/null 
 exit 0
 S
 stub squeue <<'S'
-case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) echo n1,n2 ;; *%i*) echo "${STEPS-}" ;; *%t*) tr ' ' '\n' <<<"${STATES-R}" ;; esac
+case "$*" in *%L*) echo "${LEFT:-1:00:00}" ;; *%N*) [ -z "${WARNED-}" ] || kill -s USR2 "$JOB_SHELL"; echo n1,n2 ;; *%i*) echo "${STEPS-}" ;; *%t*) tr ' ' '\n' <<<"${STATES-R}" ;; esac
 S
 stub sinfo <<'S'
 case "$*" in *idle*) tr ' ' '\n' <<<"${USABLE:-n1 n2 n3 n4}" ;; esac
@@ -46,6 +46,7 @@ sed -i 1d "$WORK/plan"
 sleep "${LASTS:-0}"
 if [ -n "${SAYS-}" ]; then echo "$SAYS" >&2; fi
 # A rank that has opened the run directory has left its incarnation there.
+[ "$incarnation$step" != -- ] || sleep "${LINGERS:-0}"
 [ "$incarnation$step" = -- ] || { mkdir -p "$FLOTILLA_RUN/incarnations"; touch "$FLOTILLA_RUN/incarnations/$(($(ls "$FLOTILLA_RUN/incarnations" | wc -l) + 1)).json"; }
 [ "$step" = - ] || { mkdir -p "$FLOTILLA_RUN/step-$step"; touch "$FLOTILLA_RUN/step-$step/manifest.json"; }
 [ "$outcome" = - ] || echo "{\"incarnation\": $incarnation, \"exit_code\": $outcome, \"reason\": \"x\"${SAYS_MORE-}}" >"$FLOTILLA_RUN/outcome.json"
@@ -63,7 +64,7 @@ expect() {
   [ -z "${LAUNCHES-}" ] || echo "$LAUNCHES" >"$work/run/launches"
   printf '%s\n' "$plan" >"$work/plan"
   # shellcheck disable=SC2016
-  env FLOTILLA_POLL=0.05 FLOTILLA_PAUSE=0 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c '. "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
+  env FLOTILLA_POLL=0.05 FLOTILLA_PAUSE=0 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c 'export JOB_SHELL=$$; . "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
   got=$?
   cat "$work/calls" >>"$work/said" 2>/dev/null
   if [ "$got" != "$code" ] || ! grep -qE -- "$pattern" "$work/said"; then
@@ -75,7 +76,7 @@ expect() {
 
 expect "done" 0 "0 0 1 9" "ending with 0"
 expect "a launch that has said nothing yet is left alone" 0 "0 0 1 9" "ending with 0" LASTS=7
-if grep -q "has ended but srun" "$work/said"; then echo "FAILED: a launch that had said nothing was ended" && failures=$((failures + 1)); fi
+if grep -q "ending its step" "$work/said"; then echo "FAILED: a launch that had said nothing was ended" && failures=$((failures + 1)); fi
 expect "launches all nodes in one world" 0 "0 0 1 9" "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N2 -n2 -w n1,n2 flotilla train job.toml --run.directory=$work/run"
 expect "several ranks on a node" 0 "0 0 1 9" "-N2 -n8" FLOTILLA_TASKS=4
 expect "time limit is passed on" 0 "0 0 1 9" "^limit 90061s" LEFT=1-01:01:01
@@ -93,6 +94,9 @@ expect "Slurm refuses to requeue" 75 "75 75 1 5" "does not requeue this job" NO_
 touch "$work/away"
 expect "slurmctld is away: requeued when it is back" 75 "75 75 1 5" "slurmctld does not answer: asking again" AWAY="$work/away"
 expect "no plan: stop" 76 "76 76 1 -" "no plan fits"
+expect "warned before a launch: nothing is launched" 75 "0 0 1 9" "warned while nothing ran: back to the queue" WARNED=1
+! grep -q "launching on" "$work/said" || { echo "FAILED: launched although warned" && failures=$((failures + 1)); }
+expect "no plan for the nodes that answer: requeue" 75 $'77 77 1 5\n76 76 2 5' "no plan fits the nodes that answer: back to the queue" SILENT=n2
 expect "no plan: requeue" 75 "76 76 1 -" "^scontrol requeue 7" FLOTILLA_ON_NO_PLAN=requeue
 expect "no plan: wait" 75 "76 76 1 -" "^scontrol requeuehold 7" FLOTILLA_ON_NO_PLAN=wait
 expect "lost peer: again on the nodes that answer" 0 $'137 - - 5\n0 0 2 9' "^srun --overlap .*-w n2 echo here"
@@ -135,6 +139,7 @@ expect "no other nodes: none is left out" 75 $'1 - - -' "partition p has no othe
 expect "the only other node has been left out before" 75 $'1 - - -' "partition p has no other nodes for these: n2" EXCLUDED=n3 USABLE="n1 n2 n3" FLOTILLA_START_WITHIN=0 SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES=2 SAYS="srun: error: Node failure on n2"
 ! grep -q excnodelist "$work/said" || { echo "FAILED: a job that could never start again" && failures=$((failures + 1)); }
 expect "het: elsewhere, by component" 75 $'1 - - -' "^scontrol update jobid=8 excnodelist=n3$" FLOTILLA_START_WITHIN=0 SLURM_HET_SIZE=2 SLURM_JOB_ID_HET_GROUP_0=7 SLURM_JOB_ID_HET_GROUP_1=8 SLURM_JOB_PARTITION_HET_GROUP_0=a SLURM_JOB_PARTITION_HET_GROUP_1=b SLURM_JOB_NUM_NODES_HET_GROUP_0=2 SLURM_JOB_NUM_NODES_HET_GROUP_1=1 SLURM_JOB_NODELIST_HET_GROUP_0=n1,n2 SLURM_JOB_NODELIST_HET_GROUP_1=n3 SAYS="srun: error: Task launch for StepId=7.0 failed on node n3: Unspecified error"
+expect "an srun that goes on after a failed launch is ended" 0 $'1 - - -\n0 0 1 9' "the launch has failed, but srun goes on; ending its step" LINGERS=30 SAYS="srun: error: task 0 launch failed: Unspecified error"
 expect "a launch that hangs is ended" 75 $'0 - - -' "no rank has opened the run directory in 1 s; ending this launch" LASTS=30 FLOTILLA_START_WITHIN=1 FLOTILLA_LOOK_EVERY=1
 expect "a slow launch says what it waits for" 0 "0 0 1 9" "[34] s after the launch: Slurm has not started its step" LASTS=6 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1
 expect "a slow launch whose step is there" 0 "0 0 1 9" "[34] s after the launch: its step is there, and no rank has opened the run" LASTS=9 FLOTILLA_TELL_AFTER=3 FLOTILLA_LOOK_EVERY=1 STEPS=7.0
