@@ -20,6 +20,7 @@
 #   FLOTILLA_LINKS       jobs of a chain that may follow (flotilla_chain)                       default: 20
 #   FLOTILLA_RUN_GRACE   how long ranks live after TERM, with its unit: a longer step is given up     default: Slurm's KillWait
 #   FLOTILLA_ANSWER_WITHIN seconds that nodes get to answer, and the ranks of a killed srun to save         default: 10
+#   FLOTILLA_SKIP_STEPS  numbers of steps to skip at most after a requeue or a failed launch; 0: none                       default: 24
 #   FLOTILLA_TELL_AFTER  seconds after a launch, and then after twice as many each time, to say what it waits for    default: 10
 #   FLOTILLA_LOOK_EVERY  seconds between looks whether the step is still there while srun is                    default: 5
 #   FLOTILLA_NOTICE_WITHIN seconds to wait, before a requeue, for Slurm to see that a silent node is lost  default: 900
@@ -59,8 +60,8 @@ flotilla_check() {
   [ -n "${SLURM_JOB_ID-}" ] || flotilla_refuse "this is no Slurm job; start it with sbatch"
   [ -n "${FLOTILLA_RUN-}" ] || flotilla_refuse "set FLOTILLA_RUN to the run directory"
   : "${FLOTILLA:=flotilla}" "${FLOTILLA_TASKS:=1}" "${FLOTILLA_SIGNAL:=USR2}" "${FLOTILLA_ON_NO_PLAN:=stop}" "${FLOTILLA_REQUEUES:=100}" \
-    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_TELL_AFTER:=10}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
-  flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_TELL_AFTER FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \
+    "${FLOTILLA_TRIES:=3}" "${FLOTILLA_LINKS:=20}" "${FLOTILLA_DRAIN_EVERY:=60}" "${FLOTILLA_ANSWER_WITHIN:=10}" "${FLOTILLA_NOTICE_WITHIN:=900}" "${FLOTILLA_LOOK_EVERY:=5}" "${FLOTILLA_TELL_AFTER:=10}" "${FLOTILLA_SKIP_STEPS:=24}" "${FLOTILLA_START_WITHIN:=240}" "${FLOTILLA_PAUSE:=5}"
+  flotilla_require_numbers FLOTILLA_LOOK_EVERY FLOTILLA_TELL_AFTER FLOTILLA_SKIP_STEPS FLOTILLA_ANSWER_WITHIN FLOTILLA_NOTICE_WITHIN FLOTILLA_START_WITHIN FLOTILLA_PAUSE FLOTILLA_REQUEUES \
     FLOTILLA_TRIES FLOTILLA_LINKS FLOTILLA_DRAIN_EVERY "${!FLOTILLA_TASKS@}" SLURM_JOB_ID SLURM_HET_SIZE SLURM_RESTART_COUNT \
     "${!SLURM_JOB_NUM_NODES_HET_GROUP_@}"
   case $FLOTILLA_SIGNAL in USR1 | USR2 | TERM) ;; *) flotilla_refuse "FLOTILLA_SIGNAL is '$FLOTILLA_SIGNAL'; expected USR1, USR2 or TERM" ;; esac
@@ -419,6 +420,18 @@ flotilla_without_bad() { # NODE...
   if [ ${#kept[@]} -gt 0 ]; then echo "${kept[*]}"; else echo "$*"; fi
 }
 
+# What a killed slurmstepd leaves in slurmd's folder (PMIx's socket) is in the way of every later step of its number on that node, and numbers
+# begin at 0 again when the job is requeued. Steps without PMIx use some up: how many is left to chance, for nobody knows which are free.
+flotilla_skip_steps() (
+  option=--quiet
+  ! flotilla_is_het || option=--het-group=0
+  [ "$FLOTILLA_SKIP_STEPS" -gt 0 ] || exit 0
+  for ((i = 1 + RANDOM % FLOTILLA_SKIP_STEPS; i > 0; i--)); do
+    timeout --kill-after=2 "$FLOTILLA_ANSWER_WITHIN" srun --overlap --mpi=none --gres=none "$option" -N1 -n1 true </dev/null >/dev/null 2>&1 &
+  done
+  wait
+)
+
 # Launches once; sets `code` and what flotilla_job has beside it.
 flotilla_launch() {
   local nodes="" launcher hearer words left
@@ -658,6 +671,7 @@ flotilla_not_started() {
     flotilla_requeue "launches fail on these nodes"
   fi
   flotilla_which=answering
+  flotilla_skip_steps
   flotilla_sleep "$(flotilla_growing_pause "$flotilla_failures")" "$why"
 }
 
@@ -755,6 +769,7 @@ flotilla_job() {
   trap 'flotilla_warned requeue "warned by Slurm"' USR2
   trap 'flotilla_warned relaunch "asked to start again"' USR1
   trap 'flotilla_warned slurm "told to end"' TERM
+  [ "${SLURM_RESTART_COUNT:-0}" -eq 0 ] || flotilla_skip_steps
   while :; do
     flotilla_launch "$@" "--run.directory=$FLOTILLA_RUN"
     case $code in

@@ -39,6 +39,18 @@ head srun -p cpu -w n5 bash -c 'touch /dev/shm/vader_segment.n5.0 /dev/shm/ucx_s
 gone() { [ "$($cluster on n5 ls /dev/shm)" = of-somebody-else ]; }
 until_true gone
 
+# What killed steps leave of PMIx goes with the job; that of a job which runs here stays.
+spool=$dir/spool/n5
+other=$(head sbatch --parsable -p cpu -N1 -n1 -o /dev/null -w n5 --wrap 'sleep 600')
+until_true eval "head squeue -h -j $other -o %t | grep -qx R"
+mkdir "$spool/pmix.77.0" "$spool/pmix.$other.0"
+touch "$spool/stepd.slurm.pmix.77.0" "$spool/stepd.slurm.pmix.$other.0"
+head srun -p cpu -n1 --overcommit --oversubscribe --mem=1 -w n5 true
+until_true eval "! ls '$spool' | grep -q 'pmix\.77\.'"
+[ "$(ls "$spool" | grep -c "pmix\.$other\.")" = 2 ] || fail "epilog.sh has removed what a running job needs"
+head scancel "$other"
+until_true eval "! ls '$spool' | grep -q 'pmix\.$other\.'"
+
 # Where squeue gives no answer, epilog.sh does not know what runs here, and removes nothing.
 mkdir "$work/failing"
 printf '#!/bin/bash\nexit 1\n' >"$work/failing/squeue" && chmod +x "$work/failing/squeue"

@@ -40,6 +40,7 @@ if [ "${!#}" = here ]; then
   case " ${SILENT-} " in " 1 ") ;; *" ${*: -3:1} "*) ;; *) echo here ;; esac
   exit 0
 fi
+[ "${!#}" != true ] || exit 0
 echo "limit ${FLOTILLA_RUN_TIME_LIMIT-none} grace ${FLOTILLA_RUN_GRACE-none} nodes ${SLURM_JOB_NODELIST-none} ${SLURM_NNODES-none}" >>"$WORK/calls"
 read -r code outcome incarnation step <"$WORK/plan"
 sed -i 1d "$WORK/plan"
@@ -64,7 +65,7 @@ expect() {
   [ -z "${LAUNCHES-}" ] || echo "$LAUNCHES" >"$work/run/launches"
   printf '%s\n' "$plan" >"$work/plan"
   # shellcheck disable=SC2016
-  env FLOTILLA_POLL=0.05 FLOTILLA_PAUSE=0 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c 'export JOB_SHELL=$$; . "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
+  env FLOTILLA_POLL=0.05 FLOTILLA_PAUSE=0 FLOTILLA_SKIP_STEPS=0 SLURM_JOB_ID=7 FLOTILLA_RUN="$work/run" "$@" bash -c 'export JOB_SHELL=$$; . "$0/flotilla.sh"; [ -z "${CHAIN-}" ] || flotilla_chain; flotilla_job train job.toml' "$scripts" >"$work/said" 2>&1
   got=$?
   cat "$work/calls" >>"$work/said" 2>/dev/null
   if [ "$got" != "$code" ] || ! grep -qE -- "$pattern" "$work/said"; then
@@ -123,6 +124,8 @@ expect "a chain's number that would be executed" 64 "" "FLOTILLA_LINKS is" CHAIN
 # Launches that no rank comes out of.
 expect "a launch that did not start is tried again" 0 $'1 - - -\n0 0 1 9' "no rank has started: going on in 0 s"
 expect "without the node that srun names" 0 $'1 - - -\n1 - - -\n0 0 1 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
+expect "a step's number is skipped after a failed launch" 0 $'1 - - -\n0 0 1 9' "^srun --overlap --mpi=none --gres=none --quiet -N1 -n1 true" FLOTILLA_SKIP_STEPS=1
+expect "and after a requeue" 0 "0 0 1 9" "^srun --overlap --mpi=none --gres=none --quiet -N1 -n1 true" FLOTILLA_SKIP_STEPS=1 SLURM_RESTART_COUNT=1
 expect "one failed launch is no reason to leave a node out" 0 $'1 - - -\n0 0 1 9' "the launch failed on n2: going on" SAYS="srun: error: Task launch for StepId=7.0 failed on node n2: Duplicate job id"
 ! grep -q -- "-w n1 flotilla" "$work/said" || { echo "FAILED: a node was left out for one failed launch" && failures=$((failures + 1)); }
 expect "without the node that the run accuses again" 0 $'77 77 1 -\n77 77 2 -\n0 0 3 9' "^srun --overlap --mpi=pmix --kill-on-bad-exit=1 -N1 -n1 -w n1 flotilla" SAYS_MORE=', "said": "rank 1 on n2 has been silent for 10 s"'

@@ -72,7 +72,7 @@ TEST_F(Scripts, TheGraceIsSlurmsKillWait) {
 TEST_F(Scripts, ANodeOnWhichLaunchesFailIsLeftOut) {
   SlurmRun run{"left-out", endless, two_stages};
   BatchJob job{{"--partition=preemptible", "--nodes=2", "--hold"}, "one_partition.sh",
-               run.environment({"FLOTILLA_PAUSE=1", "FLOTILLA_ON_NO_PLAN=requeue"})};
+               run.environment({"FLOTILLA_PAUSE=1", "FLOTILLA_ON_NO_PLAN=requeue", "FLOTILLA_SKIP_STEPS=0"})};
   const auto leftover = [&](int step) { return fs::path{FLOTILLA_CLUSTER_FOLDER} / "spool/n2" / text("stepd.slurm.pmix.", job.id(), ".", step); };
   for (int step = 0; step < 10; ++step) fs::create_directories(leftover(step) / "in-use");
   on_head({"scontrol", "release", job.id()});
