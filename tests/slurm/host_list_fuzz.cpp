@@ -1,4 +1,4 @@
-#include "host_list.hpp"
+#include "flotilla/slurm/host_list.hpp"
 
 #include "files/fuzz.hpp"
 

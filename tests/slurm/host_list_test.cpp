@@ -1,4 +1,4 @@
-#include "host_list.hpp"
+#include "flotilla/slurm/host_list.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,6 +30,15 @@ TEST(HostList, SeveralBracketsAndWhatFollows) {
   EXPECT_EQ(expand("r[1-2]n[3-4]-ib0"), (Names{"r1n3-ib0", "r1n4-ib0", "r2n3-ib0", "r2n4-ib0"}));
   EXPECT_EQ(expand("[1-2]"), (Names{"1", "2"}));
   EXPECT_EQ(expand("gpu-a[1].site.example"), Names{"gpu-a1.site.example"});
+}
+
+TEST(HostList, IsWrittenAsItIsRead) {
+  EXPECT_EQ(host_list_of({"n1", "n2", "n3", "n5", "login"}), "n[1-3,5],login");
+  EXPECT_EQ(host_list_of({"n08", "n09", "n10", "n9", "n10"}), "n[08-10,9-10]");
+  EXPECT_EQ(host_list_of({"a7"}), "a7");
+  EXPECT_EQ(host_list_of({}), "");
+  for (const std::string list : {"n[1-3,07,009-011]", "r1n[3-4],r2n[3-4]", "login,gpu-a[1-2],7,x", "n[99-101]", "a12345678901234567890"})
+    EXPECT_EQ(expand(host_list_of(expand(list))), expand(list)) << list;
 }
 
 TEST(HostList, RefusesInOneLineThatNamesTheSource) {

@@ -1,4 +1,4 @@
-#include "host_list.hpp"
+#include "flotilla/slurm/host_list.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -95,7 +95,52 @@ std::vector<std::string> expand_name(std::size_t& at, const Source& source) {
   return names;
 }
 
+/// Names that differ in their last digits alone: "n" and the ranges "1-3", "7".
+struct Ranges {
+  struct Range {
+    std::string low, high;
+  };
+  std::string prefix;
+  std::vector<Range> ranges;  ///< empty: a name without digits at its end
+
+  std::string in_words() const {
+    if (ranges.empty()) return prefix;
+    if (ranges.size() == 1 && ranges[0].low == ranges[0].high) return prefix + ranges[0].low;
+    std::string words;
+    for (const auto& [low, high] : ranges) words += text(words.empty() ? "" : ",", low, low == high ? "" : "-", low == high ? "" : high);
+    return text(prefix, "[", words, "]");
+  }
+};
+
+/// "07" and "08", "9" and "10": what expand_range() goes through.
+bool follows(const std::string& digits, const Ranges::Range& range) {
+  const std::size_t width = range.low.size() > 1 && range.low[0] == '0' ? range.low.size() : 0;
+  return digits == padded(std::stoull(range.high) + 1, width);
+}
+
 }  // namespace
+
+std::string host_list_of(const std::vector<std::string>& names) {
+  std::vector<Ranges> all;
+  for (const auto& name : names) {
+    const auto end = name.find_last_not_of("0123456789") + 1;  // of a name of digits alone: 0
+    const auto prefix = name.substr(0, end), digits = name.substr(end);
+    const bool has_number = !digits.empty() && digits.size() < most_digits;
+    if (!has_number) {
+      all.push_back({name, {}});
+      continue;
+    }
+    if (all.empty() || all.back().ranges.empty() || all.back().prefix != prefix) all.push_back({prefix, {}});
+    auto& ranges = all.back().ranges;
+    if (!ranges.empty() && follows(digits, ranges.back()))
+      ranges.back().high = digits;
+    else
+      ranges.push_back({digits, digits});
+  }
+  std::string words;
+  for (const auto& one : all) words += (words.empty() ? "" : ",") + one.in_words();
+  return words;
+}
 
 std::vector<std::string> expand_host_list(std::string_view list, const std::string& source_name) {
   const Source source{source_name, list};

@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "host_list.hpp"
+#include "flotilla/slurm/host_list.hpp"
 
 namespace flotilla::slurm {
 namespace {

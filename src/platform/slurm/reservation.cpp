@@ -6,7 +6,7 @@
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
-#include "host_list.hpp"
+#include "flotilla/slurm/host_list.hpp"
 
 namespace flotilla::slurm {
 

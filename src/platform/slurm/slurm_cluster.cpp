@@ -9,8 +9,8 @@
 #include "answer_fields.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/slurm/host_list.hpp"
 #include "flotilla/slurm/time.hpp"
-#include "host_list.hpp"
 
 namespace flotilla::slurm {
 namespace {

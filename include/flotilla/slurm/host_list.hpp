@@ -11,4 +11,7 @@ namespace flotilla::slurm {
 /// than a million names.
 std::vector<std::string> expand_host_list(std::string_view list, const std::string& source);
 
+/// Names as Slurm would list them, in their order: "n[1-3],login". expand_host_list() gives them back.
+std::string host_list_of(const std::vector<std::string>& names);
+
 }  // namespace flotilla::slurm
