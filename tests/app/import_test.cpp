@@ -1,6 +1,8 @@
 #include "app/import/import.hpp"
 
+#include "app/bench/bench_text.hpp"
 #include "app/inspect/inspect.hpp"
+#include "flotilla/files/bench_file.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/files/text_file.hpp"
@@ -92,6 +94,21 @@ TEST_F(ImportCommand, ModelsAreTheLibrarysThenBuiltIn) {
   EXPECT_NE(what.find("did you mean 'Two-Blocks'"), std::string::npos) << what;
 }
 
+TEST_F(ImportCommand, MeasurementsOfOthersBecomePartOfABenchReport) {
+  files::write_text(folder_ / "osu.txt", "# OSU MPI Latency Test v7.5\n8 1.25\n2097152 187\n");
+  files::write_text(folder_ / "nv.json", R"({"nvbandwidth": {"testcases": [{"name": "host_to_device_memcpy_ce", "status": "Passed",
+    "bandwidth_description": "", "bandwidth_matrix": [["55.6", "54.9"]]}]}})");
+  EXPECT_EQ(import_published(Words{"osu", path("osu.txt"), "--hosts", "n[1-2]", "-o", path("report.json"), "--log-level", "error"}), 0);
+  for (int twice = 0; twice < 2; ++twice)
+    EXPECT_EQ(import_published(Words{"nvbandwidth", path("nv.json"), "--report", path("report.json"), "-o", path("report.json"), "--log-level", "error"}), 0);
+  const auto report = files::read_bench(path("report.json"));
+  ASSERT_EQ(report.imported.size(), 2u) << "the same again takes the place of the first";
+  EXPECT_EQ(report.imported[0].hosts, (std::vector<std::string>{"n1", "n2"}));
+  const auto words = bench_text({report, {}, "nothing"}, 80);
+  for (const char* part : {"osu.txt, on n1, n2\n", "osu_latency", "8 B: 1.25 us", "2.00 MiB: 187 us", "nvbandwidth", "54.9 GB/s"})
+    EXPECT_NE(words.find(part), std::string::npos) << words << "\nlacks " << part;
+}
+
 TEST_F(ImportCommand, RefusesInOneLine) {
   const auto expect = [&](const Words& arguments, ErrorKind kind, const std::string& part) {
     const auto what = refusal(arguments, kind);
@@ -103,6 +120,8 @@ TEST_F(ImportCommand, RefusesInOneLine) {
   expect({"sailor-plan"}, ErrorKind::usage, "sailor-plan FILE");
   expect({"sailor-plan", "a", "b"}, ErrorKind::usage, "sailor-plan FILE");
   expect({"sailor-profiles", path("."), "--model.name", "x"}, ErrorKind::usage, "leave out");
+  expect({"sailor-plan", path("grid.json"), "--hosts", "n1"}, ErrorKind::usage, "leave out");
+  expect({"osu", path("osu.txt"), "--profiles", "x"}, ErrorKind::usage, "leave out");
   expect({"sailor-profiles", path(".")}, ErrorKind::bad_input, "no layer times");
   expect({"sailor-plan", path("absent.json"), "--model.name", "gpt2-tiny"}, ErrorKind::bad_input, "absent.json");
   files::write_text(folder_ / "other.json", R"({"P": 1, "D": 1, "T": 1, "mbs": 1, "gpu_type": "A100-41", "gbs": 4})");

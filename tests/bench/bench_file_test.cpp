@@ -24,6 +24,8 @@ bench::Report full_report() {
   report.links = {{"n0", "n1", "tcp", true, {{{8}, {1e-5}, {1e6}, {2e6}, {3e6}}, {{1 << 20}, {1e-3}, {1e9}, {}, {}}}, ""},
                   {"n0", "n1", "rc", false, {}, "no such transport"}};
   report.collectives = {{"node", "n0", 4, {{{8}, {1e-5}}}, ""}, {"all", "all nodes", 12, {}, "wrong sums"}};
+  report.imported = {{"osu_bw", "7.5", bench::quantity::one_way, bench::unit::bytes_per_second, {"n0", "n1"}, "osu.txt", {{{8}, "", 1e6}}, ""},
+                     {"nvbandwidth", "", "a_test", bench::unit::seconds, {}, "nv.json", {{{}, "row 0, column 1", 1e-6}}, "out of memory"}};
   return report;
 }
 
@@ -41,6 +43,14 @@ TEST(BenchFile, DamageIsRefusedWithItsPlace) {
   const auto at = json.find("\"memory_bandwidth\"");
   json.replace(at, 18, "\"warp_speed\"");
   expect_refused([&] { bench_from_json(json, "x.json"); }, "x.json", "/nodes/0/figures/warp_speed");
+}
+
+TEST(BenchFile, OfAnEarlierVersionHasNoMeasurementsOfOthers) {
+  auto json = bench_to_json(made_up_report(1));
+  const auto at = json.find(",\n  \"imported\": []");
+  ASSERT_NE(at, json.npos) << json;
+  json.erase(at, std::string{",\n  \"imported\": []"}.size());
+  EXPECT_TRUE(bench_from_json(json, "x.json").imported.empty());
 }
 
 TEST(BenchHistory, GrowsAndLeavesOutWhatIsDamaged) {

@@ -107,7 +107,7 @@ Invocation site(const fs::path& folder, Dice& dice) {
                  {"submit", "job.toml", "--dry-run", "--submit.answers=site", "--submit.wait", "--submit.partitions=a100,v100"}});
 }
 
-Invocation imports(const fs::path& folder, Dice& dice) {
+Invocation published_plan(const fs::path& folder, Dice& dice) {
   damage_file(folder / "published.json", dice);
   return one_of(folder, dice, {"published.json", ".: "},
                 {{"import", "sailor-plan", "published.json", "--model.name=gpt2-tiny", "--training.global-batch=8"},
@@ -115,6 +115,15 @@ Invocation imports(const fs::path& folder, Dice& dice) {
                  {"import", "sailor-profiles", "."},
                  {"simulate", "plan.json", "--measured=published.json"}});
 }
+
+/// What other programs measured.
+Invocation measurements(const fs::path& folder, Dice& dice) {
+  const auto import = dice.one_of<Words>({{"nccl-tests", "nccl.json"}, {"nvbandwidth", "nvbandwidth.json"}, {"osu", "osu.txt"}});
+  damage_file(folder / import[1], dice);
+  return one_of(folder, dice, {import[1]}, {{"import", import[0], import[1]}, {"import", import[0], import[1], "--hosts=n1,n2"}});
+}
+
+Invocation imports(const fs::path& folder, Dice& dice) { return dice.chance(0.5) ? published_plan(folder, dice) : measurements(folder, dice); }
 
 /// Damages the header of a safetensors file as text; most of the time its length is told as it is then.
 void damage_header(const fs::path& file, Dice& dice) {
@@ -210,7 +219,7 @@ const std::vector<InputKind>& input_kinds() {
       {"tokenizer", {"tokenizer.json", "lines.jsonl", "words.txt"}, tokenizer},
       {"run-directory", {"run", "plan.json"}, run_directory},
       {"site", {"site", "job.toml"}, site},
-      {"imports", {"published.json", "library.json", "plan.json"}, imports},
+      {"imports", {"published.json", "library.json", "plan.json", "nccl.json", "nvbandwidth.json", "osu.txt"}, imports},
       {"command-line", {"job.toml", "plan.json", "profile.json", "run", "site", "published.json"}, command_line},
       {"environment", {"job.toml", "plan.json", "run", "site"}, environment}};
   return all;

@@ -1,8 +1,10 @@
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "flotilla/base/units.hpp"
+#include "flotilla/bench/series.hpp"
 
 /// What `flotilla bench` measures, and how it is judged. Plain values and pure functions; nothing here touches a machine.
 namespace flotilla::bench {
@@ -29,6 +31,8 @@ const FigureKind& kind_of(const std::string& figure);
 std::string in_words(const Figure&);
 /// "41 GB/s".
 std::string value_in_words(const Figure&);
+/// Of a FigureKind's unit.
+std::string value_in_words(double value, const std::string& unit);
 /// (after - before) / before, positive where it became worse.
 double worsening(const FigureKind&, double before, double after);
 
@@ -146,7 +150,12 @@ struct Report {
   std::vector<LostNode> lost;
   std::vector<LinkReport> links;  ///< empty: links were not tested
   std::vector<CollectiveReport> collectives;  ///< empty: collectives were not tested
+  std::vector<Series> imported;  ///< what other programs measured
   bool operator==(const Report&) const = default;
 };
+
+/// What the report's own tests found of a series' quantity on its hosts: by the training's messages, at a size of both, the smallest for a
+/// latency and the largest for the others. Nothing where they did not measure it.
+std::optional<SeriesPoint> own_point(const Report&, const Series&);
 
 }  // namespace flotilla::bench

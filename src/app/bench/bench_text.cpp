@@ -49,6 +49,38 @@ std::string collectives_text(const bench::Report& report) {
   return table.empty() ? "" : table.print(output_style()) + "\n";
 }
 
+/// A point, or the least and the most of several places.
+std::string point_text(const bench::SeriesPoint& point, const std::string& unit) {
+  const auto value = bench::value_in_words(point.value, unit);
+  return point.size.count > 0 ? text(point.size, ": ", value) : value;
+}
+
+std::pair<std::string, std::string> range_text(const bench::Series& series) {
+  auto points = series.points;
+  if (points.empty()) return {};
+  if (!points.front().place.empty()) std::ranges::stable_sort(points, {}, &bench::SeriesPoint::value);
+  return {point_text(points.front(), series.unit), points.size() > 1 ? point_text(points.back(), series.unit) : ""};
+}
+
+std::vector<std::string> imported_row(const bench::Report& report, const bench::Series& series) {
+  const auto [from, to] = range_text(series);
+  const auto own = bench::own_point(report, series);
+  return {printable(series.program), printable(series.quantity), from, to, own ? point_text(*own, series.unit) : ""};
+}
+
+/// What other programs measured, file by file, with our own figure of the same where there is one.
+std::string imported_text(const bench::Report& report) {
+  const auto same = [](const auto& a, const auto& b) { return a.source == b.source && a.hosts == b.hosts; };
+  std::string out;
+  for (auto at = report.imported.begin(); at != report.imported.end();) {
+    const auto& first = *at;
+    TextTable table{{{"program"}, {"quantity"}, {"from", Align::right}, {"to", Align::right}, {"flotilla", Align::right}}};
+    for (; at != report.imported.end() && same(*at, first); ++at) table.add(imported_row(report, *at));
+    out += text(printable(first.source), first.hosts.empty() ? "" : ", on ", printable(joined(first.hosts)), "\n", table.print(output_style()), "\n");
+  }
+  return out;
+}
+
 /// How many pairs of nodes were measured, of how many.
 std::string pairs_text(const bench::Report& report) {
   const auto words = pairs_in_words(report);
@@ -80,7 +112,7 @@ std::string findings_text(const std::vector<bench::NodeVerdict>& verdicts, int w
 
 std::string bench_text(const BenchResult& result, int width) {
   const auto findings = findings_text(result.verdicts, width);
-  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report), findings, findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against,
+  return text(figures_text(result.report), links_text(result.report), pairs_text(result.report), collectives_text(result.report), imported_text(result.report), findings, findings.empty() ? "" : "\n", summary(result.verdicts), "; held against ", result.held_against,
               "\n");
 }
 

@@ -10,11 +10,14 @@
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/base/nearest.hpp"
+#include "flotilla/files/bench_file.hpp"
 #include "flotilla/files/hugging_face.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/files/measurements.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/files/sailor.hpp"
 #include "flotilla/model/tensors.hpp"
+#include "flotilla/slurm/host_list.hpp"
 #include "flotilla/weights/pretrained.hpp"
 
 namespace flotilla::app {
@@ -25,17 +28,18 @@ struct Imported {
   std::string text, summary;
 };
 
+/// Which options an import understands.
+enum class Understands { none, plans, reports };
+
 /// One kind of published data: its word on the command line, and what becomes of the operand.
 struct Import {
   const char* word;
   const char* operand;
+  Understands options;
   Imported (*run)(const std::string& path, const ImportOptions&);
 };
 
-Imported a_library(const std::string& path, const ImportOptions& o) {
-  FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
-                   "flotilla import sailor-profiles takes every model of the folder; leave out --profiles, --model.name and "
-                   "--training.global-batch");
+Imported a_library(const std::string& path, const ImportOptions&) {
   const auto import = files::read_sailor_profiles(path);
   for (const std::string& note : import.notes) log::warning(note);
   const cluster::Profile& p = import.library.profile;
@@ -73,8 +77,6 @@ Imported a_plan(const std::string& path, const ImportOptions& o) {
 
 /// A job file's section that starts from these weights, or the same as JSON.
 Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
-  FLOTILLA_REQUIRE(o.profiles.empty() && o.model.empty() && o.global_batch == 0, ErrorKind::usage,
-                   "flotilla import hf takes the model as it is; leave out --profiles, --model.name and --training.global-batch");
   const auto folder = std::filesystem::absolute(path).lexically_normal();
   const auto config = files::read_hugging_face_config(folder / "config.json");
   const weights::Pretrained pretrained{folder, config};
@@ -84,8 +86,45 @@ Imported a_hugging_face_model(const std::string& path, const ImportOptions& o) {
                pretrained.files(), " files")};
 }
 
-constexpr std::array<Import, 3> imports{Import{"hf", "DIRECTORY", a_hugging_face_model},
-                                        Import{"sailor-profiles", "DIRECTORY", a_library}, Import{"sailor-plan", "FILE", a_plan}};
+bool are_of_the_same(const bench::Series& a, const bench::Series& b) {
+  return a.program == b.program && a.quantity == b.quantity && a.hosts == b.hosts;
+}
+
+/// A report with these series, in place of those that it had of the same.
+template <std::vector<bench::Series> (*read)(const std::filesystem::path&)>
+Imported measurements(const std::string& path, const ImportOptions& o) {
+  auto report = o.report.empty() ? bench::Report{} : files::read_bench(o.report);
+  auto all = read(path);
+  for (auto& series : all) {
+    if (!o.hosts.empty()) series.hosts = slurm::expand_host_list(o.hosts, "--hosts");
+    std::erase_if(report.imported, [&](const auto& earlier) { return are_of_the_same(earlier, series); });
+  }
+  report.imported.insert(report.imported.end(), all.begin(), all.end());
+  return {files::bench_to_json(report), text(all.size(), all.size() == 1 ? " quantity" : " quantities", " measured by ", printable(all.front().program))};
+}
+
+constexpr std::array<Import, 6> imports{Import{"hf", "DIRECTORY", Understands::none, a_hugging_face_model},
+                                        Import{"sailor-profiles", "DIRECTORY", Understands::none, a_library},
+                                        Import{"sailor-plan", "FILE", Understands::plans, a_plan},
+                                        Import{"nccl-tests", "FILE", Understands::reports, measurements<files::read_nccl_tests>},
+                                        Import{"nvbandwidth", "FILE", Understands::reports, measurements<files::read_nvbandwidth>},
+                                        Import{"osu", "FILE", Understands::reports, measurements<files::read_osu>}};
+
+/// "hf DIRECTORY, sailor-profiles DIRECTORY, ... or osu FILE".
+std::string all_imports() {
+  std::string words;
+  for (const Import& import : imports)
+    words += text(&import == &imports.front() ? "" : &import == &imports.back() ? " or " : ", ", import.word, " ", import.operand);
+  return words;
+}
+
+/// An option that would change nothing is a misunderstanding.
+void require_understood(const Import& import, const ImportOptions& o) {
+  FLOTILLA_REQUIRE(import.options == Understands::plans || (o.profiles.empty() && o.model.empty() && o.global_batch == 0), ErrorKind::usage,
+                   "leave out --profiles, --model.name and --training.global-batch: flotilla import ", import.word, " does not use them");
+  FLOTILLA_REQUIRE(import.options == Understands::reports || (o.report.empty() && o.hosts.empty()), ErrorKind::usage,
+                   "leave out --report and --hosts: flotilla import ", import.word, " does not use them");
+}
 
 const Import& require(const std::string& word) {
   std::vector<std::string> names;
@@ -94,7 +133,7 @@ const Import& require(const std::string& word) {
     names.emplace_back(import.word);
   }
   throw Error{ErrorKind::usage, text("flotilla import knows no ", in_quotes(word), suggestion(word, names),
-                                     "; expected hf DIRECTORY, sailor-profiles DIRECTORY or sailor-plan FILE")};
+                                     "; expected ", all_imports())};
 }
 
 }  // namespace
@@ -104,6 +143,10 @@ options::Table import_table(ImportOptions& o) {
   t.section("import", "Importing");
   t.add("import.profiles", &o.profiles, "profile library that knows the plan's model and device types",
         {.value = "FILE", .unset = "none", .alias = "profiles"});
+  t.add("import.report", &o.report, "report of flotilla bench that measurements of other programs are added to",
+        {.value = "FILE", .unset = "a new one", .alias = "report"});
+  t.add("import.hosts", &o.hosts, "nodes that the measurements were made on, as Slurm lists them",
+        {.value = "NODES", .unset = "what the file says", .example = "n[1-2]", .alias = "hosts"});
   t.section("model", "The transformer");
   t.add("model.name", &o.model, "the plan's model: one of the library's, or a built-in one", {.value = "NAME", .unset = "the plan's own"});
   t.section("training", "The training run");
@@ -126,9 +169,10 @@ int import_published(std::span<const std::string> arguments) {
   table.pass_over(job_table(job));  // a batch script may have set them for the training that follows
   const auto operands = table.read_command_line(arguments);
   table.read_environment(options::environment());
-  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla import hf DIRECTORY, sailor-profiles DIRECTORY, or sailor-plan FILE");
+  FLOTILLA_REQUIRE(!operands.empty(), ErrorKind::usage, "expected: flotilla import ", all_imports());
   const Import& import = require(operands[0]);
   FLOTILLA_REQUIRE(operands.size() == 2, ErrorKind::usage, "expected: flotilla import ", import.word, " ", import.operand);
+  require_understood(import, o);
   log::set_level(o.output.log_level);
   const Imported imported = import.run(operands[1], o);
   write_output(o.output, imported.text);

@@ -15,13 +15,16 @@ struct ImportOptions {
   std::string profiles;  ///< library that knows the plan's model and device types; empty: none
   std::string model;     ///< empty: the one that the plan names
   int global_batch = 0;  ///< sequences; 0: what the plan says
+  std::string report;    ///< of flotilla bench, that measurements are added to; empty: a new one
+  std::string hosts;     ///< that they were made on, as Slurm lists them; empty: what their file says
 };
 options::Table import_table(ImportOptions&);
 BoundTable import_options();
 
 /// `flotilla import WHAT FILE`: published data as files of ours. Local. What: hf (the folder of a Hugging Face model is checked, and becomes
 /// the section of a job file that starts from its weights), sailor-profiles (a folder becomes a profile library),
-/// sailor-plan (a plan of that artifact becomes a plan). Throws Error{usage, bad_input}.
+/// sailor-plan (a plan of that artifact becomes a plan), nccl-tests, nvbandwidth, osu (what those measured becomes part of a report of
+/// flotilla bench). Throws Error{usage, bad_input}.
 int import_published(std::span<const std::string> arguments);
 
 }  // namespace flotilla::app

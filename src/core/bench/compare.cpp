@@ -4,6 +4,7 @@
 #include "baseline.hpp"
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/text.hpp"
+#include "series.hpp"
 
 namespace flotilla::bench {
 namespace {
@@ -49,6 +50,7 @@ std::vector<Change> compare(const Report& before, const Report& after) {
     compare_answers(node, *now, changes);
     compare_figures(node, *now, changes);
   }
+  compare_series(before.imported, after.imported, changes);
   std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
     return a.beyond != b.beyond ? a.beyond : a.worse > b.worse;
   });

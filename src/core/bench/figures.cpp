@@ -49,13 +49,14 @@ const FigureKind& kind_of(const std::string& figure) {
   return *found;
 }
 
-std::string value_in_words(const Figure& figure) {
-  const auto& unit = kind_of(figure.name).unit;
-  if (unit == "B") return to_string(Bytes{static_cast<std::int64_t>(figure.value)});
-  if (unit == "s") return to_string(Seconds{figure.value});
-  if (unit == "B/s") return to_string(BytesPerSecond{figure.value});
-  return scaled(figure.value) + unit;
+std::string value_in_words(double value, const std::string& name) {
+  if (name == "B") return to_string(Bytes{static_cast<std::int64_t>(value)});
+  if (name == unit::seconds) return to_string(Seconds{value});
+  if (name == unit::bytes_per_second) return to_string(BytesPerSecond{value});
+  return scaled(value) + name;
 }
+
+std::string value_in_words(const Figure& figure) { return value_in_words(figure.value, kind_of(figure.name).unit); }
 
 std::string in_words(const Figure& figure) {
   const auto subject = subject_of(figure.name);

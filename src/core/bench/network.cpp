@@ -114,6 +114,13 @@ void judge_collectives(const Report& report, NetworkReasons& reasons) {
       reasons.others.push_back({text(collective.level, " ", collective.name), Grade::watch, {{Grade::watch, "collectives", collective.refusal}}});
 }
 
+/// What another program found wrong by itself.
+void judge_imported(const Report& report, NetworkReasons& reasons) {
+  for (const auto& series : report.imported)
+    if (!series.fault.empty())
+      reasons.others.push_back({series.program, Grade::watch, {{Grade::watch, "import", text(series.quantity, ": ", series.fault, " (", series.source, ")")}}});
+}
+
 }  // namespace
 
 NetworkReasons judge_network(const Report& report) {
@@ -126,6 +133,7 @@ NetworkReasons judge_network(const Report& report) {
     reasons.others.push_back({"switch " + group, Grade::watch, {{Grade::watch, "network", "links among its nodes are slow beside those of other switches"}}});
   judge_ratios(report, reasons);
   judge_collectives(report, reasons);
+  judge_imported(report, reasons);
   return reasons;
 }
 

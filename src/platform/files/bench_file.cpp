@@ -136,6 +136,25 @@ bench::CollectiveReport collective_of(const Json& json) {
   return collective;
 }
 
+Node::Object object_of(const bench::Series& series) {
+  const auto points = bench_array(series.points, [](const bench::SeriesPoint& p) {
+    return Node::Object{{"bytes", p.size.count}, {"place", p.place}, {"value", p.value}};
+  });
+  const auto hosts = bench_array(series.hosts, [](const std::string& host) { return host; });
+  return {{"program", series.program}, {"version", series.version}, {"quantity", series.quantity}, {"unit", series.unit},
+          {"hosts", hosts},            {"source", series.source},   {"points", points},            {"fault", series.fault}};
+}
+
+bench::Series series_of(const Json& json) {
+  bench::Series series{json.get_string("program"), json.get_string("version"), json.get_string("quantity"), json.get_string("unit"), {},
+                       json.get_string("source"), {}, json.get_string("fault")};
+  if (series.unit != bench::unit::seconds && series.unit != bench::unit::bytes_per_second) json.at("unit").refuse("expected s or B/s");
+  for (const auto& host : json.at("hosts").items()) series.hosts.push_back(host.as_string());
+  for (const auto& p : json.at("points").items())
+    series.points.push_back({{p.get_int64("bytes", 0)}, p.get_string("place"), p.get_double("value", 0)});
+  return series;
+}
+
 /// "2026-11-23T19:00:00Z" as part of a file's name.
 std::string name_of(const bench::Report& report) {
   std::string date = report.measured_at;
@@ -154,6 +173,7 @@ std::string bench_to_json(const bench::Report& report) {
                       })});
   document.push_back({"links", bench_array(report.links, [](const auto& link) { return object_of(link); })});
   document.push_back({"collectives", bench_array(report.collectives, [](const auto& collective) { return object_of(collective); })});
+  document.push_back({"imported", bench_array(report.imported, [](const auto& series) { return object_of(series); })});
   return detail::pretty(Node{document}) + "\n";
 }
 
@@ -166,6 +186,8 @@ bench::Report bench_from_json(std::string_view json, std::string_view source) {
   for (const auto& lost : document.at("lost").items()) report.lost.push_back({lost.get_string("host"), lost.get_string("last")});
   for (const auto& link : document.at("links").items()) report.links.push_back(link_report_of(link));
   for (const auto& collective : document.at("collectives").items()) report.collectives.push_back(collective_of(collective));
+  if (document.has("imported"))
+    for (const auto& series : document.at("imported").items()) report.imported.push_back(series_of(series));
   return report;
 }
 
