@@ -106,6 +106,26 @@ TEST(Reframe, IsADictionaryOfPartitions) {
   EXPECT_NE(words.find("'step': (0.004, None, 0.1, 's'),\n"), std::string::npos) << words;
 }
 
+TEST(Topology, NamesSwitchesThatAreKnownAndThoseThatWereMeasured) {
+  auto report = made_up_report(5, 0);
+  tests::expect_contains(tests::refusal(ErrorKind::usage, [&] { topology_text(report); }), "--stages 0,1");
+  const auto link = [](const char* from, const char* to, double rate) {
+    return bench::LinkReport{from, to, "", false, {{{8}, {1e-6}, {}, {}, {}}, {{1 << 20}, {}, {rate}, {}, {}}}, ""};
+  };
+  report.links = {link("n0", "n1", 10e9), link("n1", "n2", 2e9), link("n2", "n3", 10e9), link("n3", "n4", 2e9)};
+  EXPECT_EQ(topology_text(report),
+            "# Slurm's topology/tree, by flotilla bench of 2026-11-23T19:00:00Z\n"
+            "SwitchName=leaf1 Nodes=n[0-1]  # measured\n"
+            "SwitchName=leaf2 Nodes=n[2-3]  # measured\n"
+            "SwitchName=leaf3 Nodes=n4  # measured: no other node at full rate\n"
+            "SwitchName=core Switches=leaf[1-3]\n");
+  for (auto& node : report.nodes) node.network_switch = "leaf1";
+  report.nodes[4].network_switch = "core";
+  EXPECT_EQ(topology_text(report),
+            "# Slurm's topology/tree, by flotilla bench of 2026-11-23T19:00:00Z\n"
+            "SwitchName=core Nodes=n4\nSwitchName=leaf1 Nodes=n[0-3]\nSwitchName=core1 Switches=core,leaf1\n");
+}
+
 TEST(Changes, SayHowManyWereCompared) {
   const auto before = made_up_report(2, 0);
   auto after = before;

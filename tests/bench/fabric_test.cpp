@@ -117,6 +117,53 @@ TEST(OddLinks, ASlowerComponentIsNoFinding) {
   EXPECT_TRUE(found.nodes.empty() && found.pairs.empty() && found.groups.empty());
 }
 
+/// What --topology finds of nodes whose switches nobody told: hosts by group.
+std::vector<std::vector<int>> measured_switches(int nodes, const Network::Factor& factor, std::size_t* count = nullptr) {
+  std::vector<NodePlace> places;
+  for (int n = 0; n < nodes; ++n) places.push_back({"n" + std::to_string(n), "gpu", ""});
+  std::vector<MeasuredPair> measured;
+  const auto measure = [&](const std::vector<NodePair>& pairs) {
+    for (const auto& pair : pairs) measured.push_back({pair, 25e9 * factor(pair), Seconds{2e-6}});
+  };
+  measure(first_pairs(places));
+  measure(wide_pairs(places));
+  measure(joining_pairs(places, measured));
+  if (count != nullptr) *count = measured.size();
+  std::vector<std::vector<int>> groups;
+  for (const auto& group : switch_groups(places, measured)) groups.push_back(group.nodes);
+  return groups;
+}
+
+TEST(Switches, AreMeasuredWhereNamesFollowThem) {
+  const auto groups = measured_switches(6, [](NodePair pair) { return pair.a / 2 == pair.b / 2 ? 1.0 : 0.25; });
+  EXPECT_EQ(groups, (std::vector<std::vector<int>>{{0, 1}, {2, 3}, {4, 5}}));
+}
+
+TEST(Switches, AreMeasuredWhereNamesDoNot) {
+  for (const int nodes : {64, 256}) {
+    std::size_t pairs = 0;
+    const auto groups = measured_switches(nodes, [](NodePair pair) { return pair.a * 7 % 11 % 4 == pair.b * 7 % 11 % 4 ? 1.0 : 0.3; }, &pairs);
+    EXPECT_EQ(groups.size(), 4u);
+    for (const auto& group : groups)
+      for (const int node : group) EXPECT_EQ(node * 7 % 11 % 4, group.front() * 7 % 11 % 4);
+    EXPECT_LE(pairs, static_cast<std::size_t>(nodes) * static_cast<std::size_t>(nodes) / 5);
+  }
+}
+
+TEST(Switches, ANodeOfHalfItsRateIsByItselfAndSoundNetworksAreOne) {
+  EXPECT_EQ(measured_switches(16, [](NodePair) { return 1.0; }).size(), 1u);
+  const auto groups = measured_switches(16, half_rate_at(5));
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[1], std::vector<int>{5});
+}
+
+TEST(Switches, ThatAreKnownKeepTheirNames) {
+  auto places = places_of(4, 2);
+  places[3].network_switch.clear();
+  EXPECT_EQ(switch_groups(places, {}), (std::vector<SwitchGroup>{{"s0", {0, 1}}, {"s1", {2}}, {"", {3}}}));
+  EXPECT_TRUE(wide_pairs(places).empty());
+}
+
 TEST(OddLinks, LatencyCountsToo) {
   const auto places = places_of(16, 16);
   std::vector<MeasuredPair> measured;

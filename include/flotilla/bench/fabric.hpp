@@ -50,4 +50,19 @@ struct OddLinks {
 /// its latency is more than 1.5 times and 5 us beyond theirs.
 OddLinks odd_links(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
 
+/// Nodes that hang on one switch.
+struct SwitchGroup {
+  std::string name;        ///< as it is known; "": the group was measured
+  std::vector<int> nodes;  ///< ascending
+  bool operator==(const SwitchGroup&) const = default;
+};
+/// Nodes by their known switch. The others by what was measured: those that chains of pairs join which move at least 0.75 of the usual full
+/// rate, the median over a component's nodes of what each one's best pair moves. Known switches first.
+std::vector<SwitchGroup> switch_groups(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
+/// For nodes whose switch is not known, beside first_pairs(): rings of distance 2, 4, 8, ... among all of a component, so that each has a
+/// partner on its own switch, however names lie.
+std::vector<NodePair> wide_pairs(const std::vector<NodePlace>&);
+/// Pairs of one node each of two measured groups, which tell whether the two are one.
+std::vector<NodePair> joining_pairs(const std::vector<NodePlace>&, const std::vector<MeasuredPair>&);
+
 }  // namespace flotilla::bench

@@ -2,6 +2,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "flotilla/bench/report.hpp"
@@ -53,6 +54,9 @@ struct NodeVerdict {
 /// other nodes of its type in this report if they are at least three in all. Worse by more than the tolerance: watch; by more than twice
 /// that: drain.
 std::vector<NodeVerdict> judge(const Report&, const Baselines&);
+
+/// Hosts by the switch that they hang on, as switch_groups(): the name, or "" of a measured group.
+std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const Report&);
 
 /// "scontrol update NodeName=n3 State=DRAIN Reason=\"flotilla bench: ...\"".
 std::string drain_line(const NodeVerdict&);

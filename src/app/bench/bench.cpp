@@ -68,6 +68,7 @@ int exit_code_of(const BenchResult& result) {
 void write_exports(const BenchOptions& o, const BenchResult& result) {
   if (!o.page.empty()) files::write_text(o.page, bench_page(result));
   if (!o.prometheus.empty()) files::write_text(o.prometheus, prometheus_text(result));
+  if (!o.topology.empty()) files::write_text(o.topology, topology_text(result.report));
   if (o.reframe.empty()) return;
   const char* cluster = launch_variable("SLURM_CLUSTER_NAME");
   files::write_text(o.reframe, reframe_text(result.report, cluster == nullptr ? "cluster" : cluster));
@@ -149,7 +150,7 @@ void add_switches(bench::Report& report) {
 bench::Report with_network(const BenchOptions& o, const BenchLaunch& launch, const bench::Report& report) {
   LiveLine line;
   if (launch.rank == 0) line.show("testing the network");
-  return test_network(launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000}, report);
+  return test_network(launch, {wants(o, links_between_nodes), wants(o, collectives), o.transports, o.message_deadline, o.budget / 1000, !o.topology.empty()}, report);
 }
 
 /// What nodes have left is in the report now. Of a start that lost some, it stays, for whoever looks into it.

@@ -3,10 +3,13 @@
 #include <set>
 
 #include "app/bench/bench_text.hpp"
+#include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/text.hpp"
 #include "flotilla/files/bench_file.hpp"
 #include "flotilla/files/json.hpp"
+#include "flotilla/slurm/host_list.hpp"
 
 namespace flotilla::app {
 namespace {
@@ -62,7 +65,36 @@ std::string json_list(const std::vector<T>& all, ToText to_text) {
   return "[" + list + "]";
 }
 
+/// `name`, or `name` and a number that no switch has yet.
+std::string new_name(const std::string& name, int number, std::set<std::string>& taken) {
+  std::string words = number == 0 ? name : text(name, number);
+  while (!taken.insert(words).second) words = text(name, ++number);
+  return words;
+}
+
+std::string switch_line(const std::string& name, const std::vector<std::string>& hosts, bool measured) {
+  const char* note = !measured ? "" : hosts.size() > 1 ? "  # measured" : "  # measured: no other node at full rate";
+  return text("SwitchName=", name, " Nodes=", slurm::host_list_of(hosts), note, "\n");
+}
+
 }  // namespace
+
+std::string topology_text(const bench::Report& report) {
+  const auto switches = bench::switches_of(report);
+  const bool told = std::ranges::any_of(switches, [](const auto& one) { return !one.first.empty(); });
+  FLOTILLA_REQUIRE(told || !report.links.empty(), ErrorKind::usage,
+                   "--topology: no switch is known and no link was measured; test links, too: --stages 0,1");
+  std::set<std::string> taken;
+  for (const auto& [name, hosts] : switches) taken.insert(name);
+  std::string out = text("# Slurm's topology/tree, by flotilla bench of ", printable(report.measured_at), "\n");
+  std::vector<std::string> leaves;
+  for (const auto& [name, hosts] : switches) {
+    leaves.push_back(name.empty() ? new_name("leaf", 1, taken) : name);
+    out += switch_line(leaves.back(), hosts, name.empty());
+  }
+  if (leaves.size() > 1) out += text("SwitchName=", new_name("core", 0, taken), " Switches=", slurm::host_list_of(leaves), "\n");
+  return out;
+}
 
 std::string bench_json(const BenchResult& result) {
   files::JsonLine line;

@@ -121,10 +121,23 @@ std::vector<fabric::CollectiveTest> collective_tests(const Nodes& nodes) {
 
 void append(std::vector<bench::LinkReport>& to, std::vector<bench::LinkReport> more) { to.insert(to.end(), more.begin(), more.end()); }
 
+/// In rounds, those that are not measured yet.
+void add_pairs(const comm::World& world, const Nodes& nodes, const std::vector<bench::NodePair>& pairs, Seconds deadline, bench::Report& report) {
+  const auto known = measured(nodes, report.links);
+  std::vector<bench::NodePair> missing;
+  for (const auto& pair : pairs)
+    if (std::ranges::find(known, pair, &bench::MeasuredPair::pair) == known.end()) missing.push_back(pair);
+  append(report.links, in_rounds(world, nodes, missing, deadline));
+}
+
 void add_links(const comm::World& world, const Nodes& nodes, const NetworkTest& test, bench::Report& report) {
   const auto first = bench::first_pairs(nodes.places());
   append(report.links, in_rounds(world, nodes, first, test.deadline));
-  append(report.links, in_rounds(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline));
+  add_pairs(world, nodes, bench::further_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
+  if (test.switches) {
+    add_pairs(world, nodes, bench::wide_pairs(nodes.places()), test.deadline, report);
+    add_pairs(world, nodes, bench::joining_pairs(nodes.places(), measured(nodes, report.links)), test.deadline, report);
+  }
   std::vector<std::string> transports{"", bench::training_transport};
   transports.insert(transports.begin() + 1, test.transports.begin(), test.transports.end());
   const fabric::LinkTest whole{fabric::all_sizes(), true, true, test.slice, 5 * test.slice, test.deadline};

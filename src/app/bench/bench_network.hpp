@@ -14,6 +14,7 @@ struct NetworkTest {
   std::vector<std::string> transports;  ///< of the links that are measured alone, beside UCX's choice and MPI
   Seconds deadline{10};                 ///< of each message
   Seconds slice{0.02};                  ///< of each sample of a link that is measured alone
+  bool switches = false;                ///< measure as many pairs as it takes to tell which nodes hang on one switch
 };
 
 /// Stages 1 and 2: links between the report's nodes, all in rounds and a few alone, and collectives by level, added to the report, which

@@ -33,6 +33,8 @@ options::Table bench_table(BenchOptions& o) {
         {.value = "FILE", .unset = "none", .alias = "prometheus"});
   t.add("export.reframe", &o.reframe, "write medians by partition as a ReFrame reference block",
         {.value = "FILE", .unset = "none", .alias = "reframe"});
+  t.add("export.topology", &o.topology, "with stage 1: write Slurm's topology.conf, nodes of full rate to each other on one switch",
+        {.value = "FILE", .unset = "none", .alias = "topology"});
   add_output(t, o.output);
   return t;
 }

@@ -18,7 +18,7 @@ struct BenchOptions {
   Seconds message_deadline{10};
   std::string history, baseline;  ///< empty: none
   bool compare = false, quiet = false;
-  std::string page, prometheus, reframe;  ///< files; empty: none
+  std::string page, prometheus, reframe, topology;  ///< files; empty: none
   Job::Output output;
 };
 

@@ -30,5 +30,8 @@ std::string changes_json(const std::vector<bench::Change>&);
 std::string prometheus_text(const BenchResult&);
 /// A Python dictionary: partition, figure, (median, least, most, unit) as ReFrame's `reference` takes it.
 std::string reframe_text(const bench::Report&, const std::string& cluster);
+/// Slurm's topology.conf for topology/tree: a switch for each group of nodes, and one above them.
+/// Throws Error{usage} where neither the site nor stage 1 tells of switches.
+std::string topology_text(const bench::Report&);
 
 }  // namespace flotilla::app

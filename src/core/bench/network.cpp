@@ -123,6 +123,16 @@ void judge_imported(const Report& report, NetworkReasons& reasons) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::vector<std::string>>> switches_of(const Report& report) {
+  const auto network = network_of(report);
+  std::vector<std::pair<std::string, std::vector<std::string>>> switches;
+  for (const auto& group : switch_groups(network.places, network.measured)) {
+    auto& hosts = switches.emplace_back(group.name, std::vector<std::string>{}).second;
+    for (const int node : group.nodes) hosts.push_back(host(network, node));
+  }
+  return switches;
+}
+
 NetworkReasons judge_network(const Report& report) {
   NetworkReasons reasons;
   const auto network = network_of(report);
