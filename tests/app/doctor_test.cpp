@@ -146,6 +146,72 @@ TEST(Doctor, Clocks) {
   EXPECT_EQ(judge_clocks({rank("n1"), late}).verdict, Verdict::good);
 }
 
+RankFacts knowing(const std::string& host, std::map<std::string, std::string> changed = {}) {
+  auto facts = rank(host);
+  std::map<std::string, std::string> all{{"network", "eth0 mtu 9000 100000 Mbit/s"}, {"rdma devices", "mlx5_0 200 Gb/sec"}, {"memlock", "unlimited"},
+                                         {"governor", "performance"}, {"transparent huge pages", "madvise"}, {"cpu quota", "none"},
+                                         {"usable threads", "4"}, {"memory limit", "none"}};
+  for (const auto& [name, value] : changed) all[name] = value;
+  facts.node = NodeFacts{{}, {800e6}, {2e9}, ""};
+  for (const auto& [name, value] : all) facts.node->properties.push_back({name, value});
+  return facts;
+}
+
+/// Checks that are not good or skipped.
+std::vector<std::string> warned(const std::vector<RankFacts>& ranks) {
+  std::vector<std::string> checks;
+  for (const auto& f : judge_nodes(ranks, "run"))
+    if (f.verdict == Verdict::warning || f.verdict == Verdict::problem) {
+      checks.push_back(f.check);
+      EXPECT_FALSE(f.evidence.empty() || f.mend.empty()) << f.finding;
+    }
+  return checks;
+}
+
+TEST(Doctor, NodesThatAreWellGiveNoWarning) {
+  EXPECT_TRUE(warned({knowing("n1"), rank("n1"), knowing("n2")}).empty());
+  EXPECT_EQ(judge_nodes({knowing("n1")}, "run").size(), 6u) << "each check says something";
+  EXPECT_TRUE(judge_nodes({rank("n1")}, "run").empty()) << "nobody looked";
+  const std::map<std::string, std::string> container{{"network", "none"}, {"rdma devices", "none"}, {"memlock", "64 KiB"}, {"governor", "none"}};
+  EXPECT_TRUE(warned({knowing("n1", container)}).empty());
+}
+
+TEST(Doctor, EachFaultOfANodeIsNamedWithItsHost) {
+  const std::vector<std::pair<std::string, std::map<std::string, std::string>>> faults{
+      {"network cards", {{"network", "eth0 mtu 1500 100000 Mbit/s"}}}, {"network cards", {{"rdma devices", "mlx5_0 100 Gb/sec"}}},
+      {"memlock", {{"memlock", "64 KiB"}}}, {"governor", {{"governor", "powersave"}}}, {"huge pages", {{"transparent huge pages", "never"}}}};
+  for (const auto& [check, change] : faults) {
+    const std::vector<RankFacts> ranks{knowing("n1"), knowing("n2", change), knowing("n3")};
+    EXPECT_EQ(warned(ranks), std::vector<std::string>{check});
+    for (const auto& f : judge_nodes(ranks, "run")) {
+      if (f.check == check) { EXPECT_NE((f.finding + f.evidence).find("n2"), std::string::npos) << f.finding; }
+    }
+  }
+}
+
+TEST(Doctor, OtherPartitionsMayHaveOtherCards) {
+  auto other = knowing("n2", {{"network", "ib0 mtu 4092"}});
+  other.partition = "gpu";
+  EXPECT_TRUE(warned({knowing("n1"), other}).empty());
+}
+
+TEST(Doctor, QuotaOfTheControlGroup) {
+  auto held = knowing("n2", {{"cpu quota", "1.5"}});
+  held.cpu_limit = 1.5;
+  EXPECT_EQ(warned({knowing("n1"), held}), std::vector<std::string>{"control group"});
+  EXPECT_NE(judge_nodes({knowing("n1"), held}, "run").at(4).evidence.find("n2: 1.5 CPUs of 4"), std::string::npos);
+}
+
+TEST(Doctor, FileSystemByItsSlowestHost) {
+  auto slow = knowing("n2");
+  slow.node->write = {9e6};
+  EXPECT_EQ(warned({knowing("n1"), slow}), std::vector<std::string>{"file system"});
+  EXPECT_NE(judge_nodes({knowing("n1"), slow}, "run").back().finding.find("n2, the slowest of 2"), std::string::npos);
+  slow.node->write = {};
+  slow.node->no_rates = "only 3 MiB are free";
+  EXPECT_EQ(judge_nodes({slow}, "run").back().verdict, Verdict::skipped) << "the run directory's check speaks of it";
+}
+
 TEST(Doctor, PmixOfSlurm) {
   const std::string with =
       "MPI Plugins Configuration:\nMPI plugin types are...\n\tpmix\n\tnone\nspecific pmix plugin versions available: pmix_v4\n";

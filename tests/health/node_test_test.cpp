@@ -5,7 +5,7 @@
 #include <set>
 
 #include "cores.hpp"
-#include "disk.hpp"
+#include "flotilla/health/disk.hpp"
 #include "node_files.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary_folder.hpp"

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -48,9 +49,16 @@ class Token {
   fs::path path_;
 };
 
+/// One rank a node looks at it.
+bool is_first_of_its_host(const mpi::Communicator& world, const std::string& host) {
+  const auto hosts = mpi::all_gather_strings(world, host, answer_deadline);
+  return std::ranges::find(hosts, host) - hosts.begin() == world.rank();
+}
+
 std::vector<RankFacts> gather(const mpi::Communicator& world, const Job& job) {
   Token token{world, job.run.directory};
   auto mine = rank_facts(job);
+  if (is_first_of_its_host(world, mine.host)) mine.node = node_facts(job);
   mine.sees_token = token.seen();
   std::vector<RankFacts> all;
   for (const auto& json : mpi::all_gather_strings(world, to_json(mine), answer_deadline)) all.push_back(rank_facts_from(json));
@@ -84,6 +92,7 @@ int under_launcher(const Job& job, int launched) {
     findings.push_back(judge_world(world.size(), launched, "", ranks));
     findings.push_back(judge_components(slurm::read_allocation(options::environment()), ranks, variable));
     add(findings, judge_ranks(ranks, job.run.directory));
+    add(findings, judge_nodes(ranks, job.run.directory));
   } catch (const Error& error) {
     if (!speaks_alone()) return static_cast<int>(ExitCode::unavailable);
     findings.push_back(judge_world(1, launched, error.what(), {}));
@@ -93,13 +102,15 @@ int under_launcher(const Job& job, int launched) {
 }
 
 int alone(const Job& job) {
-  const std::vector<RankFacts> here{rank_facts(job)};
+  std::vector<RankFacts> here{rank_facts(job)};
+  here.front().node = node_facts(job);
   std::vector<Finding> findings{{"world", Verdict::skipped,
                                  "not started by a launcher: run it as the job's command to check the nodes of the job", "",
                                  "srun --mpi=pmix flotilla doctor JOB, or mpirun -n RANKS flotilla doctor JOB"}};
   findings.push_back(judge_components(slurm::read_allocation(options::environment()), here, variable));
   findings.push_back(judge_gpus(here));
   findings.push_back(judge_directory(here, job.run.directory));
+  add(findings, judge_nodes(here, job.run.directory));
   add(findings, check_machine(job, variable));
   return answer(job, findings);
 }

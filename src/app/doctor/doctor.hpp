@@ -9,6 +9,7 @@
 #include "app/common/job.hpp"
 #include "app/common/table.hpp"
 #include "flotilla/base/units.hpp"
+#include "flotilla/bench/report.hpp"
 #include "flotilla/slurm/allocation.hpp"
 
 namespace flotilla::app {
@@ -38,6 +39,14 @@ struct GpuFacts {
   bool operator==(const GpuFacts&) const = default;
 };
 
+/// What the first rank of a node says of the node itself: what bench's stage 0 reads, and how fast the run directory's file system is.
+struct NodeFacts {
+  std::vector<bench::Property> properties;
+  BytesPerSecond write{}, read{};  ///< 0: not measured
+  std::string no_rates;            ///< why not
+  bool operator==(const NodeFacts&) const = default;
+};
+
 /// What one rank says of itself; of a login node there is one.
 struct RankFacts {
   std::string host;
@@ -55,6 +64,7 @@ struct RankFacts {
   std::string gpu_driver;                                     ///< "CUDA 13.0 (580.65.06)"; "": none
   std::string why_no_gpu;                                     ///< why the driver shows none
   std::vector<GpuFacts> gpus;                                 ///< in the driver's order
+  std::optional<NodeFacts> node;                              ///< of the first rank of each host
   bool operator==(const RankFacts&) const = default;
 };
 std::string to_json(const RankFacts&);
@@ -67,6 +77,8 @@ Finding judge_world(int ranks, int launched, const std::string& why_not, const s
 Finding judge_binding(const std::vector<RankFacts>&);
 /// What Slurm gave of GPUs, what the ranks see of them, and whether each rank has one of its own that this build has kernels for.
 Finding judge_gpus(const std::vector<RankFacts>&);
+/// Network cards, memlock, governor, huge pages, limits of control groups, file system, of the ranks that know their node.
+std::vector<Finding> judge_nodes(const std::vector<RankFacts>&, const std::string& run_directory);
 Finding judge_versions(const std::vector<RankFacts>&);
 Finding judge_clocks(const std::vector<RankFacts>&);
 Finding judge_directory(const std::vector<RankFacts>&, const std::string& run_directory);
@@ -83,6 +95,8 @@ std::optional<Finding> judge_singletons(const Variables&);
 std::vector<Finding> check_machine(const Job&, const Variables&);
 /// This rank's own. `token`: rank 0 has written it into the run directory.
 RankFacts rank_facts(const Job&);
+/// This rank's node; writes and removes a small file in the run directory.
+NodeFacts node_facts(const Job&);
 /// Makes the run directory where there is none, writes and removes a file there. "" or why it will not do.
 std::string try_directory(const std::string& directory);
 

@@ -17,6 +17,8 @@
 #include "flotilla/files/json.hpp"
 #include "flotilla/files/text_file.hpp"
 #include "flotilla/gpu/driver.hpp"
+#include "flotilla/health/disk.hpp"
+#include "flotilla/health/node_test.hpp"
 #include "flotilla/store/disk.hpp"
 #include "flotilla/topology/topology.hpp"
 
@@ -126,7 +128,36 @@ RankFacts rank_facts(const Job& job) {
   return facts;
 }
 
+NodeFacts node_facts(const Job& job) {
+  constexpr Bytes little{16 << 20};  // enough to see a slow file server, little enough for everybody at once
+  constexpr Seconds at_most{4};
+  NodeFacts facts;
+  facts.properties = health::identify({}).properties;
+  try {
+    const auto rates = health::test_disk(existing_part(job.run.directory), little, at_most);
+    facts.write = rates.write;
+    facts.read = rates.read;
+  } catch (const Error& error) {
+    facts.no_rates = error.what();
+  }
+  return facts;
+}
+
 namespace {
+
+std::string json_of(const NodeFacts& facts) {
+  files::JsonLine properties, line;
+  for (const auto& p : facts.properties) properties.add(p.name, p.value);
+  line.add_json("properties", properties.text()).add("write", facts.write.value).add("read", facts.read.value).add("no_rates", facts.no_rates);
+  return line.text();
+}
+
+NodeFacts node_from(const files::Json& json) {
+  NodeFacts facts{{}, {json.get_double("write", 0)}, {json.get_double("read", 0)}, json.get_string("no_rates")};
+  const auto properties = json.at("properties");
+  for (const auto& name : properties.keys()) facts.properties.push_back({name, properties.get_string(name)});
+  return facts;
+}
 
 std::string json_of(const std::vector<int>& numbers) {
   return files::json_array(std::vector<std::int64_t>{numbers.begin(), numbers.end()});
@@ -168,6 +199,7 @@ std::string to_json(const RankFacts& f) {
   line.add_json("software", software.text()).add("directory_trouble", f.directory_trouble).add("sees_token", f.sees_token);
   line.add("gpus_given", f.gpus_given).add("gpus_there", f.gpus_there).add("gpus_visible", f.gpus_visible);
   line.add("gpu_driver", f.gpu_driver).add("why_no_gpu", f.why_no_gpu).add_json("gpus", json_of(f.gpus));
+  if (f.node) line.add_json("node", json_of(*f.node));
   return line.add("partition", f.partition).text();
 }
 
@@ -190,6 +222,7 @@ RankFacts rank_facts_from(const std::string& json) {
   f.why_no_gpu = document.get_string("why_no_gpu");
   f.gpus = gpus_from(document.at("gpus"));
   f.partition = document.get_string("partition");
+  if (document.has("node")) f.node = node_from(document.at("node"));
   return f;
 }
 

@@ -1,4 +1,4 @@
-#include "disk.hpp"
+#include "flotilla/health/disk.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

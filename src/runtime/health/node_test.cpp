@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "cores.hpp"
-#include "disk.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/hash.hpp"
+#include "flotilla/health/disk.hpp"
 #include "flotilla/probe/device.hpp"
 #include "flotilla/probe/known_step.hpp"
 #include "flotilla/topology/threads.hpp"

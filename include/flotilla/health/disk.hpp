@@ -12,7 +12,7 @@ struct DiskRates {
 };
 
 /// Writes `size` bytes to a file of its own in `folder`, flushes it, drops it from the page cache, reads it back, compares and removes it.
-/// Less is written where that takes longer than `budget`. Throws Error{unavailable, temporary}: no room, no permission, other bytes.
+/// Less is written where that takes longer than `budget`. Local. Throws Error{unavailable, temporary}: no room, no permission, other bytes.
 DiskRates test_disk(const std::filesystem::path& folder, Bytes size, Seconds budget);
 
 }  // namespace flotilla::health
