@@ -1,8 +1,10 @@
 // Compiling is the test: our declarations of the driver's functions have the parameters of cuda.h, and our numbers its.
 #include <cuda.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <cstddef>
 #include "driver_api.hpp"
+#include "nvtx_api.hpp"
 #include "support/same_call.hpp"
 
 namespace {
@@ -41,5 +43,12 @@ static_assert(sizeof(ours::RowsCopy) == sizeof(CUDA_MEMCPY2D) && ours::memory_ty
               offsetof(ours::RowsCopy, to_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch) &&
               offsetof(ours::RowsCopy, width) == offsetof(CUDA_MEMCPY2D, WidthInBytes) &&
               offsetof(ours::RowsCopy, rows) == offsetof(CUDA_MEMCPY2D, Height));
+
+namespace nvtx = flotilla::gpu::nvtx;
+static_assert(nvtx::core_module == NVTX_CB_MODULE_CORE && nvtx::domain_module == NVTX_CB_MODULE_CORE2 &&
+              nvtx::range_push == NVTX_CBID_CORE_RangePushA && nvtx::range_pop == NVTX_CBID_CORE_RangePop &&
+              nvtx::functions_of_module == NVTX_CBID_CORE_SIZE && nvtx::functions_of_module == NVTX_CBID_CORE2_SIZE &&
+              nvtx::module_tables == NVTX_ETID_CALLBACKS && nvtx::version_table == NVTX_ETID_VERSIONINFO);
+static_assert(sizeof(nvtx::ModuleTables) == sizeof(NvtxExportTableCallbacks) && sizeof(nvtx::VersionTable) == sizeof(NvtxExportTableVersionInfo));
 
 }  // namespace

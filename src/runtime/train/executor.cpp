@@ -7,6 +7,8 @@
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/overloaded.hpp"
+#include "flotilla/base/text.hpp"
+#include "flotilla/gpu/ranges.hpp"
 #include "flotilla/mpi/backoff.hpp"
 
 namespace flotilla::train {
@@ -69,6 +71,7 @@ Executor::Executor(Binding& binding, compute::Backend& backend, CommThread& comm
 }
 
 void Executor::run(const StepContext& context) {
+  const gpu::NamedRange step{gpu::profiled() ? text("step ", context.step).c_str() : ""};
   context_ = &context;
   pass_ = Pass::whole;
   progress_.begin_pass();
@@ -116,6 +119,7 @@ bool Executor::leaves_out(const BoundInstruction& issued, const StepContext& con
 }
 
 void Executor::execute(BoundInstruction& issued, const StepContext& context) {
+  const gpu::NamedRange instruction{issued.instruction->name.c_str()};
   std::visit(Overloaded{
                  [&](const program::LayerOperation&) {
                    issued.task.step = context.step;
