@@ -59,6 +59,20 @@ TEST(CompareSeries, MoreBytesASecondAreBetterAndOthersHostsAreOthers) {
   EXPECT_TRUE(compare(before, after).empty());
 }
 
+TEST(CompareSeries, OwnLinksAndAllReducesAreComparedToo) {
+  const auto before = report_with_links();
+  auto after = before;
+  for (auto& point : after.links[2].points) point.stream.value /= 2, point.latency = point.latency * 1.1;
+  after.links[1].points[0].stream.value /= 9;
+  after.collectives[0].points[1].time = after.collectives[0].points[1].time * 3;
+  after.collectives[0].points[0].time = after.collectives[0].points[0].time * 3;
+  std::vector<std::string> beyond;
+  for (const auto& change : compare(before, after))
+    if (change.beyond) beyond.push_back(change.host + ": " + change.what);
+  EXPECT_EQ(beyond, (std::vector<std::string>{"all-reduce: all-reduce, all nodes", "n0, n1: link, one way by mpi"}))
+      << "worst first; links with others at work scatter";
+}
+
 TEST(ImportedFault, IsAFindingOfItsProgram) {
   auto report = tests::made_up_report(3);
   report.imported = {latencies(1e-6, 1e-6)};

@@ -50,7 +50,7 @@ std::vector<Change> compare(const Report& before, const Report& after) {
     compare_answers(node, *now, changes);
     compare_figures(node, *now, changes);
   }
-  compare_series(before.imported, after.imported, changes);
+  compare_series(before, after, changes);
   std::ranges::stable_sort(changes, [](const Change& a, const Change& b) {
     return a.beyond != b.beyond ? a.beyond : a.worse > b.worse;
   });

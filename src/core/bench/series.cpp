@@ -11,7 +11,7 @@
 namespace flotilla::bench {
 namespace {
 
-constexpr double series_tolerance = 0.10;
+constexpr double imported_tolerance = 0.10, own_tolerance = 0.25;  // of medians over sizes; links scatter, as verdicts know
 
 double value_of(const LinkPoint& point, const std::string& name) {
   if (name == quantity::latency) return point.latency.value;
@@ -62,7 +62,7 @@ std::string hosts_in_words(const Series& series) {
   return words;
 }
 
-void compare_one(const Series& before, const Series& after, std::vector<Change>& changes) {
+void compare_one(const Series& before, const Series& after, double tolerance, std::vector<Change>& changes) {
   std::vector<double> worse;
   const SeriesPoint *last = nullptr, *was = nullptr;
   for (const auto& point : after.points) {
@@ -75,10 +75,43 @@ void compare_one(const Series& before, const Series& after, std::vector<Change>&
   if (worse.empty()) return;
   const double usual = median_of(worse);
   const auto hosts = hosts_in_words(after);
-  changes.push_back({hosts.empty() ? after.program : hosts, text(after.program, ", ", after.quantity), usual, usual > series_tolerance,
+  changes.push_back({hosts.empty() ? after.program : hosts, text(after.program, ", ", after.quantity), usual, usual > tolerance,
                      text(after.program, ", ", after.quantity, " ", value_in_words(last->value, after.unit), place_in_words(*last), ", was ",
                           value_in_words(was->value, after.unit), ": ", percent(std::abs(usual)), usual > 0 ? " worse" : " better",
                           worse.size() > 1 ? text(" in the median of ", worse.size(), " points") : "")});
+}
+
+void compare_all(const std::vector<Series>& before, const std::vector<Series>& after, double tolerance, std::vector<Change>& changes) {
+  for (const auto& series : after) {
+    const auto earlier = std::ranges::find_if(before, [&](const Series& b) {
+      return b.program == series.program && b.quantity == series.quantity && b.unit == series.unit && b.hosts == series.hosts;
+    });
+    if (earlier != before.end()) compare_one(*earlier, series, tolerance, changes);
+  }
+}
+
+/// Points of one quantity of a link; none where it was not measured.
+Series series_of(const LinkReport& link, const char* name, const char* unit) {
+  Series series{"link", "", text(name, " by ", link.transport.empty() ? "ucx" : link.transport), unit, {link.from}, "", {}, ""};
+  if (link.to != link.from) series.hosts.push_back(link.to);
+  for (const auto& point : link.points)
+    if (const double value = value_of(point, name); value > 0) series.points.push_back({point.size, "", value});
+  return series;
+}
+
+/// What our own tests measured of links alone and of all-reduces.
+std::vector<Series> own_series(const Report& report) {
+  std::vector<Series> all;
+  for (const auto& link : report.links) {
+    if (!link.alone) continue;
+    all.push_back(series_of(link, quantity::latency, unit::seconds));
+    for (const char* name : {quantity::one_way, quantity::both_ways}) all.push_back(series_of(link, name, unit::bytes_per_second));
+  }
+  for (const auto& collective : report.collectives) {
+    auto& series = all.emplace_back(Series{quantity::all_reduce, "", text(collective.level, " ", collective.name), unit::seconds, {}, "", {}, ""});
+    for (const auto& point : collective.points) series.points.push_back({point.size, "", point.time.value});
+  }
+  return all;
 }
 
 }  // namespace
@@ -90,13 +123,9 @@ std::optional<SeriesPoint> own_point(const Report& report, const Series& series)
   return best;
 }
 
-void compare_series(const std::vector<Series>& before, const std::vector<Series>& after, std::vector<Change>& changes) {
-  for (const auto& series : after) {
-    const auto earlier = std::ranges::find_if(before, [&](const Series& b) {
-      return b.program == series.program && b.quantity == series.quantity && b.unit == series.unit && b.hosts == series.hosts;
-    });
-    if (earlier != before.end()) compare_one(*earlier, series, changes);
-  }
+void compare_series(const Report& before, const Report& after, std::vector<Change>& changes) {
+  compare_all(before.imported, after.imported, imported_tolerance, changes);
+  compare_all(own_series(before), own_series(after), own_tolerance, changes);
 }
 
 }  // namespace flotilla::bench

@@ -5,7 +5,8 @@
 
 namespace flotilla::bench {
 
-/// A change for each series of both, of the same program, quantity and hosts: the median over the points of both.
-void compare_series(const std::vector<Series>& before, const std::vector<Series>& after, std::vector<Change>& changes);
+/// Changes of what other programs measured, and of our own links alone and all-reduces: one for each series of both reports, of the same
+/// program, quantity and hosts: the median over the points of both.
+void compare_series(const Report& before, const Report& after, std::vector<Change>& changes);
 
 }  // namespace flotilla::bench
