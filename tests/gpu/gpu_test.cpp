@@ -292,6 +292,16 @@ TEST(Lost, EveryCallFails) {
   EXPECT_NE(error_of([&] { device.make_arena(Bytes{64}); }), "");
 }
 
+/// FLOTILLA_STANDIN_XID: what NVML reports of it.
+TEST(LostWithAnXid, EveryErrorNamesIt) {
+  const Device device = Device::open(0);
+  Stream stream = device.make_stream();
+  std::string told;
+  for (int i = 0; i < 6 && told.empty(); ++i) told = error_of([&] { stream.idle(); });
+  EXPECT_TRUE(contains(told, "the driver reports Xid 79 of it")) << told;
+  EXPECT_TRUE(contains(error_of([&] { stream.idle(); }), "Xid 79")) << "the report is kept";
+}
+
 TEST(Hang, EndsAtTheDeadline) {
   Machine m;
   Event done = m.device.make_event();

@@ -1,6 +1,7 @@
 #include "flotilla/gpu/device.hpp"
 
 #include "state.hpp"
+#include "xid.hpp"
 
 namespace flotilla::gpu {
 namespace {
@@ -23,6 +24,7 @@ Device Device::open(int ordinal) {
   CUDA_TRY(ordinal, cuDevicePrimaryCtxRetain, &d.state_->context, ordinal);
   d.state_->retained = UniqueHandle<PrimaryContextTraits>{ordinal};
   d.state_->make_current();
+  listen_for_xids(ordinal, d.state_->facts.pci_bus_id);
   return d;
 }
 

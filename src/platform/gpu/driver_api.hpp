@@ -122,16 +122,27 @@ struct Memory {
   unsigned long long total, free, used;
 };
 inline constexpr int temperature_gpu = 0, clock_sm = 1;
+using EventSet = struct NvmlEventSetObject*;
+struct EventData {
+  Device device;
+  unsigned long long type, data;
+  unsigned gpu_instance, compute_instance;
+};
+inline constexpr unsigned long long xid_critical_error = 8;
 
-#define FLOTILLA_NVML_FUNCTIONS(F)                          \
-  F(nvmlInit_v2, void)                                      \
-  F(nvmlShutdown, void)                                     \
-  F(nvmlSystemGetDriverVersion, char*, unsigned)            \
-  F(nvmlDeviceGetHandleByPciBusId_v2, const char*, Device*) \
-  F(nvmlDeviceGetTemperature, Device, int, unsigned*)       \
-  F(nvmlDeviceGetPowerUsage, Device, unsigned*)             \
-  F(nvmlDeviceGetClockInfo, Device, int, unsigned*)         \
-  F(nvmlDeviceGetMemoryInfo, Device, Memory*)
+#define FLOTILLA_NVML_FUNCTIONS(F)                                  \
+  F(nvmlInit_v2, void)                                              \
+  F(nvmlShutdown, void)                                             \
+  F(nvmlSystemGetDriverVersion, char*, unsigned)                    \
+  F(nvmlDeviceGetHandleByPciBusId_v2, const char*, Device*)         \
+  F(nvmlDeviceGetTemperature, Device, int, unsigned*)               \
+  F(nvmlDeviceGetPowerUsage, Device, unsigned*)                     \
+  F(nvmlDeviceGetClockInfo, Device, int, unsigned*)                 \
+  F(nvmlDeviceGetMemoryInfo, Device, Memory*)                       \
+  F(nvmlEventSetCreate, EventSet*)                                  \
+  F(nvmlDeviceRegisterEvents, Device, unsigned long long, EventSet) \
+  F(nvmlEventSetWait_v2, EventSet, EventData*, unsigned)            \
+  F(nvmlEventSetFree, EventSet)
 
 struct Table {
 #define FLOTILLA_NVML_MEMBER(name, ...) int (*name)(__VA_ARGS__) = nullptr;

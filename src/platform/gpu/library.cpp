@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "xid.hpp"
+
 namespace flotilla::gpu {
 namespace {
 
@@ -47,14 +49,18 @@ std::string words(const driver::Table& table, driver::Result result) {
   return text("error ", result, ' ', name, described ? " (" : "", described ? description : "", described ? ")" : "");
 }
 
-const char* advice(driver::Result result) {
+std::string advice(driver::Result result, int device) {
   switch (result) {
     case driver::out_of_memory: return "take smaller microbatches, or look with nvidia-smi who else uses the device";
     case driver::not_found: return "this build has no such kernel for this device: configure it with nvcc and the device's architecture";
     case driver::invalid_device: return "look with nvidia-smi which devices there are, and at CUDA_VISIBLE_DEVICES";
     case driver::invalid_value: return "this is an error of flotilla's: report it";
-    default: return "see dmesg and nvidia-smi for an Xid of the device; a device in error stays so until the process ends";
+    default: break;
   }
+  const int xid = device < 0 ? 0 : last_xid(device);
+  const auto reported = xid == 0 ? std::string{"see dmesg and nvidia-smi for an Xid of the device"}
+                                 : text("the driver reports Xid ", xid, " of it, which NVIDIA's list of Xid errors explains");
+  return reported + "; a device in error stays so until the process ends";
 }
 
 }  // namespace
@@ -77,7 +83,7 @@ const driver::nvml::Table* nvml_api() {
 
 void fail(driver::Result result, CallSite site) {
   const std::string device = site.device < 0 ? "" : text(" on GPU ", site.device);
-  throw Error{ErrorKind::unavailable, text(site.call, " failed", device, ": ", words(api(), result), "; ", advice(result))};
+  throw Error{ErrorKind::unavailable, text(site.call, " failed", device, ": ", words(api(), result), "; ", advice(result, site.device))};
 }
 
 }  // namespace flotilla::gpu

@@ -61,6 +61,9 @@ Result fault(Kind kind) {
   return stuck();
 }
 
+/// For the stand-in of NVML.
+extern "C" __attribute__((visibility("default"))) int flotilla_standin_stuck() { return stuck(); }
+
 bool hangs() {
   const int nth = count(Kind::hang);
   for (const Fault& f : faults())

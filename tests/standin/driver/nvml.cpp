@@ -14,7 +14,7 @@ FLOTILLA_NVML_FUNCTIONS(FLOTILLA_DECLARE)
 
 namespace {
 
-constexpr int not_found = 6, uninitialized = 1;
+constexpr int not_found = 6, uninitialized = 1, timeout = 10;
 
 /// Bus 01 is device 0: a handle is the bus.
 std::intptr_t index_of(Device device) { return reinterpret_cast<std::intptr_t>(device) - 1; }
@@ -50,6 +50,26 @@ int nvmlDeviceGetClockInfo(Device, int, unsigned* megahertz) {
   *megahertz = 1755;
   return 0;
 }
+
+/// FLOTILLA_STANDIN_XID=79: what is reported once, of a device in error.
+int nvmlEventSetCreate(EventSet* set) {
+  *set = nullptr;
+  return 0;
+}
+
+int nvmlDeviceRegisterEvents(Device, unsigned long long types, EventSet) { return types == xid_critical_error ? 0 : 2; }
+
+int nvmlEventSetWait_v2(EventSet, EventData* event, unsigned) {
+  static bool reported = false;
+  const auto stuck = reinterpret_cast<int (*)()>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "flotilla_standin_stuck"));
+  const char* xid = std::getenv("FLOTILLA_STANDIN_XID");
+  if (xid == nullptr || reported || stuck == nullptr || stuck() == 0) return timeout;
+  reported = true;
+  *event = {nullptr, xid_critical_error, static_cast<unsigned long long>(std::atoi(xid)), 0, 0};
+  return 0;
+}
+
+int nvmlEventSetFree(EventSet) { return 0; }
 
 int nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   using Ask = void (*)(int, unsigned long long*, unsigned long long*);
