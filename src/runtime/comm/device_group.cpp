@@ -27,6 +27,16 @@ class Exchange {
   std::vector<nccl::Transfer> transfers_;
 };
 
+nccl::ElementType library_type(ElementType type) {
+  switch (type) {
+    case ElementType::fp32: return nccl::ElementType::fp32;
+    case ElementType::bf16: return nccl::ElementType::bf16;
+    case ElementType::fp16: return nccl::ElementType::fp16;
+    case ElementType::fp64: break;
+  }
+  return nccl::ElementType::fp64;
+}
+
 /// A piece at one level of a sum, in elements.
 struct LevelPiece {
   std::int64_t first, count;
@@ -44,7 +54,8 @@ DeviceGroup::DeviceGroup(program::Group value, int index, nccl::Communicator com
 OrderedSum make_ordered_sum(const gpu::Device& device, std::span<const std::byte> kernels) {
   struct Loaded {
     gpu::Module module;
-    gpu::Kernel fp32 = module.kernel("ordered_sum_f32"), bf16 = module.kernel("ordered_sum_bf16");
+    gpu::Kernel fp32 = module.kernel("ordered_sum_f32"), bf16 = module.kernel("ordered_sum_bf16"), fp16 = module.kernel("ordered_sum_f16");
+    const gpu::Kernel& of(ElementType type) const { return type == ElementType::fp32 ? fp32 : type == ElementType::bf16 ? bf16 : fp16; }
   };
   const auto loaded = std::make_shared<Loaded>(Loaded{gpu::Module{device, kernels}});
   return [loaded](ElementType type, gpu::DevicePointer sum, gpu::DevicePointer others, int members, int mine, std::int64_t count,
@@ -53,15 +64,14 @@ OrderedSum make_ordered_sum(const gpu::Device& device, std::span<const std::byte
     const std::int64_t per_block = threads * bytes_each / element_size(type).count;
     const gpu::LaunchShape shape{.blocks_x = (count + per_block - 1) / per_block, .threads = threads};
     void* arguments[] = {&sum.address, &others.address, &members, &mine, &count};
-    if (count > 0) (type == ElementType::fp32 ? loaded->fp32 : loaded->bf16).launch_with(stream, shape, arguments);
+    if (count > 0) loaded->of(type).launch_with(stream, shape, arguments);
   };
 }
 
 void DeviceGroup::all_reduce(gpu::DevicePointer data, ElementType type, Bytes size, gpu::DevicePointer staging, const gpu::Stream& stream) {
   const Bytes element = element_size(type);
   if (value_.algorithm == program::Group::Algorithm::library_all_reduce)
-    return communicator_.all_reduce(data, type == ElementType::fp32 ? nccl::ElementType::fp32 : nccl::ElementType::bf16,
-                                    size.count / element.count, stream);
+    return communicator_.all_reduce(data, library_type(type), size.count / element.count, stream);
   if (value_.subgroups.empty()) {
     reduce_scatter(data, type, element, size, staging, stream);
     return gather_pieces(data, element, size, stream);
