@@ -7,43 +7,66 @@
 #include <string>
 #include <vector>
 
+#include "device_views.hpp"
 #include "flotilla/comm/device_groups.hpp"
 #include "flotilla/gpu/kernel.hpp"
 
 namespace flotilla::comm {
 
-/// Groups over NCCL on this process's stand-in device, and their views for data of the host. Groups of one rank stay local.
-class DeviceGroupsFixture {
+/// Groups over MPI, and this process's stand-in device, on which they are connected anew. Groups of one rank stay local.
+class OnDevice {
  public:
-  DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = Seconds{30})
-      : world_{world},
-        over_mpi_{connect(world, groups)},
-        formed_{form_device_groups(world, over_mpi_, std::vector<bool>(groups.size(), true), &device_, sum(), deadline)} {}
-
-  /// By index; a group that NCCL does not connect is nullptr.
-  const DeviceGroups& formed() const { return formed_; }
+  OnDevice(const World& world, const std::vector<program::Group>& groups) : world_{world}, over_mpi_{connect(world, groups)} {}
+  virtual ~OnDevice() = default;
+  /// For data of the host, by index; a group that is not connected is nullptr.
   Groups views() {
-    Groups views(formed_.size());
-    for (std::size_t g = 0; g < views.size(); ++g) {
-      if (over_mpi_[g] && over_mpi_[g]->size() == 1) views[g] = make_local_group(world_, over_mpi_[g]->value());
-      if (formed_[g]) views[g] = make_host_view(world_, *formed_[g], device_);
-    }
+    Groups views(over_mpi_.size());
+    for (std::size_t g = 0; g < views.size(); ++g)
+      views[g] = over_mpi_[g] && over_mpi_[g]->size() == 1 ? make_local_group(world_, over_mpi_[g]->value()) : view(g);
     return views;
   }
-
   OrderedSum sum() const { return make_ordered_sum(device_, std::as_bytes(std::span{image_})); }
+
+ protected:
+  virtual std::unique_ptr<Group> view(std::size_t group) = 0;
+  std::vector<bool> all() const { return std::vector<bool>(over_mpi_.size(), true); }
+
+  const World& world_;
+  const gpu::Device device_ = gpu::Device::open(0);
+  const Groups over_mpi_;
 
  private:
   static std::vector<char> kernels() {
     std::ifstream in{std::getenv("FLOTILLA_STANDIN_KERNELS"), std::ios::binary};
     return {std::istreambuf_iterator<char>{in}, {}};
   }
+  const std::vector<char> image_ = kernels();
+};
 
-  const World& world_;
-  gpu::Device device_ = gpu::Device::open(0);
-  std::vector<char> image_ = kernels();
-  Groups over_mpi_;
-  DeviceGroups formed_;
+/// By NCCL.
+class DeviceGroupsFixture : public OnDevice {
+ public:
+  DeviceGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = Seconds{30})
+      : OnDevice{world, groups}, formed_{form_device_groups(world, over_mpi_, all(), &device_, sum(), deadline)} {}
+  const DeviceGroups& formed() const { return formed_; }
+
+ private:
+  std::unique_ptr<Group> view(std::size_t group) override {
+    return formed_[group] ? make_host_view(world_, *formed_[group], device_) : nullptr;
+  }
+  const DeviceGroups formed_;
+};
+
+/// By MPI on device memory (tests/standin/mpi).
+class DeviceMemoryGroupsFixture : public OnDevice {
+ public:
+  DeviceMemoryGroupsFixture(const World& world, const std::vector<program::Group>& groups, Seconds deadline = Seconds{30})
+      : OnDevice{world, groups}, formed_{form_device_memory_groups(world, groups, over_mpi_, all(), &device_, sum(), deadline)} {}
+  const Groups& formed() const { return formed_; }
+
+ private:
+  std::unique_ptr<Group> view(std::size_t group) override { return formed_[group] ? make_host_view(*formed_[group], device_) : nullptr; }
+  const Groups formed_;
 };
 
 }  // namespace flotilla::comm

@@ -1,4 +1,4 @@
-// Groups over NCCL that cannot be: each goes on over MPI, all ranks know it, and nobody waits for long.
+// Groups between devices that cannot be: each goes on through the hosts' memory, all ranks know it, and nobody waits for long.
 #include "device_groups.hpp"
 
 #include "flotilla/base/error.hpp"
@@ -18,8 +18,8 @@ class DeviceGroupsTest : public WorldTest {
     for (int r = 0; r < size; ++r) all.members.push_back(Rank{r});
     return {all, {Kind::data, {Rank{0}, Rank{1}}}, {Kind::tensor, {Rank{size - 2}, Rank{size - 1}}}};
   }
-  /// Which of them NCCL connects, as far as this rank can know.
-  std::vector<bool> connected(const DeviceGroupsFixture& fixture) const {
+  /// Which of them are connected, as far as this rank can know.
+  std::vector<bool> connected(const auto& fixture) const {
     std::vector<bool> found;
     for (const auto& group : fixture.formed()) found.push_back(group != nullptr);
     return found;
@@ -48,6 +48,22 @@ TEST_F(DeviceGroupsTest, RankZeroFails) {
   } else {
     EXPECT_EQ(told.find("goes on over MPI"), std::string::npos) << told;
   }
+}
+
+/// By MPI on device memory.
+TEST_F(DeviceGroupsTest, MemoryOfHealthyRanks) {
+  const DeviceMemoryGroupsFixture fixture{world, three_groups()};
+  EXPECT_EQ(connected(fixture), mine({true, true, true}));
+}
+
+/// Rank 0's library takes no device memory, or it says so and is wrong: it changes what it sends, or never sends it.
+TEST_F(DeviceGroupsTest, MemoryOfRankZeroFails) {
+  ::testing::internal::CaptureStderr();
+  const DeviceMemoryGroupsFixture fixture{world, three_groups(), Seconds{2}};
+  const std::string told = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(connected(fixture), mine({false, false, true}));
+  if (me == 0) tests::expect_contains(told, "goes on through the hosts' memory: rank ");
+  if (const char* word = std::getenv("FLOTILLA_TEST_WORD"); me == 0 && word != nullptr) tests::expect_contains(told, word);
 }
 
 /// One rank computes on a CPU.

@@ -114,11 +114,15 @@ class GroupTest : public WorldTest {
   /// Of the kind that the environment asks for.
   Groups connect(const std::vector<program::Group>& groups) {
     if (!on_devices) return comm::connect(world, groups);
-    devices_.push_back(std::make_unique<DeviceGroupsFixture>(world, groups));
+    if (transport == "nccl")
+      devices_.push_back(std::make_unique<DeviceGroupsFixture>(world, groups));
+    else
+      devices_.push_back(std::make_unique<DeviceMemoryGroupsFixture>(world, groups));
     return devices_.back()->views();
   }
-  static constexpr const char* kinds = "FLOTILLA_TEST_GROUPS";
-  const bool on_devices = std::getenv(kinds) != nullptr && std::string{std::getenv(kinds)} == "nccl";
+  static constexpr const char* kinds = "FLOTILLA_TEST_GROUPS";  ///< "nccl" or "device-mpi"; unset: on hosts
+  const std::string transport = std::getenv(kinds) == nullptr ? "" : std::getenv(kinds);
+  const bool on_devices = !transport.empty();
 
   program::Group everybody() const {
     program::Group group{Kind::world, {}};
@@ -140,7 +144,7 @@ class GroupTest : public WorldTest {
   }
 
  private:
-  std::vector<std::unique_ptr<DeviceGroupsFixture>> devices_;
+  std::vector<std::unique_ptr<OnDevice>> devices_;
 };
 
 TEST_F(GroupTest, SumsHaveTheBitsOfTheMemberOrder) {

@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "flotilla/base/error.hpp"
@@ -22,9 +22,9 @@ class DirectGather : public Operation {
     }
   }
 
-  void start(Bytes size) override { start(size, unit_); }
+  void start(Bytes size) override { start(size, unit_, part(group_.index(), size, unit_).data); }
 
-  bool progress() final {
+  bool progress() override {
     bool all = true;
     for (GatherPeer& peer : peers_) {
       all = peer.in.done() && all;
@@ -43,17 +43,18 @@ class DirectGather : public Operation {
   }
 
  protected:
-  void start(Bytes size, Bytes unit) {
+  /// `mine`: this rank's piece, wherever it is.
+  void start(Bytes size, Bytes unit, const std::byte* mine) {
     FLOTILLA_ASSERT(!in_flight_, "started twice: ", describe());
     FLOTILLA_ASSERT(size >= Bytes{0} && size <= capacity_ && (size.count == 0 || size.count % unit.count == 0), size.count,
                     " bytes: ", describe());
     size_ = size;
     in_flight_ = true;
-    const GatherPart mine = part(group_.index(), unit);
+    const std::int64_t bytes = part(group_.index(), size, unit).bytes;
     for (GatherPeer& peer : peers_) {
-      const GatherPart theirs = part(peer.member, unit);
+      const GatherPart theirs = part(peer.member, size, unit);
       peer.in.start_receive(theirs.data, theirs.bytes);
-      peer.out.start_send(mine.data, mine.bytes);
+      peer.out.start_send(mine, bytes);
     }
   }
 
@@ -67,8 +68,8 @@ class DirectGather : public Operation {
     Transfer out, in;
   };
 
-  GatherPart part(int member, Bytes unit) const {
-    const auto piece = program::piece(size_.count == 0 ? 0 : size_.count / unit.count, group_.size(), member);
+  GatherPart part(int member, Bytes size, Bytes unit) const {
+    const auto piece = program::piece(size.count == 0 ? 0 : size.count / unit.count, group_.size(), member);
     return {data_ + piece.first * unit.count, piece.count() * unit.count};
   }
 
@@ -82,16 +83,22 @@ class DirectGather : public Operation {
 /// Pieces of one size, which is only known at the start; mine may come from elsewhere.
 class DirectAllGather final : public DirectGather {
  public:
-  DirectAllGather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all, Bytes capacity)
-      : DirectGather{world, group, tag, all, {1}, group.size() * capacity}, mine_{mine}, all_{all}, group_{group} {}
+  DirectAllGather(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, const std::byte* mine, std::byte* all,
+                  Bytes capacity)
+      : DirectGather{world, group, tag, all, {1}, group.size() * capacity}, work_{std::move(work)}, mine_{mine}, all_{all}, group_{group} {}
 
   void start(Bytes size) override {
     std::byte* place = all_ + group_.index() * size.count;
-    if (place != mine_) std::copy_n(mine_, size.count, place);
-    DirectGather::start(group_.size() * size, size);
+    if (place != mine_) work_->start_copy(place, mine_, size);
+    DirectGather::start(group_.size() * size, size, mine_);
+  }
+  bool progress() override {
+    const bool gathered = DirectGather::progress();
+    return work_->progress() && gathered;
   }
 
  private:
+  const std::unique_ptr<LocalWork> work_;
   const std::byte* mine_;
   std::byte* all_;
   const Group& group_;
@@ -99,9 +106,9 @@ class DirectAllGather final : public DirectGather {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Group& group, int tag, const std::byte* mine, std::byte* all,
-                                                  Bytes capacity) {
-  return std::make_unique<DirectAllGather>(world, group, tag, mine, all, capacity);
+std::unique_ptr<Operation> make_direct_all_gather(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work,
+                                                  const std::byte* mine, std::byte* all, Bytes capacity) {
+  return std::make_unique<DirectAllGather>(world, group, tag, std::move(work), mine, all, capacity);
 }
 
 std::unique_ptr<Operation> make_direct_gather_pieces(const World& world, const Group& group, int tag, std::byte* data, Bytes unit,

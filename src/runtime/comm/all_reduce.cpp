@@ -1,11 +1,10 @@
 // The fixed-order sum: pieces out, each summed by its owner in member order, sums back (program/collectives.hpp states it). Every message
 // has a tag of its own operation and phase, so that operations may overtake each other.
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "flotilla/base/error.hpp"
 #include "mpi_operations.hpp"
-#include "ordered_sum.hpp"
 #include "transfer.hpp"
 
 namespace flotilla::comm {
@@ -13,7 +12,8 @@ namespace {
 
 class DirectAllReduce final : public Operation {
  public:
-  DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity, std::byte* staging);
+  DirectAllReduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data, ElementType type,
+                  Bytes capacity, std::byte* staging);
   void start(Bytes size) override { begin(size, Transfer::Content::whole); }
   void start_drained(Bytes size) override { begin(size, Transfer::Content::none); }
   bool progress() override;
@@ -33,34 +33,33 @@ class DirectAllReduce final : public Operation {
   void begin(Bytes size, Transfer::Content content);
   std::byte* at(std::int64_t element) const { return data_ + element * width_; }
   bool collect();
-  void sum_slice();
+  void start_sum();
   void return_sums();
   bool take_sums();
 
   const Group& group_;
+  const std::unique_ptr<LocalWork> work_;
   std::byte* data_;
   std::byte* staging_;
   ElementType type_;
   Bytes capacity_;
-  std::int64_t width_;                   // bytes of an element
-  std::vector<ReducePeer> peers_;        // in member order, without this rank
-  std::vector<const std::byte*> parts_;  // of my piece, by member
+  std::int64_t width_;             // bytes of an element
+  std::vector<ReducePeer> peers_;  // in member order, without this rank
   ReducePhase phase_ = ReducePhase::idle;
   Transfer::Content content_ = Transfer::Content::whole;  // of what this rank sends
   std::int64_t elements_ = 0;
   program::Piece mine_;
-  std::int64_t summed_ = 0;  // elements of my piece
 };
 
-DirectAllReduce::DirectAllReduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type, Bytes capacity,
-                                 std::byte* staging)
+DirectAllReduce::DirectAllReduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, std::byte* data,
+                                 ElementType type, Bytes capacity, std::byte* staging)
     : group_{group},
+      work_{std::move(work)},
       data_{data},
       staging_{staging},
       type_{type},
       capacity_{capacity},
-      width_{element_size(type).count},
-      parts_(static_cast<std::size_t>(group.size())) {
+      width_{element_size(type).count} {
   using enum Transfer::Direction;
   for (int member = 0; member < group.size(); ++member) {
     if (member == group.index()) continue;
@@ -78,14 +77,11 @@ void DirectAllReduce::begin(Bytes size, Transfer::Content content) {
   elements_ = size.count / width_;
   mine_ = program::piece(elements_, group_.size(), group_.index());
   content_ = content;
-  summed_ = content == Transfer::Content::none ? mine_.count() : 0;  // nobody wants such a sum
-  const std::int64_t stride = mine_.count() * width_;                // no larger than the largest piece that the staging is sized for
+  const std::int64_t stride = mine_.count() * width_;  // no larger than the largest piece that the staging is sized for
   std::byte* place = staging_;
-  parts_[static_cast<std::size_t>(group_.index())] = at(mine_.first);
   for (ReducePeer& peer : peers_) {
     peer.piece = program::piece(elements_, group_.size(), peer.member);
     peer.waits_for_sum = false;
-    parts_[static_cast<std::size_t>(peer.member)] = place;
     peer.piece_in.start_receive(place, stride);
     peer.piece_out.start_send(at(peer.piece.first), peer.piece.count() * width_, content);
     place += stride;
@@ -96,10 +92,12 @@ void DirectAllReduce::begin(Bytes size, Transfer::Content content) {
 bool DirectAllReduce::progress() {
   if (phase_ == ReducePhase::idle) return true;
   const bool sums_here = take_sums();
-  if (phase_ == ReducePhase::collecting && collect()) phase_ = ReducePhase::summing;
+  if (phase_ == ReducePhase::collecting && collect()) {
+    start_sum();
+    phase_ = ReducePhase::summing;
+  }
   if (phase_ == ReducePhase::summing) {
-    sum_slice();
-    if (summed_ < mine_.count()) return false;
+    if (!work_->progress()) return false;
     return_sums();
     phase_ = ReducePhase::returning;
   }
@@ -132,12 +130,9 @@ bool DirectAllReduce::take_sums() {
   return all;
 }
 
-void DirectAllReduce::sum_slice() {
-  const std::int64_t count = std::min(slice.count / width_, mine_.count() - summed_);
-  if (count <= 0) return;
-  ordered_sum(type_, parts_, at(mine_.first + summed_), count);
-  for (const std::byte*& part : parts_) part += count * width_;
-  summed_ += count;
+void DirectAllReduce::start_sum() {
+  if (content_ == Transfer::Content::none) return;  // nobody wants such a sum
+  work_->start_sum(type_, at(mine_.first), staging_, group_.size(), group_.index(), mine_.count());
 }
 
 void DirectAllReduce::return_sums() {
@@ -154,9 +149,9 @@ std::string DirectAllReduce::describe() const {
 
 }  // namespace
 
-std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Group& group, int tag, std::byte* data, ElementType type,
-                                                  Bytes capacity, std::byte* staging) {
-  return std::make_unique<DirectAllReduce>(world, group, tag, data, type, capacity, staging);
+std::unique_ptr<Operation> make_direct_all_reduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work,
+                                                  std::byte* data, ElementType type, Bytes capacity, std::byte* staging) {
+  return std::make_unique<DirectAllReduce>(world, group, tag, std::move(work), data, type, capacity, staging);
 }
 
 }  // namespace flotilla::comm

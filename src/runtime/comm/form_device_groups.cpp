@@ -4,12 +4,15 @@
 #include <cstring>
 #include <optional>
 
+#include "device_views.hpp"
 #include "flotilla/base/clock.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/comm/agree.hpp"
 #include "flotilla/mpi/backoff.hpp"
+#include "flotilla/mpi/device_memory.hpp"
 #include "flotilla/nccl/library.hpp"
+#include "group_text.hpp"
 #include "leaked_requests.hpp"
 #include "proof.hpp"
 
@@ -29,15 +32,18 @@ struct Vote {
   }
 };
 
-/// A group on its way from MPI to NCCL.
+/// A group on its way from the hosts' memory to a transport between devices.
 class Candidate {
  public:
-  Candidate(Group& over_mpi, const World& world) : over_mpi_{over_mpi}, world_{world}, votes_(over_mpi.members().size()) {}
+  /// `without`: how the group goes on where one refuses.
+  Candidate(Group& over_mpi, const World& world, const char* without)
+      : over_mpi_{over_mpi}, world_{world}, without_{without}, votes_(over_mpi.members().size()) {}
 
   Vote vote;
-  std::unique_ptr<DeviceGroup> connected;
+  std::unique_ptr<DeviceGroup> connected;  ///< by NCCL ...
   std::optional<nccl::Communicator> joining;
-  std::unique_ptr<Group> view;   ///< of `connected`
+  std::unique_ptr<Group> on_device_memory;  ///< ... or by MPI
+  std::unique_ptr<Group> view;              ///< of either
   std::unique_ptr<Proof> proof;  ///< of `view`
   bool refused = false;
   std::string refusal;  ///< who refused it, and why
@@ -62,7 +68,7 @@ class Candidate {
       if (votes_[m].yes) continue;
       refused = true;
       refusal = text(world_.name(over_mpi_.members()[m]), ": ", votes_[m].why.data());
-      if (index() == 0) log::warning("the ", describe(), " goes on over MPI: ", refusal);
+      if (index() == 0) log::warning("the ", describe(), " goes on ", without_, ": ", refusal);
     }
   }
 
@@ -79,6 +85,7 @@ class Candidate {
  private:
   Group& over_mpi_;
   const World& world_;
+  const char* const without_;
   std::vector<Vote> votes_;
   std::unique_ptr<Operation> operation_;  // after the votes
 };
@@ -87,7 +94,7 @@ using Candidates = std::vector<std::unique_ptr<Candidate>>;
 
 /// All members of each group learn how the phase ended for the others.
 void vote(const World& world, Candidates& candidates, Seconds deadline) {
-  const Outcome mine = outcome_of("forming the groups over NCCL", [&] {
+  const Outcome mine = outcome_of("forming the groups between GPUs", [&] {
     for (const auto& c : candidates) c->start_vote();
     const Seconds end = now() + deadline;
     for (mpi::Backoff backoff;; backoff.pause()) {
@@ -113,7 +120,8 @@ void await(Candidates& candidates, Seconds deadline, const char* what, Done done
       c->attempt([&] {
         if (done(*c)) return;
         all = false;
-        FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, "NCCL: no answer within ", deadline, " in ", what);
+        FLOTILLA_REQUIRE(now() < end, ErrorKind::communication, c->connected || c->joining ? "NCCL" : "MPI on device memory",
+                         ": no answer within ", deadline, " in ", what);
       });
     if (all) return;
   }
@@ -167,45 +175,90 @@ void join(Candidates& candidates, const gpu::Device* device, const OrderedSum& o
 
 /// `part` begins a part of the proof, `check` ends it.
 template <class Part, class Check>
-void prove(Candidates& candidates, Seconds deadline, Part part, Check check) {
+void prove_part(Candidates& candidates, Seconds deadline, Part part, Check check) {
   for (const auto& c : candidates) c->attempt([&] { part(*c); });
   await(candidates, deadline, "verifying the group", [](Candidate& c) { return c.proof->progress(); });
   for (const auto& c : candidates) c->attempt([&] { check(*c); });
+}
+
+/// verify()'s proof. `view_of`: a candidate's group, for data of the host.
+template <class ViewOf>
+void prove(const World& world, Candidates& candidates, Seconds deadline, ViewOf view_of) {
+  prove_part(
+      candidates, deadline,
+      [&](Candidate& c) {
+        c.view = view_of(c);
+        c.proof = std::make_unique<Proof>(*c.view);
+        c.proof->start_identities();
+      },
+      [&](Candidate& c) { c.proof->check_identities(world); });
+  prove_part(
+      candidates, deadline, [](Candidate& c) { c.proof->start_sums(); }, [](Candidate& c) { c.proof->check_sums(); });
+}
+
+/// Wanted groups of several members with this rank; `places`: which they are.
+Candidates candidates_of(const World& world, const Groups& groups, const std::vector<bool>& wanted, const char* without,
+                         std::vector<std::size_t>& places) {
+  Candidates candidates;
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    if (wanted[g] && groups[g] && groups[g]->size() > 1) {
+      candidates.push_back(std::make_unique<Candidate>(*groups[g], world, without));
+      places.push_back(g);
+    }
+  return candidates;
+}
+
+void tell_refusals(const Candidates& candidates, const std::vector<std::size_t>& places, std::size_t groups,
+                   std::vector<std::string>* refusals) {
+  if (refusals == nullptr) return;
+  refusals->assign(groups, {});
+  for (std::size_t i = 0; i < candidates.size(); ++i) (*refusals)[places[i]] = candidates[i]->refusal;
 }
 
 }  // namespace
 
 DeviceGroups form_device_groups(const World& world, const Groups& groups, const std::vector<bool>& wanted, const gpu::Device* device,
                                 const OrderedSum& ordered_sum, Seconds deadline, std::vector<std::string>* refusals) {
-  Candidates candidates;
   std::vector<std::size_t> places;
-  for (std::size_t g = 0; g < groups.size(); ++g)
-    if (wanted[g] && groups[g] && groups[g]->size() > 1) {
-      candidates.push_back(std::make_unique<Candidate>(*groups[g], world));
-      places.push_back(g);
-    }
+  auto candidates = candidates_of(world, groups, wanted, "over MPI", places);
   offer(candidates, device);
   vote(world, candidates, deadline);
   join(candidates, device, ordered_sum, deadline);
   vote(world, candidates, 2.0 * deadline);
   give_up(world, candidates, deadline);
-  prove(
-      candidates, deadline,
-      [&](Candidate& c) {
-        c.view = make_host_view(world, *c.connected, *device);
-        c.proof = std::make_unique<Proof>(*c.view);
-        c.proof->start_identities();
-      },
-      [&](Candidate& c) { c.proof->check_identities(world); });
-  prove(
-      candidates, deadline, [](Candidate& c) { c.proof->start_sums(); }, [](Candidate& c) { c.proof->check_sums(); });
+  prove(world, candidates, deadline, [&](Candidate& c) { return make_host_view(world, *c.connected, *device); });
   vote(world, candidates, 3.0 * deadline);
   give_up(world, candidates, deadline);
   DeviceGroups formed(groups.size());
-  if (refusals != nullptr) refusals->assign(groups.size(), {});
+  for (std::size_t i = 0; i < candidates.size(); ++i) formed[places[i]] = std::move(candidates[i]->connected);
+  tell_refusals(candidates, places, groups.size(), refusals);
+  return formed;
+}
+
+Groups form_device_memory_groups(const World& world, const std::vector<program::Group>& values, const Groups& groups,
+                                 const std::vector<bool>& wanted, const gpu::Device* device, const OrderedSum& ordered_sum,
+                                 Seconds deadline, std::vector<std::string>* refusals) {
+  std::vector<std::size_t> places;
+  auto candidates = candidates_of(world, groups, wanted, "through the hosts' memory", places);
+  const std::string why_not = device == nullptr ? "computes on a CPU" : mpi::why_no_device_memory();
+  for (const auto& c : candidates)
+    if (!why_not.empty()) c->vote.no(why_not);
+  vote(world, candidates, deadline);
+  const auto tags = group_tags(world, values);
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    candidates[i]->attempt([&, &c = *candidates[i]] {
+      c.on_device_memory =
+          make_device_memory_group(world, c.value(), tags.first(places[i], GroupTags::device), tags.count, *device, ordered_sum);
+    });
+  prove(world, candidates, deadline, [&](Candidate& c) { return make_host_view(*c.on_device_memory, *device); });
+  vote(world, candidates, 3.0 * deadline);
+  Groups formed(groups.size());
+  tell_refusals(candidates, places, groups.size(), refusals);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    formed[places[i]] = std::move(candidates[i]->connected);
-    if (refusals != nullptr) (*refusals)[places[i]] = candidates[i]->refusal;
+    if (!candidates[i]->refused)
+      formed[places[i]] = std::move(candidates[i]->on_device_memory);
+    else if (candidates[i]->proof)
+      keep_for_mpi(std::move(candidates[i]));  // messages to a silent member are still in flight
   }
   return formed;
 }

@@ -33,15 +33,20 @@ int index_in(const World& world, const program::Group& group) {
   return static_cast<int>(found - group.members.begin());
 }
 
-Groups connect(const World& world, const std::vector<program::Group>& groups) {
+GroupTags group_tags(const World& world, const std::vector<program::Group>& groups) {
   for (const program::Group& group : groups) require_ranks(world, group);
-  const TagSlots tags = tag_slots(groups, world.size());
-  const int tag_count = std::min(world.largest_tag() / std::max(tags.slots, 1), most_tags);
+  TagSlots tags = tag_slots(groups, world.size());
+  const int places = ways_of_a_group * std::max(tags.slots, 1);
+  return {std::move(tags.slot), std::min(world.largest_tag() / places, most_tags)};
+}
+
+Groups connect(const World& world, const std::vector<program::Group>& groups) {
+  const GroupTags tags = group_tags(world, groups);
   Groups mine(groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (std::ranges::find(groups[g].members, world.rank()) == groups[g].members.end()) continue;
     mine[g] = groups[g].members.size() == 1 ? make_local_group(world, groups[g])
-                                            : make_mpi_group(world, groups[g], tags.slot[g] * tag_count, tag_count);
+                                            : make_mpi_group(world, groups[g], tags.first(g, GroupTags::host), tags.count);
   }
   return mine;
 }

@@ -8,7 +8,6 @@
 
 #include "flotilla/base/error.hpp"
 #include "mpi_operations.hpp"
-#include "ordered_sum.hpp"
 #include "transfer.hpp"
 
 namespace flotilla::comm {
@@ -25,9 +24,16 @@ struct SumPiece {
 
 class HierarchicalAllReduce final : public Operation {
  public:
-  HierarchicalAllReduce(const World& world, const Group& group, int tag, Ways ways, std::byte* data, Bytes element, ElementType type,
-                        Bytes capacity, std::byte* staging)
-      : group_{group}, ways_{ways}, data_{data}, staging_{staging}, type_{type}, width_{element.count}, capacity_{capacity} {
+  HierarchicalAllReduce(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, Ways ways, std::byte* data,
+                        Bytes element, ElementType type, Bytes capacity, std::byte* staging)
+      : group_{group},
+        work_{std::move(work)},
+        ways_{ways},
+        data_{data},
+        staging_{staging},
+        type_{type},
+        width_{element.count},
+        capacity_{capacity} {
     const auto levels = program::reduction_levels(group.value(), group.index());
     for (std::size_t l = 0; l < levels.size(); ++l) {
       auto& pieces = levels_.emplace_back();
@@ -45,7 +51,6 @@ class HierarchicalAllReduce final : public Operation {
         auto others = adding.from;
         std::erase(others, group.index());
         add(adding.row_range, true, adding.from, others);
-        parts_.resize(std::max(parts_.size(), adding.from.size()));
       }
       for (const auto& giving : levels[l].gives) add(giving.row_range, false, {}, {giving.to});
     }
@@ -62,7 +67,7 @@ class HierarchicalAllReduce final : public Operation {
   bool progress() override {
     while (step_ != idle) {
       if (!transfers_done()) return false;
-      if (there() && !sum_slices()) return false;
+      if (there() && !level_summed()) return false;
       const bool last = step_ + 1 == (ways_ == Ways::there ? depth() : 2 * depth());
       step_ = last ? idle : step_ + 1;
       if (step_ != idle) begin_step();
@@ -106,8 +111,7 @@ class HierarchicalAllReduce final : public Operation {
           transfer.start_receive(at(first(piece)), bytes);
         }
       }
-    summing_ = 0;
-    summed_ = 0;
+    next_ = 0;
     staged_ = staging_;
   }
 
@@ -118,33 +122,26 @@ class HierarchicalAllReduce final : public Operation {
     return all;
   }
 
-  /// True when all of the level is summed.
-  bool sum_slices() {
+  /// True when all of the level is summed, one piece after the other.
+  bool level_summed() {
     auto& pieces = level();
-    std::int64_t left = slice.count / width_;
-    for (; summing_ < pieces.size(); ++summing_, summed_ = 0) {
-      const SumPiece& piece = pieces[summing_];
-      if (!piece.mine) continue;
-      const std::int64_t size = count(piece);
-      if (left <= 0 && size > 0) return false;
-      const std::int64_t now = std::min(left, size - summed_);
-      sum(piece, size, now);
-      left -= now;
-      summed_ += now;
-      if (summed_ < size) return false;
-      staged_ += static_cast<std::int64_t>(piece.from.size() - 1) * size * width_;
+    while (work_->progress()) {
+      while (next_ < pieces.size() && !pieces[next_].mine) ++next_;
+      if (next_ == pieces.size()) return true;
+      start_sum(pieces[next_++]);
     }
-    return true;
+    return false;
   }
 
-  void sum(const SumPiece& piece, std::int64_t size, std::int64_t now) {
-    std::int64_t other = 0;
-    for (std::size_t i = 0; i < piece.from.size(); ++i)
-      parts_[i] = piece.from[i] == group_.index() ? at(first(piece) + summed_) : staged_ + (other++ * size + summed_) * width_;
-    ordered_sum(type_, {parts_.data(), piece.from.size()}, at(first(piece) + summed_), now);
+  void start_sum(const SumPiece& piece) {
+    const auto members = static_cast<int>(piece.from.size());
+    const auto mine = static_cast<int>(std::ranges::find(piece.from, group_.index()) - piece.from.begin());
+    work_->start_sum(type_, at(first(piece)), staged_, members, mine, count(piece));
+    staged_ += (members - 1) * count(piece) * width_;
   }
 
   const Group& group_;
+  const std::unique_ptr<LocalWork> work_;
   const Ways ways_;
   std::byte* data_;
   std::byte* staging_;
@@ -152,19 +149,17 @@ class HierarchicalAllReduce final : public Operation {
   std::int64_t width_;  // bytes of an element
   Bytes capacity_;
   std::vector<std::vector<SumPiece>> levels_;
-  std::vector<const std::byte*> parts_;  // of the piece that is being summed
   int step_ = idle;
   std::int64_t elements_ = 0;
-  std::size_t summing_ = 0;      // the piece
-  std::int64_t summed_ = 0;      // of its elements
+  std::size_t next_ = 0;         // piece to sum
   std::byte* staged_ = nullptr;  // its contributions
 };
 
 }  // namespace
 
-std::unique_ptr<Operation> make_subgroup_sum(const World& world, const Group& group, int tag, Ways ways, std::byte* data, Bytes element,
-                                             ElementType type, Bytes capacity, std::byte* staging) {
-  return std::make_unique<HierarchicalAllReduce>(world, group, tag, ways, data, element, type, capacity, staging);
+std::unique_ptr<Operation> make_subgroup_sum(const World& world, const Group& group, int tag, std::unique_ptr<LocalWork> work, Ways ways,
+                                             std::byte* data, Bytes element, ElementType type, Bytes capacity, std::byte* staging) {
+  return std::make_unique<HierarchicalAllReduce>(world, group, tag, std::move(work), ways, data, element, type, capacity, staging);
 }
 
 }  // namespace flotilla::comm

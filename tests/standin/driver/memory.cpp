@@ -15,8 +15,15 @@ char* reserve(int protection) {
   return static_cast<char*>(mmap(nullptr, window, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
 }
 
+/// As an MPI library does that takes device memory: in ranks that ask for one (tests/standin/mpi).
+bool host_may_follow() {
+  const auto asked = setting("FLOTILLA_STANDIN_CUDA_AWARE", ""), rank = setting("OMPI_COMM_WORLD_RANK", "0");
+  return asked == "all" || ("," + asked + ",").find("," + rank + ",") != std::string::npos;
+}
+
 struct Memory {
-  char *forbidden = reserve(PROT_NONE), *real = reserve(PROT_READ | PROT_WRITE);
+  const bool readable = host_may_follow();
+  char *forbidden = reserve(readable ? PROT_READ | PROT_WRITE : PROT_NONE), *real = readable ? forbidden : reserve(PROT_READ | PROT_WRITE);
   std::mutex mutex;
   std::map<const char*, Allocation> live;
   std::size_t used[16]{}, next[16]{};
@@ -68,6 +75,8 @@ extern "C" __attribute__((visibility("default"))) void flotilla_standin_memory(i
   *total = capacity();
 }
 /// For stand-ins of libraries that work on device memory.
+extern "C" __attribute__((visibility("default"))) int flotilla_standin_is_device(const void* p) { return is_device(p) ? 1 : 0; }
+extern "C" __attribute__((visibility("default"))) int flotilla_standin_host_may_follow() { return memory().readable ? 1 : 0; }
 extern "C" __attribute__((visibility("default"))) void* flotilla_standin_host_view(const void* p) { return host_view(p); }
 
 }  // namespace flotilla::standin

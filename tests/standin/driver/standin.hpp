@@ -21,7 +21,9 @@
 ///   FLOTILLA_STANDIN_KERNELS   the library of kernels that launches run (host_kernels.hpp)
 ///   FLOTILLA_STANDIN_FAULTS    "alloc@3=2,launch@10=719,copy@4=700": the n-th of its kind ends with this error; from 700 on errors stick.
 ///                              "hang@2": the second launch never ends. "init@1=35", "lost@40=999": from the 40th operation on, all do
+///   FLOTILLA_STANDIN_XID       number that NVML reports, once, of a device in error
 ///   FLOTILLA_STANDIN_DELAY_US  each operation of a stream sleeps up to so long
+///   FLOTILLA_STANDIN_CUDA_AWARE ranks whose host may follow a device's addresses, "all" or "0,2" (tests/standin/mpi); default none
 ///   FLOTILLA_STANDIN_LEAKS     at the process's end, allocations that were never freed are told on standard error
 namespace flotilla::standin {
 
