@@ -57,29 +57,6 @@ TEST(SameRun, BeganFromTheSameWeights) {
   tests::expect_contains(message, "the job says 'weights = models/another'");
 }
 
-TEST(DecaySteps, AreTheJobsElseTheCheckpointsElseTheRuns) {
-  auto now = config();
-  now.training.steps = 50;
-  EXPECT_EQ(decay_steps(now, std::nullopt), 50);
-  auto saved = saved_by(config());
-  EXPECT_EQ(decay_steps(now, saved), 50) << "a checkpoint that does not say";
-  saved.manifest.provenance = {{decay_steps_key, "30"}};
-  EXPECT_EQ(decay_steps(now, saved), 30);
-  EXPECT_EQ(decay_remark(now, 30),
-            "the learning rate decays over 30 steps, as in the checkpoint, not over the 50 of --training.steps; to change that: "
-            "--training.decay-steps 50");
-  now.training.minimum_learning_rate = now.training.learning_rate;
-  EXPECT_EQ(decay_remark(now, 30), "") << "nothing decays";
-  now = config();
-  now.training.decay_steps = 70;
-  EXPECT_EQ(decay_steps(now, saved), 70);
-  EXPECT_EQ(decay_remark(now, 70), "");
-  for (const char* words : {"", "0", "-3", "30 steps", "99999999999999999999"}) {
-    saved.manifest.provenance = {{decay_steps_key, words}};
-    EXPECT_NE(tests::refusal([&] { decay_steps(config(), saved); }).find("run/checkpoint/manifest.json: /provenance/"), std::string::npos);
-  }
-}
-
 TEST(SameRun, SamplesAndModelMayNot) {
   const auto saved = saved_by(config());
   auto now = config();

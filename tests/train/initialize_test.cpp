@@ -48,15 +48,5 @@ TEST(Initialize, MatricesAreNormalWithTheModelsDeviation) {
   }
 }
 
-TEST(LearningRate, WarmsUpLinearlyThenFollowsHalfACosine) {
-  const LearningRate rate{1.0, 0.1, 10, 110};
-  EXPECT_DOUBLE_EQ(learning_rate(rate, 0), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate(rate, 9), 1.0);
-  EXPECT_DOUBLE_EQ(learning_rate(rate, 10), 1.0);
-  EXPECT_NEAR(learning_rate(rate, 109), 0.1, 1e-12);
-  EXPECT_NEAR(learning_rate(rate, 10 + 99 / 2), 0.55, 0.01);
-  for (int step = 10; step < 109; ++step) EXPECT_GE(learning_rate(rate, step), learning_rate(rate, step + 1));
-}
-
 }  // namespace
 }  // namespace flotilla::train

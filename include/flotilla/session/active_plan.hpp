@@ -7,6 +7,7 @@
 #include "flotilla/program/program.hpp"
 #include "flotilla/session/chosen_plan.hpp"
 #include "flotilla/session/run_config.hpp"
+#include "flotilla/session/run_schedule.hpp"
 #include "flotilla/session/training_data.hpp"
 #include "flotilla/train/trainer.hpp"
 
@@ -22,7 +23,7 @@ struct RunContext {
   Bytes runtime_constant;
   int threads = 1;             ///< of this rank
   compute::Device device{};    ///< of this rank
-  std::int64_t decay_steps{};  ///< of the learning rate: decay_steps(), the same on every rank
+  RunSchedule schedule{};      ///< of the learning rate, the same on every rank
   bool plan_is_given = false;  ///< by --plan, which a restart would take again
 };
 

@@ -9,6 +9,7 @@
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/data/format.hpp"
 #include "flotilla/model/config.hpp"
+#include "flotilla/train/learning_rate.hpp"
 
 namespace flotilla::session {
 
@@ -40,8 +41,10 @@ struct RunConfig {
     Precision precision = Precision::fp32;
     std::int64_t seed = 1;
     double learning_rate = 3e-4, minimum_learning_rate = 3e-5;
+    std::optional<train::RateSchedule> learning_rate_schedule;  ///< nothing: the checkpoint's on resume, else the cosine
     std::int64_t warmup_steps = 0;
     std::int64_t decay_steps = 0;  ///< of the learning rate, warm-up included; 0: the checkpoint's on resume, else `steps`
+    std::int64_t cooldown_steps = 0;  ///< the last of them, in wsd; 0: the checkpoint's on resume, else a tenth
     double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;
     double clip = 1.0;                ///< 0: off
     std::int64_t evaluate_every = 0;  ///< steps; 0: off

@@ -22,13 +22,4 @@ std::optional<checkpoint::Loaded> checkpoint_to_resume(const std::filesystem::pa
 /// counts where the checkpoint has no record of the data (data_record.hpp). Throws Error{bad_input}.
 void require_same_run(const RunConfig&, const std::string& data_fingerprint, const checkpoint::Loaded& saved);
 
-/// Over how many steps the learning rate decays, counted from the start of the run: what the job says, else what the checkpoint says, so that
-/// a run that is continued with more steps keeps its schedule; else the job's steps. Throws Error{bad_input} where the checkpoint's is no
-/// number of steps.
-std::int64_t decay_steps(const RunConfig&, const std::optional<checkpoint::Loaded>& saved);
-/// Where decay_steps() is in a manifest's provenance.
-inline constexpr const char* decay_steps_key = "decay steps";
-/// What to tell a user whose --training.steps is not where the decay ends, though he has not said where; empty: nothing.
-std::string decay_remark(const RunConfig&, std::int64_t decay_steps);
-
 }  // namespace flotilla::session

@@ -9,18 +9,9 @@
 #include "flotilla/base/units.hpp"
 #include "flotilla/compute/backend.hpp"
 #include "flotilla/program/launch_order.hpp"
+#include "flotilla/train/learning_rate.hpp"
 
 namespace flotilla::train {
-
-/// Linear warm-up from 0, then a half cosine from `peak` down to `minimum` at the last step (Loshchilov and Hutter 2017).
-struct LearningRate {
-  double peak = 3e-4;
-  double minimum = 3e-5;
-  std::int64_t warmup_steps = 0;
-  std::int64_t total_steps = 1;
-};
-/// Of the update made in `step`, counted from 0.
-double learning_rate(const LearningRate&, std::int64_t step);
 
 /// What NCCL is to carry of what GPUs exchange.
 struct NcclShare {

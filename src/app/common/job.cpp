@@ -40,6 +40,22 @@ const std::string& blame(const Job& job, const std::string& first, const std::st
   return is_set(job, second) || !is_set(job, first) ? second : first;
 }
 
+void check_rate_schedule(const Job& job) {
+  const auto& t = job.training;
+  const auto schedule = t.learning_rate_schedule;
+  if (schedule == train::RateSchedule::inverse_sqrt && t.warmup_steps == 0)
+    refuse(job, "training.learning-rate-schedule", "the warm-up is this schedule's unit of time; write training.warmup-steps, too");
+  if (schedule && !train::decays(*schedule) && t.decay_steps > 0)
+    refuse(job, blame(job, "training.learning-rate-schedule", "training.decay-steps"), train::to_string(*schedule),
+           " has no end; remove training.decay-steps");
+  if (schedule && !train::cools_down(*schedule) && t.cooldown_steps > 0)
+    refuse(job, blame(job, "training.learning-rate-schedule", "training.cooldown-steps"), train::to_string(*schedule),
+           " has no cool-down; write wsd or wsd-sqrt, or remove training.cooldown-steps");
+  const auto room = (t.decay_steps > 0 ? t.decay_steps : t.steps) - t.warmup_steps;
+  if (t.cooldown_steps > room && room > 0)
+    refuse(job, "training.cooldown-steps", "the schedule has ", room, " iterations after the warm-up; write at most that");
+}
+
 void check_training(const Job& job) {
   const auto& t = job.training;
   const int positions = job.architecture.positions;
@@ -57,6 +73,7 @@ void check_training(const Job& job) {
   if (t.decay_steps > 0 && t.warmup_steps >= t.decay_steps)
     refuse(job, blame(job, "training.decay-steps", "training.warmup-steps"), "the warm-up of ", t.warmup_steps,
            " iterations does not end within the ", t.decay_steps, " of training.decay-steps; write at most ", t.decay_steps - 1);
+  check_rate_schedule(job);
 }
 
 void check_degrees(const Job& job) {

@@ -75,6 +75,14 @@ std::string known_models() {
   return names;
 }
 
+Choice<std::optional<train::RateSchedule>> rate_schedules() {
+  using Value = std::optional<train::RateSchedule>;
+  std::vector<std::string> names{"auto"};
+  std::ranges::copy(train::rate_schedule_names(), std::back_inserter(names));
+  return {names, [](const std::string& name) { return name == "auto" ? Value{} : Value{train::parse_rate_schedule(name)}; },
+          [](const Value& schedule) { return schedule ? train::to_string(*schedule) : "auto"; }};
+}
+
 void add_model(Table& t, Job& job) {
   Job::Model& m = job.model;
   t.section("model", "The transformer");
@@ -123,10 +131,15 @@ void add_training(Table& t, Job::Training& r) {
   t.add("training.precision", &r.precision, "GEMM precision; master weights and accumulation stay fp32", precisions());
   t.add("training.seed", &r.seed, "random seed for initialization, data order and dropout", {.minimum = 0});
   t.add("training.learning-rate", &r.learning_rate, "peak learning rate of AdamW, after the warm-up", {.above = 0});
-  t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the cosine decay", {.minimum = 0});
+  t.add("training.minimum-learning-rate", &r.minimum_learning_rate, "final learning rate of the schedule", {.minimum = 0});
+  t.add("training.learning-rate-schedule", &r.learning_rate_schedule,
+        "how the learning rate decays after the warm-up; auto: cosine, on resume the checkpoint's; wsd: stable, then a linear cool-down",
+        rate_schedules());
   t.add("training.warmup-steps", &r.warmup_steps, "iterations of linear learning-rate warm-up from 0", {.minimum = 0, .unset = "off"});
   t.add("training.decay-steps", &r.decay_steps, "iterations of the learning rate's schedule, warm-up included; the minimum from there on",
         {.minimum = 0, .unset = "training.steps; on resume the checkpoint's"});
+  t.add("training.cooldown-steps", &r.cooldown_steps, "of these, the last iterations, in which the learning rate of wsd and wsd-sqrt decays",
+        {.minimum = 0, .unset = "a tenth; on resume the checkpoint's"});
   t.add("training.weight-decay", &r.weight_decay, "AdamW's decoupled weight decay, applied to matrices only", {.minimum = 0});
   t.add("training.beta1", &r.beta1, "AdamW's decay rate of the first moment", {.minimum = 0, .below = 1});
   t.add("training.beta2", &r.beta2, "AdamW's decay rate of the second moment", {.minimum = 0, .below = 1});

@@ -46,7 +46,7 @@ class Training {
         batch_{read_batch_job(left)},
         data_{open()},
         allocation_{world, job, batch_.id},
-        place_{world, job, data_, {}, {}, 1, {}, 0, !job.plan.file.empty()} {}
+        place_{world, job, data_, {}, {}, 1, {}, {}, !job.plan.file.empty()} {}
 
   session::SegmentResult run() {
     find_checkpoint();
@@ -113,11 +113,11 @@ class Training {
           saved_ = session::checkpoint_to_resume(allocation_.run(), job_.run.start_over);
           if (saved_) session::require_same_run(job_, data_.fingerprint, *saved_);
           if (saved_ && !saved_->manifest.data.empty()) record = continued_record();
-          place_.decay_steps = session::decay_steps(job_, saved_);
-          if (const auto remark = session::decay_remark(job_, place_.decay_steps); !remark.empty()) log::info(remark);
+          place_.schedule = session::run_schedule(job_, saved_);
+          for (const auto& remark : session::remarks_on(job_, place_.schedule, saved_)) log::info(remark);
         },
         deadline_);
-    place_.decay_steps = std::stoll(mpi::broadcast_string(world_.control(), std::to_string(place_.decay_steps), 0, deadline_));
+    place_.schedule = session::run_schedule_from_text(mpi::broadcast_string(world_.control(), to_text(place_.schedule), 0, deadline_));
     record = mpi::broadcast_string(world_.control(), record, 0, deadline_);
     if (!record.empty())
       comm::agree_on(

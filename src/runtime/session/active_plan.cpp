@@ -90,7 +90,7 @@ train::Options trainer_options(const RunContext& place) {
   const auto& t = place.config.training;
   train::Options options;
   options.seed = static_cast<std::uint64_t>(t.seed);
-  options.learning_rate = {t.learning_rate, t.minimum_learning_rate, t.warmup_steps, place.decay_steps};
+  options.learning_rate = learning_rate_of(place.config, place.schedule);
   options.beta1 = t.beta1;
   options.beta2 = t.beta2;
   options.epsilon = t.epsilon;

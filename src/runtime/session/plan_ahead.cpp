@@ -139,7 +139,7 @@ PlanAhead::~PlanAhead() = default;
 void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank speaker, const std::optional<NextPlan>& next) {
   FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
   const RunContext beside{world_,         place.config,       place.data,   place.runtime,     place.runtime_constant,
-                          place.threads, place.device, place.decay_steps, place.plan_is_given};
+                          place.threads, place.device, place.schedule, place.plan_is_given};
   thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena, work.trainer ? work.trainer->host_memory() : program::HostMemory{}}, speaker, next);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 
 #include "control_requests.hpp"
@@ -41,17 +42,19 @@ std::vector<std::pair<std::string, std::string>> provenance(const RunContext& pl
     if (r == 0 || active.host(Rank{r}) != active.host(Rank{r - 1})) hosts += (hosts.empty() ? "" : ", ") + active.host(Rank{r});
   std::string devices;
   for (const auto& type : chosen.profile.device_types) devices += (devices.empty() ? "" : ", ") + type.name;
-  return {{"flotilla", FLOTILLA_VERSION},
-          {"software", chosen.profile.software},
-          {"compute", trainer.description()},
-          {"device types", devices},
-          {"hosts", hosts},
-          {"ranks", std::to_string(active.size())},
-          {"incarnation", std::to_string(allocation.incarnation())},
-          {"started", utc_now()},
-          {"weights", place.config.weights.empty() ? "at random" : std::filesystem::path{place.config.weights}.filename().string()},
-          {decay_steps_key, std::to_string(place.decay_steps)},
-          {"configuration", place.config.configuration}};
+  std::vector<std::pair<std::string, std::string>> words{
+      {"flotilla", FLOTILLA_VERSION},
+      {"software", chosen.profile.software},
+      {"compute", trainer.description()},
+      {"device types", devices},
+      {"hosts", hosts},
+      {"ranks", std::to_string(active.size())},
+      {"incarnation", std::to_string(allocation.incarnation())},
+      {"started", utc_now()},
+      {"weights", place.config.weights.empty() ? "at random" : std::filesystem::path{place.config.weights}.filename().string()}};
+  std::ranges::move(provenance_of(place.schedule), std::back_inserter(words));
+  words.emplace_back("configuration", place.config.configuration);
+  return words;
 }
 
 }  // namespace

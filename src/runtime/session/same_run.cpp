@@ -1,7 +1,6 @@
 #include "flotilla/session/same_run.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
@@ -80,28 +79,6 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
   const auto sequences = manifest.step * config.training.global_batch;
   if (manifest.sequences != sequences) refuse("the number of sequences at that step", text(manifest.sequences), text(sequences));
   if (manifest.data.empty() && manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
-}
-
-std::int64_t decay_steps(const RunConfig& config, const std::optional<checkpoint::Loaded>& saved) {
-  if (config.training.decay_steps > 0) return config.training.decay_steps;
-  if (!saved) return config.training.steps;
-  const auto& all = saved->manifest.provenance;
-  const auto found = std::ranges::find(all, decay_steps_key, &std::pair<std::string, std::string>::first);
-  if (found == all.end()) return config.training.steps;
-  const auto& words = found->second;
-  std::int64_t steps = 0;
-  const auto read = std::from_chars(words.data(), words.data() + words.size(), steps);
-  FLOTILLA_REQUIRE(read.ec == std::errc{} && read.ptr == words.data() + words.size() && steps > 0, ErrorKind::bad_input,
-                   (saved->directory / "manifest.json").string(), ": /provenance/", decay_steps_key, ": expected a number of steps, got ",
-                   in_quotes(words), "; --training.decay-steps overrides it");
-  return steps;
-}
-
-std::string decay_remark(const RunConfig& config, std::int64_t decay_steps) {
-  const auto& t = config.training;
-  if (t.decay_steps > 0 || decay_steps == t.steps || t.learning_rate == t.minimum_learning_rate) return {};
-  return text("the learning rate decays over ", decay_steps, " steps, as in the checkpoint, not over the ", t.steps,
-              " of --training.steps; to change that: --training.decay-steps ", t.steps);
 }
 
 }  // namespace flotilla::session
