@@ -197,7 +197,7 @@ TEST(TrainingIdentity, ChangesWithWhatASampleDependsOnAndNothingElse) {
   const Words base{"--data.train", "a.txt", "--training.length", "16"};
   const auto identity = [&](Words more) {
     more.insert(more.end(), base.begin(), base.end());
-    return session::training_identity(read(more));
+    return session::training_identity(read(more), 0);
   };
   const auto same = identity({});
   for (const Words& more : {Words{"--training.seed", "2"}, {"--training.global-batch", "8"}, {"--model.name", "opt-tiny"}})
@@ -247,6 +247,51 @@ TEST(Job, SourcesAreNamedAndHaveFiles) {
   EXPECT_NE(message("[[data.source]]\nname = \"a\"\n").find("has no files"), std::string::npos);
   EXPECT_NE(message(std::string{mixture} + mixture).find("number 3: 'web' is the name of another one"), std::string::npos);
   EXPECT_NE(message(std::string{"[data]\ntrain = [\"a\"]\n"} + mixture).find("the job has [[data.source]] tables"), std::string::npos);
+}
+
+constexpr const char* phased = "[training]\nlength = 16\nglobal-batch = 4\n[[phase]]\nname = \"short\"\nsteps = 60\nsources = [\"web\"]\n"
+                               "[[phase]]\nname = \"long\"\nsteps = 40\nlength = 32\n";
+
+TEST(Job, HasPhases) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("job.toml", std::string{phased} + mixture);
+  const auto job = read({file});
+  ASSERT_EQ(job.phases.size(), 2u);
+  EXPECT_EQ(job.training.steps, 100) << "the sum";
+  EXPECT_EQ(job.phases[1].length, 32);
+  EXPECT_NE(shared_configuration(job).find("phase[2].length = 32\n"), std::string::npos) << "ranks must agree on it";
+  EXPECT_EQ(read({file, "--training.steps", "70"}).training.steps, 70) << "a trial may end earlier";
+  const auto printed = folder.write("printed.toml", job.configuration);
+  EXPECT_EQ(read({printed}).phases, job.phases);
+  EXPECT_EQ(read({printed}).training.steps, 100);
+}
+
+TEST(Job, PhasesThatCannotBeAreRefused) {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& toml, Words more = {}) {
+    more.insert(more.begin(), folder.write("job.toml", toml + mixture));
+    return std::string{error_of([&] { read(more); }).what()};
+  };
+  const auto phase = [](const std::string& keys) { return "[[phase]]\nname = \"a\"\nsteps = 20\n" + keys; };
+  const std::pair<std::string, const char*> cases[] = {
+      {"[[phase]]\nsteps = 5\n", "job.toml: [[phase]] number 1: has no name"},
+      {"[[phase]]\nname = \"a\"\n", "[[phase]] number 1 ('a'): has no steps; write for example steps = 1000"},
+      {phase("") + phase(""), "number 2 ('a'): another one has this name, too"},
+      {phase("length = 100000\n"), "length 100000 is longer than the"},
+      {phase("global-batch = 2\n") + "[plan]\ndata = 3\n", "plan.data is 3, and a step has 2 sequences"},
+      {phase("global-batch = 2\n") + "[plan]\nmicrobatch = 4\n", "plan.microbatch is 4, and a replica handles 2 sequences of a step"},
+      {phase("sources = [\"books\"]\n"), "('a'): sources: 'books' is the name of no [[data.source]]"},
+      {phase("warmup-steps = 5\n"), "write learning-rate-schedule, too"},
+      {phase("learning-rate-schedule = \"linear\"\nwarmup-steps = 20\n"), "do not fit into its 20 iterations"},
+      {phase("learning-rate-schedule = \"linear\"\ncooldown-steps = 5\n"), "linear has no cool-down"},
+      {phase("learning-rate-schedule = \"inverse-sqrt\"\n"), "write warmup-steps, too"},
+      {phase("learning-rate-schedule = \"linear\"\nlearning-rate = 1e-4\nminimum-learning-rate = 1e-3\n"), "is above the peak 0.0001"},
+      {"[training]\nsteps = 30\n" + phase(""), "the phases have 20 iterations in all"},
+      {"[training]\nsteps = 10\n" + phase(""), "the phases have 20 iterations in all"},
+      {"phase = 5\n", "expected tables, got 5; write [[phase]]"}};
+  for (const auto& [toml, part] : cases) EXPECT_NE(message(toml).find(part), std::string::npos) << toml << message(toml);
+  EXPECT_NE(message(phase(""), {"--training.steps", "21"}).find("the phases have 20 iterations in all"), std::string::npos);
+  EXPECT_NE(message(phased, {"--plan", "p.json"}).find("a plan is of one length and one global batch, and phase 'long' has others"), std::string::npos);
 }
 
 TEST(Job, TokenizersHaveTheirOptions) {

@@ -55,6 +55,24 @@ class Report : public ::testing::Test {
   TemporaryFolder run_;
 };
 
+TEST_F(Report, TellsThePhases) {
+  EXPECT_FALSE(json().has("phases")) << "a run without";
+  {
+    MetricsWriter writer{run_, 4};
+    writer.write(StartRecord{.step = 12, .time = 4000});
+    writer.write(PhaseRecord{12, "long", 32, 8, 4000});
+    writer.write(StepRecord{.step = 13, .loss = 2.5, .step_seconds = 3, .time = 4003});
+  }
+  const auto phases = json().at("phases").items();
+  ASSERT_EQ(phases.size(), 1u);
+  EXPECT_EQ(phases[0].get_string("phase"), "long");
+  EXPECT_EQ(phases[0].get_int64("first_step"), 12);
+  EXPECT_EQ(phases[0].get_int64("last_step"), 13);
+  EXPECT_EQ(phases[0].at("last_loss").as_double(), 2.5);
+  RunReport report{"run", {}, {}, {}, journal::phases_in(read_metrics(run_))};
+  tests::expect_contains(run_report_text(report, {}, 100), "phase      long: iterations 13 to 13; length 32, global batch 8; loss 2.5000 to");
+}
+
 TEST_F(Report, TellsEveryStart) {
   const auto report = json();
   EXPECT_EQ(report.get_int64("steps"), 12);

@@ -49,6 +49,7 @@ TEST(DocumentedKeys, OfEveryFile) {
   writer.write(CheckpointRecord{});
   writer.write(ForecastRecord{});
   writer.write(PlanRecord{});
+  writer.write(PhaseRecord{.phase = "a", .length = 1, .global_batch = 1});
   writer.write(SlowRecord{});
   writer.write(StopRecord{});
   write_outcome(run, {.incarnation = 1});

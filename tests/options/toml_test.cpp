@@ -167,6 +167,31 @@ Table table_of(List& list) {
   return table;
 }
 
+TEST(TomlLists, MayStandInNoSection) {
+  struct Stop {
+    std::string name;
+  };
+  std::vector<Stop> stops;
+  int speed = 1;
+  Table table;
+  table.section("tour", "The tour");
+  table.add("tour.speed", &speed, "speed");
+  table.add_entries<Stop>("stop", "Stops", &stops, [](Table& t, Stop& stop) { t.add("stop.name", &stop.name, "name", {.value = "NAME"}); });
+  table.read_toml("[[stop]]\nname = 'a'\n[tour]\nspeed = 2\n[[stop]]\nname = 'b'\n", "tour.toml");
+  ASSERT_EQ(stops.size(), 2u);
+  EXPECT_EQ(stops[1].name, "b");
+  EXPECT_EQ(table.entries()[0].places, (std::vector<std::string>{"tour.toml:1:1", "tour.toml:5:1"}));
+  EXPECT_NE(to_markdown(table).find("## [[stop]] Stops"), std::string::npos);
+  EXPECT_NE(help(table, 80).find("Stops [[stop]], job file only"), std::string::npos);
+  EXPECT_NE(tests::refusal([&] { table.read_toml("[[stop]]\nnam = 'a'\n", "tour.toml"); }).find("unknown key 'stop.nam'"), std::string::npos);
+  EXPECT_NE(tests::refusal([&] { table.read_toml("stop = 5\n", "tour.toml"); }).find("expected tables, got 5; write [[stop]]"), std::string::npos);
+  Table others;
+  others.section("other", "Another command");
+  others.pass_over(table);
+  others.read_toml("[[stop]]\nname = 'a'\n", "tour.toml");
+  EXPECT_EQ(others.passed_over(), std::vector<std::string>{"stop"});
+}
+
 constexpr const char* two_entries = "[data]\ntrain = [\"a\"]\n[[data.source]]\nname = \"web\"\nfiles = [\"a\", \"b\"]\n[[data.source]]\nweight = 0.1\n[model]\nname = \"x\"\n";
 
 TEST(JobFile, ListsOfTables) {

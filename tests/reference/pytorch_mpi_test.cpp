@@ -27,7 +27,7 @@ constexpr double update_tolerance = 1e-4;
 
 Options options() {
   Options options;
-  options.learning_rate = {.peak = 2e-3, .minimum = 2e-4, .warmup_steps = 2, .total_steps = 5};
+  options.learning_rates = {{0, {.peak = 2e-3, .minimum = 2e-4, .warmup_steps = 2, .total_steps = 5}}};
   options.deadline = tests::patience;
   return options;
 }

@@ -73,7 +73,7 @@ TEST(RunSchedule, RefusesWordsWithoutMeaning) {
 
 TEST(RunSchedule, CrossesFromRankToRank) {
   for (const auto& schedule : {RunSchedule{RateSchedule::wsd, 100, 10}, RunSchedule{RateSchedule::inverse_sqrt, 1, 0}})
-    EXPECT_EQ(run_schedule_from_text(to_text(schedule)), schedule);
+    EXPECT_EQ(run_schedule_from_text(run_schedule_to_text(schedule)), schedule);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ RunConfig config() {
 checkpoint::Loaded saved_by(const RunConfig& config) {
   checkpoint::Loaded saved;
   saved.directory = "run/checkpoint";
-  saved.manifest.training = training_identity(config);
+  saved.manifest.training = training_identity(config, 3);
   saved.manifest.seed = 1;
   saved.manifest.step = 3;
   saved.manifest.sequences = 12;

@@ -177,7 +177,7 @@ TEST(Trainer, RecomputationChangesNoBits) {
 TEST(Trainer, LossFalls) {
   const auto trainer = tests::trainer(tests::everybody(), mixed_plan(), [] {
     Options options;
-    options.learning_rate = {1e-2, 1e-3, 2, 40};
+    options.learning_rates = {{0, {1e-2, 1e-3, 2, 40}}};
     return options;
   }());
   const double first = trainer->step(0).loss;

@@ -46,6 +46,13 @@ struct SamplerOptions {
   int vocabulary = 0;    ///< every token read is checked against it
 };
 
+/// Steps in a row that draw alike.
+struct Phase {
+  std::int64_t first_step = 0;
+  int length = 0, global_batch = 0;   ///< as in SamplerOptions, whose own then count for nothing
+  std::vector<double> weights = {};   ///< of the sources, relative to each other; 0: takes no part. Empty: their own
+};
+
 /// Which sequence is where in which step: a pure function of (seed, step, length, batch, data), the same on every rank whatever the
 /// plan, in time that does not depend on the data, in any order.
 ///
@@ -58,33 +65,38 @@ struct SamplerOptions {
 /// n = floor((N-1) / length) sequences and an offset of up to what is left over; where n >= 32 it gives n-1, and the offset is any of
 /// 0 … length-1. Every sequence of an epoch is used exactly once; numbering goes on across epochs, so a step may straddle two.
 ///
+/// Phases of the same length go on in each other's orders. Each length has orders of its own, since it cuts the sections into other sequences;
+/// the part of a source's epochs that is drawn at one length is gone at the others.
+///
 /// Copies share everything. Const members are thread-safe.
 class Sampler {
  public:
   /// Of one source. Throws Error{bad_input} when options are impossible or no section holds a sequence: says how many tokens are needed.
   Sampler(Corpus, SamplerOptions);
-  /// At least one source; likewise.
-  Sampler(std::vector<Source>, SamplerOptions);
+  /// At least one source; likewise. `phases` begin one behind the other, the first at step 0; none: one phase.
+  Sampler(std::vector<Source>, SamplerOptions, std::vector<Phase> phases = {});
 
   const SamplerOptions& options() const { return options_; }
   const std::vector<Source>& sources() const;
-  std::int64_t sequences_per_epoch(int source = 0) const;
+  const std::vector<Phase>& phases() const;
+  /// At this length, which some phase has; 0: the first one's.
+  std::int64_t sequences_per_epoch(int source = 0, int length = 0) const;
   /// Steps for which there are sequences, where every source has a largest number of epochs.
   std::int64_t steps() const;
   /// Sequences of each source in the first `steps` steps.
   std::vector<std::int64_t> drawn(std::int64_t steps) const;
 
-  /// The sequence `index` in [0, global_batch) of `step` (from 0).
+  /// The sequence `index` in [0, global batch) of `step` (from 0).
   Location locate(std::int64_t step, int index) const;
 
-  /// The sequence `index` in [0, sequences_per_epoch(source)) of an order that does not depend on the seed, offset 0: for evaluation, where
+  /// The sequence `index` in [0, sequences_per_epoch(source, length)) of an order that does not depend on the seed, offset 0: for evaluation, where
   /// the first K of them are the same in every run and come from all files of the source.
-  Location locate_evaluation(std::int64_t index, int source = 0) const;
+  Location locate_evaluation(std::int64_t index, int source = 0, int length = 0) const;
 
-  /// Fills `tokens` (length + 1 of them). Throws Error{bad_input} with file and byte offset for a token outside the vocabulary.
+  /// Fills `tokens` (the length + 1 of them). Throws Error{bad_input} with file and byte offset for a token outside the vocabulary.
   void read(const Location&, std::span<std::int32_t> tokens) const;
 
-  /// Names files too short for one sequence, which are passed over; empty when all are used. One line, for a warning.
+  /// Names files too short for one sequence of the longest phase, which passes them over; empty when all are used. One line, for a warning.
   std::string unused() const;
 
  private:

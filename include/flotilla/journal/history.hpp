@@ -43,6 +43,17 @@ struct IncarnationHistory {
 /// be.
 std::vector<IncarnationHistory> read_history(const std::filesystem::path& run);
 
+/// A phase of a run, in the iterations that count in the end.
+struct PhaseHistory {
+  std::string phase;
+  int length = 0, global_batch = 0;
+  std::int64_t first_step = 0, last_step = 0;  ///< complete when it began and when it ended, or so far
+  double seconds = 0;                          ///< in these iterations
+  std::optional<double> first_loss, last_loss;
+};
+/// In their order; empty for a run without phases.
+std::vector<PhaseHistory> phases_in(const Metrics&);
+
 /// The newest step that the journal says was saved and that counts still, whatever became of its checkpoint; from metrics.jsonl, where that
 /// is missing from the outcomes. 0: none. Throws Error as read_metrics() does.
 std::int64_t last_saved_step(const std::filesystem::path& run);

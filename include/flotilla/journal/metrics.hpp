@@ -134,6 +134,16 @@ struct PlanRecord {
   int incarnation = 0;
 };
 
+/// {"event": "phase"}: begins after `step`, or goes on there after a start.
+struct PhaseRecord {
+  std::int64_t step = 0;
+  std::string phase = {};
+  int length = 0;        ///< tokens of a sequence
+  int global_batch = 0;  ///< sequences
+  double time = 0;
+  int incarnation = 0;
+};
+
 /// {"event": "slow"}: a device or a link has become slow, or is so no longer.
 struct SlowRecord {
   std::int64_t step = 0;
@@ -180,6 +190,7 @@ class MetricsWriter {
   void write(const CheckpointRecord&) noexcept;
   void write(const ForecastRecord&) noexcept;
   void write(const PlanRecord&) noexcept;
+  void write(const PhaseRecord&) noexcept;
   void write(const SlowRecord&) noexcept;
   void write(const StopRecord&) noexcept;
 
@@ -204,6 +215,7 @@ struct Metrics {
   std::vector<CheckpointRecord> checkpoints;
   std::vector<ForecastRecord> forecasts;
   std::vector<PlanRecord> plans;
+  std::vector<PhaseRecord> phases;
   std::vector<SlowRecord> slow;
   std::vector<StopRecord> stops;
   std::int64_t torn_bytes = 0;  ///< after the last line end: a killed writer's, ignored

@@ -105,8 +105,8 @@ class Table {
         std::move(details));
   }
 
-  /// A list of tables, [[section.key]] in the job file and nowhere else. `describe` adds the keys of one entry, "section.key.name" each, to
-  /// a table that has this section.
+  /// A list of tables, [[section.key]] or [[name]] in the job file and nowhere else; help shows it behind the section that was begun last.
+  /// `describe` adds the keys of one entry, "section.key.name" each, to a table that has this section.
   template <class T>
   void add_entries(std::string name, std::string title, std::vector<T>* target, std::function<void(Table&, T&)> describe) {
     const auto table_of = [name, title, describe](T& entry) {
@@ -115,7 +115,7 @@ class Table {
       describe(table, entry);
       return table;
     };
-    Entries entries{name, title, {}, {}, {}, {}, {}};
+    Entries entries{name, title, sections_.empty() ? "" : sections_.back().name, {}, {}, {}, {}, {}};
     entries.clear = [target] { target->clear(); };
     entries.append = [target, table_of] { return table_of(target->emplace_back()); };
     entries.keys = [sample = std::make_shared<T>(), table_of] { return table_of(*sample); };
@@ -150,6 +150,7 @@ class Table {
   /// Lists of tables: what is one, and what stands in it.
   struct Entries {
     std::string name, title;
+    std::string section;                       ///< that help shows it behind
     std::function<void()> clear;
     std::function<Table()> append;             ///< the table of a new entry, until the next is added
     std::function<Table()> keys;               ///< of an entry with nothing said

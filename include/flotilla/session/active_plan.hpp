@@ -1,4 +1,6 @@
 #pragma once
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -6,6 +8,7 @@
 #include "flotilla/comm/world.hpp"
 #include "flotilla/program/program.hpp"
 #include "flotilla/session/chosen_plan.hpp"
+#include "flotilla/session/phases.hpp"
 #include "flotilla/session/run_config.hpp"
 #include "flotilla/session/run_schedule.hpp"
 #include "flotilla/session/training_data.hpp"
@@ -24,11 +27,16 @@ struct RunContext {
   int threads = 1;             ///< of this rank
   compute::Device device{};    ///< of this rank
   RunSchedule schedule{};      ///< of the learning rate, the same on every rank
+  std::vector<Phase> phases{};
+  /// Plans that the run goes through, by the first phase that each serves: from that of the oldest checkpoint on.
+  std::map<std::size_t, ChosenPlan> plans{};
   bool plan_is_given = false;  ///< by --plan, which a restart would take again
+
+  const ChosenPlan& plan_of(std::size_t phase) const { return std::prev(plans.upper_bound(phase))->second; }
 };
 
-/// Scratch of the least that a device computes: what plans are searched with.
-Bytes least_scratch(const RunContext&);
+/// Scratch of the least that a device computes at a sequence length: what plans are searched with.
+Bytes least_scratch(const RunContext&, int length);
 
 /// A plan's programs, numbered by its active ranks: the ranks that it gives work, ascending.
 struct Lowered {

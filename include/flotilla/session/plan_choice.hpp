@@ -21,6 +21,7 @@ struct ChoiceRequest {
   probe::ReusePolicy reuse;
   bool replan = false;
   std::optional<checkpoint::Loaded> resume;  ///< rank 0 alone need have it
+  bool begins_phase = false;                 ///< the checkpoint's plan may be of the phase before
   std::optional<cluster::Transport> transport;  ///< between GPUs, wherever it joins them; absent: what takes least
   program::Runtime runtime;
   Bytes runtime_constant;

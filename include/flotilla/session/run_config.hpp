@@ -51,6 +51,18 @@ struct RunConfig {
     std::int64_t evaluate_sequences = 64;
     bool skip_non_finite = false;
   } training;
+  /// A part of the run's steps. What it does not say is as in `training`.
+  struct Phase {
+    std::string name;
+    std::int64_t steps = 0;
+    int length = 0, global_batch = 0;                                ///< 0: training's
+    std::vector<std::string> sources;                                ///< "web", or "web=0.2" with another weight; empty: all
+    std::optional<train::RateSchedule> learning_rate_schedule;       ///< over these steps; nothing: the run's goes on
+    std::optional<double> learning_rate, minimum_learning_rate;      ///< of that schedule; nothing: training's
+    std::int64_t warmup_steps = 0, cooldown_steps = 0;               ///< likewise; a cool-down of 0: a tenth
+    bool operator==(const Phase&) const = default;
+  };
+  std::vector<Phase> phases;  ///< empty: one, which is `training`
   struct Device {
     /// What ranks compute on; nothing: each on a GPU where there is one for it, else on its CPUs.
     std::optional<compute::DeviceKind> kind;

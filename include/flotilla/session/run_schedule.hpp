@@ -28,8 +28,11 @@ std::vector<std::pair<std::string, std::string>> provenance_of(const RunSchedule
 /// What to tell a user whose run is continued by another schedule than the job alone would mean, or than the checkpoint's. One line each.
 std::vector<std::string> remarks_on(const RunConfig&, const RunSchedule&, const std::optional<checkpoint::Loaded>& saved);
 
+/// Of a schedule over so many iterations, where nobody says: a tenth is enough (Hu et al. 2024).
+std::int64_t usual_cooldown(std::int64_t steps);
+
 /// For other ranks, and back.
-std::string to_text(const RunSchedule&);
+std::string run_schedule_to_text(const RunSchedule&);
 RunSchedule run_schedule_from_text(const std::string&);
 
 train::LearningRate learning_rate_of(const RunConfig&, const RunSchedule&);

@@ -9,9 +9,11 @@
 
 namespace flotilla::session {
 
-/// What must be the same when a run is resumed, as text, one "key = value" a line: model, sequence length, global batch, seed and,
-/// where it began from somebody's weights, their folder. The data's own fingerprint (data::Corpus::fingerprint) belongs beside it.
-std::string training_identity(const RunConfig&);
+/// What must be the same when a run is resumed after so many steps, as text, one "key = value" a line: model, seed, where it began from
+/// somebody's weights, their folder, and of every phase that has begun, what decides its sequences: first step, length, batch, sources. Of
+/// the first phase "length" and "global-batch" alone, as of a run without phases. The data's own fingerprint (data::Corpus::fingerprint)
+/// belongs beside it.
+std::string training_identity(const RunConfig&, std::int64_t steps_done);
 
 /// The newest checkpoint of a run directory that can be read; nothing where a new run may begin: no step was ever saved there, or
 /// `start_over` and none can be read. Warns when the journal tells of a newer one. Local. Throws Error{unavailable} where there are traces

@@ -16,6 +16,7 @@ struct NextPlan {
   plan::Plan plan;
   std::string reason;
   std::string refused;  ///< why the wish cannot be met; `plan` means nothing then
+  std::optional<std::size_t> phase = {};  ///< which begins with it; nothing: the one in hand goes on
 };
 
 /// How the steps under a plan ended, on every rank of the active ranks alike.

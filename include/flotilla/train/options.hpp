@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,7 +23,7 @@ struct NcclShare {
 /// What a trainer does with a program; nothing here changes which instructions run.
 struct Options {
   std::uint64_t seed = 1;
-  LearningRate learning_rate;
+  std::map<std::int64_t, LearningRate> learning_rates{{0, {}}};  ///< by the step from which each counts
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, weight_decay = 0.1;
   double clip = 1.0;             ///< largest gradient norm, 0: no clipping
   std::int64_t loss_scale = 65536;  ///< of the first step in fp16: a power of two

@@ -11,6 +11,7 @@
 #include "flotilla/files/look.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/options/documents.hpp"
+#include "flotilla/session/phases.hpp"
 #include "flotilla/weights/carried.hpp"
 
 namespace flotilla::app {
@@ -144,6 +145,69 @@ void check_sources(const Job& job) {
     if (!sources.empty() && is_set(job, name)) refuse(job, name, "the job has [[data.source]] tables, which name the data; remove one of them");
 }
 
+[[noreturn]] void refuse_phase(const Job& job, std::size_t number, const std::string& what) {
+  const auto& name = job.phases[number].name;
+  throw Error{ErrorKind::bad_input, text(job.job_file, ": [[phase]] number ", number + 1, name.empty() ? "" : " (" + in_quotes(name) + ")", ": ", what)};
+}
+
+void check_phase_schedule(const Job& job, std::size_t number) {
+  const auto& p = job.phases[number];
+  if (!p.learning_rate_schedule) {
+    if (p.learning_rate || p.minimum_learning_rate || p.warmup_steps > 0 || p.cooldown_steps > 0)
+      refuse_phase(job, number, "the run's learning-rate schedule goes on here; write learning-rate-schedule, too, for one of the phase's own");
+    return;
+  }
+  const auto peak = p.learning_rate.value_or(job.training.learning_rate);
+  if (p.minimum_learning_rate && *p.minimum_learning_rate > peak)
+    refuse_phase(job, number, text("the minimum learning rate ", *p.minimum_learning_rate, " is above the peak ", peak));
+  if (p.warmup_steps + p.cooldown_steps > p.steps || p.warmup_steps == p.steps)
+    refuse_phase(job, number, text("warm-up and cool-down do not fit into its ", p.steps, " iterations"));
+  if (*p.learning_rate_schedule == train::RateSchedule::inverse_sqrt && p.warmup_steps == 0)
+    refuse_phase(job, number, "the warm-up is the unit of time of inverse-sqrt; write warmup-steps, too");
+  if (p.cooldown_steps > 0 && !train::cools_down(*p.learning_rate_schedule))
+    refuse_phase(job, number, train::to_string(*p.learning_rate_schedule) + " has no cool-down; write wsd or wsd-sqrt, or remove cooldown-steps");
+}
+
+/// The degrees that [plan] fixes, in this phase's batch.
+void check_phase_batch(const Job& job, std::size_t number, int batch) {
+  const int replicas = std::max(job.plan.data, 1);
+  if (replicas > batch) refuse_phase(job, number, text("plan.data is ", replicas, ", and a step has ", batch, " sequences"));
+  if (job.plan.microbatch > batch / replicas)
+    refuse_phase(job, number, text("plan.microbatch is ", job.plan.microbatch, ", and a replica handles ", batch / replicas, " sequences of a step"));
+}
+
+void check_phase(const Job& job, std::size_t number, Need need) {
+  const auto& p = job.phases[number];
+  if (p.name.empty()) refuse_phase(job, number, "has no name; write for example name = \"short\"");
+  if (p.steps == 0) refuse_phase(job, number, "has no steps; write for example steps = 1000");
+  if (const int positions = job.architecture.positions; p.length > positions)
+    refuse_phase(job, number, text("length ", p.length, " is longer than the ", positions, " positions of ", job.architecture.name));
+  check_phase_batch(job, number, p.global_batch > 0 ? p.global_batch : job.training.global_batch);
+  check_phase_schedule(job, number);
+  if (need != Need::data) return;
+  try {
+    static_cast<void>(session::phase_weights(p, job.data.sources));
+  } catch (const Error& error) {
+    refuse_phase(job, number, text("sources: ", error.what()));
+  }
+}
+
+void check_phases(const Job& job, Need need) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < job.phases.size(); ++i) {
+    check_phase(job, i, need);
+    if (!names.insert(job.phases[i].name).second) refuse_phase(job, i, "another one has this name, too; names differ");
+  }
+  const auto steps = session::declared_steps(job);
+  const bool in_file = setting(job, "training.steps").origin == options::Origin::job_file;
+  if (job.training.steps > steps || (in_file && job.training.steps != steps))
+    refuse(job, "training.steps", "the phases have ", steps, " iterations in all; remove this, or say on the command line where to end earlier");
+  const auto phases = session::phases_of(job);
+  if (!job.plan.file.empty() && session::end_of_shape(phases, 0) < phases.size())
+    refuse(job, "plan.file", "a plan is of one length and one global batch, and ", session::spelled(phases[session::end_of_shape(phases, 0)]),
+           " has others; write degrees under [plan] instead");
+}
+
 void check_data(const Job& job) {
   const auto& d = job.data;
   check_sources(job);
@@ -231,6 +295,7 @@ void check(const Job& job, Need need) {
   check_execution(job);
   check_cuts(job);
   check_plan_file(job);
+  check_phases(job, need);
   check_watch(job);
   if (need == Need::data) check_data(job);
   if (need == Need::data) check_tokenizer(job);
@@ -250,6 +315,7 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
     job.job_file = operands[0];
     table.read_file(job.job_file);
   }
+  if (!job.phases.empty() && table.describe("training.steps").origin == options::Origin::standard) job.training.steps = session::declared_steps(job);
   if (!config_counts(table)) job.model.config.clear();
   if (table.describe("data.train").origin > options::Origin::job_file) job.data.sources.clear();
   job.settings = table.settings();

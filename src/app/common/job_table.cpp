@@ -152,6 +152,23 @@ void add_training(Table& t, Job::Training& r) {
         "skip the optimizer step when the loss or gradients are NaN/Inf, instead of aborting");
 }
 
+void add_phase(Table& t, Job::Phase& p) {
+  t.add("phase.name", &p.name, "name in metrics and checkpoints", {.value = "NAME", .unset = "none", .example = "short"});
+  t.add("phase.steps", &p.steps, "iterations of the phase", {.minimum = 0, .unset = "none", .example = "1000"});
+  t.add("phase.length", &p.length, "sequence length in tokens", {.minimum = 0, .maximum = 1 << 24, .unset = "training.length"});
+  t.add("phase.global-batch", &p.global_batch, "global batch size in sequences per iteration",
+        {.minimum = 0, .maximum = 1 << 24, .unset = "training.global-batch"});
+  t.add("phase.sources", &p.sources, "names of the [[data.source]] tables to draw from; web=0.2: with this weight",
+        {.value = "NAME", .unset = "all, with their weights", .example = "web"});
+  t.add("phase.learning-rate-schedule", &p.learning_rate_schedule,
+        "schedule of the learning rate over this phase; auto: the run's schedule goes on", rate_schedules());
+  t.add("phase.learning-rate", &p.learning_rate, "peak of the phase's own schedule", {.above = 0, .unset = "training.learning-rate"});
+  t.add("phase.minimum-learning-rate", &p.minimum_learning_rate, "final learning rate of the phase's own schedule",
+        {.minimum = 0, .unset = "training.minimum-learning-rate"});
+  t.add("phase.warmup-steps", &p.warmup_steps, "iterations of warm-up in the phase's own schedule", {.minimum = 0, .unset = "off"});
+  t.add("phase.cooldown-steps", &p.cooldown_steps, "iterations of cool-down in the phase's own schedule", {.minimum = 0, .unset = "a tenth"});
+}
+
 void add_plan(Table& t, Job::Plan& p) {
   t.section("plan", "Parallel layout; what is not given is searched");
   t.add("plan.file", &p.file, "run this plan instead of searching for one", {.value = "FILE", .unset = "none", .alias = "plan"});
@@ -267,6 +284,8 @@ Table job_table(Job& job) {
   add_model(t, job);
   add_data(t, job.data);
   add_training(t, job.training);
+  t.add_entries<Job::Phase>("phase", "Phases of the run, one behind the other; what one does not say is as in [training]", &job.phases,
+                            add_phase);
   add_plan(t, job.plan);
   add_running(t, job);
   add_watching(t, job);

@@ -63,7 +63,8 @@ int report_run(std::span<const std::string> arguments) {
   RunReport report{operands.front(), journal::read_history(operands.front()), {}};
   const bool to_terminal = o.output.file.empty();
   const auto style = to_terminal ? output_style() : Style{};
-  const auto metrics = o.page.empty() && !style.unicode ? journal::Metrics{} : metrics_of(operands.front());
+  const auto metrics = metrics_of(operands.front());
+  report.phases = journal::phases_in(metrics);
   for (const auto& step : journal::effective_steps(metrics)) report.losses.push_back(step.loss);
   const Prices prices{o.price, o.billing, {}, table.describe("report.price"), table.describe("report.billing"), {}};
   const auto known = prices_of_run(operands.front(), report.incarnations, prices);

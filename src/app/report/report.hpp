@@ -44,6 +44,7 @@ struct RunReport {
   std::vector<journal::IncarnationHistory> incarnations;
   std::vector<RunCost> costs;
   std::vector<double> losses{};  ///< of the iterations that count, in their order
+  std::vector<journal::PhaseHistory> phases{};
 };
 /// For people, within `width` columns.
 std::string run_report_text(const RunReport&, const Style&, int width);

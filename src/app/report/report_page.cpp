@@ -246,6 +246,16 @@ Markup plans_table(const RunReport& report) {
   return rows.empty() ? Markup{} : page::folded("Plans, incarnation by incarnation", page::table({{"", true}, {"plan"}, {"from"}}, rows));
 }
 
+Markup phases_table(const RunReport& report) {
+  std::vector<std::vector<std::string>> rows;
+  const auto loss = [](const std::optional<double>& value) { return value ? formatted("%.4f", *value) : std::string{"–"}; };
+  for (const auto& phase : report.phases)
+    rows.push_back({phase.phase, text(phase.first_step + 1, " to ", phase.last_step), text(phase.length), text(phase.global_batch),
+                    loss(phase.first_loss), loss(phase.last_loss), to_string(Seconds{phase.seconds})});
+  if (rows.empty()) return {};
+  return page::table({{"phase"}, {"iterations"}, {"length", true}, {"global batch", true}, {"first loss", true}, {"last loss", true}, {"time", true}}, rows);
+}
+
 Markup slow_table(const journal::Metrics& metrics) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& slow : metrics.slow) {
@@ -301,7 +311,7 @@ Markup curves(const RunReport& report, const journal::Metrics& metrics, const St
 Markup time_and_losses(const RunReport& report, const journal::Metrics& metrics, const Steps& steps) {
   Markup out = page::figure(incarnations_gantt(report)) + page::figure(wall_time_chart(report, metrics, steps));
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) out += page::facts({{"cost", cost_in_words(cost)}});
-  return out + incarnations_table(report) + plans_table(report);
+  return out + phases_table(report) + incarnations_table(report) + plans_table(report);
 }
 
 Markup forecast_beside_measured(const RunReport& report, const RunRecords& records, const Steps& steps) {

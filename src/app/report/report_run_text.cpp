@@ -3,6 +3,7 @@
 #include "app/report/report_words.hpp"
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/figures.hpp"
+#include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/key_values.hpp"
 #include "flotilla/files/json.hpp"
 #include "flotilla/options/documents.hpp"
@@ -86,6 +87,26 @@ std::string incarnation_json(const IncarnationHistory& h, const RunCost& cost) {
   return line.text();
 }
 
+std::string phase_in_words(const journal::PhaseHistory& phase) {
+  const auto words = text("length ", phase.length, ", global batch ", phase.global_batch);
+  if (!phase.first_loss) return "no iterations yet; " + words;
+  return text("iterations ", phase.first_step + 1, " to ", phase.last_step, "; ", words, "; loss ", formatted("%.4f", *phase.first_loss), " to ",
+              formatted("%.4f", *phase.last_loss), "; ", Seconds{phase.seconds});
+}
+
+std::string phases_json(const RunReport& report) {
+  std::string list;
+  for (const auto& phase : report.phases) {
+    files::JsonLine line;
+    line.add("phase", phase.phase).add("length", phase.length).add("global_batch", phase.global_batch);
+    line.add("first_step", phase.first_step).add("last_step", phase.last_step).add("seconds", phase.seconds);
+    add_or_null(line, "first_loss", phase.first_loss);
+    add_or_null(line, "last_loss", phase.last_loss);
+    list += (list.empty() ? "" : ", ") + line.text();
+  }
+  return "[" + list + "]";
+}
+
 /// "loss       5.5716 ███▇▆▄▂▁ 1.4227", within 80 columns; empty without a curve.
 std::string loss_curve(const RunReport& report) {
   constexpr std::size_t width = 48;
@@ -105,6 +126,7 @@ std::string run_report_text(const RunReport& report, const Style& style, int wid
                    Seconds{totals.seconds})},
       {"lost", lost_in_words(totals.lost, totals.lost_seconds)}};
   if (const auto cost = sum_of(report.costs); cost.device_hours > 0) lines.emplace_back("cost", cost_in_words(cost));
+  for (const auto& phase : report.phases) lines.emplace_back("phase", text(printable(phase.phase), ": ", phase_in_words(phase)));
   std::string out = key_values_within(lines, table_width) + (style.unicode ? loss_curve(report) : "");
   for (std::size_t i = 0; i < starts; ++i) out += "\n" + incarnation_text(report.incarnations[i], report.costs[i], width);
   return out;
@@ -119,6 +141,7 @@ std::string run_report_json(const RunReport& report) {
   line.add("format", "flotilla-report").add("version", 1).add("run", report.run).add("steps", totals.steps);
   line.add("lost_steps", totals.lost).add("lost_seconds", totals.lost_seconds).add("seconds", totals.seconds);
   add_cost(line, sum_of(report.costs));
+  if (!report.phases.empty()) line.add_json("phases", phases_json(report));
   line.add_json("incarnations", "[" + list + "]");
   return line.text() + "\n";
 }

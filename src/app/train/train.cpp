@@ -25,6 +25,7 @@
 #include "flotilla/session/data_files.hpp"
 #include "flotilla/session/device_choice.hpp"
 #include "flotilla/session/job_plan.hpp"
+#include "flotilla/session/phases.hpp"
 #include "flotilla/session/plan_choice.hpp"
 #include "flotilla/session/replan.hpp"
 #include "flotilla/session/run.hpp"
@@ -46,16 +47,16 @@ class Training {
         batch_{read_batch_job(left)},
         data_{open()},
         allocation_{world, job, batch_.id},
-        place_{world, job, data_, {}, {}, 1, {}, {}, !job.plan.file.empty()} {}
+        place_{world, job, data_, {}, {}, 1, {}, {}, session::phases_of(job), {}, !job.plan.file.empty()} {}
 
   session::SegmentResult run() {
     find_checkpoint();
     if (world_.rank() == Rank{0})
       log::info("incarnation ", allocation_.incarnation(), " of ", job_.run.directory, ": ", world_.size(), " ranks; ",
                 resumes_ ? text("resuming after step ", saved_->manifest.step) : "a new run", "; measuring and planning");
-    const auto chosen = choose();
+    choose();
     run_.emplace(place_, allocation_, hooks(), resumes_, batch_.ends);
-    const auto result = run_->run(chosen);
+    const auto result = run_->run(place_.plan_of(session::phase_after(place_.phases, steps_done_)));
     print(run_summary(run_->totals(), job_.training.steps, job_.run.directory));
     return result;
   }
@@ -117,12 +118,19 @@ class Training {
           for (const auto& remark : session::remarks_on(job_, place_.schedule, saved_)) log::info(remark);
         },
         deadline_);
-    place_.schedule = session::run_schedule_from_text(mpi::broadcast_string(world_.control(), to_text(place_.schedule), 0, deadline_));
+    const auto schedule = session::run_schedule_to_text(place_.schedule);
+    place_.schedule = session::run_schedule_from_text(mpi::broadcast_string(world_.control(), schedule, 0, deadline_));
     record = mpi::broadcast_string(world_.control(), record, 0, deadline_);
     if (!record.empty())
       comm::agree_on(
           world_, "arranging the data", [&] { data_.continue_from(session::data_record_from_json(record, "rank 0"), job_); }, deadline_);
     resumes_ = mpi::broadcast_string(world_.control(), saved_ ? "yes" : "", 0, deadline_) == "yes";
+    steps_done_ = from_rank_0(saved_ ? saved_->manifest.step : 0);
+    oldest_step_ = from_rank_0(saved_ ? checkpoint::list(allocation_.run()).front().step : 0);
+  }
+
+  std::int64_t from_rank_0(std::int64_t value) const {
+    return std::stoll(mpi::broadcast_string(world_.control(), std::to_string(value), 0, deadline_));
   }
 
   /// Of the data, as the checkpoint and the files that are new make it. Says what is new.
@@ -137,41 +145,85 @@ class Training {
     return session::to_json(record);
   }
 
-  session::ChosenPlan choose() {
-    auto probing = probe_request(job_);
-    probing.zone = batch_.zone;
-    probing.device = place_.device = session::choose_device(world_, job_.device.kind, job_.device.tf32, deadline_);
-    session::ChoiceRequest request;
-    request.search = search_request(job_);
-    request.probe = probing;
-    request.file = job_.plan.file;
-    request.transport = wanted_transport(job_);
-    request.profile = job_.probe.file.empty() ? allocation_.run() / "profile.json" : std::filesystem::path{job_.probe.file};
-    request.reuse.longest_age = job_.probe.fresh_for;
-    request.replan = job_.plan.replan == Job::Replan::on_resume;
-    request.resume = saved_;
+  /// A plan for the phase in hand, and for each later one that the plan before it cannot serve: what does not fit is known now. Where
+  /// checkpoints of earlier phases are left, those are in the list, too: the newest checkpoint may turn out to be damaged.
+  void choose() {
+    look_at_devices();
     allocation_.start().reach(session::StartPhase::measuring);
-    request.measured = [this] { allocation_.start().reach(session::StartPhase::planning); };
-    const auto here = probe::discover(world_, probing);
+    const auto in_hand = session::phase_after(place_.phases, steps_done_);
+    for (auto phase = session::phase_after(place_.phases, oldest_step_); phase < place_.phases.size();) {
+      const auto end = session::end_of_shape(place_.phases, phase);
+      place_.plans.emplace(phase, plan_for(phase, phase <= in_hand && in_hand < end));
+      phase = end;
+    }
+  }
+
+  void look_at_devices() {
+    place_.device = session::choose_device(world_, job_.device.kind, job_.device.tf32, deadline_);
+    const auto here = probe::discover(world_, probing(place_.phases.front().length));
     place_.threads = here.devices[world_.rank().index()].threads;
     for (const auto& device : here.devices) place_.runtime.threads = std::max(place_.runtime.threads, device.threads);
-    place_.runtime.library_scratch = session::least_scratch(place_);
+    const auto& shortest = *std::ranges::min_element(place_.phases, {}, &session::Phase::length);
+    place_.runtime.library_scratch = session::least_scratch(place_, shortest.length);
     place_.runtime.placement = program::placement_of(here.devices);
     place_.runtime.library_all_reduce = job_.comm.reduction == Job::Comm::Reduction::nccl;
-    request.runtime = place_.runtime;
-    place_.runtime_constant = request.runtime_constant = runtime_constant(most_on_a_host(here.devices));
-    return session::choose_plan(world_, request, deadline_);
+    place_.runtime_constant = runtime_constant(most_on_a_host(here.devices));
   }
+
+  probe::ProbeRequest probing(int length) const {
+    auto request = probe_request(job_);
+    request.length = length;
+    request.zone = batch_.zone;
+    request.device = place_.device;
+    return request;
+  }
+
+  /// A profile is of one sequence length.
+  std::filesystem::path profile_file(int length) const {
+    std::filesystem::path file = job_.probe.file.empty() ? allocation_.run() / "profile.json" : std::filesystem::path{job_.probe.file};
+    if (length == place_.phases.front().length) return file;
+    return file.replace_filename(text(file.stem().string(), "-", length, file.extension().string()));
+  }
+
+  session::ChosenPlan plan_for(std::size_t number, bool in_hand) {
+    const auto& phase = place_.phases[number];
+    session::ChoiceRequest request;
+    request.search = search_request(job_, phase.length, phase.global_batch);
+    request.probe = probing(phase.length);
+    request.file = job_.plan.file;
+    request.transport = wanted_transport(job_);
+    request.profile = profile_file(phase.length);
+    request.reuse.longest_age = job_.probe.fresh_for;
+    request.replan = job_.plan.replan == Job::Replan::on_resume;
+    if (in_hand) request.resume = saved_;
+    request.begins_phase = steps_done_ == phase.first_step;
+    request.measured = [this] { allocation_.start().reach(session::StartPhase::planning); };
+    request.runtime = place_.runtime;
+    request.runtime.library_scratch = session::least_scratch(place_, phase.length);
+    request.runtime_constant = place_.runtime_constant;
+    try {
+      auto chosen = session::choose_plan(world_, request, deadline_);
+      if (world_.rank() == Rank{0} && !phase.name.empty())
+        log::info(session::in_words(phase), ": ", plan::summary(chosen.plan), "; ", chosen.forecast.iteration, " an iteration forecast");
+      return chosen;
+    } catch (const comm::AgreedError& error) {
+      if (phase.name.empty()) throw;
+      throw comm::AgreedError{error.kind(), text(session::spelled(phase), ": ", error.what())};
+    }
+  }
+
+  /// For the phase that a plan serves.
+  search::PlanRequest request_like(const plan::Plan& plan) const { return search_request(job_, plan.length, plan.global_batch); }
 
   session::RunHooks hooks() {
     session::RunHooks hooks;
-    hooks.bind = [this](plan::Plan plan, const cluster::Profile& profile, const std::string& source) {
-      return session::for_job(std::move(plan), search_request(job_), profile, world_.size(), source);
+    hooks.bind = [this](plan::Plan plan, const session::ChosenPlan& active, const std::string& source) {
+      return session::for_job(std::move(plan), request_like(active.plan), active.profile, world_.size(), source);
     };
     if (job_.plan.replan == Job::Replan::automatic)
       hooks.plan_again = [this](const session::ActivePlan& work, std::span<const monitor::Slowness> slow, std::int64_t steps_left,
                                 const std::stop_token& stop) {
-        return session::plan_again(place_, search_request(job_), work, slow, steps_left, stop);
+        return session::plan_again(place_, request_like(work.chosen.plan), work, slow, steps_left, stop);
       };
     hooks.introduce = [this](const session::ActivePlan& work, std::int64_t first_step) { introduce(work, first_step); };
     return hooks;
@@ -198,6 +250,8 @@ class Training {
   session::RunContext place_;
   std::optional<checkpoint::Loaded> saved_;  ///< rank 0
   bool resumes_ = false;
+  std::int64_t steps_done_ = 0;   ///< by earlier incarnations
+  std::int64_t oldest_step_ = 0;  ///< of the checkpoints
   std::optional<session::Run> run_;  ///< a member: where a rank fails, what other threads of it use stays until the job is ended
 };
 

@@ -2,11 +2,11 @@
 
 namespace flotilla::app {
 
-search::PlanRequest search_request(const Job& job) {
+search::PlanRequest search_request(const Job& job, int length, int global_batch) {
   search::PlanRequest request;
   request.model = job.architecture;
-  request.length = job.training.length;
-  request.global_batch = job.training.global_batch;
+  request.length = length;
+  request.global_batch = global_batch;
   request.precision = job.training.precision;
   request.constraints = constraints_of(job.plan);
   if (job.device.memory.count > 0) request.memory_limit = job.device.memory;

@@ -6,7 +6,7 @@
 /// What a job says, in the terms of the rooms that do it.
 namespace flotilla::app {
 
-search::PlanRequest search_request(const Job&);
+search::PlanRequest search_request(const Job&, int length, int global_batch);
 probe::ProbeRequest probe_request(const Job&);
 /// Of --comm.transport; absent: auto.
 std::optional<cluster::Transport> wanted_transport(const Job&);

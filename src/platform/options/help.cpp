@@ -68,7 +68,7 @@ std::string help(const Table& table, int width) {
     for (const auto& s : settings)
       if (s.section == section.name) out += row(s, spelling(s), std::max(width, 60));
     for (const auto& list : table.entries())
-      if (list.name.starts_with(section.name + ".")) out += entries_help(list, std::max(width, 60));
+      if (list.section == section.name) out += entries_help(list, std::max(width, 60));
   }
   return out;
 }

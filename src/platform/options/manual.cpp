@@ -68,7 +68,7 @@ std::string options_of(const Table& table, std::set<std::string>& seen) {
     for (const auto& s : settings)
       if (s.section == section.name && seen.insert(s.name).second) entries += option_entry(s);
     for (const auto& list : table.entries())
-      if (list.name.starts_with(section.name + ".") && seen.insert(list.name).second) entries += list_entry(list);
+      if (list.section == section.name && seen.insert(list.name).second) entries += list_entry(list);
     if (!entries.empty()) out += ".SS " + escape(section.title) + " [" + escape(section.name) + "]\n" + entries;
   }
   return out;

@@ -122,12 +122,16 @@ void sort_by_place(std::vector<Leaf>& leaves) {
   std::ranges::sort(leaves, {}, [](const Leaf& leaf) { return std::pair{leaf.key.line, leaf.key.column}; });
 }
 
-/// Every key of the two levels that a job file has, in the order of the file.
+/// Every key of the two levels that a job file has, in the order of the file, and its lists of tables that are in no section.
 std::vector<Leaf> leaves_of(const toml::table& file, const std::string& source, const std::vector<Section>& sections,
-                            const std::vector<std::string>& known) {
+                            const std::vector<std::string>& known, const std::vector<std::string>& lists) {
   std::vector<Leaf> leaves;
   for (const auto& [key, node] : file) {
     const std::string name{key.str()}, where = at(source, key.source().begin);
+    if (std::ranges::count(lists, name) > 0) {
+      leaves.push_back({name, key.source().begin, &node});
+      continue;
+    }
     const auto* inner = node.as_table();
     if (inner == nullptr && is_section(name, sections))
       throw Error{ErrorKind::bad_input, text(where, ": expected a section, got ", describe_node(node), "; write [", name, "]")};
@@ -184,7 +188,9 @@ void Table::read_toml(std::string_view toml, const std::string& source) {
     assign_leaf(*found, leaf, source);
   };
   const auto file = parse(toml, source);
-  for (const auto& leaf : leaves_of(file, source, sections, names_of(*this))) {
+  std::vector<std::string> lists = foreign_;
+  for (const auto& list : entries_) lists.push_back(list.name);
+  for (const auto& leaf : leaves_of(file, source, sections, names_of(*this), lists)) {
     if (const auto list = std::ranges::find(entries_, leaf.name, &Entries::name); list != entries_.end()) {
       list->clear();
       list->places.clear();

@@ -135,6 +135,25 @@ std::vector<IncarnationHistory> read_history(const std::filesystem::path& run) {
   return histories;
 }
 
+std::vector<PhaseHistory> phases_in(const Metrics& metrics) {
+  std::vector<PhaseHistory> phases;
+  for (const auto& record : metrics.phases) {
+    while (!phases.empty() && phases.back().first_step >= record.step) phases.pop_back();  // a restart went back
+    if (!phases.empty() && phases.back().phase == record.phase) continue;                  // or on
+    phases.push_back({record.phase, record.length, record.global_batch, record.step, record.step, 0, {}, {}});
+  }
+  for (const auto& step : effective_steps(metrics)) {
+    const auto after = std::ranges::lower_bound(phases, step.step, {}, &PhaseHistory::first_step);
+    if (after == phases.begin()) continue;
+    auto& phase = *std::prev(after);
+    if (!phase.first_loss) phase.first_loss = step.loss;
+    phase.last_loss = step.loss;
+    phase.last_step = step.step;
+    phase.seconds += step.step_seconds;
+  }
+  return phases;
+}
+
 std::int64_t last_saved_step(const std::filesystem::path& run) {
   std::int64_t last = 0;
   if (files::facts_of(metrics_file(run))) {

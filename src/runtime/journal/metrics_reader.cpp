@@ -114,6 +114,13 @@ PlanRecord read_plan(const Json& json) {
   r.pause_seconds = duration(json, "pause_seconds");
   return r;
 }
+PhaseRecord read_phase(const Json& json) {
+  auto r = with_stamps<PhaseRecord>(json);
+  r.phase = json.get_string("phase");
+  r.length = json.get_int("length", 1);
+  r.global_batch = json.get_int("global_batch", 1);
+  return r;
+}
 SlowRecord read_slow(const Json& json) {
   auto r = with_stamps<SlowRecord>(json);
   r.rank = json.get_int("rank", 0);
@@ -146,6 +153,7 @@ void add_line(Metrics& metrics, const Json& json) {
   if (event == "checkpoint") metrics.checkpoints.push_back(read_checkpoint(json));
   if (event == "forecast") metrics.forecasts.push_back(read_forecast(json));
   if (event == "plan") metrics.plans.push_back(read_plan(json));
+  if (event == "phase") metrics.phases.push_back(read_phase(json));
   if (event == "slow") metrics.slow.push_back(read_slow(json));
   if (event == "stop") metrics.stops.push_back(read_stop(json));
 }

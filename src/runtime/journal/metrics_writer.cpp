@@ -86,6 +86,11 @@ JsonLine members(const PlanRecord& r) {
   line.add("moved_bytes", r.moved_bytes).add("pause_seconds", r.pause_seconds);
   return line;
 }
+JsonLine members(const PhaseRecord& r) {
+  auto line = event("phase", r.step);
+  line.add("phase", r.phase).add("length", r.length).add("global_batch", r.global_batch);
+  return line;
+}
 JsonLine members(const SlowRecord& r) {
   auto line = event("slow", r.step);
   line.add("rank", r.rank).add("host", r.host).add("stage", r.stage).add("peer", r.peer).add("over", r.over);
@@ -131,6 +136,7 @@ void MetricsWriter::write(const DataRecord& record) noexcept { state_->write(rec
 void MetricsWriter::write(const CheckpointRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const ForecastRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const PlanRecord& record) noexcept { state_->write(record); }
+void MetricsWriter::write(const PhaseRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const SlowRecord& record) noexcept { state_->write(record); }
 void MetricsWriter::write(const StopRecord& record) noexcept { state_->write(record); }
 

@@ -13,9 +13,9 @@
 namespace flotilla::session {
 namespace {
 
-Bytes scratch(const RunContext& place, int tensor_parallel, int tensor_index, int sequences, bool shares_tokens = false) {
+Bytes scratch(const RunContext& place, int length, int tensor_parallel, int tensor_index, int sequences, bool shares_tokens = false) {
   const compute::Setup setup{place.config.architecture,
-                             place.config.training.length,
+                             length,
                              tensor_parallel,
                              tensor_index,
                              place.config.training.precision,
@@ -32,7 +32,7 @@ std::int64_t scratch_here(const RunContext& place, const plan::Plan& plan) {
   if (at.stage < 0) return 0;
   const auto& replica = plan.stages[static_cast<std::size_t>(at.stage)].replicas[static_cast<std::size_t>(at.replica)];
   const bool shares_tokens = plan.sequence_parallel && replica.tensor_parallel > 1;
-  return scratch(place, replica.tensor_parallel, at.tensor_index, replica.quanta * plan.quantum, shares_tokens).count;
+  return scratch(place, plan.length, replica.tensor_parallel, at.tensor_index, replica.quanta * plan.quantum, shares_tokens).count;
 }
 
 /// What the matrix library asks for may differ between CPU types, and all ranks lower the same program: the largest counts.
@@ -90,7 +90,7 @@ train::Options trainer_options(const RunContext& place) {
   const auto& t = place.config.training;
   train::Options options;
   options.seed = static_cast<std::uint64_t>(t.seed);
-  options.learning_rate = learning_rate_of(place.config, place.schedule);
+  options.learning_rates = learning_rates(place.config, place.phases, place.schedule);
   options.beta1 = t.beta1;
   options.beta2 = t.beta2;
   options.epsilon = t.epsilon;
@@ -117,7 +117,7 @@ std::string with_plan_lines(const std::string& error, const comm::World& active,
   return error + (all.empty() ? "" : all + ")");
 }
 
-Bytes least_scratch(const RunContext& place) { return scratch(place, 1, 0, 1); }
+Bytes least_scratch(const RunContext& place, int length) { return scratch(place, length, 1, 0, 1); }
 
 Bytes Lowered::arena(Rank rank) const {
   const auto found = std::lower_bound(active.begin(), active.end(), rank);

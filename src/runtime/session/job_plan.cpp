@@ -53,13 +53,15 @@ plan::Plan for_job(plan::Plan plan, const search::PlanRequest& job, const cluste
   return plan::bound(std::move(plan), profile, ranks, source);
 }
 
-std::optional<KeptPlan> kept_plan(const checkpoint::Loaded& saved, const search::PlanRequest& job, const probe::Discovery& here) {
+std::optional<KeptPlan> kept_plan(const checkpoint::Loaded& saved, const search::PlanRequest& job, const probe::Discovery& here,
+                                  bool begins_phase) {
   if (saved.manifest.plan.empty() || saved.manifest.profile.empty()) return std::nullopt;
   const auto manifest = (saved.directory / "manifest.json").string();
   auto profile = files::profile_from_json(saved.manifest.profile, manifest + ": /profile");
   if (!cluster::why_stale(profile, here.devices, here.software, here.model_fingerprint).empty()) return std::nullopt;
   const auto source = manifest + ": /plan";
   auto plan = with_dropout(files::plan_from_json(saved.manifest.plan, source), job.model);
+  if (begins_phase && (plan.length != job.length || plan.global_batch != job.global_batch)) return std::nullopt;
   auto compared = plan;
   compared.model.family = job.model.family;  // a word for the same arithmetic
   require_same_arithmetic(compared, job, source);

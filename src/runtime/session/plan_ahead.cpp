@@ -32,7 +32,7 @@ ChosenPlan chosen_next(const RunContext& place, const Before& before, const Next
       [&] {
         ChosenPlan chosen;
         chosen.plan = next.plan;
-        chosen.profile = before.profile;
+        chosen.profile = next.phase ? place.plan_of(*next.phase).profile : before.profile;
         chosen.origin = next.reason;
         if (place.world.rank() == lowered.active.front())
           chosen.forecast = simulate::ProgramForecaster{chosen.profile, place.runtime, place.runtime_constant}.forecast(chosen.plan, true);
@@ -59,7 +59,9 @@ MemoryNeed need_here(const RunContext& place, const Before& before, const Lowere
 NextPlan shared(const RunContext& place, Rank speaker, const std::optional<NextPlan>& next) {
   const Seconds deadline = place.config.comm.deadline;
   const auto plan = shared_plan(place.world, speaker, next ? std::optional{next->plan} : std::nullopt, "the new plan", deadline);
-  return {plan.value(), shared_text(place.world, speaker, next ? next->reason : "", deadline), ""};
+  const auto phase = shared_text(place.world, speaker, next && next->phase ? std::to_string(*next->phase) : "", deadline);
+  return {plan.value(), shared_text(place.world, speaker, next ? next->reason : "", deadline), "",
+          phase.empty() ? std::nullopt : std::optional<std::size_t>{std::stoul(phase)}};
 }
 
 }  // namespace
@@ -139,7 +141,7 @@ PlanAhead::~PlanAhead() = default;
 void PlanAhead::begin(const RunContext& place, const ActivePlan& work, Rank speaker, const std::optional<NextPlan>& next) {
   FLOTILLA_ASSERT(!thread_, "two plans are made ready at once");
   const RunContext beside{world_,         place.config,       place.data,   place.runtime,     place.runtime_constant,
-                          place.threads, place.device, place.schedule, place.plan_is_given};
+                          place.threads, place.device, place.schedule, place.phases, place.plans, place.plan_is_given};
   thread_ = std::make_unique<Thread>(beside, Before{work.chosen.plan, work.chosen.profile, work.arena, work.trainer ? work.trainer->host_memory() : program::HostMemory{}}, speaker, next);
 }
 

@@ -17,7 +17,7 @@ constexpr Rank decider{0};  // one rank decides, so that no difference between m
 
 std::optional<KeptPlan> kept_from(const ChoiceRequest& request, const probe::Discovery& here) {
   if (!request.resume || request.replan || !request.file.empty()) return std::nullopt;
-  return kept_plan(*request.resume, request.search, here);
+  return kept_plan(*request.resume, request.search, here, request.begins_phase);
 }
 
 plan::Plan search_plan(const ChoiceRequest& request, const simulate::ProgramForecaster& forecaster, ChosenPlan& chosen) {

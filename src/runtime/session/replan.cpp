@@ -37,8 +37,10 @@ std::optional<NextPlan> plan_again(const RunContext& place, const search::PlanRe
   try {
     auto request = job;
     request.should_stop = [&] { return stop.stop_requested(); };
-    const auto better = better_plan(
-        {work.chosen, work.active_ranks, place.world.size(), slow, steps_left, place.runtime, place.runtime_constant}, std::move(request));
+    auto runtime = place.runtime;
+    runtime.library_scratch = least_scratch(place, job.length);
+    const auto better =
+        better_plan({work.chosen, work.active_ranks, place.world.size(), slow, steps_left, runtime, place.runtime_constant}, std::move(request));
     if (!better) return std::nullopt;
     return NextPlan{
         better->plan,

@@ -133,6 +133,19 @@ class Run::State {
         deadline());
   }
 
+  /// The first phase that a plan does not serve, from the one on that follows so many steps. A state that was loaded may be of an earlier phase
+  /// than the checkpoint that the plan was chosen for, if that is damaged: the run then leaves for its phase at once.
+  std::size_t end_phase(const plan::Plan& plan, std::int64_t steps_done) const {
+    const auto next = phase_after(place_.phases, steps_done);
+    return fits(plan, place_.phases[next]) ? end_of_shape(place_.phases, next) : next;
+  }
+
+  std::optional<NextPlan> next_phase(const plan::Plan& plan, std::int64_t steps_done) const {
+    const auto phase = end_phase(plan, steps_done);
+    if (phase == place_.phases.size()) return std::nullopt;
+    return NextPlan{place_.plan_of(phase).plan, spelled(place_.phases[phase]), "", phase};
+  }
+
   LoopInput input(ActivePlan& work, std::int64_t first_step, const std::optional<PlanChange>& change, std::optional<Seconds> longest_save) {
     return {place_.config,
             place_.data,
@@ -141,6 +154,9 @@ class Run::State {
             *work.trainer,
             manifest(work),
             first_step,
+            place_.phases,
+            end_phase(work.chosen.plan, first_step),
+            next_phase(work.chosen.plan, first_step),
             peak_flops(work),
             plan::summary(work.chosen.plan),
             work.chosen.forecast,
@@ -167,9 +183,7 @@ class Run::State {
 
   std::function<std::optional<NextPlan>()> requests(const ActivePlan& work) const {
     if (work.active->rank() != Rank{0}) return {};
-    auto bind = [this, profile = work.chosen.profile](plan::Plan plan, const std::string& source) {
-      return hooks_.bind(std::move(plan), profile, source);
-    };
+    auto bind = [this, &work](plan::Plan plan, const std::string& source) { return hooks_.bind(std::move(plan), work.chosen, source); };
     const auto requests = std::make_shared<PlanRequests>(allocation_.run(), std::move(bind), work.chosen.plan);
     return [requests] { return requests->look(); };
   }
@@ -217,7 +231,7 @@ class Run::State {
   checkpoint::Manifest manifest(const ActivePlan& work) const {
     checkpoint::Manifest manifest;
     manifest.seed = static_cast<std::uint64_t>(place_.config.training.seed);
-    manifest.training = training_identity(place_.config);
+    manifest.training = training_identity(place_.config, 0);  // each save adds the phases that have begun by then
     manifest.data_fingerprint = place_.data.fingerprint;
     manifest.data = to_json(place_.data.record);
     manifest.plan = files::plan_to_json(work.chosen.plan);

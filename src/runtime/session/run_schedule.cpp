@@ -6,6 +6,7 @@
 
 #include "flotilla/base/error.hpp"
 #include "flotilla/base/foreign_text.hpp"
+#include "flotilla/session/phases.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -49,11 +50,15 @@ std::int64_t cooldown_of(const RunConfig::Training& t, const RunSchedule& schedu
   if (!train::cools_down(schedule.schedule)) return 0;
   if (t.cooldown_steps > 0) return t.cooldown_steps;
   if (const auto steps = saved_steps(saved, cooldown_key, "--training.cooldown-steps")) return *steps;
-  constexpr std::int64_t usual_part = 10;  // Hu et al. 2024: a tenth is enough
-  return std::max<std::int64_t>(1, schedule.steps / usual_part);
+  return usual_cooldown(schedule.steps);
 }
 
 }  // namespace
+
+std::int64_t usual_cooldown(std::int64_t steps) {
+  constexpr std::int64_t part = 10;
+  return std::max<std::int64_t>(1, steps / part);
+}
 
 RunSchedule run_schedule(const RunConfig& config, const std::optional<checkpoint::Loaded>& saved) {
   const auto& t = config.training;
@@ -62,7 +67,7 @@ RunSchedule run_schedule(const RunConfig& config, const std::optional<checkpoint
     result.schedule = *t.learning_rate_schedule;
   else
     result.schedule = saved_schedule(saved).value_or(train::RateSchedule::cosine);
-  result.steps = t.decay_steps > 0 ? t.decay_steps : saved_steps(saved, steps_key, "--training.decay-steps").value_or(t.steps);
+  result.steps = t.decay_steps > 0 ? t.decay_steps : saved_steps(saved, steps_key, "--training.decay-steps").value_or(declared_steps(config));
   result.cooldown = cooldown_of(t, result, saved);
   return result;
 }
@@ -84,13 +89,14 @@ std::vector<std::string> remarks_on(const RunConfig& config, const RunSchedule& 
     remarks.push_back(text("the learning rate keeps the schedule of the checkpoint, ", name,
                            "; to change that: --training.learning-rate-schedule cosine"));
   const bool ends = train::decays(schedule.schedule) && t.learning_rate != t.minimum_learning_rate;
-  if (ends && t.decay_steps == 0 && schedule.steps != t.steps)
-    remarks.push_back(text("the learning rate decays over ", schedule.steps, " steps, as in the checkpoint, not over the ", t.steps,
-                           " of --training.steps; to change that: --training.decay-steps ", t.steps));
+  const auto declared = declared_steps(config);
+  if (ends && t.decay_steps == 0 && schedule.steps != declared)
+    remarks.push_back(text("the learning rate decays over ", schedule.steps, " steps, as in the checkpoint, not over the ", declared, " of ",
+                           config.phases.empty() ? "--training.steps" : "all phases", "; to change that: --training.decay-steps ", declared));
   return remarks;
 }
 
-std::string to_text(const RunSchedule& schedule) {
+std::string run_schedule_to_text(const RunSchedule& schedule) {
   return text(static_cast<int>(schedule.schedule), " ", schedule.steps, " ", schedule.cooldown);
 }
 

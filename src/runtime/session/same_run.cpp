@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "flotilla/base/error.hpp"
+#include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/log.hpp"
 #include "flotilla/files/plan_file.hpp"
 #include "flotilla/journal/history.hpp"
+#include "flotilla/session/phases.hpp"
 
 namespace flotilla::session {
 
@@ -46,15 +48,43 @@ std::optional<checkpoint::Loaded> checkpoint_to_resume(const std::filesystem::pa
   return std::nullopt;
 }
 
-std::string training_identity(const RunConfig& config) {
+namespace {
+
+std::string sources_in_words(const std::vector<double>& weights, const std::vector<RunConfig::DataSource>& sources) {
+  std::string words;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (weights[i] > 0) words += text(words.empty() ? "" : ", ", sources[i].name, "=", formatted("%.17g", weights[i]));
+  return words;
+}
+
+/// A line for each phase that has begun, but for what is said of the first already.
+std::string phases_in_words(const RunConfig& config, std::int64_t steps_done) {
+  std::string lines;
+  const auto phases = phases_of(config);
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const auto& phase = phases[i];
+    const auto sources = sources_in_words(phase.weights, config.data.sources);
+    if (i > 0 && phase.first_step < steps_done)
+      lines += text("phase ", i + 1, " = from step ", phase.first_step, ", length ", phase.length, ", global-batch ", phase.global_batch,
+                    sources.empty() ? "" : ", sources ", sources, "\n");
+    else if (i == 0 && !sources.empty())
+      lines += text("sources = ", sources, "\n");
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string training_identity(const RunConfig& config, std::int64_t steps_done) {
   // Names and dropout may change: another spelling of the same model is the same training, and dropout is a knob like the learning rate.
   auto shape = config.architecture;
   shape.name = shape.family = "";
   shape.dropout = shape.attention_dropout = 0;
   std::string model = files::model_to_json(shape);
   model.erase(std::remove_if(model.begin(), model.end(), [](char c) { return c == '\n' || c == ' '; }), model.end());
-  return text("model = ", model, "\nlength = ", config.training.length, "\nglobal-batch = ", config.training.global_batch,
-              "\nseed = ", config.training.seed, "\n", config.weights.empty() ? "" : text("weights = ", config.weights, "\n"));
+  const auto first = phases_of(config).front();
+  return text("model = ", model, "\nlength = ", first.length, "\nglobal-batch = ", first.global_batch, "\nseed = ", config.training.seed,
+              "\n", config.weights.empty() ? "" : text("weights = ", config.weights, "\n"), phases_in_words(config, steps_done));
 }
 
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {
@@ -62,7 +92,7 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
     throw Error{ErrorKind::bad_input, text(saved.directory.string(), ": ", what, " differs: saved with ", in_quotes(theirs),
                                            ", the job says ", in_quotes(ours), "; put it back or choose another --run.directory")};
   };
-  const std::string ours = training_identity(config);
+  const std::string ours = training_identity(config, saved.manifest.step);
   if (saved.manifest.training != ours) {
     const auto [a, b] = std::mismatch(saved.manifest.training.begin(), saved.manifest.training.end(), ours.begin(), ours.end());
     const auto line = [](const std::string& all, std::string::const_iterator at) {
@@ -76,7 +106,7 @@ void require_same_run(const RunConfig& config, const std::string& data, const ch
   const auto& manifest = saved.manifest;
   if (manifest.seed != static_cast<std::uint64_t>(config.training.seed))
     refuse("the seed", text(manifest.seed), text(config.training.seed));
-  const auto sequences = manifest.step * config.training.global_batch;
+  const auto sequences = sequences_before(phases_of(config), manifest.step);
   if (manifest.sequences != sequences) refuse("the number of sequences at that step", text(manifest.sequences), text(sequences));
   if (manifest.data.empty() && manifest.data_fingerprint != data) refuse("the training data (fingerprint)", saved.manifest.data_fingerprint, data);
 }

@@ -8,6 +8,7 @@
 #include "flotilla/base/figures.hpp"
 #include "flotilla/base/foreign_text.hpp"
 #include "flotilla/base/hash.hpp"
+#include "flotilla/session/phases.hpp"
 
 namespace flotilla::session {
 namespace {
@@ -16,7 +17,7 @@ data::SamplerOptions sampler_options(const RunConfig& config) {
   data::SamplerOptions options;
   options.seed = static_cast<std::uint64_t>(config.training.seed);
   options.length = config.training.length;
-  options.global_batch = config.training.global_batch;
+  options.global_batch = config.training.global_batch;  // phases may have others
   options.vocabulary = config.architecture.vocabulary;
   return options;
 }
@@ -71,14 +72,17 @@ std::string fingerprint_of(const std::vector<data::Source>& sources, const std::
 
 data::Sampler validation_of(const RunConfig& config, std::vector<data::Source> sources) {
   FLOTILLA_REQUIRE(!sources.empty(), ErrorKind::bad_input, "there is no held-out data of any source for training.evaluate-every");
-  data::Sampler validation{std::move(sources), sampler_options(config)};
-  for (std::size_t i = 0; i < validation.sources().size(); ++i) {
-    const auto there = validation.sequences_per_epoch(static_cast<int>(i));
-    const auto& name = validation.sources()[i].name;
-    FLOTILLA_REQUIRE(there >= config.training.evaluate_sequences, ErrorKind::bad_input, "--training.evaluate-sequences is ",
-                     config.training.evaluate_sequences, ", the validation data", name.empty() ? "" : " of source " + in_quotes(name), " holds ",
-                     there, " sequences of ", config.training.length, " tokens; ask for fewer or give more data");
-  }
+  auto phases = sampling(phases_of(config));
+  for (auto& phase : phases) phase.weights.clear();  // all sources are evaluated in every phase
+  data::Sampler validation{std::move(sources), sampler_options(config), std::move(phases)};
+  for (std::size_t i = 0; i < validation.sources().size(); ++i)
+    for (const auto& phase : validation.phases()) {
+      const auto there = validation.sequences_per_epoch(static_cast<int>(i), phase.length);
+      const auto& name = validation.sources()[i].name;
+      FLOTILLA_REQUIRE(there >= config.training.evaluate_sequences, ErrorKind::bad_input, "--training.evaluate-sequences is ",
+                       config.training.evaluate_sequences, ", the validation data", name.empty() ? "" : " of source " + in_quotes(name), " holds ",
+                       there, " sequences of ", phase.length, " tokens; ask for fewer or give more data");
+    }
   return validation;
 }
 
@@ -110,7 +114,7 @@ data::Source arranged(const data::Source& source, const SourceRecord& now, const
 void TrainingData::continue_from(std::vector<SourceRecord> from, const RunConfig& config) {
   std::vector<data::Source> sources;
   for (std::size_t i = 0; i < from.size(); ++i) sources.push_back(arranged(training.sources()[i], record[i], from[i]));
-  training = data::Sampler{std::move(sources), training.options()};
+  training = data::Sampler{std::move(sources), training.options(), training.phases()};
   record = std::move(from);
   require_enough(training, config);
 }
@@ -133,7 +137,7 @@ TrainingData open_data(const RunConfig& config, const std::vector<SourceFiles>& 
     fingerprints.push_back(source.corpus.file_fingerprints());
     record.push_back(record_of(source, fingerprints.back()));
   }
-  TrainingData data{{training, sampler_options(config)}, {}, fingerprint_of(training, fingerprints), std::move(record),
+  TrainingData data{{training, sampler_options(config), sampling(phases_of(config))}, {}, fingerprint_of(training, fingerprints), std::move(record),
                     remark_on(training, config.architecture.vocabulary)};
   require_enough(data.training, config);
   if (config.training.evaluate_every > 0) data.validation = validation_of(config, std::move(validation));

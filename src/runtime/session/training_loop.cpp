@@ -18,6 +18,7 @@
 #include "flotilla/journal/run_directory.hpp"
 #include "flotilla/monitor/measured_timeline.hpp"
 #include "flotilla/mpi/communicator.hpp"
+#include "flotilla/session/same_run.hpp"
 #include "step_outcome.hpp"
 
 #ifndef FLOTILLA_VERSION
@@ -111,7 +112,8 @@ SegmentResult TrainingLoop::run() {
 SegmentResult TrainingLoop::run_steps() {
   const auto& config = in_.config;
   in_.allocation.set_step(done_);
-  while (done_ < config.training.steps) {
+  while (done_ < last_step()) {
+    note_phase();
     const Seconds begin = now();
     const auto result = one_step();
     if (result.given_up) return leave_step();
@@ -135,7 +137,32 @@ SegmentResult TrainingLoop::run_steps() {
     if (outcome.then == StepOutcome::Then::change_plan)
       if (auto segment_result = advance_change()) return *segment_result;
   }
-  return ended(ExitCode::done, "finished");
+  return done_ < config.training.steps ? leave_phase() : ended(ExitCode::done, "finished");
+}
+
+std::int64_t TrainingLoop::last_step() const {
+  return in_.end_phase < in_.phases.size() ? in_.phases[in_.end_phase].first_step : in_.config.training.steps;
+}
+
+void TrainingLoop::note_phase() {
+  const auto& next = in_.phases[phase_after(in_.phases, done_)];
+  if (!speaks() || next.name.empty() || (done_ != next.first_step && (in_.change || done_ != in_.first_step))) return;
+  metrics_->write(journal::PhaseRecord{done_, next.name, next.length, next.global_batch});
+  say(in_words(next));
+}
+
+SegmentResult TrainingLoop::leave_phase() {
+  if (switch_.preparing())  // ranks without work are at it, too: it is taken up or refused before another is made ready
+    if (auto segment_result = advance_change()) return *segment_result;
+  const Seconds since = now();
+  in_.make_ready(in_.next_phase);
+  const auto refused = in_.ahead->wait()->refused;
+  if (refused.empty())
+    return {ExitCode::done, "the run continues with the next phase", done_, true, since, in_.trainer.optimizer_steps(), false,
+            in_.trainer.loss_scale()};
+  in_.ahead->drop();
+  save_for_the_end(in_.manifest);
+  return ended(ExitCode::requeue, text(in_.phases[in_.end_phase].name, ": ", refused, ": saved at step ", done_));
 }
 
 void TrainingLoop::note_started() {
@@ -256,7 +283,7 @@ void TrainingLoop::report(const train::StepResult& result, Seconds took) {
   record.share_of_peak = in_.peak_flops > 0 ? flops_per_step_ / (took.value * in_.peak_flops) : 0;
   record.learning_rate = result.learning_rate;
   record.gradient_norm = result.gradient_norm;
-  record.eta_seconds = journal::remaining_time(recent_.seconds(), in_.config.training.steps - done_).value;
+  record.eta_seconds = journal::remaining_time(recent_.seconds(), equivalent_steps_left(in_.phases, phase(), done_)).value;
   record.incarnation = in_.allocation.incarnation();
   metrics_->write(record);
   if (tensorboard_) tensorboard_->write(record);
@@ -279,7 +306,7 @@ void TrainingLoop::check_speed(Seconds took) {
 }
 
 void TrainingLoop::search_again() {
-  if (!switch_.wanted()) search_.begin(speed_->slow_now(), in_.config.training.steps - done_);
+  if (!switch_.wanted()) search_.begin(speed_->slow_now(), last_step() - done_);
 }
 
 void TrainingLoop::tell(const monitor::Comparison& c) {
@@ -334,7 +361,7 @@ void TrainingLoop::note_data() {
   const auto drawn = training.drawn(done_);
   for (std::size_t i = 0; i < drawn.size(); ++i)
     record.sources.push_back(
-        {training.sources()[i].name, training.sources()[i].weight, training.sequences_per_epoch(static_cast<int>(i)), drawn[i]});
+        {training.sources()[i].name, training.sources()[i].weight, training.sequences_per_epoch(static_cast<int>(i), phase().length), drawn[i]});
   metrics_->write(record);
 }
 
@@ -397,7 +424,9 @@ void TrainingLoop::save(checkpoint::Manifest manifest) {
   manifest.step = done_;
   manifest.optimizer_steps = in_.trainer.optimizer_steps();
   manifest.loss_scale = in_.trainer.loss_scale();
-  manifest.sequences = done_ * in_.config.training.global_batch;
+  manifest.sequences = sequences_before(in_.phases, done_);
+  manifest.training = training_identity(in_.config, done_);
+  if (!phase().name.empty()) manifest.provenance.emplace_back("phase", phase().name);
   manifest.exploded = 2 * skipped_ > done_ - std::max(saved_, in_.first_step);
   checkpoint::SaveOptions options;
   options.keep = in_.config.checkpoint.keep;

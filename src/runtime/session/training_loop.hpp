@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,6 +39,9 @@ struct LoopInput {
   train::Trainer& trainer;
   checkpoint::Manifest manifest;  ///< what every checkpoint of this incarnation says; step, sequences and time are filled in
   std::int64_t first_step = 0;    ///< steps already done
+  const std::vector<Phase>& phases;
+  std::size_t end_phase = 0;            ///< the first one behind those that the plan serves; phases.size(): the run ends
+  std::optional<NextPlan> next_phase;   ///< its plan
   double peak_flops = 0;          ///< of all devices of the active ranks together, FLOP/s
   std::string plan_summary;
   simulate::Forecast forecast;          ///< of the plan, with its timeline; the active ranks' rank 0 has it
@@ -75,6 +79,13 @@ class TrainingLoop {
   /// After a step: that was the first of this incarnation.
   void note_started();
   SegmentResult run_steps();
+  /// Steps done when those under this plan are over.
+  std::int64_t last_step() const;
+  const Phase& phase() const { return in_.phases[phase_after(in_.phases, std::max<std::int64_t>(0, done_ - 1))]; }
+  /// The phase that begins, if one does.
+  void note_phase();
+  /// Makes the plan of the next phase ready and leaves for it, or saves where that cannot be.
+  SegmentResult leave_phase();
   StepGuard::Surroundings surroundings();
   train::StepRequests step_requests();
   /// What the planner or somebody else wants next; on the active ranks' first rank.

@@ -59,7 +59,7 @@ class Trainer::State {
       training_data_.read(training_data_.locate(step_, index), tokens);
     };
     read_validation_ = [this](int index, std::span<std::int32_t> tokens) {
-      validation_data_->read(validation_data_->locate_evaluation(index, evaluated_source_), tokens);
+      validation_data_->read(validation_data_->locate_evaluation(index, evaluated_source_, training_.plan.length), tokens);
     };
     collect_shards();
     context_.read_sequence = read_training_;
@@ -106,7 +106,7 @@ class Trainer::State {
 
   StepResult step(std::int64_t step, const StepRequests& step_requests) {
     step_ = step;
-    const double rate = learning_rate(options_.learning_rate, step);
+    const double rate = learning_rate(std::prev(options_.learning_rates.upper_bound(step))->second, step);
     context_.step = step;
     context_.step_requests = step_requests;
     context_.clip = options_.clip;

@@ -7,5 +7,5 @@
 int main() {
   flotilla::session::RunConfig config;
   config.architecture = flotilla::model::built_in("gpt2-tiny");
-  std::printf("%s\n%s", flotilla::mpi::library_version().c_str(), flotilla::session::training_identity(config).c_str());
+  std::printf("%s\n%s", flotilla::mpi::library_version().c_str(), flotilla::session::training_identity(config, 0).c_str());
 }
