@@ -294,6 +294,13 @@ TEST(Job, PhasesThatCannotBeAreRefused) {
   EXPECT_NE(message(phased, {"--plan", "p.json"}).find("a plan is of one length and one global batch, and phase 'long' has others"), std::string::npos);
 }
 
+TEST(Job, StartsFromACheckpoint) {
+  EXPECT_EQ(read({"--data.train", "a.txt", "--from", "run/step-5/"}).run.from, "run/step-5");
+  EXPECT_NE(std::string{refused({"--run.from-optimizer"}).what()}.find("has no effect without run.from"), std::string::npos);
+  EXPECT_NE(session::training_identity(read({"--data.train", "a.txt", "--from", "run/step-5"}), 0),
+            session::training_identity(read({"--data.train", "a.txt"}), 0));
+}
+
 TEST(Job, TokenizersHaveTheirOptions) {
   EXPECT_EQ(read({"--data.train", "a.jsonl", "--data.tokenizer", "t.json", "--data.field", "body"}).data.field, "body");
   EXPECT_NE(std::string{refused({"--data.field", "body"}).what()}.find("without data.tokenizer"), std::string::npos);

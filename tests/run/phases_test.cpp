@@ -1,4 +1,4 @@
-// Runs of several phases: on any number of ranks, through kills in each phase and at its ends.
+// Runs of several phases: on any number of ranks, through kills in each phase and at its ends; and runs that start from a checkpoint.
 #include "run/training.hpp"
 
 namespace flotilla::tests {
@@ -191,6 +191,48 @@ TEST(PhasesRun, TheDocumentedJobRuns) {
   for (const char* line : {"phase      small: iterations 1 to 40; length 64, global batch 8", "phase      large: iterations 41 to 80"})
     EXPECT_NE(reported.out.find(line), std::string::npos) << reported.out;
   EXPECT_TRUE(fs::exists(run / "profile-128.json"));
+}
+
+// ---- from a checkpoint
+
+Words from(const fs::path& run, int ranks, const fs::path& checkpoint, const Words& more = {}) {
+  return train(run, ranks, Words{"--training.steps=3", "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4", "--from", checkpoint.string()} + more);
+}
+
+TEST(FromACheckpoint, ANewRunStartsWithItsWeights) {
+  const auto base = folder() / "base";
+  const Words constant{"--training.steps=6", "--training.learning-rate=3e-4", "--training.minimum-learning-rate=3e-4", "--checkpoint.every=3", "--checkpoint.keep=0"};
+  ASSERT_EQ(tests::run(train(base, 1, constant)).code, 0);
+  const auto step = checkpoint::step_directory(base, 3);
+  const auto weights = folder() / "tuned-weights", state = folder() / "tuned-state";
+  for (const auto& [run, more] : {std::pair{weights, Words{}}, std::pair{state, Words{"--run.from-optimizer"}}})
+    for (const int ranks : {2, 1}) {  // the second call finds the run done
+      const auto ended = tests::run(from(run, ranks, step, more));
+      ASSERT_EQ(ended.code, 0) << ended.err;
+    }
+  const auto untrained = losses(base), tuned = losses(weights), with_state = losses(state);
+  EXPECT_NEAR(tuned.at(1), with_state.at(1), 1e-4) << "the same weights and the same first batch";
+  EXPECT_LT(tuned.at(1), untrained.at(1) - 0.01) << "these weights have been trained on that batch";
+  EXPECT_GT(std::abs(tuned.at(3) - with_state.at(3)), 1e-5) << "another optimizer's state";
+  EXPECT_EQ(checkpoint::latest(weights)->manifest.optimizer_steps, 3);
+  EXPECT_EQ(checkpoint::latest(state)->manifest.optimizer_steps, 6);
+  const auto saved = checkpoint::latest(state);
+  ASSERT_TRUE(saved);
+  EXPECT_EQ(std::ranges::count(saved->manifest.provenance, std::pair<std::string, std::string>{"weights", "base/step-3, with the optimizer's state"}), 1);
+}
+
+TEST(FromACheckpoint, WhatIsNoneIsRefused) {
+  const auto refused = [&](const fs::path& checkpoint, const Words& more = {}) {
+    auto words = from(folder() / "refused", 2, checkpoint);
+    for (const auto& word : more) words = with(std::move(words), word.substr(0, word.find('=') + 1), word.substr(word.find('=') + 1));
+    const auto ended = tests::run(words);
+    EXPECT_EQ(ended.code, 65) << ended.err;
+    return the_error(ended);
+  };
+  unbroken();
+  EXPECT_NE(refused(folder() / "nowhere").find("is no checkpoint; expected RUN/step-N"), std::string::npos);
+  EXPECT_NE(refused(unbroken()).find(text("is a run; write --from ", checkpoint::step_directory(unbroken(), steps).string())), std::string::npos);
+  EXPECT_NE(refused(checkpoint::step_directory(unbroken(), 5), {"--model.name=llama-tiny"}).find("of another model"), std::string::npos);
 }
 
 }  // namespace

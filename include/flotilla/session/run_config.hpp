@@ -82,6 +82,8 @@ struct RunConfig {
     Seconds time_limit;          ///< from the start of the process; 0: Slurm's, if it says
     Seconds stop_slack{60};
     Seconds grace{30};         ///< between SIGTERM and SIGKILL
+    std::string from;             ///< checkpoint of another run that a new run starts from; empty: none
+    bool from_optimizer = false;  ///< with the optimizer's state
     bool start_over = false;   ///< begin anew where a run's traces are without a checkpoint that can be read
     bool part_of_job = false;  ///< a component of a heterogeneous job may have no rank
   } run;

@@ -233,6 +233,13 @@ void check_tokenizer(const Job& job) {
     refuse(job, "data.format", "data.tokenizer takes text and makes its token files itself; remove one of them");
 }
 
+void check_from(const Job& job) {
+  if (!job.run.from.empty() && !job.weights.empty())
+    refuse(job, blame(job, "model.weights", "run.from"), "model.weights names weights to start from, too; remove one of them");
+  if (job.run.from_optimizer && job.run.from.empty())
+    refuse(job, "run.from-optimizer", "has no effect without run.from; name a checkpoint, RUN/step-N, or remove this");
+}
+
 void check_watch(const Job& job) {
   if (job.watch.deadline < job.watch.interval * 3)
     refuse(job, blame(job, "watch.interval", "watch.deadline"),
@@ -296,6 +303,7 @@ void check(const Job& job, Need need) {
   check_cuts(job);
   check_plan_file(job);
   check_phases(job, need);
+  check_from(job);
   check_watch(job);
   if (need == Need::data) check_data(job);
   if (need == Need::data) check_tokenizer(job);
@@ -321,7 +329,8 @@ Job read_job(std::span<const std::string> arguments, std::span<const std::string
   job.settings = table.settings();
   for (const auto& list : table.entries()) add_entries(job.settings, list);
   job.configuration = options::to_toml(table);
-  while (job.weights.size() > 1 && job.weights.ends_with('/')) job.weights.pop_back();  // one spelling: it is part of the run's identity
+  for (auto* name : {&job.weights, &job.run.from})  // one spelling: it is part of the run's identity
+    while (name->size() > 1 && name->ends_with('/')) name->pop_back();
   if (weights_count(table)) job.model.config = config_of_weights(job);
   job.architecture = resolve(job);
   if (job.training.length == 0) job.training.length = job.architecture.positions;

@@ -230,6 +230,10 @@ void add_running(Table& t, Job& job) {
         "time from SIGTERM to SIGKILL; a step that cannot be completed and saved within it is abandoned, and the last completed step is "
         "saved",
         {.above = 0});
+  t.add("run.from", &job.run.from, "checkpoint of another run whose weights a new run starts from",
+        {.value = "RUN/step-N", .unset = "none", .alias = "from"});
+  t.add("run.from-optimizer", &job.run.from_optimizer,
+        "with run.from, take over the optimizer's state, too: moments, number of updates and loss scale");
   t.add("run.start-over", &job.run.start_over,
         "begin at step 0 if the run directory holds traces of a run and no checkpoint that can be read; refused otherwise");
   t.add("run.part-of-job", &job.run.part_of_job, "accept a run that leaves out components of a heterogeneous Slurm job; refused otherwise");

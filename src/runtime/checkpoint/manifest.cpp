@@ -144,7 +144,7 @@ Manifest manifest_from_json(std::string_view text, std::string_view source) {
   document.at("checksum_crc32c");
   Manifest manifest;
   manifest.step = document.get_int64("step", 0);
-  manifest.optimizer_steps = document.at("optimizer_steps").as_int64(0, manifest.step);
+  manifest.optimizer_steps = document.at("optimizer_steps").as_int64(0);
   if (document.has("loss_scale")) manifest.loss_scale = loss_scale_of(document.at("loss_scale"));
   manifest.sequences = document.get_int64("sequences", 0);
   manifest.seed = parse_number<std::uint64_t>(document.at("seed"), 10, "expected a string of decimal digits below 2^64");

@@ -26,6 +26,7 @@
 #include "flotilla/weights/load.hpp"
 #include "plan_ahead.hpp"
 #include "plan_change.hpp"
+#include "start_from.hpp"
 #include "training_loop.hpp"
 
 #ifndef FLOTILLA_VERSION
@@ -34,6 +35,13 @@
 
 namespace flotilla::session {
 namespace {
+
+/// Without the folders that they are in: a model card shows it.
+std::string origin_of_weights(const RunConfig& config) {
+  if (const std::filesystem::path from{config.run.from}; !from.empty())
+    return (from.parent_path().filename() / from.filename()).string() + (config.run.from_optimizer ? ", with the optimizer's state" : "");
+  return config.weights.empty() ? "at random" : std::filesystem::path{config.weights}.filename().string();
+}
 
 std::vector<std::pair<std::string, std::string>> provenance(const RunContext& place, const Incarnation& allocation, const ChosenPlan& chosen,
                                                             const train::Trainer& trainer, const comm::World& active) {
@@ -51,7 +59,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const RunContext& pl
       {"ranks", std::to_string(active.size())},
       {"incarnation", std::to_string(allocation.incarnation())},
       {"started", utc_now()},
-      {"weights", place.config.weights.empty() ? "at random" : std::filesystem::path{place.config.weights}.filename().string()}};
+      {"weights", origin_of_weights(place.config)}};
   std::ranges::move(provenance_of(place.schedule), std::back_inserter(words));
   words.emplace_back("configuration", place.config.configuration);
   return words;
@@ -114,6 +122,8 @@ class Run::State {
       work.trainer->adopt(loaded.manifest.optimizer_steps, loaded.manifest.loss_scale);
     } else if (!place_.config.weights.empty()) {
       start_from_weights(work);
+    } else if (!place_.config.run.from.empty()) {
+      start_from_checkpoint(*work.active, place_.config, allocation_.run(), *work.trainer);
     } else {
       work.trainer->initialize();
     }

@@ -84,7 +84,8 @@ std::string training_identity(const RunConfig& config, std::int64_t steps_done) 
   model.erase(std::remove_if(model.begin(), model.end(), [](char c) { return c == '\n' || c == ' '; }), model.end());
   const auto first = phases_of(config).front();
   return text("model = ", model, "\nlength = ", first.length, "\nglobal-batch = ", first.global_batch, "\nseed = ", config.training.seed,
-              "\n", config.weights.empty() ? "" : text("weights = ", config.weights, "\n"), phases_in_words(config, steps_done));
+              "\n", config.weights.empty() ? "" : text("weights = ", config.weights, "\n"),
+              config.run.from.empty() ? "" : text("from = ", config.run.from, "\n"), phases_in_words(config, steps_done));
 }
 
 void require_same_run(const RunConfig& config, const std::string& data, const checkpoint::Loaded& saved) {
