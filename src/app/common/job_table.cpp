@@ -288,8 +288,7 @@ Table job_table(Job& job) {
   add_model(t, job);
   add_data(t, job.data);
   add_training(t, job.training);
-  t.add_entries<Job::Phase>("phase", "Phases of the run, one behind the other; what one does not say is as in [training]", &job.phases,
-                            add_phase);
+  t.add_entries<Job::Phase>("phase", "Phases of the run, in order; the rest as in [training]", &job.phases, add_phase);
   add_plan(t, job.plan);
   add_running(t, job);
   add_watching(t, job);
