@@ -8,6 +8,8 @@
 namespace flotilla::comm {
 namespace {
 
+constexpr Seconds copy_deadline{60};  // of a process's own data, on a machine that is busy elsewhere
+
 /// An operation on data of the host, done on a device: up, there, and down again.
 class MirroredOperation final : public Operation {
  public:
@@ -35,19 +37,18 @@ class MirroredOperation final : public Operation {
     }
   }
 
+  /// What is started here reaches the device in the order of the calls, the same on all members: where one exchange fills a device, another
+  /// order would be a deadlock. So the copy is waited for, which depends on nobody else.
   void start(Bytes size) override {
     FLOTILLA_ASSERT(phase_ == Phase::idle && size <= places_.capacity, size.count, " bytes: ", describe());
     size_ = size;
     if (size.count > 0) stream_.copy_to_device(places_.up.data(), {places_.from, static_cast<std::size_t>(size.count)});
-    stream_.record(copied_);
-    phase_ = Phase::up;
+    stream_.wait(copy_deadline);
+    on_device_->start(size);
+    phase_ = Phase::there;
   }
 
   bool progress() override {
-    if (phase_ == Phase::up && copied_.done()) {
-      on_device_->start(size_);
-      phase_ = Phase::there;
-    }
     if (phase_ == Phase::there && on_device_->progress()) {
       const auto bytes = static_cast<std::size_t>(places_.copies_down * size_.count);
       if (bytes > 0) stream_.copy_to_host({places_.to, bytes}, places_.down.data());
@@ -61,7 +62,7 @@ class MirroredOperation final : public Operation {
   std::string describe() const override { return on_device_->describe(); }
 
  private:
-  enum class Phase { idle, up, there, down };
+  enum class Phase { idle, there, down };
 
   const Places places_;
   gpu::Stream stream_;
